@@ -1,0 +1,52 @@
+# Everything a newcomer needs: `make demo` and `make test`. Both build their own virtual environment first.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+
+.PHONY: demo test lint unit container oracle slow bench clean
+
+demo: $(VENV)/.installed
+	@$(BIN)/python examples/demo.py
+
+test: lint unit
+
+lint: $(VENV)/.tested
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+unit: $(VENV)/.tested
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow and not oracle and not container" $(PYTEST_ARGS)
+
+# The action's image, built and run as GitHub's runner does it: by a Docker engine, or by root with buildah and debootstrap.
+container: $(VENV)/.tested
+	$(BIN)/python -m pytest -m container tests/integration/container $(PYTEST_ARGS)
+
+# Parity with google-adk itself: installs it into an environment of its own (large), then compares score by score.
+oracle: $(VENV)/.tested
+	test -x $(VENV)-oracle/bin/python || $(PYTHON) -m venv $(VENV)-oracle
+	$(VENV)-oracle/bin/python -m pip install --quiet "google-adk[eval]==2.13.0" "rouge-score==0.1.2" "nltk==3.10.4"
+	GATE_ORACLE_PYTHON=$(abspath $(VENV)-oracle)/bin/python $(BIN)/python -m pytest -m oracle $(PYTEST_ARGS)
+
+# Long statistical and load checks.
+slow: $(VENV)/.tested
+	$(BIN)/python -m pytest -m slow -n auto $(PYTEST_ARGS)
+
+bench: $(VENV)/.tested
+	$(BIN)/python benchmarks/run.py
+	$(BIN)/python benchmarks/simulate.py --write docs/evidence/decision.md
+
+clean:
+	rm -rf $(VENV) $(VENV)-oracle .mypy_cache .ruff_cache .pytest_cache .hypothesis .gate
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --editable .
+	@touch $@
+
+$(VENV)/.tested: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --editable ".[test]"
+	@touch $@ $(VENV)/.installed
