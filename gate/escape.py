@@ -1,0 +1,151 @@
+"""Outside text made harmless for the place where it is shown: Markdown, HTML, XML, terminals, workflow commands.
+
+Knows the syntax of those places, nothing of what is shown in them. Every function accepts any string, lone surrogates
+included, and never raises. What cannot be shown becomes visible (``␛``, ``⟨U+202E⟩``) rather than vanishing.
+"""
+
+from __future__ import annotations
+
+import html as _html
+import re
+
+MARKDOWN_LIMIT = 300
+"""Characters of one piece of outside text in running Markdown, before escaping."""
+FENCE_LIMIT = 20_000
+"""Characters of one fenced block, before escaping."""
+
+_BREAK = "\u200b"
+"""Zero-width space: the host links mentions and references after decoding entities, so only a character stops it."""
+
+_BIDI = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
+_INVISIBLE = (
+    "\u00ad\u034f\u115f\u1160\u180e\u200b\u2028\u2029\u2060-\u2064\u206a-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb"
+    "\U000e0000-\U000e0fff"
+)
+_UNSAFE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef"
+    + "".join(chr(plane << 16 | 0xFFFE) + chr(plane << 16 | 0xFFFF) for plane in range(17))
+    + _BIDI
+    + _INVISIBLE
+    + "]"
+)
+
+
+def _visible(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    if code < 0x20:
+        return chr(0x2400 + code)
+    if code == 0x7F:
+        return "␡"
+    if 0x80 <= code <= 0x9F or 0xD800 <= code <= 0xDFFF or 0xFDD0 <= code <= 0xFDEF or code & 0xFFFE == 0xFFFE:
+        return "\ufffd"
+    return f"⟨U+{code:04X}⟩"
+
+
+def visible(text: str) -> str:
+    """The text with control, direction-changing and invisible characters made visible; keeps newlines and tabs."""
+    return _UNSAFE.sub(_visible, text.replace("\r\n", "\n"))
+
+
+def one_line(text: str, limit: int) -> str:
+    """The text on one line: white space collapsed, newlines shown as ``⏎``, cut to about ``limit`` characters."""
+    cut = text[: limit + 1]
+    flat = re.sub(r"[^\S\n]+", " ", visible(cut.strip()))
+    flat = re.sub(r" ?\n[ \n]*", " ⏎ ", flat).strip(" ")
+    if len(text) > limit:
+        return flat[:limit].rstrip(" ") + f"… ({len(text) - limit:,} more characters)"
+    return flat if len(flat) <= limit else flat[:limit].rstrip(" ") + "…"
+
+
+# --- Markdown -------------------------------------------------------------------------------------
+
+_AUTOLINKS = re.compile(
+    r"""
+      (?P<sigil>[@\#!$%&~](?=[\w"]))             # mentions, references, labels, formulas
+    | (?P<ticket>\bGH-(?=\d))                    # GH-12
+    | (?P<emoji>:(?=[\w+-]+:))                   # :tada:
+    | (?P<scheme>[:/](?=//|/))                   # https://x, //x
+    | (?P<www>www(?=\.))                         # www.x
+    | (?P<mail>(?:mailto|xmpp)(?=:))
+    | (?P<commit>\b[0-9a-f]{7,40}\b)             # a commit's hash: from 7 digits
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+_MARKDOWN = {ord(c): "\\" + c for c in "\\`*_{}[]#!~$^"} | {
+    ord("<"): "&lt;",
+    ord(">"): "&gt;",
+    ord("&"): "&amp;",
+    ord("|"): "&#124;",
+}
+_LINE_START = re.compile(r"^(?:[-+=/:]|(?P<number>\d{1,9})(?=[.)](?: |$)))")
+
+
+def _unlinked(text: str) -> str:
+    """The text with a zero-width space in everything that a host turns into a link, mention or emoji."""
+
+    def broken(match: re.Match[str]) -> str:
+        return re.sub(r"(.{6})(?=.)", rf"\1{_BREAK}", match[0]) if match["commit"] else match[0] + _BREAK
+
+    return _AUTOLINKS.sub(broken, text)
+
+
+def markdown(text: str, limit: int = MARKDOWN_LIMIT) -> str:
+    """Running text on one line: no markup, link, mention, reference, emoji or table cell border survives."""
+    escaped = _unlinked(one_line(text, limit)).translate(_MARKDOWN)
+    return _LINE_START.sub(lambda m: m["number"] + "\\" if m["number"] else "\\" + m[0], escaped)
+
+
+def markdown_html(text: str, limit: int = MARKDOWN_LIMIT) -> str:
+    """Text on one line inside an HTML element of a Markdown document, where backslashes would be shown as they are."""
+    return _html.escape(_unlinked(one_line(text, limit)))
+
+
+def markdown_code(text: str, limit: int = MARKDOWN_LIMIT) -> str:
+    """A code span on one line, in running text and table cells alike; hosts link nothing inside it."""
+    flat = one_line(text, limit)
+    if not flat:
+        return ""
+    if "`" in flat or "|" in flat:  # no span can hold these in a table cell the same way on every host
+        return f"<code>{_unlinked(flat).translate(_MARKDOWN)}</code>"
+    return f"`{flat}`"
+
+
+def markdown_fence(text: str, info: str = "", limit: int = FENCE_LIMIT) -> str:
+    """A fenced block whose fence is longer than any run of backticks in it. Stands on lines of its own."""
+    shown = visible(text[:limit])
+    if len(text) > limit:
+        shown += f"\n… ({len(text) - limit:,} more characters)"
+    fence = "`" * max(3, *(len(run) + 1 for run in re.findall("`+", shown)), 3)
+    return f"{fence}{info}\n{shown}\n{fence}"
+
+
+# --- everything else ------------------------------------------------------------------------------
+
+_RUNNER_COMMAND = re.compile(r"::(?=[a-z]{3,}(?:-[a-z]+)*(?:\s|::))", re.IGNORECASE)
+
+
+def console(text: str, limit: int = 2_000) -> str:
+    """Text on one line for a terminal or a CI log: no escape sequence, no workflow command. Not rich markup."""
+    flat = one_line(text, limit)
+    return _RUNNER_COMMAND.sub(": :", flat).replace("##[", "## [")
+
+
+def html(text: str) -> str:
+    """Text for an HTML element or a quoted attribute; newlines kept."""
+    return _html.escape(visible(text))
+
+
+def xml_text(text: str) -> str:
+    """Text made of characters that XML 1.0 allows; newlines kept. The writer escapes ``<`` and ``&``."""
+    return visible(text)
+
+
+def workflow_data(text: str) -> str:
+    """The message of a workflow command: ``%``, CR and LF escaped."""
+    encodable = text.encode("utf-8", "replace").decode("utf-8")
+    return encodable.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def workflow_property(text: str) -> str:
+    """A property of a workflow command: like the message, and ``:`` and ``,``."""
+    return workflow_data(text).replace(":", "%3A").replace(",", "%2C")

@@ -1,0 +1,334 @@
+"""A thin layer over the git executable: what the gate asks of a repository, without trusting it or its user's habits.
+
+Never prompts, never waits for ever, never runs hooks or a file-system monitor, and writes to no index. Revisions and
+remotes are checked before they reach a command line. Credentials travel in the environment alone (`with_header`).
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import re
+import signal
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from urllib.parse import urlsplit
+
+from gate.errors import GateError
+from gate.limits import MAX_DOCUMENT_BYTES, shorten
+from gate.redact import redact
+
+TIMEOUT = 120.0
+"""Seconds that one command may take."""
+_NEUTRAL = (
+    "core.fsmonitor=false",
+    "core.hooksPath=/dev/null",
+    "core.quotePath=false",
+    "gc.auto=0",
+    "maintenance.auto=false",
+    "submodule.recurse=false",
+    "advice.detachedHead=false",
+)
+_DROPPED = re.compile(
+    "GIT_(DIR|WORK_TREE|INDEX_FILE|OBJECT_DIRECTORY|ALTERNATE_OBJECT_DIRECTORIES|COMMON_DIR|NAMESPACE|PREFIX"
+    "|EXTERNAL_DIFF|TRACE.*|SHALLOW_FILE|REPLACE_REF_BASE)"
+)
+"""Set inside hooks and by debugging; each would lead a command elsewhere, or have it print secrets."""
+_FIXED = {
+    "LC_ALL": "C",
+    "LANGUAGE": "",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_PAGER": "cat",
+    "GCM_INTERACTIVE": "never",
+}
+_PROTOCOLS = "file:git:http:https:ssh"
+_DEEPENING = (50, 200, 1000, 5000)
+COMMIT_ID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+
+
+class GitError(GateError):
+    """A git command failed; callers that know what for raise their own kind."""
+
+    def __init__(self, what: str, *, where: str = "", hint: str = "", output: str = "") -> None:
+        super().__init__(what, where=where, hint=hint)
+        self.output = output
+        """What git said, redacted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tag:
+    name: str
+    commit: str
+
+
+class Git:
+    """The repository that holds the folder ``root``, which need not be its top."""
+
+    def __init__(self, root: Path, *, environment: Mapping[str, str], timeout: float = TIMEOUT) -> None:
+        self.root = root
+        self.timeout = timeout
+        kept = {name: value for name, value in environment.items() if not _DROPPED.fullmatch(name)}
+        self.environment = {"GIT_ALLOW_PROTOCOL": _PROTOCOLS, **kept, **_FIXED}
+
+    # --- running --------------------------------------------------------------------------------
+
+    def run(self, *arguments: str, stdin: bytes = b"", environment: Mapping[str, str] | None = None) -> bytes:
+        """The output of ``git arguments``. Raises `GitError` where it fails or takes too long."""
+        status, output, errors = self._call(arguments, stdin, environment or {})
+        if status != 0:
+            raise self._failed(arguments, errors)
+        return output
+
+    def text(self, *arguments: str) -> str:
+        """As `run`, decoded and without the last line end."""
+        return os.fsdecode(self.run(*arguments)).removesuffix("\n")
+
+    def ask(self, *arguments: str) -> str | None:
+        """As `text`, but None where git answers with exit code 1, its "no"."""
+        status, output, errors = self._call(arguments, b"", {})
+        if status == 1:
+            return None
+        if status != 0:
+            raise self._failed(arguments, errors)
+        return os.fsdecode(output).removesuffix("\n")
+
+    def _call(self, arguments: Sequence[str], stdin: bytes, extra: Mapping[str, str]) -> tuple[int, bytes, str]:
+        command = ["git", *(part for setting in _NEUTRAL for part in ("-c", setting)), *arguments]
+        try:
+            process = subprocess.Popen(  # noqa: S603  # a list, no shell; revisions and remotes are checked
+                command,
+                cwd=self.root,
+                env={**self.environment, **extra},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,  # no terminal to prompt on, and its helpers can be ended with it
+            )
+        except OSError as problem:
+            raise GitError(f"git cannot be run: {problem.strerror}", where=str(self.root)) from None
+        with process:
+            try:
+                output, errors = process.communicate(stdin, timeout=self.timeout)
+            except BaseException as problem:
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.communicate()
+                if isinstance(problem, subprocess.TimeoutExpired):
+                    raise GitError(
+                        f"git {arguments[0]} took longer than {self.timeout:g} s", where=str(self.root)
+                    ) from None
+                raise
+        return process.returncode, output, redact(errors.decode("utf-8", "replace").strip())
+
+    def _failed(self, arguments: Sequence[str], said: str) -> GitError:
+        reason = next((line for line in said.splitlines() if line.startswith(("fatal:", "error:"))), said)
+        hint = ""
+        if "dubious ownership" in said:
+            reason = "git refuses the folder, which belongs to another user"
+            hint = "git config --global --add safe.directory with its path, or run as its owner"
+        what = f"git {arguments[0]} failed: {shorten(reason, 300)}"
+        return GitError(what, where=str(self.root), hint=hint, output=shorten(said, 2000))
+
+    # --- questions ------------------------------------------------------------------------------
+
+    def is_repository(self) -> bool:
+        """Whether there is a repository, and a git to read it with. Raises `GitError` where git refuses to look."""
+        try:
+            self.run("rev-parse", "--git-dir")
+        except GitError as error:
+            if "not a git repository" in error.output or not error.output:
+                return False
+            raise
+        return True
+
+    def resolve(self, revision: str) -> str | None:
+        """The id of the commit that a revision names; None where there is none here."""
+        return self.ask(
+            "rev-parse", "--verify", "--quiet", "--end-of-options", f"{checked_revision(revision)}^{{commit}}"
+        )
+
+    def head(self) -> str | None:
+        """The commit of the work tree; None before the first commit and outside any repository."""
+        return self.resolve("HEAD") if self.is_repository() else None
+
+    def dirty(self, *, exclude: Sequence[str] = ()) -> bool:
+        """Whether the work tree below the root differs from HEAD, untracked files included.
+
+        ``exclude`` are paths relative to the root that do not count, such as where records are written.
+        """
+        inside = [path for path in exclude if not path.startswith(("/", ".."))]
+        paths = [".", *(f":(exclude,literal){path}" for path in inside)]
+        return bool(self.run("status", "--porcelain", "-z", "--untracked-files=normal", "--", *paths))
+
+    def parents(self, commit: str) -> list[str]:
+        """The parents' ids, first parent first; none for a root commit."""
+        return self.text("rev-list", "--parents", "--max-count=1", checked_revision(commit), "--").split()[1:]
+
+    def first_parents(self, commit: str, limit: int = 100) -> list[str]:
+        """The commit and its first-parent ancestors, newest first, at most ``limit``, as far as history is here."""
+        count = f"--max-count={limit}"
+        return self.text("rev-list", "--first-parent", count, checked_revision(commit), "--").split()
+
+    def merge_base(self, one: str, other: str) -> str | None:
+        """The best common ancestor; None where none is known here, which a shallow clone may cause."""
+        ids = [self.resolve(one), self.resolve(other)]
+        if ids[0] is None or ids[1] is None:
+            return None
+        return self.ask("merge-base", ids[0], ids[1])
+
+    def is_ancestor(self, ancestor: str, commit: str) -> bool:
+        ids = [self.resolve(ancestor), self.resolve(commit)]
+        if ids[0] is None or ids[1] is None:
+            return False
+        return self.ask("merge-base", "--is-ancestor", ids[0], ids[1]) is not None
+
+    def is_shallow(self) -> bool:
+        return self.text("rev-parse", "--is-shallow-repository") == "true"
+
+    def default_branch(self, remote: str = "origin") -> str | None:
+        """The remote's default branch, by what is known here, else by asking the remote; None where neither knows."""
+        prefix = f"refs/remotes/{checked_remote(remote)}/"
+        known = self.ask("symbolic-ref", "--quiet", f"{prefix}HEAD")
+        if known is not None:
+            return known.removeprefix(prefix)
+        try:
+            said = self.text("ls-remote", "--symref", "--", remote, "HEAD")
+        except GitError:
+            return None
+        found = re.match(r"ref: refs/heads/(\S+)\tHEAD", said)
+        return found[1] if found else None
+
+    def tags(self, *, merged: str | None = None) -> list[Tag]:
+        """Tags of commits, newest first by their own date; with ``merged`` only those that the commit contains."""
+        only = [] if merged is None else [f"--merged={checked_revision(merged)}"]
+        form = "--format=%(refname:strip=2)%09%(objecttype)%09%(objectname)%09%(*objecttype)%09%(*objectname)"
+        said = self.text("for-each-ref", "--sort=-creatordate", form, *only, "refs/tags/")
+        fields = [line.split("\t") for line in said.splitlines()]
+        return [Tag(f[0], f[4] or f[2]) for f in fields if "commit" in (f[1], f[3])]
+
+    def files(self) -> list[str] | None:
+        """Paths below the root that git tracks, or would if asked to add everything; None outside a repository."""
+        if not self.is_repository():
+            return None
+        said = self.run("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate")
+        return [os.fsdecode(name) for name in said.split(b"\0") if name]
+
+    def show(self, commit: str, path: str) -> bytes | None:
+        """A file's content at a commit, by its path relative to the root; None where it is not there.
+
+        Raises `GitError` for an unknown commit and for files beyond the limit on documents.
+        """
+        if self.resolve(commit) is None:
+            raise GitError(f"commit {commit} is not here", where=str(self.root), hint=HINT_HISTORY)
+        listed = self.run("ls-tree", "-z", "--long", checked_revision(commit), "--", path).split(b"\0")[0]
+        fields = listed.split(b"\t")[0].split()
+        if len(fields) != 4 or fields[1] != b"blob" or listed.split(b"\t", 1)[1] != os.fsencode(path):
+            return None
+        if int(fields[3]) > MAX_DOCUMENT_BYTES:
+            raise GitError(f"{path} at {commit} is too large to read", where=str(self.root))
+        return self.run("cat-file", "blob", fields[2].decode())
+
+    def remote_url(self, remote: str) -> str:
+        """The URL of a named remote; a URL or path is given back as it is."""
+        checked_remote(remote)
+        if "/" in remote or ":" in remote:
+            return remote
+        return self.text("remote", "get-url", remote)
+
+    def header_for(self, url: str) -> str | None:
+        """The HTTP header that this repository is configured to send there, as CI checkouts leave one."""
+        if not url.startswith(("http://", "https://")):
+            return None
+        return self.ask("config", "--get-urlmatch", "http.extraHeader", url)
+
+    # --- more history ---------------------------------------------------------------------------
+
+    def fetch(self, commit: str, *, remote: str = "origin", depth: int | None = None) -> None:
+        """Brings a commit here, with its history or ``depth`` commits of it. Moves no ref."""
+        limit = [] if depth is None else [f"--depth={depth}"]
+        self._fetch(*limit, "--", checked_remote(remote), checked_revision(commit))
+
+    def common_history(self, one: str, other: str, *, remote: str = "origin") -> str | None:
+        """The merge base, fetching more of a shallow history until it is found.
+
+        Raises `GitError` where the remote does not give it; None where all history is here and nothing is shared.
+        """
+        for more in _DEEPENING:
+            found = self.merge_base(one, other)
+            if found is not None or not self.is_shallow():
+                return found
+            try:
+                self._fetch(f"--deepen={more}", "--", checked_remote(remote), one, other)
+            except GitError as error:
+                what = "the history between the change and its base is not here, and could not be fetched"
+                raise GitError(what, where=str(self.root), hint=HINT_HISTORY, output=error.output) from None
+        return self.merge_base(one, other)
+
+    def _fetch(self, *arguments: str) -> None:
+        quiet = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--refmap=")
+        self.run("fetch", *quiet, *arguments)
+
+    # --- another work tree ----------------------------------------------------------------------
+
+    @contextmanager
+    def worktree(self, commit: str) -> Iterator[Path]:
+        """A temporary work tree of a commit, gone afterwards; the user's own is not touched.
+
+        Submodules are not checked out in it, and no hook runs.
+        """
+        found = self.resolve(commit)
+        if found is None:
+            raise GitError(f"commit {commit} is not here", where=str(self.root), hint=HINT_HISTORY)
+        with TemporaryDirectory(prefix="gate-base-", ignore_cleanup_errors=True) as folder:
+            tree = Path(folder) / "tree"
+            self.run("worktree", "add", "--quiet", "--detach", "--", str(tree), found)
+            try:
+                yield tree
+            finally:
+                with suppress(GitError):
+                    self.run("worktree", "remove", "--force", "--", str(tree))
+
+
+HINT_HISTORY = "check out with fetch-depth: 0, or run git fetch --unshallow"
+
+
+def checked_revision(revision: str) -> str:
+    """The revision, if it cannot be mistaken for an option, a range or a path. Raises `GitError`."""
+    if not revision or revision.startswith("-") or ".." in revision or re.search(r"[\s\x00-\x1f\x7f:?*\[\\]", revision):
+        raise GitError(f"not a revision: {shorten(revision, 100)!r}")
+    return revision
+
+
+def checked_remote(remote: str) -> str:
+    """The remote's name, URL or path, if it cannot be mistaken for an option or a helper program. Raises `GitError`."""
+    if not remote or remote.startswith("-") or "::" in remote or re.search(r"[\x00-\x1f\x7f]", remote):
+        raise GitError(f"not a remote: {shorten(redact(remote), 100)!r}")
+    return remote
+
+
+def with_header(environment: Mapping[str, str], url: str, header: str) -> dict[str, str]:
+    """The environment with which git sends this header, and no other, to the URL's host: never on a command line.
+
+    Does nothing for URLs that are not http(s).
+    """
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https"):
+        return dict(environment)
+    host = parts.netloc.rpartition("@")[2]
+    key = f"http.{parts.scheme}://{host}/.extraHeader"
+    count = int(environment.get("GIT_CONFIG_COUNT") or 0)
+    entries = {"GIT_CONFIG_COUNT": str(count + 2)}
+    for offset, value in enumerate(("", header)):  # an empty value takes back headers configured elsewhere
+        entries[f"GIT_CONFIG_KEY_{count + offset}"] = key
+        entries[f"GIT_CONFIG_VALUE_{count + offset}"] = value
+    return {**environment, **entries}
+
+
+def token_header(token: str, *, user: str = "x-access-token") -> str:
+    """The header that signs in with a token, as GitHub's own checkout sends it."""
+    return "AUTHORIZATION: basic " + base64.b64encode(f"{user}:{token}".encode()).decode()

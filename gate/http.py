@@ -1,0 +1,480 @@
+"""The HTTP/1.1 client of the hot path: knows connections and framing; what an answer means is left to callers.
+
+Written on asyncio's protocols because the general clients cost many times the request itself
+at the concurrency of a run; docs/decisions/0003-http-client.md has the measurements.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import ssl
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from time import perf_counter
+from typing import TYPE_CHECKING, Self
+from urllib.parse import SplitResult, urlsplit
+
+from gate.errors import ConfigError
+from gate.limits import MAX_ANSWER_BYTES
+from gate.model import ErrorKind
+
+if TYPE_CHECKING:
+    import httpx
+
+CONNECT_SECONDS = 10.0
+"""How long a connection may take to open; the time of the request itself is its caller's to bound."""
+MAX_HEAD_BYTES = 65_536
+_LINE_BYTES = 256
+"""The longest chunk-size line; everything longer is an attack or garbage."""
+_NO_BODY = frozenset({204, 304})
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """What a server answered, whatever its status."""
+
+    status: int
+    headers: Mapping[str, str]
+    """Names in lower case; of a repeated header, the last."""
+    body: bytes
+    duration: float
+    """Seconds from the request's first byte sent to the answer's last byte read, on an open connection."""
+
+
+class HttpError(Exception):
+    """No response could be read: unreachable (nothing came) or protocol (what came is not an answer)."""
+
+    def __init__(self, kind: ErrorKind, message: str, *, transient: bool) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.message = message
+        self.transient = transient
+        """Whether the same request may well succeed later."""
+
+
+class _Malformed(ValueError):  # noqa: N818 - private, never shown
+    """The bytes read are not an HTTP/1.1 response within bounds."""
+
+
+class _Parser:
+    """Reads one response from chunks of bytes; ``feed`` says whether it is complete."""
+
+    __slots__ = ("_at", "_buffer", "_chunks", "_left", "_limit", "_state", "headers", "reusable", "size", "status")
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._buffer = b""
+        self._at = 0
+        """How much of the buffer has been read."""
+        self._state = "head"
+        self._left = 0
+        self._chunks: list[bytes] = []
+        self.size = 0
+        self.status = 0
+        self.headers: dict[str, str] = {}
+        self.reusable = True
+
+    @property
+    def body(self) -> bytes:
+        return b"".join(self._chunks)
+
+    @property
+    def started(self) -> bool:
+        return self._state != "head" or bool(self._buffer)
+
+    def feed(self, data: bytes) -> bool:
+        self._buffer = self._buffer[self._at :] + data
+        self._at = 0
+        while self._state != "done":
+            before = self._state
+            step = getattr(self, f"_read_{self._state}")
+            if not step() and self._state == before:
+                return False
+        self.reusable = self.reusable and self._at == len(self._buffer)
+        return True
+
+    def end(self) -> bool:
+        """The server closed its side; completes only a body that is ended by closing."""
+        return self._state == "close"
+
+    def _read_head(self) -> bool:
+        end = self._buffer.find(b"\r\n\r\n", self._at)
+        if (end if end >= 0 else len(self._buffer)) - self._at > MAX_HEAD_BYTES:
+            raise _Malformed(f"a response head of more than {MAX_HEAD_BYTES:,} bytes")
+        if end < 0:
+            start = self._buffer[self._at : self._at + 7]
+            if not b"HTTP/1.".startswith(start):
+                raise _Malformed("the answer is not HTTP/1.1")
+            return False
+        lines = self._buffer[self._at : end].decode("latin-1").split("\r\n")
+        self._at = end + 4
+        self._read_status(lines[0])
+        if self.status >= 200:
+            self._read_headers(lines[1:])
+        return True
+
+    def _read_status(self, line: str) -> None:
+        version, _, rest = line.partition(" ")
+        if version not in ("HTTP/1.1", "HTTP/1.0") or not rest[:3].isdecimal() or rest[3:4] not in ("", " "):
+            raise _Malformed("the answer is not HTTP/1.1")
+        self.status = int(rest[:3])
+        self.reusable = version == "HTTP/1.1"
+
+    def _read_headers(self, lines: list[str]) -> None:
+        headers = self.headers
+        lengths = set()
+        for line in lines:
+            name, colon, value = line.partition(":")
+            if not colon or name != name.strip() or not name:
+                raise _Malformed("a malformed response header")
+            key = name.lower()
+            headers[key] = value.strip()
+            if key == "content-length":
+                lengths.add(headers[key])
+        if "close" in headers.get("connection", "").lower():
+            self.reusable = False
+        if headers.get("content-encoding", "identity").lower() not in ("identity", ""):
+            raise _Malformed(f"an encoded answer ({headers['content-encoding']}), which was not asked for")
+        self._frame(headers.get("transfer-encoding", "").lower(), lengths)
+
+    def _frame(self, transfer: str, lengths: set[str]) -> None:
+        if self.status in _NO_BODY:
+            self._state = "done"
+        elif transfer:
+            if transfer != "chunked" or lengths:
+                raise _Malformed("a response with contradictory framing")
+            self._state = "size"
+        elif lengths:
+            length = lengths.pop()
+            if lengths or not (length.isascii() and length.isdecimal()) or len(length) > 18:
+                raise _Malformed("a malformed Content-Length")
+            self._expect(int(length), "data")
+        else:
+            self.reusable = False
+            self._state = "close"
+
+    def _expect(self, size: int, state: str) -> None:
+        if self.size + size > self._limit:
+            raise _Malformed(f"an answer of more than {self._limit:,} bytes")
+        self._left = size
+        self._state = state
+
+    def _read_data(self) -> bool:
+        self._take()
+        if not self._left:
+            self._state = "done"
+        return False
+
+    def _read_close(self) -> bool:
+        self._expect(len(self._buffer) - self._at, "close")
+        self._take()
+        return False
+
+    def _take(self) -> None:
+        piece = self._buffer[self._at : self._at + self._left]
+        self._chunks.append(piece)
+        self._at += len(piece)
+        self._left -= len(piece)
+        self.size += len(piece)
+
+    def _read_size(self) -> bool:
+        line = self._line()
+        if line is None:
+            return False
+        digits = line.partition(b";")[0].strip()
+        if not digits or len(digits) > 15 or digits.strip(b"0123456789abcdefABCDEF"):
+            raise _Malformed("a malformed chunk")
+        size = int(digits, 16)
+        self._expect(size, "chunk" if size else "trailer")
+        return True
+
+    def _read_chunk(self) -> bool:
+        self._take()
+        if not self._left:
+            self._state = "gap"
+        return False
+
+    def _read_gap(self) -> bool:
+        gap = self._buffer[self._at : self._at + 2]
+        if not b"\r\n".startswith(gap):
+            raise _Malformed("a malformed chunk")
+        if len(gap) == 2:
+            self._at += 2
+            self._state = "size"
+        return False
+
+    def _read_trailer(self) -> bool:
+        line = self._line()
+        if line == b"":
+            self._state = "done"
+        return line is not None
+
+    def _line(self) -> bytes | None:
+        end = self._buffer.find(b"\r\n", self._at)
+        if (end if end >= 0 else len(self._buffer)) - self._at > _LINE_BYTES:
+            raise _Malformed("a malformed chunk")
+        if end < 0:
+            return None
+        line = self._buffer[self._at : end]
+        self._at = end + 2
+        return line
+
+
+class _Connection(asyncio.Protocol):
+    """One connection, one request at a time. Time is taken where the bytes arrive, not where the waiter wakes."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._parser = _Parser(limit)
+        self._answer: asyncio.Future[Response] | None = None
+        self._sent = 0.0
+        self._transport: asyncio.Transport | None = None
+        self.alive = False
+        self.used = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self.alive = True
+
+    async def exchange(self, data: bytes) -> Response:
+        assert self._transport is not None
+        self._parser = _Parser(self._limit)
+        self._answer = asyncio.get_running_loop().create_future()
+        self._sent = perf_counter()
+        self._transport.write(data)
+        try:
+            return await self._answer
+        except asyncio.CancelledError:
+            self.abort()
+            raise
+        finally:
+            self.used = True
+
+    def data_received(self, data: bytes) -> None:
+        if self._answer is None or self._answer.done():
+            self.abort()  # bytes that nobody asked for
+            return
+        try:
+            if self._parser.feed(data):
+                self._finish()
+        except _Malformed as error:
+            self._fail(HttpError(ErrorKind.PROTOCOL, str(error), transient=False))
+
+    def eof_received(self) -> bool:
+        if self._answer is not None and not self._answer.done() and self._parser.end():
+            self._finish()
+        return False
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.alive = False
+        if self._answer is None or self._answer.done():
+            return
+        if self._parser.started:
+            self._fail(
+                HttpError(ErrorKind.PROTOCOL, "the connection closed in the middle of the answer", transient=True)
+            )
+        else:
+            text = f"the connection closed before an answer came{f': {error}' if error else ''}"
+            self._fail(HttpError(ErrorKind.UNREACHABLE, text, transient=True))
+
+    def _finish(self) -> None:
+        assert self._answer is not None
+        parser = self._parser
+        if not parser.reusable:
+            self.abort()
+        duration = perf_counter() - self._sent
+        self._answer.set_result(Response(parser.status, parser.headers, parser.body, duration))
+
+    def _fail(self, error: HttpError) -> None:
+        assert self._answer is not None
+        self._answer.set_exception(error)
+        self.abort()
+
+    @property
+    def fresh(self) -> bool:
+        """Whether nothing of the last answer came: with a reused connection, the server had merely closed it."""
+        return not self._parser.started
+
+    def abort(self) -> None:
+        self.alive = False
+        if self._transport is not None:
+            self._transport.abort()
+
+
+class Client:
+    """A pool of connections to the agents under test. Redirects are not followed, bodies are not decoded.
+
+    ``environment`` is asked for ``HTTP_PROXY``, ``HTTPS_PROXY`` and ``NO_PROXY`` (either case); requests that a proxy
+    applies to go through httpx, which knows proxies and costs more. ``limit`` bounds the open connections.
+    """
+
+    def __init__(
+        self, *, limit: int = 64, max_bytes: int = MAX_ANSWER_BYTES, environment: Mapping[str, str] | None = None
+    ) -> None:
+        self._slots = asyncio.Semaphore(limit)
+        self._max_bytes = max_bytes
+        self._environment = environment or {}
+        self._idle: dict[tuple[str, str, int], deque[_Connection]] = {}
+        self._tls: ssl.SSLContext | None = None
+        self._proxied: dict[str, httpx.AsyncClient] = {}
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for connections in self._idle.values():
+            for connection in connections:
+                connection.abort()
+        self._idle.clear()
+        for client in self._proxied.values():
+            await client.aclose()
+        await asyncio.sleep(0)  # lets the transports close before their loop does
+
+    async def request(
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        body: bytes = b"",
+        on_send: Callable[[], None] = lambda: None,
+    ) -> Response:
+        """Sends one request and reads the whole answer. Raises HttpError; bounding its time is left to the caller.
+
+        ``on_send`` is called when the request goes out: what came before was waiting for a connection.
+        """
+        parts = check_url(url)
+        if proxy := proxy_for(parts, self._environment):
+            client = self._proxy_client(proxy)
+            asked = client.build_request(method, url, headers=dict(headers or {}), content=body)
+            return await self._through_proxy(client, asked, on_send)
+        data = _encode(method, parts, headers or {}, body)
+        async with self._slots:
+            return await self._exchange(parts, data, on_send)
+
+    async def _exchange(self, parts: SplitResult, data: bytes, on_send: Callable[[], None]) -> Response:
+        assert parts.hostname is not None
+        key = (parts.scheme, parts.hostname, parts.port or (443 if parts.scheme == "https" else 80))
+        idle = self._idle.setdefault(key, deque())
+        while idle:
+            connection = idle.pop()
+            if not connection.alive:
+                continue
+            try:
+                on_send()
+                return await self._finish(connection, idle, data)
+            except HttpError:
+                if not connection.fresh:
+                    raise  # else: the server had closed the idle connection, which says nothing about this request
+        connection = await self._connect(*key)
+        on_send()
+        return await self._finish(connection, idle, data)
+
+    async def _finish(self, connection: _Connection, idle: deque[_Connection], data: bytes) -> Response:
+        response = await connection.exchange(data)
+        if connection.alive:
+            idle.append(connection)
+        return response
+
+    async def _connect(self, scheme: str, host: str, port: int) -> _Connection:
+        if scheme == "https" and self._tls is None:
+            self._tls = ssl.create_default_context(
+                cafile=self._environment.get("SSL_CERT_FILE"), capath=self._environment.get("SSL_CERT_DIR")
+            )
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(CONNECT_SECONDS):
+                _, connection = await loop.create_connection(
+                    lambda: _Connection(self._max_bytes), host, port, ssl=self._tls if scheme == "https" else None
+                )
+        except ssl.SSLCertVerificationError as error:
+            raise HttpError(ErrorKind.UNREACHABLE, f"{host}:{port}: {error.verify_message}", transient=False) from error
+        except TimeoutError as error:
+            text = f"{host}:{port} did not accept a connection within {CONNECT_SECONDS:g} s"
+            raise HttpError(ErrorKind.UNREACHABLE, text, transient=True) from error
+        except OSError as error:
+            plain = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror or str(error)
+            text = f"{host}:{port}: {plain}"
+            raise HttpError(ErrorKind.UNREACHABLE, text, transient=True) from error
+        return connection
+
+    def _proxy_client(self, proxy: str) -> httpx.AsyncClient:
+        if proxy not in self._proxied:
+            import httpx  # weight: only where a proxy applies
+
+            timeout = httpx.Timeout(None, connect=CONNECT_SECONDS)
+            self._proxied[proxy] = httpx.AsyncClient(proxy=proxy, trust_env=False, timeout=timeout)
+        return self._proxied[proxy]
+
+    async def _through_proxy(
+        self, client: httpx.AsyncClient, request: httpx.Request, on_send: Callable[[], None]
+    ) -> Response:
+        import httpx  # weight: only where a proxy applies
+
+        async with self._slots:
+            on_send()
+            start = perf_counter()
+            try:
+                response = await client.send(request, stream=True)
+                try:
+                    content = await self._bounded(response)
+                finally:
+                    await response.aclose()
+            except httpx.TransportError as error:
+                text = f"through the proxy: {error or type(error).__name__}"
+                raise HttpError(ErrorKind.UNREACHABLE, text, transient=True) from error
+            return Response(response.status_code, dict(response.headers), content, perf_counter() - start)
+
+    async def _bounded(self, response: httpx.Response) -> bytes:
+        chunks, size = [], 0
+        async for chunk in response.aiter_bytes():
+            chunks.append(chunk)
+            size += len(chunk)
+            if size > self._max_bytes:
+                text = f"an answer of more than {self._max_bytes:,} bytes"
+                raise HttpError(ErrorKind.PROTOCOL, text, transient=False)
+        return b"".join(chunks)
+
+
+def check_url(url: str) -> SplitResult:
+    """The parts of an http or https address; ConfigError for anything else."""
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable or not url.isascii() or any(c <= " " for c in url) or "@" in parts.netloc:
+        raise ConfigError(
+            f"not an address that can be asked: {url!r}", hint="http://host:port/path, credentials in headers"
+        )
+    return parts
+
+
+def _encode(method: str, parts: SplitResult, headers: Mapping[str, str], body: bytes) -> bytes:
+    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    lines = [f"{method} {target} HTTP/1.1", f"Host: {parts.netloc}", f"Content-Length: {len(body)}"]
+    lines += ["Accept-Encoding: identity", "User-Agent: agent-gate"]
+    lines += [f"{name}: {value}" for name, value in headers.items()]
+    if any("\r" in line or "\n" in line or "\0" in line for line in lines):
+        raise ConfigError("a request header holds a line break")
+    try:
+        return "\r\n".join([*lines, "", ""]).encode("latin-1") + body
+    except UnicodeEncodeError as error:
+        raise ConfigError("a request header holds characters that HTTP cannot carry") from error
+
+
+def proxy_for(parts: SplitResult, environment: Mapping[str, str]) -> str | None:
+    """The proxy that the environment names for this address, by curl's rules."""
+    name = f"{parts.scheme}_proxy"
+    proxy = environment.get(name) or environment.get(name.upper())
+    proxy = proxy or environment.get("all_proxy") or environment.get("ALL_PROXY")
+    if not proxy or parts.hostname is None:
+        return None
+    for entry in (environment.get("no_proxy") or environment.get("NO_PROXY") or "").split(","):
+        domain = entry.strip().lower().lstrip(".")
+        if domain == "*" or (domain and f".{parts.hostname}".endswith(f".{domain}")):
+            return None
+    return proxy if "://" in proxy else f"http://{proxy}"

@@ -1,0 +1,27 @@
+"""Bounds on what strangers may hand us. One place, so that no reader invents its own."""
+
+from __future__ import annotations
+
+MAX_ANSWER_BYTES = 10_000_000
+"""The largest answer read from an agent, in bytes."""
+MAX_DOCUMENT_BYTES = 200_000_000
+"""The largest suite or record file read whole, in bytes; records beyond it are streamed."""
+MAX_LINE_BYTES = 50_000_000
+"""The longest line of a JSON Lines file."""
+MAX_NESTING = 100
+"""The deepest nesting of a document from outside."""
+MAX_ID_CHARS = 500
+"""The longest case id, tool name or metric name that is kept whole."""
+
+
+def shorten(text: str, limit: int) -> str:
+    """At most ``limit`` characters, with the number left out where something was."""
+    if len(text) <= limit:
+        return text
+    note = f"… ({len(text) - limit:,} more characters)"
+    return text[:limit] + note
+
+
+def cut(text: str, limit: int) -> str:
+    """At most ``limit`` characters, the last ``…`` where something was left out; cutting twice changes nothing."""
+    return text if len(text) <= limit else text[: limit - 1] + "…"

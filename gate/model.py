@@ -1,0 +1,545 @@
+"""The nouns of the gate: what is said, measured and decided. Frozen values; no I/O, no clock, no environment.
+
+Units everywhere: durations in seconds, money in US dollars, probabilities and shares in 0–1.
+A value that was not measured is None with an error beside it, never 0 and never NaN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum, IntEnum
+from typing import Any, Literal
+
+# --- a conversation -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One tool that the agent called, or that the author of a case expects it to call."""
+
+    name: str
+    args: Any = None
+    """The arguments as the agent gave them: normally a mapping; None means absent, which differs from ``{}``."""
+    id: str | None = None
+    result: Any = None
+    error: str | None = None
+    """What went wrong inside the tool, where the agent reports it."""
+    duration: float | None = None
+    category: str | None = None
+    """Expected calls only: any tool of this category will do, and ``name`` is then empty."""
+    any_args: bool = False
+    """Expected calls only: the author named the tool and said nothing of its arguments."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One text part of a response."""
+
+    text: str
+    thought: bool = False
+    """Whether the model marked it as a thought rather than an answer."""
+
+
+def text_of(parts: tuple[Part, ...], *, thoughts: bool = True) -> str:
+    """The text of the parts, joined by newlines; empty where there are none."""
+    return "\n".join(part.text for part in parts if thoughts or not part.thought)
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a turn or a trial consumed. None means that the agent did not say."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost_usd: float | None = None
+    model_calls: int | None = None
+    model: str | None = None
+
+    @property
+    def tokens(self) -> int | None:
+        """Input plus output tokens; None where neither was reported."""
+        if self.input_tokens is None and self.output_tokens is None:
+            return None
+        return (self.input_tokens or 0) + (self.output_tokens or 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Invocation:
+    """What happened in one turn of one trial."""
+
+    user: str = ""
+    response: tuple[Part, ...] = ()
+    tool_calls: tuple[ToolCall, ...] = ()
+    """The trajectory: every call of the turn in order, sub-agents' included."""
+    intermediate: tuple[Part, ...] = ()
+    """Natural-language responses before the final one."""
+    usage: Usage | None = None
+    duration: float | None = None
+    """Wall time of the request alone, in seconds."""
+    digest: str = ""
+    """Tells what was said and called from anything else, where the whole of it is on disk and not here."""
+
+    @property
+    def text(self) -> str:
+        return text_of(self.response)
+
+
+# --- a suite --------------------------------------------------------------------------------------
+
+
+class Complexity(str, Enum):
+    """How hard the author thinks a case is; medium where nothing is said."""
+
+    SIMPLE = "simple"
+    MEDIUM = "medium"
+    COMPLEX = "complex"
+
+
+@dataclass(frozen=True, slots=True)
+class Rubric:
+    """One property that a judge checks, as the author wrote it."""
+
+    id: str
+    text: str
+    type: str | None = None
+    description: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What the author wrote for one turn."""
+
+    user: str
+    tools: tuple[ToolCall, ...] | None = None
+    """Expected calls in order; empty means that none is expected, None that nothing is stated."""
+    response: tuple[Part, ...] | None = None
+    """The expected response; None where nothing is stated."""
+    rubrics: tuple[Rubric, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """Where something was written: a path relative to the working directory, and a line from 1."""
+
+    path: str
+    line: int | None = None
+
+    def __str__(self) -> str:
+        return self.path if self.line is None else f"{self.path}:{self.line}"
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One conversation to hold with the agent."""
+
+    id: str
+    turns: tuple[Turn, ...]
+    tags: frozenset[str] = frozenset()
+    complexity: Complexity = Complexity.MEDIUM
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    state: Mapping[str, Any] = field(default_factory=dict)
+    """Initial session state, handed to the agent."""
+    options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Per criterion: options of this case alone, laid over the criterion's (``contains``, ``forbidden_tools`` …)."""
+    thresholds: Mapping[str, float] = field(default_factory=dict)
+    """Per criterion: this case's own threshold."""
+    rubrics: tuple[Rubric, ...] = ()
+    app: Mapping[str, str] = field(default_factory=dict)
+    """ADK's session input: ``app_name`` and ``user_id``, where given."""
+    location: Location | None = None
+    content: Any = None
+    """What the case's fingerprint is taken of; None means the fields above."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedTrial:
+    """One execution that was recorded elsewhere, as read from a file beside its case."""
+
+    case_id: str
+    number: int
+    invocations: Sequence[Invocation]
+    error: str | None = None
+    origin: str = ""
+    """Where it was read from and the number that it has there, for messages."""
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """The cases that are run together, judged together and compared together."""
+
+    id: str
+    """Names the suite in baselines and comments; text, never a file name."""
+    cases: tuple[Case, ...]
+    criteria: Mapping[str, Any] | None = None
+    """Raw criteria of a ``test_config.json`` beside the files, where there is one."""
+    recorded: tuple[RecordedTrial, ...] = ()
+    """Trials that came with the cases, for ``replay``."""
+    source: str = ""
+    """Where it was read from, for messages."""
+
+
+# --- a measurement --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """What a metric found in one trial.
+
+    ``value`` None with ``error`` set: could not be measured, which fails closed.
+    ``value`` None without: the metric does not apply to this case (the author stated nothing to compare with).
+    """
+
+    value: float | None
+    reason: str = ""
+    error: str | None = None
+    per_turn: tuple[float | None, ...] = ()
+    details: Mapping[str, Any] = field(default_factory=dict)
+    """Further figures that a report may show; JSON values only."""
+
+
+class ErrorKind(str, Enum):
+    """Why a trial could not be measured. All are infrastructure errors: they leave no score."""
+
+    TIMEOUT = "timeout"
+    CRASH = "crash"
+    """The agent's process ended, or its code raised."""
+    UNREACHABLE = "unreachable"
+    """Refused or broken connection, or an HTTP status that says try later."""
+    PROTOCOL = "protocol"
+    """An answer that cannot be read: garbage, too large, closed early, wrong shape."""
+    CANCELLED = "cancelled"
+
+
+@dataclass(frozen=True, slots=True)
+class TrialError:
+    kind: ErrorKind
+    message: str
+
+
+class Side(str, Enum):
+    """Whose agent a trial was run with."""
+
+    CANDIDATE = "candidate"
+    BASELINE = "baseline"
+
+
+FULL = "full"
+"""Tag of a round that runs every case once."""
+CONFIRM = "confirm"
+"""Tag of a round that reruns suspicious cases."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One execution of a case, scored."""
+
+    case_id: str
+    number: int
+    """From 1, counted per case and side."""
+    round: int = 1
+    """The round of the schedule that asked for it, from 1."""
+    tag: str = FULL
+    side: Side = Side.CANDIDATE
+    invocations: tuple[Invocation, ...] = ()
+    scores: Mapping[str, Score] = field(default_factory=dict)
+    """By criterion name. Empty where ``error`` is set."""
+    error: TrialError | None = None
+    duration: float | None = None
+    """Seconds spent inside requests to the agent, all turns."""
+    attempts: int = 1
+    started: float | None = None
+    """Unix time."""
+
+    @property
+    def usage(self) -> Usage | None:
+        """Usage summed over the turns; None where no turn reported any."""
+        return total_usage(tuple(i.usage for i in self.invocations if i.usage is not None))
+
+
+def total_usage(parts: tuple[Usage, ...]) -> Usage | None:
+    """Adds up usages field by field. A field is None where no part reports it, the model where several differ."""
+    if not parts:
+        return None
+
+    def add(values: list[Any]) -> Any:
+        known = [value for value in values if value is not None]
+        return sum(known) if known else None
+
+    models = {part.model for part in parts}
+    return Usage(
+        add([p.input_tokens for p in parts]),
+        add([p.output_tokens for p in parts]),
+        add([p.cost_usd for p in parts]),
+        add([p.model_calls for p in parts]),
+        models.pop() if len(models) == 1 else None,
+    )
+
+
+# --- criteria -------------------------------------------------------------------------------------
+
+
+class Scale(str, Enum):
+    """What values a metric takes; decides how it is shown, compared and bounded."""
+
+    BINARY = "binary"
+    """0 or 1."""
+    UNIT = "unit"
+    """0 to 1."""
+    LIKERT = "likert"
+    """1 to 5."""
+    PERCENT = "percent"
+    """0 to 100."""
+    SECONDS = "seconds"
+    USD = "usd"
+    COUNT = "count"
+
+
+class Direction(str, Enum):
+    HIGHER = "higher"
+    LOWER = "lower"
+
+
+@dataclass(frozen=True, slots=True)
+class Criterion:
+    """A metric with its threshold and options, as the user set them."""
+
+    name: str
+    """The key under ``criteria``; unique."""
+    metric: str
+    """The registered metric, or a dotted path."""
+    scale: Scale
+    direction: Direction = Direction.HIGHER
+    threshold: float | None = None
+    """Least acceptable suite mean. None: judged against the baseline only."""
+    limit: float | None = None
+    """Per trial: the most a single trial may reach (``max``)."""
+    quantiles: tuple[tuple[float, float], ...] = ()
+    """Suite limits on quantiles: ((0.95, 3.0),) says that p95 may be at most 3."""
+    margin: float | None = None
+    """The loss that is still called unchanged; relative for cost, latency, tokens and counts."""
+    pass_mark: float | None = None
+    """The score from which a single trial passes; None: the criterion does not decide whether a trial passes."""
+    blocking: bool = True
+    """Whether it can fail the gate by threshold or limit."""
+    gate_regression: bool = True
+    """Whether a change against the baseline can fail the gate; off by default for cost and latency."""
+    strict: bool = False
+    """Compare the plain mean with the threshold, without statistics."""
+    ratchet: bool = True
+    """Where the baseline was already below the threshold, staying there does not block."""
+    hard: bool = False
+    """One failing trial fails the gate (forbidden tools, safety)."""
+    fingerprint: str = ""
+    """Of metric, options, version, judge; not of thresholds."""
+
+
+# --- decisions ------------------------------------------------------------------------------------
+
+
+class Verdict(str, Enum):
+    """What the gate says of a criterion or a suite."""
+
+    PASS = "pass"  # noqa: S105 - a verdict
+    INCONCLUSIVE = "inconclusive"
+    NOT_MEASURED = "not_measured"
+    BELOW_THRESHOLD = "below_threshold"
+    REGRESSED = "regressed"
+    ERROR = "error"
+
+
+SEVERITY = (
+    Verdict.PASS,
+    Verdict.INCONCLUSIVE,
+    Verdict.NOT_MEASURED,
+    Verdict.BELOW_THRESHOLD,
+    Verdict.REGRESSED,
+    Verdict.ERROR,
+)
+"""From best to worst; the verdict of several is the worst of them."""
+
+
+class ExitCode(IntEnum):
+    """The process's exit code; docs/guide/exit-codes.md has the table."""
+
+    PASS = 0
+    FAILED = 1
+    CONFIGURATION = 2
+    NOT_MEASURED = 3
+    BASELINE = 4
+    PUBLISH = 5
+    BASELINE_WRITE = 6
+    UNTRUSTED = 7
+    INTERRUPTED = 130
+    TERMINATED = 143
+
+
+EXIT_PRECEDENCE = (
+    ExitCode.CONFIGURATION,
+    ExitCode.UNTRUSTED,
+    ExitCode.FAILED,
+    ExitCode.NOT_MEASURED,
+    ExitCode.BASELINE,
+    ExitCode.BASELINE_WRITE,
+    ExitCode.PUBLISH,
+    ExitCode.PASS,
+)
+"""Where several apply, the first of these is the answer. Cancellation is no part of it: it ends the process at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A mean with its interval and what it rests on."""
+
+    value: float
+    low: float
+    high: float
+    n: int
+    """Cases behind the value."""
+    trials: int = 0
+    """Trials behind the value."""
+    level: float = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class CriterionResult:
+    """What was found for one criterion over the suite."""
+
+    criterion: Criterion
+    verdict: Verdict
+    reason: str
+    """One sentence that a reviewer can act on."""
+    candidate: Estimate | None = None
+    baseline: Estimate | None = None
+    change: Estimate | None = None
+    """Candidate minus baseline over paired cases; relative for money, time and counts."""
+    p_value: float | None = None
+    detectable: float | None = None
+    """The smallest drop that this suite, with these trials, could have found with 80 % power."""
+    spent: float | None = None
+    """Share of the error budget used, 0–1."""
+    not_measured: int = 0
+    """Trials of which the score is None with an error."""
+    quantiles: tuple[tuple[float, Estimate], ...] = ()
+
+
+class CaseStatus(str, Enum):
+    BROKEN = "broken"
+    """Named: worse than its baseline, at a false discovery rate of at most 10 %."""
+    SUSPECT = "suspect"
+    FLAKY = "flaky"
+    OK = "ok"
+    NEW = "new"
+    REMOVED = "removed"
+    ERROR = "error"
+    FAILED = "failed"
+    """A hard failure, or below its own threshold."""
+    QUARANTINED = "quarantined"
+
+
+@dataclass(frozen=True, slots=True)
+class CaseResult:
+    """What was found for one case."""
+
+    id: str
+    status: CaseStatus
+    location: Location | None = None
+    passed: int = 0
+    trials: int = 0
+    errors: int = 0
+    baseline_passed: int = 0
+    baseline_trials: int = 0
+    e_value: float | None = None
+    reasons: tuple[str, ...] = ()
+    """Why trials failed, worst first."""
+    expected: tuple[tuple[ToolCall, ...] | None, ...] = ()
+    """Expected calls, per turn."""
+    actual: tuple[tuple[ToolCall, ...], ...] = ()
+    """Calls of the worst candidate trial, per turn."""
+    reference: tuple[tuple[ToolCall, ...], ...] = ()
+    """Calls of a passing baseline trial, per turn, where one is stored."""
+    scores: Mapping[str, tuple[float | None, float | None]] = field(default_factory=dict)
+    """By criterion: the candidate's mean and the baseline's."""
+    quarantine: str = ""
+    """Owner, reason and expiry, where the case is quarantined."""
+    expected_text: tuple[str | None, ...] = ()
+    """Expected responses, per turn and cut to 2,000 characters; only where a failing criterion looks at them."""
+    actual_text: tuple[str | None, ...] = ()
+    """Responses of the worst candidate trial, likewise; empty where they were not kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class BaselineInfo:
+    """What the candidate was compared with."""
+
+    commit: str | None
+    distance: int | None = None
+    """First-parent commits between the commit measured against and the record found."""
+    trials_per_case: float = 0.0
+    records: int = 1
+    source: str = ""
+    missing: str = ""
+    """Why there is none, where there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteResult:
+    """The verdict on one suite, and everything that a report shows of it."""
+
+    suite_id: str
+    verdict: Verdict
+    headline: str
+    """One line: what happened."""
+    criteria: tuple[CriterionResult, ...]
+    cases: tuple[CaseResult, ...]
+    baseline: BaselineInfo | None = None
+    story: tuple[str, ...] = ()
+    """How the verdict came about, in words."""
+    changes: tuple[str, ...] = ()
+    """What changed in the suite and its criteria against the baseline: new, removed, not comparable, loosened."""
+    warnings: tuple[str, ...] = ()
+    agent_runs: int = 0
+    errors: int = 0
+    """Trials that ended in an infrastructure error."""
+    cost_usd: float | None = None
+    judge_cost_usd: float | None = None
+    duration: float = 0.0
+    commit: str | None = None
+    seed: int = 0
+    accepted: str = ""
+    """Who accepted a regression and when, where someone did."""
+    evidence: Mapping[str, Any] = field(default_factory=dict)
+    """The numbers behind the verdict: looks, p- and e-values, bounds, error budget; JSON values only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a whole run of the gate says."""
+
+    suites: tuple[SuiteResult, ...]
+    verdict: Verdict
+    exit_code: ExitCode
+    command: str = ""
+    """The command that reproduces it locally."""
+    version: str = ""
+    duration: float = 0.0
+    record_paths: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+    """What went wrong after the verdict."""
+
+
+MetricKind = Literal["binary", "bounded", "positive"]
+"""What the decision engine needs to know of a scale."""
+
+
+def kind_of(scale: Scale) -> MetricKind:
+    if scale is Scale.BINARY:
+        return "binary"
+    if scale in (Scale.SECONDS, Scale.USD, Scale.COUNT):
+        return "positive"
+    return "bounded"
+
+
+def worst(verdicts: list[Verdict]) -> Verdict:
+    """The worst of the verdicts; PASS for none, so callers refuse emptiness before asking."""
+    return max(verdicts, key=SEVERITY.index, default=Verdict.PASS)

@@ -1,0 +1,20 @@
+"""What so many tokens of a model cost, by the public price list of genai-prices. Asks nobody."""
+
+from __future__ import annotations
+
+
+def price(model: str, input_tokens: int, output_tokens: int) -> float | None:
+    """US dollars; None where the list does not know the model.
+
+    The list comes with the installed genai-prices. A provider in front of the name (``openai/gpt-4o``) is understood.
+    """
+    from genai_prices import Usage, calc_price  # weight: 150 ms
+
+    usage = Usage(input_tokens=input_tokens, output_tokens=output_tokens)
+    provider, slash, name = model.partition("/")
+    for reference, provider_id in ((model, None), (name, provider)) if slash else ((model, None),):
+        try:
+            return float(calc_price(usage, model_ref=reference, provider_id=provider_id).total_price)
+        except LookupError:
+            continue
+    return None

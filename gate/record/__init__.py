@@ -1,0 +1,27 @@
+"""The record: everything that a run measured, as lines of JSON; journal, shard, baseline and artifact alike."""
+
+from gate.record.forms import assign_shards, digested, merge, redacted, strip
+from gate.record.nouns import FORMAT, Footer, Header, PlannedCase, Record
+from gate.record.reader import RecordReader, iter_trials, parse_record, read_header, read_record
+from gate.record.writer import RecordWriter, record_lines, write_record
+
+__all__ = [
+    "FORMAT",
+    "Footer",
+    "Header",
+    "PlannedCase",
+    "Record",
+    "RecordReader",
+    "RecordWriter",
+    "assign_shards",
+    "digested",
+    "iter_trials",
+    "merge",
+    "parse_record",
+    "read_header",
+    "read_record",
+    "record_lines",
+    "redacted",
+    "strip",
+    "write_record",
+]

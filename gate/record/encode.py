@@ -1,0 +1,258 @@
+"""Turns the nouns of a record into lines of JSON that any reader accepts, whatever text an agent produced.
+
+Lines are UTF-8 without unpaired surrogates, numbers are finite, nesting and length are bounded.
+Fields at their default are left out.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, fields, replace
+from enum import Enum
+from typing import Any
+
+from gate.errors import MeasureError
+from gate.limits import MAX_LINE_BYTES, MAX_NESTING, shorten
+from gate.model import FULL, Complexity, Criterion, Invocation, Part, Score, Side, ToolCall, Trial, Usage
+from gate.record.nouns import FORMAT, Footer, Header, PlannedCase
+
+PLAN_CHUNK = 1000
+"""Cases on one plan line, so that a plan of a million cases has no line of hundreds of megabytes."""
+COMFORTABLE_BYTES = 2_000_000
+"""A trial's line above this is written again with its texts shortened."""
+_MAX_INTEGER_BITS = 1000
+_INNER_NESTING = MAX_NESTING - 10
+"""How deep a tool's arguments may nest, so that the line around them stays within the limit."""
+
+
+def header_lines(header: Header) -> bytes:
+    """The header's line and the plan's lines after it."""
+    lines = [to_line(_header(header))]
+    for start in range(0, len(header.plan), PLAN_CHUNK):
+        lines.append(to_line({"plan": [_planned(case) for case in header.plan[start : start + PLAN_CHUNK]]}))
+    return b"".join(lines)
+
+
+def trial_line(trial: Trial) -> bytes:
+    """One trial as one line; texts are shortened where the line would be unreasonably long."""
+    line = to_line(_trial(trial))
+    if len(line) <= COMFORTABLE_BYTES:
+        return line
+    bare = {name: Score(s.value, error=s.error) for name, s in trial.scores.items()}
+    attempts = (
+        (trial, 20_000, COMFORTABLE_BYTES),
+        (trial, 500, MAX_LINE_BYTES),
+        (replace(trial, invocations=(), scores=bare), 500, MAX_LINE_BYTES),
+    )
+    for form, text_limit, enough in attempts:
+        line = to_line({**clean(_trial(form), text_limit=text_limit), "case": trial.case_id})
+        if len(line) <= enough:
+            return line
+    raise MeasureError(f"a trial of case {shorten(trial.case_id, 100)!r} is too large to record")
+
+
+def footer_line(footer: Footer, checksum: str) -> bytes:
+    """The closing line; ``checksum`` is the SHA-256 of all bytes before it."""
+    closing: dict[str, Any] = {"trials": footer.trials, "errors": footer.errors, "rounds": footer.rounds}
+    closing["duration"] = footer.duration
+    if footer.judge_cost_usd is not None:
+        closing["judge_cost_usd"] = footer.judge_cost_usd
+    if footer.stopped:
+        closing["stopped"] = footer.stopped
+    closing["sha256"] = checksum
+    return to_line({"closing": closing})
+
+
+def to_line(value: Any) -> bytes:
+    """One line of JSON. Values that JSON cannot hold are replaced by the nearest that it can; this is the slow path."""
+    try:
+        line = _dump(value)
+        if line.count(b"[") + line.count(b"{") <= _INNER_NESTING:
+            return line
+    except (ValueError, TypeError, RecursionError):
+        return _dump(clean(value))
+    return line if depth_within(value, MAX_NESTING) else _dump(clean(value))
+
+
+def _dump(value: Any) -> bytes:
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.encode() + b"\n"
+
+
+def depth_within(value: Any, limit: int) -> bool:
+    """Whether the containers nest at most ``limit`` deep; level by level, so that depth costs no stack."""
+    level = [value]
+    for _ in range(limit):
+        level = list(_children(level))
+        if not level:
+            return True
+    return False
+
+
+def _children(values: list[Any]) -> Iterator[Any]:
+    for value in values:
+        if isinstance(value, dict):
+            yield from value.values()
+        elif isinstance(value, (list, tuple)):
+            yield from value
+
+
+def clean(value: Any, depth: int = 0, text_limit: int | None = None) -> Any:
+    """The nearest value that is valid JSON: text without unpaired surrogates, finite numbers, bounded nesting."""
+    if isinstance(value, str):
+        text = value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return text if text_limit is None else shorten(text, text_limit)
+    if value is None or isinstance(value, (int, float)):
+        return _clean_number(value)
+    if depth >= _INNER_NESTING:
+        return "… (nested too deeply)"
+    if isinstance(value, Mapping):
+        return {clean(str(k)): clean(v, depth + 1, text_limit) for k, v in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [clean(item, depth + 1, text_limit) for item in value]
+    return clean(shorten(str(value), 20_000))
+
+
+def _clean_number(value: Any) -> Any:
+    if isinstance(value, int):
+        bits = value.bit_length()
+        return value if bits <= _MAX_INTEGER_BITS else f"(an integer of {bits} bits)"
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _header(header: Header) -> dict[str, Any]:
+    out: dict[str, Any] = {"gate_record": FORMAT, "suite": header.suite_id, "cases": len(header.plan)}
+    out |= {"commit": header.commit, "base": header.base_commit, "dirty": header.dirty, "agent": header.agent}
+    out |= {"seed": header.seed, "shard": list(header.shard), "run": header.run_id, "gate": header.gate_version}
+    out |= {"created": header.created, "stripped": header.stripped}
+    out["criteria"] = [_criterion(criterion) for criterion in header.criteria]
+    return out
+
+
+def _criterion(criterion: Criterion) -> dict[str, Any]:
+    """Every field that is not at its default."""
+    out: dict[str, Any] = {}
+    for field in fields(criterion):
+        value = getattr(criterion, field.name)
+        if field.default is MISSING or value != field.default:
+            out[field.name] = value.value if isinstance(value, Enum) else value
+    return out
+
+
+def _planned(case: PlannedCase) -> dict[str, Any]:
+    out: dict[str, Any] = {"id": case.id, "fp": case.fingerprint}
+    if case.tags:
+        out["tags"] = sorted(case.tags)
+    if case.complexity is not Complexity.MEDIUM:
+        out["complexity"] = case.complexity.value
+    if case.location is not None:
+        out["at"] = [case.location.path] if case.location.line is None else [case.location.path, case.location.line]
+    if case.hint is not None:
+        out["hint"] = case.hint
+    if case.shard != 1:
+        out["shard"] = case.shard
+    if case.thresholds:
+        out["thresholds"] = dict(case.thresholds)
+    if case.equivalent:
+        out["equivalent"] = case.equivalent
+    if any(calls is not None for calls in case.expected):
+        out["expect"] = [None if calls is None else [_call(call) for call in calls] for calls in case.expected]
+    return out
+
+
+def _trial(trial: Trial) -> dict[str, Any]:
+    out: dict[str, Any] = {"case": trial.case_id, "n": trial.number}
+    if trial.round != 1:
+        out["round"] = trial.round
+    if trial.tag != FULL:
+        out["tag"] = trial.tag
+    if trial.side is not Side.CANDIDATE:
+        out["side"] = trial.side.value
+    if trial.scores:
+        out["scores"] = {name: _score(score) for name, score in trial.scores.items()}
+    if trial.error is not None:
+        out["error"] = [trial.error.kind.value, trial.error.message]
+    if trial.duration is not None:
+        out["duration"] = trial.duration
+    if trial.attempts != 1:
+        out["attempts"] = trial.attempts
+    if trial.started is not None:
+        out["started"] = trial.started
+    if trial.invocations:
+        out["turns"] = [_invocation(invocation) for invocation in trial.invocations]
+    return out
+
+
+def _score(score: Score) -> float | dict[str, Any] | None:
+    """A plain number, or null, where there is nothing else to say."""
+    value, error = score.value, score.error
+    if value is not None and not math.isfinite(value):
+        value, error = None, error or f"not a finite number: {value}"
+    if value is not None:
+        value = float(value)
+    if error is None and not (score.reason or score.per_turn or score.details):
+        return value
+    out: dict[str, Any] = {"value": value}
+    if score.reason:
+        out["reason"] = score.reason
+    if error is not None:
+        out["error"] = error
+    if score.per_turn:
+        out["per_turn"] = score.per_turn
+    if score.details:
+        out["details"] = score.details
+    return out
+
+
+def _invocation(invocation: Invocation) -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    if invocation.user:
+        out["user"] = invocation.user
+    if invocation.response:
+        out["response"] = _parts(invocation.response)
+    if invocation.tool_calls:
+        out["calls"] = [_call(call) for call in invocation.tool_calls]
+    if invocation.intermediate:
+        out["intermediate"] = _parts(invocation.intermediate)
+    if invocation.usage is not None:
+        out["usage"] = _usage(invocation.usage)
+    if invocation.duration is not None:
+        out["duration"] = invocation.duration
+    return out
+
+
+def _parts(parts: tuple[Part, ...]) -> list[Any]:
+    """A part is its text; a thought is ``{"thought": text}``."""
+    return [{"thought": part.text} if part.thought else part.text for part in parts]
+
+
+def _call(call: ToolCall) -> dict[str, Any]:
+    out: dict[str, Any] = {"name": call.name}
+    if call.args is not None:
+        out["args"] = call.args
+    if call.id is not None:
+        out["id"] = call.id
+    if call.result is not None:
+        out["result"] = call.result
+    if call.error is not None:
+        out["error"] = call.error
+    if call.duration is not None:
+        out["duration"] = call.duration
+    if call.category is not None:
+        out["category"] = call.category
+    if call.any_args:
+        out["any_args"] = True
+    return out
+
+
+def _usage(usage: Usage) -> dict[str, Any]:
+    pairs = (
+        ("input_tokens", usage.input_tokens),
+        ("output_tokens", usage.output_tokens),
+        ("cost_usd", usage.cost_usd),
+        ("model_calls", usage.model_calls),
+        ("model", usage.model),
+    )
+    return {name: value for name, value in pairs if value is not None}

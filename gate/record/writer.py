@@ -1,0 +1,233 @@
+"""Writes records: a locked journal that grows by one trial at a time, or a whole record at once.
+
+A trial that `append` has returned for survives the end of the process, however it ends.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from io import FileIO
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from gate.errors import GateError, MeasureError
+from gate.model import Trial
+from gate.record.encode import footer_line, header_lines, trial_line
+from gate.record.nouns import Footer, Header, Record, count, difference
+from gate.record.reader import RecordReader, Tally, lines_of
+
+_BEGIN = b'{"gate_record":'
+
+
+class _TornError(MeasureError):
+    """The file ends before its first trial."""
+
+
+class RecordWriter:
+    """A record that is being written, held under an exclusive lock until it is closed.
+
+    Starts the file afresh, or with ``resume`` continues what is there: a torn last line is dropped, the stored header
+    stays, with its seed, and `MeasureError` says why where the record is damaged, or is of another plan, commit, agent,
+    shard or set of criteria.
+
+    `finish` adds the closing line; leaving the ``with`` block without it leaves a record that can be resumed.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        header: Header,
+        *,
+        resume: bool = False,
+        remember: Callable[[Trial], Trial] | None = None,
+    ) -> None:
+        self.path = path
+        self.header = header
+        self._remember = remember
+        self._known = frozenset(case.id for case in header.plan)
+        if len(self._known) < len(header.plan):
+            raise ValueError("a case is planned twice")
+        self._tally = Tally()
+        self._checksum = hashlib.sha256()
+        self._end = 0
+        self._footer: Footer | None = None
+        self._before = Footer(0, 0, 0)
+        self.resumed: tuple[Trial, ...] = ()
+        """The trials that the record already held, in the form that ``remember`` gives them."""
+        self._file = _locked(path)
+        try:
+            self._take_up() if resume else self._start()
+        except BaseException:
+            self.close()
+            raise
+
+    def append(self, trial: Trial) -> None:
+        """Adds one finished trial. Raises `MeasureError` where the disk is full; what was written before stays."""
+        if trial.case_id not in self._known:
+            raise ValueError(f"case {trial.case_id!r} is not in the plan")
+        if trial in self._tally:
+            raise ValueError(f"trial {trial.number} of case {trial.case_id!r} was recorded before")
+        self._write(trial_line(trial))
+        self._tally.add(trial)
+        self._footer = None
+
+    def finish(self, *, duration: float = 0.0, judge_cost_usd: float | None = None, stopped: str = "") -> Footer:
+        """Writes the closing line and makes sure that everything is on disk.
+
+        ``duration`` (seconds) and ``judge_cost_usd`` are of this sitting and added to those of earlier ones;
+        ``stopped`` says why the run ended before its schedule did.
+        """
+        trials, errors, rounds = self._tally.counts
+        costs = [cost for cost in (self._before.judge_cost_usd, judge_cost_usd) if cost is not None]
+        total = sum(costs) if costs else None
+        footer = Footer(trials, errors, rounds, self._before.duration + duration, total, stopped)
+        if footer != self._footer:
+            self._write(footer_line(footer, self._checksum.hexdigest()))
+            self._before = self._footer = footer
+        try:
+            os.fsync(self._file.fileno())
+        except OSError as problem:
+            raise self._problem(problem) from None
+        return footer
+
+    @property
+    def finished(self) -> bool:
+        """Whether the last line is a closing line of a run that was not stopped."""
+        return self._footer is not None and not self._footer.stopped
+
+    def close(self) -> None:
+        """Releases the file and its lock. Writes nothing."""
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _start(self) -> None:
+        if not _is_record(self._file):
+            raise MeasureError("not a record, so not overwritten", where=str(self.path), hint="name another file")
+        self._file.truncate(0)
+        self._write(header_lines(self.header))
+
+    def _take_up(self) -> None:
+        try:
+            lines = _lines_from_start(self._file)
+            reader = RecordReader(lines, where=str(self.path), complete=False, error=MeasureError, torn=_TornError)
+        except _TornError:  # killed before the first trial: nothing is lost by starting again
+            self._start()
+            return
+        _check_same(reader.header, self.header, str(self.path))
+        self.resumed = tuple(reader if self._remember is None else map(self._remember, reader))
+        self.header = reader.header
+        self._tally, self._checksum, self._end = reader.tally, reader.checksum, reader.end
+        self._footer = reader.footer
+        self._before = reader.last_footer or self._before
+        self._file.truncate(self._end)
+
+    def _write(self, data: bytes) -> None:
+        """Appends whole lines; on failure the file is cut back to the last whole one."""
+        view = memoryview(data)
+        try:
+            while view:
+                view = view[os.write(self._file.fileno(), view) :]
+        except OSError as problem:
+            with suppress(OSError):
+                self._file.truncate(self._end)
+            raise self._problem(problem) from None
+        self._end += len(data)
+        self._checksum.update(data)
+
+    def _problem(self, problem: OSError) -> MeasureError:
+        return MeasureError(
+            f"the record cannot be written: {problem.strerror}",
+            where=str(self.path),
+            hint="everything before this trial is kept: make room and continue with --resume",
+        )
+
+
+def write_record(path: Path, record: Record, *, error: type[GateError] = MeasureError) -> Footer:
+    """Writes a whole record, closed, replacing what is at ``path`` at once or not at all. Raises ``error``."""
+    new = path.with_name(f".{path.name}.{os.getpid()}.new")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with new.open("wb") as file:
+            for line in record_lines(record):
+                file.write(line)
+            file.flush()
+            os.fsync(file.fileno())
+        new.replace(path)
+    except OSError as problem:
+        raise error(f"the record cannot be written: {problem.strerror}", where=str(path)) from None
+    finally:
+        with suppress(OSError):
+            new.unlink(missing_ok=True)
+    return _closed(record)
+
+
+def record_lines(record: Record) -> Iterator[bytes]:
+    """The lines of a whole record, closed; its counts and checksum are computed, not believed."""
+    checksum = hashlib.sha256()
+    lines = header_lines(record.header)
+    checksum.update(lines)
+    yield lines
+    for trial in record.trials:
+        line = trial_line(trial)
+        checksum.update(line)
+        yield line
+    yield footer_line(_closed(record), checksum.hexdigest())
+
+
+def _closed(record: Record) -> Footer:
+    counts = count(record.trials)
+    said = record.footer or counts
+    return replace(said, trials=counts.trials, errors=counts.errors, rounds=counts.rounds)
+
+
+def _locked(path: Path) -> FileIO:
+    """The file, created with its folders where it is missing, under an exclusive lock."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = path.open("a+b", buffering=0)
+    except OSError as problem:
+        raise MeasureError(f"the record cannot be written: {problem.strerror}", where=str(path)) from None
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as problem:
+        file.close()
+        if isinstance(problem, BlockingIOError):
+            hint = "wait for it, or name another file for this one's record"
+            raise MeasureError("another gate is writing this record", where=str(path), hint=hint) from None
+        raise MeasureError(f"the record cannot be locked: {problem.strerror}", where=str(path)) from None
+    return file
+
+
+def _lines_from_start(file: FileIO) -> Iterator[bytes]:
+    """The lines of the file from its start, through a buffer of their own; the file and its lock stay open."""
+    file.seek(0)
+    with os.fdopen(os.dup(file.fileno()), "rb") as buffered:
+        yield from lines_of(buffered)
+
+
+def _is_record(file: FileIO) -> bool:
+    """Whether the file is empty or begins as a record does."""
+    file.seek(0)
+    begin = file.read(len(_BEGIN)) or b""
+    return _BEGIN.startswith(begin)
+
+
+def _check_same(stored: Header, wanted: Header, path: str) -> None:
+    """Raises `MeasureError` that says what differs where trials of the two cannot stand in one record."""
+    different = difference(stored, wanted)
+    if different:
+        hint = "run without --resume to measure afresh"
+        raise MeasureError(f"the record is of another run: {different}", where=path, hint=hint)

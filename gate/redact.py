@@ -1,0 +1,233 @@
+"""Secrets (and, where asked, personal data) replaced by a mark before anything is stored or shown.
+
+Knows the shapes that well-known issuers give their tokens, and the values it is handed; never reads the environment.
+It is a net, not a proof: a secret without a known shape, name or value passes. Every pattern runs in linear time.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Any
+from urllib.parse import quote
+
+MARK = "[redacted]"
+PERSONAL_MARK = "[personal data]"
+MIN_SECRET = 6
+"""Handed-in values shorter than this are left alone: masking every ``1`` or ``true`` would destroy the text."""
+MAX_DEPTH = 100
+
+# A token starts at a boundary, so that one run of token characters is scanned once, and linear time is kept.
+_START = r"(?<![A-Za-z0-9_-])"
+_TOKENS = (
+    r"gh[pousr]_[A-Za-z0-9]{30,255}",
+    r"github_pat_[A-Za-z0-9_]{22,255}",
+    r"gl(?:pat|dt|rt|cbt|ptt|ft|agent)-[A-Za-z0-9_.-]{20,300}",
+    r"sk-(?=[A-Za-z_-]{0,100}[0-9])[A-Za-z0-9_-]{20,300}",  # OpenAI, Anthropic and the many that follow them
+    r"[rs]k_(?:live|test)_[A-Za-z0-9]{16,255}",  # Stripe
+    r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?![A-Za-z0-9])",  # AWS key ids
+    r"AIza[A-Za-z0-9_-]{35}",  # Google API keys
+    r"ya29\.[A-Za-z0-9_-]{20,2000}",
+    r"GOCSPX-[A-Za-z0-9_-]{20,60}",
+    r"xox[abceoprs]-[A-Za-z0-9-]{10,300}",  # Slack
+    r"xapp-[A-Za-z0-9-]{20,300}",
+    r"hf_[A-Za-z0-9]{30,100}",
+    r"npm_[A-Za-z0-9]{36}",
+    r"pypi-[A-Za-z0-9_-]{50,500}",
+    r"dckr_pat_[A-Za-z0-9_-]{20,60}",
+    r"SG\.[A-Za-z0-9_-]{16,64}\.[A-Za-z0-9_-]{16,100}",  # SendGrid
+    r"eyJ[A-Za-z0-9_-]{8,10000}\.eyJ[A-Za-z0-9_-]{8,10000}(?:\.[A-Za-z0-9_-]{0,10000})?",  # JSON Web Tokens
+)
+_KEY_BLOCK = (
+    r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?:(?!-----)[\s\S])*+(?:-----END [^-\n]{0,60}-----)?"
+)
+_NAMES = (
+    r"pass(?:word|wd|phrase)|pwd(?![ \t]{0,4}=[ \t]{0,4}/)|secret(?:[_-]?(?:access[_-]?)?key)?|"
+    r"api[_-]?key|access[_-]?key|account[_-]?key|"
+    r"private[_-]?key|client[_-]?secret|credentials?|(?:access|auth|refresh|bearer|session|id)[_-]?token|token"
+)
+_QUOTED = "|".join(
+    (
+        r'\\"(?!\[redacted\])(?:[^"\n\\]|\\[^"\n]){1,2000}',
+        r'"(?!\[redacted\])(?:[^"\n\\]|\\.){1,2000}',
+        r"'(?!\[redacted\])(?:[^'\n\\]|\\.){1,2000}",
+    )
+)
+_BARE = r"""[^\s"'\\,;&|<>(){}\[\]]"""
+_PAIR = (
+    rf"(?P<name>(?:{_NAMES})\\?[\"']?)(?P<sign>[ \t]{{0,4}}(?:=>|=|:)[ \t]{{0,4}})"
+    rf"(?P<value>{_QUOTED}|(?<==){_BARE}{{4,2000}}|(?={_BARE}{{0,200}}[0-9!@#$%^*+/]){_BARE}{{6,2000}})"
+)
+_HEADER = (
+    r"(?P<header>authorization\\?[\"']?[ \t]{0,4}[:=][ \t]{0,4}\\?[\"']?(?:(?:bearer|basic|token|digest)[ \t]{1,4})?+)"
+    r"(?=[^\s\"'\\,;\[\]]{0,200}[0-9]|(?<=[ \t])[^\s\"'\\,;\[\]]{16})[^\s\"'\\,;\[\]]{6,4000}"
+)
+_BEARER = r"(?P<bearer>\bbearer[ \t]{1,4})[A-Za-z0-9._~+/-]{20,4000}={0,2}"
+_QUERY = r"(?P<query>[?&](?:key|sig|signature|code)=)[^&\s\"'<>\[\]]{8,2000}"
+_USERINFO = r"(?<=://)[^\s/:@\[\]]{0,200}:[^\s/@\[\]]{1,200}(?=@)"
+
+_SECRETS = re.compile(
+    "|".join(
+        (
+            _START + "(?:" + "|".join(_TOKENS) + ")[A-Za-z0-9_-]*+",  # a run is masked whole
+            _KEY_BLOCK,
+            rf"(?i:{_HEADER})",
+            rf"(?i:{_BEARER})",
+            rf"(?i:{_PAIR})",
+            rf"(?i:{_QUERY})",
+            _USERINFO,
+        )
+    )
+)
+
+# What every secret of a known shape contains. To look for these takes a fiftieth of the time of looking for secrets.
+_ISSUERS = ("AKIA", "ASIA", "ABIA", "ACCA", "AIza", "ya29.", "SG.", "eyJ")
+_ISSUERS_WITH = (
+    ("_", (*(f"gh{kind}_" for kind in "pousr"), "github_pat_", "k_live_", "k_test_", "hf_", "npm_", "dckr_pat_")),
+    ("-", (*(f"gl{k}-" for k in ("pat", "dt", "rt", "cbt", "ptt", "ft", "agent")), "sk-", "GOCSPX-")),
+    ("-", ("xox", "xapp-", "pypi-", "-----BEGIN ")),
+)
+_WORDS = (
+    "pass",
+    "pwd",
+    "secret",
+    "key",
+    "credential",
+    "token",
+    "authorization",
+    "bearer",
+    "sig=",
+    "signature=",
+    "code=",
+    "://",
+)
+
+
+def _may_hold_secret(text: str) -> bool:
+    """False only where no pattern can match: letters are folded as `re` folds them."""
+    folded = text.lower()
+    if not text.isascii():
+        folded = text.casefold()
+        if "ı" in folded or "\u0307" in folded:
+            return True
+    for clue in _WORDS:  # loops rather than `any`: a generator costs more than what it would run
+        if clue in folded:
+            return True
+    for clue in _ISSUERS:
+        if clue in text:
+            return True
+    for sign, clues in _ISSUERS_WITH:
+        if sign in text:
+            for clue in clues:
+                if clue in text:
+                    return True
+    return False
+
+
+_PERSONAL = re.compile(
+    r"(?<![A-Za-z0-9._%+-])[A-Za-z0-9._%+-]{1,64}@(?:[A-Za-z0-9-]{1,63}\.){1,8}[A-Za-z]{2,24}(?![A-Za-z0-9])"
+    r"|(?P<card>(?<![0-9A-Za-z-])[0-9](?:[ -]?[0-9]){12,18}(?![0-9A-Za-z-]))"
+    r"|(?<![0-9A-Za-z+])\+[1-9][0-9]{0,2}(?:[ .-]?(?:\([0-9]{1,4}\)|[0-9]{1,4})){2,5}(?![0-9A-Za-z])"
+)
+
+_WHOLE = frozenset(
+    {"password", "passwd", "pwd", "passphrase", "secret", "token", "authorization", "cookie", "setcookie"}
+)
+_ENDINGS = (
+    *("password", "passphrase", "secret", "apikey", "accesskey", "secretkey", "privatekey", "accountkey"),
+    *("credential", "credentials", "accesstoken", "authtoken", "refreshtoken", "bearertoken", "sessiontoken"),
+    *("idtoken", "authorization"),
+)
+
+
+def _mask_secret(match: re.Match[str]) -> str:
+    if match["name"]:
+        quote_mark = re.match(r"\\?[\"']", match["value"])
+        return match["name"] + match["sign"] + (quote_mark[0] if quote_mark else "") + MARK
+    kept = match["header"] or match["bearer"] or match["query"] or ""
+    return kept + MARK
+
+
+def _mask_personal(match: re.Match[str]) -> str:
+    card = match["card"]
+    return match[0] if card and not _luhn(card) else PERSONAL_MARK
+
+
+def _luhn(number: str) -> bool:
+    """ISO/IEC 7812-1 check digit: what tells a card number from any other long number."""
+    digits = [int(c) for c in reversed(number) if c.isdigit()]
+    doubled = [sum(divmod(2 * d, 10)) for d in digits[1::2]]
+    return (sum(digits[::2]) + sum(doubled)) % 10 == 0 and len(set(digits)) > 1
+
+
+def _spellings(secret: str) -> set[str]:
+    """A handed-in value as it may appear: as it is, inside JSON, in a URL, in a basic header."""
+    raw = secret.encode("utf-8", "surrogatepass")
+    spelled = {secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]}
+    return spelled | {quote(raw, safe=""), base64.b64encode(raw).decode()}
+
+
+class Redactor:
+    """Replaces secrets in text and in JSON values.
+
+    ``extra_secrets`` are values to mask wherever they appear, such as those of the environment variables that were
+    let through to the agent. ``personal`` also masks mail addresses, card and telephone numbers.
+    """
+
+    def __init__(self, extra_secrets: Iterable[str] = (), *, personal: bool = False) -> None:
+        values = {s.strip() for s in extra_secrets}
+        spelled = {form for s in values if len(s) >= MIN_SECRET and s not in MARK for form in _spellings(s)}
+        longest_first = sorted(spelled, key=lambda s: (-len(s), s))
+        self._extra = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
+        self._personal = personal
+
+    def redact(self, text: str) -> str:
+        """The text with every secret found replaced by ``[redacted]``; doing it twice changes nothing more."""
+        if self._extra is not None:
+            text = self._extra.sub(MARK, text)
+        if _may_hold_secret(text):
+            text = _SECRETS.sub(_mask_secret, text)
+        return _PERSONAL.sub(_mask_personal, text) if self._personal else text
+
+    def redact_json(self, value: Any, *, depth: int = 0) -> Any:
+        """A JSON value with every string redacted, keys included, and what a telling key holds masked whole."""
+        if isinstance(value, str):
+            return self.redact(value)
+        if not isinstance(value, Mapping | list | tuple):
+            return value
+        if depth >= MAX_DEPTH:
+            return "[nested too deeply]"
+        if isinstance(value, Mapping):
+            return {
+                self.redact(str(key)): MARK if _telling(str(key), held) else self.redact_json(held, depth=depth + 1)
+                for key, held in value.items()
+            }
+        return [self.redact_json(item, depth=depth + 1) for item in value]
+
+
+def _telling(key: str, held: Any) -> bool:
+    if held is None or isinstance(held, bool) or held in ("", [], {}):
+        return False  # nothing to hide, and "no password given" is worth seeing
+    return _names_secret(key)
+
+
+@lru_cache(maxsize=4096)
+def _names_secret(key: str) -> bool:
+    word = re.sub(r"[^a-z]", "", key.lower())
+    return word in _WHOLE or word.endswith(_ENDINGS)
+
+
+_DEFAULT = Redactor()
+
+
+def redact(text: str) -> str:
+    """Masks what has the shape of a secret; see `Redactor` for values of one's own."""
+    return _DEFAULT.redact(text)
+
+
+def redact_json(value: Any) -> Any:
+    """Masks what has the shape or the name of a secret in a JSON value."""
+    return _DEFAULT.redact_json(value)
