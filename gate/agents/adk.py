@@ -1,0 +1,82 @@
+"""Drives an agent that ``adk api_server`` serves: a session per trial, then one run per turn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import quote
+
+from gate.agents.base import AgentFailure, AgentOptions, Request
+from gate.agents.http import Server, ServerAgent, find
+from gate.formats import adk
+from gate.formats.messages import FormatError
+from gate.model import ErrorKind, Invocation, RecordedTrial
+
+
+class AdkServer(Server):
+    """What is under ``adk:``."""
+
+    url: str = "http://127.0.0.1:8000"
+    app: str
+    """The app's name; a case's own ``app_name`` goes before it."""
+    user: str = "gate"
+    """The user's id; a case's own ``user_id`` goes before it."""
+
+
+class AdkOptions(AgentOptions):
+    """``adk: {app: …}``."""
+
+    adk: AdkServer
+
+
+class AdkAgent(ServerAgent):
+    """Creates a session with the case's state, and reads the events of each run."""
+
+    Options = AdkOptions
+
+    def __init__(self, server: AdkServer, environment: Mapping[str, str]) -> None:
+        super().__init__(server, "adk", environment)
+        self._server = server
+        self._sessions: dict[str, str] = {}
+
+    @classmethod
+    def make(
+        cls,
+        options: AdkOptions,
+        *,
+        root: Path,  # noqa: ARG003 - nothing is relative
+        environment: Mapping[str, str],
+        recorded: Sequence[RecordedTrial],  # noqa: ARG003 - replay's
+    ) -> AdkAgent:
+        return cls(options.adk, environment)
+
+    def _names(self, request: Request) -> tuple[str, str]:
+        return request.app.get("app_name") or self._server.app, request.app.get("user_id") or self._server.user
+
+    async def open_session(self, request: Request) -> None:
+        app, user = self._names(request)
+        path = f"/apps/{quote(app, safe='')}/users/{quote(user, safe='')}/sessions"
+        body = {"sessionId": request.session_id, "state": dict(request.state)}
+        session, _ = await self._ask_for_json(request, body, path)
+        try:
+            self._sessions[request.session_id] = find(session, "id")
+        except LookupError as error:
+            raise AgentFailure(ErrorKind.PROTOCOL, f"the new session has {error}") from error
+
+    async def close_session(self, session_id: str) -> None:
+        self._sessions.pop(session_id, None)
+
+    async def answer(self, request: Request) -> Invocation:
+        app, user = self._names(request)
+        body = {
+            "appName": app,
+            "userId": user,
+            "sessionId": self._sessions[request.session_id],
+            "newMessage": {"role": "user", "parts": [{"text": request.user}]},
+        }
+        events, duration = await self._ask_for_json(request, body, "/run")
+        try:
+            return replace(adk.events_to_invocation(events, user=request.user), duration=duration)
+        except FormatError as error:
+            raise AgentFailure(ErrorKind.PROTOCOL, f"the events cannot be read: {error}") from error

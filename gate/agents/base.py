@@ -1,0 +1,297 @@
+"""What an agent is to the gate: a request in, an invocation or a failure out. Each kind is one file beside this."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
+
+from gate.agents import AGENTS
+from gate.errors import ConfigError, nearest
+from gate.formats import answers
+from gate.formats.documents import parse_json
+from gate.formats.messages import FormatError
+from gate.limits import shorten
+from gate.model import ErrorKind, Invocation, RecordedTrial
+
+MAX_MESSAGE_CHARS = 5_000
+ALWAYS_ALLOWED = (
+    "PATH",
+    "HOME",
+    "LANG",
+    "LC_ALL",
+    "TZ",
+    "TMPDIR",
+    "VIRTUAL_ENV",
+    "SYSTEMROOT",
+    "PYTHONPATH",
+    "PYTHONHASHSEED",
+)
+"""What a child process sees of the caller's environment without asking: where things are, and no secrets."""
+
+_BEGINS_LIKE_JSON = re.compile(r"\{|\[\s*\{|null$|\[\s*\]$")
+_UNITS = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "h": 3600.0}
+
+
+def _seconds(value: Any) -> Any:
+    """Reads ``500ms``, ``60s``, ``2m``, ``1h`` or a number of seconds."""
+    if not isinstance(value, str):
+        return value
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|)\s*", value)
+    if match is None:
+        raise ValueError("write a duration as 500ms, 60s, 2m or 1h")
+    return float(match[1]) * _UNITS[match[2]]
+
+
+DURATION_SCHEMA = WithJsonSchema({"anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"type": "string"}]})
+Seconds = Annotated[float, BeforeValidator(_seconds), Field(gt=0, allow_inf_nan=False), DURATION_SCHEMA]
+
+
+def _one_or_more(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
+
+
+WORDS_SCHEMA = WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]})
+Words = Annotated[tuple[str, ...], BeforeValidator(_one_or_more), WORDS_SCHEMA]
+"""One word or several."""
+
+
+class AgentOptions(BaseModel):
+    """The options of every kind; a kind adds its own, beginning with the key that names it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+    timeout: Seconds = 60.0
+    """Longest time for one turn, in seconds or as ``500ms``, ``60s``, ``2m``."""
+    concurrency: int = Field(default=16, ge=1, le=4096)
+    """Most trials in flight at once."""
+    retries: int = Field(default=2, ge=0, le=20)
+    """Further attempts at a trial after a failure that may pass, such as a refused connection."""
+    env: Words = ()
+    """Names of environment variables that a child process may see; ``OPENAI_*`` names several."""
+    sources: Words = ()
+    """Globs of the files that the agent consists of; all that are not the gate's, where nothing is said."""
+
+    @property
+    def tells_tools(self) -> bool:
+        """Whether the answers can tell of tool calls."""
+        return True
+
+
+@dataclass(slots=True)
+class Clock:
+    """The time limit of a turn, which stands still while the request waits for a process or a connection."""
+
+    seconds: float | None = None
+    limit: asyncio.Timeout | None = None
+
+    def stop(self) -> None:
+        """Suspends the limit: what follows is not the agent's time."""
+        if self.limit is not None and not self.limit.expired():
+            self.limit.reschedule(None)
+
+    def start(self) -> None:
+        """Starts the limit anew: the request goes out now."""
+        if self.limit is not None and self.seconds is not None and not self.limit.expired():
+            self.limit.reschedule(asyncio.get_running_loop().time() + self.seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One turn, as it is put to the agent."""
+
+    case_id: str
+    trial: int
+    session_id: str
+    """The same for all turns of a trial, and never the same for two trials or attempts."""
+    turn: int
+    """From 0."""
+    user: str
+    messages: tuple[Mapping[str, Any], ...]
+    """OpenAI messages: what was said so far by both sides, ending with this turn's user message."""
+    state: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    app: Mapping[str, str] = field(default_factory=dict)
+    clock: Clock = field(default_factory=Clock, compare=False)
+
+    def payload(self) -> dict[str, Any]:
+        """The JSON object that agents are asked with."""
+        return {
+            "v": 1,
+            "case_id": self.case_id,
+            "trial": self.trial,
+            "session_id": self.session_id,
+            "turn": self.turn,
+            "messages": list(self.messages),
+            "state": dict(self.state),
+            "metadata": dict(self.metadata),
+        }
+
+
+class AgentFailure(Exception):  # noqa: N818 - a value to the trial, not an error of the run
+    """One request that brought no answer. A value to the trial, never to the run."""
+
+    def __init__(
+        self,
+        kind: ErrorKind,
+        message: str,
+        *,
+        transient: bool = False,
+        retry_after: float | None = None,
+        innocent: bool = False,
+    ) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.message = shorten(message, MAX_MESSAGE_CHARS)
+        self.transient = transient
+        """Whether another attempt may well succeed."""
+        self.retry_after = retry_after
+        """Seconds that the agent asked us to wait."""
+        self.innocent = innocent
+        """Another trial's failure took this one along; the attempt does not count."""
+
+
+class Agent(ABC):
+    """Drives an agent. Entered once per run; ``answer`` is called concurrently."""
+
+    Options: ClassVar[type[AgentOptions]]
+
+    @classmethod
+    @abstractmethod
+    def make(
+        cls, options: Any, *, root: Path, environment: Mapping[str, str], recorded: Sequence[RecordedTrial]
+    ) -> Agent:
+        """Builds the agent without starting it; ConfigError where the options cannot work."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:  # noqa: B027 - most kinds start nothing
+        """Ends everything that the agent started."""
+
+    @abstractmethod
+    async def answer(self, request: Request) -> Invocation:
+        """Puts one turn to the agent. Raises AgentFailure; leaves nothing running when cancelled."""
+
+    async def open_session(self, request: Request) -> None:  # noqa: B027 - most kinds need none
+        """Called before the first turn of a trial."""
+
+    async def close_session(self, session_id: str) -> None:  # noqa: B027 - most kinds need none
+        """Called after the last turn of a trial, however it ended."""
+
+
+def read_answer(answer: Any, *, user: str) -> Invocation:
+    """What the agent said, in the shapes of docs/guide/agents.md; AgentFailure where it is none, or states an error."""
+    refuse_error(answer)
+    try:
+        return answers.to_invocation(answer, user=user)
+    except FormatError as error:
+        raise AgentFailure(ErrorKind.PROTOCOL, f"the answer cannot be read: {error}") from error
+
+
+def refuse_error(answer: Any) -> None:
+    """An object that states an ``error`` is none of the agent's answers, whatever else is in it."""
+    error = answer.get("error") if isinstance(answer, Mapping) else None
+    if error:
+        said = error if isinstance(error, str) else json.dumps(error, ensure_ascii=False, default=repr)
+        raise AgentFailure(ErrorKind.CRASH, f"the agent states an error: {shorten(said, 1000)}")
+
+
+def refuse_torn(text: str) -> None:
+    """Raises AgentFailure for a text that begins like an object or messages, and is none."""
+    if _BEGINS_LIKE_JSON.match(text.strip()):
+        _parse(text.strip())
+
+
+def decode_answer(output: bytes, *, must_be_json: bool = False) -> Any:
+    """The bytes of an answer as a JSON value, or as plain text where they do not begin like an object or messages."""
+    try:
+        text = output.decode("utf-8").strip()
+    except UnicodeDecodeError as error:
+        raise AgentFailure(ErrorKind.PROTOCOL, "the answer is not UTF-8") from error
+    if not text:
+        raise AgentFailure(ErrorKind.PROTOCOL, "the answer is empty")
+    if not must_be_json and not _BEGINS_LIKE_JSON.match(text):
+        return text
+    return _parse(text)
+
+
+def _parse(text: str) -> Any:
+    try:
+        return parse_json(text, "the answer")
+    except json.JSONDecodeError as error:
+        raise AgentFailure(ErrorKind.PROTOCOL, f"the answer is not JSON: {error}") from error
+    except ConfigError as error:
+        raise AgentFailure(ErrorKind.PROTOCOL, f"the answer is refused: {error}") from error
+
+
+def allowed_environment(environment: Mapping[str, str], patterns: Sequence[str]) -> dict[str, str]:
+    """What a child process may see of the environment."""
+    wanted = (*ALWAYS_ALLOWED, *patterns)
+    return {name: value for name, value in environment.items() if any(fnmatchcase(name, p) for p in wanted)}
+
+
+def expand(text: str, environment: Mapping[str, str], *, where: str) -> str:
+    """Replaces ``${NAME}`` from the environment; ConfigError names what is missing."""
+
+    def value(match: re.Match[str]) -> str:
+        if not environment.get(match[1]):
+            raise ConfigError(f"the environment variable {match[1]} is not set", where=where, hint=f"export {match[1]}")
+        return environment[match[1]]
+
+    return re.sub(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}", value, text)
+
+
+def agent_class(kind: str) -> type[Agent]:
+    """The class behind a kind; ConfigError names the nearest known one."""
+    if kind not in AGENTS:
+        raise ConfigError(f"unknown kind of agent {kind!r}", where="agent", hint=nearest(kind, list(AGENTS)))
+    module, _, name = AGENTS[kind].partition(":")
+    loaded: type[Agent] = getattr(import_module(module), name)
+    return loaded
+
+
+def parse_options(agent: Mapping[str, Any], *, where: str = "agent") -> tuple[str, AgentOptions]:
+    """Reads the ``agent:`` mapping, in which exactly one key names the kind."""
+    kinds = [key for key in agent if key in AGENTS]
+    if len(kinds) != 1:
+        unknown = [str(key) for key in agent if key not in AgentOptions.model_fields]
+        hint = nearest(unknown[0], list(AGENTS)) if unknown and not kinds else "name one of " + ", ".join(AGENTS)
+        raise ConfigError(
+            "more than one kind of agent" if kinds else "no kind of agent is named", where=where, hint=hint
+        )
+    options = agent_class(kinds[0]).Options
+    try:
+        return kinds[0], options.model_validate(dict(agent))
+    except ValidationError as error:
+        raise _config_error(error, options, where) from error
+
+
+def _config_error(error: ValidationError, options: type[AgentOptions], where: str) -> ConfigError:
+    first = error.errors()[0]
+    place = ".".join([where, *(str(part) for part in first["loc"])])
+    if first["type"] != "extra_forbidden":
+        return ConfigError(first["msg"].removeprefix("Value error, "), where=place)
+    unknown = str(first["loc"][-1])
+    return ConfigError(f"unknown key {unknown!r}", where=place, hint=nearest(unknown, list(options.model_fields)))
+
+
+def create(
+    kind: str,
+    options: AgentOptions,
+    *,
+    root: Path,
+    environment: Mapping[str, str],
+    recorded: Sequence[RecordedTrial] = (),
+) -> Agent:
+    """The agent of a configuration, not yet started. ``root`` is what relative paths and imports start from."""
+    return agent_class(kind).make(options, root=root, environment=environment, recorded=recorded)

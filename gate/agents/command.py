@@ -1,0 +1,205 @@
+"""Drives a program: one JSON object on its standard input, one answer on its standard output, once or line by line."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import shlex
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from time import perf_counter
+from typing import Annotated, Any
+
+from pydantic import field_validator
+
+from gate.agents.base import (
+    WORDS_SCHEMA,
+    Agent,
+    AgentFailure,
+    AgentOptions,
+    Request,
+    allowed_environment,
+    decode_answer,
+    read_answer,
+)
+from gate.agents.processes import MARK, Child, Collector, new_mark, sweep
+from gate.errors import ConfigError
+from gate.limits import MAX_ANSWER_BYTES
+from gate.model import ErrorKind, Invocation, RecordedTrial
+
+_SHELL = re.compile(r"\d?>{1,2}(?:&\d|[^>]*)|<{1,3}[^>]*|\|{1,2}|&{1,2}|\S*;")
+"""Words that mean something to a shell alone."""
+
+
+class CommandOptions(AgentOptions):
+    """``command: program and arguments``."""
+
+    command: Annotated[tuple[str, ...], WORDS_SCHEMA]
+    """The program and its arguments, as a list or as one string split like a shell's; no shell runs it."""
+    persistent: bool = False
+    """Whether a process answers many requests, one JSON line each, and echoes their ``id``."""
+
+    @field_validator("command", mode="before")
+    @classmethod
+    def _split(cls, value: Any) -> Any:
+        if isinstance(value, str):
+            value = shlex.split(value)
+            shell = next((word for word in value if _SHELL.fullmatch(word)), None)
+            if shell is not None:
+                raise ValueError(f"no shell reads {shell!r}: write [sh, -c, '…']")
+        if not value:
+            raise ValueError("name a program")
+        return value
+
+
+class CommandAgent(Agent):
+    """Runs a process per turn; or, if persistent, gives each session a process and reuses it for the next session."""
+
+    Options = CommandOptions
+
+    def __init__(self, options: CommandOptions, root: Path, environment: Mapping[str, str]) -> None:
+        self._argv = options.command
+        self._persistent = options.persistent
+        self._root = root
+        self._mark = new_mark()
+        self._environment = {**environment, MARK: self._mark}
+        self._idle: list[_Line] = []
+        self._lines: dict[str, _Line] = {}
+
+    @classmethod
+    def make(
+        cls,
+        options: CommandOptions,
+        *,
+        root: Path,
+        environment: Mapping[str, str],
+        recorded: Sequence[RecordedTrial],  # noqa: ARG003 - replay's
+    ) -> CommandAgent:
+        return cls(options, root, allowed_environment(environment, options.env))
+
+    async def __aexit__(self, *_: object) -> None:
+        try:
+            await asyncio.gather(*(line.end() for line in (*self._idle, *self._lines.values())))
+        finally:
+            sweep(self._mark)
+
+    async def answer(self, request: Request) -> Invocation:
+        return await (self._next_line(request) if self._persistent else self._run(request))
+
+    async def close_session(self, session_id: str) -> None:
+        line = self._lines.pop(session_id, None)
+        if line is not None and line.alive:
+            self._idle.append(line)
+        elif line is not None:
+            await line.end()
+
+    async def _start(self, **options: Any) -> Child:
+        try:
+            return await Child.start(self._argv, cwd=self._root, environment=self._environment, **options)
+        except (FileNotFoundError, PermissionError, NotADirectoryError) as error:
+            raise ConfigError(
+                f"cannot run {self._argv[0]!r}: {error.strerror}",
+                where="agent.command",
+                hint="is it installed, executable, and named relative to the configuration?",
+            ) from error
+        except OSError as error:
+            raise AgentFailure(ErrorKind.CRASH, f"cannot run the command: {error}", transient=True) from error
+
+    async def _run(self, request: Request) -> Invocation:
+        output = Collector(limit=MAX_ANSWER_BYTES)
+        with tempfile.TemporaryFile() as question:
+            question.write(json.dumps(request.payload()).encode() + b"\n")
+            question.seek(0)
+            start = perf_counter()
+            child = await self._start(stdin=question.fileno(), output=lambda: output)
+        ended = asyncio.ensure_future(child.process.wait())
+        flooded = asyncio.ensure_future(output.overflow.wait())
+        try:
+            await asyncio.wait((ended, flooded), return_when=asyncio.FIRST_COMPLETED)
+            duration = perf_counter() - start
+            request.clock.stop()  # it has answered; a child that it left may hold its output open
+            if ended.done():
+                await child.settle()
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(1.0):
+                        await output.ended.wait()
+        finally:
+            ended.cancel()
+            flooded.cancel()
+            await child.end()
+        if output.overflow.is_set():
+            raise AgentFailure(ErrorKind.PROTOCOL, f"an answer of more than {MAX_ANSWER_BYTES:,} bytes")
+        if child.process.returncode != 0:
+            raise AgentFailure(ErrorKind.CRASH, f"the command {child.fate}: {child.tail or 'it wrote no error'}")
+        return replace(read_answer(decode_answer(output.data), user=request.user), duration=duration)
+
+    async def _next_line(self, request: Request) -> Invocation:
+        line = self._lines.get(request.session_id)
+        if line is None:
+            line = self._idle.pop() if self._idle else await self._open_line()
+            self._lines[request.session_id] = line
+        elif not line.alive:
+            raise AgentFailure(ErrorKind.CRASH, "the process that held the session has ended", transient=True)
+        start = perf_counter()
+        try:
+            answer = await line.ask(request.payload())
+        except BaseException:
+            await line.end()
+            raise
+        return replace(read_answer(answer, user=request.user), duration=perf_counter() - start)
+
+    async def _open_line(self) -> _Line:
+        read, write = os.pipe()
+        try:
+            reader = asyncio.StreamReader(limit=MAX_ANSWER_BYTES)
+            child = await self._start(stdin=read, output=lambda: asyncio.StreamReaderProtocol(reader))
+        except BaseException:
+            os.close(write)
+            raise
+        finally:
+            os.close(read)
+        loop = asyncio.get_running_loop()
+        pipe = open(write, "wb", buffering=0)  # noqa: SIM115, PTH123 - the transport closes it
+        transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, pipe)
+        return _Line(child, reader, asyncio.StreamWriter(transport, protocol, None, loop))
+
+
+class _Line:
+    """A persistent process, asked one thing at a time."""
+
+    def __init__(self, child: Child, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._child = child
+        self._reader = reader
+        self._writer = writer
+        self._asked = 0
+        self.alive = True
+
+    async def ask(self, request: dict[str, Any]) -> Any:
+        self._asked += 1
+        try:
+            self._writer.write(json.dumps({"id": self._asked, **request}).encode() + b"\n")
+            await self._writer.drain()
+            line = await self._reader.readline()
+        except ConnectionError:
+            line = b""
+        except ValueError as error:
+            raise AgentFailure(ErrorKind.PROTOCOL, f"an answer of more than {MAX_ANSWER_BYTES:,} bytes") from error
+        if not line.endswith(b"\n"):
+            await self._child.settle()
+            await self._child.end(0)
+            tail = self._child.tail or "it wrote no error"
+            raise AgentFailure(ErrorKind.CRASH, f"the command {self._child.fate}: {tail}", transient=True)
+        answer = decode_answer(line)
+        if not isinstance(answer, dict) or answer.pop("id", None) != self._asked:
+            raise AgentFailure(ErrorKind.PROTOCOL, f"the line does not answer request {self._asked}: {line[:200]!r}")
+        return answer
+
+    async def end(self) -> None:
+        self.alive = False
+        self._writer.close()
+        await self._child.end()

@@ -1,0 +1,65 @@
+"""Drives what speaks Chat Completions or Responses; tools that the server runs itself show in Responses only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+from gate.agents.base import AgentFailure, AgentOptions, Request, read_answer
+from gate.agents.http import Server, ServerAgent, find
+from gate.model import ErrorKind, Invocation, RecordedTrial
+
+
+class OpenAIServer(Server):
+    """What is under ``openai:``."""
+
+    url: str = "https://api.openai.com/v1"
+    model: str
+    api: Literal["chat", "responses"] = "chat"
+    system: str | None = None
+    """Instructions that come before every conversation."""
+
+
+class OpenAIOptions(AgentOptions):
+    """``openai: {model: …}``."""
+
+    openai: OpenAIServer
+
+
+class OpenAIAgent(ServerAgent):
+    """One request per turn with the whole history; ``OPENAI_API_KEY`` is sent where no header says otherwise."""
+
+    Options = OpenAIOptions
+
+    def __init__(self, server: OpenAIServer, environment: Mapping[str, str]) -> None:
+        super().__init__(server, "openai", environment)
+        self._server = server
+        key = environment.get("OPENAI_API_KEY")
+        if key and not any(name.lower() == "authorization" for name in server.headers):
+            self._headers["Authorization"] = f"Bearer {key}"
+
+    @classmethod
+    def make(
+        cls,
+        options: OpenAIOptions,
+        *,
+        root: Path,  # noqa: ARG003 - nothing is relative
+        environment: Mapping[str, str],
+        recorded: Sequence[RecordedTrial],  # noqa: ARG003 - replay's
+    ) -> OpenAIAgent:
+        return cls(options.openai, environment)
+
+    async def answer(self, request: Request) -> Invocation:
+        system = [{"role": "system", "content": self._server.system}] if self._server.system else []
+        messages = [*system, *request.messages]
+        chat = self._server.api == "chat"
+        body: dict[str, Any] = {"model": self._server.model, "messages" if chat else "input": messages}
+        answer, duration = await self._ask_for_json(request, body, "/chat/completions" if chat else "/responses")
+        try:
+            said = [find(answer, "choices[0].message")] if chat else find(answer, "output")
+        except LookupError as error:
+            raise AgentFailure(ErrorKind.PROTOCOL, f"the answer has {error}") from error
+        usage = answer.get("usage")
+        return replace(read_answer({"messages": said, "usage": usage}, user=request.user), duration=duration)

@@ -1,0 +1,424 @@
+"""Drives a Python function, in child processes of the user's interpreter; worker.py is the other end of the line."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import socket
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from difflib import get_close_matches
+from itertools import count
+from math import isfinite
+from pathlib import Path
+from typing import Any, Self
+
+from pydantic import Field, field_validator
+
+from gate.agents.base import (
+    Agent,
+    AgentFailure,
+    AgentOptions,
+    Request,
+    Words,
+    allowed_environment,
+    read_answer,
+    refuse_torn,
+)
+from gate.agents.processes import GRACE_SECONDS, MARK, Child, new_mark, sweep
+from gate.errors import ConfigError, MeasureError
+from gate.limits import MAX_ANSWER_BYTES, shorten
+from gate.model import ErrorKind, Invocation, RecordedTrial
+
+WORKER = Path(__file__).parent.parent / "worker.py"
+START_SECONDS = 120.0
+"""How long importing the agent may take."""
+CANCEL_SECONDS = 1.0
+"""How long an async function may take to notice that its turn is over, before its process is ended."""
+MAX_STARTS = 3
+"""Failed starts in a row, after which no worker is started again."""
+
+
+class PythonOptions(AgentOptions):
+    """``python: module:attribute``."""
+
+    python: str
+    """The function, as ``module:attribute``; ``module.attribute`` is read too."""
+    executable: str | None = None
+    """The interpreter, or the folder of a virtual environment; by default the interpreter that runs the gate."""
+    path: Words = ()
+    """Further folders to import from, relative to the configuration; its own folder always is one."""
+    workers: int = Field(default=1, ge=1, le=64)
+    """Processes. Several use several cores; as many as ``concurrency`` give each request a process of its own."""
+
+    @field_validator("python")
+    @classmethod
+    def _names_an_attribute(cls, value: str) -> str:
+        parts = value.replace(":", ".").split(".")
+        if len(parts) < 2 or not all(part.isidentifier() for part in parts) or value.count(":") > 1:
+            raise ValueError(f"{value!r} is not of the form module:attribute")
+        return value
+
+
+class _NoSuchModuleError(MeasureError):
+    """The module that the configuration names is not there; ``what`` is its name."""
+
+
+class _Worker:
+    """One child process, and the requests that are in flight in it."""
+
+    def __init__(self, child: Child, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.child = child
+        self._reader = reader
+        self._writer = writer
+        self._numbers = count()
+        self._pending: dict[int, asyncio.Future[dict[str, Any]]] = {}
+        self._reading: asyncio.Task[None] | None = None
+        self.asynchronous = False
+        self.alive = True
+        self._fault = ""
+        self.casualties = 0
+        """How many requests were in flight when the process ended."""
+        self.condemned = False
+        """Whether it was ended by us, for one request's sake."""
+
+    @property
+    def fate(self) -> str:
+        """How the process ended, in words."""
+        return self._fault or self.child.fate
+
+    @property
+    def load(self) -> int:
+        return len(self._pending)
+
+    async def wait_ready(self) -> None:
+        """Raises MeasureError where the agent cannot be imported."""
+        try:
+            async with asyncio.timeout(START_SECONDS):
+                line = await self._line()
+        except TimeoutError as error:
+            raise MeasureError(f"the agent was not imported within {START_SECONDS:g} s") from error
+        try:
+            first = _object(line) if line else {}
+        except (ValueError, RecursionError):
+            first = {"fatal": "it wrote into the line between its process and the gate"}
+        if not isinstance(first.get("asynchronous"), bool):
+            await self.child.settle()
+            if isinstance(first.get("missing"), str):
+                raise _NoSuchModuleError(shorten(first["missing"], 200))
+            what = first.get("fatal") or f"the interpreter {self.child.fate}: {self.child.tail}"
+            raise MeasureError(f"the agent could not be imported: {what}")
+        self.asynchronous = first["asynchronous"]
+        self._reading = asyncio.create_task(self._read())
+
+    async def _line(self) -> bytes:
+        """The next whole line; empty when the process has gone."""
+        line = asyncio.ensure_future(self._reader.readline())
+        gone = asyncio.ensure_future(self.child.process.wait())
+        try:
+            await asyncio.wait((line, gone), return_when=asyncio.FIRST_COMPLETED)
+            if not line.done():  # what was written before the end may still be on its way
+                await asyncio.wait((line,), timeout=0.1)
+            if not line.done() or line.exception() is not None or not line.result().endswith(b"\n"):
+                return b""
+            return line.result()
+        finally:
+            gone.cancel()
+            line.cancel()
+
+    async def _read(self) -> None:
+        gone = asyncio.create_task(self._notice_end())
+        try:
+            while (line := await self._reader.readline()).endswith(b"\n"):
+                reply = _reply(line)
+                future = self._pending.pop(reply["id"], None)
+                if future is not None and not future.done():
+                    future.set_result(reply)
+        except OSError:
+            pass  # the process is going; what is in flight is told so below
+        except (ValueError, RecursionError):
+            self._fault = "wrote into the line between it and the gate what is no reply"
+        finally:
+            gone.cancel()
+            await self._lost()
+
+    async def _notice_end(self) -> None:
+        """A descendant may hold the line open after the process has gone."""
+        await self.child.process.wait()
+        await asyncio.sleep(0.1)
+        self._reader.feed_eof()
+
+    async def _lost(self) -> None:
+        self.alive = False
+        self._writer.close()
+        await self.child.settle()
+        await self.child.end(0)
+        self.casualties = len(self._pending)
+        for future in self._pending.values():
+            if not future.done():
+                future.set_exception(ConnectionResetError())
+        self._pending.clear()
+
+    async def ask(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """The worker's reply. Raises ConnectionResetError where the process ends before it replies."""
+        number = next(self._numbers)
+        future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        self._pending[number] = future
+        try:
+            self._send({"id": number, "request": request})
+            return await future
+        except asyncio.CancelledError:
+            await self._give_up(number)
+            raise
+        finally:
+            self._pending.pop(number, None)
+
+    async def _give_up(self, number: int) -> None:
+        """Asks an async function to stop; ends the process where it does not, or cannot."""
+        if not self.alive:
+            return
+        if self.asynchronous:
+            stopped: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+            self._pending[number] = stopped
+            self._send({"cancel": number})
+            with suppress(TimeoutError, ConnectionResetError):
+                async with asyncio.timeout(CANCEL_SECONDS):
+                    await stopped
+                    return
+        self._pending.pop(number, None)
+        self.condemned = True
+        await self.child.end(0)
+
+    def _send(self, message: Mapping[str, Any]) -> None:
+        self._writer.write(json.dumps(message).encode() + b"\n")
+
+    async def end(self) -> None:
+        """Lets the process run its exit handlers, for a moment."""
+        if self.alive and not self._pending and self._reading is not None:
+            self._send({"end": True})
+            with suppress(TimeoutError):
+                async with asyncio.timeout(GRACE_SECONDS):
+                    await self.child.process.wait()
+        await self.child.end(0)
+        if self._reading is not None:
+            await self._reading
+        self._writer.close()
+
+
+def _object(line: bytes) -> dict[str, Any]:
+    value = json.loads(line)
+    if not isinstance(value, dict):
+        raise ValueError("not an object")
+    return value
+
+
+def _reply(line: bytes) -> dict[str, Any]:
+    """A reply as worker.py writes it. The user's code has the line open too: ValueError for anything else."""
+    reply = _object(line)
+    if type(reply.get("id")) is not int:
+        raise ValueError("no id")
+    if "error" in reply:
+        error = reply["error"]
+        fits = isinstance(error, dict) and isinstance(error.get("message"), str)
+        if (
+            not fits
+            or error.get("kind") not in {k.value for k in ErrorKind}
+            or type(error.get("transient")) is not bool
+        ):
+            raise ValueError("no error of the protocol")
+    elif "answer" not in reply or type(reply.get("duration")) is not float or not isfinite(reply["duration"]):
+        raise ValueError("neither an answer nor an error")
+    return reply
+
+
+class PythonAgent(Agent):
+    """Several requests share a process: async functions on its loop, others on its threads.
+
+    A process that ends takes its requests along. Where several were in flight the culprit is not known, so each is
+    tried again alone, in a process set aside for suspects, and only what ends that one too is to blame.
+    """
+
+    Options = PythonOptions
+
+    def __init__(self, options: PythonOptions, root: Path, interpreter: str, environment: Mapping[str, str]) -> None:
+        self._options = options
+        self._root = root
+        self._interpreter = interpreter
+        self._mark = new_mark()
+        self._environment = {**environment, "PYTHONUNBUFFERED": "1", MARK: self._mark}
+        self._workers: list[_Worker | None] = [None] * options.workers
+        self._suspect_worker: list[_Worker | None] = [None]
+        self._starting = asyncio.Lock()
+        self._alone = asyncio.Lock()
+        self._suspects: set[tuple[str, int]] = set()
+        self._sessions: dict[str, _Worker] = {}
+        self._failed_starts = 0
+        self._worker_options: dict[str, Any] = {}
+
+    @classmethod
+    def make(
+        cls,
+        options: PythonOptions,
+        *,
+        root: Path,
+        environment: Mapping[str, str],
+        recorded: Sequence[RecordedTrial],  # noqa: ARG003 - replay's
+    ) -> PythonAgent:
+        interpreter = _interpreter(options.executable, root)
+        return cls(options, root, interpreter, allowed_environment(environment, options.env))
+
+    async def __aenter__(self) -> Self:
+        try:
+            self._workers = list(await asyncio.gather(*(self._start() for _ in self._workers)))
+        except BaseException:
+            await self.__aexit__()
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        workers = [worker for worker in (*self._workers, *self._suspect_worker) if worker is not None]
+        try:
+            await asyncio.gather(*(worker.end() for worker in workers))
+        finally:
+            sweep(self._mark)
+
+    async def answer(self, request: Request) -> Invocation:
+        reply = await self._reply(request)
+        if isinstance(reply["answer"], str):
+            refuse_torn(reply["answer"])
+        invocation = read_answer(reply["answer"], user=request.user)
+        return replace(invocation, duration=reply["duration"])
+
+    async def _reply(self, request: Request) -> dict[str, Any]:
+        key = (request.case_id, request.trial)
+        if key not in self._suspects:
+            return await self._ask(await self._worker(request, self._workers), request, key)
+        request.clock.stop()
+        async with self._alone:
+            return await self._ask(await self._worker(request, self._suspect_worker), request, key)
+
+    async def close_session(self, session_id: str) -> None:
+        self._sessions.pop(session_id, None)
+
+    async def _ask(self, worker: _Worker, request: Request, key: tuple[str, int]) -> dict[str, Any]:
+        request.clock.start()
+        try:
+            reply = await worker.ask(request.payload())
+        except ConnectionResetError:
+            if worker.condemned:
+                raise AgentFailure(
+                    ErrorKind.CRASH, "its process was ended for another request's sake", innocent=True
+                ) from None
+            if worker.casualties > 1:
+                self._suspects.add(key)
+            tail = f": {worker.child.tail}" if worker.child.tail else ""
+            message = f"the agent's process {worker.fate}{tail}"
+            raise AgentFailure(ErrorKind.CRASH, message, transient=True, innocent=worker.casualties > 1) from None
+        if "error" in reply:
+            error = reply["error"]
+            raise AgentFailure(ErrorKind(error["kind"]), error["message"], transient=error["transient"])
+        return reply
+
+    async def _worker(self, request: Request, slots: list[_Worker | None]) -> _Worker:
+        """The worker that holds the session; for a new session the one with the least to do, started where needed."""
+        held = self._sessions.get(request.session_id)
+        if held is not None:
+            if held.alive:
+                return held
+            raise AgentFailure(ErrorKind.CRASH, "the process that held the session has ended", innocent=True)
+        living = [worker for worker in slots if worker is not None and worker.alive]
+        if len(living) < len(slots):
+            request.clock.stop()
+            async with self._starting:
+                living = await self._restart(slots)
+        worker = min(living, key=lambda worker: worker.load)
+        self._sessions[request.session_id] = worker
+        return worker
+
+    async def _restart(self, slots: list[_Worker | None]) -> list[_Worker]:
+        for index, worker in enumerate(slots):
+            if worker is not None and worker.alive:
+                continue
+            if self._failed_starts >= MAX_STARTS:
+                raise AgentFailure(ErrorKind.CRASH, f"the agent's process failed to start {MAX_STARTS} times in a row")
+            try:
+                slots[index] = await self._start()
+            except MeasureError as error:
+                self._failed_starts += 1
+                raise AgentFailure(ErrorKind.CRASH, error.what, transient=True) from error
+            self._failed_starts = 0
+        return [worker for worker in slots if worker is not None]
+
+    def _no_module(self, name: str) -> MeasureError:
+        folders = [self._root, *(self._root / path for path in self._options.path)]
+        what = f"{self._options.python}: no module named {name!r}"
+        return MeasureError(what, where="agent.python", hint=_near_module(name, folders))
+
+    async def _start(self) -> _Worker:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            options = {
+                **self._worker_options,
+                "fd": theirs.fileno(),
+                "target": self._options.python,
+                "paths": [str(self._root), *(str(self._root / path) for path in self._options.path)],
+                "threads": -(-self._options.concurrency // self._options.workers),
+                "limit": MAX_ANSWER_BYTES,
+                "line_limit": 8 * MAX_ANSWER_BYTES,
+            }
+            argv = [self._interpreter, str(WORKER), json.dumps(options)]
+            try:
+                child = await Child.start(
+                    argv, cwd=self._root, environment=self._environment, pass_fds=(theirs.fileno(),)
+                )
+            except OSError as error:
+                ours.close()
+                raise MeasureError(
+                    f"the interpreter cannot be started: {error.strerror}", where=self._interpreter
+                ) from error
+            except BaseException:
+                ours.close()
+                raise
+        reader, writer = await asyncio.open_connection(sock=ours, limit=2 * MAX_ANSWER_BYTES)
+        worker = _Worker(child, reader, writer)
+        try:
+            await worker.wait_ready()
+        except _NoSuchModuleError as error:
+            await worker.end()
+            raise self._no_module(error.what) from None
+        except BaseException:
+            await worker.end()
+            raise
+        return worker
+
+
+def _near_module(name: str, folders: Sequence[Path]) -> str:
+    """A hint that names the module in the same place with the nearest name."""
+    package, _, leaf = name.rpartition(".")
+    places = [folder.joinpath(*package.split(".")) if package else folder for folder in folders]
+    files = [path for place in places if place.is_dir() for path in place.iterdir()]
+    names = {path.stem for path in files if path.suffix == ".py"} | {
+        p.name for p in files if (p / "__init__.py").exists()
+    }
+    near = get_close_matches(leaf, sorted(names), n=1)
+    if near:
+        return f"did you mean {f'{package}.{near[0]}' if package else near[0]!r}?"
+    return "modules are looked for beside the configuration and in agent.path"
+
+
+def _interpreter(executable: str | None, root: Path) -> str:
+    if executable is None:
+        return sys.executable
+    path = root / Path(executable).expanduser()
+    if path.is_dir():
+        path = path / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    if not os.access(path, os.X_OK) or path.is_dir():
+        raise ConfigError(
+            f"no interpreter at {executable}",
+            where="agent.executable",
+            hint="name a python or the folder of a virtual environment",
+        )
+    return str(path)

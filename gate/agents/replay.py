@@ -1,0 +1,57 @@
+"""Answers with trials that were recorded elsewhere: no agent runs."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+from gate.agents.base import Agent, AgentFailure, AgentOptions, Request
+from gate.model import ErrorKind, Invocation, RecordedTrial
+
+
+class ReplayOptions(AgentOptions):
+    """``replay: true``."""
+
+    replay: Literal[True]
+    """Serves the trials that came with the suite."""
+
+
+class ReplayAgent(Agent):
+    """Trial n of a case is the n-th recorded one, in the order of their numbers."""
+
+    Options = ReplayOptions
+
+    def __init__(self, recorded: Sequence[RecordedTrial]) -> None:
+        self._trials: dict[str, list[RecordedTrial]] = defaultdict(list)
+        for trial in sorted(recorded, key=lambda trial: trial.number):
+            self._trials[trial.case_id].append(trial)
+
+    @classmethod
+    def make(
+        cls,
+        options: ReplayOptions,  # noqa: ARG003 - there is nothing to set
+        *,
+        root: Path,  # noqa: ARG003
+        environment: Mapping[str, str],  # noqa: ARG003
+        recorded: Sequence[RecordedTrial],
+    ) -> ReplayAgent:
+        return cls(recorded)
+
+    def trials_available(self, case_id: str) -> int:
+        """How many trials of a case were recorded."""
+        return len(self._trials.get(case_id, ()))
+
+    async def answer(self, request: Request) -> Invocation:
+        trials = self._trials.get(request.case_id, [])
+        if not 1 <= request.trial <= len(trials):
+            message = f"trial {request.trial} was not recorded; there are {len(trials)} of this case"
+            raise AgentFailure(ErrorKind.PROTOCOL, message)
+        trial = trials[request.trial - 1]
+        if trial.error is not None:
+            raise AgentFailure(ErrorKind.PROTOCOL, f"recorded as failed: {trial.error}")
+        if request.turn >= len(trial.invocations):
+            message = f"turn {request.turn + 1} was not recorded; trial {request.trial} has {len(trial.invocations)}"
+            raise AgentFailure(ErrorKind.PROTOCOL, message)
+        return trial.invocations[request.turn]

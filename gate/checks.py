@@ -1,0 +1,175 @@
+"""How a check that a user wrote is called, and what its answer means: in our process, or by worker.py in the agent's.
+
+Standard library only, Python 3.8 and later, and no import of the gate: this file is loaded into the user's interpreter.
+Two signatures are known: ``(actual, expected)``, and google-adk's ``(eval_metric, actual_invocations,
+expected_invocations, conversation_scenario)``, which is given google-adk's own classes where they can be imported, and
+objects with the same attributes where not.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import math
+from types import SimpleNamespace
+from typing import Any, Callable  # noqa: UP035 - Python 3.8
+
+RAW = ("args", "result")
+ADK_RAW = ("args", "response")
+"""Keys whose values are the agent's own data, in our turns and in google-adk's: left as they are."""
+
+
+def takes_adk(function: Callable[..., Any]) -> bool:
+    """Whether a check has google-adk's signature rather than ours. Raises TypeError where it has neither."""
+    signature = inspect.signature(function)
+    first = next(iter(signature.parameters), "")
+    two, four = _accepts(signature, 2), _accepts(signature, 4)
+    if not two and not four:
+        raise TypeError(
+            "a check takes two arguments (actual, expected), or google-adk's four "
+            "(eval_metric, actual_invocations, expected_invocations, conversation_scenario)"
+        )
+    return four and (not two or first == "eval_metric")
+
+
+def _accepts(signature: inspect.Signature, count: int) -> bool:
+    try:
+        signature.bind(*[None] * count)
+    except TypeError:
+        return False
+    return True
+
+
+def adapted(function: Callable[..., Any]) -> Callable[[dict[str, Any]], Any]:
+    """The check as a function of one request, a JSON object, to one answer, another; async where the check is."""
+    adk = takes_adk(function)
+
+    def arguments(request: dict[str, Any]) -> list[Any]:
+        if adk:
+            return adk_arguments(request)
+        return [_objects(request["actual"], RAW), _objects(request["expected"], RAW)]
+
+    if inspect.iscoroutinefunction(function):
+
+        async def later(request: dict[str, Any]) -> dict[str, Any]:
+            return meaning(await function(*arguments(request)))
+
+        return later
+
+    def at_once(request: dict[str, Any]) -> dict[str, Any]:
+        return meaning(function(*arguments(request)))
+
+    return at_once
+
+
+def meaning(answer: Any) -> dict[str, Any]:
+    """``{"value", "reason", "error", "per_turn"}`` of what a check returned; anything but 0 to 1 was not measured."""
+    per_turn: list[Any] = []
+    if hasattr(answer, "overall_score"):
+        value, reason, error = answer.overall_score, "", None
+        per_turn = [_number(result.score) for result in getattr(answer, "per_invocation_results", None) or ()]
+        if value is None:
+            error = "the check did not evaluate this trial"
+    elif hasattr(answer, "value") and hasattr(answer, "error"):
+        value, reason, error = answer.value, answer.reason, answer.error
+    elif isinstance(answer, dict) and "value" in answer:
+        value, reason, error = answer["value"], answer.get("reason", ""), answer.get("error")
+    else:
+        value, reason, error = answer, "", None
+    number = _number(value)
+    if value is None and reason and error is None:
+        return {"value": None, "reason": str(reason), "error": None, "per_turn": per_turn}  # does not apply
+    if error is None and (number is None or not 0 <= number <= 1):
+        error = f"the check returned {repr(value)[:80]}, not a number from 0 to 1"
+    return {"value": None if error is not None else number, "reason": str(reason), "error": error, "per_turn": per_turn}
+
+
+def _number(value: Any) -> float | None:
+    """A finite number as a float; numpy's and Decimal's count, text does not."""
+    if value is None or isinstance(value, (str, bytes)) or not hasattr(value, "__float__"):
+        return None
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _objects(value: Any, raw: tuple[str, ...]) -> Any:
+    """JSON objects as objects with attributes."""
+    if isinstance(value, list):
+        return [_objects(item, raw) for item in value]
+    if not isinstance(value, dict):
+        return value
+    return SimpleNamespace(**{key: held if key in raw else _objects(held, raw) for key, held in value.items()})
+
+
+# --- google-adk -----------------------------------------------------------------------------------
+
+
+def adk_arguments(request: dict[str, Any]) -> list[Any]:
+    """What google-adk calls a custom metric with; the scenario is None, because users are never simulated here."""
+    actual = [_adk_turn(turn, turn["tool_calls"], number) for number, turn in enumerate(request["actual"])]
+    expected = [_adk_turn(turn, turn["tools"], number) for number, turn in enumerate(request["expected"])]
+    metric = {
+        "metric_name": request["metric"]["name"],
+        "threshold": None,
+        "criterion": {"threshold": request["metric"]["threshold"]},
+        "custom_function_path": request["metric"]["path"],
+    }
+    if metric["criterion"]["threshold"] is None:
+        metric["criterion"] = None
+    try:
+        case = importlib.import_module("google.adk.evaluation.eval_case")  # weight, and not everybody has it
+        metrics = importlib.import_module("google.adk.evaluation.eval_metrics")
+    except ImportError:
+        return [*(_objects(value, ADK_RAW) for value in (metric, actual, expected)), None]
+    turns = [[case.Invocation.model_validate(turn) for turn in side] for side in (actual, expected)]
+    return [metrics.EvalMetric.model_validate(metric), *turns, None]
+
+
+def _adk_turn(turn: dict[str, Any], calls: list[dict[str, Any]] | None, number: int) -> dict[str, Any]:
+    """One of our turns in google-adk's JSON."""
+    return {
+        "invocation_id": f"turn-{number + 1}",
+        "user_content": _content("user", [{"text": turn["user"]}]),
+        "final_response": None if turn["response"] is None else _content("model", turn["response"]),
+        "intermediate_data": None if calls is None else _intermediate(calls, turn.get("intermediate") or []),
+        "creation_timestamp": 0.0,
+        "duration": turn.get("duration"),
+        "model_duration": None,
+        "tool_duration": None,
+        "rubrics": None,
+        "app_details": None,
+    }
+
+
+def _content(role: str, parts: list[dict[str, Any]]) -> dict[str, Any]:
+    said = [
+        {"text": part["text"], "thought": part.get("thought") or None, "function_call": None, "function_response": None}
+        for part in parts
+    ]
+    return {"role": role, "parts": said}
+
+
+def _intermediate(calls: list[dict[str, Any]], said: list[dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "tool_uses": [{"id": call["id"], "name": call["name"], "args": _mapping(call["args"])} for call in calls],
+        "tool_responses": [
+            {"id": call["id"], "name": call["name"], "response": _result(call)}
+            for call in calls
+            if call["result"] is not None or call["error"] is not None
+        ],
+        "intermediate_responses": [["agent", _content("model", [part])["parts"]] for part in said],
+    }
+
+
+def _result(call: dict[str, Any]) -> dict[str, Any]:
+    """A function's response is an object there; what is none goes under the keys that Google's SDK uses."""
+    if call["error"] is not None:
+        return {"error": call["error"]}
+    return call["result"] if isinstance(call["result"], dict) else {"result": call["result"]}
+
+
+def _mapping(args: Any) -> Any:
+    return args if args is None or isinstance(args, dict) else {"value": args}

@@ -1,0 +1,281 @@
+"""Knows ADK's JSON as google-adk 2.13.0 reads it, in snake or camel case at every level; makes invocations of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from difflib import get_close_matches
+from typing import Any
+
+from gate.formats.messages import FormatError, OpenCalls, number
+from gate.limits import MAX_ID_CHARS, shorten
+from gate.model import Invocation, Part, Rubric, ToolCall, Usage, total_usage
+
+INVOCATION_KEYS = (
+    "invocation_id",
+    "user_content",
+    "final_response",
+    "intermediate_data",
+    "creation_timestamp",
+    "duration",
+    "model_duration",
+    "tool_duration",
+    "rubrics",
+    "app_details",
+)
+_DATA_KEYS = ("tool_uses", "tool_responses", "intermediate_responses", "invocation_events")
+
+
+def to_invocation(data: Any) -> Invocation:
+    """An ``Invocation`` of an eval set or an eval result. Raises `FormatError`."""
+    body = mapping(data, "an invocation")
+    refuse_unknown(body, INVOCATION_KEYS, "an invocation")
+    calls, intermediate, usage = _intermediate(get(body, "intermediate_data"))
+    return Invocation(
+        user=text_of_content(get(body, "user_content")),
+        response=content_parts(get(body, "final_response")),
+        tool_calls=calls,
+        intermediate=intermediate,
+        usage=usage,
+        duration=number(get(body, "duration"), "duration"),
+    )
+
+
+def events_to_invocation(events: Any, *, user: str = "") -> Invocation:
+    """The events of one turn, as ``/run`` answers them, as one invocation.
+
+    Every function call counts, sub-agents' included. The response is the last final event, one with text before one
+    without. Partial events repeat what a later event holds and are left out. Raises `FormatError`.
+    """
+    bodies = [mapping(event, "an event") for event in items(events, "events")]
+    asked: list[Mapping[str, Any]] = []
+    said: list[Mapping[str, Any]] = []
+    for body in bodies:
+        if not get(body, "partial"):
+            (asked if str(get(body, "author")).lower() == "user" else said).append(body)
+    final = _final_event(said)
+    calls, intermediate, usage = _read_events(said, final)
+    return Invocation(
+        user=user or (text_of_content(get(asked[-1], "content")) if asked else ""),
+        response=() if final is None else content_parts(get(final, "content")),
+        tool_calls=calls,
+        intermediate=intermediate,
+        usage=usage,
+    )
+
+
+def to_rubric(data: Any) -> Rubric:
+    """A rubric as ADK writes it. Raises `FormatError`."""
+    body = mapping(data, "a rubric")
+    content = get(body, "rubric_content")
+    text = get(mapping(content, "rubric_content"), "text_property")
+    if not isinstance(text, str) or not text:
+        raise FormatError("a rubric must have a text_property")
+    identifier = get(body, "rubric_id")
+    if not isinstance(identifier, str) or not identifier:
+        raise FormatError("a rubric must have a rubric_id")
+    kind, description = get(body, "type"), get(body, "description")
+    if not isinstance(kind, str | None) or not isinstance(description, str | None):
+        raise FormatError(f"type and description of rubric {shorten(identifier, 80)!r} must be text")
+    return Rubric(identifier, text, kind, description)
+
+
+# --- names in either case -------------------------------------------------------------------------
+
+
+def camel(name: str) -> str:
+    """``snake_case`` as ``camelCase``."""
+    head, *rest = name.split("_")
+    return head + "".join(word.capitalize() for word in rest)
+
+
+def get(body: Mapping[str, Any], name: str) -> Any:
+    """The value under a snake_case name or its camelCase twin; None where neither is there. Raises `FormatError`."""
+    twin = camel(name)
+    if twin != name and twin in body:
+        if name in body:
+            raise FormatError(f"both {name} and {twin} are given")
+        return body[twin]
+    return body.get(name)
+
+
+def refuse_unknown(body: Mapping[str, Any], known: Iterable[str], what: str) -> None:
+    """Raises `FormatError` for a key that ADK does not know, naming the nearest one that it does."""
+    names = list(known)
+    spelled = {*names, *(camel(name) for name in names)}
+    for key in body:
+        if key not in spelled:
+            near = get_close_matches(str(key), sorted(spelled), n=1)
+            hint = f", did you mean {near[0]!r}?" if near else ""
+            raise FormatError(f"unknown key {shorten(str(key), 80)!r} in {what}{hint}")
+
+
+def mapping(value: Any, what: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise FormatError(f"{what} must be an object")
+    return value
+
+
+def items(value: Any, what: str) -> list[Any]:
+    """A list; empty for null."""
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        raise FormatError(f"{what} must be a list")
+    return value
+
+
+# --- contents -------------------------------------------------------------------------------------
+
+
+def content_parts(content: Any) -> tuple[Part, ...]:
+    """The text parts of a content, thoughts marked. Raises `FormatError`."""
+    return _texts(_raw_parts(content))
+
+
+def text_of_content(content: Any) -> str:
+    """The text of a content, its parts joined by newlines. Raises `FormatError`."""
+    return "\n".join(part.text for part in content_parts(content))
+
+
+def _raw_parts(content: Any) -> list[Mapping[str, Any]]:
+    if content is None:
+        return []
+    parts = items(get(mapping(content, "a content"), "parts"), "parts")
+    return [mapping(part, "a part") for part in parts]
+
+
+def _texts(parts: list[Mapping[str, Any]]) -> tuple[Part, ...]:
+    texts = []
+    for part in parts:
+        text = get(part, "text")
+        if not isinstance(text, str | None):
+            raise FormatError("the text of a part must be text")
+        if text:
+            texts.append(Part(text, thought=bool(get(part, "thought"))))
+    return tuple(texts)
+
+
+def _call(raw: Any) -> ToolCall:
+    body = mapping(raw, "a function call")
+    name, args = get(body, "name"), get(body, "args")
+    if not isinstance(name, str | None):
+        raise FormatError("the name of a function call must be text")
+    if not isinstance(args, dict | None):
+        raise FormatError(f"the args of {shorten(name or '', 80)!r} must be an object")
+    return ToolCall(shorten(name or "", MAX_ID_CHARS), args, _identifier(body))
+
+
+def _identifier(body: Mapping[str, Any]) -> str | None:
+    value = get(body, "id")
+    if not isinstance(value, str | None):
+        raise FormatError("an id must be text")
+    return value
+
+
+def _with_results(calls: list[ToolCall], responses: list[Any]) -> tuple[ToolCall, ...]:
+    """Joins responses to calls by id, or by name in order where there are no ids."""
+    waiting = OpenCalls()
+    for index, call in enumerate(calls):
+        waiting.add(index, call)
+    for raw in responses:
+        body = mapping(raw, "a function response")
+        name, response = get(body, "name"), get(body, "response")
+        found = waiting.take(_identifier(body), name if isinstance(name, str) else None)
+        if found is not None:
+            calls[found] = replace(calls[found], result=response, error=_tool_error(response))
+    return tuple(calls)
+
+
+def _tool_error(response: Any) -> str | None:
+    """What went wrong in the tool: function responses hold it under ``error``, by convention."""
+    error = response.get("error") if isinstance(response, Mapping) else None
+    if not error:
+        return None
+    return error if isinstance(error, str) else json.dumps(error, ensure_ascii=False, default=str)
+
+
+# --- what happened before the response ------------------------------------------------------------
+
+_Found = tuple[tuple[ToolCall, ...], tuple[Part, ...], Usage | None]
+
+
+def _intermediate(data: Any) -> _Found:
+    if data is None:
+        return (), (), None
+    body = mapping(data, "intermediate_data")
+    refuse_unknown(body, _DATA_KEYS, "intermediate_data")
+    events = get(body, "invocation_events")
+    if events is not None:
+        if len(body) > 1:
+            raise FormatError("intermediate_data has either invocation_events or tool_uses")
+        return _read_events([mapping(event, "an event") for event in items(events, "invocation_events")], None)
+    calls = [_call(raw) for raw in items(get(body, "tool_uses"), "tool_uses")]
+    texts: list[Part] = []
+    for pair in items(get(body, "intermediate_responses"), "intermediate_responses"):
+        if not isinstance(pair, list) or len(pair) != 2:
+            raise FormatError("an intermediate response must be a pair of author and parts")
+        texts.extend(_texts([mapping(part, "a part") for part in items(pair[1], "parts")]))
+    return _with_results(calls, items(get(body, "tool_responses"), "tool_responses")), tuple(texts), None
+
+
+def _read_events(events: list[Mapping[str, Any]], final: Mapping[str, Any] | None) -> _Found:
+    calls: list[ToolCall] = []
+    responses: list[Any] = []
+    texts: list[Part] = []
+    usages: list[Usage] = []
+    for event in events:
+        parts = _raw_parts(get(event, "content"))
+        calls.extend(_call(raw) for part in parts if (raw := get(part, "function_call")) is not None)
+        responses.extend(raw for part in parts if (raw := get(part, "function_response")) is not None)
+        if event is not final:
+            texts.extend(_texts(parts))
+        usage = _usage(event)
+        if usage is not None:
+            usages.append(usage)
+    return _with_results(calls, responses), tuple(texts), total_usage(tuple(usages))
+
+
+def _usage(event: Mapping[str, Any]) -> Usage | None:
+    """What one model call consumed, by google-adk's sums: tool prompts count as input, thoughts as output."""
+    raw, model = get(event, "usage_metadata"), get(event, "model_version")
+    if raw is None and model is None:
+        return None
+    body = mapping(raw if raw is not None else {}, "usage_metadata")
+    return Usage(
+        input_tokens=_count(body, "prompt", "tool_use_prompt"),
+        output_tokens=_count(body, "candidates", "thoughts"),
+        model_calls=1,
+        model=shorten(model, MAX_ID_CHARS) if isinstance(model, str) else None,
+    )
+
+
+def _count(body: Mapping[str, Any], *names: str) -> int | None:
+    """The sum of some token counts; None where none of them is reported."""
+    counts = [number(get(body, f"{name}_token_count"), name) for name in names]
+    known = [int(count) for count in counts if count is not None]
+    return sum(known) if known else None
+
+
+def _final_event(events: list[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    """The event that holds the response, as ADK's evaluation picks it."""
+    final, has_text = None, False
+    for event in events:
+        parts = _raw_parts(get(event, "content"))
+        if parts and _is_final(event, parts):
+            text = bool(_texts(parts))
+            if text or not has_text:
+                final, has_text = event, text
+    return final
+
+
+def _is_final(event: Mapping[str, Any], parts: list[Mapping[str, Any]]) -> bool:
+    actions = get(event, "actions")
+    if (isinstance(actions, Mapping) and get(actions, "skip_summarization")) or get(event, "long_running_tool_ids"):
+        return True
+    calls = any(get(part, "function_call") is not None for part in parts)
+    if get(event, "error_code") and not calls:
+        return True
+    responses = any(get(part, "function_response") is not None for part in parts)
+    return not calls and not responses and get(parts[-1], "code_execution_result") is None

@@ -1,0 +1,98 @@
+"""Knows the forms in which an agent may answer a turn: text, messages, or output with tool calls."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from difflib import get_close_matches
+from typing import Any
+
+from gate.formats import messages
+from gate.formats.documents import tame
+from gate.formats.messages import FormatError
+from gate.limits import shorten
+from gate.model import Invocation, Part, Usage
+
+KEYS = ("messages", "output", "tool_calls", "usage", "cost_usd")
+
+
+def to_invocation(answer: Any, *, user: str) -> Invocation:
+    """What an agent answered to one turn.
+
+    Text is the response. A list, or ``{"messages": […]}``, holds OpenAI messages; where it repeats the conversation,
+    only what follows the last message of the user counts. Otherwise ``{"output", "tool_calls", "usage", "cost_usd"}``,
+    where an output that is no text is kept as JSON. Other keys are ignored unless they look like one of these misspelt.
+    Raises `FormatError`, also where there is neither text nor a tool call: an empty text is an answer, nothing is none.
+    """
+    try:
+        answer = tame(answer)
+    except ValueError as error:
+        raise FormatError(str(error)) from error
+    if isinstance(answer, str):
+        return Invocation(user=user, response=_parts(answer))
+    if isinstance(answer, list):
+        return messages.to_invocation(_latest(answer), user=user)
+    if not isinstance(answer, Mapping):
+        raise FormatError("an answer must be text or an object")
+    _refuse_misspelt(answer)
+    if "messages" in answer:
+        return _from_messages(answer, user)
+    if "output" in answer or "tool_calls" in answer:
+        return _from_output(answer, user)
+    raise FormatError('an answer must have "messages" or "output"')
+
+
+def _from_messages(answer: Mapping[str, Any], user: str) -> Invocation:
+    if "output" in answer or "tool_calls" in answer:
+        raise FormatError('an answer has either "messages" or "output" and "tool_calls"')
+    invocation = messages.to_invocation(_latest(answer["messages"]), user=user)
+    stated = messages.to_usage(answer.get("usage"), cost_usd=answer.get("cost_usd"))
+    return replace(invocation, usage=_overlay(invocation.usage, stated))
+
+
+def _from_output(answer: Mapping[str, Any], user: str) -> Invocation:
+    calls = answer.get("tool_calls")
+    if not isinstance(calls, list | None):
+        raise FormatError("tool_calls must be a list")
+    output = answer.get("output")
+    if output is None and not calls:
+        raise FormatError("the output is null and no tool was called")
+    if output is not None and not isinstance(output, str):
+        output = json.dumps(output, ensure_ascii=False)
+    return Invocation(
+        user=user,
+        response=_parts(output or ""),
+        tool_calls=tuple(messages.to_call(call) for call in calls or ()),
+        usage=messages.to_usage(answer.get("usage"), cost_usd=answer.get("cost_usd")),
+    )
+
+
+def _latest(raw: Any) -> Any:
+    """What follows the last message of the user; everything where there is none."""
+    if not isinstance(raw, list):
+        return raw
+    asked = [index for index, message in enumerate(raw) if messages.is_from_user(message)]
+    said = raw[asked[-1] + 1 :] if asked else raw
+    if not said:
+        raise FormatError("no message follows the user's" if asked else "there is no message")
+    return said
+
+
+def _overlay(counted: Usage | None, stated: Usage | None) -> Usage | None:
+    """What the answer states as a whole, completed by what its messages add up to."""
+    if counted is None or stated is None:
+        return stated or counted
+    said = {name: value for f in fields(Usage) if (value := getattr(stated, (name := f.name))) is not None}
+    return replace(counted, **said)
+
+
+def _parts(text: str) -> tuple[Part, ...]:
+    return (Part(text),) if text else ()
+
+
+def _refuse_misspelt(answer: Mapping[str, Any]) -> None:
+    for key in answer:
+        near = [] if key in KEYS else get_close_matches(str(key), KEYS, n=1, cutoff=0.85)
+        if near:
+            raise FormatError(f"unknown key {shorten(str(key), 80)!r}, did you mean {near[0]!r}?")

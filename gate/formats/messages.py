@@ -1,0 +1,290 @@
+"""Knows OpenAI's messages and items (and LangChain's spelling of them); makes one invocation of a list of them."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import defaultdict, deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from gate.errors import ConfigError
+from gate.formats.documents import parse_json
+from gate.limits import MAX_ID_CHARS, shorten
+from gate.model import Invocation, Part, ToolCall, Usage, total_usage
+
+
+class FormatError(ValueError):
+    """What was read is not of the form that it claims to be; one line, fit to be shown."""
+
+
+_ROLES = {
+    **{role: role for role in ("system", "user", "assistant", "tool")},
+    "developer": "system",
+    "function": "tool",
+    "human": "user",
+    "ai": "assistant",
+    "AIMessageChunk": "assistant",
+}
+"""Every role that is read, as OpenAI says it today: LangChain has types instead, and OpenAI used other words before."""
+_TEXT_KEYS = {"text": "text", "output_text": "text", "input_text": "text", "refusal": "refusal"}
+"""The parts of a message that are text, and the key that holds it."""
+
+
+class OpenCalls:
+    """Calls that wait for their result: found by id, else by name, else in order; in constant time."""
+
+    def __init__(self) -> None:
+        self._queues: dict[tuple[str, str | None], deque[int]] = defaultdict(deque)
+        self._done: set[int] = set()
+
+    def add(self, index: int, call: ToolCall) -> None:
+        keys: list[tuple[str, str | None]] = [("any", call.name), ("any", None)]
+        keys += [("id", call.id)] if call.id else [("bare", call.name), ("bare", None)]
+        for key in keys:
+            self._queues[key].append(index)
+
+    def take(self, identifier: str | None, name: str | None) -> int | None:
+        """The index of the call that a result belongs to; None where no call waits for it."""
+        keys = [("id", identifier), ("bare", name)] if identifier else [("any", name)]
+        for key in keys:
+            queue = self._queues.get(key)
+            while queue:
+                index = queue.popleft()
+                if index not in self._done:
+                    self._done.add(index)
+                    return index
+        return None
+
+
+@dataclass
+class _Reading:
+    """What was found so far."""
+
+    user: str | None = None
+    calls: list[ToolCall] = field(default_factory=list)
+    open: OpenCalls = field(default_factory=OpenCalls)
+    texts: list[tuple[Part, ...]] = field(default_factory=list)
+    """What the assistant said, message by message."""
+    usages: list[Usage] = field(default_factory=list)
+
+    def add(self, call: ToolCall) -> None:
+        if call.result is None:
+            self.open.add(len(self.calls), call)
+        self.calls.append(call)
+
+
+def to_invocation(messages: Any, *, user: str = "") -> Invocation:
+    """All messages as one invocation.
+
+    The trajectory is every tool call in order, with its result joined by call id, or in order where ids are missing.
+    The response is the last text of the assistant, earlier texts are intermediate. ``user`` is by default the first
+    text of the user. Arguments that are no JSON are kept as the text they are: the failure is the agent's. Raises
+    `FormatError`.
+    """
+    if isinstance(messages, str) or not isinstance(messages, Sequence):
+        raise FormatError(f"messages must be a list, not {_kind(messages)}")
+    reading = _Reading()
+    for index, message in enumerate(messages):
+        if not isinstance(message, Mapping):
+            raise FormatError(f"message {index} must be an object, not {_kind(message)}")
+        try:
+            _read(reading, message)
+        except FormatError as error:
+            raise FormatError(f"message {index}: {error}") from error
+    return Invocation(
+        user=user or reading.user or "",
+        response=reading.texts[-1] if reading.texts else (),
+        tool_calls=tuple(reading.calls),
+        intermediate=tuple(part for text in reading.texts[:-1] for part in text),
+        usage=total_usage(tuple(reading.usages)),
+    )
+
+
+def to_call(raw: Any) -> ToolCall:
+    """One tool call: ``{name, arguments}``, ``{name, args}`` or OpenAI's ``{function: {name, arguments}}``.
+
+    ``id``, ``result``, ``error`` and ``duration`` are taken where present. Raises `FormatError`.
+    """
+    if not isinstance(raw, Mapping):
+        raise FormatError(f"a tool call must be an object, not {_kind(raw)}")
+    body = raw.get("function", raw)
+    if not isinstance(body, Mapping):
+        raise FormatError(f"function must be an object, not {_kind(body)}")
+    arguments = next((body[key] for key in ("arguments", "args", "input") if key in body), None)
+    error = raw.get("error")
+    return ToolCall(
+        name=tool_name(body.get("name")),
+        args=to_arguments(arguments),
+        id=_optional_text(raw, "id", "call_id", "tool_call_id"),
+        result=raw.get("result", raw.get("output")),
+        error=None if error is None else _as_text(error),
+        duration=number(raw.get("duration"), "duration"),
+    )
+
+
+def to_arguments(raw: Any) -> Any:
+    """Arguments as a value: a JSON text is read, an empty one means none were given, anything else stays as it is."""
+    if not isinstance(raw, str):
+        return raw
+    if not raw.strip():
+        return {}
+    try:
+        return parse_json(raw, "arguments")
+    except (json.JSONDecodeError, ConfigError):
+        return raw
+
+
+def to_usage(raw: Any, *, cost_usd: Any = None) -> Usage | None:
+    """Usage in OpenAI's spellings, old and new, or ours; None where nothing is said. Raises `FormatError`."""
+    if raw is None and cost_usd is None:
+        return None
+    if raw is not None and not isinstance(raw, Mapping):
+        raise FormatError(f"usage must be an object, not {_kind(raw)}")
+    body: Mapping[str, Any] = raw or {}
+    usage = Usage(
+        input_tokens=_count(body, "input_tokens", "prompt_tokens"),
+        output_tokens=_count(body, "output_tokens", "completion_tokens"),
+        cost_usd=number(body.get("cost_usd") if cost_usd is None else cost_usd, "cost_usd"),
+        model_calls=_count(body, "model_calls"),
+        model=_optional_text(body, "model"),
+    )
+    return None if usage == Usage() else usage
+
+
+def tool_name(raw: Any) -> str:
+    """A tool's name as text of bounded length. Raises `FormatError`."""
+    if not isinstance(raw, str) or not raw:
+        raise FormatError("a tool call must have a name")
+    return shorten(raw, MAX_ID_CHARS)
+
+
+def number(raw: Any, name: str) -> float | None:
+    """A finite number of at least 0, or None. Raises `FormatError`."""
+    if raw is None:
+        return None
+    try:
+        value = math.nan if isinstance(raw, bool) or not isinstance(raw, int | float) else float(raw)
+    except OverflowError:
+        value = math.inf
+    if not 0 <= value < math.inf:
+        raise FormatError(f"{name} must be a number of at least 0")
+    return value
+
+
+def _count(body: Mapping[str, Any], *keys: str) -> int | None:
+    key = next((key for key in keys if body.get(key) is not None), None)
+    value = None if key is None else number(body[key], key)
+    return None if value is None else int(value)
+
+
+def is_from_user(message: Any) -> bool:
+    """Whether a message, of any form read here, is the user's."""
+    return isinstance(message, Mapping) and message.get("role", message.get("type")) in ("user", "human")
+
+
+# --- one message ----------------------------------------------------------------------------------
+
+
+def _read(reading: _Reading, message: Mapping[str, Any]) -> None:
+    kind = message.get("type")
+    if "role" not in message and isinstance(kind, str) and kind not in _ROLES:
+        _read_item(reading, kind, message)
+        return
+    role = message.get("role", kind)
+    if not isinstance(role, str):
+        raise FormatError("no role")
+    role = _ROLES.get(role, "")
+    if role == "user":
+        if reading.user is None:
+            reading.user = _text(_parts(message.get("content")))
+    elif role == "assistant":
+        _read_assistant(reading, message)
+    elif role == "tool":
+        failed = message.get("status") == "error" or message.get("is_error") is True
+        _answer(reading, message, message.get("content"), failed)
+    elif role != "system":
+        raise FormatError(f"unknown role {shorten(str(message.get('role', kind)), 40)!r}")
+
+
+def _read_assistant(reading: _Reading, message: Mapping[str, Any]) -> None:
+    parts = _parts(message.get("content"))
+    if not parts and isinstance(message.get("refusal"), str):
+        parts = (Part(message["refusal"]),)
+    if _text(parts):
+        reading.texts.append(parts)
+    calls = message.get("tool_calls")
+    if calls is not None and not isinstance(calls, list):
+        raise FormatError(f"tool_calls must be a list, not {_kind(calls)}")
+    for call in calls or ():
+        reading.add(to_call(call))
+    if message.get("function_call") is not None:
+        reading.add(to_call(message["function_call"]))
+    usage = to_usage(message.get("usage", message.get("usage_metadata")))
+    if usage is not None:
+        reading.usages.append(usage)
+
+
+def _read_item(reading: _Reading, kind: str, item: Mapping[str, Any]) -> None:
+    """An item of the Responses API that is no message."""
+    if kind.endswith("_call"):
+        call = to_call(item if "name" in item else {**item, "name": kind.removesuffix("_call")})
+        reading.add(replace(call, id=_optional_text(item, "call_id", "id")))
+    elif kind.endswith("_call_output"):
+        _answer(reading, item, item.get("output"), failed=False)
+    elif kind == "message":
+        raise FormatError("no role")
+
+
+def _answer(reading: _Reading, message: Mapping[str, Any], content: Any, failed: bool) -> None:
+    """Joins a tool's result to its call; a result without one is dropped, for it says nothing of what was called."""
+    name = message.get("name")
+    identifier = _optional_text(message, "tool_call_id", "call_id")
+    index = reading.open.take(identifier, name if isinstance(name, str) else None)
+    if index is None:
+        return
+    result = _text(_parts(content)) if isinstance(content, list) else content
+    call = reading.calls[index]
+    reading.calls[index] = replace(call, result=result, error=_as_text(result) if failed else call.error)
+
+
+def _parts(content: Any) -> tuple[Part, ...]:
+    if content is None:
+        return ()
+    if isinstance(content, str):
+        return (Part(content),) if content else ()
+    if not isinstance(content, list):
+        raise FormatError(f"content must be text or a list of parts, not {_kind(content)}")
+    parts = []
+    for part in content:
+        if isinstance(part, str):
+            parts.append(Part(part))
+            continue
+        if not isinstance(part, Mapping):
+            raise FormatError(f"a part of the content must be an object, not {_kind(part)}")
+        text = part.get(_TEXT_KEYS.get(str(part.get("type", "text")), ""))
+        if isinstance(text, str) and text:
+            parts.append(Part(text))
+    return tuple(parts)
+
+
+def _text(parts: tuple[Part, ...]) -> str:
+    return "\n".join(part.text for part in parts)
+
+
+def _optional_text(body: Mapping[str, Any], *keys: str) -> str | None:
+    value = next((body[key] for key in keys if body.get(key) is not None), None)
+    return None if value is None else shorten(str(value), MAX_ID_CHARS)
+
+
+def _as_text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _kind(value: Any) -> str:
+    """What a JSON value is called."""
+    names = {type(None): "null", bool: "a boolean", str: "text", list: "a list"}
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return "a number"
+    return names.get(type(value), "an object")

@@ -1,0 +1,227 @@
+"""Files and folders → suites. Knows which files belong together and which format each has, not what is in them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gate.errors import ConfigError, MeasureError
+from gate.formats.documents import read_document, read_document_with_lines, read_json_lines
+from gate.model import Suite
+from gate.suites import adk, messages, native
+from gate.suites.base import Contents, Document, Format, refuse_duplicates
+from gate.suites.messages import FieldPaths
+from gate.suites.selection import Distribution, Selection, distribution, select, select_all
+
+__all__ = ["FORMATS", "Distribution", "FieldPaths", "Selection", "distribution", "load", "select", "select_all"]
+
+FORMATS: dict[str, Callable[[FieldPaths], Format]] = {
+    "messages": messages.format_of,
+    "adk": lambda _: adk.FORMAT,
+    "native": lambda _: native.FORMAT,
+    "evalview": lambda _: _evalview(),
+}
+"""Formats by name, in the order in which a file is tried."""
+
+
+def _evalview() -> Format:
+    from gate.suites import evalview  # weight: many models, and tried last
+
+    return evalview.FORMAT
+
+
+CRITERIA_FILE = "test_config.json"
+CONFIG_FILES = ("gate.yaml", "gate.yml")
+SUFFIXES = (".evalset.json", ".test.json", ".json", ".jsonl", ".yaml", ".yml")
+"""The files of a folder that are read, longest suffix first."""
+
+
+@dataclass(frozen=True)
+class _File:
+    path: Path
+    source: Path
+    """The file or folder that was asked for."""
+
+
+def load(
+    paths: Sequence[Path],
+    *,
+    root: Path,
+    fields: FieldPaths | None = None,
+    name: str | None = None,
+    split: bool = True,
+) -> list[Suite]:
+    """The suites in files and folders; relative paths start at ``root``.
+
+    With ``split``, the files in and below a folder that has a ``test_config.json`` are a suite of their own, whose id
+    is the folder's path and whose ``criteria`` are the content of that file. All other files are one suite, whose id is
+    ``name`` or the paths as given. ``fields`` says how rows of messages are laid out.
+
+    Raises `ConfigError` where a file cannot be understood whole, and `MeasureError` where there is no case.
+    """
+    sources = [root / path for path in paths]
+    files = _unique(file for source in sources for file in _files(source, root))
+    if not files:
+        raise MeasureError("no suite files", where=_listed(sources, root), hint=f"read are {', '.join(SUFFIXES)}")
+    groups: dict[Path | None, list[_File]] = {}
+    for file in files:
+        groups.setdefault(_criteria_folder(file) if split else None, []).append(file)
+    layout = fields or FieldPaths()
+    return [_suite(members, sources, folder, fields=layout, root=root, name=name) for folder, members in groups.items()]
+
+
+def _suite(
+    files: list[_File],
+    sources: Sequence[Path],
+    folder: Path | None,
+    *,
+    fields: FieldPaths,
+    root: Path,
+    name: str | None,
+) -> Suite:
+    base = folder or _common_folder(sources)
+    contents = [_read(file.path, base, fields, root) for file in files]
+    cases = tuple(case for content in contents for case in content.cases)
+    source = _listed([folder] if folder else sources, root)
+    if not cases:
+        raise MeasureError("no cases", where=source, hint="a gate that checks nothing would always pass")
+    refuse_duplicates(cases)
+    return Suite(
+        id=name if name and (folder is None or source == ".") else source,
+        cases=cases,
+        criteria=None if folder is None else _criteria(folder / CRITERIA_FILE, root),
+        recorded=tuple(trial for content in contents for trial in content.recorded),
+        source=source,
+    )
+
+
+def _criteria(path: Path, root: Path) -> Mapping[str, Any]:
+    where = _shown(path, root)
+    content = read_document(path, where=where)
+    if not isinstance(content, dict) or not isinstance(content.get("criteria"), dict):
+        raise ConfigError("criteria are missing", where=where, hint='{"criteria": {"response_match_score": 0.8}}')
+    return content
+
+
+# --- one file -------------------------------------------------------------------------------------
+
+
+def _read(path: Path, base: Path, fields: FieldPaths, root: Path) -> Contents:
+    if path.suffix == ".jsonl":
+        streamed = _read_rows(path, base, fields, root)
+        if streamed is not None:
+            return streamed
+    document = _document(path, base, root)
+    if document.data == []:
+        return native.read(document)
+    for make in FORMATS.values():
+        candidate = make(fields)
+        if candidate.recognises(document.data):
+            return candidate.read(document)
+    shapes = "; ".join(make(fields).shape for make in FORMATS.values())
+    raise ConfigError("no suite in any format that is read", where=document.where, hint=f"read are {shapes}")
+
+
+def _read_rows(path: Path, base: Path, fields: FieldPaths, root: Path) -> Contents | None:
+    """JSON Lines of recorded messages, one line in memory at a time; None for lines of another kind."""
+    where = _shown(path, root)
+    first = next((value for _, value in read_json_lines(path, where=where)), None)
+    if not messages.recognises([first], fields):
+        return None
+    document = Document((), where, _name(path, base), row_lines=range(1, sys.maxsize))
+    return messages.read_lines(read_json_lines(path, where=where), document, fields)
+
+
+def _document(path: Path, base: Path, root: Path) -> Document:
+    where, name = _shown(path, root), _name(path, base)
+    if path.suffix == ".jsonl":
+        rows = list(read_json_lines(path, where=where))
+        return Document([row for _, row in rows], where, name, row_lines=tuple(line for line, _ in rows))
+    data, lines = read_document_with_lines(path, where=where)
+    return Document(data, where, name, lines)
+
+
+def _name(path: Path, base: Path) -> str:
+    name = _relative(path, base)
+    return next((name.removesuffix(suffix) for suffix in SUFFIXES if name.endswith(suffix)), name)
+
+
+# --- which files ----------------------------------------------------------------------------------
+
+
+def _files(source: Path, root: Path) -> Iterator[_File]:
+    """The suite files of a source in a fixed order."""
+    if not source.exists():
+        raise ConfigError("no such file or folder", where=_shown(source, root))
+    if not source.is_dir():
+        yield _File(source, source)
+        return
+    for folder, folders, names in os.walk(source, onerror=_cannot_list):
+        here = Path(folder)
+        folders[:] = sorted(name for name in folders if not name.startswith(".") and name != "__pycache__")
+        for name in folders:
+            _refuse_outside(here / name, source, root)
+        for name in sorted(names):
+            if _is_suite_file(name):
+                _refuse_outside(here / name, source, root)
+                yield _File(here / name, source)
+
+
+def _is_suite_file(name: str) -> bool:
+    return name.endswith(SUFFIXES) and not name.startswith(".") and name != CRITERIA_FILE and name not in CONFIG_FILES
+
+
+def _cannot_list(error: OSError) -> None:
+    raise ConfigError(f"cannot be listed: {error.strerror}", where=str(error.filename)) from error
+
+
+def _refuse_outside(path: Path, source: Path, root: Path) -> None:
+    """A link out of the folder is neither followed nor passed over in silence."""
+    if path.is_symlink() and not path.resolve().is_relative_to(source.resolve()):
+        hint = "name the file or folder that it leads to under `suite`"
+        raise ConfigError("a symbolic link out of the folder is not followed", where=_shown(path, root), hint=hint)
+
+
+def _unique(files: Iterator[_File]) -> list[_File]:
+    """Each file once, however often it is named."""
+    seen: dict[Path, _File] = {}
+    for file in files:
+        seen.setdefault(file.path.resolve(), file)
+    return list(seen.values())
+
+
+def _criteria_folder(file: _File) -> Path | None:
+    """The nearest folder with criteria, no higher than what was asked for."""
+    top = file.source if file.source.is_dir() else file.source.parent
+    for folder in file.path.parents:
+        if (folder / CRITERIA_FILE).is_file():
+            return folder
+        if folder == top:
+            return None
+    return None
+
+
+def _common_folder(sources: Sequence[Path]) -> Path:
+    return Path(os.path.commonpath([source if source.is_dir() else source.parent for source in sources]))
+
+
+# --- names ----------------------------------------------------------------------------------------
+
+
+def _relative(path: Path, base: Path) -> str:
+    """A path as text that is the same on every machine."""
+    return Path(os.path.relpath(path, base)).as_posix()
+
+
+def _shown(path: Path, root: Path) -> str:
+    """A path for messages: from the working directory where it is below it, else from the root."""
+    near = _relative(path, Path.cwd())
+    return near if not near.startswith("..") else _relative(path, root)
+
+
+def _listed(paths: Iterable[Path], root: Path) -> str:
+    return ", ".join(_relative(path, root) for path in paths)

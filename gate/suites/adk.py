@@ -1,0 +1,224 @@
+"""Knows ADK's eval sets, current and both legacy forms; makes cases of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from difflib import get_close_matches
+from typing import Any
+
+from gate.errors import ConfigError
+from gate.formats import adk
+from gate.formats.documents import Key
+from gate.formats.messages import FormatError
+from gate.model import Case, Complexity, Part, Rubric, ToolCall, Turn
+from gate.suites.base import Contents, Document, Format
+
+_CASE_KEYS = (
+    "eval_id",
+    "conversation",
+    "conversation_scenario",
+    "session_input",
+    "creation_timestamp",
+    "rubrics",
+    "final_session_state",
+    "tags",
+    "complexity",
+)
+"""ADK's keys of a case, and two of ours, which ADK passes over."""
+_QUERY_KEYS = ("query", "expected_tool_use", "reference", "expected_intermediate_agent_responses")
+
+
+def recognises(data: Any) -> bool:
+    if isinstance(data, Mapping):
+        return "eval_cases" in data or "evalCases" in data
+    if not isinstance(data, list) or not data or not isinstance(data[0], Mapping):
+        return False
+    return "query" in data[0] or "data" in data[0]
+
+
+def read(document: Document) -> Contents:
+    """The cases of a file. A flat legacy list is one conversation, named after its file."""
+    data = document.data
+    if isinstance(data, Mapping):
+        key = "evalCases" if "evalCases" in data else "eval_cases"
+        return _each(document, _get(document, data, "eval_cases"), _eval_case, key)
+    if data and "query" in data[0]:
+        turns = tuple(_query(document, row, index) for index, row in enumerate(data))
+        return Contents((Case(document.name, turns, location=document.location()),))
+    return _each(document, data, _legacy_case)
+
+
+def _each(document: Document, raw: Any, read_one: Any, *keys: Key) -> Contents:
+    if not isinstance(raw, list):
+        raise document.error("cases must be a list", *keys)
+    return Contents(tuple(read_one(document, item, (*keys, index)) for index, item in enumerate(raw)))
+
+
+# --- the current form -----------------------------------------------------------------------------
+
+
+def _eval_case(document: Document, raw: Any, keys: tuple[Key, ...]) -> Case:
+    body = _mapping(document, raw, "a case", keys)
+    identifier = _get(document, body, "eval_id", keys)
+    if not isinstance(identifier, str) or not identifier:
+        raise document.error("a case must have an eval_id", *keys)
+    _refuse_misspelt(document, body, identifier, keys)
+    conversation = _conversation(document, body, identifier, keys)
+    session = _mapping(document, _get(document, body, "session_input", keys) or {}, "session_input", keys)
+    own = {name: _get(document, body, name, keys) for name in ("rubrics", "tags", "complexity")}
+    case = Case(
+        identifier,
+        tuple(_turn(document, turn, (*keys, "conversation", index)) for index, turn in enumerate(conversation)),
+        rubrics=_rubrics(document, own["rubrics"], (*keys, "rubrics")),
+        tags=_tags(document, own["tags"], keys),
+        complexity=_complexity(document, own["complexity"], keys),
+        location=document.location(*keys),
+    )
+    return _with_session(document, case, session, keys)
+
+
+def _refuse_misspelt(document: Document, body: Mapping[str, Any], identifier: str, keys: tuple[Key, ...]) -> None:
+    """ADK lets a case have any key; one that is nearly a known one is taken for a mistake."""
+    known = {*_CASE_KEYS, *(adk.camel(key) for key in _CASE_KEYS)}
+    for key in body:
+        near = get_close_matches(key, sorted(known), n=1, cutoff=0.85)
+        if key not in known and near:
+            raise document.error(
+                f"case {identifier!r}: unknown key {key!r}", *keys, key, hint=f"did you mean {near[0]!r}?"
+            )
+
+
+def _conversation(document: Document, body: Mapping[str, Any], identifier: str, keys: tuple[Key, ...]) -> list[Any]:
+    conversation = _get(document, body, "conversation", keys)
+    scenario = _get(document, body, "conversation_scenario", keys)
+    if (conversation is None) == (scenario is None):
+        raise document.error(f"case {identifier!r}: exactly one of conversation and conversation_scenario", *keys)
+    if scenario is not None:
+        raise document.error(
+            f"case {identifier!r} is a conversation_scenario, which needs a simulated user",
+            *keys,
+            hint="write its turns as a conversation, or move it to another eval set",
+        )
+    if not isinstance(conversation, list) or not conversation:
+        raise document.error(f"case {identifier!r}: conversation must be a list of at least one turn", *keys)
+    return conversation
+
+
+def _turn(document: Document, raw: Any, keys: tuple[Key, ...]) -> Turn:
+    try:
+        invocation = adk.to_invocation(raw)
+        stated = adk.get(raw, "final_response") is not None
+    except FormatError as error:
+        raise document.error(str(error), *keys) from error
+    if not invocation.user:
+        raise document.error("user_content has no text: only text can be sent to the agent", *keys)
+    rubrics = _rubrics(document, adk.get(raw, "rubrics"), (*keys, "rubrics"))
+    calls = tuple(ToolCall(call.name, call.args) for call in invocation.tool_calls)
+    return Turn(invocation.user, calls, invocation.response if stated else None, rubrics)
+
+
+def _rubrics(document: Document, raw: Any, keys: tuple[Key, ...]) -> tuple[Rubric, ...]:
+    try:
+        return tuple(adk.to_rubric(item) for item in adk.items(raw, "rubrics"))
+    except FormatError as error:
+        raise document.error(str(error), *keys) from error
+
+
+def _tags(document: Document, raw: Any, keys: tuple[Key, ...]) -> frozenset[str]:
+    if raw is None:
+        return frozenset()
+    if not isinstance(raw, list) or not all(isinstance(tag, str) and tag for tag in raw):
+        raise document.error("tags must be a list of texts", *keys, "tags")
+    return frozenset(raw)
+
+
+def _complexity(document: Document, raw: Any, keys: tuple[Key, ...]) -> Complexity:
+    try:
+        return Complexity.MEDIUM if raw is None else Complexity(raw)
+    except ValueError as error:
+        known = ", ".join(c.value for c in Complexity)
+        raise document.error(f"complexity must be one of {known}", *keys, "complexity") from error
+
+
+def _with_session(document: Document, case: Case, session: Mapping[str, Any], keys: tuple[Key, ...]) -> Case:
+    state = _mapping(document, _get(document, session, "state", keys) or {}, "state", keys)
+    app = {}
+    for name in ("app_name", "user_id"):
+        value = _get(document, session, name, keys)
+        if not isinstance(value, str | None):
+            raise document.error(f"{name} must be text", *keys)
+        if value:
+            app[name] = value
+    return replace(case, state=state, app=app)
+
+
+# --- the legacy forms -----------------------------------------------------------------------------
+
+
+def _legacy_case(document: Document, raw: Any, keys: tuple[Key, ...]) -> Case:
+    body = _mapping(document, raw, "a case", keys)
+    name, rows = body.get("name"), body.get("data")
+    if not isinstance(name, str) or not name:
+        raise document.error("a case must have a name", *keys)
+    for key in body:
+        if key not in ("name", "data", "initial_session"):
+            raise document.error(
+                f"case {name!r}: unknown key {key!r}", *keys, hint="known: data, initial_session, name"
+            )
+    if not isinstance(rows, list) or not rows:
+        raise document.error(f"case {name!r}: data must be a list of at least one turn", *keys)
+    turns = tuple(_query(document, row, *keys, "data", index) for index, row in enumerate(rows))
+    session = _mapping(document, body.get("initial_session") or {}, "initial_session", keys)
+    return _with_session(document, Case(name, turns, location=document.location(*keys)), session, keys)
+
+
+def _query(document: Document, raw: Any, *keys: Key) -> Turn:
+    body = _mapping(document, raw, "a turn", keys)
+    try:
+        adk.refuse_unknown(body, _QUERY_KEYS, "a turn")
+        query, reference = body.get("query"), body.get("reference")
+        if not isinstance(query, str) or not query:
+            raise FormatError("a turn must have a query")
+        if not isinstance(reference, str | None):
+            raise FormatError("reference must be text")
+        calls = tuple(_legacy_call(call) for call in adk.items(body.get("expected_tool_use"), "expected_tool_use"))
+    except FormatError as error:
+        raise document.error(str(error), *keys) from error
+    return Turn(query, calls, None if reference is None else (Part(reference),) if reference else ())
+
+
+def _legacy_call(raw: Any) -> ToolCall:
+    """``{tool_name, tool_input}``, or ``{name, args}`` as ADK for TypeScript writes it."""
+    body = adk.mapping(raw, "an expected tool use")
+    name = body.get("tool_name", body.get("name"))
+    args = body.get("tool_input", body.get("args"))
+    adk.refuse_unknown(body, ("tool_name", "tool_input", "name", "args"), "an expected tool use")
+    if not isinstance(name, str) or not name:
+        raise FormatError("an expected tool use must have a tool_name")
+    if not isinstance(args, dict | None):
+        raise FormatError(f"the tool_input of {name!r} must be an object")
+    return ToolCall(name, args)
+
+
+# --- values ---------------------------------------------------------------------------------------
+
+
+def _mapping(document: Document, raw: Any, what: str, keys: tuple[Key, ...]) -> Mapping[str, Any]:
+    if not isinstance(raw, Mapping):
+        raise document.error(f"{what} must be an object", *keys)
+    return raw
+
+
+def _get(document: Document, body: Mapping[str, Any], name: str, keys: tuple[Key, ...] = ()) -> Any:
+    try:
+        return adk.get(body, name)
+    except FormatError as error:
+        raise ConfigError(str(error), where=str(document.location(*keys))) from error
+
+
+FORMAT = Format(
+    shape="an ADK eval set: `eval_cases`, or a list of `query` or of `name` with `data`",
+    recognises=recognises,
+    read=read,
+)

@@ -1,0 +1,107 @@
+"""What reading a suite file means: a document in, cases and recorded trials out. Formats do it, one file each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from gate.errors import ConfigError, unknown_key
+from gate.formats.documents import Key, Lines
+from gate.model import Case, Location, RecordedTrial
+
+
+@dataclass(frozen=True)
+class Document:
+    """A file's content, parsed but not yet understood."""
+
+    data: Any
+    where: str
+    """The file's path in messages."""
+    name: str
+    """The file's path relative to the suite's root, without suffix: the id of a case that has no other."""
+    lines: Lines | None = None
+    """None for JSON Lines, whose rows carry their own numbers."""
+    row_lines: Sequence[int] = ()
+    """JSON Lines only: the line of each item of ``data``."""
+
+    def location(self, *keys: Key) -> Location:
+        """Where the value at ``keys`` is written."""
+        if self.lines is not None:
+            return Location(self.where, self.lines.line(*keys))
+        row = keys[0] if keys else None
+        return Location(self.where, self.row_lines[row] if isinstance(row, int) else None)
+
+    def error(self, what: str, *keys: Key, hint: str = "") -> ConfigError:
+        """An error about the value at ``keys``."""
+        return ConfigError(what, where=str(self.location(*keys)), hint=hint)
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What a file holds."""
+
+    cases: tuple[Case, ...]
+    recorded: tuple[RecordedTrial, ...] = ()
+
+
+@dataclass(frozen=True)
+class Format:
+    """A way to write suites."""
+
+    shape: str
+    """What a file of this format looks like, for messages."""
+    recognises: Callable[[Any], bool]
+    """Whether a parsed file is of this format; cheap, and true for broken files of it too."""
+    read: Callable[[Document], Contents]
+    """Raises `ConfigError` for anything in the file that cannot be understood."""
+
+
+def refuse_duplicates(cases: Iterable[Case]) -> None:
+    """Raises `ConfigError` where two cases have the same id."""
+    seen: dict[str, Case] = {}
+    for case in cases:
+        first = seen.setdefault(case.id, case)
+        if first is not case:
+            raise ConfigError(
+                f"duplicate case id {case.id!r}, first at {first.location}",
+                where=str(case.location),
+                hint="ids are unique in a suite",
+            )
+
+
+def validation_error(
+    document: Document, error: ValidationError, models: Mapping[str, type[BaseModel]], *, added: int = 0
+) -> ConfigError:
+    """The first problem of a validation as one line, with its place and the nearest known key.
+
+    ``models`` has the model that stands under each key, and under ``""`` that of the file; ``added`` is the number of
+    keys that were put in front of the document before it was validated.
+    """
+    problem = error.errors(include_url=False, include_context=False)[0]
+    loc = tuple(problem["loc"])
+    path = loc[added:]
+    subject = _subject(document, path)
+    if problem["type"] == "extra_forbidden":
+        where = str(document.location(*path))
+        inside = next((part for part in reversed(loc[:-1]) if isinstance(part, str)), "")
+        known = list(models.get(inside, models[""]).model_fields)
+        return unknown_key(str(loc[-1]), known, f"{where}: {subject}" if subject else where)
+    names = ".".join(str(part) for part in path if not isinstance(part, int))
+    message = "missing" if problem["type"] == "missing" else problem["msg"].removeprefix("Value error, ")
+    what = f"{names}: {message}" if names else message
+    return document.error(f"{subject}: {what}" if subject else what, *path)
+
+
+def _subject(document: Document, path: tuple[Key, ...]) -> str:
+    """Which case a path leads into, by its id where it has one."""
+    case = path[:2] if path[:1] == ("cases",) else path[:1]
+    if not case or not isinstance(case[-1], int):
+        return ""
+    value = document.data
+    for part in case:
+        value = value[part]
+    identifier = value.get("id") if isinstance(value, Mapping) else None
+    return f"case {identifier!r}" if isinstance(identifier, str | int) else f"case {case[-1]}"

@@ -1,0 +1,332 @@
+"""Knows rows of recorded OpenAI messages, in JSON or JSON Lines; the configuration says where in a row everything is.
+
+Rows that share an id are the trials of one case. Each is one invocation, whatever the number of its messages, since a
+simulated user says something else in every trial; the case is what the rows agree on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from gate.errors import ConfigError, nearest
+from gate.formats import messages
+from gate.formats.documents import Key
+from gate.formats.messages import FormatError
+from gate.limits import shorten
+from gate.model import Case, Complexity, Invocation, Part, RecordedTrial, ToolCall, Turn
+from gate.suites.base import Contents, Document, Format
+from gate.suites.spill import Spill
+
+Path = Annotated[str, Field(min_length=1)]
+"""Keys and list indexes, joined by dots: ``info.task.actions``, ``choices.0.message``."""
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ToolPaths(_Model):
+    """Where the expected calls are, and their names and arguments within each."""
+
+    path: Path
+    name: Path = "name"
+    args: Path = "args"
+
+
+class FieldPaths(_Model):
+    """Where in a row everything is. Every path given must lead somewhere in every row; null there says nothing."""
+
+    rows: Path | None = None
+    """The list of rows in a JSON file; by default the file is the list."""
+    id: Path = "id"
+    """What the trials of a case have in common."""
+    trial: Path | None = None
+    """The trial's number in its case; by default the order of the rows."""
+    messages: Path = "messages"
+    expected_tools: Annotated[
+        ToolPaths | None, BeforeValidator(lambda value: {"path": value} if isinstance(value, str) else value)
+    ] = None
+    """The expected calls; empty says that none is expected."""
+    expected_response: Path | None = None
+    tags: Path | None = None
+    """A text or a list of texts."""
+    complexity: Path | None = None
+    metadata: dict[str, Path] = {}
+    """Name → path; belongs to the case, so its rows must agree."""
+    content: list[Path] = []
+    """What else makes a case what it is: where it changes, the case is compared no longer."""
+    error: Path | None = None
+    """What went wrong in the trial; it then counts as not measured."""
+    usage: Path | None = None
+    cost_usd: Path | None = None
+    duration: Path | None = None
+    """Seconds."""
+    trials: list[int | str] | None = None
+    """Read these trials alone, by the number that the rows give."""
+
+
+@dataclass(frozen=True)
+class _Row:
+    """One row, understood."""
+
+    case: Case
+    trial: str | int | None
+    """The number that the row gives itself."""
+    invocation: Invocation | None
+    """None where the row holds no answer: it is a case to run, or a trial that failed."""
+    error: str | None = None
+
+
+def recognises(data: Any, fields: FieldPaths) -> bool:
+    """Whether a file holds rows: the path of the messages leads somewhere in the first."""
+    rows = data if fields.rows is None else _peek(data, fields.rows)
+    return isinstance(rows, list) and bool(rows) and _peek(rows[0], fields.messages) is not None
+
+
+def format_of(fields: FieldPaths) -> Format:
+    """The format of rows that are laid out as ``fields`` says."""
+    return Format(
+        shape=f"rows of messages: a list, or JSON Lines, with `{fields.id}` and `{fields.messages}`",
+        recognises=lambda data: recognises(data, fields),
+        read=lambda document: read(document, fields),
+    )
+
+
+def read(document: Document, fields: FieldPaths) -> Contents:
+    """The cases of the rows, and the trials that the rows recorded of them."""
+    keys: tuple[Key, ...] = () if fields.rows is None else tuple(_steps(fields.rows))
+    data = document.data if fields.rows is None else _Place(document, document.data, ()).at(fields.rows)
+    if not isinstance(data, list):
+        raise document.error("rows must be a list", *keys, hint="say where it is with `rows`")
+    return _gather(document, data, keys, fields)
+
+
+def read_lines(lines: Iterable[tuple[int, Any]], document: Document, fields: FieldPaths) -> Contents:
+    """The same of JSON Lines, row by row: what was said is kept on disk, so that a file may be larger than memory.
+
+    ``document`` names the file and holds none of its rows.
+    """
+    return _gather(document, (value for _, value in lines), (), fields, spill=Spill())
+
+
+def _gather(
+    document: Document, data: Iterable[Any], keys: tuple[Key, ...], fields: FieldPaths, *, spill: Spill | None = None
+) -> Contents:
+    wanted = None if fields.trials is None else {str(trial) for trial in fields.trials}
+    known: set[str] = set()
+    groups: dict[str, _Group] = {}
+    for index, raw in enumerate(data):
+        row = _row(_Place(document, raw, (*keys, index)), fields)
+        if wanted is not None:
+            if row.trial is None:
+                raise document.error("trials can be chosen only where `trial` says which one a row is")
+            known.add(str(row.trial))
+            if str(row.trial) not in wanted:
+                continue
+        groups.setdefault(row.case.id, _Group(row.case)).add(row, spill)
+    for trial in sorted((wanted or set()) - known):
+        raise document.error(f"no row is of trial {trial!r}", hint=f"known: {', '.join(sorted(known))}")
+    recorded = tuple(trial for group in groups.values() for trial in group.trials())
+    return Contents(tuple(group.case for group in groups.values()), recorded)
+
+
+# --- paths ----------------------------------------------------------------------------------------
+
+
+def _steps(path: str) -> list[Key]:
+    return [int(step) if step.isdecimal() else step for step in path.split(".")]
+
+
+def _step(value: Any, step: Key) -> tuple[bool, Any]:
+    """Whether a step leads somewhere, and where."""
+    if isinstance(value, Mapping) and str(step) in value:
+        return True, value[str(step)]
+    if isinstance(value, list) and isinstance(step, int) and step < len(value):
+        return True, value[step]
+    return False, None
+
+
+def _peek(value: Any, path: str) -> Any:
+    """The value at a path; None where it leads nowhere."""
+    for step in _steps(path):
+        _, value = _step(value, step)
+    return value
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A value and where in its document it is."""
+
+    document: Document
+    value: Any
+    keys: tuple[Key, ...]
+
+    def at(self, path: str | None) -> Any:
+        """The value at a path, which must be there; None for no path. Raises `ConfigError`."""
+        value = None if path is None else self.value
+        for step in _steps(path) if path else ():
+            found, inner = _step(value, step)
+            if not found:
+                known = [str(key) for key in value] if isinstance(value, Mapping) else []
+                hint = shorten(nearest(str(step), known), 300) if known else ""
+                raise self.document.error(f"path {path!r} leads nowhere at {str(step)!r}", *self.keys, hint=hint)
+            value = inner
+        return value
+
+    def label(self, path: str | None) -> str | int | None:
+        """The id or number at a path. Raises `FormatError`."""
+        value = self.at(path)
+        if path is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
+            raise FormatError(f"{path} must be text or a whole number")
+        return value
+
+    def error(self, what: str) -> ConfigError:
+        return self.document.error(what, *self.keys)
+
+
+# --- one row --------------------------------------------------------------------------------------
+
+
+def _row(place: _Place, fields: FieldPaths) -> _Row:
+    if not isinstance(place.value, Mapping):
+        raise place.error("a row must be an object")
+    try:
+        error = place.at(fields.error)
+        trial = place.label(fields.trial)
+        invocation = _invocation(place, fields, failed=error is not None)
+        case = _case(place, fields, invocation.user)
+    except FormatError as problem:
+        raise place.error(str(problem)) from problem
+    if error is not None:
+        return _Row(case, trial, None, shorten(error if isinstance(error, str) else str(error), 1000))
+    answered = bool(invocation.response or invocation.tool_calls)
+    return _Row(case, trial, invocation if answered else None)
+
+
+def _invocation(place: _Place, fields: FieldPaths, *, failed: bool) -> Invocation:
+    found = place.at(fields.messages)
+    invocation = Invocation() if found is None and failed else messages.to_invocation(found)
+    return replace(
+        invocation,
+        usage=messages.to_usage(place.at(fields.usage), cost_usd=place.at(fields.cost_usd)) or invocation.usage,
+        duration=messages.number(place.at(fields.duration), "duration"),
+    )
+
+
+def _case(place: _Place, fields: FieldPaths, user: str) -> Case:
+    tools = _expected_tools(place, fields.expected_tools)
+    response = place.at(fields.expected_response)
+    if not isinstance(response, str | None):
+        raise FormatError("the expected response must be text")
+    parts = None if response is None else (Part(response),) if response else ()
+    metadata = {name: place.at(path) for name, path in fields.metadata.items()}
+    return Case(
+        str(place.label(fields.id)),
+        (Turn(user, tools, parts),),
+        tags=_tags(place.at(fields.tags)),
+        complexity=_complexity(place.at(fields.complexity)),
+        metadata=metadata,
+        location=place.document.location(*place.keys),
+        content={
+            "tools": None if tools is None else [[call.name, call.args] for call in tools],
+            "response": response,
+            "metadata": metadata,
+            "content": {path: place.at(path) for path in fields.content},
+        },
+    )
+
+
+def _expected_tools(place: _Place, paths: ToolPaths | None) -> tuple[ToolCall, ...] | None:
+    found = place.at(paths.path) if paths is not None else None
+    if found is None or paths is None:
+        return None
+    if not isinstance(found, list):
+        raise FormatError(f"{paths.path}: the expected calls must be a list")
+    calls = []
+    for item in found:
+        if not isinstance(item, Mapping):
+            raise FormatError(f"{paths.path}: an expected call must be an object")
+        call = _Place(place.document, item, place.keys)
+        calls.append(ToolCall(messages.tool_name(call.at(paths.name)), messages.to_arguments(call.at(paths.args))))
+    return tuple(calls)
+
+
+def _tags(raw: Any) -> frozenset[str]:
+    tags = [] if raw is None else [raw] if isinstance(raw, str) else raw
+    if not isinstance(tags, list) or not all(isinstance(tag, str) and tag for tag in tags):
+        raise FormatError("tags must be a text or a list of texts")
+    return frozenset(tags)
+
+
+def _complexity(raw: Any) -> Complexity:
+    try:
+        return Complexity.MEDIUM if raw is None else Complexity(raw)
+    except ValueError as error:
+        raise FormatError(f"complexity must be one of {', '.join(c.value for c in Complexity)}") from error
+
+
+# --- rows of one case -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Recording:
+    """What is kept of a row once its case is known."""
+
+    trial: str | int | None
+    invocations: Sequence[Invocation]
+    error: str | None
+    line: str
+
+
+class _Group:
+    """The rows that share an id."""
+
+    def __init__(self, case: Case) -> None:
+        self.case = case
+        self._recordings: list[_Recording] = []
+        self._seen: set[str] = set()
+
+    def add(self, row: _Row, spill: Spill | None) -> None:
+        """Raises `ConfigError` where the row is of another case, or the trial is there already."""
+        if row.case is not self.case:
+            _check_agreed(self.case, row.case)
+        if row.trial is not None:
+            if str(row.trial) in self._seen:
+                raise ConfigError(f"case {row.case.id!r} has trial {row.trial!r} twice", where=str(row.case.location))
+            self._seen.add(str(row.trial))
+        found: Sequence[Invocation] = ()
+        if row.invocation is not None:
+            found = (row.invocation,) if spill is None else spill.keep(row.invocation)
+        self._recordings.append(_Recording(row.trial, found, row.error, str(row.case.location)))
+
+    def trials(self) -> list[RecordedTrial]:
+        """What was recorded of the case, numbered from 1 in the order of the rows' own trial numbers."""
+        found = self._recordings
+        if all(isinstance(recording.trial, int) for recording in found):
+            found = sorted(found, key=lambda recording: int(recording.trial or 0))
+        return [
+            RecordedTrial(self.case.id, number, kept.invocations, kept.error, _origin(kept))
+            for number, kept in enumerate(found, 1)
+            if kept.invocations or kept.error is not None
+        ]
+
+
+def _check_agreed(first: Case, case: Case) -> None:
+    if (case.content, case.tags, case.complexity) == (first.content, first.tags, first.complexity):
+        return
+    parts = [name for name in first.content if first.content[name] != case.content[name]]
+    raise ConfigError(
+        f"row of case {first.id!r} disagrees with {first.location} in {', '.join(parts) or 'its tags'}",
+        where=str(case.location),
+        hint="rows that share an id are trials of one case; give other cases other ids",
+    )
+
+
+def _origin(kept: _Recording) -> str:
+    return kept.line if kept.trial is None else f"{kept.line}, trial {kept.trial}"

@@ -1,0 +1,210 @@
+"""Knows the gate's own suite files, in YAML or JSON; makes cases of them. docs/guide/suites.md describes every key."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+from gate.formats.documents import Key
+from gate.model import Case, Complexity, Part, Rubric, ToolCall, Turn
+from gate.suites.base import Contents, Document, Format, validation_error
+
+
+def _text(value: Any) -> Any:
+    """Whole numbers are fine as text; other numbers are not, because their spelling is lost."""
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _listed(value: Any) -> Any:
+    return value if isinstance(value, list | None) else [value]
+
+
+Text = Annotated[str, Field(min_length=1), BeforeValidator(_text)]
+Texts = Annotated[list[Text], BeforeValidator(_listed)]
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ToolModel(_Model):
+    """An expected call: a name, ``{name, args}`` or ``{category}``."""
+
+    name: Text | None = None
+    args: dict[str, Any] | None = None
+    category: Text | None = None
+
+    @model_validator(mode="after")
+    def _name_or_category(self) -> Self:
+        if (self.name is None) == (self.category is None):
+            raise ValueError("a tool has either a name or a category")
+        if self.category is not None and self.args is not None:
+            raise ValueError("args go with a name, not with a category")
+        return self
+
+
+class RubricModel(_Model):
+    """A property for a judge to check: a text, or ``{id, text, type, description}``."""
+
+    id: Text
+    text: Text
+    type: str | None = None
+    description: str | None = None
+
+
+Tool = Annotated[ToolModel, BeforeValidator(lambda value: {"name": value} if isinstance(value, str | int) else value)]
+RubricItem = Annotated[
+    RubricModel, BeforeValidator(lambda value: {"id": value, "text": value} if isinstance(value, str) else value)
+]
+
+
+class TurnModel(_Model):
+    """What the user says, and what should happen."""
+
+    input: Text
+    tools: list[Tool] | None = None
+    response: Texts | None = None
+    rubrics: list[RubricItem] = []
+
+
+class CaseModel(_Model):
+    """A conversation: ``input`` for one turn, ``turns`` for several."""
+
+    id: Text
+    input: Text | None = None
+    tools: list[Tool] | None = None
+    response: Texts | None = None
+    turns: Annotated[list[TurnModel], Field(min_length=1)] | None = None
+    rubrics: list[RubricItem] = []
+    tags: Texts = []
+    complexity: Complexity | None = None
+    metadata: dict[str, Any] = {}
+    state: dict[str, Any] = {}
+    thresholds: dict[str, Annotated[float, Field(allow_inf_nan=False)]] = {}
+    options: dict[str, dict[str, Any]] = {}
+    forbidden_tools: Texts | None = None
+    contains: Texts | None = None
+    not_contains: Texts | None = None
+    regex: Texts | None = None
+    json_schema: dict[str, Any] | None = None
+    weights: dict[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]] | None = None
+
+    @model_validator(mode="after")
+    def _one_way_to_say_it(self) -> Self:
+        if (self.input is None) == (self.turns is None):
+            raise ValueError("a case has either an input or turns")
+        if self.turns is not None and (self.tools is not None or self.response is not None):
+            raise ValueError("where a case has turns, tools and response belong to a turn")
+        for shortcut, (criterion, option) in SHORTCUTS.items():
+            if getattr(self, shortcut) is not None and option in self.options.get(criterion, {}):
+                raise ValueError(f"{shortcut} and options.{criterion}.{option} say the same")
+        return self
+
+
+class DefaultsModel(_Model):
+    """What all cases of a file have in common; a case adds to it, or overrides it."""
+
+    tags: Texts = []
+    complexity: Complexity = Complexity.MEDIUM
+    metadata: dict[str, Any] = {}
+    state: dict[str, Any] = {}
+
+
+class FileModel(_Model):
+    """A suite file; a bare list of cases will do as well."""
+
+    cases: list[CaseModel]
+    defaults: DefaultsModel = DefaultsModel()
+
+
+SHORTCUTS = {
+    "forbidden_tools": ("forbidden_tools", "tools"),
+    "contains": ("contains", "values"),
+    "not_contains": ("not_contains", "values"),
+    "regex": ("regex", "patterns"),
+    "json_schema": ("json_schema", "schema"),
+    "weights": ("weighted_score", "weights"),
+}
+"""Keys of a case that stand for an option of a criterion."""
+
+
+def recognises(data: Any) -> bool:
+    if isinstance(data, Mapping):
+        return "cases" in data
+    if not isinstance(data, list) or not data or not isinstance(data[0], Mapping):
+        return False
+    return not data[0].keys().isdisjoint(("id", "input", "turns"))
+
+
+def read(document: Document) -> Contents:
+    """The cases of a file."""
+    bare = isinstance(document.data, list)
+    try:
+        file = FileModel.model_validate({"cases": document.data} if bare else document.data)
+    except ValidationError as error:
+        raise validation_error(document, error, _MODELS, added=1 if bare else 0) from error
+    keys: tuple[Key, ...] = () if bare else ("cases",)
+    cases = [_case(document, case, file.defaults, (*keys, index)) for index, case in enumerate(file.cases)]
+    return Contents(tuple(cases))
+
+
+def _case(document: Document, model: CaseModel, defaults: DefaultsModel, keys: tuple[Key, ...]) -> Case:
+    turns = model.turns
+    if turns is None:
+        assert model.input is not None
+        turns = [TurnModel(input=model.input, tools=model.tools, response=model.response)]
+    return Case(
+        model.id,
+        tuple(_turn(turn) for turn in turns),
+        tags=frozenset([*defaults.tags, *model.tags]),
+        complexity=model.complexity or defaults.complexity,
+        metadata={**defaults.metadata, **model.metadata},
+        state={**defaults.state, **model.state},
+        options=_options(model),
+        thresholds=model.thresholds,
+        rubrics=_rubrics(model.rubrics),
+        location=document.location(*keys),
+    )
+
+
+def _turn(model: TurnModel) -> Turn:
+    tools = None
+    if model.tools is not None:
+        tools = tuple(
+            ToolCall(tool.name or "", tool.args, category=tool.category, any_args=tool.args is None)
+            for tool in model.tools
+        )
+    response = None if model.response is None else tuple(Part(text) for text in model.response)
+    return Turn(model.input, tools, response, _rubrics(model.rubrics))
+
+
+def _rubrics(models: list[RubricModel]) -> tuple[Rubric, ...]:
+    return tuple(Rubric(model.id, model.text, model.type, model.description) for model in models)
+
+
+def _options(model: CaseModel) -> dict[str, dict[str, Any]]:
+    options = {criterion: dict(values) for criterion, values in model.options.items()}
+    for shortcut, (criterion, option) in SHORTCUTS.items():
+        value = getattr(model, shortcut)
+        if value is not None:
+            options.setdefault(criterion, {})[option] = value
+    return options
+
+
+_MODELS: dict[str, type[BaseModel]] = {
+    "": FileModel,
+    "defaults": DefaultsModel,
+    "cases": CaseModel,
+    "turns": TurnModel,
+    "tools": ToolModel,
+    "rubrics": RubricModel,
+}
+
+
+FORMAT = Format(
+    shape="a suite of the gate's own: `cases`, or a list of cases with `id` and `input` or `turns`",
+    recognises=recognises,
+    read=read,
+)

@@ -1,0 +1,244 @@
+"""Runs the user's agent, or a check of theirs, in the user's interpreter: JSON lines on a socket in, answers out.
+
+Knows nothing of the gate. Started as a script path by agents/python.py. Standard library only, Python 3.8 and later,
+because the interpreter and its packages are the user's. Standard output and error stay the agent's own.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+# A script's folder is put first on the path, and ours holds modules named like the standard library's.
+if sys.path and os.path.realpath(sys.path[0]) == os.path.dirname(os.path.realpath(__file__)):  # noqa: PTH120
+    del sys.path[0]
+
+import asyncio
+import concurrent.futures
+import dataclasses
+import importlib
+import importlib.util
+import inspect
+import json
+import signal
+import socket
+import time
+import traceback
+from typing import Any, Awaitable, Callable  # noqa: UP035 - Python 3.8
+
+FIELDS = ("message", "messages", "session_id", "state", "metadata", "case_id", "trial", "turn")
+TRY_LATER = (408, 425, 429, 502, 503, 504)
+
+
+def load(target: str, paths: list[str]) -> Callable[..., Any]:
+    """The function that ``module:attribute`` or ``module.attribute`` names."""
+    sys.path[:0] = paths
+    module, colon, attribute = target.partition(":")
+    if not colon:
+        module, _, attribute = target.rpartition(".")
+    found: Any = importlib.import_module(module)
+    for name in attribute.split("."):
+        found = getattr(found, name)
+    if not callable(found):
+        raise TypeError(f"{target} is not callable")
+    function: Callable[..., Any] = found
+    return function
+
+
+def is_named(module: str, target: str) -> bool:
+    """Whether a module is the one that ``module:attribute`` names, or a package that it is in."""
+    named = target.partition(":")[0] if ":" in target else target.rpartition(".")[0]
+    return (named + ".").startswith(module + ".")
+
+
+def beside(path: str) -> Any:
+    """The module in a file of the gate's, under a name that nothing of the user's has."""
+    spec = importlib.util.spec_from_file_location("_agent_gate_checks", path)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def parameters(function: Callable[..., Any]) -> dict[str, str]:
+    """Parameter name → request field. A single required parameter of another name is the message."""
+    fields: dict[str, str] = {}
+    others: list[str] = []
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            continue
+        if parameter.name in FIELDS or parameter.name == "request":
+            fields[parameter.name] = parameter.name
+        elif parameter.default is parameter.empty:
+            others.append(parameter.name)
+    if len(others) == 1 and not {"message", "messages", "request"} & set(fields):
+        fields[others.pop()] = "message"
+    if others:
+        known = ", ".join((*FIELDS, "request"))
+        raise TypeError(f"cannot fill the parameter {others[0]!r} (known: {known})")
+    return fields
+
+
+def arguments(
+    function: Callable[..., Any], fields: dict[str, str], request: dict[str, Any]
+) -> tuple[list[Any], dict[str, Any]]:
+    """The request's fields as the function takes them, positional-only ones included."""
+    values = dict(request, request=request)
+    if request.get("messages"):
+        values["message"] = request["messages"][-1]["content"]
+    positional: list[Any] = []
+    named: dict[str, Any] = {}
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.name in fields:
+            value = values[fields[parameter.name]]
+            if parameter.kind is parameter.POSITIONAL_ONLY:
+                positional.append(value)
+            else:
+                named[parameter.name] = value
+    return positional, named
+
+
+def plain(value: Any) -> Any:
+    """What json cannot encode itself: models and dataclasses."""
+    if hasattr(value, "model_dump"):
+        return value.model_dump(mode="json")
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return dataclasses.asdict(value)
+    raise TypeError(f"the agent returned a {type(value).__name__}, which is not JSON")
+
+
+def place(error: BaseException) -> str:
+    """Where in the user's code an exception came from: the last line outside installed packages, if there is one."""
+    ours = os.path.dirname(__file__)  # noqa: PTH120 - strings on both sides
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if os.path.dirname(f.filename) != ours]  # noqa: PTH120
+    frames = [frame for frame in frames if not frame.filename.startswith("<frozen")]
+    own = [frame for frame in frames if not installed(frame.filename)]
+    if isinstance(error, SyntaxError) and error.filename:
+        return f" ({short(error.filename)}:{error.lineno})"
+    return f" ({short(own[-1].filename)}:{own[-1].lineno})" if own else ""
+
+
+def short(path: str) -> str:
+    """A file as its user knows it: relative to the project, or its name alone where it lies outside."""
+    relative = os.path.relpath(path)
+    return os.path.basename(path) if relative.startswith(os.pardir) else relative  # noqa: PTH119
+
+
+def installed(path: str) -> bool:
+    return "site-packages" in path or "dist-packages" in path or in_stdlib(path)
+
+
+def in_stdlib(path: str) -> bool:
+    return path.startswith(os.path.dirname(os.__file__) + os.sep)  # noqa: PTH120 - strings on both sides
+
+
+def failure(error: BaseException) -> dict[str, Any]:
+    """An exception of the user's code as the gate's error kinds."""
+    status = getattr(error, "status_code", getattr(getattr(error, "response", None), "status_code", None))
+    later = status in TRY_LATER or isinstance(error, (ConnectionError, TimeoutError))
+    return {
+        "kind": "unreachable" if later else "crash",
+        "message": f"{type(error).__name__}: {error}{place(error)}",
+        "transient": later,
+    }
+
+
+class Worker:
+    """Answers requests concurrently: async functions on the loop, others on threads."""
+
+    def __init__(self, function: Callable[..., Any], writer: asyncio.StreamWriter, threads: int, limit: int) -> None:
+        self.function = function
+        self.fields = parameters(function)
+        self.asynchronous = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+            getattr(function, "__call__", None)  # noqa: B004 - whether the method is async, not whether there is one
+        )
+        self.writer = writer
+        self.pool = concurrent.futures.ThreadPoolExecutor(threads)
+        self.limit = limit
+        self.tasks: dict[int, asyncio.Future[None]] = {}
+
+    def send(self, message: dict[str, Any]) -> None:
+        self.writer.write(json.dumps(message).encode() + b"\n")
+
+    async def serve(self, reader: asyncio.StreamReader) -> bool:
+        """Until told to end (True), or the gate is gone (False)."""
+        self.send({"ready": True, "asynchronous": self.asynchronous})
+        while True:
+            line = await reader.readline()
+            if not line.endswith(b"\n"):
+                return False
+            message = json.loads(line)
+            if "end" in message:
+                return True
+            if "cancel" in message:
+                task = self.tasks.get(message["cancel"])
+                if task:
+                    task.cancel()
+                continue
+            self.tasks[message["id"]] = asyncio.ensure_future(self.answer(message["id"], message["request"]))
+
+    async def answer(self, number: int, request: dict[str, Any]) -> None:
+        reply: dict[str, Any] = {"id": number}
+        try:
+            answer, reply["duration"] = await self.call(request)
+            try:
+                reply["answer"] = json.loads(self.encode(answer))
+            except (TypeError, ValueError, RecursionError) as error:
+                reply["error"] = {"kind": "protocol", "message": str(error), "transient": False}
+        except asyncio.CancelledError:
+            reply["error"] = {"kind": "cancelled", "message": "cancelled", "transient": False}
+        except BaseException as error:  # noqa: BLE001 - the user's code, which may raise anything
+            reply["error"] = failure(error)
+        finally:
+            self.tasks.pop(number, None)
+        self.send(reply)
+
+    def encode(self, answer: Any) -> str:
+        text = json.dumps(answer, default=plain, allow_nan=False)
+        if len(text) > self.limit:
+            raise ValueError(f"an answer of {len(text):,} bytes, more than {self.limit:,}")
+        return text
+
+    async def call(self, request: dict[str, Any]) -> tuple[Any, float]:
+        positional, named = arguments(self.function, self.fields, request)
+        if self.asynchronous:
+            start = time.perf_counter()
+            return await self.function(*positional, **named), time.perf_counter() - start
+        loop = asyncio.get_running_loop()
+
+        def run() -> tuple[Any, float]:
+            start = time.perf_counter()
+            result = self.function(*positional, **named)
+            if inspect.isawaitable(result):
+                result = asyncio.run_coroutine_threadsafe(finish(result), loop).result()
+            return result, time.perf_counter() - start
+
+        return await loop.run_in_executor(self.pool, run)
+
+
+async def finish(awaitable: Awaitable[Any]) -> Any:
+    return await awaitable
+
+
+async def main(options: dict[str, Any]) -> None:
+    connection = socket.socket(fileno=options["fd"])
+    os.set_inheritable(options["fd"], False)
+    reader, writer = await asyncio.open_connection(sock=connection, limit=options["line_limit"])
+    try:
+        function = load(options["target"], options["paths"])
+        if options.get("checks"):
+            function = beside(options["checks"]).adapted(function)
+        worker = Worker(function, writer, options["threads"], options["limit"])
+    except BaseException as error:  # noqa: BLE001 - the user's module, which may raise anything
+        reply = {"fatal": f"{type(error).__name__}: {error}{place(error)}"}
+        if isinstance(error, ModuleNotFoundError) and error.name and is_named(error.name, options["target"]):
+            reply["missing"] = error.name
+        writer.write(json.dumps(reply).encode() + b"\n")
+        await writer.drain()
+        return
+    if not await worker.serve(reader) and os.getpgrp() == os.getpid():
+        os.killpg(0, signal.SIGKILL)  # the gate is gone: neither we nor what the agent started may outlive it
+
+
+if __name__ == "__main__":
+    asyncio.run(main(json.loads(sys.argv[1])))

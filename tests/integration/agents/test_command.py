@@ -1,0 +1,233 @@
+"""Commands as agents, once and line by line: what they are asked, how they fail, what they leave behind."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from gate.errors import ConfigError
+from gate.model import ErrorKind, Trial
+from tests.integration.agents.driving import case, gone, open_files, processes_with, run
+
+ONCE = """
+import json, os, signal, subprocess, sys, time
+what = sys.argv[1]
+asked = json.load(sys.stdin)
+said = asked["messages"][-1]["content"]
+if what == "text": print("you said", said)
+if what == "bracket": print("[note] not JSON")
+if what == "json": print(json.dumps({"output": said, "tool_calls": [{"name": "t", "arguments": {"n": 1}}]}))
+if what == "asked": print(json.dumps({"output": json.dumps(asked)}))
+if what == "environment": print(",".join(sorted(os.environ)))
+if what == "fails": print("half"); sys.stderr.write("x" * 100_000 + "no database"); sys.exit(4)
+if what == "nothing": pass
+if what == "torn": print('{"output": "hal')
+if what == "twice": print('{"output": "a"}'); print('{"output": "b"}')
+if what == "latin": os.write(1, b"caf\\xe9")
+if what == "huge": os.write(1, b"x" * 50_000_000)
+if what == "hangs": time.sleep(600)
+if what == "stubborn":
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    while True: time.sleep(600)
+if what == "polite":
+    signal.signal(signal.SIGTERM, lambda *_: (open("goodbye", "w").close(), sys.exit(0)))
+    time.sleep(600)
+if what == "closes": os.close(1); time.sleep(0.1)
+if what == "floods": sys.stderr.write("noise " * 2_000_000); print("heard")
+if what == "slow": time.sleep(0.3); print("late")
+if what == "leaves":
+    sleeper = [sys.executable, "-c", "import time; time.sleep(600)", "stray-of-" + said]
+    subprocess.Popen(sleeper)
+    subprocess.Popen(sleeper, start_new_session=True)
+    print("done")
+"""
+
+LINES = """
+import json, os, sys, time
+what = sys.argv[1]
+count = 0
+for line in sys.stdin:
+    asked = json.loads(line)
+    said = asked["messages"][-1]["content"]
+    count += 1
+    reply = {"id": asked["id"], "output": f"{said} {count} {os.getpid()}"}
+    if what == "wrong": reply["id"] = "other"
+    if what == "poison" and said == "poison": sys.stderr.write("poisoned"); sys.exit(3)
+    if what == "hangs" and said == "poison": time.sleep(600)
+    if what == "huge": reply["output"] = "x" * 50_000_000
+    if what == "garbage": print("loading model ..."); sys.stdout.flush(); continue
+    time.sleep(0.05)
+    print(json.dumps(reply), flush=True)
+"""
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "once.py").write_text(ONCE)
+    (tmp_path / "lines.py").write_text(LINES)
+    return tmp_path
+
+
+def once(root: Path, what: str, *turns: str, **options: object) -> Trial:
+    return run({"command": [sys.executable, "once.py", what], **options}, [case("a", *turns)], root)["a"]
+
+
+def test_text_and_json_answers(root: Path) -> None:
+    assert once(root, "text", "hi").invocations[0].text == "you said hi"
+    assert once(root, "bracket").invocations[0].text == "[note] not JSON"
+    invocation = once(root, "json", "hi").invocations[0]
+    assert (invocation.text, invocation.tool_calls[0].args) == ("hi", {"n": 1})
+
+
+def test_what_a_command_is_asked(root: Path) -> None:
+    options = {"command": f"{sys.executable} once.py asked"}
+    trial = run(options, [case("c1", "one", "two", state={"s": 1}, metadata={"m": 2})], root)["c1"]
+    import json
+
+    asked = json.loads(trial.invocations[1].text)
+    assert asked.pop("session_id")
+    assert [m["role"] for m in asked.pop("messages")] == ["user", "assistant", "user"]
+    assert asked == {"v": 1, "case_id": "c1", "trial": 1, "turn": 1, "state": {"s": 1}, "metadata": {"m": 2}}
+
+
+def test_no_shell_reads_the_command(root: Path) -> None:
+    trial = run({"command": ["echo", "$HOME", ";", "touch", "pwned"]}, [case("a")], root)["a"]
+    assert trial.invocations[0].text == "$HOME ; touch pwned"
+    assert not (root / "pwned").exists()
+
+
+@pytest.mark.parametrize(
+    ("what", "kind", "message"),
+    [
+        ("fails", ErrorKind.CRASH, "no database"),
+        ("nothing", ErrorKind.PROTOCOL, "the answer is empty"),
+        ("closes", ErrorKind.PROTOCOL, "the answer is empty"),
+        ("torn", ErrorKind.PROTOCOL, "the answer is not JSON"),
+        ("twice", ErrorKind.PROTOCOL, "the answer is not JSON"),
+        ("latin", ErrorKind.PROTOCOL, "the answer is not UTF-8"),
+        ("huge", ErrorKind.PROTOCOL, "more than 10,000,000 bytes"),
+    ],
+)
+def test_failures_are_named(root: Path, what: str, kind: ErrorKind, message: str) -> None:
+    trial = once(root, what)
+    assert trial.error is not None
+    assert trial.error.kind is kind
+    assert message in trial.error.message
+    assert len(trial.error.message) < 5000
+
+
+@pytest.mark.parametrize("what", ["hangs", "stubborn"])
+def test_a_command_that_hangs_is_ended(root: Path, what: str) -> None:
+    start = time.perf_counter()
+    trial = once(root, what, timeout="500ms")
+    assert trial.error is not None
+    assert trial.error.kind is ErrorKind.TIMEOUT
+    assert time.perf_counter() - start < 4
+    assert gone(f"once.py\0{what}", within=0.5)
+
+
+def test_a_command_may_say_goodbye(root: Path) -> None:
+    once(root, "polite", timeout="500ms")
+    assert (root / "goodbye").exists()
+
+
+def test_a_flood_of_errors_is_drained(root: Path) -> None:
+    assert once(root, "floods").invocations[0].text == "heard"
+
+
+def test_nothing_is_left_behind(root: Path) -> None:
+    once(root, "text")
+    before = open_files()
+    mark = f"{os.getpid()}-{time.monotonic_ns()}"
+    trial = once(root, "leaves", mark)
+    assert trial.error is None
+    assert gone(f"stray-of-{mark}", within=0.5)
+    for what in ("fails", "huge", "closes"):
+        once(root, what)
+    once(root, "hangs", timeout="200ms")
+    assert open_files() <= before
+
+
+def test_commands_run_side_by_side(root: Path) -> None:
+    start = time.perf_counter()
+    trials = run({"command": ["sleep", "0.5"], "concurrency": 20}, [case(f"c{n}") for n in range(20)], root)
+    assert time.perf_counter() - start < 3  # one after the other: 10 s
+    assert len(trials) == 20
+
+
+def test_duration_is_the_process_alone(root: Path) -> None:
+    trial = once(root, "slow")
+    assert trial.duration is not None
+    assert 0.3 <= trial.duration < 0.8
+
+
+def test_a_program_that_is_not_there_is_a_configuration_error(root: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot run 'no-such-program'"):
+        run({"command": "no-such-program --flag"}, [case("a")], root)
+
+
+def test_the_child_sees_only_what_is_allowed(root: Path) -> None:
+    outside = {"PATH": os.environ["PATH"], "SECRET": "s", "MY_KEY": "k"}
+    options = {"command": [sys.executable, "once.py", "environment"], "env": ["MY_KEY"]}
+    seen = run(options, [case("a")], root, environment=outside)["a"].invocations[0].text.split(",")
+    assert "MY_KEY" in seen
+    assert "SECRET" not in seen
+
+
+# --- persistent ---
+
+
+def lines(root: Path, what: str, *texts: str, **options: object) -> dict[str, Trial]:
+    settings = {"command": [sys.executable, "lines.py", what], "persistent": True, **options}
+    return run(settings, [case(f"c{n}", text) for n, text in enumerate(texts)], root)
+
+
+def test_a_persistent_command_answers_many(root: Path) -> None:
+    trials = lines(root, "fine", *["hi"] * 12, concurrency=3)
+    said = [trial.invocations[0].text.split() for trial in trials.values()]
+    assert len({pid for *_, pid in said}) == 3
+    assert max(int(count) for _, count, _ in said) >= 4
+    assert gone("lines.py\0fine", within=0.5)
+
+
+def test_a_session_keeps_its_process(root: Path) -> None:
+    options = {"command": [sys.executable, "lines.py", "fine"], "persistent": True}
+    trials = run(options, [case(f"c{n}", "one", "two", "three") for n in range(6)], root)
+    for trial in trials.values():
+        assert len({invocation.text.split()[2] for invocation in trial.invocations}) == 1
+
+
+@pytest.mark.parametrize(
+    ("what", "kind", "message"),
+    [
+        ("wrong", ErrorKind.PROTOCOL, "does not answer request 1"),
+        ("garbage", ErrorKind.PROTOCOL, "does not answer request 1: b'loading model"),
+        ("huge", ErrorKind.PROTOCOL, "more than 10,000,000 bytes"),
+    ],
+)
+def test_persistent_failures_are_named(root: Path, what: str, kind: ErrorKind, message: str) -> None:
+    error = lines(root, what, "hi")["c0"].error
+    assert error is not None
+    assert error.kind is kind
+    assert message in error.message
+
+
+def test_a_persistent_process_that_ends_costs_one_trial(root: Path) -> None:
+    trials = lines(root, "poison", *["water"] * 4, "poison", *["water"] * 4, concurrency=2, retries=1)
+    assert [name for name, trial in trials.items() if trial.error] == ["c4"]
+    error = trials["c4"].error
+    assert error is not None
+    assert error.message == "the command exited with status 3: poisoned"
+    assert trials["c4"].attempts == 2
+
+
+def test_a_persistent_process_that_hangs_is_replaced(root: Path) -> None:
+    before = open_files()
+    trials = lines(root, "hangs", "poison", *["water"] * 4, concurrency=1, timeout="500ms")
+    assert [name for name, trial in trials.items() if trial.error] == ["c0"]
+    assert not processes_with("lines.py\0hangs")
+    assert open_files() <= before + 1

@@ -1,0 +1,182 @@
+"""The kinds that speak a known protocol, against loopback servers that answer as those protocols say."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gate.model import Case, ErrorKind, Trial
+from tests.integration.agents.driving import case, drive, read_request, response, serving
+
+
+def served(
+    routes: dict[str, Any], agent: dict[str, Any], asked_case: Case, environment: dict[str, str] | None = None
+) -> tuple[Trial, list[tuple[str, dict[str, str], Any]]]:
+    """The trial, and what was asked. A list holds a route's answers in order; a status may stand before an answer."""
+    asked: list[tuple[str, dict[str, str], Any]] = []
+
+    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while True:
+            line, headers, body = await read_request(reader)
+            path = line.split()[1]
+            asked.append((path, headers, json.loads(body)))
+            found = routes.get(path, ("404 Not Found", {"detail": "no such route"}))
+            if isinstance(found, list):
+                found = found.pop(0)
+            status, value = found if isinstance(found, tuple) else ("200 OK", found)
+            writer.write(response(json.dumps(value).encode(), status))
+            await writer.drain()
+
+    async def main() -> list[Trial]:
+        async with serving(handler) as port:
+            kind = next(iter(agent))
+            settings = {**agent[kind], "url": f"http://127.0.0.1:{port}{agent[kind].get('url', '')}"}
+            return await drive({kind: settings, "retries": 0}, [asked_case], Path(), environment=environment or {})
+
+    (trial,) = asyncio.run(main())
+    return trial, asked
+
+
+# --- OpenAI ---
+
+
+def test_chat_completions() -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "refund", "arguments": '{"order": 7}'}}
+    first = {"choices": [{"message": {"role": "assistant", "content": "Which one?"}}], "usage": {"prompt_tokens": 9}}
+    second = {"choices": [{"message": {"role": "assistant", "content": None, "tool_calls": [call]}}]}
+    agent = {"openai": {"url": "/v1", "model": "m", "system": "Be kind."}}
+    routes = {"/v1/chat/completions": [first, second]}
+    trial, asked = served(routes, agent, case("a", "refund!", "7"), {"OPENAI_API_KEY": "k"})
+    assert trial.error is None
+    assert asked[1][1]["authorization"] == "Bearer k"
+    assert asked[1][2]["model"] == "m"
+    assert [m["content"] for m in asked[1][2]["messages"]] == ["Be kind.", "refund!", "Which one?", "7"]
+    assert trial.invocations[0].usage is not None
+    assert trial.invocations[0].usage.input_tokens == 9
+    assert [(c.name, c.args) for c in trial.invocations[1].tool_calls] == [("refund", {"order": 7})]
+    assert trial.duration is not None
+
+
+def test_responses_show_the_tools_that_the_server_ran() -> None:
+    output = [
+        {"type": "reasoning", "summary": []},
+        {"type": "function_call", "call_id": "c", "name": "look", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "c", "output": "found"},
+        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Here."}]},
+    ]
+    routes = {"/responses": {"output": output, "usage": {"input_tokens": 3, "output_tokens": 4}}}
+    trial, asked = served(routes, {"openai": {"model": "m", "api": "responses"}}, case("a", "hi"))
+    invocation = trial.invocations[0]
+    assert (invocation.text, invocation.tool_calls[0].name, invocation.tool_calls[0].result) == (
+        "Here.",
+        "look",
+        "found",
+    )
+    assert invocation.usage is not None
+    assert invocation.usage.tokens == 7
+    assert asked[0][2] == {"model": "m", "input": [{"role": "user", "content": "hi"}]}
+    assert "authorization" not in asked[0][1]
+
+
+@pytest.mark.parametrize("body", [{"choices": []}, {"error": "x"}, [], "text", {"choices": [{"message": None}]}])
+def test_a_completion_of_the_wrong_shape(body: Any) -> None:
+    trial, _ = served({"/chat/completions": [body]}, {"openai": {"model": "m"}}, case("a"))
+    assert trial.error is not None
+    assert trial.error.kind is ErrorKind.PROTOCOL
+
+
+# --- ADK ---
+
+SESSIONS = "/apps/shop/users/gate/sessions"
+
+
+def event(*parts: Any, **fields: Any) -> dict[str, Any]:
+    return {"author": "shop", "content": {"role": "model", "parts": list(parts)}, **fields}
+
+
+def test_adk_creates_a_session_and_reads_events() -> None:
+    events = [
+        event({"functionCall": {"id": "f", "name": "refund", "args": {"order": 7}}}),
+        event({"functionResponse": {"id": "f", "name": "refund", "response": {"ok": True}}}),
+        event({"text": "Done."}, usageMetadata={"promptTokenCount": 5, "candidatesTokenCount": 2}),
+    ]
+    routes = {SESSIONS: {"id": "s-1"}, "/run": [events, [event({"text": "Bye."})]]}
+    trial, asked = served(routes, {"adk": {"app": "shop"}}, case("a", "refund 7", "thanks", state={"vip": True}))
+    assert [path for path, *_ in asked] == [SESSIONS, "/run", "/run"]
+    assert asked[0][2]["state"] == {"vip": True}
+    assert asked[2][2] == {
+        "appName": "shop",
+        "userId": "gate",
+        "sessionId": "s-1",
+        "newMessage": {"role": "user", "parts": [{"text": "thanks"}]},
+    }
+    first, second = trial.invocations
+    assert (first.text, second.text) == ("Done.", "Bye.")
+    assert (first.tool_calls[0].name, first.tool_calls[0].result) == ("refund", {"ok": True})
+    assert first.usage is not None
+    assert first.usage.tokens == 7
+
+
+def test_adk_takes_app_and_user_from_the_case() -> None:
+    path = "/apps/other%2Fapp/users/ann/sessions"
+    routes = {path: {"id": "s"}, "/run": [[event({"text": "Hi."})]]}
+    asked_case = case("a", app={"app_name": "other/app", "user_id": "ann"})
+    trial, asked = served(routes, {"adk": {"app": "shop"}}, asked_case)
+    assert trial.error is None
+    assert (asked[1][2]["appName"], asked[1][2]["userId"]) == ("other/app", "ann")
+
+
+@pytest.mark.parametrize(
+    ("routes", "kind"),
+    [
+        ({}, ErrorKind.PROTOCOL),
+        ({SESSIONS: {"name": "no id"}}, ErrorKind.PROTOCOL),
+        ({SESSIONS: {"id": "s"}, "/run": {"detail": "not events"}}, ErrorKind.PROTOCOL),
+        ({SESSIONS: {"id": "s"}, "/run": ("500 Internal Server Error", {"detail": "boom"})}, ErrorKind.CRASH),
+    ],
+)
+def test_adk_failures(routes: dict[str, Any], kind: ErrorKind) -> None:
+    trial, _ = served(routes, {"adk": {"app": "shop"}}, case("a"))
+    assert trial.error is not None
+    assert trial.error.kind is kind
+
+
+# --- LangGraph ---
+
+
+def test_langgraph_reads_the_messages_of_this_turn() -> None:
+    first = [
+        {"type": "human", "content": "weather?"},
+        {"type": "ai", "content": "", "tool_calls": [{"id": "t", "name": "weather", "args": {"city": "Oslo"}}]},
+        {"type": "tool", "tool_call_id": "t", "content": "rain"},
+        {"type": "ai", "content": "Rain.", "usage_metadata": {"input_tokens": 8, "output_tokens": 1}},
+    ]
+    second = [*first, {"type": "human", "content": "thanks"}, {"type": "ai", "content": "Bye."}]
+    routes = {"/threads": {"thread_id": "t-1"}, "/threads/t-1/runs/wait": [{"messages": first}, {"messages": second}]}
+    agent = {"langgraph": {"assistant": "agent"}}
+    trial, asked = served(routes, agent, case("a", "weather?", "thanks", state={"unit": "C"}))
+    assert trial.error is None
+    assert [(i.text, len(i.tool_calls)) for i in trial.invocations] == [("Rain.", 1), ("Bye.", 0)]
+    assert trial.invocations[0].tool_calls[0].result == "rain"
+    said = {"messages": [{"role": "user", "content": "weather?"}]}
+    assert asked[1][2] == {"assistant_id": "agent", "input": {"unit": "C", **said}}
+    assert asked[2][2]["input"] == {"messages": [{"role": "user", "content": "thanks"}]}
+
+
+@pytest.mark.parametrize(
+    ("state", "kind"),
+    [
+        ({"__error__": {"error": "ValueError", "message": "boom"}}, ErrorKind.CRASH),
+        ({"values": []}, ErrorKind.PROTOCOL),
+        ({"messages": [{"content": "no role"}]}, ErrorKind.PROTOCOL),
+    ],
+)
+def test_langgraph_failures(state: Any, kind: ErrorKind) -> None:
+    routes = {"/threads": {"thread_id": "t"}, "/threads/t/runs/wait": state}
+    trial, _ = served(routes, {"langgraph": {"assistant": "agent"}}, case("a"))
+    assert trial.error is not None
+    assert trial.error.kind is kind

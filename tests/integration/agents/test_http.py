@@ -1,0 +1,197 @@
+"""HTTP agents over real sockets: what is asked, how statuses and broken answers are read, how long it took."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Awaitable, Callable
+from email.utils import formatdate
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gate.errors import ConfigError, MeasureError
+from gate.model import Case, ErrorKind, Trial
+from tests.integration.agents.driving import case, drive, open_files, read_request, response, run, serving
+
+Answer = Callable[[dict[str, Any]], Awaitable[bytes]]
+
+
+def served(answer: Answer, cases: list[Case], http: dict[str, Any] | None = None, **options: Any) -> dict[str, Trial]:
+    """Trials by case id, driven against a server that answers each request's JSON with raw bytes."""
+
+    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while True:
+            line, headers, body = await read_request(reader)
+            asked = json.loads(body) if body else {}
+            writer.write(await answer({"line": line, "headers": headers, "body": asked}))
+            await writer.drain()
+
+    async def main() -> list[Trial]:
+        async with serving(handler) as port:
+            environment = options.pop("environment", {})
+            agent = {"http": {"url": f"http://127.0.0.1:{port}/ask", **(http or {})}, **options}
+            return await drive(agent, cases, Path(), environment=environment)
+
+    return {trial.case_id: trial for trial in asyncio.run(main())}
+
+
+def says(*answers: bytes) -> tuple[Answer, list[dict[str, Any]]]:
+    """Answers in this order, the last one again and again; and what was asked."""
+    asked: list[dict[str, Any]] = []
+
+    async def answer(request: dict[str, Any]) -> bytes:
+        asked.append(request)
+        return answers[min(len(asked), len(answers)) - 1]
+
+    return answer, asked
+
+
+def ok(value: Any) -> bytes:
+    return response(json.dumps(value).encode())
+
+
+def test_the_least_that_an_agent_needs() -> None:
+    answer, asked = says(ok({"output": "one", "tool_calls": [{"name": "t", "arguments": {}}]}), ok({"output": "two"}))
+    trial = served(answer, [case("c1", "a", "b", state={"k": 1})])["c1"]
+    assert [i.text for i in trial.invocations] == ["one", "two"]
+    assert trial.invocations[0].tool_calls[0].name == "t"
+    assert asked[1]["line"] == "POST /ask HTTP/1.1"
+    body = asked[1]["body"]
+    assert body["session_id"] == asked[0]["body"]["session_id"]
+    assert [m["content"] for m in body["messages"]] == ["a", "one", "b"]
+    assert (body["v"], body["case_id"], body["trial"], body["turn"], body["state"]) == (1, "c1", 1, 1, {"k": 1})
+
+
+def test_a_stated_error_and_a_path_that_leads_nowhere_are_failures() -> None:
+    http = {"response": {"output": "text", "tool_calls": "steps"}}
+    for body, kind, message in (
+        ({"text": "", "steps": [], "error": "quota exceeded"}, ErrorKind.CRASH, "states an error: quota exceeded"),
+        ({"text": "hi"}, ErrorKind.PROTOCOL, "nothing at 'steps' (tool_calls); write steps? where it may be left out"),
+        ({"text": None, "steps": None}, ErrorKind.PROTOCOL, "no tool was called"),
+    ):
+        answer, _ = says(ok(body))
+        error = served(answer, [case("a")], http)["a"].error
+        assert error is not None
+        assert error.kind is kind
+        assert message in error.message
+
+
+def test_a_request_from_a_template_and_an_answer_by_paths() -> None:
+    call = {"function": {"name": "f", "arguments": '{"a": 1}'}}
+    answer, asked = says(ok({"data": [{"text": "hi", "calls": [call]}], "u": {"prompt_tokens": 4}}))
+    http = {
+        "method": "PUT",
+        "headers": {"Authorization": "Bearer ${TOKEN}"},
+        "request": {"query": "{{message}}", "thread": "{{session_id}}", "stream": False},
+        "response": {"output": "data[0].text", "tool_calls": "data[0].calls", "usage": "u"},
+    }
+    trial = served(answer, [case("a", "what?")], http, environment={"TOKEN": "t0p"})["a"]
+    assert asked[0]["line"] == "PUT /ask HTTP/1.1"
+    assert asked[0]["headers"]["authorization"] == "Bearer t0p"
+    assert asked[0]["body"]["query"] == "what?"
+    assert set(asked[0]["body"]) == {"query", "thread", "stream"}
+    invocation = trial.invocations[0]
+    assert (invocation.text, invocation.tool_calls[0].args) == ("hi", {"a": 1})
+    assert invocation.usage is not None
+    assert invocation.usage.input_tokens == 4
+
+
+def test_plain_text() -> None:
+    answer, _ = says(response(b"just text", kind="text/plain; charset=utf-8"))
+    assert served(answer, [case("a")])["a"].invocations[0].text == "just text"
+
+
+@pytest.mark.parametrize(
+    ("raw", "kind", "attempts", "message"),
+    [
+        (response(b"slow down", "429 Too Many Requests"), ErrorKind.UNREACHABLE, 2, "HTTP 429: slow down"),
+        (response(b"", "503 Service Unavailable"), ErrorKind.UNREACHABLE, 2, "HTTP 503"),
+        (response(b"trace", "500 Internal Server Error"), ErrorKind.CRASH, 2, "HTTP 500: trace"),
+        (response(b"no", "401 Unauthorized"), ErrorKind.PROTOCOL, 1, "HTTP 401: no"),
+        (response(b"", "302 Found", extra="Location: /login\r\n"), ErrorKind.PROTOCOL, 1, "not followed (to /login)"),
+        (response(b"<html>", kind="text/html"), ErrorKind.PROTOCOL, 1, "a web page"),
+        (response(b'{"output": "tor'), ErrorKind.PROTOCOL, 1, "not JSON"),
+        (response(b"plainly"), ErrorKind.PROTOCOL, 1, "not JSON"),
+        (response(b""), ErrorKind.PROTOCOL, 1, "the answer is empty"),
+        (response(b'{"answer": "x"}'), ErrorKind.PROTOCOL, 1, "cannot be read"),
+        (response(b"x" * 50_000_000, kind="text/plain"), ErrorKind.PROTOCOL, 1, "more than 10,000,000 bytes"),
+        (b"garbage\r\n\r\n", ErrorKind.PROTOCOL, 1, "not HTTP/1.1"),
+    ],
+)
+def test_failures_are_named(raw: bytes, kind: ErrorKind, attempts: int, message: str) -> None:
+    answer, asked = says(raw)
+    trial = served(answer, [case("a")], retries=1)["a"]
+    assert trial.error is not None
+    assert trial.error.kind is kind
+    assert message in trial.error.message
+    assert (trial.attempts, len(asked)) == (attempts, attempts)
+
+
+@pytest.mark.parametrize("header", ["1", "date"])
+def test_retry_after_is_honoured(header: str) -> None:
+    times: list[float] = []
+    until = "1" if header == "1" else formatdate(time.time() + 2, usegmt=True)
+
+    async def answer(request: dict[str, Any]) -> bytes:
+        times.append(time.monotonic())
+        busy = response(b"", "429 Too Many Requests", extra=f"Retry-After: {until}\r\n")
+        return busy if len(times) == 1 else ok({"output": "fine"})
+
+    trial = served(answer, [case("a")])["a"]
+    assert trial.error is None
+    assert trial.attempts == 2
+    assert 0.95 <= times[1] - times[0] <= 3.5
+
+
+def test_a_retry_after_that_is_nonsense_is_ignored() -> None:
+    busy = response(b"", "429 Too Many Requests", extra="Retry-After: whenever\r\n")
+    answer, _ = says(busy, ok({"output": "fine"}))
+    assert served(answer, [case("a")])["a"].attempts == 2
+
+
+def test_a_hang_is_a_timeout_and_hurts_nobody_else() -> None:
+    async def answer(request: dict[str, Any]) -> bytes:
+        await asyncio.sleep(30 if request["body"]["case_id"] == "c2" else 0.01)
+        return ok({"output": "fine"})
+
+    trials = served(answer, [case(f"c{n}") for n in range(5)], timeout="300ms")
+    assert [(name, t.error.kind) for name, t in trials.items() if t.error] == [("c2", ErrorKind.TIMEOUT)]
+
+
+def test_an_agent_that_is_down_ends_the_run() -> None:
+    start = time.monotonic()
+    with pytest.raises(MeasureError, match=r"first 16 trials: unreachable: 127\.0\.0\.1:9: Connection refused"):
+        run({"http": "http://127.0.0.1:9/"}, [case(f"c{n}") for n in range(1000)], Path())
+    assert time.monotonic() - start < 10
+
+
+def test_a_missing_variable_is_named_before_anything_runs() -> None:
+    with pytest.raises(ConfigError, match=r"agent\.http\.headers\.X-Key: the environment variable MY_KEY is not set"):
+        run({"http": {"url": "http://x", "headers": {"X-Key": "${MY_KEY}"}}}, [case("a")], Path(), environment={})
+    with pytest.raises(ConfigError, match=r"agent\.http\.url: the environment variable HOST is not set"):
+        run({"http": "http://${HOST}/"}, [case("a")], Path(), environment={})
+
+
+def test_a_file_limit_slows_down_and_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gate.agents.http.connections", lambda: 8)
+
+    async def answer(request: dict[str, Any]) -> bytes:
+        await asyncio.sleep(0.15)
+        return ok({"output": "fine"})
+
+    trials = served(answer, [case(f"c{n}") for n in range(64)], concurrency=64, timeout="600ms")
+    assert len(trials) == 64
+    assert all(trial.error is None for trial in trials.values())  # the last ones waited for more than a second
+    durations = sorted(trial.duration or 0 for trial in trials.values())
+    assert durations[32] == pytest.approx(0.15, rel=0.3)
+
+
+def test_no_descriptor_is_leaked() -> None:
+    answer, _ = says(ok({"output": "fine"}))
+    served(answer, [case("a")])
+    before = open_files()
+    served(answer, [case(f"c{n}") for n in range(50)])
+    assert open_files() <= before

@@ -1,0 +1,151 @@
+"""Options, durations, the environment that is let through, and answers as bytes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gate.agents import AGENTS
+from gate.agents.base import (
+    AgentFailure,
+    agent_class,
+    allowed_environment,
+    create,
+    decode_answer,
+    expand,
+    parse_options,
+    read_answer,
+)
+from gate.errors import ConfigError
+from gate.model import ErrorKind
+
+LEAST: dict[str, dict[str, Any]] = {
+    "python": {"python": "module:answer"},
+    "command": {"command": "./agent"},
+    "http": {"http": {"url": "http://localhost:8000/"}},
+    "openai": {"openai": {"model": "m"}},
+    "adk": {"adk": {"app": "shop"}},
+    "langgraph": {"langgraph": {"assistant": "agent"}},
+    "replay": {"replay": True},
+}
+
+
+@pytest.mark.parametrize("kind", AGENTS)
+def test_every_kind_is_created_from_its_least_options(kind: str, tmp_path: Path) -> None:
+    found, options = parse_options(LEAST[kind])
+    assert found == kind
+    assert (options.timeout, options.concurrency, options.retries, options.env) == (60.0, 16, 2, ())
+    assert isinstance(create(kind, options, root=tmp_path, environment={}), agent_class(kind))
+
+
+@pytest.mark.parametrize("kind", AGENTS)
+def test_every_kind_is_in_the_guide(kind: str) -> None:
+    guide = Path(__file__).parents[3] / "docs" / "guide" / "agents.md"
+    assert f"## `{kind}:`" in guide.read_text()
+
+
+@pytest.mark.parametrize(
+    ("written", "seconds"),
+    [("60s", 60), ("2m", 120), ("500ms", 0.5), ("1h", 3600), (" 1.5 s ", 1.5), ("7", 7), (7, 7), (0.5, 0.5)],
+)
+def test_durations(written: Any, seconds: float) -> None:
+    assert parse_options({"command": "x", "timeout": written})[1].timeout == seconds
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "no kind of agent is named"),
+        ({"pyhton": "a:b"}, "did you mean 'python'"),
+        ({"python": "a:b", "command": "x"}, "more than one kind"),
+        ({"python": "a:b", "retry": 3}, "agent.retry: unknown key 'retry' (did you mean 'retries'?)"),
+        ({"python": "answer"}, "'answer' is not of the form module:attribute"),
+        ({"python": "a:b:c"}, "not of the form"),
+        ({"python": "a:b", "timeout": "soon"}, "agent.timeout: write a duration as"),
+        ({"python": "a:b", "timeout": 0}, "agent.timeout"),
+        ({"python": "a:b", "timeout": float("inf")}, "agent.timeout"),
+        ({"python": "a:b", "concurrency": 0}, "agent.concurrency"),
+        ({"command": ""}, "name a program"),
+        ({"command": "node agent.js > out.txt"}, "agent.command: no shell reads '>': write [sh, -c, '…']"),
+        ({"command": "node agent.js 2>/dev/null"}, "no shell reads '2>/dev/null'"),
+        ({"command": "cat | node agent.js"}, "no shell reads '|'"),
+        ({"command": "cd app; node agent.js"}, "no shell reads 'app;'"),
+        ({"command": "cd app && node agent.js"}, "no shell reads '&&'"),
+        ({"command": "node agent.js &"}, "no shell reads '&'"),
+        ({"replay": False}, "agent.replay"),
+        ({"http": {"url": "http://x", "request": {"q": "{{mesage}}"}}}, "unknown field {{mesage}}"),
+        ({"http": {"url": "http://x", "response": {"output": "a..b"}}}, "'a..b' is not a path"),
+        ({"http": {"url": "http://x", "response": {"usage": "u"}}}, "either output or messages"),
+        ({"http": {"url": "http://x", "headers": {"Host": "y"}}}, "the client's to set"),
+        ({"http": {"url": "http://x", "header": {}}}, "agent.http.header: unknown key 'header'"),
+    ],
+)
+def test_options_that_cannot_be_meant(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_options(options)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["sh", "-c", "cat | node agent.js"],
+        "sh -c 'cd app && node agent.js'",
+        "psql -c 'select 1;'",
+        "curl http://localhost/ask?a=1&b=2",
+        "agent '<system>' a->b",
+    ],
+)
+def test_what_only_looks_like_a_shells(command: Any) -> None:
+    assert parse_options({"command": command})[0] == "command"
+
+
+def test_only_what_is_allowed_of_the_environment() -> None:
+    outside = {"PATH": "/bin", "AWS_SECRET": "x", "OPENAI_API_KEY": "k", "OPENAI_BASE_URL": "u", "PYTHONHOME": "/p"}
+    assert allowed_environment(outside, ()) == {"PATH": "/bin"}
+    assert set(allowed_environment(outside, ("OPENAI_*",))) == {"PATH", "OPENAI_API_KEY", "OPENAI_BASE_URL"}
+
+
+def test_expanding_names_what_is_missing() -> None:
+    assert expand("Bearer ${TOKEN}", {"TOKEN": "t"}, where="x") == "Bearer t"
+    assert expand("$TOKEN {x}", {}, where="x") == "$TOKEN {x}"
+    for environment in ({}, {"TOKEN": ""}):
+        with pytest.raises(ConfigError, match=r"agent\.headers: the environment variable TOKEN is not set"):
+            expand("${TOKEN}", environment, where="agent.headers")
+
+
+@pytest.mark.parametrize(
+    ("output", "value"),
+    [(b" plain\n", "plain"), (b"[note] x", "[note] x"), (b'{"a": 1}', {"a": 1}), (b'[ {"a": 1}]', [{"a": 1}])],
+)
+def test_answers_as_bytes(output: bytes, value: Any) -> None:
+    assert decode_answer(output) == value
+
+
+@pytest.mark.parametrize(
+    "output", [b"", b" \n", b"\xff", b'{"a": ', b'[{"a"', b'{"a": NaN}', b'{"a": 1, "a": 2}', b"{" * 5000]
+)
+def test_answers_that_are_none(output: bytes) -> None:
+    with pytest.raises(AgentFailure) as caught:
+        decode_answer(output)
+    assert caught.value.kind is ErrorKind.PROTOCOL
+    assert not caught.value.transient
+
+
+def test_an_answer_of_no_known_shape() -> None:
+    with pytest.raises(AgentFailure, match="the answer cannot be read"):
+        read_answer({"something": "else"}, user="hi")
+    assert read_answer({"output": "yes"}, user="hi").text == "yes"
+
+
+@pytest.mark.parametrize("printed", [b"null", b"[]", b'{"output": "", "error": "quota exceeded"}', b'{"messages": []}'])
+def test_nothing_is_no_answer(printed: bytes) -> None:
+    with pytest.raises(AgentFailure):
+        read_answer(decode_answer(printed), user="hi")
+
+
+@pytest.mark.parametrize("error", [None, False, "", {}])
+def test_an_error_that_is_none(error: Any) -> None:
+    assert read_answer({"output": "yes", "error": error}, user="hi").text == "yes"

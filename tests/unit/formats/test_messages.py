@@ -1,0 +1,230 @@
+"""Messages and items of OpenAI, and LangChain's spelling, as one invocation."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gate.formats.messages import FormatError, to_call, to_invocation, to_usage
+from gate.model import Invocation, Part, ToolCall, Usage
+
+CHAT = [
+    {"role": "system", "content": "Be kind."},
+    {"role": "user", "content": "Where is A1?"},
+    {"role": "assistant", "content": "Let me look."},
+    {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [
+            {"id": "1", "type": "function", "function": {"name": "find", "arguments": '{"id": "A1"}'}},
+            {"id": "2", "type": "function", "function": {"name": "log", "arguments": ""}},
+        ],
+    },
+    {"role": "tool", "tool_call_id": "2", "content": "logged"},
+    {"role": "tool", "tool_call_id": "1", "content": [{"type": "text", "text": "on its way"}]},
+    {"role": "user", "content": "Thanks"},
+    {"role": "assistant", "content": "It is on its way."},
+]
+CALLS = (
+    ToolCall("find", {"id": "A1"}, "1", "on its way"),
+    ToolCall("log", {}, "2", "logged"),
+)
+
+
+def test_chat_completions() -> None:
+    assert to_invocation(CHAT) == Invocation(
+        user="Where is A1?",
+        response=(Part("It is on its way."),),
+        tool_calls=CALLS,
+        intermediate=(Part("Let me look."),),
+    )
+
+
+def test_given_user_text_wins() -> None:
+    assert to_invocation(CHAT, user="asked").user == "asked"
+
+
+def test_responses_items() -> None:
+    items = [
+        {"role": "user", "content": [{"type": "input_text", "text": "Where is A1?"}]},
+        {"type": "reasoning", "summary": []},
+        {"type": "function_call", "id": "fc_9", "call_id": "1", "name": "find", "arguments": '{"id": "A1"}'},
+        {"type": "function_call", "id": "fc_8", "call_id": "2", "name": "log", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "2", "output": "logged"},
+        {"type": "function_call_output", "call_id": "1", "output": "on its way"},
+        {"type": "web_search_call", "id": "ws_1", "status": "completed"},
+        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "It is on its way."}]},
+    ]
+    read = to_invocation(items)
+    assert read.tool_calls == (*CALLS, ToolCall("web_search", None, "ws_1"))
+    assert (read.user, read.text) == ("Where is A1?", "It is on its way.")
+
+
+def test_langchain_messages() -> None:
+    messages = [
+        {"type": "human", "content": "Where is A1?"},
+        {"type": "ai", "content": "", "tool_calls": [{"name": "find", "args": {"id": "A1"}, "id": "1"}]},
+        {"type": "tool", "content": "no such order", "tool_call_id": "1", "status": "error"},
+        {"type": "ai", "content": "Sorry.", "usage_metadata": {"input_tokens": 10, "output_tokens": 5}},
+    ]
+    assert to_invocation(messages) == Invocation(
+        user="Where is A1?",
+        response=(Part("Sorry."),),
+        tool_calls=(ToolCall("find", {"id": "A1"}, "1", "no such order", "no such order"),),
+        usage=Usage(10, 5),
+    )
+
+
+def test_results_without_ids_join_by_name_else_in_order() -> None:
+    call = {"role": "assistant", "tool_calls": [{"function": {"name": n, "arguments": "{}"}} for n in ("a", "b", "a")]}
+    results = [
+        {"role": "tool", "name": "b", "content": "B"},
+        {"role": "tool", "content": "A1"},
+        {"role": "tool", "tool_call_id": "x", "content": "A2"},
+        {"role": "tool", "content": "belongs to nothing"},
+    ]
+    assert [c.result for c in to_invocation([call, *results]).tool_calls] == ["A1", "B", "A2"]
+
+
+def test_a_result_with_a_foreign_id_is_not_joined_to_a_call_with_another() -> None:
+    call = {"role": "assistant", "tool_calls": [{"id": "1", "name": "a"}]}
+    read = to_invocation([call, {"role": "tool", "tool_call_id": "2", "content": "x"}])
+    assert read.tool_calls == (ToolCall("a", None, "1"),)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "args"),
+    [
+        ('{"a": 1}', {"a": 1}),
+        ({"a": 1}, {"a": 1}),
+        (None, None),
+        ("", {}),
+        ('{"a": ', '{"a": '),
+        ('{"a": NaN}', '{"a": NaN}'),
+        ('{"a": 1, "a": 2}', '{"a": 1, "a": 2}'),
+        ("[" * 500 + "]" * 500, "[" * 500 + "]" * 500),
+    ],
+)
+def test_arguments(arguments: Any, args: Any) -> None:
+    assert to_call({"function": {"name": "f", "arguments": arguments}}).args == args
+
+
+def test_absent_arguments_are_not_empty_arguments() -> None:
+    assert to_call({"name": "f"}) != to_call({"name": "f", "arguments": {}})
+
+
+def test_refusals_and_legacy_function_calls() -> None:
+    read = to_invocation(
+        [
+            {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": "{}"}},
+            {"role": "function", "name": "f", "content": "done"},
+            {"role": "assistant", "content": None, "refusal": "I cannot."},
+        ]
+    )
+    assert (read.tool_calls, read.text) == ((ToolCall("f", {}, None, "done"),), "I cannot.")
+
+
+@pytest.mark.parametrize(
+    ("messages", "message"),
+    [
+        ("hello", "messages must be a list, not text"),
+        (None, "messages must be a list, not null"),
+        ({"role": "user"}, "messages must be a list, not an object"),
+        ([1], "message 0 must be an object, not a number"),
+        ([{}], "message 0: no role"),
+        ([{"role": 7}], "message 0: no role"),
+        ([{"role": "boss", "content": ""}], "message 0: unknown role 'boss'"),
+        ([{"role": "user", "content": "x"}, {"role": "assistant", "content": 3}], "message 1: content must be text"),
+        ([{"role": "assistant", "tool_calls": {}}], "message 0: tool_calls must be a list"),
+        ([{"role": "assistant", "tool_calls": [{"function": {}}]}], "message 0: a tool call must have a name"),
+        ([{"role": "assistant", "tool_calls": ["x"]}], "message 0: a tool call must be an object"),
+        ([{"role": "assistant", "content": "", "usage": {"input_tokens": -1}}], "message 0: input_tokens must be"),
+    ],
+)
+def test_malformed(messages: Any, message: str) -> None:
+    with pytest.raises(FormatError) as caught:
+        to_invocation(messages)
+    assert str(caught.value).startswith(message)
+
+
+@pytest.mark.parametrize("value", [-1, True, "3", float("nan"), float("inf"), 10**400])
+def test_amounts_that_cannot_be(value: Any) -> None:
+    with pytest.raises(FormatError):
+        to_usage({"input_tokens": value})
+    with pytest.raises(FormatError):
+        to_usage(None, cost_usd=value)
+
+
+def test_usage_spellings() -> None:
+    assert to_usage({"prompt_tokens": 3, "completion_tokens": 4}, cost_usd=0.5) == Usage(3, 4, 0.5)
+    assert to_usage({"input_tokens": 3, "total_tokens": 3, "model": "m"}) == Usage(3, model="m")
+    assert to_usage({}) is None
+    assert to_usage(None) is None
+
+
+def test_many_open_calls_are_joined_in_linear_time() -> None:
+    n = 50_000
+    messages: list[dict[str, Any]] = [
+        {"role": "assistant", "tool_calls": [{"id": str(i), "name": "f"} for i in range(n)]}
+    ]
+    messages += [{"role": "tool", "tool_call_id": str(n - 1 - i), "content": str(i)} for i in range(n)]
+    started = time.perf_counter()
+    calls = to_invocation(messages).tool_calls
+    assert time.perf_counter() - started < 5
+    assert (calls[0].result, calls[-1].result) == (str(n - 1), "0")
+
+
+WORDS = st.sampled_from(
+    [
+        "role",
+        "user",
+        "assistant",
+        "tool",
+        "type",
+        "content",
+        "tool_calls",
+        "function",
+        "name",
+        "arguments",
+        "id",
+        "call_id",
+        "tool_call_id",
+        "text",
+        "function_call",
+        "function_call_output",
+        "output",
+        "usage",
+        "message",
+        "{}",
+    ]
+)
+SCRAPS = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | WORDS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS, inner, max_size=5),
+    max_leaves=25,
+)
+
+
+@settings(deadline=None)
+@given(SCRAPS)
+def test_anything_is_an_invocation_or_a_format_error(value: Any) -> None:
+    try:
+        read = to_invocation(value)
+    except FormatError as error:
+        assert "\n" not in str(error)
+        return
+    assert all(isinstance(call.name, str) and call.name for call in read.tool_calls)
+    assert isinstance(read.text, str)
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.text(min_size=1), st.dictionaries(st.text(), st.integers())), max_size=5))
+def test_calls_survive_the_trip_through_json_arguments(calls: list[tuple[str, dict[str, int]]]) -> None:
+    raw = [{"function": {"name": name, "arguments": json.dumps(args)}} for name, args in calls]
+    read = to_invocation([{"role": "assistant", "content": "x", "tool_calls": raw}])
+    assert [(call.name, call.args) for call in read.tool_calls] == calls

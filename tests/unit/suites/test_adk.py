@@ -1,0 +1,139 @@
+"""ADK's eval sets, current and legacy."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from gate.errors import ConfigError, GateError
+from gate.formats.documents import parse_document_with_lines
+from gate.model import Case, Complexity, Part, Rubric, ToolCall, Turn
+from gate.suites import load
+from gate.suites.adk import read
+from gate.suites.base import Document
+from tests.unit.formats.test_adk import in_camel
+from tests.unit.suites.files import EVAL_CASE, TURN, mutated, write
+
+EVAL_SET = {"eval_set_id": "s", "name": None, "eval_cases": [EVAL_CASE]}
+TURNS = (
+    Turn("Where is A1?", (ToolCall("find", {"id": "A1"}),), (Part("On its way."),)),
+    Turn("Thanks", (), None),
+)
+
+
+def cases(data: Any, name: str = "file") -> tuple[Case, ...]:
+    value, lines = parse_document_with_lines(json.dumps(data, indent=1), "f.json")
+    return read(Document(value, "f.json", name, lines)).cases
+
+
+def test_eval_case() -> None:
+    (case,) = cases(EVAL_SET)
+    assert (case.id, case.turns, case.tags, case.complexity) == ("one", TURNS, {"smoke"}, Complexity.SIMPLE)
+    assert (case.state, case.app) == ({"vip": True}, {"app_name": "shop", "user_id": "u"})
+    assert case.rubrics == (Rubric("kind", "Is kind."),)
+    assert str(case.location) == "f.json:5"
+
+
+def test_either_case_at_every_level() -> None:
+    plain = cases(EVAL_SET)[0]
+    for spelled in (in_camel(EVAL_SET), {"evalCases": [EVAL_CASE]}, {"eval_cases": [in_camel(EVAL_CASE)]}):
+        (case,) = cases(spelled)
+        assert (case.id, case.turns, case.app, case.rubrics) == (plain.id, plain.turns, plain.app, plain.rubrics)
+
+
+def test_ids_are_text_never_file_names() -> None:
+    (case,) = cases({"eval_cases": [{**EVAL_CASE, "eval_id": "/etc/passwd/../x"}]})
+    assert case.id == "/etc/passwd/../x"
+
+
+def test_flat_legacy_list_is_one_conversation() -> None:
+    rows = [
+        {
+            "query": "Where is A1?",
+            "expected_tool_use": [{"tool_name": "find", "tool_input": {"id": "A1"}}],
+            "reference": "On its way.",
+            "expected_intermediate_agent_responses": [{"author": "a", "text": "hm"}],
+        },
+        {"query": "Thanks"},
+    ]
+    (case,) = cases(rows, "sub/legacy")
+    assert (case.id, case.turns, str(case.location)) == ("sub/legacy", TURNS, "f.json:1")
+
+
+def test_legacy_list_of_sessions() -> None:
+    row = {"query": "hi", "expected_tool_use": [{"name": "find", "args": {}}], "reference": ""}
+    data = [
+        {"name": "a", "data": [row], "initial_session": {"state": {"x": 1}, "app_name": "shop", "user_id": "u"}},
+        {"name": "b", "data": [row, row], "initial_session": {}},
+    ]
+    first, second = cases(data)
+    assert first.turns == (Turn("hi", (ToolCall("find", {}),), ()),)
+    assert (first.state, first.app, len(second.turns)) == ({"x": 1}, {"app_name": "shop", "user_id": "u"}, 2)
+
+
+def changed(**change: Any) -> dict[str, Any]:
+    return {"eval_cases": [{**EVAL_CASE, **change}]}
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ({"eval_cases": {}}, "f.json:2: cases must be a list"),
+        ({"eval_cases": ["x"]}, "f.json:3: a case must be an object"),
+        (changed(eval_id=None), "f.json:3: a case must have an eval_id"),
+        (changed(evalId="x"), "f.json:3: both eval_id and evalId are given"),
+        (changed(conversation=None), "f.json:3: case 'one': exactly one of conversation"),
+        (changed(conversation=[]), "f.json:3: case 'one': conversation must be a list of at least one turn"),
+        (changed(conversation=[{}]), "f.json:6: user_content has no text"),
+        (
+            changed(conversation=[{**TURN, "final_respons": 1}]),
+            "f.json:6: unknown key 'final_respons' in an invocation",
+        ),
+        (changed(sesion_input={}), "f.json:63: case 'one': unknown key 'sesion_input' (did you mean 'session_input'?)"),
+        (changed(tags="smoke"), "f.json:59: tags must be a list of texts"),
+        (changed(complexity="hard"), "f.json:62: complexity must be one of simple, medium, complex"),
+        (changed(rubrics=[{}]), "f.json:51: rubric_content must be an object"),
+        ([{"query": "hi"}, {"qery": "ho"}], "f.json:5: unknown key 'qery' in a turn, did you mean 'query'?"),
+        ([{"query": "hi", "expected_tool_use": [{"tool_input": {}}]}], "f.json:2: an expected tool use must have"),
+        ([{"query": "hi", "reference": 3}], "f.json:2: reference must be text"),
+        ([{"name": "a", "data": []}], "f.json:2: case 'a': data must be a list of at least one turn"),
+        ([{"name": "a", "data": [], "initial": {}}], "f.json:2: case 'a': unknown key 'initial'"),
+    ],
+)
+def test_malformed(data: Any, message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        cases(data)
+    assert str(caught.value).startswith(message)
+
+
+def test_scenarios_are_refused_by_name() -> None:
+    scenario = {"starting_prompt": "hi", "conversation_plan": "Ask."}
+    with pytest.raises(ConfigError, match="case 'one' is a conversation_scenario, which needs a simulated user"):
+        cases({"eval_cases": [{"eval_id": "one", "conversationScenario": scenario}]})
+
+
+def test_other_keys_of_a_case_are_passed_over_as_adk_does() -> None:
+    assert cases(changed(owner="me", jira="X-1"))[0].id == "one"
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(data=st.data())
+def test_mutants_are_suites_or_gate_errors(data: st.DataObject, tmp_path: Path) -> None:
+    legacy: Any = [{"query": "q", "expected_tool_use": [{"tool_name": "t", "tool_input": {"a": 1}}], "reference": "r"}]
+    session: Any = [{"name": "n", "data": legacy, "initial_session": {"state": {"a": 1}, "app_name": "a"}}]
+    mutant = mutated(data, data.draw(st.sampled_from([EVAL_SET, in_camel(EVAL_SET), legacy, session])))
+    path = write(tmp_path / "m.test.json", mutant)
+    try:
+        (suite,) = load([path], root=tmp_path)
+    except GateError as error:
+        assert "\n" not in str(error)
+        return
+    for case in suite.cases:
+        assert case.id
+        assert case.turns
+        assert all(turn.user and turn.tools is not None for turn in case.turns)

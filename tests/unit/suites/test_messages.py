@@ -1,0 +1,180 @@
+"""Rows of recorded messages."""
+
+from __future__ import annotations
+
+import copy
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from gate.errors import ConfigError, GateError
+from gate.model import Complexity, Part, Suite, ToolCall, Usage
+from gate.suites import FieldPaths, load
+from tests.unit.suites.files import AIRLINE, ROW, SHARED, mutated, needs_shared, write
+
+FIELDS: dict[str, Any] = {
+    "id": "task",
+    "trial": "trial",
+    "messages": "log",
+    "expected_tools": {"path": "want.calls", "name": "tool", "args": "kwargs"},
+    "expected_response": "want.text",
+    "tags": "labels",
+}
+
+
+def row(**change: Any) -> dict[str, Any]:
+    return {**copy.deepcopy(ROW), **change}
+
+
+def read(rows: Any, tmp_path: Path, /, **change: Any) -> Suite:
+    name = "rows.json"
+    if isinstance(rows, str):
+        name = "rows.jsonl"
+    path = write(tmp_path / name, rows)
+    (suite,) = load([path], root=tmp_path, fields=FieldPaths.model_validate({**FIELDS, **change}))
+    return suite
+
+
+def test_rows_of_one_id_are_the_trials_of_one_case(tmp_path: Path) -> None:
+    other = [{"role": "user", "content": "hello?"}, {"role": "assistant", "content": "Yes?"}]
+    suite = read([row(trial=4), row(trial=2, log=other), row(task=8)], tmp_path)
+    seven, eight = suite.cases
+    assert (seven.id, eight.id, seven.tags) == ("7", "8", {"smoke"})
+    assert seven.turns[0].tools == (ToolCall("find", {"id": 1}),)
+    assert seven.turns[0].response == (Part("Hello!"),)
+    assert len(seven.turns) == 1
+    trials = [(trial.case_id, trial.number, trial.invocations[0].text) for trial in suite.recorded]
+    assert trials == [("7", 1, "Yes?"), ("7", 2, "Hello."), ("8", 1, "Hello.")]
+    assert [trial.origin.rsplit(", ")[-1] for trial in suite.recorded] == ["trial 2", "trial 4", "trial 0"]
+
+
+def test_what_the_user_says_is_no_part_of_the_content(tmp_path: Path) -> None:
+    one = read([row()], tmp_path).cases[0]
+    two = read([row(log=[{"role": "user", "content": "hullo"}])], tmp_path).cases[0]
+    assert one.turns[0].user != two.turns[0].user
+    assert one.content == two.content
+    three = read([row(want={"calls": [], "text": "Hello!"})], tmp_path).cases[0]
+    assert three.content != one.content
+
+
+def test_configured_content_is_part_of_it(tmp_path: Path) -> None:
+    contents = [read([row(rule=rule)], tmp_path, content=["rule"]).cases[0].content for rule in (1, 2)]
+    assert contents[0] != contents[1]
+
+
+def test_json_lines_know_their_lines(tmp_path: Path) -> None:
+    text = "".join(json.dumps(row(task=task)) + "\n" for task in (1, 2))
+    suite = read(text, tmp_path)
+    assert [case.location.line for case in suite.cases if case.location] == [1, 2]
+    with pytest.raises(ConfigError, match=r"rows\.jsonl:2: a row must be an object"):
+        read(json.dumps(row()) + "\n3\n", tmp_path)
+
+
+def test_rows_inside_a_file(tmp_path: Path) -> None:
+    suite = read({"meta": {}, "results": {"rows": [row()]}}, tmp_path, rows="results.rows")
+    assert str(suite.cases[0].location).endswith("rows.json:5")
+
+
+def test_null_says_nothing_and_empty_says_none(tmp_path: Path) -> None:
+    silent, none = (read([row(want=want)], tmp_path).cases[0].turns[0] for want in (
+        {"calls": None, "text": None}, {"calls": [], "text": ""}))  # fmt: skip
+    assert (silent.tools, silent.response) == (None, None)
+    assert (none.tools, none.response) == ((), ())
+
+
+def test_rows_without_an_answer_are_cases_to_run(tmp_path: Path) -> None:
+    suite = read([row(log=[{"role": "user", "content": "hi"}])], tmp_path)
+    assert (suite.cases[0].turns[0].user, suite.recorded) == ("hi", ())
+
+
+def test_errors_usage_cost_and_duration(tmp_path: Path) -> None:
+    rows = [
+        row(trial=0, fault=None, tokens={"input_tokens": 3}, usd=0.5, s=2),
+        row(trial=1, fault="timed out", log=None, tokens=None, usd=None, s=None),
+    ]
+    paths = {"error": "fault", "usage": "tokens", "cost_usd": "usd", "duration": "s", "complexity": "level"}
+    rows = [{**item, "level": "simple"} for item in rows]
+    suite = read(rows, tmp_path, **paths)
+    good, bad = suite.recorded
+    assert (good.invocations[0].usage, good.invocations[0].duration) == (Usage(3, cost_usd=0.5), 2.0)
+    assert (bad.error, bad.invocations, bad.number) == ("timed out", (), 2)
+    assert suite.cases[0].complexity is Complexity.SIMPLE
+
+
+def test_chosen_trials(tmp_path: Path) -> None:
+    rows = [row(trial=number) for number in range(4)]
+    suite = read(rows, tmp_path, trials=[2, 3])
+    assert [(trial.number, trial.origin[-7:]) for trial in suite.recorded] == [(1, "trial 2"), (2, "trial 3")]
+    with pytest.raises(ConfigError, match=r"no row is of trial '9'.*known: 0, 1, 2, 3"):
+        read(rows, tmp_path, trials=[0, 9])
+    with pytest.raises(ConfigError, match="only where `trial` says"):
+        read(rows, tmp_path, trials=[0], trial=None)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([row(), row(trial=1, want={"calls": [], "text": "Hello!"})], "row of case '7' disagrees with .* in tools"),
+        ([row(), row(trial=1, want={**ROW["want"], "text": "Ho"})], "disagrees with .* in response"),
+        ([row(), row(trial=1, labels=[])], "disagrees with .* in its tags"),
+        ([row(), row()], "case '7' has trial 0 twice"),
+        ([{**row(), "want": {"call": [], "text": ""}}], "path 'want.calls' leads nowhere at 'calls' .*'call'"),
+        ([row(task=None)], "task must be text or a whole number"),
+        ([row(task=1.5)], "task must be text or a whole number"),
+        ([row(trial=[])], "trial must be text or a whole number"),
+        ([row(log=[{"role": "boss"}])], "message 0: unknown role 'boss'"),
+        ([row(want={"calls": {}, "text": ""})], "want.calls: the expected calls must be a list"),
+        ([row(want={"calls": [{"tool": ""}], "text": ""})], "a tool call must have a name"),
+        ([row(want={"calls": [{"tool": "f"}], "text": ""})], "path 'kwargs' leads nowhere"),
+        ([row(labels=3)], "tags must be a text or a list of texts"),
+        ([row(want={"calls": [], "text": 3})], "the expected response must be text"),
+    ],
+)
+def test_malformed(rows: Any, message: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=message):
+        read(rows, tmp_path)
+
+
+def test_unknown_paths_are_refused() -> None:
+    with pytest.raises(ValidationError, match="Extra inputs"):
+        FieldPaths.model_validate({"expected_tool": "x"})
+
+
+@needs_shared
+def test_the_recorded_airline_conversations_load_with_configuration_alone() -> None:
+    path = SHARED / "tau-bench/gpt-4o-airline.json"
+    started = time.perf_counter()
+    (whole,) = load([path], root=SHARED, fields=FieldPaths.model_validate(AIRLINE))
+    assert time.perf_counter() - started < 5
+    assert len(whole.cases) == 50
+    assert len(whole.recorded) == 200
+    assert [int(case.id) for case in whole.cases if case.turns[0].tools == ()] == [12, 15, 17, 18, 21, 24, 49]
+    assert all(len(trial.invocations) == 1 and trial.invocations[0].text for trial in whole.recorded)
+    assert sum(len(trial.invocations[0].tool_calls) for trial in whole.recorded) == 1164
+    halves = [
+        load([path], root=SHARED, fields=FieldPaths.model_validate({**AIRLINE, "trials": t})) for t in ([0, 1], [2, 3])
+    ]
+    (first,), (second,) = halves
+    assert first.id == second.id == whole.id
+    assert [case.content for case in first.cases] == [case.content for case in second.cases]
+    assert {trial.number for trial in first.recorded} == {trial.number for trial in second.recorded} == {1, 2}
+    assert [t.invocations for t in first.recorded] != [t.invocations for t in second.recorded]
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(data=st.data())
+def test_mutants_are_suites_or_gate_errors(data: st.DataObject, tmp_path: Path) -> None:
+    mutant = mutated(data, [row(), row(trial=1), row(task="b")])
+    try:
+        suite = read(mutant, tmp_path)
+    except GateError as error:
+        assert "\n" not in str(error)
+        return
+    assert all(case.id for case in suite.cases)
+    assert all(trial.invocations or trial.error for trial in suite.recorded)
