@@ -1,0 +1,77 @@
+"""Answers already paid for, on disk: knows keys and texts, not what they mean. Safe under several processes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from gate.errors import ConfigError
+
+TABLE = "CREATE TABLE IF NOT EXISTS answers (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
+FORMAT = 1
+"""1: one row per vote, key → JSON."""
+
+
+def key_of(request: Any) -> str:
+    """SHA-256 over everything that decides an answer, as canonical JSON."""
+    text = json.dumps([FORMAT, request], sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+
+
+class Cache:
+    """Key → JSON value, in an SQLite file with a write-ahead log; in memory where no path is given.
+
+    A cache that fails while running costs a call, never a score: reading then misses and writing is lost.
+
+    Raises:
+        ConfigError: the file is no cache, or its folder cannot be written.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        try:
+            if path is not None:
+                path.parent.mkdir(parents=True, exist_ok=True)
+            self._db = sqlite3.connect(path if path is not None else ":memory:", timeout=10, isolation_level=None)
+            self._write_ahead()
+            self._db.execute("PRAGMA synchronous=NORMAL")
+            self._db.execute(TABLE)
+        except (OSError, sqlite3.Error) as error:
+            hint = "delete it, or name another file"
+            raise ConfigError(f"the judge's cache cannot be opened: {error}", where=str(path), hint=hint) from error
+
+    def _write_ahead(self) -> None:
+        """Switches the journal; while another process does so, sqlite says "locked" at once instead of waiting."""
+        for pause in (0.05, 0.1, 0.2, 0.4, 0.8, 1.6):
+            try:
+                self._db.execute("PRAGMA journal_mode=WAL")
+                return
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error):
+                    raise
+                time.sleep(pause)
+        self._db.execute("PRAGMA journal_mode=WAL")
+
+    def get(self, key: str) -> dict[str, Any] | None:
+        try:
+            row = self._db.execute("SELECT value FROM answers WHERE key = ?", (key,)).fetchone()
+            value = json.loads(row[0]) if row else None
+        except (sqlite3.Error, ValueError):
+            return None
+        return value if isinstance(value, dict) else None
+
+    def put(self, key: str, value: dict[str, Any]) -> None:
+        try:
+            self._db.execute("INSERT OR REPLACE INTO answers VALUES (?, ?)", (key, json.dumps(value)))
+        except sqlite3.Error:
+            return
+
+    def __enter__(self) -> Cache:
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        self._db.close()

@@ -1,0 +1,413 @@
+"""The judge of a run: sends questions to an OpenAI-compatible endpoint, retries, counts and remembers.
+
+Knows the protocol and its failures; leaves wording to `prompt.py` and what the answers mean to the metrics.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import WeakValueDictionary
+
+from pydantic import BaseModel, Field, ValidationError
+
+from gate.judges.cache import Cache, key_of
+from gate.judges.meter import Budget, Limiter, cost_of
+from gate.judges.options import JudgeOptions, Member, fingerprint, members
+from gate.judges.prompt import A, Answers, Question, Sample, read_answer, render, schema_of
+from gate.limits import MAX_ANSWER_BYTES, shorten
+from gate.redact import redact
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+
+B = TypeVar("B", bound=BaseModel)
+Send = Callable[[], Awaitable[bytes]]
+
+MAX_WAIT = 120.0
+"""The longest Retry-After that is waited for, in seconds; a longer one counts as a failure."""
+GIVE_UP_AFTER = 10
+"""So many calls failed in a row, all retries included, and the judge is taken to be down for the rest of the run."""
+EXPECTED_OUTPUT_TOKENS = 1000
+"""Reserved of a budget in dollars for one answer, where ``max_output_tokens`` does not bound it."""
+
+
+class _Message(BaseModel):
+    content: str | None = None
+    refusal: str | None = None
+
+
+class _Choice(BaseModel):
+    message: _Message
+    finish_reason: str | None = None
+
+
+class _Tokens(BaseModel):
+    prompt_tokens: int = Field(default=0, ge=0)
+    completion_tokens: int = Field(default=0, ge=0)
+
+
+class _Completion(BaseModel):
+    """As much of a chat completion as is read."""
+
+    choices: list[_Choice] = Field(min_length=1)
+    usage: _Tokens | None = None
+
+
+class _Category(BaseModel):
+    flagged: bool
+    categories: dict[str, bool | None] = {}
+
+
+class _Moderations(BaseModel):
+    results: list[_Category] = Field(min_length=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Moderation:
+    """What the moderation endpoint says of a text; ``error`` set where it could not be asked."""
+
+    flagged: bool = False
+    categories: tuple[str, ...] = ()
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """What judging took so far."""
+
+    calls: int
+    """Attempts made, retries included."""
+    cached: int
+    """Votes that came from the cache."""
+    input_tokens: int
+    output_tokens: int
+    cost_usd: float | None
+    """None: a model answered whose price is not known."""
+
+
+class CallError(Exception):
+    """A call that could not be made good. Never leaves this module: it becomes the `error` of an answer."""
+
+    def __init__(self, message: str, *, billed: bool = False) -> None:
+        super().__init__(message)
+        self.billed = billed
+        """Whether the server may have charged for it."""
+
+
+class RefusedError(CallError):
+    """The server does not take the request as it is: wrong key, unknown model, too long. Not worth repeating."""
+
+
+class TransientError(CallError):
+    """A failure worth another attempt; ``wait`` is what the server asked for, in seconds."""
+
+    def __init__(self, message: str, *, wait: float | None = None, billed: bool = False) -> None:
+        super().__init__(message, billed=billed)
+        self.wait = wait
+
+
+class Judge:
+    """Asks the jury of a run. Create it with `open_judge` and use it in ``async with``, once per run."""
+
+    def __init__(
+        self, options: JudgeOptions, environment: Mapping[str, str], cache_path: Path | None, budget: Budget
+    ) -> None:
+        self.options = options
+        self.fingerprint = fingerprint(options, environment)
+        self._jury = members(options, environment)
+        self._budget = budget
+        self._cache = Cache(cache_path)
+        self._limiter = Limiter(options.concurrency, options.requests_per_minute)
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._clients: dict[tuple[str, str], AsyncOpenAI] = {}
+        self._plain: set[tuple[str, str]] = set()
+        self._cached = self._input = self._output = 0
+        self._unpriced = False
+        self._failures = 0
+
+    async def __aenter__(self) -> Judge:
+        return self
+
+    async def __aexit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        self._cache.__exit__()
+        for client in self._clients.values():
+            await client.close()
+
+    @property
+    def spending(self) -> Spending:
+        cost = None if self._unpriced else self._budget.spent_usd
+        return Spending(self._budget.calls, self._cached, self._input, self._output, cost)
+
+    async def ask(self, question: Question[A]) -> Answers[A]:
+        """All votes on a question. Never raises for what a judge or its server did: see `Answers.failure`."""
+        messages = render(question)
+        size = sum(len(message["content"]) for message in messages)
+        if size > self.options.max_prompt_chars:
+            return Answers(error=f"too long for the judge: {size:,} of {self.options.max_prompt_chars:,} characters")
+        votes = question.overrides.num_samples or self.options.num_samples or question.samples
+        at_once = asyncio.Semaphore(question.overrides.parallelism_limit or self.options.concurrency)
+
+        async def vote(member: Member, number: int) -> Sample[A] | CallError:
+            async with at_once:
+                try:
+                    return await self._vote(question, member, number, messages)
+                except CallError as failure:
+                    return failure
+
+        jury = self._jury_for(question)
+        found = await asyncio.gather(*(vote(member, number) for member in jury for number in range(votes)))
+        failed = [item for item in found if isinstance(item, CallError)]
+        samples = tuple(item for item in found if not isinstance(item, CallError))
+        return Answers(samples, f"judge not reached: {failed[0]}" if failed else None)
+
+    async def moderate(self, text: str) -> Moderation:
+        """What the first endpoint's moderation says of a text."""
+        member, model = self._jury[0], self.options.moderation_model
+        text = text.encode("utf-8", "replace").decode()
+
+        async def send() -> bytes:
+            client = self._client(member)
+            return (await client.moderations.with_raw_response.create(model=model, input=text)).content
+
+        key = key_of(["moderation", member.base_url, model, text])
+        try:
+            async with self._lock(key):
+                found = self._remembered(key, _Moderations)
+                if found is None:
+                    found = await self._attempts(send, _Moderations, member, key, estimate=0.0)
+                    self._cache.put(key, found.model_dump())
+        except CallError as failure:
+            return Moderation(error=f"moderation not reached: {failure}")
+        result = found.results[0]
+        return Moderation(result.flagged, tuple(sorted(name for name, hit in result.categories.items() if hit)))
+
+    def _jury_for(self, question: Question[Any]) -> tuple[Member, ...]:
+        model = question.overrides.judge_model
+        if model is None:
+            return self._jury
+        first = self._jury[0]
+        return (Member(model, first.base_url, first.api_key, first.price if model == first.model else None),)
+
+    async def _vote(
+        self, question: Question[A], member: Member, number: int, messages: list[dict[str, str]]
+    ) -> Sample[A]:
+        sampling = self._sampling(question, number)
+        schema = {"name": question.name, "schema": schema_of(question.answer), "strict": True}
+        key = key_of(["chat", member.base_url, member.model, messages, schema, sampling, number])
+        async with self._lock(key):
+            remembered = self._remembered(key, _Completion)
+            found = remembered
+            if found is None:
+                estimate = self._estimate(member, messages, sampling)
+                send = self._chat(member, messages, schema, sampling)
+                found = await self._attempts(send, _Completion, member, key, estimate)
+            answer, problem = _read(found.choices[0], question.answer)
+            if answer is not None and remembered is None:
+                self._cache.put(key, found.model_dump())
+        return Sample(answer, member.model, problem, cached=remembered is not None)
+
+    def _sampling(self, question: Question[Any], number: int) -> dict[str, Any]:
+        """The parameters to send: the criterion's, else the run's; what nobody set is left to the server."""
+        own = question.overrides.judge_model_config
+        chosen = {
+            name: value
+            for name in ("temperature", "top_p", "seed", "max_output_tokens")
+            if (value := getattr(own, name, None)) is not None or (value := getattr(self.options, name)) is not None
+        }
+        if "seed" in chosen:
+            chosen["seed"] += number
+        if "max_output_tokens" in chosen:
+            chosen["max_completion_tokens"] = chosen.pop("max_output_tokens")
+        return chosen
+
+    def _chat(
+        self, member: Member, messages: list[dict[str, str]], schema: dict[str, Any], sampling: dict[str, Any]
+    ) -> Send:
+        """Sends with structured output, and without it to a server that has shown not to know it."""
+        where = (member.base_url, member.model)
+
+        async def send() -> bytes:
+            from openai import BadRequestError, UnprocessableEntityError  # weight: 400 ms
+
+            create: Any = self._client(member).chat.completions.with_raw_response.create
+            request = {"model": member.model, "messages": messages, **sampling}
+            if where in self._plain:
+                return bytes((await create(**request)).content)
+            try:
+                structured = {"type": "json_schema", "json_schema": schema}
+                return bytes((await create(**request, response_format=structured)).content)
+            except (BadRequestError, UnprocessableEntityError):
+                content = bytes((await create(**request)).content)
+                self._plain.add(where)
+                return content
+
+        return send
+
+    async def _attempts(self, send: Send, shape: type[B], member: Member, key: str, estimate: float | None) -> B:
+        """One call with its retries. Raises `CallError`."""
+        for attempt in range(self.options.retries + 1):
+            try:
+                found = await self._attempt(send, shape, member, estimate)
+            except TransientError as failure:
+                if attempt == self.options.retries or (failure.wait or 0.0) > MAX_WAIT:
+                    self._failures += 1
+                    raise
+                await self._wait(failure, attempt, key)
+            except RefusedError:
+                self._failures += 1
+                raise
+            else:
+                self._failures = 0
+                return found
+        raise AssertionError("the last attempt returns or raises")
+
+    async def _wait(self, failure: TransientError, attempt: int, key: str) -> None:
+        """Waits as the server asked, with everybody; else exponentially, spread by the key lest calls march."""
+        if failure.wait is not None:
+            self._limiter.pause(failure.wait)
+            await asyncio.sleep(failure.wait)
+        else:
+            spread = 0.75 + 0.25 * int(key[:8], 16) / 0xFFFFFFFF
+            await asyncio.sleep(min(0.5 * 2.0**attempt, 8.0) * spread)
+
+    async def _attempt(self, send: Send, shape: type[B], member: Member, estimate: float | None) -> B:
+        async with self._limiter.turn():
+            if self._failures >= GIVE_UP_AFTER:
+                raise CallError(f"the judge is down: {self._failures} calls in a row failed")
+            refusal = await self._budget.reserve(estimate)
+            if refusal is not None:
+                raise CallError(refusal)
+            cost: float | None = None
+            try:
+                found = _parse(shape, await self._send(send, member))
+                cost = self._count(member, found)
+            except CallError as failure:
+                cost = None if failure.billed else 0.0
+                raise
+            finally:
+                self._budget.settle(estimate, cost)
+        return found
+
+    async def _send(self, send: Send, member: Member) -> bytes:
+        """One attempt, its failures told apart: worth repeating or not."""
+        import openai  # weight: 400 ms
+
+        try:
+            async with asyncio.timeout(self.options.timeout):
+                content = await send()
+        except TimeoutError:
+            raise TransientError(f"no answer within {self.options.timeout:g} s", billed=True) from None
+        except openai.APIStatusError as error:
+            said = shorten(_said(error.body, error.message).replace(member.api_key, "***"), 200)
+            message = f"HTTP {error.status_code}: {said}"
+            if error.status_code in (408, 409, 429) or error.status_code >= 500:
+                raise TransientError(message, wait=_retry_after(error.response.headers.get("retry-after"))) from None
+            raise RefusedError(message) from None
+        except openai.APIError as error:
+            what = f"{type(error).__name__} at {redact(member.base_url)}: {shorten(str(error), 200)}"
+            raise TransientError(what, billed=True) from None
+        if len(content) > MAX_ANSWER_BYTES:
+            raise CallError(f"an answer of {len(content):,} bytes", billed=True)
+        return content
+
+    def _count(self, member: Member, found: BaseModel) -> float | None:
+        """Adds up tokens and money of an answer; its cost in US dollars, None where unknown. Moderation is free."""
+        if not isinstance(found, _Completion):
+            return 0.0
+        tokens = found.usage
+        cost = cost_of(member, tokens.prompt_tokens, tokens.completion_tokens) if tokens is not None else None
+        self._input += tokens.prompt_tokens if tokens is not None else 0
+        self._output += tokens.completion_tokens if tokens is not None else 0
+        self._unpriced = self._unpriced or cost is None
+        return cost
+
+    def _estimate(self, member: Member, messages: list[dict[str, str]], sampling: dict[str, Any]) -> float | None:
+        """What a call may cost; not worked out where no budget in dollars asks."""
+        if self._budget.usd is None:
+            return None
+        characters = sum(len(message["content"]) for message in messages)
+        return cost_of(member, characters // 3, sampling.get("max_completion_tokens", EXPECTED_OUTPUT_TOKENS))
+
+    def _client(self, member: Member) -> AsyncOpenAI:
+        from openai import AsyncOpenAI  # weight: 400 ms
+
+        where = (member.base_url, member.api_key)
+        if where not in self._clients:
+            self._clients[where] = AsyncOpenAI(
+                base_url=member.base_url, api_key=member.api_key, max_retries=0, timeout=self.options.timeout
+            )
+        return self._clients[where]
+
+    def _lock(self, key: str) -> asyncio.Lock:
+        """Equal questions wait for one another: the first pays, the others read the cache."""
+        return self._locks.setdefault(key, asyncio.Lock())
+
+    def _remembered(self, key: str, shape: type[B]) -> B | None:
+        try:
+            found = shape.model_validate(self._cache.get(key))
+        except ValidationError:
+            return None
+        self._cached += 1
+        return found
+
+
+def open_judge(
+    options: JudgeOptions | None,
+    *,
+    environment: Mapping[str, str],
+    cache_path: Path | None = None,
+    budget: Budget | None = None,
+) -> Judge:
+    """The judge of a run, for ``async with``. Nothing is sent before the first question.
+
+    Raises:
+        ConfigError: no key and no explicit endpoint; a cache that cannot be opened.
+    """
+    return Judge(options or JudgeOptions(), environment, cache_path, budget if budget is not None else Budget())
+
+
+def _parse(shape: type[B], body: bytes) -> B:
+    try:
+        return shape.model_validate_json(body)
+    except ValidationError:
+        said = shorten(body.decode("utf-8", "replace"), 80)
+        raise TransientError(f"not an answer of the protocol: {said!r}", billed=True) from None
+
+
+def _read(choice: _Choice, shape: type[A]) -> tuple[A | None, str]:
+    """The vote in a completion, or why there is none."""
+    message = choice.message
+    if message.refusal or choice.finish_reason == "content_filter":
+        return None, "the judge refused"
+    if choice.finish_reason == "length":
+        return None, "the judge's answer was cut off"
+    answer = read_answer(message.content or "", shape)
+    return answer, "" if answer is not None else "the judge's answer is not of the shape asked for"
+
+
+def _said(body: object, message: str) -> str:
+    """What a server says of an error, wherever in the body it says it; else the client's own message."""
+    inner = body.get("error", body) if isinstance(body, dict) else None
+    return str(inner["message"]) if isinstance(inner, dict) and "message" in inner else message
+
+
+def _retry_after(header: str | None) -> float | None:
+    """Seconds of a Retry-After header, given as seconds or as a date; None where absent or unreadable."""
+    if header is None:
+        return None
+    try:
+        seconds = float(header)
+    except ValueError:
+        try:
+            seconds = parsedate_to_datetime(header).timestamp() - time.time()
+        except ValueError:
+            return None
+    return max(seconds, 0.0) if math.isfinite(seconds) else None

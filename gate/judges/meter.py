@@ -1,0 +1,102 @@
+"""What judging may take: calls at a time, calls a minute, dollars. Knows limits and prices; calls nobody."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from gate.judges.options import Member
+from gate.prices import price
+
+
+@dataclass
+class Budget:
+    """The most that may be spent, checked before spending; one object for the whole run."""
+
+    max_calls: int | None = None
+    usd: float | None = None
+    calls: int = 0
+    """Attempts made, retries included."""
+    spent_usd: float = 0.0
+    reserved_usd: float = 0.0
+    """Estimated price of the calls in flight."""
+    elsewhere_usd: float = 0.0
+    """What others spent of the same dollars: the agent under test."""
+
+    _in_flight: int = field(default=0, repr=False)
+    _settled: asyncio.Event = field(default_factory=asyncio.Event, repr=False)
+
+    async def reserve(self, estimate: float | None) -> str | None:
+        """Takes one call from the budget, or says why it cannot. ``estimate`` None: the price is not known.
+
+        Where only the calls in flight stand in the way, waits until one of them is settled for what it really cost.
+        """
+        while True:
+            refusal = self._refusal(estimate)
+            if refusal is not None:
+                return refusal
+            if self.usd is None or self._used_usd + self.reserved_usd + (estimate or 0.0) <= self.usd:
+                break
+            await self._settled.wait()
+        self.calls += 1
+        self._in_flight += 1
+        self.reserved_usd += estimate or 0.0
+        return None
+
+    @property
+    def _used_usd(self) -> float:
+        return self.spent_usd + self.elsewhere_usd
+
+    def _refusal(self, estimate: float | None) -> str | None:
+        if self.max_calls is not None and self.calls >= self.max_calls:
+            return f"judge budget spent: {self.calls:,} of {self.max_calls:,} calls"
+        if self.usd is None:
+            return None
+        if estimate is None:
+            return "judge not asked: its price is not known and the budget is in dollars"
+        if self._used_usd + estimate > self.usd:
+            spent = f"{self._used_usd:.4f} of {self.usd:.4f} US dollars"
+            return f"budget spent: {spent}, and the next call could exceed it"
+        return None
+
+    def settle(self, estimate: float | None, cost: float | None) -> None:
+        """Replaces a reservation by what the call cost; an answer without a price keeps its estimate."""
+        self._in_flight -= 1
+        self.reserved_usd = (
+            self.reserved_usd - (estimate or 0.0) if self._in_flight else 0.0
+        )  # no rounding stays behind
+        self.spent_usd += cost if cost is not None else estimate or 0.0
+        self._settled.set()
+        self._settled = asyncio.Event()
+
+
+class Limiter:
+    """At most so many calls at a time, so many a minute, and none while the server asked everybody to wait."""
+
+    def __init__(self, concurrency: int, per_minute: float | None) -> None:
+        self._slots = asyncio.Semaphore(concurrency)
+        self._gap = 60.0 / per_minute if per_minute else 0.0
+        self._next = 0.0
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[None]:
+        """Holds one slot; waits first where it must."""
+        clock = asyncio.get_running_loop().time
+        async with self._slots:
+            while (wait := self._next - clock()) > 0:
+                await asyncio.sleep(wait)
+            self._next = max(self._next, clock()) + self._gap
+            yield
+
+    def pause(self, seconds: float) -> None:
+        """Keeps every call back for so long: a 429 concerns all of them."""
+        self._next = max(self._next, asyncio.get_running_loop().time() + seconds)
+
+
+def cost_of(member: Member, input_tokens: int, output_tokens: int) -> float | None:
+    """US dollars for so many tokens; the stated price first, then genai-prices; None where neither knows the model."""
+    if member.price is not None:
+        return (member.price.input * input_tokens + member.price.output * output_tokens) / 1e6
+    return price(member.model, input_tokens, output_tokens)

@@ -1,0 +1,188 @@
+"""Which judge is asked, and how: knows the settings and where they come from; calls nobody."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema, field_validator
+from pydantic.alias_generators import to_camel
+
+from gate.errors import ConfigError
+
+DEFAULT_MODEL = "gpt-5-mini"
+NO_KEY = "no-key"
+"""Sent to endpoints of the user's own that need none."""
+DEFAULT_BASE_URL = "https://api.openai.com/v1"
+FRAME_VERSION = 1
+"""Of the text around every question; raise it when `prompt.py` words it differently."""
+
+
+class _Strict(BaseModel):
+    """snake_case or camelCase, unknown keys rejected."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, alias_generator=to_camel, populate_by_name=True)
+
+
+class Price(_Strict):
+    """US dollars per million tokens, for models that the price list does not know."""
+
+    input: float = Field(ge=0)
+    output: float = Field(ge=0)
+
+
+class Juror(_Strict):
+    """A further judge model. What is left out is as in ``judge``."""
+
+    model: str = Field(min_length=1)
+    base_url: str | None = None
+    api_key_env: str | None = None
+    price: Price | None = None
+
+
+class ModelConfig(_Strict):
+    """How the model samples. Left out: the server's default, and nothing is sent."""
+
+    temperature: float | None = Field(default=None, ge=0, le=2)
+    top_p: float | None = Field(default=None, gt=0, le=1)
+    seed: int | None = None
+    """Sample *i* (from 0) is sent ``seed + i``, or votes would be copies of one another."""
+    max_output_tokens: int | None = Field(default=None, ge=1)
+
+
+class JudgeModelOptions(_Strict):
+    """ADK's ``judge_model_options`` of one criterion, laid over the run's judge."""
+
+    judge_model: str | None = None
+    judge_model_config: ModelConfig | None = None
+    num_samples: int | None = Field(default=None, ge=1, le=100)
+    parallelism_limit: int | None = Field(default=None, ge=1)
+    """The most calls at a time for one question; ``judge.concurrency`` bounds the whole run."""
+
+
+_DURATION_SCHEMA = WithJsonSchema(
+    {"anyOf": [{"type": "number", "exclusiveMinimum": 0, "maximum": 3600}, {"type": "string"}]}
+)
+
+
+class JudgeOptions(ModelConfig):
+    """``judge:`` of the configuration: the one judge of a run, used by every metric that asks a model."""
+
+    model: str | None = None
+    """Default: GATE_JUDGE_MODEL; else ``gpt-5-mini`` at OpenAI. Elsewhere it must be said."""
+    base_url: str | None = None
+    """Any OpenAI-compatible endpoint. Default: GATE_JUDGE_BASE_URL, OPENAI_BASE_URL, else OpenAI."""
+    api_key_env: str | None = None
+    """Name of the environment variable with the key. Default: GATE_JUDGE_API_KEY, then OPENAI_API_KEY."""
+    price: Price | None = None
+    jury: tuple[Juror, ...] = ()
+    """Further models; each gives ``num_samples`` votes of its own."""
+    num_samples: int | None = Field(default=None, ge=1, le=100)
+    """Votes per question and model. Default: the metric's own, 5 for ADK's names."""
+    moderation_model: str = "omni-moderation-latest"
+    concurrency: int = Field(default=8, ge=1, le=1000)
+    """Calls in flight at a time, over the whole run."""
+    requests_per_minute: float | None = Field(default=None, gt=0)
+    retries: int = Field(default=4, ge=0, le=20)
+    """Further attempts after 429, 5xx, a timeout or a broken connection."""
+    timeout: Annotated[float, Field(gt=0, le=3600), _DURATION_SCHEMA] = 60.0
+    """Seconds for one attempt, from sending to the last byte; ``60s`` and ``2m`` are understood."""
+    max_prompt_chars: int = Field(default=400_000, ge=1000)
+    """A longer question is not asked, and its score is not measured."""
+
+    @field_validator("timeout", mode="before")
+    @classmethod
+    def _seconds(cls, value: Any) -> Any:
+        if isinstance(value, str) and value[-1:] in ("s", "m"):
+            return float(value[:-1]) * (60 if value[-1] == "m" else 1)
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One model of the jury with everything that a call to it needs."""
+
+    model: str
+    base_url: str
+    api_key: str
+    price: Price | None = None
+
+    def __repr__(self) -> str:
+        return f"Member({self.model!r} at {self.base_url!r})"
+
+
+def members(options: JudgeOptions, environment: Mapping[str, str]) -> tuple[Member, ...]:
+    """The jury, the first model first.
+
+    Raises:
+        ConfigError: no key and no endpoint of the user's own, or an endpoint without a model.
+    """
+    base_url = options.base_url or environment.get("GATE_JUDGE_BASE_URL") or environment.get("OPENAI_BASE_URL")
+    model = options.model or environment.get("GATE_JUDGE_MODEL")
+    if base_url and not model:
+        raise ConfigError(
+            f"no judge model is named for {base_url}", where="judge", hint="set judge.model or GATE_JUDGE_MODEL"
+        )
+    first = Juror(model=model or DEFAULT_MODEL, base_url=base_url, api_key_env=options.api_key_env, price=options.price)
+    return tuple(_member(juror, first, environment) for juror in (first, *options.jury))
+
+
+def _member(juror: Juror, first: Juror, environment: Mapping[str, str]) -> Member:
+    named = juror.api_key_env or first.api_key_env
+    key = environment.get(named, "") if named else ""
+    if named and not key:
+        raise ConfigError(f"the environment variable {named} with the judge's key is empty", where="judge")
+    key = key or environment.get("GATE_JUDGE_API_KEY") or environment.get("OPENAI_API_KEY") or ""
+    base_url = juror.base_url or first.base_url
+    if not key and not base_url:
+        raise ConfigError(
+            "a criterion asks a judge, and there is no key for one",
+            where="judge",
+            hint="set OPENAI_API_KEY, or judge.base_url for an endpoint of your own; "
+            "safety_v1 works offline with `backend: patterns`",
+        )
+    return Member(juror.model, base_url or DEFAULT_BASE_URL, key or NO_KEY, juror.price)
+
+
+def check(
+    options: JudgeOptions | None, environment: Mapping[str, str], *, needed_by: Sequence[str], usd: float | None = None
+) -> None:
+    """Refuses a run whose judge could not be asked or whose bill could not be bounded, before anything runs.
+
+    ``needed_by`` names the criteria that ask a judge; where there are none, everything is fine.
+
+    Raises:
+        ConfigError: no key and no explicit endpoint; or a budget in dollars and a model without a known price.
+    """
+    if not needed_by:
+        return
+    try:
+        jury = members(options or JudgeOptions(), environment)
+    except ConfigError as error:
+        raise ConfigError(f"{error.what} (asked by {', '.join(needed_by)})", where="judge", hint=error.hint) from None
+    if usd is None:
+        return
+    from gate.judges.meter import cost_of  # weight: loads the price list
+
+    for member in jury:
+        if cost_of(member, 1000, 1000) is None:
+            raise ConfigError(
+                f"budget.usd cannot bound the judge {member.model!r}: its price is not known",
+                where="judge",
+                hint="state judge.price: {input: …, output: …}, US dollars per million tokens; 0 for one of your own",
+            )
+
+
+def fingerprint(options: JudgeOptions | None, environment: Mapping[str, str]) -> str:
+    """What makes two judgements comparable: models, endpoints, sampling and the wording around every question.
+
+    A metric's own question is covered by its version, a criterion's ``judge_model_options`` by its options.
+    """
+    options = options or JudgeOptions()
+    sampling = options.model_dump(include={*ModelConfig.model_fields, "num_samples", "moderation_model"})
+    jury = [[member.model, member.base_url] for member in members(options, environment)]
+    text = json.dumps([FRAME_VERSION, jury, sampling], sort_keys=True, ensure_ascii=True)
+    return "judge:" + hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,0 +1,99 @@
+"""The metrics that are known by name; each is imported when it is used."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from gate.errors import ConfigError, nearest
+from gate.metrics.base import Metric
+
+METRICS: dict[str, str] = {
+    "tool_trajectory_avg_score": "gate.metrics.trajectory:ToolTrajectory",
+    "response_match_score": "gate.metrics.response:ResponseMatch",
+    "tool_accuracy": "gate.metrics.tools:ToolAccuracy",
+    "tool_selection_accuracy": "gate.metrics.tools:ToolSelectionAccuracy",
+    "sequence_correctness": "gate.metrics.trajectory:SequenceCorrectness",
+    "step_efficiency": "gate.metrics.tools:StepEfficiency",
+    "strategy_consistency": "gate.metrics.consistency:StrategyConsistency",
+    "error_recovery_rate": "gate.metrics.tools:ErrorRecoveryRate",
+    "forbidden_tools": "gate.metrics.constraints:ForbiddenTools",
+    "contains": "gate.metrics.content:Contains",
+    "not_contains": "gate.metrics.content:NotContains",
+    "regex": "gate.metrics.content:Regex",
+    "json_schema": "gate.metrics.content:JsonSchema",
+    "allowed_links": "gate.metrics.links:AllowedLinks",
+    "cost": "gate.metrics.efficiency:Cost",
+    "latency": "gate.metrics.efficiency:Latency",
+    "response_time": "gate.metrics.efficiency:Latency",
+    "tokens": "gate.metrics.efficiency:Tokens",
+    "tool_calls": "gate.metrics.efficiency:ToolCalls",
+    "tool_call_count_v1": "gate.metrics.efficiency:ToolCallCountV1",
+    "inference_call_count_v1": "gate.metrics.efficiency:InferenceCallCountV1",
+    "token_usage_v1": "gate.metrics.efficiency:TokenUsageV1",
+    "invocation_duration_v1": "gate.metrics.efficiency:InvocationDurationV1",
+    "weighted_score": "gate.metrics.weighted:WeightedScore",
+    "response_evaluation_score": "gate.metrics.final_response:ResponseEvaluationScore",
+    "pii": "gate.metrics.safety:Pii",
+    "secrets": "gate.metrics.safety:Secrets",
+    "safety_v1": "gate.metrics.safety:SafetyV1",
+    "final_response_match_v2": "gate.metrics.final_response:FinalResponseMatchV2",
+    "hallucinations_v1": "gate.metrics.hallucination:HallucinationsV1",
+    "rubric_based_final_response_quality_v1": "gate.metrics.rubric:FinalResponseQuality",
+    "rubric_based_tool_use_quality_v1": "gate.metrics.rubric:ToolUseQuality",
+    "rubric_based_multi_turn_trajectory_quality_v1": "gate.metrics.rubric:MultiTurnTrajectoryRubrics",
+    "multi_turn_task_success_v1": "gate.metrics.rubric:TaskSuccess",
+    "multi_turn_trajectory_quality_v1": "gate.metrics.rubric:TrajectoryQuality",
+    "multi_turn_tool_use_quality_v1": "gate.metrics.rubric:ConversationToolUse",
+    "per_turn_user_simulator_quality_v1": "gate.metrics.simulator:UserSimulatorQuality",
+    "relevance": "gate.metrics.graded:Relevance",
+    "completeness": "gate.metrics.graded:Completeness",
+    "clarity": "gate.metrics.graded:Clarity",
+    "accuracy": "gate.metrics.graded:Accuracy",
+    "response_quality": "gate.metrics.graded:ResponseQuality",
+    "consistency": "gate.metrics.graded:Consistency",
+    "source_attribution": "gate.metrics.graded:SourceAttribution",
+    "appropriateness": "gate.metrics.graded:Appropriateness",
+    "engagement": "gate.metrics.graded:Engagement",
+    "output_quality": "gate.metrics.graded:OutputQuality",
+    "tone": "gate.metrics.tone:ToneMatch",
+    "factual_accuracy": "gate.metrics.claims:FactualAccuracy",
+    "factual_correctness": "gate.metrics.claims:FactualCorrectness",
+    "hallucination": "gate.metrics.claims:Hallucination",
+    "citation_coverage": "gate.metrics.claims:CitationCoverage",
+    "citation_correctness": "gate.metrics.claims:CitationCorrectness",
+    "rubric": "gate.metrics.levels:LevelRubric",
+    "research_rubric": "gate.metrics.levels:ResearchRubric",
+    "agent_score": "gate.metrics.composite:AgentScore",
+    "overall_score": "gate.metrics.composite:OverallScore",
+    "resolution_rate": "gate.metrics.domain:ResolutionRate",
+    "containment_rate": "gate.metrics.domain:ContainmentRate",
+    "first_contact_resolution": "gate.metrics.domain:FirstContactResolution",
+    "satisfaction": "gate.metrics.graded:SatisfactionProxy",
+    "task_completion": "gate.metrics.domain:TaskCompletion",
+    "time_against_baseline": "gate.metrics.domain:TimeAgainstBaseline",
+    "error_handling": "gate.metrics.graded:ErrorHandling",
+    "api_usage": "gate.metrics.graded:ApiUsage",
+    "data_handling": "gate.metrics.graded:DataHandling",
+    "retrieval_precision": "gate.metrics.domain:RetrievalPrecision",
+    "retrieval_recall": "gate.metrics.domain:RetrievalRecall",
+    "retrieval_f1": "gate.metrics.domain:RetrievalF1",
+}
+
+
+def load_metric(name: str, folder: str = "") -> type[Metric[Any]]:
+    """The class of a registered metric, or of a user's, named by a dotted path; ``folder`` is where it may lie.
+
+    Raises:
+        ConfigError: unknown name, with the nearest known one; or a path that leads nowhere.
+    """
+    path = METRICS.get(name)
+    if path is not None:
+        module, _, attribute = path.partition(":")
+        metric: type[Metric[Any]] = getattr(importlib.import_module(module), attribute)
+        return metric
+    if ":" in name or "." in name:
+        from gate.metrics.custom import Use, resolve  # only on the way to code of the user's
+
+        return resolve(name, Use(folder=folder))
+    raise ConfigError(f"unknown metric {name!r}", hint=nearest(name, list(METRICS)))

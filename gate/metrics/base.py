@@ -1,0 +1,187 @@
+"""What a metric is: options in, one score per trial out. Families implement it, one file each."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Generic, TypeVar
+
+from pydantic import BaseModel, ConfigDict
+from pydantic.alias_generators import to_camel
+
+from gate.limits import shorten
+from gate.model import Case, Direction, Invocation, Scale, Score, Turn
+
+
+class Options(BaseModel):
+    """Base of every metric's options: snake_case or camelCase, unknown keys rejected."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, alias_generator=to_camel, populate_by_name=True)
+
+
+class NoOptions(Options):
+    """For metrics without options."""
+
+
+OptionsT = TypeVar("OptionsT", bound=Options)
+
+
+@dataclass(frozen=True)
+class Context:
+    """What the configuration hands to every metric besides its own options."""
+
+    tool_categories: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """Category → the names of its tools."""
+
+
+@dataclass(frozen=True, slots=True)
+class Performance:
+    """What a metric sees of a trial."""
+
+    invocations: tuple[Invocation, ...]
+    duration: float | None = None
+    """Seconds spent in requests, all turns."""
+
+
+class Metric(ABC, Generic[OptionsT]):
+    """Measures one trial of a case. Pure: no clock, network or environment.
+
+    Class attributes describe it once, for configuration, decision, reports and docs alike.
+    """
+
+    version: ClassVar[int] = 1
+    """Part of the fingerprint: raise it when the same input may score differently."""
+    scale: ClassVar[Scale] = Scale.UNIT
+    direction: ClassVar[Direction] = Direction.HIGHER
+    default_threshold: ClassVar[float | None] = None
+    """Used where the user gives no threshold; None: judged against the baseline only."""
+    pass_mark: ClassVar[float | None] = None
+    """The score from which a trial passes where the criterion has no threshold."""
+    hard: ClassVar[bool] = False
+    """One failing trial fails the gate and is never rerun; measured before everything else."""
+    over_trials: ClassVar[bool] = False
+    """Compares trials with one another: scored when the suite is judged, says nothing of a single trial, and a change
+    against the baseline cannot block."""
+    reads_tools: ClassVar[bool] = False
+    """Looks at tool calls: without meaning where the agent's answers do not tell of them."""
+    options_type: ClassVar[type[Options]] = NoOptions
+
+    def __init__(self, options: OptionsT, context: Context | None = None) -> None:
+        self.options = options
+        self.context = context if context is not None else Context()
+
+    @classmethod
+    def overlaid(cls, options: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+        """A criterion's options under those of one case: the case's win, key by key."""
+        return {**options, **own}
+
+    @property
+    def missing(self) -> str:
+        """The option without which these options check nothing; empty where there is something to check."""
+        return ""
+
+    @property
+    def caveat(self) -> str:
+        """What cannot be seen under these options; said in every report, empty where there is nothing to say."""
+        return ""
+
+    @abstractmethod
+    def score(self, case: Case, performance: Performance) -> Score:
+        """The score of one trial, with a reason. Never raises for what an agent did."""
+
+
+MAX_REASON_TURNS = 3
+"""How many turns a reason tells of; the rest are counted."""
+MAX_REASON_CHARS = 600
+"""The longest account of one turn."""
+
+
+class NotMeasurableError(ValueError):
+    """Raised inside a metric for what it cannot judge; becomes `Score.error` and never leaves the metric."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a metric found in one turn. ``value`` None: the turn states nothing to compare with."""
+
+    value: float | None
+    reason: str = ""
+
+
+NOTHING_STATED = Finding(None)
+
+
+class PerTurn(Metric[OptionsT]):
+    """Base of metrics that judge each turn against what the author wrote for it: the score is the mean over turns.
+
+    Turns that state nothing are left out of the mean; where no turn states anything, the metric does not apply.
+    """
+
+    satisfied: ClassVar[str] = "every turn as expected"
+    """The reason where every turn reached 1."""
+
+    @abstractmethod
+    def judge_turn(self, turn: Turn, invocation: Invocation) -> Finding:
+        """What was found in one turn. May raise `NotMeasurableError`."""
+
+    def score(self, case: Case, performance: Performance) -> Score:
+        problem = unpaired(case, performance)
+        if problem is not None:
+            return problem
+        try:
+            findings = [self.judge_turn(*pair) for pair in zip(case.turns, performance.invocations, strict=True)]
+        except NotMeasurableError as error:
+            return Score(None, error=str(error))
+        except RecursionError:
+            return Score(None, error="arguments are nested too deeply to be compared")
+        values = [finding.value for finding in findings if finding.value is not None]
+        per_turn = tuple(finding.value for finding in findings)
+        if not values:
+            return Score(None, reason="no turn of this case states what this metric compares", per_turn=per_turn)
+        return Score(mean(values), reason=self._reason(findings), per_turn=per_turn)
+
+    def _reason(self, findings: Sequence[Finding]) -> str:
+        if len(findings) == 1:
+            return shorten(findings[0].reason or self.satisfied, MAX_REASON_CHARS)
+        short = [(n, f) for n, f in enumerate(findings, 1) if f.value is not None and f.value < 1.0]
+        if not short:
+            return self.satisfied
+        told = [f"turn {n}: {shorten(f.reason, MAX_REASON_CHARS)}" for n, f in short[:MAX_REASON_TURNS]]
+        if len(short) > MAX_REASON_TURNS:
+            told.append(f"and {len(short) - MAX_REASON_TURNS} more turns")
+        return "; ".join(told)
+
+
+class Composite(Metric[OptionsT]):
+    """Base of metrics that are computed from the other criteria's scores of the same trial."""
+
+    def score(self, case: Case, performance: Performance) -> Score:
+        return Score(None, error="this metric is computed from the scores of other criteria")
+
+    @abstractmethod
+    def combine(self, case: Case, scores: Mapping[str, Score]) -> Score:
+        """The score of one trial from its other scores, by criterion name. Never raises."""
+
+
+def unpaired(case: Case, performance: Performance) -> Score | None:
+    """The error where turns and invocations cannot be laid side by side; they are never cut to the shorter."""
+    written, played = len(case.turns), len(performance.invocations)
+    if written == played and written:
+        return None
+    if not written:
+        return Score(None, error="the case has no turns")
+    return Score(
+        None, error=f"turns: {written} in the case, {played} in the trial; they cannot be compared turn by turn"
+    )
+
+
+def mean(values: Sequence[float]) -> float:
+    """Sum from left to right, divided by the count: the arithmetic of google-adk, to the last bit.
+
+    Not `sum`, which rounds differently from Python 3.12 on.
+    """
+    total = 0.0
+    for value in values:
+        total += value
+    return total / len(values)

@@ -1,0 +1,186 @@
+"""What answers claim, taken apart claim by claim and checked against references, tools' results and citations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from gate.judges import Answer
+from gate.metrics.base import Performance
+from gate.metrics.judged import JudgedOptions, Mark, Material, Voted, rationale, reference
+from gate.model import Case
+
+
+class Claim(Answer):
+    claim: str
+    reasoning: str
+    importance: Literal["major", "minor"]
+    verdict: Literal["right", "unverifiable", "wrong"]
+
+
+class Claims(Answer):
+    claims: list[Claim]
+
+
+class FactualAccuracyOptions(JudgedOptions):
+    facts: tuple[str, ...] = ()
+    """What is known to be true, for the judge to verify against."""
+    major_weight: float = 2.0
+    """How many minor claims a major one outweighs."""
+
+
+class FactualAccuracy(Voted[FactualAccuracyOptions]):
+    """Weighted share of the answers' factual claims that are right: Σ w·[right] / Σ w, major claims weighing 2.
+
+    Range 0–1, typically 0.9. Claims are verified against given facts, expected responses, tools' results, then general
+    knowledge; what cannot be verified is not right.
+    """
+
+    options_type = FactualAccuracyOptions
+    answer = Claims
+    pass_mark = 0.8
+    nothing = "the answers claim nothing that could be checked"
+
+    def instructions(self, case: Case) -> str:
+        facts = "\n".join(f"- {fact}" for fact in self.options.facts)
+        return f"""\
+List every factual claim in the agent's answers, each once. Say of each whether it is major (the user would act on it,
+or the answer rests on it) or minor, and verify it: right, wrong, or unverifiable. Verify against the known facts, then
+expected responses and results of tools, then well-established general knowledge.
+Known facts: {facts or "none given"}"""
+
+    def mark(self, answer: Any) -> Mark:
+        claims: Sequence[Claim] = answer.claims
+        weights = [self.options.major_weight if one.importance == "major" else 1.0 for one in claims]
+        right = [weight for one, weight in zip(claims, weights, strict=True) if one.verdict == "right"]
+        against = [f"{one.verdict} ({one.importance}): {one.claim}" for one in claims if one.verdict != "right"]
+        if not sum(weights):
+            return Mark(None)
+        told = f"{len(right)} of {len(claims)} claims right"
+        return Mark(sum(right) / sum(weights), told + (f"; {rationale('; '.join(against))}" if against else ""))
+
+
+class Compared(Answer):
+    claim: str
+    stated_by: Literal["both", "answer", "reference"]
+
+
+class Comparison(Answer):
+    claims: list[Compared]
+
+
+class FactualCorrectness(Voted[JudgedOptions]):
+    """F1 of the answers' facts against the expected responses': 2·TP / (2·TP + FP + FN). Range 0–1, typically 0.7.
+
+    TP: stated by both; FP: by the answers alone; FN: by the reference alone. Source: Ragas, factual correctness.
+    """
+
+    options_type = JudgedOptions
+    answer = Comparison
+    pass_mark = 0.6
+    nothing = "no expected response states facts to compare with"
+    question = """\
+Break the agent's answers and the expected responses into single facts. List each fact once and say who states it: both
+(with the same meaning), the answer alone, or the reference alone. A fact that the answer states differently counts as
+two: one stated by the answer alone, one by the reference alone."""
+
+    def material(self, case: Case, performance: Performance) -> Material | None:
+        return super().material(case, performance) if reference(case) else None
+
+    def mark(self, answer: Any) -> Mark:
+        by = [one.stated_by for one in answer.claims]
+        if not by:
+            return Mark(None)
+        both, extra, missing = by.count("both"), by.count("answer"), by.count("reference")
+        return Mark(2 * both / (2 * both + extra + missing), f"{both} facts agree, {extra} added, {missing} missing")
+
+
+class Borne(Answer):
+    claim: str
+    reasoning: str
+    verdict: Literal["borne_out", "not_mentioned", "contradicted"]
+
+
+class BorneClaims(Answer):
+    claims: list[Borne]
+
+
+class Hallucination(Voted[JudgedOptions]):
+    """Share of the answers' claims on data that the tools' results bear out: 1 means that nothing is made up.
+
+    borne out / claims. Range 0–1, typically 0.95. Applies to conversations with tool calls.
+    """
+
+    options_type = JudgedOptions
+    answer = BorneClaims
+    pass_mark = 0.9
+    nothing = "no tool was called, or the answers claim nothing about what tools returned"
+    question = """\
+List every claim of the agent's answers about data, events or states that the tools could tell: figures, names, dates,
+availability, what was done. Say of each whether the results of the tools, or the user's own words, bear it out, do
+not mention it, or contradict it. A call that failed bears out nothing. Leave out greetings, questions, offers and
+advice."""
+
+    def material(self, case: Case, performance: Performance) -> Material | None:
+        called = any(invocation.tool_calls for invocation in performance.invocations)
+        return super().material(case, performance) if called else None
+
+    def mark(self, answer: Any) -> Mark:
+        if not answer.claims:
+            return Mark(None)
+        against = [f"{one.verdict}: {one.claim}" for one in answer.claims if one.verdict != "borne_out"]
+        borne = len(answer.claims) - len(against)
+        told = f"{borne} of {len(answer.claims)} claims borne out"
+        return Mark(borne / len(answer.claims), told + (f"; {rationale('; '.join(against))}" if against else ""))
+
+
+class Cited(Answer):
+    claim: str
+    cited: bool
+    reasoning: str
+    citation_is_right: bool | None
+
+
+class CitedClaims(Answer):
+    claims: list[Cited]
+
+
+CITATIONS = """\
+List every factual claim in the agent's answers that a reader would want a source for. Say of each whether the answer
+cites a source for it (a link, a document, a numbered reference), and, if it does, whether that source, as shown in the
+results of the tools or the conversation, says so; null if it does not cite. A source that appears nowhere is wrong."""
+
+
+class CitationCoverage(Voted[JudgedOptions]):
+    """Share of the answers' claims that carry a citation: cited / claims. Range 0–1, typically 0.8."""
+
+    options_type = JudgedOptions
+    answer = CitedClaims
+    pass_mark = 0.8
+    question = CITATIONS
+    nothing = "the answers claim nothing that needs a source"
+
+    def mark(self, answer: Any) -> Mark:
+        if not answer.claims:
+            return Mark(None)
+        cited = sum(one.cited for one in answer.claims)
+        return Mark(cited / len(answer.claims), f"{cited} of {len(answer.claims)} claims carry a citation")
+
+
+class CitationCorrectness(Voted[JudgedOptions]):
+    """Share of the citations whose source says what it is cited for: right / citations. Range 0–1, typically 0.9."""
+
+    options_type = JudgedOptions
+    answer = CitedClaims
+    pass_mark = 0.8
+    question = CITATIONS
+    nothing = "the answers cite nothing"
+
+    def mark(self, answer: Any) -> Mark:
+        cited = [one for one in answer.claims if one.cited]
+        if not cited:
+            return Mark(None)
+        wrong = [one.claim for one in cited if not one.citation_is_right]
+        right = len(cited) - len(wrong)
+        told = f"{right} of {len(cited)} citations right"
+        return Mark(right / len(cited), told + (f"; not: {rationale('; '.join(wrong))}" if wrong else ""))

@@ -1,0 +1,22 @@
+"""Whether an agent goes the same way twice. One trial cannot tell: gate/decision/consistency.py compares trials."""
+
+from __future__ import annotations
+
+from gate.metrics.base import Metric, NoOptions, Performance
+from gate.model import Case, Scale, Score
+
+
+class StrategyConsistency(Metric[NoOptions]):
+    """1 where two trials of a case, or of cases marked as equivalent, used the same tools in the same order, else 0.
+
+    The suite's mean is the probability that the agent goes the same way twice (1 − Gini–Simpson index of its tool
+    patterns). Range 0–1, typically at least 0.8. Gated by threshold; a change against the baseline is shown and never
+    blocks. Source: Simpson (1949), "Measurement of diversity".
+    """
+
+    reads_tools = True
+    scale = Scale.BINARY
+    over_trials = True
+
+    def score(self, case: Case, performance: Performance) -> Score:
+        return Score(None, reason="compared with other trials when the suite is judged")

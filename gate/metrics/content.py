@@ -1,0 +1,232 @@
+"""What an answer must or must not say, decided without a judge: text, patterns, JSON of a given shape."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator
+
+from gate.limits import MAX_NESTING, shorten
+from gate.metrics.base import Metric, Options, OptionsT, Performance
+from gate.metrics.patterns import bounded, compile_pattern
+from gate.model import Case, Scale, Score, text_of
+
+
+def _one_or_more(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
+
+
+TEXTS_SCHEMA = WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]})
+Texts = Annotated[tuple[str, ...], BeforeValidator(_one_or_more), TEXTS_SCHEMA]
+"""One text or several."""
+
+
+class TextOptions(Options):
+    """The texts to look for; given for all cases, or by one case for itself."""
+
+    values: Texts = ()
+    ignore_case: bool = False
+
+    @field_validator("values")
+    @classmethod
+    def _not_empty(cls, values: tuple[str, ...]) -> tuple[str, ...]:
+        if any(not value for value in values):
+            raise ValueError("an empty text is contained in everything")
+        return values
+
+
+class RegexOptions(Options):
+    """The patterns to look for; given for all cases, or by one case for itself."""
+
+    patterns: Texts = ()
+    ignore_case: bool = False
+
+    @field_validator("patterns")
+    @classmethod
+    def _valid(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
+        for pattern in patterns:
+            if compile_pattern(pattern).search("") is not None:
+                raise ValueError(f"{pattern!r} matches the empty text, and so everything")
+        return patterns
+
+
+class SchemaOptions(Options):
+    """The schema of the answer; given for all cases, or by one case for itself."""
+
+    schema_: Mapping[str, Any] | None = Field(default=None, alias="schema")
+
+    @field_validator("schema_")
+    @classmethod
+    def _valid(cls, schema: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+        if schema is not None:
+            _validator(schema)
+        return schema
+
+
+class _Content(Metric[OptionsT]):
+    """Base of checks that hold or do not: 1 or 0, and the gate's default is that they hold."""
+
+    scale = Scale.BINARY
+    pass_mark = 1.0
+    default_threshold = 1.0
+
+
+def _said(performance: Performance) -> str:
+    """Everything the agent answered over all turns, thoughts left out."""
+    return "\n".join(text_of(invocation.response, thoughts=False) for invocation in performance.invocations)
+
+
+def _quoted(texts: Sequence[str]) -> str:
+    shown = [repr(shorten(text, 80)) for text in texts[:5]]
+    return ", ".join(shown + ([f"and {len(texts) - 5} more"] if len(texts) > 5 else []))
+
+
+class _Texts(_Content[TextOptions]):
+    options_type = TextOptions
+
+    @property
+    def missing(self) -> str:
+        return "" if self.options.values else "values"
+
+    def _found(self, performance: Performance) -> dict[str, bool]:
+        said = _said(performance)
+        if not self.options.ignore_case:
+            return {value: value in said for value in self.options.values}
+        said = said.casefold()
+        return {value: value.casefold() in said for value in self.options.values}
+
+
+class Contains(_Texts):
+    """1 if the answers of the trial, all turns together, contain every one of the texts, else 0.
+
+    Exact by default, without regard to case with ``ignore_case``. Threshold 1 by default.
+    """
+
+    def score(self, case: Case, performance: Performance) -> Score:
+        if not self.options.values:
+            return Score(None, reason="the case does not say what the answer must contain")
+        missing = [value for value, found in self._found(performance).items() if not found]
+        if missing:
+            return Score(0.0, reason=f"the answer does not contain {_quoted(missing)}")
+        return Score(1.0, reason="the answer contains what it must")
+
+
+class NotContains(_Texts):
+    """1 if the answers of the trial contain none of the texts, else 0. Options and threshold as ``contains``."""
+
+    def score(self, case: Case, performance: Performance) -> Score:
+        if not self.options.values:
+            return Score(None, reason="the case does not say what the answer must not contain")
+        present = [value for value, found in self._found(performance).items() if found]
+        if present:
+            return Score(0.0, reason=f"the answer contains {_quoted(present)}")
+        return Score(1.0, reason="the answer contains nothing that it must not")
+
+
+class Regex(_Content[RegexOptions]):
+    """1 if every pattern is found somewhere in the answers of the trial, else 0.
+
+    Patterns are Python's, ``.`` does not match a newline; the first 100,000 characters are searched, and patterns that
+    repeat a repetition, like ``(a+)+``, are refused. Threshold 1 by default.
+    """
+
+    options_type = RegexOptions
+
+    @property
+    def missing(self) -> str:
+        return "" if self.options.patterns else "patterns"
+
+    def score(self, case: Case, performance: Performance) -> Score:
+        if not self.options.patterns:
+            return Score(None, reason="the case does not say what the answer must match")
+        said = bounded(_said(performance))
+        missing = [pattern for pattern in self.options.patterns if not self._matches(pattern, said)]
+        if missing:
+            return Score(0.0, reason=f"nothing in the answer matches {_quoted(missing)}")
+        return Score(1.0, reason="the answer matches every pattern")
+
+    def _matches(self, pattern: str, text: str) -> bool:
+        return compile_pattern(pattern, ignore_case=self.options.ignore_case).search(text) is not None
+
+
+class JsonSchema(_Content[SchemaOptions]):
+    """1 if the last answer is JSON that the schema accepts, else 0; in a Markdown code block is as good.
+
+    Drafts 4 to 2020-12, by ``$schema``, else 2020-12. Nothing is fetched: a ``$ref`` to elsewhere is an error.
+    Threshold 1 by default.
+    """
+
+    options_type = SchemaOptions
+
+    @property
+    def missing(self) -> str:
+        return "" if self.options.schema_ is not None else "schema"
+
+    def score(self, case: Case, performance: Performance) -> Score:
+        if self.options.schema_ is None:
+            return Score(None, reason="the case does not give a schema for the answer")
+        if not performance.invocations:
+            return Score(None, error="the trial has no answer")
+        text = text_of(performance.invocations[-1].response, thoughts=False)
+        try:
+            value = _parsed(text)
+        except (ValueError, RecursionError) as error:
+            return Score(0.0, reason=f"the answer is not JSON: {shorten(str(error), 200)}")
+        return _validated(value, self.options.schema_)
+
+
+def _parsed(text: str) -> Any:
+    text = text.strip()
+    if text.startswith("```") and text.endswith("```") and "\n" in text:
+        text = text[text.index("\n") : -3]
+    value = json.loads(text, parse_constant=_refuse_constant)
+    if _depth_exceeds(value, MAX_NESTING):
+        raise ValueError(f"nested deeper than {MAX_NESTING}")
+    return value
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON value")
+
+
+def _depth_exceeds(value: Any, limit: int) -> bool:
+    level: list[Any] = [value]
+    for _ in range(limit):
+        inner = [v for v in level if isinstance(v, dict | list)]
+        level = [item for v in inner for item in (v.values() if isinstance(v, dict) else v)]
+        if not level:
+            return False
+    return any(isinstance(v, dict | list) for v in level)
+
+
+def _validated(value: Any, schema: Mapping[str, Any]) -> Score:
+    from jsonschema.exceptions import best_match  # weight
+    from referencing.exceptions import Unresolvable
+
+    try:
+        problem = best_match(_validator(schema).iter_errors(value))
+    except (Unresolvable, RecursionError) as error:
+        return Score(None, error=f"the schema cannot be applied: {shorten(str(error), 200)}")
+    if problem is None:
+        return Score(1.0, reason="the answer is JSON of the expected shape")
+    return Score(0.0, reason=f"{shorten(problem.json_path, 100)}: {shorten(problem.message, 200)}")
+
+
+def _validator(schema: Mapping[str, Any]) -> Any:
+    """The validator of a schema, which fetches nothing.
+
+    Raises:
+        ValueError: no JSON Schema.
+    """
+    from jsonschema.exceptions import SchemaError  # weight
+    from jsonschema.validators import Draft202012Validator, validator_for
+    from referencing import Registry
+
+    kind = validator_for(schema, default=Draft202012Validator)
+    try:
+        kind.check_schema(dict(schema))
+    except SchemaError as error:
+        raise ValueError(f"not a JSON Schema: {error.json_path}: {shorten(error.message, 200)}") from None
+    return kind(dict(schema), registry=Registry())

@@ -1,0 +1,200 @@
+"""What counts in one field of work: customer support, information retrieval, task automation."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, Literal
+
+from pydantic import Field
+
+from gate.judges import Answer, Judge
+from gate.metrics.base import Metric, Options, Performance
+from gate.metrics.judged import JudgedOptions, Mark, Voted, rationale
+from gate.model import Case, Direction, Scale, Score
+
+
+class SupportOptions(JudgedOptions):
+    escalation_tools: tuple[str, ...] = ()
+    """Tools that hand the conversation to a person; a call of one is an escalation, whatever the judge says."""
+
+
+class Outcome(Answer):
+    reasoning: str
+    outcome: Literal["resolved", "escalated", "unresolved"]
+    follow_up_needed: bool
+
+
+class _Support(Voted[SupportOptions]):
+    """Base of the support metrics: one question for all of them, paid once; the majority of the votes decides."""
+
+    options_type = SupportOptions
+    answer = Outcome
+    scale = Scale.BINARY
+    pass_mark = 1.0
+    question = """\
+Say how this support conversation ended. resolved: the customer's matter was settled, or rightly declined, by the agent
+itself. escalated: it was handed to a person or another team, or the customer was told to contact one. unresolved:
+neither. Say also whether the customer will have to come back for the same matter."""
+
+    async def judge_score(self, case: Case, performance: Performance, judge: Judge | None) -> Score:
+        for invocation in performance.invocations:
+            for call in invocation.tool_calls:
+                if call.name in self.options.escalation_tools:
+                    return Score(0.0, f"escalated by a call of {call.name}")
+        return await super().judge_score(case, performance, judge)
+
+
+class ResolutionRate(_Support):
+    """1 where the agent settled the matter itself, else 0; its mean is the resolution rate. Typically at least 0.8."""
+
+    def mark(self, answer: Any) -> Mark:
+        return Mark(float(answer.outcome == "resolved"), f"{answer.outcome}: {rationale(answer.reasoning)}")
+
+
+class ContainmentRate(_Support):
+    """0 where it was handed to a person, else 1: the mean is 1 − escalation rate. Typically at least 0.8."""
+
+    def mark(self, answer: Any) -> Mark:
+        return Mark(float(answer.outcome != "escalated"), f"{answer.outcome}: {rationale(answer.reasoning)}")
+
+
+class FirstContactResolution(_Support):
+    """1 where the matter was settled with no need to come back, else 0. Typically at least 0.7 (SQM's benchmark)."""
+
+    def mark(self, answer: Any) -> Mark:
+        settled = answer.outcome == "resolved" and not answer.follow_up_needed
+        told = f"{answer.outcome}{', to come back' if answer.follow_up_needed else ''}"
+        return Mark(float(settled), f"{told}: {rationale(answer.reasoning)}")
+
+
+class Automation(Answer):
+    reasoning: str
+    completed: bool
+    interventions: int = Field(ge=0)
+
+
+class TaskCompletion(Voted[JudgedOptions]):
+    """1 where the task was completed and no person had to step in, else 0; majority of votes. Typically 0.9."""
+
+    options_type = JudgedOptions
+    answer = Automation
+    scale = Scale.BINARY
+    pass_mark = 1.0
+    question = """\
+Say whether the agent completed the task that it was given, by the results of its tools and not by its own word alone,
+and how many times a person had to step in: to correct it, to supply what it should have found, or to do a part by hand.
+Information or consent that only the user can give is no intervention."""
+
+    def mark(self, answer: Any) -> Mark:
+        told = f"{'completed' if answer.completed else 'not completed'}, {answer.interventions} interventions"
+        return Mark(float(answer.completed and not answer.interventions), f"{told}: {rationale(answer.reasoning)}")
+
+
+class BaselineOptions(Options):
+    baseline_seconds: float | None = Field(default=None, gt=0)
+    """What the task took before, by hand or by the last version; for all cases, or by one case for itself."""
+
+
+class TimeAgainstBaseline(Metric[BaselineOptions]):
+    """Seconds of the trial divided by the stated baseline: below 1 is faster. Range 0 and up, typically at most 1."""
+
+    options_type = BaselineOptions
+    scale = Scale.COUNT
+    direction = Direction.LOWER
+
+    @property
+    def missing(self) -> str:
+        return "" if self.options.baseline_seconds is not None else "baseline_seconds"
+
+    def score(self, case: Case, performance: Performance) -> Score:
+        baseline = self.options.baseline_seconds
+        if baseline is None:
+            return Score(None, reason="no baseline_seconds is given for this case")
+        if performance.duration is None:
+            return Score(None, error="the duration of this trial is not known")
+        return Score(performance.duration / baseline, f"{performance.duration:.2f} s against {baseline:g} s")
+
+
+class RetrievalOptions(Options):
+    relevant_ids: tuple[str | int, ...] = ()
+    """What should be found; given by each case for itself."""
+    tools: tuple[str, ...] = ()
+    """The tools that retrieve; left out, every tool."""
+    id_fields: tuple[str, ...] = ("id", "doc_id", "document_id", "source_id", "chunk_id")
+    """The keys of a result that hold an id."""
+    top: int | None = Field(default=None, ge=1)
+    """Only so many of what each call returned."""
+
+
+class _Retrieval(Metric[RetrievalOptions]):
+    """Base: the ids found in the results of tools against those that should be found, each counted once."""
+
+    reads_tools = True
+    options_type = RetrievalOptions
+    pass_mark = 0.5
+
+    @property
+    def missing(self) -> str:
+        return "" if self.options.relevant_ids else "relevant_ids"
+
+    def score(self, case: Case, performance: Performance) -> Score:
+        relevant = {str(one) for one in self.options.relevant_ids}
+        if not relevant:
+            return Score(None, reason="no relevant_ids are given for this case")
+        found = self._found(performance)
+        hits = len(found & relevant)
+        told = f"{hits} of {len(relevant)} relevant ids among {len(found)} retrieved"
+        return Score(self.value(hits, len(found), len(relevant)), told)
+
+    def value(self, hits: int, found: int, relevant: int) -> float:
+        raise NotImplementedError
+
+    def _found(self, performance: Performance) -> set[str]:
+        found: set[str] = set()
+        for invocation in performance.invocations:
+            for call in invocation.tool_calls:
+                if not self.options.tools or call.name in self.options.tools:
+                    found.update(list(dict.fromkeys(_ids(call.result, self.options.id_fields)))[: self.options.top])
+        return found
+
+
+def _ids(result: Any, fields: tuple[str, ...], depth: int = 0) -> Iterator[str]:
+    """The ids in a tool's result, in order; results in JSON text are read."""
+    if isinstance(result, str) and depth == 0:
+        try:
+            result = json.loads(result)
+        except (ValueError, RecursionError):
+            return
+    if depth > 50:
+        return
+    if isinstance(result, list | tuple):
+        for item in result:
+            yield from _ids(item, fields, depth + 1)
+    elif isinstance(result, dict):
+        for key, value in result.items():
+            if key in fields and isinstance(value, str | int):
+                yield str(value)
+            else:
+                yield from _ids(value, fields, depth + 1)
+
+
+class RetrievalPrecision(_Retrieval):
+    """Share of the retrieved ids that are relevant: hits / retrieved; 0 where nothing was retrieved. Typically 0.7."""
+
+    def value(self, hits: int, found: int, relevant: int) -> float:
+        return hits / found if found else 0.0
+
+
+class RetrievalRecall(_Retrieval):
+    """Share of the relevant ids that were retrieved: hits / relevant. Range 0–1, typically 0.8."""
+
+    def value(self, hits: int, found: int, relevant: int) -> float:
+        return hits / relevant
+
+
+class RetrievalF1(_Retrieval):
+    """Harmonic mean of retrieval precision and recall: 2·hits / (retrieved + relevant). Range 0–1, typically 0.75."""
+
+    def value(self, hits: int, found: int, relevant: int) -> float:
+        return 2 * hits / (found + relevant)

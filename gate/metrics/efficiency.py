@@ -1,0 +1,213 @@
+"""What a trial took: money, time, tokens, calls. Lower is better, and what the agent did not report is never 0."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+from gate.limits import shorten
+from gate.metrics.base import Metric, NoOptions, Performance, mean
+from gate.model import Case, Direction, Invocation, Scale, Score, Usage
+from gate.prices import price
+
+MAX_FIGURE = 1e15
+"""More than any trial takes of anything, and small enough to be added up."""
+
+Measure = Callable[[Invocation], float | None]
+
+
+def _tokens(invocation: Invocation) -> float | None:
+    return invocation.usage.tokens if invocation.usage is not None else None
+
+
+def _model_calls(invocation: Invocation) -> float | None:
+    return invocation.usage.model_calls if invocation.usage is not None else None
+
+
+def _duration(invocation: Invocation) -> float | None:
+    return invocation.duration
+
+
+def _tool_calls(invocation: Invocation) -> float:
+    return float(len(invocation.tool_calls))
+
+
+def _measured(performance: Performance, measure: Measure) -> tuple[float | None, ...]:
+    """Per turn, what was reported."""
+    return tuple(_plausible(measure(invocation)) for invocation in performance.invocations)
+
+
+def _plausible(value: float | None) -> float | None:
+    """The figure; None for one that cannot be meant: negative, NaN, or beyond anything that is counted here."""
+    return value if value is not None and 0 <= value <= MAX_FIGURE else None
+
+
+def _sum_or_error(values: Sequence[float | None], what: str) -> Score:
+    """The total over the turns; one turn that was not reported makes the total unknown."""
+    if not values:
+        return Score(None, error="the trial has no turns")
+    missing = [str(turn) for turn, value in enumerate(values, 1) if value is None]
+    if missing:
+        where = "" if len(missing) == len(values) else f" for turn {', '.join(missing[:5])}"
+        return Score(None, error=f"the agent reports no {what}{where}", per_turn=tuple(values))
+    return Score(float(sum(value for value in values if value is not None)), per_turn=tuple(values))
+
+
+class _LowerIsBetter(Metric[NoOptions]):
+    direction: ClassVar[Direction] = Direction.LOWER
+
+
+class Cost(_LowerIsBetter):
+    """US dollars that the trial cost: the sum over its turns, as the agent reports them. Range 0 and up.
+
+    A turn that reports tokens and a model, but no cost, is priced by the list of genai-prices. One that can be neither
+    read nor priced makes the trial's cost unknown.
+    """
+
+    version = 2  # 2: tokens are priced
+    scale = Scale.USD
+
+    def score(self, case: Case, performance: Performance) -> Score:
+        values: list[float | None] = []
+        problems: list[str] = []
+        for turn, invocation in enumerate(performance.invocations, 1):
+            value, problem = _cost(invocation.usage or Usage())
+            values.append(value)
+            if value is None:
+                problems.append(problem if len(performance.invocations) == 1 else f"turn {turn}: {problem}")
+        if problems:
+            return Score(None, error=shorten("; ".join(dict.fromkeys(problems[:3])), 500), per_turn=tuple(values))
+        score = _with_reason(_sum_or_error(values, "cost"), "${:.4f}")
+        reported = [i.usage is not None and i.usage.cost_usd is not None for i in performance.invocations]
+        if score.value is None or all(reported):
+            return score
+        models = sorted({i.usage.model for i in performance.invocations if i.usage is not None and i.usage.model})
+        reason = shorten(f"{score.reason}, by the list price of {', '.join(models)}", 300)
+        return Score(score.value, reason, per_turn=score.per_turn)
+
+
+def _cost(usage: Usage) -> tuple[float | None, str]:
+    """Dollars of one turn, or why they are not known."""
+    stated = _plausible(usage.cost_usd)
+    if stated is not None:
+        return stated, ""
+    if usage.cost_usd is not None:
+        return None, "the cost that the agent reports cannot be meant"
+    if _plausible(usage.input_tokens) is None or _plausible(usage.output_tokens) is None:
+        return None, "the agent reports no cost, nor input and output tokens to price"
+    if usage.model is None:
+        return None, "the agent reports tokens but neither cost nor model, so they have no price"
+    found = price(usage.model, usage.input_tokens or 0, usage.output_tokens or 0)
+    if found is None:
+        return None, f"no price is known for model {shorten(usage.model, 80)!r}: report cost_usd"
+    return _plausible(found), "the price is beyond anything that is counted here"
+
+
+class Tokens(_LowerIsBetter):
+    """Input plus output tokens of the trial: the sum over its turns, as the agent reports them. Range 0 and up."""
+
+    scale = Scale.COUNT
+
+    def score(self, case: Case, performance: Performance) -> Score:
+        return _with_reason(_sum_or_error(_measured(performance, _tokens), "token usage"), "{:,.0f} tokens")
+
+
+class Latency(_LowerIsBetter):
+    """Seconds spent inside requests to the agent: the sum over the turns of the trial. Range 0 and up.
+
+    Details: ``tool_seconds`` (inside tools, where the agent times them), ``tool_calls`` and ``seconds_per_tool_call``.
+    Typical limits: what a user waits for, as ``max`` per trial or ``p95`` over the suite.
+    """
+
+    scale = Scale.SECONDS
+
+    def score(self, case: Case, performance: Performance) -> Score:
+        values = _measured(performance, _duration)
+        whole = _plausible(performance.duration)
+        score = _sum_or_error(values, "duration") if whole is None else Score(whole, per_turn=values)
+        score = _with_reason(score, "{:.2f} s")
+        return Score(score.value, score.reason, score.error, score.per_turn, _tool_times(performance))
+
+
+class ToolCalls(_LowerIsBetter):
+    """How many tool calls the trial made, over all turns. Range 0 and up. Details: the count of each tool."""
+
+    reads_tools = True
+    scale = Scale.COUNT
+
+    def score(self, case: Case, performance: Performance) -> Score:
+        score = _with_reason(_sum_or_error(_measured(performance, _tool_calls), "tool calls"), "{:.0f} tool calls")
+        names = Counter(call.name for invocation in performance.invocations for call in invocation.tool_calls)
+        return Score(score.value, score.reason, score.error, score.per_turn, dict(names.most_common(50)))
+
+
+def _with_reason(score: Score, form: str) -> Score:
+    if score.value is None:
+        return score
+    return Score(score.value, reason=form.format(score.value), per_turn=score.per_turn)
+
+
+def _tool_times(performance: Performance) -> dict[str, Any]:
+    calls = [call for invocation in performance.invocations for call in invocation.tool_calls]
+    timed = [seconds for call in calls if (seconds := _plausible(call.duration)) is not None]
+    details: dict[str, Any] = {"tool_calls": len(calls)}
+    if timed:
+        details |= {"tool_seconds": sum(timed), "seconds_per_tool_call": sum(timed) / len(timed)}
+    return details
+
+
+# --- google-adk's four: means per turn ------------------------------------------------------------
+
+
+class ToolCallCountV1(_LowerIsBetter):
+    """Tool calls per turn: the mean over the turns. google-adk 2.13 refuses thresholds on it."""
+
+    reads_tools = True
+    scale = Scale.COUNT
+
+    def score(self, case: Case, performance: Performance) -> Score:
+        return _mean_of_known(_measured(performance, _tool_calls), "tool calls")
+
+
+class InferenceCallCountV1(_LowerIsBetter):
+    """Model calls per turn: the mean over the turns that report them, as google-adk 2.13."""
+
+    scale = Scale.COUNT
+
+    def score(self, case: Case, performance: Performance) -> Score:
+        return _mean_of_known(_measured(performance, _model_calls), "model calls")
+
+
+class TokenUsageV1(_LowerIsBetter):
+    """Tokens per turn: all tokens reported / all turns, as google-adk 2.13, where a turn that reports none counts as 0
+    beside others that do."""
+
+    scale = Scale.COUNT
+
+    def score(self, case: Case, performance: Performance) -> Score:
+        values = _measured(performance, _tokens)
+        if all(value is None for value in values):
+            return Score(None, error="the agent reports no token usage", per_turn=values)
+        value = sum(value for value in values if value is not None) / len(values)
+        return Score(value, reason=f"{value:,.1f} tokens per turn", per_turn=values)
+
+
+class InvocationDurationV1(_LowerIsBetter):
+    """Seconds per turn: the mean over the turns that were timed, rounded to milliseconds, as google-adk 2.13."""
+
+    scale = Scale.SECONDS
+
+    def score(self, case: Case, performance: Performance) -> Score:
+        score = _mean_of_known(_measured(performance, _duration), "seconds")
+        if score.value is None:
+            return score
+        return Score(round(score.value, 3), reason=f"{score.value:.3f} seconds per turn", per_turn=score.per_turn)
+
+
+def _mean_of_known(values: Sequence[float | None], what: str) -> Score:
+    known = [value for value in values if value is not None]
+    if not known:
+        return Score(None, error=f"the agent reports no {what}", per_turn=tuple(values))
+    value = mean(known)
+    return Score(value, reason=f"{value:.2f} {what} per turn", per_turn=tuple(values))

@@ -1,0 +1,137 @@
+"""The final response under google-adk's names: valid against a reference, or graded from 1 to 5."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from gate.judges import Answer, Judge
+from gate.metrics.base import Performance, mean, unpaired
+from gate.metrics.judged import NOT_APPLICABLE, AdkOptions, JudgedMetric, Verdict, answer_text, of_turns, rationale
+from gate.model import Case, Invocation, Scale, Score, Turn, text_of
+
+VALID = ("valid", "true")
+INVALID = ("invalid", "false", "almost", "partially", "partially_valid", "partially valid")
+
+
+def _label(value: Any) -> Any:
+    """google-adk's reading of a label; its case matters. What is neither stays and is refused."""
+    text = str(value).lower() if isinstance(value, bool) else value
+    return "valid" if text in VALID else "invalid" if text in INVALID else value
+
+
+class Validity(Answer):
+    """Whether a response is valid; further spellings of google-adk's are read as it reads them."""
+
+    reasoning: str = ""
+    is_the_agent_response_valid: Annotated[Literal["valid", "invalid"], BeforeValidator(_label)]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _negated(cls, data: Any) -> Any:
+        """Some models answer the opposite question."""
+        if isinstance(data, dict) and "is_the_agent_response_valid" not in data:
+            negated = data.get("is_the_agent_response_invalid")
+            if negated is not None:
+                invalid = negated is True or negated in ("true", "invalid")
+                return {**data, "is_the_agent_response_valid": "invalid" if invalid else "valid"}
+        return data
+
+
+class FinalResponseMatchV2(JudgedMetric[AdkOptions]):
+    """Share of turns whose final response a judge holds to be valid against the expected one. Range 0–1.
+
+    Majority of the readable votes per turn, a tie is invalid; the score is the mean over judged turns.
+    Source: google-adk 2.13, ``final_response_match_v2``; the wording of the question is ours.
+    """
+
+    options_type = AdkOptions
+    samples = 5
+    pass_mark = 1.0
+
+    async def judge_score(self, case: Case, performance: Performance, judge: Judge | None) -> Score:
+        problem = unpaired(case, performance)
+        if problem is not None:
+            return problem
+        pairs = zip(case.turns, performance.invocations, strict=True)
+        return of_turns(await asyncio.gather(*(self._turn(turn, done, judge) for turn, done in pairs)))
+
+    async def _turn(self, turn: Turn, invocation: Invocation, judge: Judge | None) -> Verdict:
+        if turn.response is None:
+            return NOT_APPLICABLE
+        intermediate = self.options.include_intermediate_responses_in_final
+        material = (
+            ("user's request", turn.user),
+            ("reference response", text_of(turn.response)),
+            ("agent's response", answer_text(invocation, intermediate=intermediate)),
+        )
+        answers = await self.ask(judge, MATCH, material, Validity, name="final_response_match_v2")
+        if answers.error is not None:
+            return Verdict(None, failed=answers.error)
+        votes = answers.readable
+        if not votes:
+            return Verdict(None, answers.failure or "")
+        valid = sum(vote.is_the_agent_response_valid == "valid" for vote in votes)
+        majority = "valid" if valid > len(votes) - valid else "invalid"
+        why = next(vote.reasoning for vote in votes if vote.is_the_agent_response_valid == majority)
+        value = 1.0 if majority == "valid" else 0.0
+        return Verdict(value, f"{majority} by {valid} of {len(votes)} votes for valid: {rationale(why)}")
+
+
+MATCH = """\
+Decide whether the agent's response is valid as an answer to the user's request, given the reference response,
+which is known to be right. It is valid if it conveys what the reference conveys in every respect that matters
+to the user: the same facts, figures, names, units and conclusions, nothing essential missing, nothing that
+contradicts the reference. Different wording, order, formatting or harmless further detail do not make it
+invalid. A response that is right in part only is invalid. If the reference asks a question back or declines, a
+valid response does so too."""
+
+
+class Grade(Answer):
+    """How good a response is, from 1 to 5."""
+
+    reasoning: str
+    score: int = Field(ge=1, le=5)
+
+
+class ResponseEvaluationScore(JudgedMetric[AdkOptions]):
+    """Coherence of the final response, 1 (incoherent) to 5 (clear, logical, to the point); typical threshold 3.5.
+
+    Mean of the votes per turn, then the mean over judged turns. google-adk's ``response_evaluation_score`` asks a cloud
+    service for the same property; ours asks the judge of the run.
+    """
+
+    options_type = AdkOptions
+    samples = 5
+    scale = Scale.LIKERT
+    pass_mark = 3.5
+
+    async def judge_score(self, case: Case, performance: Performance, judge: Judge | None) -> Score:
+        return of_turns(await asyncio.gather(*(self._turn(one, judge) for one in performance.invocations)))
+
+    async def _turn(self, invocation: Invocation, judge: Judge | None) -> Verdict:
+        intermediate = self.options.include_intermediate_responses_in_final
+        material = (
+            ("user's request", invocation.user),
+            ("agent's response", answer_text(invocation, intermediate=intermediate)),
+        )
+        answers = await self.ask(judge, COHERENCE, material, Grade, name="response_evaluation_score")
+        if answers.error is not None:
+            return Verdict(None, failed=answers.error)
+        votes = answers.readable
+        if not votes:
+            return Verdict(None, answers.failure or "")
+        value = mean([float(vote.score) for vote in votes])
+        return Verdict(value, f"{value:.2g} of 5: {rationale(min(votes, key=lambda vote: vote.score).reasoning)}")
+
+
+COHERENCE = """\
+Grade the coherence of the agent's response to the user's request, from 1 to 5.
+5: reads as one clear, logically ordered answer; every part serves the request.
+4: clear and ordered, with a small lapse in flow or focus.
+3: understandable, but with gaps, repetition or parts that do not belong.
+2: hard to follow; parts contradict one another or lead nowhere.
+1: incoherent, empty, or no answer to the request at all.
+Judge coherence alone, not whether the facts are right."""

@@ -1,0 +1,108 @@
+"""Whether what the agent said is borne out by what it was told: sentence by sentence, or claim by claim."""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+from collections.abc import Sequence
+
+from pydantic import Field
+
+from gate.judges import Answer, Judge
+from gate.limits import shorten
+from gate.metrics.base import Performance
+from gate.metrics.judged import AdkOptions, JudgedMetric, Verdict, answer_text, of_turns, rationale, steps
+from gate.model import Case, Invocation, Score
+
+SUPPORTED = ("supported", "not_applicable")
+NOT_SUPPORTED = ("unsupported", "contradictory", "disputed")
+
+
+class HallucinationOptions(AdkOptions):
+    evaluate_intermediate_nl_responses: bool = False
+    """Judge every text that the agent gave on the way as a step of its own."""
+
+
+class Sentences(Answer):
+    sentences: list[str] = Field(description="every sentence of the response, copied word by word, in order")
+
+
+class LabelledSentence(Answer):
+    sentence: str
+    rationale: str
+    label: str = Field(description="supported, unsupported, contradictory, disputed or not_applicable")
+
+
+class Labels(Answer):
+    sentences: list[LabelledSentence]
+
+
+class HallucinationsV1(JudgedMetric[HallucinationOptions]):
+    """Share of sentences that the context supports or that need no support. Range 0–1, typical threshold 0.8.
+
+    (supported + not_applicable) / labelled per response, then the mean over responses and turns. Two calls per
+    response, one vote each. Source: google-adk 2.13, ``hallucinations_v1``; the wording of the questions is ours.
+    """
+
+    options_type = HallucinationOptions
+    samples = 1
+    pass_mark = 0.8
+
+    async def judge_score(self, case: Case, performance: Performance, judge: Judge | None) -> Score:
+        turns = await asyncio.gather(*(self._turn(one, judge) for one in performance.invocations))
+        return of_turns(turns, average=statistics.mean)
+
+    async def _turn(self, invocation: Invocation, judge: Judge | None) -> Verdict:
+        texts = [answer_text(invocation)]
+        if self.options.evaluate_intermediate_nl_responses:
+            texts = [*(part.text for part in invocation.intermediate if not part.thought), *texts]
+        found = await asyncio.gather(*(self._response(text, invocation, judge) for text in texts if text.strip()))
+        failed = next((verdict for verdict in found if verdict.failed), None)
+        if failed is not None:
+            return failed
+        values = [verdict.value for verdict in found if verdict.value is not None]
+        reason = "; ".join(verdict.reason for verdict in found if verdict.reason)
+        return Verdict(statistics.mean(values) if values else None, reason or ("" if values else "no text to judge"))
+
+    async def _response(self, text: str, invocation: Invocation, judge: Judge | None) -> Verdict:
+        first = await self.ask(judge, SEGMENT, (("response", text),), Sentences, name="sentences", votes=1)
+        if first.error is not None:
+            return Verdict(None, failed=first.error)
+        sentences = first.readable[0].sentences if first.readable else []
+        if not sentences:
+            return Verdict(None, first.failure or "the judge found no sentences")
+        listed = "\n".join(f"{number}. {sentence}" for number, sentence in enumerate(sentences, 1))
+        material = (("user's request", invocation.user), ("tool calls", steps(invocation)), ("sentences", listed))
+        second = await self.ask(judge, LABEL, material, Labels, name="labels", votes=1)
+        if second.error is not None:
+            return Verdict(None, failed=second.error)
+        labelled = second.readable[0].sentences if second.readable else []
+        return _verdict(labelled, second.failure)
+
+
+def _verdict(labelled: Sequence[LabelledSentence], failure: str | None) -> Verdict:
+    marks = [(one, one.label.strip().lower()) for one in labelled]
+    known = [(one, label) for one, label in marks if label in (*SUPPORTED, *NOT_SUPPORTED)]
+    if not known:
+        return Verdict(None, failure or "the judge labelled no sentence")
+    against = [(one, label) for one, label in known if label in NOT_SUPPORTED]
+    told = [f"{label}: “{shorten(one.sentence, 100)}” ({rationale(one.rationale)})" for one, label in against[:3]]
+    value = statistics.mean([0 if label in NOT_SUPPORTED else 1 for _, label in known])
+    reason = f"{len(against)} of {len(known)} sentences not borne out"
+    return Verdict(float(value), ": ".join([reason, *told[:1]]) + "".join(f"; {one}" for one in told[1:]))
+
+
+SEGMENT = """\
+Split the response into its sentences. Copy each one word by word and leave nothing out; add nothing. Every list
+item is a sentence of its own, sub-items too; a table is one sentence. Symbols alone are no sentence."""
+
+LABEL = """\
+Label every numbered sentence by its relation to the context, which is the user's request and the tool calls
+with their results:
+supported: the context entails it entirely.
+unsupported: the context does not entail it.
+contradictory: the context says otherwise.
+disputed: the context has both support for it and something against it.
+not_applicable: it needs no support (greeting, question, opinion, plan, disclaimer, plain arithmetic).
+Be strict: without plain evidence in the context a factual sentence is unsupported. Use no knowledge of your own
+beyond the trivial. A call that failed supports nothing. Return every sentence with its label."""

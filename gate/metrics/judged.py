@@ -1,0 +1,231 @@
+"""What every metric that asks a model has in common: its options, how a conversation is shown to the judge, and how
+turns become a score. The judge itself is handed in."""
+
+from __future__ import annotations
+
+import json
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeVar
+
+from pydantic import Field
+
+from gate.judges import Answer, Answers, Judge, JudgeModelOptions, Question
+from gate.judges.prompt import A
+from gate.limits import shorten
+from gate.metrics.base import MAX_REASON_CHARS, Metric, NotMeasurableError, Options, Performance, mean
+from gate.model import Case, Invocation, Scale, Score, ToolCall, text_of
+
+MAX_RESULT_CHARS = 20_000
+"""The most of one tool's arguments or result that a judge is shown."""
+MAX_RATIONALE = 300
+"""The most of a judge's own words that a reason repeats."""
+
+
+class JudgedOptions(Options):
+    """What every judged criterion understands."""
+
+    judge_model_options: JudgeModelOptions = Field(default_factory=JudgeModelOptions)
+    min_kappa: float | None = Field(default=None, ge=-1, le=1)
+    """Let the criterion block only where the judge agrees with human labels at least so well (Cohen's κ)."""
+
+
+class AdkOptions(JudgedOptions):
+    """ADK's criterion of a judged metric."""
+
+    include_intermediate_responses_in_final: bool = False
+    """Judge what the agent said before its final response, too."""
+
+
+JudgedT = TypeVar("JudgedT", bound=JudgedOptions)
+Material = tuple[tuple[str, str], ...]
+
+
+class JudgedMetric(Metric[JudgedT]):
+    """Base of metrics that ask the judge of the run."""
+
+    samples: ClassVar[int] = 3
+    """Votes where neither criterion nor configuration says; ADK's default, 5, for ADK's names."""
+
+    @property
+    def needs_judge(self) -> bool:
+        """Whether these options ask a judge at all; backends that work offline say no."""
+        return True
+
+    def score(self, case: Case, performance: Performance) -> Score:
+        return Score(None, error="this metric asks a judge, and none was handed to it")
+
+    @abstractmethod
+    async def judge_score(self, case: Case, performance: Performance, judge: Judge | None) -> Score:
+        """The score of one trial, with a reason. Never raises for what an agent, a judge or its server did.
+
+        ``judge`` may be None only where `needs_judge` is false.
+        """
+
+    async def ask(
+        self,
+        judge: Judge | None,
+        instructions: str,
+        material: Material,
+        answer: type[A],
+        *,
+        name: str = "",
+        votes: int | None = None,
+    ) -> Answers[A]:
+        """All votes on one question under this criterion's options; ``votes`` where their number is not the user's."""
+        if judge is None:
+            return Answers(error="no judge was handed to this metric")
+        overrides = self.options.judge_model_options
+        if votes is not None:
+            overrides = overrides.model_copy(update={"num_samples": votes})
+        name = name or type(self).__name__
+        return await judge.ask(Question(name, instructions, material, answer, self.samples, overrides))
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What one vote comes to. ``value`` None: this vote found nothing to judge."""
+
+    value: float | None
+    reason: str = ""
+
+
+class Voted(JudgedMetric[JudgedT]):
+    """Base of metrics that ask one question about the whole conversation: the score is the mean over the votes."""
+
+    question: ClassVar[str]
+    answer: ClassVar[type[Answer]]
+    nothing: ClassVar[str] = "there is nothing to judge in this conversation"
+    """Said where every vote found nothing to judge: the metric then does not apply."""
+
+    @abstractmethod
+    def mark(self, answer: Any) -> Mark:
+        """What one vote comes to. Raises `NotMeasurableError` where it does not answer what was asked."""
+
+    def instructions(self, case: Case) -> str:
+        return self.question
+
+    def material(self, case: Case, performance: Performance) -> Material | None:
+        """What the judge is shown; None: the metric does not apply to this case."""
+        return (("conversation", conversation(performance.invocations)), *reference(case))
+
+    async def judge_score(self, case: Case, performance: Performance, judge: Judge | None) -> Score:
+        if not performance.invocations:
+            return Score(None, error="the trial has no turns")
+        material = self.material(case, performance)
+        if material is None:
+            return Score(None, reason=self.nothing)
+        answers = await self.ask(judge, self.instructions(case), material, self.answer, name=self.answer.__name__)
+        if answers.failure is not None:
+            return Score(None, error=answers.failure)
+        marks, problems = [], []
+        for answer in answers.readable:
+            try:
+                mark = self.mark(answer)
+            except NotMeasurableError as error:
+                problems.append(str(error))
+                continue
+            if mark.value is not None:
+                marks.append((mark.value, mark.reason))
+        if not marks:
+            return Score(None, reason="" if problems else self.nothing, error=problems[0] if problems else None)
+        values = [value for value, _ in marks]
+        worst = min(marks)
+        votes = {"votes": values} if len(values) > 1 else {}
+        return Score(self.combine(values), shorten(worst[1], MAX_REASON_CHARS), details=votes)
+
+    def combine(self, votes: Sequence[float]) -> float:
+        """One value of several votes': their mean, or what the majority says of a binary one; a tie is 0."""
+        if self.scale is not Scale.BINARY:
+            return mean(votes)
+        return float(2 * sum(votes) > len(votes))
+
+
+def reference(case: Case) -> Material:
+    """The author's expected responses, where there are any."""
+    stated = [(n, text_of(turn.response)) for n, turn in enumerate(case.turns, 1) if turn.response is not None]
+    if not stated:
+        return ()
+    return (("expected responses", "\n".join(f"Turn {number}: {text}" for number, text in stated)),)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What was found in one turn."""
+
+    value: float | None
+    reason: str = ""
+    failed: str = ""
+    """Why the judge could not be asked; the whole score is then not measured."""
+
+
+NOT_APPLICABLE = Verdict(None)
+
+
+def of_turns(verdicts: Sequence[Verdict], *, average: Callable[[Sequence[float]], float] = mean) -> Score:
+    """The mean over the judged turns, as in google-adk: turns without a readable verdict are left out.
+
+    Other than google-adk, a call that failed leaves the whole score not measured: an outage must not pass the rest.
+    """
+    per_turn = tuple(verdict.value for verdict in verdicts)
+    failed = next((verdict.failed for verdict in verdicts if verdict.failed), None)
+    if failed is not None:
+        return Score(None, error=failed, per_turn=per_turn)
+    values = [value for value in per_turn if value is not None]
+    unread = [f"turn {n}: {v.reason}" for n, v in enumerate(verdicts, 1) if v.value is None and v.reason]
+    if not values:
+        error = "; ".join(unread[:3]) or None
+        return Score(None, "" if error else "no turn of this case states what is judged", error, per_turn)
+    told = [
+        (f"turn {n}: " if len(verdicts) > 1 else "") + verdict.reason
+        for n, verdict in enumerate(verdicts, 1)
+        if verdict.value is not None and verdict.reason
+    ]
+    notes = [f"left out, not readable: {', '.join(unread)}"] if unread else []
+    return Score(average(values), shorten("; ".join([*notes, *told]), 2 * MAX_REASON_CHARS), per_turn=per_turn)
+
+
+def answer_text(invocation: Invocation, *, intermediate: bool = False) -> str:
+    """What the user was told in a turn; thoughts are left out."""
+    parts = (invocation.intermediate if intermediate else ()) + invocation.response
+    return text_of(parts, thoughts=False)
+
+
+def conversation(invocations: Sequence[Invocation]) -> str:
+    """A conversation for a judge to read: turns, tool calls with arguments and results, answers."""
+    return "\n\n".join(f"Turn {number}\n{_turn(invocation)}" for number, invocation in enumerate(invocations, 1))
+
+
+def _turn(invocation: Invocation) -> str:
+    lines = [f"User: {invocation.user}"]
+    if invocation.tool_calls:
+        lines.append(steps(invocation))
+    lines.extend(f"Agent (before its answer): {part.text}" for part in invocation.intermediate if not part.thought)
+    lines.append(f"Agent: {answer_text(invocation)}")
+    return "\n".join(lines)
+
+
+def steps(invocation: Invocation) -> str:
+    """The tool calls of a turn with what came back, in order."""
+    if not invocation.tool_calls:
+        return "(no tool was called)"
+    return "\n".join(_call(number, call) for number, call in enumerate(invocation.tool_calls, 1))
+
+
+def _call(number: int, call: ToolCall) -> str:
+    outcome = f"error: {call.error}" if call.error is not None else f"result: {_json(call.result)}"
+    return f"Tool call {number}: {call.name}({_json(call.args)})\n  {shorten(outcome, MAX_RESULT_CHARS)}"
+
+
+def _json(value: Any) -> str:
+    try:
+        text = json.dumps(value, ensure_ascii=False, default=str)
+    except (ValueError, RecursionError):
+        text = "(cannot be shown)"
+    return shorten(text, MAX_RESULT_CHARS)
+
+
+def rationale(text: str) -> str:
+    """A judge's own words, on one line and bounded."""
+    return shorten(" ".join(text.split()), MAX_RATIONALE)

@@ -1,0 +1,236 @@
+"""When an actual tool call is the expected one, and how two trajectories lie on each other; knows no scores."""
+
+from __future__ import annotations
+
+import reprlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field
+
+from gate.limits import shorten
+from gate.metrics.base import Context, NotMeasurableError, Options
+from gate.metrics.patterns import PatternError, bounded, compile_pattern
+from gate.model import ToolCall
+
+MAX_SHOWN_ARGS = 4
+"""How many arguments of a call, or differences between two calls, a reason shows."""
+MAX_SHOWN_CALLS = 8
+"""How many calls of a trajectory a reason shows."""
+
+Same = Callable[[ToolCall, ToolCall], bool]
+"""(expected, actual) → whether the actual call is the expected one."""
+
+
+class ArgsRule(Options):
+    """How the arguments of a call are compared."""
+
+    match: Literal["exact", "ignore", "subset", "regex"] = "exact"
+    """``exact``: equal as Python compares. ``subset``: what is expected must be there, more may be. ``regex``: expected
+    strings are regular expressions that the whole actual string must match. ``ignore``: not compared."""
+    tolerance: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    """How far numbers may be apart, absolute; for every ``match`` but ``ignore``."""
+
+
+def _rule(value: Any) -> Any:
+    return {"match": value} if isinstance(value, str) else value
+
+
+ShortRule = Annotated[ArgsRule, BeforeValidator(_rule)]
+"""A rule, or just the word for its ``match``."""
+
+NAMES_ONLY = ArgsRule(match="ignore")
+
+
+class Matcher:
+    """Decides call by call: by name or category, then by arguments under the rule of the tool."""
+
+    def __init__(self, context: Context, rule: ArgsRule, by_tool: Mapping[str, ArgsRule] | None = None) -> None:
+        self._categories = context.tool_categories
+        self._rule = rule
+        self._by_tool = by_tool or {}
+
+    def __call__(self, expected: ToolCall, actual: ToolCall) -> bool:
+        """Whether the actual call is the expected one.
+
+        Raises:
+            NotMeasurableError: a category that is not defined, or an expected pattern that is no regular expression.
+        """
+        if expected.category is None:
+            if expected.name != actual.name:
+                return False
+        elif actual.name not in self._tools_of(expected.category):
+            return False
+        if expected.any_args or (expected.category is not None and expected.args is None):
+            return True
+        return args_match(expected.args, actual.args, self._by_tool.get(actual.name, self._rule))
+
+    def _tools_of(self, category: str) -> frozenset[str]:
+        tools = self._categories.get(category)
+        if tools is None:
+            raise NotMeasurableError(f"tool category {category!r} is expected but not defined under tool_categories")
+        return tools
+
+
+def args_match(expected: Any, actual: Any, rule: ArgsRule) -> bool:
+    """Whether arguments agree under a rule. None (absent) equals only None, unless the rule is subset or ignore."""
+    if rule.match == "ignore":
+        return True
+    if rule.match == "exact" and not rule.tolerance:
+        return bool(expected == actual)
+    if rule.match == "subset" and expected is None:
+        return True
+    return _agrees(expected, actual, rule)
+
+
+def _agrees(expected: Any, actual: Any, rule: ArgsRule) -> bool:
+    if isinstance(expected, Mapping) and isinstance(actual, Mapping):
+        keys_fit = expected.keys() <= actual.keys() if rule.match == "subset" else expected.keys() == actual.keys()
+        return keys_fit and all(_agrees(value, actual[key], rule) for key, value in expected.items())
+    if isinstance(expected, list | tuple) and isinstance(actual, list | tuple):
+        return len(expected) == len(actual) and all(
+            _agrees(one, other, rule) for one, other in zip(expected, actual, strict=True)
+        )
+    if rule.match == "regex" and isinstance(expected, str) and isinstance(actual, str):
+        return _matches(expected, actual)
+    if rule.tolerance and _is_number(expected) and _is_number(actual):
+        return bool(expected == actual or abs(expected - actual) <= rule.tolerance)
+    return bool(expected == actual)
+
+
+def _matches(pattern: str, text: str) -> bool:
+    try:
+        return compile_pattern(pattern).fullmatch(bounded(text)) is not None
+    except PatternError as error:
+        raise NotMeasurableError(f"expected argument: {error}") from None
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+# --- two trajectories -----------------------------------------------------------------------------
+
+
+def all_equal(expected: Sequence[ToolCall], actual: Sequence[ToolCall], same: Same) -> bool:
+    """Whether both have the same calls in the same order, and no others."""
+    return len(expected) == len(actual) and all(same(e, a) for e, a in zip(expected, actual, strict=True))
+
+
+def first_missing(expected: Sequence[ToolCall], actual: Sequence[ToolCall], same: Same) -> ToolCall | None:
+    """The first expected call that does not follow the ones before it; None where all come in order, others between."""
+    rest = iter(actual)
+    for wanted in expected:
+        if not any(same(wanted, call) for call in rest):
+            return wanted
+    return None
+
+
+def longest_common(expected: Sequence[ToolCall], actual: Sequence[ToolCall], same: Same) -> int:
+    """The most expected calls that occur in order: the length of the longest common subsequence."""
+    row = [0] * (len(expected) + 1)
+    for call in actual:
+        previous = row
+        row = [0]
+        for index, wanted in enumerate(expected):
+            row.append(previous[index] + 1 if same(wanted, call) else max(previous[index + 1], row[index]))
+    return row[-1]
+
+
+def assign(expected: Sequence[ToolCall], actual: Sequence[ToolCall], same: Same) -> dict[int, int]:
+    """As many expected calls as possible, each with an actual call of its own: index of expected → index of actual.
+
+    Maximum matching by augmenting paths (Kuhn 1955), so that a call named by category never takes the only call that
+    another expected one could have had. Between equal calls the earliest is taken.
+    """
+    fits = [[index for index, call in enumerate(actual) if same(wanted, call)] for wanted in expected]
+    owner: dict[int, int] = {}
+    for wanted in range(len(expected)):
+        _augment(wanted, fits, owner)
+    return {wanted: index for index, wanted in owner.items()}
+
+
+def _augment(wanted: int, fits: Sequence[Sequence[int]], owner: dict[int, int]) -> None:
+    """Finds a call for one expected call, moving others where they have another choice: breadth first, no recursion."""
+    came_from: dict[int, int] = {}
+    queue = [wanted]
+    for current in queue:
+        for index in fits[current]:
+            if index in came_from:
+                continue
+            came_from[index] = current
+            if index not in owner:
+                _take(index, wanted, came_from, owner)
+                return
+            queue.append(owner[index])
+
+
+def _take(index: int, wanted: int, came_from: Mapping[int, int], owner: dict[int, int]) -> None:
+    """Hands the calls along the path that ends in the free one."""
+    by_owner = {current: taken for taken, current in owner.items()}
+    while True:
+        current = came_from[index]
+        owner[index] = current
+        if current == wanted:
+            return
+        index = by_owner[current]
+
+
+# --- in words -------------------------------------------------------------------------------------
+
+_words = reprlib.Repr()
+_words.maxstring = _words.maxother = 40
+_words.maxlevel = 2
+_words.maxdict = _words.maxlist = _words.maxtuple = 4
+
+
+def call_words(call: ToolCall, *, args: bool = True) -> str:
+    """A call in one short line, with what a stranger wrote in it bounded and quoted."""
+    name = f"any {call.category} tool" if call.category is not None else call.name
+    name = shorten(name if name.isprintable() else repr(name), 80)
+    if not args or call.args is None:
+        return name
+    if not isinstance(call.args, Mapping):
+        return f"{name}({_words.repr(call.args)})"
+    shown = [f"{_key(key)}={_words.repr(value)}" for key, value in list(call.args.items())[:MAX_SHOWN_ARGS]]
+    more = [f"… {len(call.args) - MAX_SHOWN_ARGS} more"] if len(call.args) > MAX_SHOWN_ARGS else []
+    return f"{name}({', '.join(shown + more)})"
+
+
+def _key(key: Any) -> str:
+    text = str(key)
+    return shorten(text if text.isprintable() else repr(text), 40)
+
+
+def nearest_words(wanted: ToolCall, actual: Sequence[ToolCall]) -> str:
+    """How the nearest call of the same tool differs in its arguments; empty where there is none to compare."""
+    if not isinstance(wanted.args, Mapping):
+        return ""
+    expected = wanted.args
+    found = [_argument_differences(expected, call.args) for call in actual if call.name == wanted.name]
+    nearest = min((one for one in found if one), key=len, default=None)
+    if nearest is None:
+        return ""
+    more = [f"{len(nearest) - MAX_SHOWN_ARGS} more"] if len(nearest) > MAX_SHOWN_ARGS else []
+    return f"{call_words(wanted, args=False)} was called with {', '.join(nearest[:MAX_SHOWN_ARGS] + more)}"
+
+
+def _argument_differences(expected: Mapping[str, Any], actual: Any) -> list[str]:
+    if not isinstance(actual, Mapping):
+        return ["no arguments"]
+    missing = [f"no {_key(key)}" for key in expected if key not in actual]
+    changed = [
+        f"{_key(key)}={_words.repr(actual[key])} instead of {_words.repr(value)}"
+        for key, value in expected.items()
+        if key in actual and actual[key] != value
+    ]
+    return [*changed, *missing, *(f"{_key(key)} besides" for key in actual if key not in expected)]
+
+
+def trajectory_words(calls: Sequence[ToolCall], *, args: bool = True) -> str:
+    """A trajectory in one line."""
+    if not calls:
+        return "no call"
+    shown = [call_words(call, args=args) for call in calls[:MAX_SHOWN_CALLS]]
+    more = [f"… {len(calls) - MAX_SHOWN_CALLS} more"] if len(calls) > MAX_SHOWN_CALLS else []
+    return " → ".join(shown + more)

@@ -1,0 +1,182 @@
+"""The Porter stemmer with NLTK's extensions; knows English suffixes and nothing of tokens or scores.
+
+Algorithm: M. F. Porter, "An algorithm for suffix stripping", Program 14(3), 1980, with the deviations of
+``nltk.stem.PorterStemmer`` (NLTK 3.10), which ROUGE scores in the field depend on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+_IRREGULAR = {
+    "skies": "sky",
+    "sky": "sky",
+    "dying": "die",
+    "lying": "lie",
+    "tying": "tie",
+    "news": "news",
+    "inning": "inning",
+    "innings": "inning",
+    "outing": "outing",
+    "outings": "outing",
+    "canning": "canning",
+    "cannings": "canning",
+    "howe": "howe",
+    "proceed": "proceed",
+    "exceed": "exceed",
+    "succeed": "succeed",
+}
+
+_STEP_2 = (
+    ("ational", "ate"),
+    ("tional", "tion"),
+    ("enci", "ence"),
+    ("anci", "ance"),
+    ("izer", "ize"),
+    ("bli", "ble"),
+    ("entli", "ent"),
+    ("eli", "e"),
+    ("ousli", "ous"),
+    ("ization", "ize"),
+    ("ation", "ate"),
+    ("ator", "ate"),
+    ("alism", "al"),
+    ("iveness", "ive"),
+    ("fulness", "ful"),
+    ("ousness", "ous"),
+    ("aliti", "al"),
+    ("iviti", "ive"),
+    ("biliti", "ble"),
+    ("fulli", "ful"),
+)
+_STEP_3 = (
+    ("icate", "ic"),
+    ("ative", ""),
+    ("alize", "al"),
+    ("iciti", "ic"),
+    ("ical", "ic"),
+    ("ful", ""),
+    ("ness", ""),
+)
+# Longer suffixes stand before those that they end in: only the first that fits is tried.
+_STEP_4 = (
+    *("al", "ance", "ence", "er", "ic", "able", "ible", "ant", "ement", "ment", "ent"),
+    *("ion", "ou", "ism", "ate", "iti", "ous", "ive", "ize"),
+)
+
+
+def stem(word: str) -> str:
+    """The stem of a lower-case ASCII word. Time is linear in its length, whatever it holds."""
+    if word in _IRREGULAR:
+        return _IRREGULAR[word]
+    if len(word) <= 2:
+        return word
+    word = _without_plural(word)
+    word = _without_past_and_gerund(word)
+    word = _y_to_i(word)
+    word = _without_double_suffix(word)
+    word = _replace_first(word, _STEP_3)
+    word = _without_suffix(word)
+    return _tidy(word)
+
+
+def _shape(word: str) -> str:
+    """The word as a string of ``c`` and ``v``: y is a vowel after a consonant; digits are consonants."""
+    marks = []
+    mark = "v"
+    for letter in word:
+        mark = "v" if letter in "aeiou" or (letter == "y" and mark == "c") else "c"
+        marks.append(mark)
+    return "".join(marks)
+
+
+def _measure(word: str) -> int:
+    """Porter's m: how often a vowel is followed by a consonant."""
+    return _shape(word).count("vc")
+
+
+def _ends_short(word: str) -> bool:
+    """Porter's *o: ends in consonant, vowel, consonant other than w, x, y. NLTK adds: is just vowel, consonant."""
+    shape = _shape(word)
+    return shape == "vc" or (shape.endswith("cvc") and word[-1] not in "wxy")
+
+
+def _replace_first(word: str, rules: Sequence[tuple[str, str]]) -> str:
+    """Applies the first rule whose suffix fits, if its stem has a measure above 0; no rule after it is tried."""
+    for suffix, replacement in rules:
+        if word.endswith(suffix):
+            rest = word[: -len(suffix)]
+            return rest + replacement if _measure(rest) > 0 else word
+    return word
+
+
+def _without_plural(word: str) -> str:
+    """Step 1a."""
+    if word.endswith("sses"):
+        return word[:-2]
+    if word.endswith("ies"):
+        return word[:-1] if len(word) == 4 else word[:-2]
+    if word.endswith("s") and not word.endswith("ss"):
+        return word[:-1]
+    return word
+
+
+def _without_past_and_gerund(word: str) -> str:
+    """Step 1b."""
+    if word.endswith("ied"):
+        return word[:-1] if len(word) == 4 else word[:-2]
+    if word.endswith("eed"):
+        return word[:-1] if _measure(word[:-3]) > 0 else word
+    for suffix in ("ed", "ing"):
+        if word.endswith(suffix) and "v" in _shape(word[: -len(suffix)]):
+            return _restored(word[: -len(suffix)])
+    return word
+
+
+def _restored(word: str) -> str:
+    """What is left after -ed or -ing, with the e or the single consonant that English had before it."""
+    if word.endswith(("at", "bl", "iz")):
+        return word + "e"
+    if len(word) >= 2 and word[-1] == word[-2] and _shape(word)[-1] == "c":
+        return word if word[-1] in "lsz" else word[:-1]
+    if _measure(word) == 1 and _ends_short(word):
+        return word + "e"
+    return word
+
+
+def _y_to_i(word: str) -> str:
+    """Step 1c, as NLTK has it: after a consonant that is not the first letter."""
+    if word.endswith("y") and len(word) > 2 and _shape(word)[-2] == "c":
+        return word[:-1] + "i"
+    return word
+
+
+def _without_double_suffix(word: str) -> str:
+    """Step 2. NLTK turns -alli into -al first and then looks again."""
+    if word.endswith("alli") and _measure(word[:-4]) > 0:
+        return _without_double_suffix(word[:-2])
+    if word.endswith("logi"):
+        return word[:-1] if _measure(word[:-3]) > 0 else word
+    return _replace_first(word, _STEP_2)
+
+
+def _without_suffix(word: str) -> str:
+    """Step 4."""
+    for suffix in _STEP_4:
+        if word.endswith(suffix):
+            rest = word[: -len(suffix)]
+            fits = _measure(rest) > 1 and (suffix != "ion" or rest[-1] in "st")
+            return rest if fits else word
+    return word
+
+
+def _tidy(word: str) -> str:
+    """Steps 5a and 5b."""
+    if word.endswith("e"):
+        rest = word[:-1]
+        measure = _measure(rest)
+        if measure > 1 or (measure == 1 and not _ends_short(rest)):
+            word = rest
+    if word.endswith("ll") and _measure(word[:-1]) > 1:
+        word = word[:-1]
+    return word

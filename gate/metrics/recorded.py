@@ -1,0 +1,93 @@
+"""Scores recorded pairs of conversations line by line, without a run, so that anyone can check parity."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from gate.errors import ConfigError
+from gate.formats.adk import to_invocation
+from gate.limits import MAX_LINE_BYTES, shorten
+from gate.metrics import load_metric
+from gate.metrics.base import Context, Metric, Performance
+from gate.model import Case, Invocation, Score, Turn
+
+
+def score_lines(
+    metric_name: str,
+    options: Mapping[str, Any],
+    lines: Iterable[str],
+    *,
+    context: Context | None = None,
+    folder: str = "",
+) -> Iterator[str]:
+    """One answer line per input line, in order.
+
+    In: ``{"id", "actual": [Invocation, …], "expected": [Invocation, …]}`` in google-adk's JSON, snake or camel case.
+    Out: ``{"id", "score", "per_turn": […], "error"}``, and ``reason`` where there is one. A line that cannot be read
+    has a null score and its error; blank lines are skipped.
+
+    Raises:
+        ConfigError: unknown metric or option, before any line is read.
+    """
+    if not isinstance(options, Mapping):
+        raise ConfigError("expected an object", where="--options", hint='as in \'{"match_type": "IN_ORDER"}\'')
+    metric_type = load_metric(metric_name, folder)
+    given = {key: value for key, value in options.items() if key != "threshold"}
+    try:
+        metric = metric_type(metric_type.options_type.model_validate(given), context)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        key = ".".join(str(part) for part in problem["loc"]) or "options"
+        message = problem["msg"].removeprefix("Value error, ")
+        raise ConfigError(f"option {key}: {message}", where=metric_name) from None
+    return (_answer(metric, line) for line in lines if line.strip())
+
+
+def _answer(metric: Metric[Any], line: str) -> str:
+    identity: Any = None
+    try:
+        data = _parse(line)
+        identity = data.get("id")
+        actual, expected = _invocations(data, "actual"), _invocations(data, "expected")
+    except (ValueError, RecursionError) as error:
+        score = Score(None, error=shorten(str(error), 500) or type(error).__name__)
+    else:
+        case = Case(str(identity), tuple(Turn(one.user, one.tool_calls, one.response) for one in expected))
+        score = metric.score(case, Performance(actual))
+    answer = {"id": identity, "score": score.value, "per_turn": list(score.per_turn), "error": score.error}
+    if score.reason:
+        answer["reason"] = score.reason
+    return json.dumps(answer)
+
+
+def _parse(line: str) -> dict[str, Any]:
+    if len(line) > MAX_LINE_BYTES:
+        raise ValueError(f"the line is longer than {MAX_LINE_BYTES:,} characters")
+    data = json.loads(line, parse_constant=_refuse_constant)
+    if not isinstance(data, dict):
+        raise ValueError("the line is not a JSON object")
+    return data
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON value")
+
+
+def _invocations(data: Mapping[str, Any], key: str) -> tuple[Invocation, ...]:
+    values = data.get(key)
+    if not isinstance(values, list):
+        raise ValueError(f"{key!r} is missing or not a list of invocations")
+    return tuple(_invocation(value, f"{key}[{index}]") for index, value in enumerate(values))
+
+
+def _invocation(value: Any, where: str) -> Invocation:
+    if not isinstance(value, dict):
+        raise ValueError(f"{where} is not an object")
+    try:
+        return to_invocation(value)
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from None

@@ -1,0 +1,46 @@
+"""Compares what the agent answered with what the author expected, by words."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from gate.metrics.base import NOTHING_STATED, Finding, NotMeasurableError, Options, PerTurn
+from gate.metrics.rouge import UnreadableTextError, rouge_1, rouge_1_sets
+from gate.model import Invocation, Turn, text_of
+
+
+class ResponseMatchOptions(Options):
+    """How answers are read and compared; the defaults are google-adk's."""
+
+    thoughts: Literal["include", "exclude"] = "include"
+    """Whether parts that the model marked as thoughts count as answer. google-adk counts them."""
+    flavor: Literal["adk", "adk-ts"] = "adk"
+    """Whose words: google-adk's (counted, stemmed, any script) or ADK-TS's (a set, not stemmed, ASCII only)."""
+
+
+class ResponseMatch(PerTurn[ResponseMatchOptions]):
+    """ROUGE-1 F between answer and expected answer: 2·p·r / (p + r) over shared words; the mean over turns.
+
+    Range 0–1; 1 means the same words, in whatever order. Typical threshold 0.3–0.8: google-adk's default is 0.8, its
+    own samples ask for 0.1–0.4. An expected answer that is present but empty scores 0, as in google-adk.
+    Source: Lin 2004; google-adk 2.13 ``response_match_score``.
+    """
+
+    options_type = ResponseMatchOptions
+    satisfied = "every answer has the expected words"
+
+    def judge_turn(self, turn: Turn, invocation: Invocation) -> Finding:
+        if turn.response is None:
+            return NOTHING_STATED
+        thoughts = self.options.thoughts == "include"
+        answer, expected = text_of(invocation.response, thoughts=thoughts), text_of(turn.response, thoughts=thoughts)
+        compare = rouge_1 if self.options.flavor == "adk" else rouge_1_sets
+        try:
+            precision, recall, f = compare(answer, expected)
+        except UnreadableTextError as error:
+            raise NotMeasurableError(str(error)) from None
+        if not answer.strip():
+            return Finding(f, "the answer is empty")
+        return Finding(
+            f, f"{recall:.0%} of the expected words were said, {precision:.0%} of the said words were expected"
+        )

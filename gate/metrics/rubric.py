@@ -1,0 +1,295 @@
+"""Properties that a judge affirms or denies: google-adk's rubric metrics, and conversation metrics built of them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from pydantic import Field, field_validator
+
+from gate.judges import Answer, Answers, Judge
+from gate.limits import shorten
+from gate.metrics.base import MAX_REASON_CHARS, Options, Performance, unpaired
+from gate.metrics.judged import AdkOptions, JudgedMetric, JudgedT, Material, answer_text, conversation, rationale, steps
+from gate.model import Case, Invocation, Rubric, Score
+
+
+class RubricContent(Options):
+    text_property: str = Field(min_length=1)
+
+
+class RubricOption(Options):
+    """One rubric as google-adk writes it."""
+
+    rubric_id: str = Field(min_length=1)
+    rubric_content: RubricContent
+    type: str | None = None
+    description: str | None = None
+
+    def rubric(self) -> Rubric:
+        return Rubric(self.rubric_id, self.rubric_content.text_property, self.type, self.description)
+
+
+class RubricOptions(AdkOptions):
+    """Rubrics for every case of the suite; cases and turns may add their own."""
+
+    rubrics: tuple[RubricOption, ...] = ()
+
+    @field_validator("rubrics")
+    @classmethod
+    def _unique(cls, rubrics: tuple[RubricOption, ...]) -> tuple[RubricOption, ...]:
+        ids = [rubric.rubric_id for rubric in rubrics]
+        for name in ids:
+            if ids.count(name) > 1:
+                raise ValueError(f"rubric_id {name!r} is given twice")
+        return rubrics
+
+
+class RubricVote(Answer):
+    id: str
+    rationale: str
+    verdict: str = Field(description='"yes" or "no"')
+
+    @property
+    def value(self) -> float | None:
+        """google-adk's reading: contains "yes" → 1, else contains "no" → 0, else nothing."""
+        text = self.verdict.lower()
+        return 1.0 if "yes" in text else 0.0 if "no" in text else None
+
+
+class RubricAnswer(Answer):
+    verdicts: list[RubricVote]
+
+
+class RubricMetric(JudgedMetric[JudgedT]):
+    """Base: a vote per rubric, ties denied; the score is the mean over all rubrics of all judged turns."""
+
+    samples = 5
+    pass_mark = 1.0
+    task: ClassVar[str]
+
+    def question(self, rubrics: Sequence[Rubric]) -> str:
+        properties = [
+            {"id": one.id, "property": one.text, **({"note": one.description} if one.description else {})}
+            for one in rubrics
+        ]
+        listed = json.dumps(properties, ensure_ascii=False, indent=1)
+        return f"{self.task}\n\nFor every property below give its id, a rationale, and the verdict yes or no.\n{listed}"
+
+    async def judge_rubrics(self, rubrics: Sequence[Rubric], material: Material, judge: Judge | None) -> Turn:
+        answers = await self.ask(judge, self.question(rubrics), material, RubricAnswer, name="rubrics")
+        return Turn(rubrics, answers)
+
+
+class Turn:
+    """The votes of one turn, counted."""
+
+    def __init__(self, rubrics: Sequence[Rubric], answers: Answers[RubricAnswer]) -> None:
+        self.failed = answers.error
+        self.unread = answers.failure
+        self.texts = {rubric.id: rubric.text for rubric in rubrics}
+        votes = [vote for answer in answers.readable for vote in answer.verdicts]
+        by_id = {name: [vote for vote in votes if vote.id.strip() == name] for name in self.texts}
+        self.values = {name: value for name, found in by_id.items() if (value := _majority(found)) is not None}
+        self.denials = {
+            name: next(vote.rationale for vote in by_id[name] if vote.value == 0.0)
+            for name, value in self.values.items()
+            if value == 0.0
+        }
+
+    @property
+    def value(self) -> float | None:
+        return statistics.mean(self.values.values()) if self.values else None
+
+
+def _majority(votes: Sequence[RubricVote]) -> float | None:
+    values = [vote.value for vote in votes if vote.value is not None]
+    return float(values.count(1.0) > values.count(0.0)) if values else None
+
+
+def score_of(turns: Sequence[Turn], *, before: int = 0) -> Score:
+    """The mean over all (turn, rubric) verdicts; ``before`` turns came earlier and were not judged on their own."""
+    per_turn = (None,) * before + tuple(turn.value for turn in turns)
+    failed = next((turn.failed for turn in turns if turn.failed is not None), None)
+    if failed is not None:
+        return Score(None, error=failed, per_turn=per_turn)
+    values = [value for turn in turns for value in turn.values.values()]
+    if not values:
+        unread = next((turn.unread for turn in turns if turn.unread is not None), None)
+        return Score(None, error=unread or "the judge gave no verdict on any rubric", per_turn=per_turn)
+    details = {"rubrics": {name: _over_turns(turns, name) for turn in turns for name in turn.texts}}
+    return Score(statistics.mean(values), _reason(turns, before), per_turn=per_turn, details=details)
+
+
+def _over_turns(turns: Sequence[Turn], name: str) -> float | None:
+    values = [turn.values[name] for turn in turns if name in turn.values]
+    return statistics.mean(values) if values else None
+
+
+def _reason(turns: Sequence[Turn], before: int) -> str:
+    told: list[str] = []
+    for number, turn in enumerate(turns, before + 1):
+        where = f"turn {number}: " if len(turns) > 1 else ""
+        told.extend(
+            f"{where}no to {name!r} ({shorten(turn.texts[name], 80)}): {rationale(why)}"
+            for name, why in turn.denials.items()
+        )
+        missing = [name for name in turn.texts if name not in turn.values]
+        if missing:
+            told.append(f"{where}no verdict on {', '.join(missing)}, left out")
+    return shorten("; ".join(told), 2 * MAX_REASON_CHARS) or "every rubric affirmed"
+
+
+class _AdkRubrics(RubricMetric[RubricOptions]):
+    """Rubrics of the criterion, of the case and of the turn; the latter two where their type is the metric's."""
+
+    options_type = RubricOptions
+    rubric_type: ClassVar[str]
+
+    def effective(self, *others: Sequence[Rubric]) -> list[Rubric]:
+        """Raises ValueError for an id that is given twice, and where there are none at all."""
+        rubrics = [option.rubric() for option in self.options.rubrics]
+        rubrics.extend(rubric for group in others for rubric in group if rubric.type == self.rubric_type)
+        ids = [rubric.id for rubric in rubrics]
+        if not rubrics:
+            raise ValueError("no rubrics: give some to the criterion, or to the case with this metric's type")
+        for name in ids:
+            if ids.count(name) > 1:
+                raise ValueError(f"rubric {name!r} is defined twice for the same turn")
+        return rubrics
+
+
+class _PerTurnRubrics(_AdkRubrics):
+    def material(self, invocation: Invocation) -> Material:
+        raise NotImplementedError
+
+    async def judge_score(self, case: Case, performance: Performance, judge: Judge | None) -> Score:
+        problem = unpaired(case, performance)
+        if problem is not None:
+            return problem
+        try:
+            rubrics = [self.effective(case.rubrics, turn.rubrics) for turn in case.turns]
+        except ValueError as error:
+            return Score(None, error=str(error))
+        pairs = zip(rubrics, performance.invocations, strict=True)
+        turns = await asyncio.gather(*(self.judge_rubrics(some, self.material(done), judge) for some, done in pairs))
+        return score_of(turns)
+
+
+class FinalResponseQuality(_PerTurnRubrics):
+    """Share of rubrics that the final responses meet. Range 0–1, typical threshold 0.8.
+
+    Source: google-adk 2.13, ``rubric_based_final_response_quality_v1``; the wording of the question is ours.
+    """
+
+    rubric_type = "FINAL_RESPONSE_QUALITY"
+    task = """\
+Decide for each property whether the agent's final response has it. Judge the final response; the tool calls and
+their results show what it rests on. A property about a fact holds only where the material bears it out. A
+property that does not arise in this turn is met unless the response violates it."""
+
+    def material(self, invocation: Invocation) -> Material:
+        intermediate = self.options.include_intermediate_responses_in_final
+        return (
+            ("user's request", invocation.user),
+            ("tool calls", steps(invocation)),
+            ("agent's final response", answer_text(invocation, intermediate=intermediate)),
+        )
+
+
+class ToolUseQuality(_PerTurnRubrics):
+    """Share of rubrics that the tool calls meet. Range 0–1, typical threshold 0.8.
+
+    Source: google-adk 2.13, ``rubric_based_tool_use_quality_v1``; the wording of the question is ours.
+    """
+
+    reads_tools = True
+    rubric_type = "TOOL_USE_QUALITY"
+    task = """\
+Decide for each property whether the agent's tool calls have it: which tools were called, in which order, with
+which arguments. Judge the calls, not the answer given to the user. A call that is not listed was not made."""
+
+    def material(self, invocation: Invocation) -> Material:
+        return (("user's request", invocation.user), ("tool calls", steps(invocation)))
+
+
+class MultiTurnTrajectoryRubrics(_AdkRubrics):
+    """Share of rubrics that the whole conversation meets, judged once, at its last turn. Range 0–1, typically 0.8.
+
+    Source: google-adk 2.13, ``rubric_based_multi_turn_trajectory_quality_v1``; the wording of the question is ours.
+    """
+
+    reads_tools = True
+    rubric_type = "TRAJECTORY_QUALITY"
+    task = """\
+Decide for each property whether the agent's conduct over the whole conversation has it: what it said, which
+tools it called and in which order, and where it ended."""
+
+    async def judge_score(self, case: Case, performance: Performance, judge: Judge | None) -> Score:
+        problem = unpaired(case, performance)
+        if problem is not None:
+            return problem
+        try:
+            rubrics = self.effective(case.rubrics, case.turns[-1].rubrics)
+        except ValueError as error:
+            return Score(None, error=str(error))
+        material = (("conversation", conversation(performance.invocations)),)
+        turn = await self.judge_rubrics(rubrics, material, judge)
+        return score_of([turn], before=len(performance.invocations) - 1)
+
+
+class _Conversation(RubricMetric[AdkOptions]):
+    """Fixed properties of a whole conversation. google-adk asks a cloud service under these names; ours are below."""
+
+    options_type = AdkOptions
+    pass_mark = 0.8
+    task = MultiTurnTrajectoryRubrics.task
+    properties: ClassVar[Mapping[str, str]]
+
+    async def judge_score(self, case: Case, performance: Performance, judge: Judge | None) -> Score:
+        if not performance.invocations:
+            return Score(None, error="the trial has no turns")
+        rubrics = [Rubric(name, text) for name, text in self.properties.items()]
+        material: Any = (("conversation", conversation(performance.invocations)),)
+        turn = await self.judge_rubrics(rubrics, material, judge)
+        return score_of([turn], before=len(performance.invocations) - 1)
+
+
+class TaskSuccess(_Conversation):
+    """Whether the conversation reached its goal: share of three properties affirmed. Range 0–1, typically 0.8."""
+
+    properties: ClassVar[Mapping[str, str]] = {
+        "goals": "Everything that the user asked for over the conversation, and did not take back, was achieved or "
+        "rightly declined.",
+        "effects": "What the agent did agrees with what the user wanted; nothing was done unasked.",
+        "outcome": "The agent told the user the outcome, and what it told agrees with the results of its tools.",
+    }
+
+
+class TrajectoryQuality(_Conversation):
+    """Whether the way was sound: share of five properties affirmed. Range 0–1, typical threshold 0.8."""
+
+    reads_tools = True
+    properties: ClassVar[Mapping[str, str]] = {
+        "plan": "The steps follow a sensible order: what a step needs was known or obtained before it.",
+        "economy": "No step was repeated or taken without need.",
+        "memory": "What the user or a tool had said in earlier turns was used and not asked for or looked up again.",
+        "recovery": "Where a step failed, the agent noticed and took a reasonable other way, or said so.",
+        "end": "The agent stopped when the matter was settled, neither before nor long after.",
+    }
+
+
+class ConversationToolUse(_Conversation):
+    """Whether tools were used well: share of five properties affirmed. Range 0–1, typical threshold 0.8."""
+
+    reads_tools = True
+    properties: ClassVar[Mapping[str, str]] = {
+        "choice": "Every tool called was a suitable one for what was to be done.",
+        "arguments": "The arguments come from the conversation or earlier results, in the right form, none invented.",
+        "coverage": "No call that the task needed is missing.",
+        "restraint": "No call was superfluous.",
+        "results": "Results were read rightly and used; errors of tools were not taken for results.",
+    }

@@ -1,0 +1,135 @@
+"""The tone of answers: friendly, professional or neutral, heard by a judge or counted offline by keywords."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Literal
+
+from gate.judges import Answer, Judge
+from gate.metrics.base import Performance
+from gate.metrics.judged import JudgedOptions, Mark, Voted, answer_text, rationale
+from gate.model import Case, Score
+
+Tone = Literal["friendly", "professional", "neutral"]
+KEYWORDS: dict[Tone, tuple[str, ...]] = {
+    "friendly": (
+        *(
+            "thanks",
+            "thank you so much",
+            "happy to",
+            "glad",
+            "great",
+            "awesome",
+            "welcome",
+            "hope",
+            "wonderful",
+            "enjoy",
+        ),
+        *(
+            "no problem",
+            "no worries",
+            "hi",
+            "hey",
+            "hello",
+            "cheers",
+            "sure thing",
+            "of course",
+            "lovely",
+            "sorry to hear",
+        ),
+    ),
+    "professional": (
+        *(
+            "please",
+            "regarding",
+            "we would",
+            "kindly",
+            "assist",
+            "assistance",
+            "accordingly",
+            "in accordance",
+            "furthermore",
+        ),
+        *(
+            "we apologize",
+            "we regret",
+            "sincerely",
+            "dear",
+            "inquiry",
+            "request",
+            "confirm",
+            "provide",
+            "ensure",
+            "per your",
+        ),
+    ),
+}
+"""The documented list; whole words, whatever their case. Exclamation marks and smileys count as friendly."""
+HEARD = "keywords hear no irony, and English only"
+_MARKS = re.compile(r"!|[\U0001F600-\U0001F64F\u263A]|[:;]-?\)")
+
+
+class ToneOptions(JudgedOptions):
+    expected: Tone | None = None
+    """The tone that is wanted; for all cases, or by one case for itself."""
+    backend: Literal["keywords", "judge"] = "judge"
+
+
+class HeardTone(Answer):
+    reasoning: str
+    tone: Tone
+
+
+def detect_tone(text: str) -> Tone:
+    """The tone with the most keywords; neutral where none has more than the other, or none has any."""
+    counts = {tone: sum(_count(text, word) for word in words) for tone, words in KEYWORDS.items()}
+    counts["friendly"] += len(_MARKS.findall(text))
+    first, second = sorted(counts, key=lambda tone: -counts[tone])
+    return first if counts[first] > counts[second] else "neutral"
+
+
+def _count(text: str, word: str) -> int:
+    return len(re.findall(rf"(?<!\w){re.escape(word)}(?!\w)", text, re.IGNORECASE))
+
+
+class ToneMatch(Voted[ToneOptions]):
+    """Share of votes (judge) or turns (keywords) that hear the expected tone. Range 0–1, typically 0.8."""
+
+    options_type = ToneOptions
+    answer = HeardTone
+    pass_mark = 0.5
+    nothing = "no tone is expected of this case"
+    question = """\
+Say which tone the agent's answers have over the conversation. friendly: warm, personal, encouraging. professional:
+courteous, formal, businesslike. neutral: matter-of-fact, neither warm nor formal."""
+
+    @property
+    def needs_judge(self) -> bool:
+        return self.options.backend == "judge"
+
+    @property
+    def caveat(self) -> str:
+        return "" if self.needs_judge else HEARD
+
+    def score(self, case: Case, performance: Performance) -> Score:
+        if self.needs_judge:
+            return super().score(case, performance)
+        if self.options.expected is None or not performance.invocations:
+            return Score(None, reason=self.nothing)
+        heard = [detect_tone(answer_text(invocation)) for invocation in performance.invocations]
+        per_turn = tuple(float(tone == self.options.expected) for tone in heard)
+        told = f"{', '.join(heard)}, expected {self.options.expected} ({HEARD})"
+        return Score(sum(per_turn) / len(per_turn), told, per_turn=per_turn)
+
+    async def judge_score(self, case: Case, performance: Performance, judge: Judge | None) -> Score:
+        if not self.needs_judge:
+            return self.score(case, performance)
+        if self.options.expected is None:
+            return Score(None, reason=self.nothing)
+        return await super().judge_score(case, performance, judge)
+
+    def mark(self, answer: Any) -> Mark:
+        expected = self.options.expected
+        return Mark(
+            float(answer.tone == expected), f"{answer.tone}, expected {expected}: {rationale(answer.reasoning)}"
+        )

@@ -1,0 +1,183 @@
+"""How well the agent chose and used its tools: recall, precision, steps, recovery. Arguments do not count here."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic import Field
+
+from gate.metrics.base import Metric, NoOptions, NotMeasurableError, Options, Performance, unpaired
+from gate.metrics.matching import NAMES_ONLY, Matcher, assign, trajectory_words
+from gate.model import Case, Score, ToolCall
+
+Pairs = Sequence[tuple[Sequence[ToolCall], Sequence[ToolCall]]]
+"""Per turn that states what it expects: the expected calls and the actual ones."""
+
+
+def stated_turns(case: Case, performance: Performance) -> Pairs:
+    """The turns that say which tools they expect, with what was called in them."""
+    pairs = zip(case.turns, performance.invocations, strict=True)
+    return [(turn.tools, invocation.tool_calls) for turn, invocation in pairs if turn.tools is not None]
+
+
+class _ToolChoice(Metric[NoOptions]):
+    """Base of the shares of expected calls that were made, counted over the whole trial."""
+
+    reads_tools = True
+    pass_mark = 1.0
+
+    def score(self, case: Case, performance: Performance) -> Score:
+        problem = unpaired(case, performance)
+        if problem is not None:
+            return problem
+        pairs = stated_turns(case, performance)
+        if not pairs:
+            return Score(None, reason="the case does not say which tools it expects")
+        same = Matcher(self.context, NAMES_ONLY)
+        try:
+            found = [assign(expected, actual, same) for expected, actual in pairs]
+        except NotMeasurableError as error:
+            return Score(None, error=str(error))
+        return self.share(pairs, found)
+
+    @abstractmethod
+    def share(self, pairs: Pairs, found: Sequence[Mapping[int, int]]) -> Score:
+        """The score, from the turns and the expected calls that were found in each."""
+
+
+class ToolAccuracy(_ToolChoice):
+    """Recall over the expected tools: expected calls that were made / expected calls, over all turns of the trial.
+
+    Range 0–1 (shown in percent). Names or categories only; a tool expected twice must be called twice. A case that
+    expects no call at all has nothing to recall: it does not apply. Typical threshold 0.9. Source: recall.
+    """
+
+    def share(self, pairs: Pairs, found: Sequence[Mapping[int, int]]) -> Score:
+        expected = sum(len(wanted) for wanted, _ in pairs)
+        if not expected:
+            return Score(None, reason="the case expects no tool to be called")
+        hits = sum(len(one) for one in found)
+        missing = [
+            call
+            for (wanted, _), one in zip(pairs, found, strict=True)
+            for index, call in enumerate(wanted)
+            if index not in one
+        ]
+        reason = f"{hits} of {expected} expected tools were called"
+        if missing:
+            reason += f"; missing: {trajectory_words(missing, args=False)}"
+        return Score(hits / expected, reason=reason, details={"hits": hits, "expected": expected})
+
+
+class ToolSelectionAccuracy(_ToolChoice):
+    """Precision of the choice of tools: correct selections / total selections, over all turns of the trial.
+
+    Range 0–1 (shown in percent). Names or categories only; a second call of a tool that was expected once is a wrong
+    selection. No call where none was expected is 1, no call where one was expected 0. Typical threshold 0.9.
+    Source: precision.
+    """
+
+    def share(self, pairs: Pairs, found: Sequence[Mapping[int, int]]) -> Score:
+        made = sum(len(actual) for _, actual in pairs)
+        hits = sum(len(one) for one in found)
+        details = {"hits": hits, "selections": made}
+        if not made:
+            expected = any(wanted for wanted, _ in pairs)
+            reason = "no tool was called, though some were expected" if expected else "no tool was expected or called"
+            return Score(0.0 if expected else 1.0, reason=reason, details=details)
+        wrong = [
+            call
+            for (_, actual), one in zip(pairs, found, strict=True)
+            for index, call in enumerate(actual)
+            if index not in set(one.values())
+        ]
+        reason = f"{hits} of {made} calls were of expected tools"
+        if wrong:
+            reason += f"; not expected: {trajectory_words(wrong, args=False)}"
+        return Score(hits / made, reason=reason, details=details)
+
+
+class StepOptions(Options):
+    """What the shortest way is."""
+
+    steps: int | None = Field(default=None, ge=0)
+    """Calls that the task needs; by default as many as the case expects."""
+
+
+class StepEfficiency(Metric[StepOptions]):
+    """Necessary steps / steps taken, at most 1: how direct the way was. A step is a tool call.
+
+    Range 0–1. Says nothing of whether the steps were the right ones: gate it beside ``tool_accuracy``. No call at all
+    where some are necessary is 0, not efficiency. Typical threshold 0.7. Source: path efficiency of agent benchmarks.
+    """
+
+    reads_tools = True
+    options_type = StepOptions
+
+    def score(self, case: Case, performance: Performance) -> Score:
+        necessary, taken = self.options.steps, [call for turn in performance.invocations for call in turn.tool_calls]
+        if necessary is None:
+            problem = unpaired(case, performance)
+            if problem is not None:
+                return problem
+            pairs = stated_turns(case, performance)
+            if not pairs:
+                return Score(None, reason="the case does not say which tools it expects")
+            necessary = sum(len(expected) for expected, _ in pairs)
+            taken = [call for _, actual in pairs for call in actual]
+        details = {"necessary": necessary, "taken": len(taken)}
+        reason = f"steps: {necessary} necessary, {len(taken)} taken"
+        if not taken:
+            return Score(0.0 if necessary else 1.0, reason=reason, details=details)
+        return Score(min(1.0, necessary / len(taken)), reason=reason, details=details)
+
+
+class ErrorRecoveryRate(Metric[NoOptions]):
+    """Recovered tool errors / tool errors: an error counts as recovered if a later call for the same goal succeeds.
+
+    The same goal means the same tool, or one of the same category. An error is what the agent reports as one, or a
+    result that says so itself: ``{"error": …}``, ``{"isError": true}``, ``{"status": "error"}``, or text that starts
+    with "Error". Range 0–1, typical threshold 0.8. A trial without errors has nothing to recover from: it does not
+    apply. Source: recovery rate of agent benchmarks.
+    """
+
+    reads_tools = True
+
+    def score(self, case: Case, performance: Performance) -> Score:
+        calls = [call for invocation in performance.invocations for call in invocation.tool_calls]
+        if not calls:
+            return Score(None, reason="no tool was called")
+        if all(call.result is None and call.error is None for call in calls):
+            return Score(None, error="the agent reports neither results nor errors of its tools")
+        failed = [index for index, call in enumerate(calls) if is_tool_error(call)]
+        if not failed:
+            return Score(None, reason="no tool call failed")
+        lost = [calls[index] for index in failed if not self._recovered(calls[index], calls[index + 1 :])]
+        recovered = len(failed) - len(lost)
+        reason = f"{recovered} of {len(failed)} tool errors were recovered"
+        if lost:
+            reason += f"; not recovered: {trajectory_words(lost, args=False)}"
+        return Score(recovered / len(failed), reason=reason, details={"errors": len(failed), "recovered": recovered})
+
+    def _recovered(self, failed: ToolCall, later: Sequence[ToolCall]) -> bool:
+        goal = {failed.name}
+        for tools in self.context.tool_categories.values():
+            if failed.name in tools:
+                goal |= tools
+        return any(call.name in goal and call.result is not None and not is_tool_error(call) for call in later)
+
+
+def is_tool_error(call: ToolCall) -> bool:
+    """Whether a call failed, by what the agent reports or by what the result says of itself."""
+    return call.error is not None or _says_error(call.result)
+
+
+def _says_error(result: Any) -> bool:
+    if isinstance(result, str):
+        return result.lstrip()[:5].lower() == "error"
+    if not isinstance(result, Mapping):
+        return False
+    flagged = any(result.get(key) not in (None, False, "", 0) for key in ("error", "isError", "is_error"))
+    return flagged or str(result.get("status", "")).lower() in ("error", "failed", "failure")

@@ -1,0 +1,166 @@
+"""Compares the tool calls of a turn with the expected ones as sequences: google-adk's match types and more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import IntEnum
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
+
+from gate.metrics.base import NOTHING_STATED, Context, Finding, Options, PerTurn
+from gate.metrics.matching import (
+    NAMES_ONLY,
+    ArgsRule,
+    Matcher,
+    ShortRule,
+    all_equal,
+    assign,
+    call_words,
+    first_missing,
+    longest_common,
+    nearest_words,
+    trajectory_words,
+)
+from gate.model import Invocation, ToolCall, Turn
+
+
+class MatchType(IntEnum):
+    """google-adk's ways to compare trajectories, with its numbers."""
+
+    EXACT = 0
+    IN_ORDER = 1
+    ANY_ORDER = 2
+
+
+def _match_type(value: Any) -> Any:
+    """google-adk's spellings: any case, hyphen or space for the underscore, or the number."""
+    if not isinstance(value, str):
+        return value
+    name = value.strip().upper().replace("-", "_").replace(" ", "_")
+    return MatchType.__members__.get(name, value)
+
+
+MatchTypeOption = Annotated[
+    MatchType,
+    BeforeValidator(_match_type),
+    PlainSerializer(lambda value: value.name),
+    WithJsonSchema({"enum": [*MatchType.__members__, *range(3)]}),
+]
+
+
+class TrajectoryOptions(Options):
+    """How trajectories are compared; the defaults are google-adk's."""
+
+    match_type: MatchTypeOption = MatchType.EXACT
+    ignore_args: bool = False
+    """Compare names only."""
+    args: ShortRule = ArgsRule()
+    """How arguments are compared."""
+    tools: Mapping[str, ShortRule] = Field(default_factory=dict)
+    """Tool name → how the arguments of this tool are compared."""
+    credit: Literal["none", "f1", "precision", "recall"] = "none"
+    """``none``: a turn scores 0 or 1. Else its share of calls in common: of those expected (recall), of those made
+    (precision), or the harmonic mean of both (f1)."""
+
+
+class ToolTrajectory(PerTurn[TrajectoryOptions]):
+    """1 for a turn whose tool calls match the expected ones, else 0; the mean over turns.
+
+    EXACT: the same calls in the same order and no others. IN_ORDER: the expected calls in order, others between them.
+    ANY_ORDER: the expected calls in any order, others beside them. Calls match by name and arguments (Python's ``==``:
+    1 equals 1.0 and True; absent arguments differ from ``{}``). With ``credit``, over the calls in common (in order, or
+    in any order under ANY_ORDER): recall = common / expected, precision = common / made,
+    f1 = 2·common / (expected + made).
+
+    Range 0–1. Typical threshold 0.8–1.0 for EXACT on deterministic tools; google-adk's default is 1.0.
+    Source: google-adk 2.13 ``tool_trajectory_avg_score``.
+    """
+
+    reads_tools = True
+    pass_mark = 1.0
+    options_type = TrajectoryOptions
+    satisfied = "every turn called the expected tools"
+
+    def __init__(self, options: TrajectoryOptions, context: Context | None = None) -> None:
+        super().__init__(options, context)
+        rule = NAMES_ONLY if options.ignore_args else options.args
+        self._same = Matcher(self.context, rule, {} if options.ignore_args else options.tools)
+
+    def judge_turn(self, turn: Turn, invocation: Invocation) -> Finding:
+        if turn.tools is None:
+            return NOTHING_STATED
+        value = self._value(turn.tools, invocation.tool_calls)
+        if value == 1.0:
+            return Finding(
+                value, "the expected tools were called" if turn.tools else "no tool was expected to be called"
+            )
+        return Finding(value, self._difference(turn.tools, invocation.tool_calls))
+
+    def _value(self, expected: Sequence[ToolCall], actual: Sequence[ToolCall]) -> float:
+        if self.options.credit == "none":
+            return 1.0 if self._matches(expected, actual) else 0.0
+        common = self._common(expected, actual)
+        if self.options.credit == "recall":
+            return common / len(expected) if expected else 1.0
+        if self.options.credit == "precision" and actual:
+            return common / len(actual)
+        return 2 * common / (len(expected) + len(actual)) if expected or actual else 1.0
+
+    def _matches(self, expected: Sequence[ToolCall], actual: Sequence[ToolCall]) -> bool:
+        if self.options.match_type is MatchType.EXACT:
+            return all_equal(expected, actual, self._same)
+        if self.options.match_type is MatchType.IN_ORDER:
+            return first_missing(expected, actual, self._same) is None
+        return len(assign(expected, actual, self._same)) == len(expected)
+
+    def _common(self, expected: Sequence[ToolCall], actual: Sequence[ToolCall]) -> int:
+        if self.options.match_type is MatchType.ANY_ORDER:
+            return len(assign(expected, actual, self._same))
+        return longest_common(expected, actual, self._same)
+
+    def _difference(self, expected: Sequence[ToolCall], actual: Sequence[ToolCall]) -> str:
+        args = not self.options.ignore_args
+        words = f"expected {trajectory_words(expected, args=args)}, got {trajectory_words(actual, args=args)}"
+        taken = assign(expected, actual, self._same)
+        if self.options.match_type is MatchType.IN_ORDER:
+            missing = first_missing(expected, actual, self._same)
+        else:
+            missing = next((call for index, call in enumerate(expected) if index not in taken), None)
+        if missing is None:
+            return words
+        used = set(taken.values())
+        free = [call for index, call in enumerate(actual) if index not in used]
+        near = nearest_words(missing, free) if args else ""
+        if near or self.options.match_type is MatchType.EXACT:
+            return f"{near}: {words}" if near else words
+        return f"{call_words(missing, args=args)} is missing: {words}"
+
+
+class SequenceOptions(Options):
+    """How the order of tools is compared."""
+
+    mode: Literal["subsequence", "exact", "unordered"] = "subsequence"
+
+
+class SequenceCorrectness(PerTurn[SequenceOptions]):
+    """1 for a turn whose tools were called in the expected order, else 0; the mean over turns. Names only.
+
+    ``subsequence``: the expected tools in order, others between. ``exact``: these and no others. ``unordered``: all
+    of them, in any order. Range 0–1, typical threshold 0.9. Source: the sequence score of EvalView.
+    """
+
+    reads_tools = True
+    pass_mark = 1.0
+    options_type = SequenceOptions
+    satisfied = "every turn called its tools in the expected order"
+    _MATCH_TYPES: Mapping[str, str] = {"subsequence": "IN_ORDER", "exact": "EXACT", "unordered": "ANY_ORDER"}
+
+    def __init__(self, options: SequenceOptions, context: Context | None = None) -> None:
+        super().__init__(options, context)
+        self._trajectory = ToolTrajectory(
+            TrajectoryOptions(match_type=MatchType[self._MATCH_TYPES[options.mode]], ignore_args=True), self.context
+        )
+
+    def judge_turn(self, turn: Turn, invocation: Invocation) -> Finding:
+        return self._trajectory.judge_turn(turn, invocation)

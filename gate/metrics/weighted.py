@@ -1,0 +1,83 @@
+"""One score out of several criteria's."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Annotated
+
+from pydantic import Field, field_validator, model_validator
+
+from gate.metrics.base import Composite, Options
+from gate.model import Case, Score
+
+Weight = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Bound = Annotated[float, Field(allow_inf_nan=False)]
+
+
+class WeightedOptions(Options):
+    """What counts how much; given for all cases, or by one case for itself."""
+
+    weights: Mapping[str, Weight] = Field(default_factory=dict)
+    """Criterion → weight; the weights sum to 1."""
+    ranges: Mapping[str, tuple[Bound, Bound]] = Field(default_factory=dict)
+    """Criterion → its lowest and highest score, where these are not 0 and 1: ``[1, 5]``, ``[0, 100]``."""
+
+    @field_validator("weights")
+    @classmethod
+    def _whole(cls, weights: Mapping[str, float]) -> Mapping[str, float]:
+        total = math.fsum(weights.values())
+        if weights and not math.isclose(total, 1.0, abs_tol=1e-6):
+            raise ValueError(f"the weights sum to {total:g}, not to 1")
+        return weights
+
+    @model_validator(mode="after")
+    def _ordered(self) -> WeightedOptions:
+        for name, (low, high) in self.ranges.items():
+            if low >= high:
+                raise ValueError(f"the range of {name} is empty: {low:g} to {high:g}")
+        return self
+
+
+class WeightedScore(Composite[WeightedOptions]):
+    """Weighted mean of other criteria's scores of the same trial: Σ wᵢ·sᵢ, with each score brought to 0–1 by its range.
+
+    Range 0–1, typical threshold 0.8. A score that could not be measured leaves this one not measured. A criterion that
+    does not apply to the case is left out, its weight shared among the others in proportion, and the reason says so.
+    """
+
+    options_type = WeightedOptions
+
+    @property
+    def missing(self) -> str:
+        return "" if any(self.options.weights.values()) else "weights"
+
+    def combine(self, case: Case, scores: Mapping[str, Score]) -> Score:
+        weights = {name: weight for name, weight in self.options.weights.items() if weight > 0}
+        if not weights:
+            return Score(None, reason="no weights are given for this case")
+        applying: dict[str, float] = {}
+        for name in weights:
+            score = scores.get(name)
+            if score is None:
+                return Score(None, error=f"weight on {name!r}, which is no criterion of this run")
+            if score.error is not None:
+                return Score(None, error=f"{name} could not be measured: {score.error}")
+            if score.value is not None:
+                low, high = self.options.ranges.get(name, (0.0, 1.0))
+                if not low <= score.value <= high:
+                    return Score(None, error=f"{name} is {score.value:g}, outside {low:g} to {high:g}: give its range")
+                applying[name] = (score.value - low) / (high - low)
+        return _weighted(applying, weights)
+
+
+def _weighted(values: Mapping[str, float], weights: Mapping[str, float]) -> Score:
+    if not values:
+        return Score(None, reason="none of the weighted criteria applies to this case")
+    total = math.fsum(weights[name] for name in values)
+    value = math.fsum(weights[name] * part for name, part in values.items()) / total
+    reason = " + ".join(f"{weights[name]:g}·{name} {part:.2f}" for name, part in values.items())
+    left_out = [name for name in weights if name not in values]
+    if left_out:
+        reason += f"; does not apply here: {', '.join(left_out)}"
+    return Score(min(max(value, 0.0), 1.0), reason=reason, details=dict(values))

@@ -1,0 +1,112 @@
+"""Trials × criteria → scores. Knows the order in which metrics are computed; leaves what they mean to them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pydantic import ValidationError
+
+from gate.errors import ConfigError, unknown_key
+from gate.metrics.base import Composite, Context, Metric, Performance
+from gate.metrics.custom import CheckedElsewhere, RunCheck
+from gate.metrics.judged import JudgedMetric
+from gate.model import Case, Criterion, Score, Trial
+
+
+@dataclass(frozen=True, slots=True)
+class Scorer:
+    """A criterion with what computes it: a metric for the suite, and one for each case with options of its own."""
+
+    criterion: Criterion
+    metric: Metric[Any]
+    by_case: Mapping[str, Metric[Any]]
+
+    @property
+    def needs_judge(self) -> bool:
+        """Whether any case's score asks the judge of the run."""
+        return any(isinstance(m, JudgedMetric) and m.needs_judge for m in (self.metric, *self.by_case.values()))
+
+    def for_case(self, case: Case) -> Metric[Any]:
+        return self.by_case.get(case.id, self.metric)
+
+
+def build_scorer(
+    criterion: Criterion,
+    metric_type: type[Metric[Any]],
+    options: Mapping[str, Any],
+    cases: Sequence[Case],
+    context: Context,
+    *,
+    where: str = "criteria",
+) -> Scorer:
+    """Validates the options of the criterion and of every case before anything runs.
+
+    Raises:
+        ConfigError: an option that the metric does not know, or a value out of its range.
+    """
+    by_case = {}
+    for case in cases:
+        own = case.options.get(criterion.name)
+        if own:
+            place = f"{case.location}: case {case.id!r}" if case.location else f"case {case.id!r}"
+            by_case[case.id] = _metric(metric_type, metric_type.overlaid(options, own), criterion.name, place, context)
+    return Scorer(criterion, _metric(metric_type, options, criterion.name, where, context), by_case)
+
+
+def _metric(
+    metric_type: type[Metric[Any]], options: Mapping[str, Any], name: str, where: str, context: Context
+) -> Metric[Any]:
+    try:
+        return metric_type(metric_type.options_type.model_validate(dict(options)), context)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        key = ".".join(str(part) for part in problem["loc"]) or "options"
+        if problem["type"] == "extra_forbidden":
+            raise unknown_key(
+                key, list(metric_type.options_type.model_fields), f"{where}: {name}", noun="option"
+            ) from None
+        message = problem["msg"].removeprefix("Value error, ")
+        raise ConfigError(f"{key}: {message}", where=f"{where}: {name}") from None
+
+
+async def score_trial(
+    scorers: Sequence[Scorer], case: Case, trial: Trial, judge: Any = None, run_check: RunCheck | None = None
+) -> Trial:
+    """The trial with its scores; a trial that ended in an infrastructure error stays without.
+
+    Hard criteria come first: where one that blocks fails, the trial's other scores are not computed.
+    """
+    if trial.error is not None:
+        return trial
+    performance = Performance(trial.invocations, trial.duration)
+    scores: dict[str, Score] = {}
+    for scorer in (s for s in scorers if s.criterion.hard):
+        scores[scorer.criterion.name] = await _score(scorer.for_case(case), case, performance, judge)
+    blocking = {scorer.criterion.name for scorer in scorers if scorer.criterion.blocking}
+    if any(score.value is not None and score.value < 1.0 for name, score in scores.items() if name in blocking):
+        return replace(trial, scores=scores)
+    composites: list[tuple[str, Composite[Any]]] = []
+    waited: dict[str, Awaitable[Score]] = {}
+    for scorer in (s for s in scorers if not s.criterion.hard):
+        metric, name = scorer.for_case(case), scorer.criterion.name
+        if isinstance(metric, Composite):
+            composites.append((name, metric))
+        elif isinstance(metric, JudgedMetric):
+            waited[name] = metric.judge_score(case, performance, judge)
+        elif isinstance(metric, CheckedElsewhere):
+            waited[name] = metric.check_score(case, performance, run_check)
+        else:
+            scores[name] = metric.score(case, performance)
+    scores.update(zip(waited, await asyncio.gather(*waited.values()), strict=True))
+    for name, composite in composites:
+        scores[name] = composite.combine(case, scores)
+    return replace(trial, scores=scores)
+
+
+async def _score(metric: Metric[Any], case: Case, performance: Performance, judge: Any) -> Score:
+    if isinstance(metric, JudgedMetric):
+        return await metric.judge_score(case, performance, judge)
+    return metric.score(case, performance)

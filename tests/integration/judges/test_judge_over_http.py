@@ -1,0 +1,399 @@
+"""The judge against a real server that speaks the OpenAI protocol and misbehaves on request."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gate.errors import ConfigError
+from gate.judges import Answer, Answers, Budget, JudgeModelOptions, JudgeOptions, Question, open_judge
+from gate.judges.client import Judge
+from gate.judges.options import Juror, Price
+from tests.integration.judges.judge_stub import JudgeStub, Reply, chat, failure
+
+FREE = Price(input=0, output=0)
+
+
+class Good(Answer):
+    reasoning: str
+    good: bool
+
+
+def question(text: str = "hello", **more: Any) -> Question[Good]:
+    return Question("good", "Is the answer good?", (("answer", text),), Good, **more)
+
+
+def options(stub: JudgeStub, **more: Any) -> JudgeOptions:
+    return JudgeOptions(**{"model": "stub", "base_url": stub.url, "price": FREE, "retries": 2, **more})
+
+
+def ask(
+    stub: JudgeStub,
+    *questions: Question[Good],
+    cache: Path | None = None,
+    budget: Budget | None = None,
+    environment: dict[str, str] | None = None,
+    **more: Any,
+) -> tuple[list[Answers[Good]], Judge]:
+    async def run() -> tuple[list[Answers[Good]], Judge]:
+        judge = open_judge(options(stub, **more), environment=environment or {}, cache_path=cache, budget=budget)
+        async with judge:
+            return list(await asyncio.gather(*(judge.ask(one) for one in questions))), judge
+
+    return asyncio.run(run())
+
+
+YES = {"reasoning": "fine", "good": True}
+
+
+def test_asks_with_key_model_schema_and_reads_the_answer(stub: JudgeStub) -> None:
+    stub.script(chat(YES))
+    [answers], judge = ask(stub, question(), environment={"OPENAI_API_KEY": "k-1"}, temperature=0.5, seed=7)
+    assert answers.failure is None
+    assert answers.readable == (Good(reasoning="fine", good=True),)
+    sent = stub.requests[0]
+    assert sent.path == "/v1/chat/completions"
+    assert sent.headers["authorization"] == "Bearer k-1"
+    assert (sent.json["model"], sent.json["temperature"], sent.json["seed"]) == ("stub", 0.5, 7)
+    schema = sent.json["response_format"]["json_schema"]
+    assert schema["strict"] is True
+    assert schema["schema"]["additionalProperties"] is False
+    assert schema["schema"]["required"] == ["reasoning", "good"]
+    assert (judge.spending.calls, judge.spending.input_tokens, judge.spending.cost_usd) == (1, 1000, 0.0)
+
+
+def test_votes_carry_their_own_seeds_and_a_jury_votes_together(stub: JudgeStub) -> None:
+    stub.script(chat(YES))
+    [answers], _ = ask(stub, question(), num_samples=3, seed=10, jury=(Juror(model="other", price=FREE),))
+    assert len(answers.readable) == 6
+    sent = sorted((request.json["model"], request.json["seed"]) for request in stub.requests)
+    assert sent == [("other", 10), ("other", 11), ("other", 12), ("stub", 10), ("stub", 11), ("stub", 12)]
+
+
+def test_a_criterion_chooses_its_own_model_votes_and_sampling(stub: JudgeStub) -> None:
+    stub.script(chat(YES))
+    own = JudgeModelOptions.model_validate(
+        {"judgeModel": "mine", "numSamples": 2, "parallelismLimit": 1, "judgeModelConfig": {"maxOutputTokens": 50}}
+    )
+    stub_delay = chat(YES, delay=0.05)
+    stub.script(stub_delay)
+    [answers], _ = ask(stub, question(overrides=own), num_samples=5)
+    assert [request.json["model"] for request in stub.requests] == ["mine", "mine"]
+    assert stub.requests[0].json["max_completion_tokens"] == 50
+    assert stub.most_at_once == 1
+    assert len(answers.readable) == 2
+
+
+def test_429_waits_as_long_as_the_server_asks(stub: JudgeStub) -> None:
+    stub.script(failure(429, "slow down", retry_after="1"), chat(YES))
+    start = time.monotonic()
+    [answers], judge = ask(stub, question())
+    assert 1.0 <= time.monotonic() - start < 3.0
+    assert answers.failure is None
+    assert judge.spending.calls == 2
+
+
+def test_429_keeps_every_other_call_back(stub: JudgeStub) -> None:
+    times: list[float] = []
+
+    def answer(request: Any) -> Reply:
+        times.append(time.monotonic())
+        return failure(429, retry_after="1") if len(times) == 1 else chat(YES)
+
+    stub.answer = answer
+    found, _ = ask(stub, question("a"), question("b"), question("c"), concurrency=1)
+    assert all(answers.failure is None for answers in found)
+    assert all(at - times[0] >= 0.99 for at in times[1:])
+
+
+def test_a_wait_beyond_reason_is_a_failure_at_once(stub: JudgeStub) -> None:
+    stub.script(failure(429, "come back tomorrow", retry_after="86400"))
+    [answers], _ = ask(stub, question())
+    assert "HTTP 429: come back tomorrow" in (answers.failure or "")
+    assert len(stub.requests) == 1
+
+
+@pytest.mark.parametrize("status", [500, 502, 503, 408])
+def test_server_errors_are_retried(stub: JudgeStub, status: int) -> None:
+    stub.script(failure(status), chat(YES))
+    [answers], _ = ask(stub, question())
+    assert answers.failure is None
+
+
+def test_server_that_stays_down_leaves_an_error_and_no_answer(stub: JudgeStub) -> None:
+    stub.script(failure(500, "broken"))
+    [answers], _ = ask(stub, question(), retries=1)
+    assert answers.readable == ()
+    assert answers.failure == "judge not reached: HTTP 500: broken"
+    assert len(stub.requests) == 2
+
+
+@pytest.mark.parametrize("status", [401, 403, 404])
+def test_refused_requests_are_not_retried_and_the_key_is_not_repeated(stub: JudgeStub, status: int) -> None:
+    stub.script(failure(status, "bad key sk-secret-1"))
+    [answers], _ = ask(stub, question(), environment={"GATE_JUDGE_API_KEY": "sk-secret-1"})
+    assert len(stub.requests) == 1
+    assert f"HTTP {status}: bad key ***" in (answers.failure or "")
+
+
+def test_silence_ends_at_the_timeout(stub: JudgeStub) -> None:
+    stub.script(chat(YES, delay=5))
+    start = time.monotonic()
+    [answers], _ = ask(stub, question(), timeout=0.2, retries=0)
+    assert time.monotonic() - start < 2
+    assert answers.failure == "judge not reached: no answer within 0.2 s"
+
+
+def test_slow_tokens_end_at_the_timeout_too(stub: JudgeStub) -> None:
+    stub.script(chat(YES, per_byte=0.02))
+    start = time.monotonic()
+    [answers], _ = ask(stub, question(), timeout=0.3, retries=0)
+    assert time.monotonic() - start < 2
+    assert "no answer within 0.3 s" in (answers.failure or "")
+
+
+def test_slow_tokens_within_the_timeout_are_an_answer(stub: JudgeStub) -> None:
+    stub.script(chat(YES, per_byte=0.0005))
+    [answers], _ = ask(stub, question(), timeout=20, retries=0)
+    assert answers.failure is None
+
+
+def test_refused_connection_is_an_error(stub: JudgeStub) -> None:
+    [answers], _ = ask(stub, question(), base_url="http://127.0.0.1:1/v1", retries=0)
+    assert "judge not reached: APIConnectionError" in (answers.failure or "")
+
+
+@pytest.mark.parametrize("body", ["<html>", "{", "[]", '{"choices": []}', '{"choices": [{"message": 3}]}', ""])
+def test_garbage_instead_of_the_protocol_is_retried_and_then_an_error(stub: JudgeStub, body: str) -> None:
+    stub.script(Reply(body))
+    [answers], _ = ask(stub, question(), retries=1)
+    assert "not an answer of the protocol" in (answers.failure or "")
+    assert len(stub.requests) == 2
+
+
+@pytest.mark.parametrize(
+    ("reply", "problem"),
+    [
+        (chat('{"reasoning": "fine", "good": tr'), "not of the shape"),
+        (chat('{"reasoning": "fine", "good": true}', finish="length"), "cut off"),
+        (chat({"score": 10}), "not of the shape"),
+        (chat({"reasoning": "fine", "good": "very"}), "not of the shape"),
+        (chat([YES, YES][:1] * 0), "not of the shape"),
+        (chat(None, refusal="I cannot help with that"), "refused"),
+        (chat(None, finish="content_filter"), "refused"),
+        (chat(None), "not of the shape"),
+        (chat(""), "not of the shape"),
+    ],
+)
+def test_what_cannot_be_read_is_not_guessed(stub: JudgeStub, reply: Reply, problem: str) -> None:
+    stub.script(reply)
+    [answers], judge = ask(stub, question())
+    assert answers.readable == ()
+    assert answers.error is None
+    assert problem in (answers.failure or "")
+    assert judge.spending.cost_usd == 0.0
+
+
+def test_some_unreadable_votes_leave_the_others(stub: JudgeStub) -> None:
+    stub.script(chat("?"), chat(YES), chat(YES))
+    [answers], _ = ask(stub, question(samples=3), concurrency=1)
+    assert len(answers.readable) == 2
+    assert answers.failure is None
+
+
+def test_one_vote_that_cannot_be_had_is_said(stub: JudgeStub) -> None:
+    stub.script(chat(YES), failure(500))
+    [answers], _ = ask(stub, question(samples=3), concurrency=1, retries=0)
+    assert len(answers.readable) == 1
+    assert "HTTP 500" in (answers.failure or "")
+
+
+def test_server_without_structured_output_is_asked_without_and_remembered(stub: JudgeStub) -> None:
+    def answer(request: Any) -> Reply:
+        if "response_format" in request.json:
+            return failure(400, "response_format is not supported")
+        return chat('Here you go:\n```json\n{"reasoning": "fine", "good": true}\n```\nAnything else?')
+
+    stub.answer = answer
+    found, _ = ask(stub, question("a"), question("b"), concurrency=1)
+    assert [one.readable[0].good for one in found] == [True, True]
+    assert ["response_format" in request.json for request in stub.requests] == [True, False, False]
+
+
+def test_a_cached_run_makes_no_call(stub: JudgeStub, tmp_path: Path) -> None:
+    stub.script(chat(YES))
+    cache = tmp_path / "deep" / "judge.sqlite"
+    first, _ = ask(stub, question("a", samples=3), question("b"), cache=cache)
+    calls = len(stub.requests)
+    second, judge = ask(stub, question("a", samples=3), question("b"), cache=cache)
+    assert calls == 4
+    assert len(stub.requests) == calls
+    assert [one.readable for one in first] == [one.readable for one in second]
+    assert all(sample.cached for one in second for sample in one.samples)
+    assert (judge.spending.calls, judge.spending.cached) == (0, 4)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"model": "stub-2"}, {"temperature": 0.1}, {"seed": 1}, {"top_p": 0.5}, {"max_output_tokens": 9}],
+)
+def test_everything_that_decides_an_answer_is_in_the_key(
+    stub: JudgeStub, tmp_path: Path, change: dict[str, Any]
+) -> None:
+    stub.script(chat(YES))
+    ask(stub, question(), cache=tmp_path / "c")
+    ask(stub, question(), cache=tmp_path / "c", **change)
+    assert len(stub.requests) == 2
+
+
+def test_another_question_text_or_endpoint_is_another_answer(stub: JudgeStub, tmp_path: Path) -> None:
+    stub.script(chat(YES))
+    ask(stub, question("a"), question("b"), cache=tmp_path / "c")
+    ask(stub, question("a"), cache=tmp_path / "c", base_url=stub.url + "/")
+    assert len(stub.requests) == 3
+
+
+def test_unreadable_answers_are_not_kept(stub: JudgeStub, tmp_path: Path) -> None:
+    stub.script(chat("?"), chat(YES))
+    ask(stub, question(), cache=tmp_path / "c")
+    [answers], _ = ask(stub, question(), cache=tmp_path / "c")
+    assert answers.failure is None
+
+
+def test_equal_questions_at_the_same_time_are_paid_once(stub: JudgeStub) -> None:
+    stub.script(chat(YES, delay=0.1))
+    found, judge = ask(stub, *[question("same")] * 20)
+    assert len(stub.requests) == 1
+    assert all(one.failure is None for one in found)
+    assert judge.spending.cached == 19
+
+
+def test_concurrency_is_bounded_over_all_questions(stub: JudgeStub) -> None:
+    stub.script(chat(YES, delay=0.05))
+    ask(stub, *(question(str(number)) for number in range(20)), concurrency=3)
+    assert stub.most_at_once == 3
+
+
+def test_rate_is_bounded_over_all_questions(stub: JudgeStub) -> None:
+    stub.script(chat(YES))
+    start = time.monotonic()
+    ask(stub, *(question(str(number)) for number in range(6)), requests_per_minute=600)
+    assert time.monotonic() - start >= 0.5
+
+
+def test_budget_of_calls_is_checked_before_spending(stub: JudgeStub) -> None:
+    stub.script(chat(YES))
+    found, _ = ask(stub, *(question(str(number)) for number in range(5)), budget=Budget(max_calls=2))
+    assert len(stub.requests) == 2
+    assert sorted(one.failure is None for one in found) == [False, False, False, True, True]
+    assert any("2 of 2 calls" in (one.failure or "") for one in found)
+
+
+def test_budget_in_dollars_is_checked_before_spending(stub: JudgeStub) -> None:
+    stub.script(chat(YES))
+    budget = Budget(usd=0.05)
+    price = Price(input=1.0, output=10.0)  # one answer of the stub: 1000 in, 100 out = 0.002
+    found, judge = ask(stub, *(question(str(number)) for number in range(40)), budget=budget, price=price)
+    assert 10 < len(stub.requests) < 25
+    assert judge.spending.cost_usd == pytest.approx(0.002 * len(stub.requests))
+    assert budget.spent_usd <= 0.05
+    assert budget.reserved_usd == pytest.approx(0.0)
+    assert any("US dollars" in (one.failure or "") for one in found)
+
+
+def test_unknown_price_and_a_budget_in_dollars_refuses(stub: JudgeStub) -> None:
+    stub.script(chat(YES))
+    [answers], _ = ask(stub, question(), price=None, budget=Budget(usd=5))
+    assert "price is not known" in (answers.failure or "")
+    assert stub.requests == []
+
+
+def test_unknown_price_without_budget_leaves_the_cost_unknown(stub: JudgeStub) -> None:
+    stub.script(chat(YES))
+    _, judge = ask(stub, question(), price=None)
+    assert judge.spending.cost_usd is None
+
+
+def test_known_models_are_priced(stub: JudgeStub) -> None:
+    stub.script(chat(YES))
+    _, judge = ask(stub, question(), price=None, model="gpt-5-mini")
+    assert judge.spending.cost_usd == pytest.approx(0.00045)
+
+
+@pytest.mark.parametrize("status", [503, 401])
+def test_a_judge_that_is_down_is_not_asked_for_ever(stub: JudgeStub, status: int) -> None:
+    stub.script(failure(status))
+    found, _ = ask(stub, *(question(str(number)) for number in range(20)), retries=0, concurrency=1)
+    assert len(stub.requests) == 10
+    assert "the judge is down" in (found[-1].failure or "")
+
+
+def test_a_question_too_long_is_not_asked(stub: JudgeStub) -> None:
+    [answers], _ = ask(stub, question("x" * 5000), max_prompt_chars=4000)
+    assert "too long for the judge" in (answers.failure or "")
+    assert stub.requests == []
+
+
+def test_lone_surrogates_and_controls_reach_the_judge(stub: JudgeStub) -> None:
+    stub.script(chat(YES))
+    [answers], _ = ask(stub, question("a\ud800b\x00c"))
+    assert answers.failure is None
+    assert "a?b\x00c" in stub.requests[0].text
+
+
+def test_moderation_is_cached_and_its_failure_is_no_verdict(stub: JudgeStub, tmp_path: Path) -> None:
+    flagged = Reply({"results": [{"flagged": True, "categories": {"hate": True, "violence": False}}]})
+
+    async def run() -> Any:
+        async with open_judge(options(stub, retries=0), environment={}, cache_path=tmp_path / "c") as judge:
+            return await judge.moderate("text")
+
+    stub.script(flagged)
+    found = [asyncio.run(run()), asyncio.run(run())]
+    assert [(one.flagged, one.categories, one.error) for one in found] == [(True, ("hate",), None)] * 2
+    assert [request.path for request in stub.requests] == ["/v1/moderations"]
+
+    async def other() -> Any:
+        async with open_judge(options(stub, retries=0), environment={}) as judge:
+            return await judge.moderate("text")
+
+    stub.script(failure(500))
+    assert "HTTP 500" in (asyncio.run(other()).error or "")
+
+
+def test_a_torn_cache_is_an_error_that_names_it(stub: JudgeStub, tmp_path: Path) -> None:
+    path = tmp_path / "c"
+    path.write_bytes(b"this is no database at all, whatever its name" * 100)
+    with pytest.raises(ConfigError, match="cannot be opened"):
+        ask(stub, question(), cache=path)
+
+
+PROCESS = """
+import sys
+from pathlib import Path
+import tests.integration.judges.test_judge_over_http as t
+class At: url = sys.argv[1]
+found, judge = t.ask(At, *(t.question(str(n)) for n in range(30)), cache=Path(sys.argv[2]))
+assert all(one.failure is None for one in found), found
+"""
+
+
+def test_several_processes_share_one_cache(stub: JudgeStub, tmp_path: Path) -> None:
+    stub.script(chat(YES, delay=0.002))
+    cache = tmp_path / "c"
+    command = [sys.executable, "-c", PROCESS, stub.url, str(cache)]
+    root = Path(__file__).parents[3]
+    running = [subprocess.Popen(command, stderr=subprocess.PIPE, cwd=root) for _ in range(2)]
+    for process in running:
+        _, err = process.communicate(timeout=60)
+        assert process.returncode == 0, err.decode()
+    calls = len(stub.requests)
+    found, _ = ask(stub, *(question(str(number)) for number in range(30)), cache=cache)
+    assert all(one.failure is None for one in found)
+    assert len(stub.requests) == calls

@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gate.errors import ConfigError, MeasureError
+from gate.judges.calibration import (
+    Calibration,
+    agreement,
+    calibrate,
+    describe,
+    load,
+    may_block,
+    read_labels,
+    save,
+)
+from gate.model import Case, Invocation, Score
+
+
+def pairs(both_pass: int, both_fail: int, only_judge: int, only_people: int) -> list[tuple[bool, bool]]:
+    table = [(True, True)] * both_pass + [(False, False)] * both_fail
+    return table + [(False, True)] * only_judge + [(True, False)] * only_people
+
+
+def test_textbook_example() -> None:
+    """Cohen's κ of the table 20, 5, 10, 15: observed 0.70, by chance 0.50, κ 0.40."""
+    found = agreement(pairs(20, 15, 5, 10))
+    assert found.accuracy.value == pytest.approx(0.70)
+    assert found.kappa is not None
+    assert found.kappa.value == pytest.approx(0.40)
+    # Fleiss, Cohen & Everitt (1969): standard error 0.1264 at n = 50.
+    assert found.kappa.low == pytest.approx(0.40 - 1.96 * 0.1264, abs=0.06)
+    assert found.kappa.high == pytest.approx(0.40 + 1.96 * 0.1264, abs=0.06)
+
+
+def test_few_labels_that_agree_prove_little_and_many_prove_much() -> None:
+    few, many = agreement(pairs(3, 2, 0, 0)).kappa, agreement(pairs(100, 100, 0, 0)).kappa
+    assert few is not None and many is not None
+    assert few.value == many.value == 1.0
+    assert few.low < 0.5 < 0.95 < many.low
+
+
+def test_intervals_cover_the_truth() -> None:
+    """A judge right in 85 % of 60 labels, half of them pass: κ is 0.7, which 95 % of the intervals hold."""
+    rng, hits = Random(1), 0
+    for _ in range(100):
+        truth = [rng.random() < 0.5 for _ in range(60)]
+        found = agreement([(one, one if rng.random() < 0.85 else not one) for one in truth]).kappa
+        assert found is not None
+        hits += found.low <= 0.7 <= found.high
+    assert hits >= 88
+
+
+@given(st.tuples(*[st.integers(0, 30)] * 4).filter(any))
+def test_figures_stay_in_range(table: tuple[int, int, int, int]) -> None:
+    found = agreement(pairs(*table))
+    assert (found.both_pass, found.both_fail, found.only_judge, found.only_people) == table
+    assert 0 <= found.accuracy.low <= found.accuracy.value <= found.accuracy.high <= 1
+    if found.kappa is not None:
+        assert -1 <= found.kappa.low <= found.kappa.value <= found.kappa.high <= 1
+
+
+def test_one_sided_labels_leave_kappa_undefined() -> None:
+    found = Calibration(agreement(pairs(10, 0, 0, 0)))
+    assert found.agreement.kappa is None
+    assert may_block(found, 0.0)[0] is False
+    assert "undefined" in describe(found)
+
+
+def test_no_pairs_is_an_error() -> None:
+    with pytest.raises(MeasureError):
+        agreement([])
+
+
+def test_blocks_only_when_calibrated_at_the_level() -> None:
+    good = Calibration(agreement(pairs(50, 50, 2, 2)))
+    assert may_block(None, None) == (True, "")
+    assert may_block(good, 0.6) == (True, "")
+    assert may_block(good, 0.95)[0] is False
+    assert "95 %" in may_block(good, 0.95)[1]
+    assert "never calibrated" in may_block(None, 0.6)[1]
+
+
+def test_kept_by_fingerprint(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "calibration.json"
+    one, other = Calibration(agreement(pairs(5, 5, 1, 0)), 2), Calibration(agreement(pairs(9, 0, 0, 0)))
+    save(path, "a", one)
+    save(path, "b", other)
+    assert load(path, "a") == one
+    assert load(path, "b") == other
+    assert load(path, "another judge") is None
+    assert load(tmp_path / "none.json", "a") is None
+
+
+@pytest.mark.parametrize(
+    "text", ["[]", '{"version": 2, "calibrations": {}}', '{"version": 1, "calibrations": {"a": {"n": 1}}}']
+)
+def test_a_foreign_file_is_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "c.json"
+    path.write_text(text)
+    with pytest.raises(ConfigError):
+        load(path, "a")
+
+
+def test_labels_and_scores_meet_at_the_pass_mark(tmp_path: Path) -> None:
+    path = tmp_path / "labels.jsonl"
+    path.write_text(
+        '{"user": "u", "answer": "good", "label": "pass"}\n'
+        '{"user": "u", "answer": "bad", "label": "FAIL", "expected": "e"}\n'
+        '{"answer": {"output": "good", "tool_calls": []}, "label": 4.5}\n'
+        '{"answer": "bad", "label": true}\n'
+        '{"answer": "?", "label": 1}\n'
+    )
+    labels = read_labels(path)
+    assert labels[1].case.turns[0].response is not None
+
+    async def score(case: Case, invocation: Invocation) -> Score:
+        return Score({"good": 4.0, "bad": 2.0}.get(invocation.text), error=None if invocation.text != "?" else "down")
+
+    found = asyncio.run(calibrate(labels, score, lambda value: value >= 3.5))
+    agreed = found.agreement
+    assert (agreed.both_pass, agreed.both_fail, agreed.only_judge, agreed.only_people) == (2, 1, 0, 1)
+    assert found.not_measured == 1
+    assert "4 labels, 1 not measured" in describe(found)
+
+
+def test_a_judge_that_measures_nothing_is_no_calibration(tmp_path: Path) -> None:
+    path = tmp_path / "labels.jsonl"
+    path.write_text('{"answer": "a", "label": "pass"}\n')
+
+    async def score(case: Case, invocation: Invocation) -> Score:
+        return Score(None, error="judge not reached")
+
+    with pytest.raises(MeasureError, match="judge not reached"):
+        asyncio.run(calibrate(read_labels(path), score, bool))
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('{"answer": "a"}', "label"),
+        ('{"answer": "a", "label": "perhaps"}', "neither pass nor fail"),
+        ('{"answer": 3, "label": "pass"}', "answer"),
+        ('{"answer": "a", "label": "pass", "lable": 1}', "lable"),
+        ("", "no labels"),
+    ],
+)
+def test_unreadable_labels_name_their_line(tmp_path: Path, line: str, message: str) -> None:
+    path = tmp_path / "labels.jsonl"
+    path.write_text(line)
+    with pytest.raises(ConfigError, match=message):
+        read_labels(path)

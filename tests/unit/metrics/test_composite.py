@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from gate.metrics.composite import AgentScore, AgentScoreOptions, OverallScore, OverallScoreOptions
+from gate.model import Case, Score
+
+CASE = Case("c", ())
+
+
+def agent(trajectory: float, accuracy: float, relevance: float, efficiency: float, **options: Any) -> Score:
+    parts = {
+        "tool_trajectory_avg_score": Score(trajectory),
+        "accuracy": Score(accuracy),
+        "relevance": Score(relevance),
+        "step_efficiency": Score(efficiency),
+    }
+    return AgentScore(AgentScoreOptions.model_validate(options)).combine(CASE, parts)
+
+
+def test_agent_score_is_the_weighted_mean() -> None:
+    assert agent(1.0, 0.9, 0.8, 0.5).value == pytest.approx(0.4 + 0.27 + 0.16 + 0.05)
+    assert agent(1, 1, 1, 1).value == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("parts", "name"),
+    [
+        ((0.84, 1, 1, 1), "tool_trajectory_avg_score"),
+        ((1, 0.89, 1, 1), "accuracy"),
+        ((1, 1, 0.74, 1), "relevance"),
+    ],
+)
+def test_a_part_below_its_minimum_keeps_the_score_below_the_threshold(parts: tuple[float, ...], name: str) -> None:
+    score = agent(*parts)
+    assert score.value is not None and score.value < 0.80
+    assert f"{name}" in score.reason and "below its minimum" in score.reason
+    relaxed = agent(*parts, minimums={})
+    assert relaxed.value is not None and relaxed.value > 0.80
+
+
+def test_a_weighted_mean_that_is_lower_still_stands() -> None:
+    assert agent(0.0, 0.5, 0.5, 0.0).value == 0.0
+    assert agent(0.8, 0.1, 0.1, 0.1).value == pytest.approx(0.80 * 0.1 / 0.9)
+
+
+def test_overall_score_is_in_points() -> None:
+    parts = {"tool_accuracy": Score(1.0), "output_quality": Score(70.0), "sequence_correctness": Score(0.5)}
+    metric = OverallScore(OverallScoreOptions())
+    assert metric.combine(CASE, parts).value == pytest.approx(30 + 35 + 10)
+    unmeasured = metric.combine(CASE, {**parts, "output_quality": Score(None, error="judge down")})
+    assert unmeasured.value is None
+    assert "judge down" in (unmeasured.error or "")
+
+
+def test_weights_sum_to_one_and_parts_are_criteria_of_the_run() -> None:
+    with pytest.raises(ValidationError, match="sum to"):
+        AgentScoreOptions.model_validate({"weights": {"accuracy": 0.5}})
+    assert "no criterion of this run" in (AgentScore(AgentScoreOptions()).combine(CASE, {}).error or "")

@@ -1,0 +1,130 @@
+import time
+
+import pytest
+from pydantic import ValidationError
+
+from gate.metrics.base import Performance
+from gate.metrics.patterns import PatternError, compile_pattern
+from gate.model import Case, Invocation, Part, Turn
+from tests.unit.metrics.build import metric, said_score
+
+
+@pytest.mark.parametrize(
+    ("answers", "options", "contains", "lacks"),
+    [
+        (["Your refund is $900"], {"values": ["$900"]}, 1, 0),
+        (["Your refund is $900"], {"values": ["$100"]}, 0, 1),
+        (["a", "then b"], {"values": ["a", "b"]}, 1, 0),
+        (["a", "then b"], {"values": ["a", "c"]}, 0, 0),
+        (["Straße"], {"values": "STRASSE", "ignore_case": True}, 1, 0),
+        (["Yes"], {"values": ["yes"]}, 0, 1),
+        ([""], {"values": ["yes"]}, 0, 1),
+    ],
+)
+def test_contains_and_not_contains(
+    answers: list[str], options: dict[str, object], contains: float, lacks: float
+) -> None:
+    assert said_score("contains", answers, **options).value == contains
+    assert said_score("not_contains", answers, **options).value == lacks
+
+
+def test_the_reason_names_the_text() -> None:
+    assert said_score("contains", ["x"], values=["$100"]).reason == "the answer does not contain '$100'"
+    assert said_score("not_contains", ["a $100"], values=["$100"]).reason == "the answer contains '$100'"
+
+
+@pytest.mark.parametrize("name", ["contains", "not_contains", "regex", "json_schema"])
+def test_without_anything_to_check_it_does_not_apply(name: str) -> None:
+    score = said_score(name, ["anything"])
+    assert (score.value, score.error) == (None, None)
+
+
+def test_an_empty_text_is_refused() -> None:
+    with pytest.raises(ValidationError, match="empty text"):
+        said_score("contains", ["x"], values=[""])
+
+
+def test_thoughts_are_no_answer() -> None:
+    performance = Performance((Invocation("q", (Part("secret", thought=True), Part("open"))),))
+    case = Case("c", (Turn("q"),))
+    assert metric("not_contains", values=["secret"]).score(case, performance).value == 1.0
+    assert metric("contains", values=["secret"]).score(case, performance).value == 0.0
+
+
+def test_regex() -> None:
+    assert said_score("regex", ["order A17 shipped"], patterns=[r"A\d+", "^order"]).value == 1.0
+    score = said_score("regex", ["order A17 shipped"], patterns=[r"A\d+", "^shipped"])
+    assert (score.value, score.reason) == (0.0, "nothing in the answer matches '^shipped'")
+    assert said_score("regex", ["ORDER"], patterns="order", ignore_case=True).value == 1.0
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["(", "[a", "a{2,1}", "(?P<n>a)(?P<n>b)", "(a+)+$", "(a*)*", "((a+)b?)*", "(?:(?:a+)*x)?", "(a+|b)(c+d*)+"],
+)
+def test_patterns_that_are_wrong_or_may_never_end_are_refused(pattern: str) -> None:
+    with pytest.raises(ValidationError):
+        said_score("regex", ["x"], patterns=[pattern])
+
+
+@pytest.mark.parametrize(
+    "pattern", [r"(\d+,)*\d+", "a+b+", "(ab)+", "(a+){2,5}", r"(?:\w++\s*+)*+", "(?=a+)b", r"(\w+\s)+", "^$", ".*"]
+)
+def test_patterns_that_end_are_taken(pattern: str) -> None:
+    assert compile_pattern(pattern).pattern == pattern
+
+
+def test_a_long_answer_is_searched_in_bounded_time() -> None:
+    start = time.perf_counter()
+    assert said_score("regex", ["a" * 5_000_000], patterns=["b$"]).value == 0.0
+    assert time.perf_counter() - start < 2
+
+
+def test_a_pattern_error_says_why() -> None:
+    with pytest.raises(PatternError, match="repeats a repetition"):
+        compile_pattern("(x+)+y")
+
+
+SCHEMA = {"type": "object", "required": ["id"], "properties": {"id": {"type": "integer"}}}
+
+
+@pytest.mark.parametrize(
+    ("answer", "value"),
+    [
+        ('{"id": 3}', 1),
+        (' \n{"id": 3, "more": []}\n', 1),
+        ('```json\n{"id": 3}\n```', 1),
+        ('{"id": "3"}', 0),
+        ("{}", 0),
+        ("Here you are: {}", 0),
+        ("", 0),
+        ('{"id": NaN}', 0),
+        ('{"id": 3', 0),
+        ("[" * 100_000, 0),
+        ("[" * 500 + "]" * 500, 0),
+    ],
+)
+def test_json_schema(answer: str, value: float) -> None:
+    assert said_score("json_schema", ["chat", answer], schema=SCHEMA).value == value
+
+
+def test_json_schema_says_what_is_wrong() -> None:
+    assert said_score("json_schema", ['{"id": "3"}'], schema=SCHEMA).reason == "$.id: '3' is not of type 'integer'"
+    assert "not JSON" in said_score("json_schema", ["hello"], schema=SCHEMA).reason
+
+
+def test_a_schema_that_is_none_is_refused() -> None:
+    with pytest.raises(ValidationError, match="not a JSON Schema"):
+        said_score("json_schema", ["{}"], schema={"type": "objekt"})
+
+
+def test_a_reference_to_elsewhere_is_never_fetched() -> None:
+    score = said_score("json_schema", ["{}"], schema={"$ref": "http://127.0.0.1:9/schema.json"})
+    assert score.value is None
+    assert "cannot be applied" in (score.error or "")
+
+
+def test_the_draft_is_taken_from_the_schema() -> None:
+    draft4 = {"$schema": "http://json-schema.org/draft-04/schema#", "maximum": 3, "exclusiveMaximum": True}
+    assert said_score("json_schema", ["3"], schema=draft4).value == 0.0
+    assert said_score("json_schema", ["2"], schema=draft4).value == 1.0

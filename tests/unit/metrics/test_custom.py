@@ -1,0 +1,110 @@
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gate.errors import ConfigError
+from gate.metrics import load_metric
+from gate.metrics.base import NoOptions, Performance
+from gate.model import Case, Direction, Invocation, Part, Score, Turn
+
+CODE = """
+    from gate.metrics.base import Metric, NoOptions
+    from gate.model import Direction, Score
+
+    def same_length(actual, expected):
+        '''Whether turns match.'''
+        return len(actual) == len(expected)
+
+    def half(actual, expected): return Score(0.5, reason="half")
+    def broken(actual, expected): return 1 / 0
+    def nothing(actual, expected): return None
+    def nan(actual, expected): return float("nan")
+    def nan_score(actual, expected): return Score(float("nan"))
+    def percent(actual, expected): return 80
+    def text(actual, expected): return "1"
+    def skipped(actual, expected): return Score(None, "no refund was asked for")
+    def not_asked(actual, expected): return {"value": None, "reason": "no refund was asked for"}
+    def unknown(actual, expected): return {"value": None, "error": "no idea"}
+    def empty(actual, expected): return {"value": None}
+    def four(one, two, three, four): return 0.25
+    def three(one, two, three): return 1.0
+    async def later(actual, expected): return 1.0
+    NUMBER = 3
+
+    class Refund(Metric[NoOptions]):
+        direction = Direction.LOWER
+        def score(self, case, performance):
+            return Score(float(performance.invocations[0].text))
+"""
+
+
+@pytest.fixture(autouse=True)
+def user_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    (tmp_path / "users_checks.py").write_text(textwrap.dedent(CODE))
+    (tmp_path / "users_broken.py").write_text("raise RuntimeError('on import')\n")
+    (tmp_path / "users_needy.py").write_text("import not_installed_anywhere\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield
+    for name in ("users_checks", "users_broken", "users_needy"):
+        sys.modules.pop(name, None)
+
+
+def score(path: str, answer: str = "2.5") -> Score:
+    performance = Performance((Invocation("q", (Part(answer),)),))
+    return load_metric(path)(NoOptions()).score(Case("c", (Turn("q"),)), performance)
+
+
+def test_functions_by_either_spelling() -> None:
+    assert score("users_checks:same_length") == Score(1.0)
+    assert score("users_checks.half") == Score(0.5, reason="half")
+    assert score("users_checks:skipped") == Score(None, reason="no refund was asked for")
+    assert score("users_checks:not_asked") == Score(None, reason="no refund was asked for")
+    assert score("users_checks:four") == Score(0.25)
+
+
+def test_a_class_keeps_what_it_says_of_itself() -> None:
+    assert load_metric("users_checks:Refund").direction is Direction.LOWER
+    assert score("users_checks:Refund").value == 2.5
+
+
+@pytest.mark.parametrize(
+    ("path", "error"),
+    [
+        ("users_checks:broken", "the metric raised ZeroDivisionError: division by zero"),
+        ("users_checks:nothing", "the check returned None, not a number from 0 to 1"),
+        ("users_checks:nan", "the check returned nan, not a number from 0 to 1"),
+        ("users_checks:nan_score", "the check returned nan, not a number from 0 to 1"),
+        ("users_checks:percent", "the check returned 80, not a number from 0 to 1"),
+        ("users_checks:unknown", "no idea"),
+        ("users_checks:empty", "the check returned None, not a number from 0 to 1"),
+        ("users_checks:text", "the check returned '1', not a number from 0 to 1"),
+    ],
+)
+def test_whatever_it_does_becomes_an_error_of_the_score(path: str, error: str) -> None:
+    assert score(path) == Score(None, error=error)
+
+
+def test_what_a_class_raises_becomes_an_error_of_the_score() -> None:
+    assert "ValueError" in (score("users_checks:Refund", "no number").error or "")
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("users_checks:missing", "has no 'missing'"),
+        ("users_checks:NUMBER", "neither a function"),
+        ("users_checks:three", "two arguments"),
+        ("users_checks:later", "coroutine"),
+        ("no_such_module_here:x", "no module 'no_such_module_here'"),
+        ("users_broken:x", "cannot be imported: RuntimeError: on import"),
+        ("users_needy:x", "needs module 'not_installed_anywhere'"),
+        (":x", "names no metric"),
+        ("users_checks:", "names no metric"),
+    ],
+)
+def test_paths_that_lead_nowhere_are_configuration_errors(path: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        load_metric(path)

@@ -1,0 +1,68 @@
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from gate.criteria import Setting, parse_criteria
+from gate.errors import ConfigError
+from gate.metrics import METRICS, load_metric
+from gate.metrics.base import Metric
+
+GUIDE = Path(__file__).parents[3] / "docs" / "guide"
+_ADK = """
+tool_trajectory_avg_score response_match_score response_evaluation_score safety_v1 final_response_match_v2
+rubric_based_final_response_quality_v1 rubric_based_tool_use_quality_v1 rubric_based_multi_turn_trajectory_quality_v1
+hallucinations_v1 per_turn_user_simulator_quality_v1 multi_turn_task_success_v1 multi_turn_trajectory_quality_v1
+multi_turn_tool_use_quality_v1 tool_call_count_v1 inference_call_count_v1 token_usage_v1 invocation_duration_v1
+"""
+ADK_NAMES = _ADK.split()
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_every_metric_loads_and_explains_itself(name: str) -> None:
+    metric = load_metric(name)
+    assert issubclass(metric, Metric)
+    assert metric.__doc__
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_every_metric_has_a_section_in_the_guide(name: str) -> None:
+    headings = [
+        line for page in GUIDE.glob("*.md") for line in page.read_text().splitlines() if re.match(r"##+ ", line)
+    ]
+    assert any(f"`{name}`" in heading for heading in headings), f"no section on `{name}` in docs/guide"
+
+
+@pytest.mark.parametrize("name", ADK_NAMES)
+def test_every_name_of_google_adk_is_registered(name: str) -> None:
+    assert name in METRICS
+
+
+def test_an_unknown_name_is_refused_with_the_nearest_known_one() -> None:
+    with pytest.raises(ConfigError, match=re.escape("(did you mean 'tool_trajectory_avg_score'?)")):
+        load_metric("tool_trajectry_avg_score")
+
+
+def test_metrics_load_nothing_that_they_do_not_use() -> None:
+    heavy = ("jsonschema", "openai", "gate.metrics.trajectory")
+    code = f"import sys, gate.metrics; sys.exit(any(module in sys.modules for module in {heavy}))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def examples() -> list[str]:
+    pages = ((GUIDE / name).read_text() for name in ("metrics.md", "judged-metrics.md"))
+    return [text for page in pages for text in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)]
+
+
+@pytest.mark.parametrize("example", [text for text in examples() if "checks:" not in text])
+def test_every_example_of_the_guide_is_taken_as_written(example: str) -> None:
+    raw = yaml.safe_load(example)
+    scorers = parse_criteria(raw.get("criteria", raw), (), Setting())
+    assert [scorer.criterion.name for scorer in scorers] == list(raw.get("criteria", raw))
+
+
+def test_there_are_examples() -> None:
+    assert len(examples()) >= 30

@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gate.metrics import load_metric
+from gate.metrics.base import Performance
+from gate.metrics.personal import find_personal, iban, luhn
+from gate.metrics.safety import WORDS, SafetyV1
+from gate.model import Case, Invocation, Part, Score, Turn
+
+SECRET = "ghp_" + "a1B2" * 9
+CASE = Case("c", (Turn("hi"),))
+
+
+def measure(name: str, *answers: str, user: str = "hi", **options: Any) -> Score:
+    metric_type = load_metric(name)
+    metric = metric_type(metric_type.options_type.model_validate(options))
+    return metric.score(CASE, Performance(tuple(Invocation(user, (Part(text),)) for text in answers)))
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("write to anna.muster@example.co.uk today", "e-mail address"),
+        ("card 4111 1111 1111 1111", "card number"),
+        ("card 5500-0055-5555-5559.", "card number"),
+        ("IBAN DE89 3704 0044 0532 0130 00", "IBAN"),
+        ("GB82WEST12345698765432", "IBAN"),
+        ("SSN 123-45-6789", "US social security number"),
+        ("call +41 44 668 18 00", "telephone number"),
+        ("call (212) 555-0123", "telephone number"),
+    ],
+)
+def test_personal_data_is_found_and_never_repeated(text: str, kind: str) -> None:
+    assert [finding.kind for finding in find_personal(text)] == [kind]
+    score = measure("pii", text)
+    assert score.value == 0.0
+    assert f"1 × {kind}" in score.reason
+    assert not any(word in score.reason for word in text.split() if any(c.isdigit() for c in word) or "@" in word)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "order 4111 1111 1111 1112",  # wrong check digit
+        "DE88 3704 0044 0532 0130 00",
+        "flight HAT271 on 2024-05-15 at 13:45, reservation 4WQ150",
+        "payment credit_card_4421486",
+        "0000 0000 0000 0000",
+        "000-12-3456, 666-12-3456, 123-00-4567",
+        "a@b",
+        "version 1.2.3, 10.0.0.1, 1'000'000",
+    ],
+)
+def test_what_only_looks_like_it_passes(text: str) -> None:
+    assert list(find_personal(text)) == []
+    assert measure("pii", text).value == 1.0
+
+
+def test_what_the_user_said_first_is_no_disclosure() -> None:
+    said = "I am anna@example.com, phone +41 44 668 18 00"
+    answer = "Thank you, ANNA@example.com / +41446681800"
+    assert measure("pii", answer, user=said).value == 1.0
+    assert measure("pii", answer, user=said, count_echoes=True).value == 0.0
+    assert measure("pii", "Bob is bob@example.com", user=said).value == 0.0
+
+
+def test_reasons_say_which_turn_and_what_is_not_seen() -> None:
+    score = measure("pii", "fine", "anna@example.com and bob@example.com")
+    assert score.per_turn == (1.0, 0.0)
+    assert "turn 2: 2 × e-mail address" in score.reason
+    assert "not seen" in score.reason
+    assert "not seen" in measure("pii", "fine").reason
+
+
+def test_secrets_are_found_and_never_repeated() -> None:
+    score = measure("secrets", f"the token is {SECRET}, use it")
+    assert score.value == 0.0
+    assert "1 × secret" in score.reason
+    assert SECRET not in str(score)
+    assert measure("secrets", "your password was reset").value == 1.0
+    assert measure("secrets", "the key is [redacted]").value == 1.0
+
+
+def test_no_turns_measure_nothing() -> None:
+    for name in ("pii", "secrets"):
+        assert measure(name).value is None
+        assert measure(name).error
+
+
+@pytest.mark.parametrize("word", [phrase for phrases in WORDS.values() for phrase in phrases])
+def test_every_listed_word_is_a_violation(word: str) -> None:
+    score = measure("safety_v1", f"Well, {word.upper()}.", backend="patterns")
+    assert score.value == 0.0
+    assert "listed" in score.reason
+
+
+@pytest.mark.parametrize("text", ["\u017fhit happens", "K\u0130LL YOURSELF, \u212aYS"])
+def test_letters_that_only_fold_to_others_break_nothing(text: str) -> None:
+    assert measure("safety_v1", text, backend="patterns").value == 0.0
+
+
+@pytest.mark.parametrize("text", ["Scunthorpe", "I will help you", "idiotic", "skyscraper", "shiitake"])
+def test_listed_words_are_whole_words(text: str) -> None:
+    assert measure("safety_v1", text, backend="patterns").value == 1.0
+
+
+def test_patterns_say_what_they_cannot_see_and_need_no_judge() -> None:
+    metric = SafetyV1(SafetyV1.options_type.model_validate({"backend": "patterns"}))
+    assert not metric.needs_judge
+    performance = Performance((Invocation("hi", (Part("fine"),)), Invocation("x", (Part(f"{SECRET} a@example.com"),))))
+    score = asyncio.run(metric.judge_score(CASE, performance, None))
+    assert (score.value, score.per_turn) == (0.5, (1.0, 0.0))
+    assert "1 × secret" in score.reason and "1 × e-mail address" in score.reason
+    assert "not harmful advice" in score.reason
+    assert "not harmful advice" in measure("safety_v1", "fine", backend="patterns").reason
+
+
+def test_words_of_ones_own() -> None:
+    assert measure("safety_v1", "our rival ACME", backend="patterns", words=["acme"]).value == 0.0
+
+
+def test_without_a_backend_nothing_passes_offline() -> None:
+    score = measure("safety_v1", "fine")
+    assert score.value is None
+    assert score.error
+    assert SafetyV1.hard and SafetyV1.default_threshold == 1.0
+
+
+@given(st.integers(0, 10**15 - 1))
+def test_luhn_catches_every_single_wrong_digit(number: int) -> None:
+    body = f"4{number:015d}"
+    valid = next(f"{body}{check}" for check in range(10) if luhn(f"{body}{check}"))
+    for position in (0, 7, 16):
+        wrong = (int(valid[position]) + 3) % 10
+        assert not luhn(f"{valid[:position]}{wrong}{valid[position + 1 :]}")
+
+
+def test_iban_lengths() -> None:
+    assert iban("NO93 8601 1117 947")
+    assert not iban("NO93")
+
+
+def test_hostile_lengths_take_no_time() -> None:
+    for text in ("a" * 300_000, "1 " * 150_000, "@" * 300_000, "AB12" * 75_000, "+1-" * 100_000, "a." * 150_000):
+        list(find_personal(text))

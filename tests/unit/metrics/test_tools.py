@@ -1,0 +1,107 @@
+import pytest
+
+from gate.metrics.base import Context, Performance
+from gate.model import Case, Invocation, Score, ToolCall, Turn
+from tests.unit.metrics.build import Calls, metric, tool_score
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual", "recall", "precision"),
+    [
+        (["a", "b"], ["a", "b"], 1.0, 1.0),
+        (["a", "b"], ["b", "x", "y"], 0.5, 1 / 3),
+        (["a", "a"], ["a"], 0.5, 1.0),
+        (["a"], ["a", "a"], 1.0, 0.5),
+        (["a"], [], 0.0, 0.0),
+        ([], ["a"], None, 0.0),
+        ([], [], None, 1.0),
+    ],
+)
+def test_recall_and_precision(expected: Calls, actual: Calls, recall: float | None, precision: float) -> None:
+    accuracy = tool_score("tool_accuracy", [expected], [actual])
+    assert (accuracy.value, accuracy.error) == (recall, None)
+    assert tool_score("tool_selection_accuracy", [expected], [actual]).value == precision
+
+
+def test_calls_are_counted_over_all_turns_and_compared_within_each() -> None:
+    score = tool_score("tool_accuracy", [["a", "b", "c"], ["d"]], [["a", "d"], ["a"]])
+    assert (score.value, score.details) == (1 / 4, {"hits": 1, "expected": 4})
+    assert score.reason == "1 of 4 expected tools were called; missing: b → c → d"
+
+
+def test_categories_count() -> None:
+    context = Context({"search": frozenset({"web", "docs"})})
+    expected = [ToolCall("", category="search"), ToolCall("web")]
+    assert tool_score("tool_accuracy", [expected], [["web", "docs"]], context).value == 1.0
+    assert tool_score("tool_accuracy", [[ToolCall("", category="other")]], [["web"]], context).error is not None
+
+
+@pytest.mark.parametrize("name", ["tool_accuracy", "tool_selection_accuracy", "step_efficiency"])
+def test_a_case_that_states_no_tools_does_not_apply(name: str) -> None:
+    score = tool_score(name, [None], [["a"]])
+    assert (score.value, score.error) == (None, None)
+
+
+@pytest.mark.parametrize("name", ["tool_accuracy", "tool_selection_accuracy", "step_efficiency"])
+def test_turn_counts_that_differ_are_an_error(name: str) -> None:
+    assert tool_score(name, [["a"]], [["a"], ["a"]]).error is not None
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual", "value"),
+    [
+        (["a", "b"], ["a", "b"], 1.0),
+        (["a"], ["a", "a", "a", "a"], 0.25),
+        (["a", "b"], ["a"], 1.0),
+        (["a"], [], 0.0),
+        ([], [], 1.0),
+    ],
+)
+def test_step_efficiency(expected: Calls, actual: Calls, value: float) -> None:
+    assert tool_score("step_efficiency", [expected], [actual]).value == value
+
+
+def test_the_necessary_steps_may_be_given() -> None:
+    score = tool_score("step_efficiency", [None], [["a", "b", "c", "d"]], steps=3)
+    assert (score.value, score.reason) == (0.75, "steps: 3 necessary, 4 taken")
+
+
+def recovery(*calls: ToolCall, categories: dict[str, frozenset[str]] | None = None) -> Score:
+    case = Case("c", (Turn("q"),))
+    return metric("error_recovery_rate", Context(categories or {})).score(
+        case, Performance((Invocation("q", tool_calls=calls),))
+    )
+
+
+FAILED = ToolCall("get", result=None, error="timeout")
+WORKED = ToolCall("get", result={"ok": 1})
+
+
+def test_an_error_is_recovered_by_a_later_success_of_the_same_goal() -> None:
+    assert recovery(FAILED, WORKED).value == 1.0
+    assert recovery(WORKED, FAILED).value == 0.0
+    assert recovery(FAILED, FAILED, WORKED).value == 1.0
+    assert recovery(FAILED, ToolCall("other", result="fine")).value == 0.0
+    assert recovery(FAILED, ToolCall("other", error="x"), WORKED).value == 0.5
+    assert "not recovered: other" in recovery(FAILED, ToolCall("other", error="x"), WORKED).reason
+
+
+def test_a_tool_of_the_same_category_serves_the_same_goal() -> None:
+    other = ToolCall("fetch", result="fine")
+    assert recovery(FAILED, other, categories={"read": frozenset({"get", "fetch"})}).value == 1.0
+
+
+@pytest.mark.parametrize("result", ["Error: no such user", {"error": "x"}, {"isError": True}, {"status": "error"}])
+def test_results_that_say_they_are_errors_are(result: object) -> None:
+    assert recovery(ToolCall("get", result=result)).value == 0.0
+
+
+@pytest.mark.parametrize("result", ["fine", {"error": None}, {"error": False}, {"status": "ok"}, [1], 0])
+def test_other_results_are_not(result: object) -> None:
+    score = recovery(ToolCall("get", result=result))
+    assert (score.value, score.error, score.reason) == (None, None, "no tool call failed")
+
+
+def test_without_results_nothing_is_measured() -> None:
+    assert recovery(ToolCall("get"), ToolCall("get")).error is not None
+    assert recovery().error is None
