@@ -1,0 +1,194 @@
+"""What a store of baselines is: records in, and out again the one that a change is to be compared with.
+
+Knows the lookup along the history and what may be stored; where the bytes are kept is left to one file per store.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Self, TypeVar
+
+from gate.errors import BaselineError, BaselineWriteError
+from gate.git import COMMIT_ID
+from gate.model import Side
+from gate.record import Header, Record, strip
+
+KeyT = TypeVar("KeyT")
+
+POOL = 5
+"""The most records of one agent that are pooled."""
+POOL_SEARCH = 20
+"""How many stored ancestors are read in search of them."""
+UNCOMMITTED = "uncommitted"
+"""Stands for the commit of a record that was measured outside any repository."""
+
+
+@dataclass(frozen=True)
+class StoreSettings:
+    """Everything that a store may need to know; each takes what concerns it."""
+
+    root: Path
+    """The folder of the configuration, to which paths are relative."""
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+    path: str = ".gate/baselines"
+    """Folder of the file store."""
+    remote: str = "origin"
+    """Name, URL or path of the git store's remote."""
+    branch: str = "gate-baselines"
+    token: str = field(default="", repr=False)
+    """Signs in to remotes on ``server``; elsewhere, or empty: as the repository, or git itself, is configured to."""
+    server: str = "https://github.com"
+    """The only server that is ever given the token: the remote may come from a stranger's configuration."""
+    max_records: int = 200
+    """The git store keeps at most this many of a suite, the newest."""
+    max_age_days: float = 365
+    """The git store drops what is older, but never a suite's newest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The records that a change is compared with."""
+
+    records: tuple[Record, ...]
+    """The nearest first; the others were pooled: earlier records of the same agent."""
+    commit: str | None
+    distance: int | None
+    """First-parent commits between the commit asked for and the record's; None where it was not found by history."""
+    where: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One stored baseline."""
+
+    suite_id: str
+    commit: str | None
+    created: float
+    """Unix time."""
+    where: str
+    """Names it inside its store."""
+    dirty: bool = False
+    """Measured on a work tree with changes: never found by its commit, only as the latest."""
+
+
+class Store(ABC):
+    """Keeps one record per suite and commit. To be closed after use, best by ``with``."""
+
+    @classmethod
+    @abstractmethod
+    def open(cls, settings: StoreSettings) -> Self: ...
+
+    @abstractmethod
+    def save(self, record: Record) -> str:
+        """Stores the stripped form of a complete record, in place of an earlier one of its suite and commit.
+
+        Returns where it is. Raises `BaselineWriteError`; what was stored before then stays.
+        """
+
+    @abstractmethod
+    def find(
+        self, suite_id: str, commits: Sequence[str], *, exclude: Set[str] = frozenset(), pool: int = POOL
+    ) -> Found | None:
+        """The record of the first of these commits that has one, with up to ``pool - 1`` later ones of the same agent.
+
+        ``commits`` are in the order of preference: a commit and its first-parent ancestors. None where none has a
+        record. Raises `BaselineError` where one is torn or foreign: it is never passed over.
+        """
+
+    @abstractmethod
+    def latest(self, suite_id: str) -> Found | None:
+        """The newest record of the suite, whatever its commit. To be announced: it may not be an ancestor."""
+
+    @abstractmethod
+    def entries(self, suite_id: str | None = None) -> list[Entry]:
+        """What is stored, newest first; of one suite or of all."""
+
+    @abstractmethod
+    def read(self, entry: Entry) -> Record:
+        """The record of an entry. Raises `BaselineError` where it is torn."""
+
+    def close(self) -> None:  # noqa: B027  # most stores hold nothing
+        """Lets go of what the store holds open."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def look_up(
+    commits: Sequence[str],
+    stored: Mapping[str, KeyT],
+    read: Callable[[KeyT], Record],
+    *,
+    exclude: Set[str] = frozenset(),
+    pool: int = POOL,
+) -> tuple[KeyT, Found] | None:
+    """`Store.find` over any mapping from commits to something that can be read."""
+    hits = [(distance, c) for distance, c in enumerate(commits) if c in stored and c not in exclude]
+    if not hits:
+        return None
+    distance, commit = hits[0]
+    records = [read(stored[commit])]
+    agent = records[0].header.agent
+    for _, earlier in hits[1:POOL_SEARCH]:
+        if not agent or len(records) >= pool:
+            break
+        candidate = read(stored[earlier])
+        if candidate.header.agent == agent:
+            records.append(candidate)
+    return stored[commit], Found(tuple(records), commit, distance)
+
+
+def storable(record: Record) -> Record:
+    """The form in which a record is kept. Raises `BaselineWriteError` where it is not fit to be a baseline.
+
+    Trials of the base commit's agent, which ran beside the candidate's, are not of this commit and left out.
+    """
+    header, footer = record.header, record.footer
+    problem = ""
+    if header.shard != (1, 1):
+        problem = f"it is shard {header.shard[0]} of {header.shard[1]}: merge the shards first"
+    elif footer is None:
+        problem = "it was not closed: continue the run with --resume"
+    elif footer.stopped:
+        problem = f"its run was stopped: {footer.stopped}"
+    own = tuple(trial for trial in record.trials if trial.side is Side.CANDIDATE)
+    measured = {trial.case_id for trial in own}
+    missing = [case.id for case in header.plan if case.id not in measured]
+    if not problem and (missing or not own):
+        problem = f"{len(missing)} of its cases were not run" if missing else "it holds no trial"
+    if not problem and header.commit is not None and not COMMIT_ID.fullmatch(header.commit):
+        problem = f"its commit is not one: {header.commit[:60]!r}"
+    if problem:
+        raise BaselineWriteError(f"the record cannot become a baseline: {problem}", where=header.suite_id)
+    return strip(replace(record, trials=own))
+
+
+def suite_key(suite_id: str) -> str:
+    """A folder name for a suite: readable, and unique by a digest, whatever the id."""
+    slug = re.sub(r"[^a-z0-9]+", "-", suite_id.lower())[:40].strip("-")
+    digest = hashlib.sha256(suite_id.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+    return f"{slug}-{digest}" if slug else digest
+
+
+def commit_key(header: Header) -> str:
+    """A file name for a record, without suffix. A dirty one does not stand for its commit."""
+    return f"{header.commit or UNCOMMITTED}{'-dirty' if header.dirty else ''}"
+
+
+def check_belongs(record: Record, suite_id: str, key: str, where: str) -> Record:
+    """The record, if it is what its name says. Raises `BaselineError`: a moved or renamed file is foreign."""
+    if record.header.suite_id != suite_id or commit_key(record.header) != key:
+        what = "the stored baseline is foreign: it is of another suite or commit than its name says"
+        raise BaselineError(what, where=where, hint="save it again from a run of this suite")
+    return record

@@ -1,0 +1,117 @@
+"""Baselines in a folder: one file per suite and commit, written at once or not at all, one writer at a time."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Iterator, Sequence, Set
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Self
+
+from gate.baselines.base import (
+    POOL,
+    Entry,
+    Found,
+    Store,
+    StoreSettings,
+    check_belongs,
+    commit_key,
+    look_up,
+    storable,
+    suite_key,
+)
+from gate.errors import BaselineWriteError
+from gate.record import Record, read_header, read_record, write_record
+
+SUFFIX = ".jsonl"
+LOCK_SECONDS = 30.0
+_ATTRIBUTES = "*.jsonl -text linguist-generated\n"
+"""For folders that are committed: line ends are part of a record's checksum, and nobody reviews one line by line."""
+
+
+class FileStore(Store):
+    """``FOLDER/<suite>/<commit>.jsonl``."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    @classmethod
+    def open(cls, settings: StoreSettings) -> Self:
+        return cls(settings.root / settings.path)
+
+    def save(self, record: Record) -> str:
+        kept = storable(record)
+        path = self._path(kept.header.suite_id, commit_key(kept.header))
+        with self._lock(path.parent):
+            write_record(path, kept, error=BaselineWriteError)
+        return str(path)
+
+    def find(
+        self, suite_id: str, commits: Sequence[str], *, exclude: Set[str] = frozenset(), pool: int = POOL
+    ) -> Found | None:
+        wanted = {commit: self._path(suite_id, commit) for commit in commits}
+        stored = {commit: path for commit, path in wanted.items() if path.is_file()}
+        hit = look_up(commits, stored, lambda path: self._read(path, suite_id), exclude=exclude, pool=pool)
+        return None if hit is None else replace(hit[1], where=str(hit[0]))
+
+    def latest(self, suite_id: str) -> Found | None:
+        entries = self.entries(suite_id)
+        if not entries:
+            return None
+        return Found((self.read(entries[0]),), entries[0].commit, None, entries[0].where)
+
+    def entries(self, suite_id: str | None = None) -> list[Entry]:
+        below = "*" if suite_id is None else suite_key(suite_id)
+        found = []
+        for path in self.folder.glob(f"{below}/*{SUFFIX}"):
+            if path.name.startswith("."):
+                continue  # being written
+            header = read_header(path)
+            found.append(Entry(header.suite_id, header.commit, header.created, str(path), header.dirty))
+        return sorted(found, key=lambda entry: (-entry.created, entry.where))
+
+    def read(self, entry: Entry) -> Record:
+        return self._read(Path(entry.where), entry.suite_id)
+
+    def _path(self, suite_id: str, key: str) -> Path:
+        return self.folder / suite_key(suite_id) / f"{key}{SUFFIX}"
+
+    def _read(self, path: Path, suite_id: str) -> Record:
+        return check_belongs(read_record(path), suite_id, path.name.removesuffix(SUFFIX), str(path))
+
+    @contextmanager
+    def _lock(self, folder: Path) -> Iterator[None]:
+        """Holds the suite's folder against other writers; readers need no lock, since files are replaced whole."""
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            if not (self.folder / ".gitattributes").exists():
+                (self.folder / ".gitattributes").write_text(_ATTRIBUTES)
+            descriptor = os.open(folder, os.O_RDONLY)
+        except OSError as problem:
+            what = f"the baseline cannot be written: {problem.strerror}"
+            raise BaselineWriteError(what, where=str(folder)) from None
+        try:
+            _wait_for(descriptor, folder)
+            yield
+        finally:
+            os.close(descriptor)
+
+
+def _wait_for(descriptor: int, folder: Path) -> None:
+    deadline = time.monotonic() + LOCK_SECONDS
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                what = f"another gate has held the baselines for {LOCK_SECONDS:g} s"
+                raise BaselineWriteError(what, where=str(folder)) from None
+            time.sleep(0.01)
+        except OSError as problem:
+            what = f"the baselines cannot be locked: {problem.strerror}"
+            raise BaselineWriteError(what, where=str(folder)) from None
+        else:
+            return

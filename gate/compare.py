@@ -1,0 +1,259 @@
+"""Two records → a result: what is comparable, what the decision says of it, and the reports that are written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from gate import __version__
+from gate.config import Config, TrialsSection
+from gate.decision import Settings, exit_code, next_step
+from gate.errors import ConfigError, MeasureError
+from gate.model import (
+    EXIT_PRECEDENCE,
+    BaselineInfo,
+    Case,
+    Criterion,
+    ExitCode,
+    Result,
+    Side,
+    SuiteResult,
+    Trial,
+    Turn,
+    worst,
+)
+from gate.record import Header, PlannedCase, Record
+from gate.reports import load_report
+
+EXPIRED = "quarantine of {case} expired on {date}: the case is judged again"
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What a candidate is compared with: the records of one agent, and where they come from."""
+
+    info: BaselineInfo
+    records: tuple[Record, ...] = ()
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """Which scores of the reference say something about which of the candidate."""
+
+    not_comparable: Mapping[tuple[str, str], str]
+    """(case, criterion) → why not."""
+    trials: tuple[Trial, ...]
+
+
+def pair(
+    plan: Sequence[PlannedCase],
+    criteria: Sequence[Criterion],
+    reference: Reference,
+    *,
+    unselected: Set[str] = frozenset(),
+) -> Pairing:
+    """Compares fingerprints, case by case and criterion by criterion.
+
+    The nearest record decides what is comparable; an earlier one that is pooled counts where it fits in everything.
+    Cases that are ``unselected`` are left out on both sides: they are not removed.
+    """
+    if not reference.records:
+        return Pairing({}, ())
+    nearest, *earlier = reference.records
+    now = {case.id: case.fingerprint for case in plan}
+    excluded: dict[tuple[str, str], str] = {}
+    known = {criterion.name: criterion.fingerprint for criterion in nearest.header.criteria}
+    for criterion in criteria:
+        if known.get(criterion.name) != criterion.fingerprint:
+            why = "its options, scorer or judge changed" if criterion.name in known else "the criterion is new"
+            excluded |= {(case_id, criterion.name): why for case_id in now}
+    for case in nearest.header.plan:
+        if now.get(case.id, case.fingerprint) != case.fingerprint:
+            excluded |= {(case.id, criterion.name): "the case was edited" for criterion in criteria}
+    trials = [trial for trial in _candidates(nearest) if trial.case_id not in unselected]
+    for record in earlier:
+        if {c.name: c.fingerprint for c in record.header.criteria}.items() >= {
+            c.name: c.fingerprint for c in criteria
+        }.items():
+            same = {case.id for case in record.header.plan if now.get(case.id) == case.fingerprint}
+            trials += [trial for trial in _candidates(record) if trial.case_id in same]
+    return Pairing(excluded, tuple(trials))
+
+
+def _candidates(record: Record) -> Iterable[Trial]:
+    """The record's own trials; those of whatever it was compared with then are not its own."""
+    return (trial for trial in record.trials if trial.side is Side.CANDIDATE)
+
+
+def settings_of(config: Config | None, now: datetime) -> Settings:
+    """The decision's settings; quarantine that expired before ``now`` is active again."""
+    if config is None:
+        return Settings()
+    file = config.file
+    trials = file.trials
+    rerun = "never" if file.baseline.rerun == "auto" else file.baseline.rerun
+    return Settings(
+        alpha=file.gate.alpha,
+        max_passes=trials.max if isinstance(trials, TrialsSection) else 3,
+        longest_passes=0 if isinstance(trials, TrialsSection) else 20,
+        exact_passes=trials if isinstance(trials, int) else None,
+        rerun=rerun,
+        pass_rate_margin=file.gate.pass_rate_margin,
+        max_error_rate=file.gate.max_error_rate,
+        on_inconclusive=file.gate.on_inconclusive,
+        quarantine={
+            entry.case: f"{entry.reason} ({entry.owner}, until {entry.expires.isoformat()})"
+            for entry in file.quarantine
+            if entry.expires >= now.date()
+        },
+        runs=file.budget.runs,
+    )
+
+
+def expired_quarantine(config: Config, now: datetime) -> tuple[str, ...]:
+    """A warning for each entry whose date has passed."""
+    entries = [entry for entry in config.file.quarantine if entry.expires < now.date()]
+    return tuple(EXPIRED.format(case=entry.case, date=entry.expires.isoformat()) for entry in entries)
+
+
+def cases_of(header: Header) -> tuple[Case, ...]:
+    """The cases of a record as far as judging needs them; what was said is not in its plan."""
+    return tuple(
+        Case(
+            id=case.id,
+            turns=tuple(Turn("", tools) for tools in case.expected) or (Turn(""),),
+            tags=case.tags,
+            complexity=case.complexity,
+            thresholds=case.thresholds,
+            location=case.location,
+            metadata={"equivalent": case.equivalent} if case.equivalent else {},
+        )
+        for case in header.plan
+    )
+
+
+def decide_records(
+    candidate: Record,
+    reference: Reference,
+    *,
+    criteria: Sequence[Criterion] | None = None,
+    settings: Settings | None = None,
+) -> SuiteResult:
+    """The verdict on a record as it stands; nothing is run. ``criteria`` judge instead of the record's own."""
+    header = candidate.header
+    effective = tuple(criteria if criteria is not None else header.criteria)
+    paired = pair(header.plan, effective, reference)
+    step = next_step(
+        cases_of(header),
+        effective,
+        candidate.trials,
+        paired.trials,
+        settings=settings or Settings(),
+        seed=header.seed,
+        suite_id=header.suite_id,
+        not_comparable=paired.not_comparable,
+        can_run=False,
+    )
+    if not isinstance(step, SuiteResult):
+        raise MeasureError("the record has no trials", where=header.suite_id)
+    footer = candidate.footer
+    return complete(
+        step,
+        reference,
+        candidate.trials,
+        duration=footer.duration if footer else 0.0,
+        judge_cost_usd=footer.judge_cost_usd if footer else None,
+        commit=header.commit,
+    )
+
+
+def complete(
+    result: SuiteResult,
+    reference: Reference,
+    trials: Iterable[Trial],
+    *,
+    duration: float,
+    judge_cost_usd: float | None,
+    commit: str | None,
+    notes: tuple[str, ...] = (),
+) -> SuiteResult:
+    """The decided suite with what the decision does not know: baseline, cost, time, commit."""
+    costs = [usage.cost_usd for t in trials if (usage := t.usage) is not None and usage.cost_usd is not None]
+    return replace(
+        result,
+        baseline=reference.info,
+        warnings=result.warnings + notes,
+        cost_usd=sum(costs) if costs else None,
+        judge_cost_usd=judge_cost_usd,
+        duration=duration,
+        commit=commit,
+    )
+
+
+def conclude(
+    suites: Sequence[SuiteResult],
+    settings: Settings,
+    *,
+    command: str,
+    duration: float,
+    record_paths: Sequence[Path] = (),
+) -> Result:
+    """All suites under one verdict and one exit code."""
+    return Result(
+        suites=tuple(suites),
+        verdict=worst([suite.verdict for suite in suites]),
+        exit_code=exit_code(suites, settings),
+        command=command,
+        version=__version__,
+        duration=duration,
+        record_paths=tuple(str(path) for path in record_paths),
+    )
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """Where reports are written; None: not at all."""
+
+    junit: Path | None = None
+    markdown: Path | None = None
+    html: Path | None = None
+    json: Path | None = None
+
+    @property
+    def wanted(self) -> dict[str, Path]:
+        """Form → path, in the order of writing."""
+        forms = (("junit", self.junit), ("html", self.html), ("json", self.json), ("markdown", self.markdown))
+        return {form: path for form, path in forms if path is not None}
+
+
+def check_outputs(outputs: Outputs) -> None:
+    """Creates the folders of the reports before anything is spent. Raises `ConfigError` where one cannot be written."""
+    for form, path in outputs.wanted.items():
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("ab"):
+                pass
+        except OSError as error:
+            raise ConfigError(f"the {form} report cannot be written: {error.strerror}", where=str(path)) from None
+
+
+def write_reports(result: Result, outputs: Outputs) -> Result:
+    """Writes the reports. Where one fails, the result says so and its exit code is the worse of the two."""
+    failed = []
+    for form, path in outputs.wanted.items():
+        text = load_report(form)(result)
+        try:
+            path.write_text(text, encoding="utf-8")
+        except OSError as error:
+            failed.append(f"{path}: {error.strerror}")
+    if not failed:
+        return result
+    worse = min(result.exit_code, ExitCode.NOT_MEASURED, key=EXIT_PRECEDENCE.index)
+    return replace(result, exit_code=worse, problems=tuple(f"a report could not be written: {one}" for one in failed))
+
+
+def now() -> datetime:
+    """The current time in UTC; one place, so that a test can stand still."""
+    return datetime.now(UTC)

@@ -1,0 +1,26 @@
+"""Decides: pass, regressed or inconclusive, at a stated error rate. Pure: no network, clock, environment or disk.
+
+`engine` is the rule on plain numbers, `suite` the same on the trials of a suite; `protocol` opens the former to anyone.
+"""
+
+from gate.decision.compare import PASS_RATE, Settings
+from gate.decision.history import CaseHistory, case_history
+from gate.decision.power import Power, PowerRow, power_table
+from gate.decision.rules import exit_code
+from gate.decision.state import CONCURRENT, Request
+from gate.decision.suite import More, next_step
+
+__all__ = [
+    "CONCURRENT",
+    "PASS_RATE",
+    "CaseHistory",
+    "More",
+    "Power",
+    "PowerRow",
+    "Request",
+    "Settings",
+    "case_history",
+    "exit_code",
+    "next_step",
+    "power_table",
+]

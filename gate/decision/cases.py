@@ -1,0 +1,188 @@
+"""What was found for each case: its status, why its trials failed, and the trajectories that show it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import exp
+from statistics import fmean
+
+from gate.decision.compare import Comparison, full_values, holds, passed
+from gate.decision.state import Outcome
+from gate.estimates import case_log_e
+from gate.limits import cut, shorten
+from gate.model import Case, CaseResult, CaseStatus, Criterion, Part, ToolCall, Trial, kind_of, text_of
+
+SUSPECT_E = 2.0
+"""From here on a case is shown as suspected."""
+MAX_REASONS = 5
+MAX_REASON_CHARS = 500
+MAX_TEXT_CHARS = 2_000
+"""Characters of an expected or an actual response."""
+OF_CALLS = frozenset(
+    {
+        "error_recovery_rate",
+        "forbidden_tools",
+        "multi_turn_tool_use_quality_v1",
+        "multi_turn_trajectory_quality_v1",
+        "rubric_based_multi_turn_trajectory_quality_v1",
+        "rubric_based_tool_use_quality_v1",
+        "sequence_correctness",
+        "step_efficiency",
+        "strategy_consistency",
+        "tool_accuracy",
+        "tool_selection_accuracy",
+        "tool_trajectory_avg_score",
+    }
+)
+"""Metrics that look at tool calls: where they fail, the response explains nothing."""
+
+
+def case_results(comparison: Comparison, outcome: Outcome | None) -> tuple[CaseResult, ...]:
+    """Every case of the suite in its order, then those that only the baseline has."""
+    known = [_case_result(comparison, case, outcome) for case in comparison.cases]
+    return (*known, *(CaseResult(case_id, CaseStatus.REMOVED) for case_id in removed(comparison)))
+
+
+def removed(comparison: Comparison) -> tuple[str, ...]:
+    """The cases that the baseline measured and the suite no longer has."""
+    return tuple(sorted(set(comparison.baseline) - set(comparison.by_id)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """Whether the trials of a case passed, on both sides."""
+
+    now: Sequence[bool]
+    before: Sequence[bool]
+
+    @property
+    def e_value(self) -> float | None:
+        if not self.now or not self.before:
+            return None
+        return exp(min(case_log_e(sum(self.before), len(self.before), sum(self.now), len(self.now)), 700.0))
+
+
+def _case_result(comparison: Comparison, case: Case, outcome: Outcome | None) -> CaseResult:
+    paired = case.id in comparison.paired
+    criteria = comparison.comparable(case.id) if paired else comparison.criteria
+    measured = comparison.measured(case.id)
+    now = _outcomes(measured, case, criteria)
+    stored = (*comparison.baseline.get(case.id, ()), *comparison.reruns.get(case.id, ())) if paired else ()
+    before = _outcomes(stored, case, criteria)
+    seen = _Seen(now, before)
+    failing = [t for t in measured if _fails(t, case, comparison.criteria)]
+    attempts = comparison.candidate.get(case.id, ())
+    worst = min(failing, key=_quality, default=None)
+    said = _texts(case, worst, comparison.criteria)
+    return CaseResult(
+        case.id,
+        _status(comparison, case, outcome, seen),
+        location=case.location,
+        passed=sum(now),
+        trials=len(now),
+        errors=len(attempts) - len(measured),
+        baseline_passed=sum(before),
+        baseline_trials=len(before),
+        e_value=seen.e_value,
+        reasons=_reasons(comparison, case, failing, attempts),
+        expected=tuple(turn.tools for turn in case.turns),
+        actual=_calls(worst),
+        reference=_calls(next((t for t in stored if passed(t, case, criteria)), None)),
+        scores={c.name: _means(comparison, case.id, c) for c in comparison.criteria},
+        quarantine=comparison.settings.quarantine.get(case.id, ""),
+        expected_text=said[0],
+        actual_text=said[1],
+    )
+
+
+def _status(comparison: Comparison, case: Case, outcome: Outcome | None, seen: _Seen) -> CaseStatus:
+    """The first that holds."""
+    hard = [c for c in comparison.criteria if c.hard and c.blocking]
+    trials = comparison.measured(case.id)
+    first = seen.before or seen.now
+    rules = (
+        (CaseStatus.FAILED, any(holds(c, case, t.scores.get(c.name)) is False for c in hard for t in trials)),
+        (CaseStatus.QUARANTINED, case.id in comparison.settings.quarantine),
+        (CaseStatus.ERROR, not trials),
+        (CaseStatus.BROKEN, outcome is not None and case.id in outcome.cases),
+        (CaseStatus.FAILED, _below_its_own(comparison, case)),
+        (CaseStatus.NEW, bool(comparison.baseline) and case.id not in comparison.paired),
+        (CaseStatus.SUSPECT, seen.e_value is not None and seen.e_value >= SUSPECT_E),
+        (CaseStatus.FLAKY, 0 < sum(first) < len(first)),
+        (CaseStatus.FAILED, not seen.before and bool(seen.now) and not any(seen.now)),
+    )
+    return next((status for status, holds_ in rules if holds_), CaseStatus.OK)
+
+
+def _below_its_own(comparison: Comparison, case: Case) -> bool:
+    """Whether no trial holds a threshold that the author gave to this very case."""
+    own = [c for c in comparison.criteria if c.name in case.thresholds and c.blocking]
+    trials = comparison.measured(case.id)
+    return any(all(holds(c, case, t.scores.get(c.name)) is False for t in trials) for c in own)
+
+
+def _fails(trial: Trial, case: Case, criteria: Iterable[Criterion]) -> bool:
+    """Whether anything that blocks does not hold, whatever else could not be measured."""
+    return any(c.blocking and holds(c, case, trial.scores.get(c.name)) is False for c in criteria)
+
+
+def _outcomes(trials: Iterable[Trial], case: Case, criteria: Sequence[Criterion]) -> list[bool]:
+    return [outcome for t in trials if (outcome := passed(t, case, criteria)) is not None]
+
+
+def _reasons(
+    comparison: Comparison, case: Case, failing: Sequence[Trial], attempts: Sequence[Trial]
+) -> tuple[str, ...]:
+    """Why trials failed, the most frequent first; then what could not be measured."""
+    counts: dict[str, int] = {}
+    for trial in failing:
+        for criterion in comparison.criteria:
+            score = trial.scores.get(criterion.name)
+            if criterion.blocking and score is not None and holds(criterion, case, score) is False:
+                text = f"{criterion.name}: {score.reason or score.value}"
+                counts[text] = counts.get(text, 0) + 1
+    for trial in attempts:
+        errors = [f"{trial.error.kind.value}: {trial.error.message}"] if trial.error is not None else []
+        errors += [
+            f"{name}: not measured: {s.error}" for name, s in trial.scores.items() if s.value is None and s.error
+        ]
+        for text in errors:
+            counts.setdefault(text, 0)
+    order = sorted(counts, key=lambda text: -counts[text])
+    return tuple(shorten(text, MAX_REASON_CHARS) for text in order[:MAX_REASONS])
+
+
+def _quality(trial: Trial) -> float:
+    return sum(score.value for score in trial.scores.values() if score.value is not None)
+
+
+_Texts = tuple[str | None, ...]
+
+
+def _texts(case: Case, trial: Trial | None, criteria: Iterable[Criterion]) -> tuple[_Texts, _Texts]:
+    """Expected and actual responses where the trial fails a criterion that looks at them; empty where none is known."""
+    if trial is None or not any(_of_text(c) and _fails(trial, case, [c]) for c in criteria):
+        return (), ()
+    wanted = [None if turn.response is None else _cut(turn.response) for turn in case.turns]
+    made = [_cut(invocation.response) or None for invocation in trial.invocations]
+    return (tuple(wanted) if any(wanted) else ()), (tuple(made) if any(made) else ())
+
+
+def _of_text(criterion: Criterion) -> bool:
+    return criterion.metric not in OF_CALLS and kind_of(criterion.scale) != "positive"
+
+
+def _cut(response: tuple[Part, ...]) -> str:
+    return cut(text_of(response, thoughts=False), MAX_TEXT_CHARS)
+
+
+def _calls(trial: Trial | None) -> tuple[tuple[ToolCall, ...], ...]:
+    return () if trial is None else tuple(invocation.tool_calls for invocation in trial.invocations)
+
+
+def _means(comparison: Comparison, case_id: str, criterion: Criterion) -> tuple[float | None, float | None]:
+    now = full_values(comparison.measured(case_id), criterion)
+    comparable = (case_id, criterion.name) not in comparison.not_comparable
+    before = full_values(comparison.baseline.get(case_id, ()) if comparable else (), criterion)
+    return (fmean(now) if now else None), (fmean(before) if before else None)

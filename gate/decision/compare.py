@@ -1,0 +1,277 @@
+"""Pairs the trials of both sides, case by case, into the numbers that the engine decides on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal
+
+from gate.decision import consistency
+from gate.decision.state import FULL, Config, Metric, Rerun, Round, Row, State
+from gate.model import Case, Criterion, Direction, Scale, Score, Side, Trial, kind_of
+
+PASS_RATE = "pass rate"  # noqa: S105 - no password
+"""The name of metric 0: whether a trial holds every blocking criterion."""
+
+
+DEFAULT_MARGINS = {
+    Scale.BINARY: 0.10,
+    Scale.UNIT: 0.05,
+    Scale.LIKERT: 0.4,
+    Scale.PERCENT: 5.0,
+    Scale.SECONDS: 0.30,
+    Scale.USD: 0.20,
+    Scale.COUNT: 0.20,
+}
+"""The loss still called unchanged where a criterion gives none; relative for seconds, dollars and counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How a suite is judged."""
+
+    alpha: float = 0.02
+    """Bound on P(regressed | unchanged agent)."""
+    threshold_alpha: float = 0.005
+    """Bound on P(below a threshold | not below it), over all thresholds and looks."""
+    max_passes: int = 3
+    longest_passes: int = 20
+    """Full passes up to which one further round may go while no trial at all reaches a threshold; beyond ``max_passes``
+    only, and never in an exact design."""
+    exact_passes: int | None = None
+    """Exactly so many full passes and one look."""
+    rerun: Rerun = "never"
+    pass_rate_margin: float | None = None
+    max_error_rate: float = 0.1
+    """Share of the candidate's trials that may end in infrastructure errors."""
+    on_inconclusive: Literal["warn", "block"] = "warn"
+    quarantine: Mapping[str, str] = field(default_factory=dict)
+    """Case id → owner, reason and expiry, of the entries in force."""
+    runs: int | None = None
+    """The most agent runs, both sides together."""
+
+    @property
+    def looks(self) -> int:
+        return 1 if self.exact_passes is not None else self.max_passes
+
+    @property
+    def extends(self) -> bool:
+        """Whether full passes beyond the schedule may be run for a threshold that no trial reaches."""
+        return self.exact_passes is None and self.longest_passes > self.max_passes
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Everything that is known of a suite, arranged for judging."""
+
+    cases: tuple[Case, ...]
+    criteria: tuple[Criterion, ...]
+    trials: tuple[Trial, ...]
+    """This run's, both sides, with the rounds they were run in."""
+    stored: tuple[Trial, ...]
+    """The baseline's."""
+    settings: Settings
+    not_comparable: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    """(case id, criterion name) → why the baseline's score of it says nothing about this one."""
+
+    @cached_property
+    def judged(self) -> tuple[Case, ...]:
+        """The cases that can change the verdict: those not in quarantine."""
+        return tuple(case for case in self.cases if case.id not in self.settings.quarantine)
+
+    @cached_property
+    def by_id(self) -> Mapping[str, Case]:
+        return {case.id: case for case in self.cases}
+
+    @cached_property
+    def candidate(self) -> Mapping[str, tuple[Trial, ...]]:
+        """The candidate's trials by case, errors included."""
+        return _by_case(t for t in self.trials if t.side is Side.CANDIDATE)
+
+    @cached_property
+    def retries(self) -> frozenset[int]:
+        """The rounds that ran again what had no measured trial yet: these trials stand for those that failed."""
+        rounds: dict[int, list[Trial]] = {}
+        for trial in self.trials:
+            if trial.side is Side.CANDIDATE and trial.tag == FULL:
+                rounds.setdefault(trial.round, []).append(trial)
+        tried: set[str] = set()
+        measured: set[str] = set()
+        found = set()
+        for number in sorted(rounds):
+            ids = {t.case_id for t in rounds[number]}
+            if ids <= tried - measured:
+                found.add(number)
+            tried |= ids
+            measured |= {t.case_id for t in rounds[number] if t.error is None}
+        return frozenset(found)
+
+    def scheduled(self, case_id: str) -> tuple[Trial, ...]:
+        """The candidate's trials of a case, errors included, without those that were run for one that failed."""
+        return tuple([t for t in self.candidate.get(case_id, ()) if t.tag != FULL or t.round not in self.retries])
+
+    @cached_property
+    def baseline(self) -> Mapping[str, tuple[Trial, ...]]:
+        """The stored baseline's measured trials of full passes, by case. Its reruns were picked by their outcomes."""
+        return _by_case(t for t in self.stored if t.error is None and t.tag == FULL)
+
+    @cached_property
+    def reruns(self) -> Mapping[str, tuple[Trial, ...]]:
+        """The baseline's measured trials that were run now, by case."""
+        return _by_case(t for t in self.trials if t.side is Side.BASELINE and t.error is None)
+
+    def measured(self, case_id: str, *, full: bool = False) -> tuple[Trial, ...]:
+        """The candidate's trials of a case without an infrastructure error; ``full``: those of full passes only."""
+        return (self._full if full else self._measured).get(case_id, ())
+
+    @cached_property
+    def _measured(self) -> Mapping[str, tuple[Trial, ...]]:
+        return {case_id: tuple([t for t in group if t.error is None]) for case_id, group in self.candidate.items()}
+
+    @cached_property
+    def _full(self) -> Mapping[str, tuple[Trial, ...]]:
+        return {case_id: tuple([t for t in group if t.tag == FULL]) for case_id, group in self._measured.items()}
+
+    def comparable(self, case_id: str) -> tuple[Criterion, ...]:
+        return tuple(c for c in self.criteria if (case_id, c.name) not in self.not_comparable)
+
+    @cached_property
+    def paired(self) -> tuple[str, ...]:
+        """The judged cases that have a baseline to be compared with."""
+        return tuple(
+            c.id for c in self.judged if self.baseline.get(c.id) and any(not k.hard for k in self.comparable(c.id))
+        )
+
+    @cached_property
+    def metrics(self) -> tuple[Criterion, ...]:
+        """Metric 0, then every criterion that is measured on a scale. A hard one is no statistics."""
+        return (pass_rate(self.settings.pass_rate_margin), *(c for c in self.criteria if not c.hard))
+
+
+def _by_case(trials: Iterable[Trial]) -> dict[str, tuple[Trial, ...]]:
+    found: dict[str, list[Trial]] = {}
+    for trial in trials:
+        found.setdefault(trial.case_id, []).append(trial)
+    return {case_id: tuple(sorted(group, key=lambda t: (t.round, t.number))) for case_id, group in found.items()}
+
+
+def pass_rate(margin: float | None = None) -> Criterion:
+    return Criterion(PASS_RATE, PASS_RATE, Scale.BINARY, margin=margin)
+
+
+def mark(criterion: Criterion, case: Case) -> float | None:
+    """What a single trial has to reach, or stay within where lower is better; None: trials are not judged singly."""
+    if criterion.metric == consistency.METRIC:
+        return None
+    own = case.thresholds.get(criterion.name)
+    if own is not None:
+        return own
+    if criterion.direction is Direction.LOWER:
+        return criterion.limit
+    return criterion.threshold if criterion.threshold is not None else criterion.pass_mark
+
+
+def holds(criterion: Criterion, case: Case, score: Score | None) -> bool | None:
+    """Whether a trial holds the criterion: True also where it does not apply, None where it could not be measured."""
+    limit = mark(criterion, case)
+    if criterion.hard and limit is None:
+        limit = 1.0
+    if limit is None:
+        return True
+    if score is None:
+        return None
+    if score.value is None:
+        return None if score.error else True
+    return score.value <= limit if criterion.direction is Direction.LOWER else score.value >= limit
+
+
+def passed(trial: Trial, case: Case, criteria: Iterable[Criterion]) -> bool | None:
+    """Metric 0: every blocking criterion holds. None where one could not be measured, even if another fails: of the
+    trials under a judge that is down only failures would be left. A hard failure alone decides: nothing else is scored.
+    """
+    if trial.error is not None:
+        return None
+    outcomes = [(c.hard, holds(c, case, trial.scores.get(c.name))) for c in criteria if c.blocking]
+    if (True, False) in outcomes:
+        return False
+    found = [outcome for _, outcome in outcomes]
+    return None if None in found else all(found)
+
+
+def to_state(comparison: Comparison, *, seed: int, can_run: bool, stopped: bool) -> State:
+    """The numbers of the pairing."""
+    settings = comparison.settings
+    left = 0 if stopped else None if settings.runs is None else max(0, settings.runs - len(comparison.trials))
+    metrics = tuple(_metric(comparison, criterion) for criterion in comparison.metrics)
+    config = Config(settings.alpha, settings.max_passes, settings.exact_passes, settings.rerun, can_run, left)
+    baseline = {case_id: [_row(comparison, t) for t in comparison.baseline[case_id]] for case_id in comparison.paired}
+    return State(metrics, baseline, _rounds(comparison), config, seed)
+
+
+def _metric(comparison: Comparison, criterion: Criterion) -> Metric:
+    """Scores that are all 0 or 1 are judged as successes are, whatever the scale allows."""
+    trials = (*comparison.trials, *comparison.stored)
+    zero_one = criterion.scale is Scale.UNIT and set(full_values(trials, criterion)) <= {0.0, 1.0}
+    scale = Scale.BINARY if zero_one else criterion.scale
+    margin = DEFAULT_MARGINS[scale] if criterion.margin is None else criterion.margin
+    return Metric(
+        criterion.name, kind_of(scale), criterion.direction, margin, criterion.blocking and criterion.gate_regression
+    )
+
+
+def _rounds(comparison: Comparison) -> tuple[Round, ...]:
+    """The rounds in the order they were asked for. A trial with an infrastructure error is a row of nothing, unless it
+    was run again: then the newer one takes its place.
+    """
+    paired = set(comparison.paired)
+    groups: dict[tuple[int, str, Side], dict[str, list[Row]]] = {}
+    for trial in sorted(comparison.trials, key=lambda t: (t.round, t.side is Side.BASELINE, t.tag, t.number)):
+        if trial.case_id not in paired:
+            continue
+        if trial.side is Side.CANDIDATE and trial.tag == FULL and trial.round in comparison.retries:
+            rows = (g[trial.case_id] for (_, tag, _), g in groups.items() if tag == FULL and trial.case_id in g)
+            next(rows)[0] = _row(comparison, trial)
+        else:
+            group = groups.setdefault((trial.round, trial.tag, trial.side), {})
+            group.setdefault(trial.case_id, []).append(_row(comparison, trial))
+    return tuple(Round(tag, side, trials) for (_, tag, side), trials in groups.items())
+
+
+def _row(comparison: Comparison, trial: Trial) -> Row:
+    """Metric 0 and the scores. Where criteria are not comparable, both sides are judged by the others alone."""
+    comparable = comparison.comparable(trial.case_id)
+    outcome = passed(trial, comparison.by_id[trial.case_id], comparable)
+    names = {c.name for c in comparable}
+    values = [_value(trial, c) if c.name in names else None for c in comparison.metrics[1:]]
+    return [None if outcome is None else float(outcome), *values]
+
+
+def _value(trial: Trial, criterion: Criterion) -> float | None:
+    score = trial.scores.get(criterion.name)
+    return None if score is None else score.value
+
+
+def full_values(trials: Sequence[Trial], criterion: Criterion) -> list[float]:
+    """The values that were measured in these trials."""
+    return [value for t in trials if (value := _value(t, criterion)) is not None]
+
+
+def passes(comparison: Comparison) -> int:
+    """Full passes so far, infrastructure errors included."""
+    return max(_pass_counts(comparison), default=0)
+
+
+def whole_passes(comparison: Comparison) -> int:
+    """Full passes that took in every judged case."""
+    return min(_pass_counts(comparison), default=0)
+
+
+def _pass_counts(comparison: Comparison) -> list[int]:
+    return [sum(t.tag == FULL for t in comparison.scheduled(case.id)) for case in comparison.judged]
+
+
+def error_share(comparison: Comparison) -> float:
+    """Share of the candidate's trials that ended in an infrastructure error."""
+    trials = [t for group in comparison.candidate.values() for t in group]
+    return sum(t.error is not None for t in trials) / len(trials) if trials else 0.0

@@ -1,0 +1,198 @@
+"""A decided suite as the reports show it: per criterion, per case, in words."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import fmean
+from typing import Any
+
+from gate.decision.cases import case_results
+from gate.decision.compare import PASS_RATE, Comparison, error_share, passed, whole_passes
+from gate.decision.evidence import CASES_SHARE
+from gate.decision.findings import Finding, natural, plural
+from gate.decision.rules import (
+    change_estimate,
+    error_of,
+    estimate,
+    hard_failures,
+    judge,
+    quantile_estimates,
+    regression,
+)
+from gate.decision.state import Outcome
+from gate.decision.story import changes, headline, story, warnings
+from gate.decision.thresholds import baseline_groups, case_values
+from gate.limits import cut
+from gate.model import Criterion, CriterionResult, Estimate, SuiteResult, Trial, Verdict, kind_of, worst
+
+MAX_ERROR_CHARS = 120
+"""Characters of the commonest error that stand in a headline."""
+
+
+def conclude(comparison: Comparison, outcome: Outcome | None, stopped: str = "") -> SuiteResult:
+    """The verdict on what there is."""
+    rate = comparison.metrics[0]
+    results = tuple(_result(comparison, c, outcome, stopped=stopped) for c in (rate, *comparison.criteria))
+    verdict, problem = _suite_verdict(comparison, results)
+    cut_short = bool(stopped) and verdict in (Verdict.PASS, Verdict.INCONCLUSIVE) and _unfinished(comparison)
+    verdict = Verdict.INCONCLUSIVE if cut_short else verdict
+    cases = case_results(comparison, outcome)
+    return SuiteResult(
+        suite_id="",
+        verdict=verdict,
+        headline=_cut_short(comparison, stopped)
+        if cut_short
+        else headline(comparison, outcome, results, cases, verdict=verdict, problem=problem),
+        criteria=results,
+        cases=cases,
+        story=story(comparison, outcome, stopped),
+        changes=changes(comparison),
+        warnings=warnings(comparison, outcome, results),
+        agent_runs=len(comparison.trials),
+        errors=sum(t.error is not None for t in comparison.trials),
+        evidence={**outcome.report, "stage": outcome.stage} if outcome is not None else {},
+    )
+
+
+def _suite_verdict(comparison: Comparison, results: Sequence[CriterionResult]) -> tuple[Verdict, str]:
+    """The worst blocking criterion. A hard failure outranks all; what is proven outranks failing infrastructure."""
+    if any(hard_failures(comparison, c) for c in comparison.criteria if c.hard and c.blocking):
+        return Verdict.BELOW_THRESHOLD, ""
+    found = worst([r.verdict for r in results if r.criterion.blocking])
+    if found in (Verdict.REGRESSED, Verdict.BELOW_THRESHOLD):
+        return found, ""
+    problem = measuring_problem(comparison)
+    if problem:
+        return Verdict.ERROR, problem
+    if found is Verdict.PASS and not comparison.paired and not _held(comparison):
+        return Verdict.INCONCLUSIVE, ""
+    return found, ""
+
+
+def _held(comparison: Comparison) -> bool:
+    """Whether anything but a baseline could fail the suite: a threshold, a limit, or a hard rule that blocks."""
+    own = any(case.thresholds for case in comparison.judged)
+    return own or any(
+        c.threshold is not None or c.limit is not None or c.quantiles or c.hard
+        for c in comparison.criteria
+        if c.blocking
+    )
+
+
+def _unfinished(comparison: Comparison) -> bool:
+    """Whether less was run than the first decision takes: an exact design, or one pass."""
+    return whole_passes(comparison) < (comparison.settings.exact_passes or 1)
+
+
+def _cut_short(comparison: Comparison, stopped: str) -> str:
+    wanted = comparison.settings.exact_passes or 1
+    return f"stopped: {stopped}; {whole_passes(comparison)} of {wanted} full passes were run"
+
+
+def measuring_problem(comparison: Comparison) -> str:
+    """Why the suite could not be measured; empty where it could."""
+    if not comparison.judged:
+        return "every case is in quarantine: nothing is left to judge" if comparison.cases else "no cases"
+    share, most = error_share(comparison), comparison.settings.max_error_rate
+    if share > most:
+        often = _commonest_error(comparison)
+        return f"{share:.0%} of the trials ended in infrastructure errors; at most {most:.0%} may{often}"
+    silent = [case.id for case in comparison.judged if not comparison.measured(case.id)]
+    if silent:
+        count, often = plural(len(comparison.judged), "case"), _commonest_error(comparison)
+        return f"no trial of {len(silent)} of {count} could be measured: {', '.join(silent[:5])}{often}"
+    for case in comparison.judged:
+        trials = comparison.scheduled(case.id)
+        lost = sum(t.error is not None for t in trials)
+        if len(trials) > 1 and 2 * lost > len(trials):
+            often = _commonest_error(comparison)
+            return f"{lost} of {len(trials)} trials of {case.id} ended in infrastructure errors{often}"
+    return ""
+
+
+def _commonest_error(comparison: Comparison) -> str:
+    """What most of the candidate's trials without a score ended in."""
+    trials = (trial for group in comparison.candidate.values() for trial in group)
+    counts = Counter(f"{t.error.kind.value}: {t.error.message}" for t in trials if t.error is not None)
+    if not counts:
+        return ""
+    text = min(counts, key=lambda text: (-counts[text], text))
+    return f"; most often: {cut(' '.join(text.split()), MAX_ERROR_CHARS)}"
+
+
+def _result(comparison: Comparison, criterion: Criterion, outcome: Outcome | None, *, stopped: str) -> CriterionResult:
+    is_rate = criterion.name == PASS_RATE
+    findings = regression(criterion, outcome) if is_rate else judge(comparison, criterion, outcome, final=not stopped)
+    findings = findings or [Finding(Verdict.PASS, "no baseline yet to compare it with")]
+    verdict = worst([f.verdict for f in findings])
+    report = outcome.report if outcome is not None else {}
+    found = report.get("metrics", {}).get(criterion.name)
+    now, before = (_estimate_rate if is_rate else _estimate_scores)(comparison, criterion)
+    trials = [t for case in comparison.judged for t in comparison.measured(case.id)]
+    if verdict is Verdict.PASS and now is None:
+        findings = [Finding(Verdict.NOT_MEASURED, "no trial was measured")]
+        verdict = Verdict.NOT_MEASURED
+    return CriterionResult(
+        criterion,
+        verdict,
+        "; ".join(f.reason for f in findings if f.verdict is verdict and f.reason),
+        candidate=now,
+        baseline=before,
+        change=change_estimate(found, criterion),
+        p_value=_p_value(report, criterion.name),
+        detectable=_detectable(found, criterion),
+        spent=spent(report) if found is not None and found["gating"] else None,
+        not_measured=0 if is_rate else sum(error_of(t, criterion) is not None for t in trials),
+        quantiles=quantile_estimates(criterion, case_values(comparison, criterion)[1]),
+    )
+
+
+def _estimate_scores(comparison: Comparison, criterion: Criterion) -> tuple[Estimate | None, Estimate | None]:
+    """Candidate and baseline means over all judged cases: of full passes, since reruns pick the cases that failed."""
+    means, values = case_values(comparison, criterion)
+    return estimate(means, values, criterion.scale), _estimate_groups(baseline_groups(comparison, criterion), criterion)
+
+
+def _estimate_rate(comparison: Comparison, criterion: Criterion) -> tuple[Estimate | None, Estimate | None]:
+    now, before = [], []
+    for case in comparison.judged:
+        now.append(_outcomes(comparison.measured(case.id, full=True), comparison, case.id, comparison.criteria))
+        if case.id in comparison.paired:
+            stored = comparison.baseline[case.id]
+            before.append(_outcomes(stored, comparison, case.id, comparison.comparable(case.id)))
+    return _estimate_groups(now, criterion), _estimate_groups(before, criterion)
+
+
+def _outcomes(
+    trials: Iterable[Trial], comparison: Comparison, case_id: str, criteria: Iterable[Criterion]
+) -> list[float]:
+    criteria = tuple(criteria)
+    outcomes = (passed(trial, comparison.by_id[case_id], criteria) for trial in trials)
+    return [float(outcome) for outcome in outcomes if outcome is not None]
+
+
+def _estimate_groups(groups: Sequence[list[float]], criterion: Criterion) -> Estimate | None:
+    return estimate([fmean(g) for g in groups if g], [v for g in groups for v in g], criterion.scale)
+
+
+def _p_value(report: Mapping[str, Any], name: str) -> float | None:
+    """Of the last look, adjusted for all gating metrics and statistics."""
+    looks = report.get("looks") or [{"metrics": {}}]
+    test = looks[-1]["metrics"].get(name)
+    return None if test is None else float(test["p_adjusted"])
+
+
+def _detectable(found: Mapping[str, Any] | None, criterion: Criterion) -> float | None:
+    """In the criterion's unit, relative for money, time and counts; always positive."""
+    if found is None or found["detectable"] is None:
+        return None
+    drop = float(found["detectable"])
+    return abs(natural(-drop, criterion)) if kind_of(criterion.scale) == "positive" else drop
+
+
+def spent(report: Mapping[str, Any]) -> float:
+    """Share of the error budget that looks and case reruns have used so far."""
+    alpha: float = 1 / (report["e_threshold"] * CASES_SHARE)
+    looks: float = sum(look["threshold"] for look in report["looks"])
+    return min(1.0, CASES_SHARE + looks / alpha)

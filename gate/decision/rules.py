@@ -1,0 +1,264 @@
+"""What is found of a criterion, hard failures first; its estimates; and the exit code table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import fmean
+from typing import Any
+
+from gate.decision.compare import (
+    PASS_RATE,
+    Comparison,
+    Settings,
+    full_values,
+    holds,
+)
+from gate.decision.findings import OK, POINTS, Finding, natural, plural, show_change, show_margin, signed
+from gate.decision.state import Outcome
+from gate.decision.thresholds import (
+    RANGE,
+    own_thresholds,
+    quantile_limits,
+    suite_threshold,
+    trial_limit,
+)
+from gate.estimates import (
+    mean_interval,
+    quantile,
+    quantile_interval,
+    wilson,
+)
+from gate.model import (
+    EXIT_PRECEDENCE,
+    Criterion,
+    CriterionResult,
+    Estimate,
+    ExitCode,
+    Scale,
+    SuiteResult,
+    Trial,
+    Verdict,
+)
+
+
+def judge(
+    comparison: Comparison, criterion: Criterion, outcome: Outcome | None, *, final: bool = False
+) -> list[Finding]:
+    """Everything that was found of one criterion; its verdict is the worst of it. ``final``: no trial will follow."""
+    findings = [
+        *_hard(comparison, criterion),
+        *_unmeasured(comparison, criterion),
+        *suite_threshold(comparison, criterion, final=final),
+        *own_thresholds(comparison, criterion, final=final),
+        *trial_limit(comparison, criterion),
+        *quantile_limits(comparison, criterion),
+        *regression(criterion, outcome),
+    ]
+    return findings or [Finding(OK, "nothing to hold it to: no threshold, and no baseline yet")]
+
+
+# --- hard failures and what could not be measured -------------------------------------------------
+
+
+def _hard(comparison: Comparison, criterion: Criterion) -> list[Finding]:
+    """One failing trial of any case fails, quarantine or not, whatever round it was in."""
+    if not criterion.hard:
+        return []
+    failed = {t.case_id: t.scores[criterion.name].reason for t in hard_failures(comparison, criterion)}
+    if not failed:
+        return [Finding(OK, "not once")] if comparison.trials else []
+    case_id, reason = next(iter(failed.items()))
+    more = f" and {len(failed) - 1} more" if len(failed) > 1 else ""
+    return [Finding(Verdict.BELOW_THRESHOLD, f"{case_id}{more}: {reason or 'failed'}", settles=True)]
+
+
+def hard_failures(comparison: Comparison, criterion: Criterion) -> list[Trial]:
+    """The candidate's trials that a hard criterion fails."""
+    return [
+        trial
+        for case in comparison.cases
+        for trial in comparison.measured(case.id)
+        if holds(criterion, case, trial.scores.get(criterion.name)) is False
+    ]
+
+
+def _unmeasured(comparison: Comparison, criterion: Criterion) -> list[Finding]:
+    """A case of which no trial could be measured, or no score at all: not measured."""
+    if any(hard_failures(comparison, c) for c in comparison.criteria if c.hard and c.blocking):
+        return []  # its other scores were not computed, and the verdict does not wait for them
+    lost = [case.id for case in comparison.judged if _lost(comparison.measured(case.id), criterion)]
+    if lost:
+        error = next((e for t in comparison.measured(lost[0]) if (e := error_of(t, criterion))), "no score")
+        count = f"{len(lost)} of {len(comparison.judged)} cases" if len(lost) > 1 else lost[0]
+        return [Finding(Verdict.NOT_MEASURED, f"could not be measured for {count}: {error}")]
+    trials = [t for case in comparison.judged for t in comparison.measured(case.id)]
+    if found := _largely_lost(trials, criterion, comparison.settings.max_error_rate):
+        return [found]
+    if trials and not full_values(trials, criterion):
+        return [Finding(Verdict.NOT_MEASURED, "applies to no case: none states what it compares with")]
+    return []
+
+
+def _largely_lost(trials: Sequence[Trial], criterion: Criterion, most: float) -> Finding | None:
+    """Too many scores that ended in an error, where the criterion blocks: what is left is no fair sample."""
+    scores = [score for t in trials if (score := t.scores.get(criterion.name)) is not None]
+    errors = [score.error for score in scores if score.value is None and score.error]
+    known = len(errors) + sum(score.value is not None for score in scores)
+    if not criterion.blocking or len(errors) <= most * known:
+        return None
+    said = f"{len(errors)} of {known} scores could not be measured, at most {most:.0%} may: {errors[0]}"
+    return Finding(Verdict.NOT_MEASURED, said)
+
+
+def _lost(trials: Sequence[Trial], criterion: Criterion) -> bool:
+    return bool(trials) and all(error_of(t, criterion) for t in trials)
+
+
+def error_of(trial: Trial, criterion: Criterion) -> str | None:
+    """Why a trial has no score of a criterion; None where it has one, or where the criterion does not apply."""
+    score = trial.scores.get(criterion.name)
+    if score is None:
+        return "was not scored"
+    return (score.error or None) if score.value is None else None
+
+
+# --- the engine's answer, criterion by criterion --------------------------------------------------
+
+
+def regression(criterion: Criterion, outcome: Outcome | None) -> list[Finding]:
+    """Who is worse when the engine says so: the metrics whose own adjusted p rejects; success, where cases broke."""
+    if outcome is None or criterion.hard:
+        return []
+    found = outcome.report["metrics"].get(criterion.name)
+    if found is None:
+        open_ = criterion.name == PASS_RATE and outcome.verdict == "INCONCLUSIVE"
+        return [Finding(Verdict.INCONCLUSIVE, outcome.stage)] if open_ else []
+    said = change_in_words(found, criterion)
+    if not found["gating"] or outcome.verdict == "PASS":
+        return [Finding(OK, said)]
+    if outcome.verdict == "INCONCLUSIVE":
+        open_ = criterion.name in undecided_metrics(outcome)
+        return [
+            Finding(Verdict.INCONCLUSIVE, f"{said}: {_undecided_why(found, criterion)}") if open_ else Finding(OK, said)
+        ]
+    if criterion.name not in regressed_metrics(outcome):
+        return [Finding(OK, said)]
+    named = f"; broken: {', '.join(outcome.cases[:5])}" if criterion.name == PASS_RATE and outcome.cases else ""
+    return [Finding(Verdict.REGRESSED, said + named, settles=True)]
+
+
+def regressed_metrics(outcome: Outcome) -> set[str]:
+    """The metrics that carry a proven regression."""
+    found = set()
+    for look in outcome.report["looks"]:
+        if look["p"] <= look["threshold"]:
+            found |= {name for name, t in look["metrics"].items() if t["p_adjusted"] <= look["threshold"]}
+    return found if found and not outcome.stage.startswith("case") else found | {PASS_RATE}
+
+
+def undecided_metrics(outcome: Outcome) -> set[str]:
+    """The metrics that stand in the way of PASS; success where it is the whole that does."""
+    report = outcome.report
+    loose = {name for name, found in report["metrics"].items() if found["gating"] and not found["holds"]}
+    if report["looks"] and report["looks"][-1]["p"] <= 0.05:
+        tests = report["looks"][-1]["metrics"]
+        loose.add(min(tests, key=lambda name: tests[name]["p_adjusted"]))
+    return loose or {PASS_RATE}
+
+
+def _undecided_why(found: Mapping[str, Any], criterion: Criterion) -> str:
+    if found["holds"]:
+        return "within its margin, but something leans towards a drop"
+    if found["low"] is None:
+        return "too few trials to bound it"
+    worst = show_change(found["low"], criterion)
+    return f"a change to {worst} is not ruled out, margin {show_margin(found['margin'], criterion)}"
+
+
+def change_in_words(found: Mapping[str, Any], criterion: Criterion) -> str:
+    change = show_change(found["change"], criterion)
+    if found["low"] is None or found["high"] is None:
+        return f"{change} over {plural(found['cases'], 'case')}"
+    ends = sorted((natural(found["low"], criterion), natural(found["high"], criterion)))
+    low, high = (signed(end, criterion).removesuffix(POINTS) for end in ends)
+    return f"{change} ({low} to {high}) over {plural(found['cases'], 'case')}"
+
+
+# --- estimates ------------------------------------------------------------------------------------
+
+
+def estimate(means: Sequence[float], values: Sequence[float], scale: Scale) -> Estimate | None:
+    """The mean over cases with its 95 % interval; level 0 where a single value has none."""
+    if not means:
+        return None
+    value = fmean(means)
+    if scale in (Scale.BINARY, Scale.UNIT) and set(values) <= {0.0, 1.0}:
+        low, high = wilson(value * len(values), len(values))
+        return Estimate(value, low, high, len(means), len(values))
+    sample = means if len(means) > 1 else values
+    if len(sample) < 2:
+        return Estimate(value, value, value, len(means), len(values), level=0.0)
+    low, high = mean_interval(sample)
+    least, most = RANGE.get(scale, (0.0, math.inf))
+    return Estimate(value, max(low, least), min(high, most), len(means), len(values))
+
+
+def change_estimate(found: Mapping[str, Any] | None, criterion: Criterion) -> Estimate | None:
+    """The paired change with the interval whose bad end is what the certificate bounds."""
+    if found is None:
+        return None
+    value = natural(found["change"], criterion)
+    if found["low"] is None or found["high"] is None:
+        return Estimate(value, value, value, found["cases"], found["trials"], level=0.0)
+    low, high = sorted((natural(found["low"], criterion), natural(found["high"], criterion)))
+    return Estimate(value, low, high, found["cases"], found["trials"], level=0.9)
+
+
+def quantile_estimates(criterion: Criterion, values: Sequence[float]) -> tuple[tuple[float, Estimate], ...]:
+    found = []
+    for q, _ in criterion.quantiles if values else ():
+        low, high = quantile_interval(values, q)
+        ends = max(low, min(values)), min(high, max(values))
+        level = 0.95 if (low, high) == ends else 0.0
+        found.append((q, Estimate(quantile(values, q), *ends, len(values), len(values), level)))
+    return tuple(found)
+
+
+# --- the exit code table --------------------------------------------------------------------------
+
+EXIT_CODES: Mapping[Verdict, ExitCode] = {
+    Verdict.PASS: ExitCode.PASS,
+    Verdict.INCONCLUSIVE: ExitCode.PASS,
+    Verdict.NOT_MEASURED: ExitCode.NOT_MEASURED,
+    Verdict.BELOW_THRESHOLD: ExitCode.FAILED,
+    Verdict.REGRESSED: ExitCode.FAILED,
+    Verdict.ERROR: ExitCode.NOT_MEASURED,
+}
+
+
+def exit_code(suites: Iterable[SuiteResult], settings: Settings) -> ExitCode:
+    """The one table from verdicts to the exit code; no suite at all is 3, never green.
+
+    What is proven stands: a blocking criterion that regressed makes it 1, even if its suite ended in an error. Only a
+    regression can be accepted: what else is wrong with the suite counts as before.
+    """
+    codes = [ExitCode.NOT_MEASURED]
+    for position, suite in enumerate(suites):
+        if position == 0:
+            codes.clear()
+        found = [suite.verdict, *(r.verdict for r in suite.criteria if r.criterion.blocking and _is_proven(r))]
+        codes += [_code(v, settings) for v in found if not (suite.accepted and v is Verdict.REGRESSED)] or [
+            ExitCode.PASS
+        ]
+    return min(codes, key=EXIT_PRECEDENCE.index)
+
+
+def _is_proven(result: CriterionResult) -> bool:
+    return result.verdict in (Verdict.REGRESSED, Verdict.BELOW_THRESHOLD)
+
+
+def _code(verdict: Verdict, settings: Settings) -> ExitCode:
+    if verdict is Verdict.INCONCLUSIVE and settings.on_inconclusive == "block":
+        return ExitCode.FAILED
+    return EXIT_CODES[verdict]

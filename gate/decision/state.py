@@ -1,0 +1,113 @@
+"""The numbers a decision is made of, and what it answers; knows neither agents nor records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from gate.model import CONFIRM, FULL, Direction, MetricKind, Side
+
+CONCURRENT = "concurrent"
+"""Tag of a round that runs both sides afresh, to tell the change from a drift of the provider."""
+
+Row = Sequence[float | None]
+"""The values of one trial in metric order; None where one was not measured. Metric 0 is the trial's 0/1 success."""
+
+Rerun = Literal["never", "match", "concurrent"]
+
+__all__ = [
+    "CONCURRENT",
+    "CONFIRM",
+    "FULL",
+    "Config",
+    "Continue",
+    "Metric",
+    "Outcome",
+    "Request",
+    "Round",
+    "Row",
+    "State",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """What the engine needs to know of a metric."""
+
+    name: str
+    kind: MetricKind
+    direction: Direction = Direction.HIGHER
+    margin: float | None = None
+    """The loss still called unchanged, in the metric's unit; relative for positive metrics. None: default."""
+    gating: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """How much error and how many runs a decision may cost."""
+
+    alpha: float = 0.02
+    """Bound on P(regressed | unchanged agent) over all metrics, looks and reruns."""
+    max_passes: int = 3
+    exact_passes: int | None = None
+    """Exactly so many full passes and one look, no reruns."""
+    rerun: Rerun = "never"
+    can_run: bool = True
+    """False: judge what there is. Trials run all in one round are looked at once, at the full budget; trials of several
+    rounds as the schedule that ran them would have."""
+    runs_left: int | None = None
+    """Agent runs that may still be asked for; None: no limit. 0 ends the schedule where it stands."""
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """Trials that were run together."""
+
+    tag: str
+    side: Side
+    trials: Mapping[str, Sequence[Row]]
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Everything known so far. A decision is a pure function of it."""
+
+    metrics: tuple[Metric, ...]
+    baseline: Mapping[str, Sequence[Row]]
+    rounds: tuple[Round, ...]
+    config: Config = field(default_factory=Config)
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Trials that would help: ``n`` more of each case."""
+
+    side: Side
+    tag: str
+    cases: tuple[str, ...]
+    n: int
+
+    @property
+    def runs(self) -> int:
+        return len(self.cases) * self.n
+
+
+@dataclass(frozen=True, slots=True)
+class Continue:
+    """Undecided; these trials are wanted next."""
+
+    requests: tuple[Request, ...]
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The answer on the pairing."""
+
+    verdict: Literal["PASS", "REGRESSION", "INCONCLUSIVE"]
+    cases: tuple[str, ...]
+    """Named: broken at a false discovery rate of at most 10 %."""
+    stage: str
+    report: Mapping[str, Any]

@@ -1,0 +1,357 @@
+"""Absolute demands: thresholds of the suite and of single cases, limits of single trials, limits of quantiles."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from gate.decision.compare import (
+    DEFAULT_MARGINS,
+    Comparison,
+    full_values,
+    mark,
+    passes,
+)
+from gate.decision.findings import OK, Finding, plural, show
+from gate.estimates import (
+    binomial_at_least,
+    bounded_upper_bound,
+    fisher_less,
+    mean_interval,
+    quantile,
+    share_upper_bound,
+)
+from gate.model import Case, Criterion, Direction, Scale, Verdict, kind_of
+
+RANGE: Mapping[Scale, tuple[float, float]] = {
+    Scale.BINARY: (0.0, 1.0),
+    Scale.UNIT: (0.0, 1.0),
+    Scale.LIKERT: (1.0, 5.0),
+    Scale.PERCENT: (0.0, 100.0),
+}
+FEWEST_TRIALS = 3
+"""From so many trials on, none of which reached a threshold, it counts as missed once the schedule has ended."""
+
+
+def threshold_error(comparison: Comparison) -> float:
+    """What each statistical threshold may err by at this look, so that all together stay within their budget.
+
+    Where the schedule may be extended, half is kept for the single look after that.
+    """
+    settings = comparison.settings
+    error = _error_of_test(comparison)
+    if not settings.extends:
+        return error / settings.looks
+    return error / 2 if passes(comparison) > settings.max_passes else error / 2 / settings.looks
+
+
+def _error_of_test(comparison: Comparison) -> float:
+    """The budget of one threshold over all looks: those of the suite, of quantiles and of single cases count alike."""
+    tests = sum(
+        (c.threshold is not None and not c.strict) + len(c.quantiles) + len(_with_own_threshold(comparison, c))
+        for c in comparison.criteria
+        if c.blocking and not c.hard
+    )
+    return comparison.settings.threshold_alpha / max(1, tests)
+
+
+def _with_own_threshold(comparison: Comparison, criterion: Criterion) -> list[Case]:
+    """The judged cases whose own threshold is about their mean: where lower is better, it limits each trial instead."""
+    if criterion.hard or (criterion.direction is Direction.LOWER and not criterion.strict):
+        return []
+    return [case for case in comparison.judged if criterion.name in case.thresholds]
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Values of full passes by case; of the cases that the baseline can be compared with, and of the others."""
+
+    kept: Sequence[Sequence[float]]
+    before: Sequence[Sequence[float]]
+    """The baseline's, of the cases in ``kept``."""
+    new: Sequence[Sequence[float]]
+
+    @property
+    def all(self) -> list[Sequence[float]]:
+        return [*self.kept, *self.new]
+
+
+def sample_of(comparison: Comparison, criterion: Criterion, cases: Iterable[Case]) -> Sample:
+    kept, before, new = [], [], []
+    for case in cases:
+        if now := full_values(comparison.measured(case.id, full=True), criterion):
+            comparable = (case.id, criterion.name) not in comparison.not_comparable
+            then = full_values(comparison.baseline.get(case.id, ()), criterion) if comparable else []
+            if then:
+                kept.append(now)
+                before.append(then)
+            else:
+                new.append(now)
+    return Sample(kept, before, new)
+
+
+def suite_threshold(comparison: Comparison, criterion: Criterion, *, final: bool = False) -> list[Finding]:
+    """The suite mean over full passes against the threshold, for either direction."""
+    sample = sample_of(comparison, criterion, comparison.judged)
+    if criterion.threshold is None or criterion.hard or not sample.all:
+        return []
+    mean, least = mean_of(sample.all), criterion.threshold
+    said = f"mean {show(mean, criterion)} over {plural(len(sample.all), 'case')}, threshold {show(least, criterion)}"
+    return [_held_to(sample, least, said, criterion, threshold_error(comparison), final=final)]
+
+
+def own_thresholds(comparison: Comparison, criterion: Criterion, *, final: bool = False) -> list[Finding]:
+    """Each case that has a threshold of its own, on its own trials alone."""
+    found: dict[Verdict, list[Finding]] = {}
+    error = threshold_error(comparison)
+    for case in _with_own_threshold(comparison, criterion):
+        sample, least = sample_of(comparison, criterion, [case]), case.thresholds[criterion.name]
+        if sample.all:
+            mean = show(mean_of(sample.all), criterion)
+            said = f"{case.id} is below its own threshold: mean {mean}, threshold {show(least, criterion)}"
+            finding = _held_to(sample, least, said, criterion, error, final=final)
+            found.setdefault(finding.verdict, []).append(finding)
+    return [_in_one(findings) for findings in found.values()]
+
+
+def _in_one(findings: Sequence[Finding]) -> Finding:
+    """What single cases were found to be, in one sentence."""
+    first = findings[0]
+    if first.verdict is OK:
+        return Finding(OK, f"no case falls behind its own threshold ({plural(len(findings), 'case')})")
+    more = f"; and {plural(len(findings) - 1, 'more case')}" if len(findings) > 1 else ""
+    return Finding(first.verdict, first.reason + more, first.settles)
+
+
+def _held_to(sample: Sample, least: float, said: str, criterion: Criterion, error: float, *, final: bool) -> Finding:
+    """A mean against a threshold: held, missed as it was at the baseline, proven short of it, or open."""
+    if not _short_of(mean_of(sample.all), least, criterion):
+        return Finding(OK, said)
+    if criterion.strict:
+        return Finding(Verdict.BELOW_THRESHOLD, f"{said} (strict)", settles=True)
+    if criterion.ratchet and sample.before and _short_of(mean_of(sample.before), least, criterion):
+        said += f"; the baseline missed it too ({show(mean_of(sample.before), criterion)})"
+        if not sample.new or not _short_of(mean_of(sample.new), least, criterion):
+            return Finding(OK, said)
+        said += f"; {plural(len(sample.new), 'case')} without a baseline alone: {show(mean_of(sample.new), criterion)}"
+        sample = Sample((), (), sample.new)
+    if (reach := _proven(sample, least, criterion, error)) is not None:
+        return Finding(Verdict.BELOW_THRESHOLD, f"{said}; at best {_short_by(reach, least, criterion)}", settles=True)
+    n = sum(map(len, sample.all))
+    if final and n >= FEWEST_TRIALS and _none_reached(sample, least, criterion, error):
+        return Finding(Verdict.BELOW_THRESHOLD, f"{said}; none of {n} trials reached it")
+    return Finding(Verdict.INCONCLUSIVE, f"{said}: {_open(n)}")
+
+
+def _open(n: int) -> str:
+    """Why a threshold is undecided after so many trials."""
+    return f"too few to tell: {plural(n, 'trial')}" if n < FEWEST_TRIALS else f"too near to tell with {n} trials"
+
+
+def _short_by(reach: float, least: float, criterion: Criterion) -> str:
+    """A bound that is short of the threshold, said so that it reads as short of it."""
+    said = show(reach, criterion)
+    if said != show(least, criterion):
+        return said
+    return f"just {'below' if criterion.direction is Direction.HIGHER else 'above'} {said}"
+
+
+def _proven(sample: Sample, least: float, criterion: Criterion, error: float) -> float | None:
+    """The most that the mean can be, where that is short of the threshold.
+
+    Where an unchanged agent may well have been above with the baseline's trials and below with these, the cases
+    without a baseline alone can prove it. Matters at a threshold of 1.0, which a single failing trial misses for
+    certain: zeros and ones only.
+    """
+    groups = sample.all
+    zeros_and_ones = {v for group in (*sample.kept, *sample.before) for v in group} <= {0.0, 1.0}
+    if criterion.ratchet and zeros_and_ones and _by_chance(sample, 1.0, criterion, error):
+        groups = list(sample.new)
+    if not groups:
+        return None
+    reach = best_case([fmean(g) for g in groups], [v for g in groups for v in g], criterion, error)
+    return reach if reach is not None and _short_of(reach, least, criterion) else None
+
+
+def _none_reached(sample: Sample, least: float, criterion: Criterion, error: float) -> bool:
+    """Whether every single trial is short of the threshold, and the baseline's were not so by chance alone."""
+    if not all(_short_of(v, least, criterion) for group in sample.all for v in group):
+        return False
+    return not (criterion.ratchet and _by_chance(sample, least, criterion, error))
+
+
+def _by_chance(sample: Sample, mark: float, criterion: Criterion, error: float) -> bool:
+    """Whether the cases of the baseline may reach a mark as rarely as now though nothing changed (Fisher's test)."""
+    if not sample.before:
+        return False
+    if criterion.direction is Direction.LOWER and mark == 1.0:
+        mark = 0.0
+    now, then = ([v for group in side for v in group] for side in (sample.kept, sample.before))
+    held = [sum(not _short_of(v, mark, criterion) for v in side) for side in (now, then)]
+    return fisher_less(held[0], len(now), held[1], len(then)) > error
+
+
+def hopeless(comparison: Comparison, criterion: Criterion) -> bool:
+    """Whether the suite's threshold is open although no trial so far is on its right side."""
+    least = criterion.threshold
+    if least is None or not any(f.verdict is Verdict.INCONCLUSIVE for f in suite_threshold(comparison, criterion)):
+        return False
+    values = case_values(comparison, criterion)[1]
+    return all(_short_of(value, least, criterion) for value in values)
+
+
+def passes_to_prove(comparison: Comparison, criterion: Criterion) -> int:
+    """Full passes after which the worst scores there are would prove a mean short of its threshold; 0 where none would.
+
+    It follows from the number of cases and the threshold t alone, so the look after it is fixed in advance:
+    (1 − t)^n ≤ error, with t on a scale from 0, the worst, to 1.
+    """
+    cases, ends = len(case_values(comparison, criterion)[0]), RANGE.get(criterion.scale)
+    if ends is None or criterion.threshold is None or not cases:
+        return 0
+    share = (criterion.threshold - ends[0]) / (ends[1] - ends[0])
+    share = share if criterion.direction is Direction.HIGHER else 1 - share
+    if not 0 < share < 1:
+        return 0
+    trials = math.ceil(math.log(_error_of_test(comparison) / 2) / math.log1p(-share))
+    return math.ceil(trials / cases)
+
+
+def _short_of(value: float, threshold: float, criterion: Criterion) -> bool:
+    return value < threshold if criterion.direction is Direction.HIGHER else value > threshold
+
+
+def mean_of(groups: Sequence[Sequence[float]]) -> float:
+    """The mean over cases, each by its own mean."""
+    return fmean(fmean(group) for group in groups)
+
+
+def case_values(comparison: Comparison, criterion: Criterion) -> tuple[list[float], list[float]]:
+    """The mean of each judged case over full passes, and all the values behind them."""
+    groups = [full_values(comparison.measured(case.id, full=True), criterion) for case in comparison.judged]
+    return [fmean(group) for group in groups if group], [value for group in groups for value in group]
+
+
+def baseline_groups(comparison: Comparison, criterion: Criterion) -> list[list[float]]:
+    """The baseline's values that can be compared, by case."""
+    groups = [
+        full_values(comparison.baseline.get(case.id, ()), criterion)
+        for case in comparison.judged
+        if (case.id, criterion.name) not in comparison.not_comparable
+    ]
+    return [group for group in groups if group]
+
+
+def best_case(means: Sequence[float], values: Sequence[float], criterion: Criterion, error: float) -> float | None:
+    """The one-sided bound of the mean on its good side; None where there is too little to bound it.
+
+    Exact for 0/1 scores. Else the tighter of Student's over case means and, for bounded scores, Chernoff's over all
+    trials, at half the error each; a single case has no spread over cases, and leaves Chernoff's alone.
+    """
+    better = criterion.direction is Direction.HIGHER
+    if criterion.scale in (Scale.BINARY, Scale.UNIT) and set(values) <= {0.0, 1.0}:
+        ones = round(sum(values))
+        n = len(values)
+        return share_upper_bound(ones, n, error) if better else 1 - share_upper_bound(n - ones, n, error)
+    ends = RANGE.get(criterion.scale)
+    if ends is None or not all(ends[0] <= v <= ends[1] for v in values):
+        return _student(means if len(means) > 1 else values, error, better=better)
+    student = _student(means, error / 2, better=better)
+    chernoff = _chernoff(values, ends, error if student is None else error / 2, better=better)
+    return chernoff if student is None else (min if better else max)(student, chernoff)
+
+
+def _student(sample: Sequence[float], error: float, *, better: bool) -> float | None:
+    if len(sample) < 2:
+        return None
+    low, high = mean_interval(sample, 1 - 2 * error)
+    return high if better else low
+
+
+def _chernoff(values: Sequence[float], ends: tuple[float, float], error: float, *, better: bool) -> float:
+    """On the scale's own ends; ``better``: the upper bound, else the lower."""
+    worst, best = ends if better else ends[::-1]
+    share = (fmean(values) - worst) / (best - worst)
+    return worst + (best - worst) * bounded_upper_bound(share, len(values), error)
+
+
+def trial_limit(comparison: Comparison, criterion: Criterion) -> list[Finding]:
+    """Any trial above the most that a single trial may reach, unless its own case was as far above before."""
+    if criterion.limit is None and not any(criterion.name in c.thresholds for c in comparison.judged):
+        return []
+    if criterion.direction is Direction.HIGHER:
+        return []
+    over = [
+        (value, case, limit)
+        for case in comparison.judged
+        if (limit := mark(criterion, case)) is not None
+        for value in full_values(comparison.measured(case.id), criterion)
+        if value > limit
+    ]
+    if not over:
+        return [Finding(OK, "no trial above its limit")]
+    beyond = [found for found in over if not _was_above(comparison, criterion, *found)]
+    value, case, limit = max(beyond or over, key=lambda found: found[0])
+    said = f"{case.id} reached {show(value, criterion)}, limit {show(limit, criterion)}"
+    if not beyond:
+        return [Finding(OK, f"{said}; the baseline was above it too")]
+    more = f"; {len(beyond)} trials in all" if len(beyond) > 1 else ""
+    return [Finding(Verdict.BELOW_THRESHOLD, said + more, settles=True)]
+
+
+def _was_above(comparison: Comparison, criterion: Criterion, value: float, case: Case, limit: float) -> bool:
+    """Whether this very case broke its limit at the baseline, and is not beyond the margin of its highest trial."""
+    if not criterion.ratchet or (case.id, criterion.name) in comparison.not_comparable:
+        return False
+    highest = max(full_values(comparison.baseline.get(case.id, ()), criterion), default=limit)
+    return highest > limit and value <= _with_margin(highest, criterion)
+
+
+def _with_margin(value: float, criterion: Criterion) -> float:
+    """The largest value still called unchanged, where lower is better."""
+    margin = DEFAULT_MARGINS[criterion.scale] if criterion.margin is None else criterion.margin
+    return value * (1 + margin) if kind_of(criterion.scale) == "positive" else value + margin
+
+
+def quantile_limits(comparison: Comparison, criterion: Criterion) -> list[Finding]:
+    """Limits on quantiles over all trials of full passes: too many above the limit is a binomial matter."""
+    sample = sample_of(comparison, criterion, comparison.judged)
+    if not sample.all:
+        return []
+    return [_quantile(comparison, criterion, sample, q, limit) for q, limit in criterion.quantiles]
+
+
+def _quantile(comparison: Comparison, criterion: Criterion, sample: Sample, q: float, limit: float) -> Finding:
+    error = threshold_error(comparison)
+    values = [v for group in sample.all for v in group]
+    found = quantile(values, q)
+    said = f"p{q * 100:g} {show(found, criterion)}, limit {show(limit, criterion)}"
+    if found <= limit:
+        return Finding(OK, said)
+    before = [v for group in sample.before for v in group]
+    if criterion.ratchet and before and quantile(before, q) > limit:
+        if _risen(sample, before, q, criterion, error):
+            text = f"{said}; the baseline's was {show(quantile(before, q), criterion)}"
+            return Finding(Verdict.BELOW_THRESHOLD, text, settles=True)
+        values = [v for group in sample.new for v in group]
+        if not values or quantile(values, q) <= limit:
+            return Finding(OK, f"{said}; the baseline was above it too")
+    over = sum(value > limit for value in values)
+    if binomial_at_least(over, len(values), 1 - q) <= error:
+        return Finding(
+            Verdict.BELOW_THRESHOLD, f"{said}: {over} of {plural(len(values), 'trial')} above it", settles=True
+        )
+    return Finding(Verdict.INCONCLUSIVE, f"{said}: {_open(len(values))}")
+
+
+def _risen(sample: Sample, before: Sequence[float], q: float, criterion: Criterion, error: float) -> bool:
+    """Whether more trials are beyond the margin of the baseline's quantile than an unchanged agent's would be.
+
+    Trials above an order statistic of the baseline are a matter of ranks, so Fisher's test is exact whatever their law.
+    """
+    now = [v for group in sample.kept for v in group]
+    reached = quantile(before, q)
+    within = sum(value <= _with_margin(reached, criterion) for value in now)
+    return fisher_less(within, len(now), sum(value <= reached for value in before), len(before)) <= error

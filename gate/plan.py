@@ -1,0 +1,208 @@
+"""A configuration → the suites to run, each with its criteria, scorers and fingerprints; all refusals happen here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from gate.config import Config, criteria_of
+from gate.criteria import ADK_DEFAULTS, Setting, check_something_blocks, parse_criteria
+from gate.decision.consistency import group_of
+from gate.errors import ConfigError, nearest
+from gate.fingerprint import of_case
+from gate.formats.documents import Lines
+from gate.judges import check as check_judge
+from gate.judges import fingerprint as judge_fingerprint
+from gate.judges.calibration import load as load_calibration
+from gate.judges.calibration import may_block
+from gate.metrics.base import Context
+from gate.metrics.custom import CheckedElsewhere
+from gate.metrics.judged import JudgedMetric
+from gate.model import Case, Criterion, Suite
+from gate.record import PlannedCase
+from gate.score import Scorer
+from gate.suites import load, select_all
+
+CALIBRATION_FILE = "calibration.json"
+"""Beside the configuration, so that it is reviewed and versioned with it."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One suite with everything that it will be judged by."""
+
+    suite: Suite
+    scorers: tuple[Scorer, ...]
+    notes: tuple[str, ...] = ()
+    """What a reader should be told about how it came together."""
+    unselected: frozenset[str] = frozenset()
+    """Cases of the suite's files that the selection leaves out."""
+
+    @cached_property
+    def criteria(self) -> tuple[Criterion, ...]:
+        return tuple(scorer.criterion for scorer in self.scorers)
+
+    @cached_property
+    def cases(self) -> Mapping[str, Case]:
+        return {case.id: case for case in self.suite.cases}
+
+    @cached_property
+    def planned(self) -> tuple[PlannedCase, ...]:
+        return tuple(
+            PlannedCase(
+                id=case.id,
+                fingerprint=of_case(case),
+                tags=case.tags,
+                complexity=case.complexity,
+                location=case.location,
+                thresholds=case.thresholds,
+                expected=tuple(turn.tools for turn in case.turns),
+                equivalent=group_of(case),
+            )
+            for case in self.suite.cases
+        )
+
+
+def make_plans(config: Config, environment: Mapping[str, str], *, calibrating: bool = False) -> tuple[Plan, ...]:
+    """Reads the suites and checks everything that can be checked before an agent is started.
+
+    ``calibrating``: also where no judge may block yet.
+
+    Raises:
+        ConfigError: unreadable suite, unknown metric or option, a judge without a key.
+        MeasureError: no case, or none that is selected.
+    """
+    suites = [_held(config, suite) for suite in read_suites(config)]
+    whole = {suite.id: frozenset(case.id for case in suite.cases) for suite in suites}
+    _check_quarantine(config, whole.values())
+    if config.file.select is not None:
+        suites = select_all(suites, config.file.select)
+    setting = Setting(
+        context=Context({name: frozenset(tools) for name, tools in config.file.tool_categories.items()}),
+        folder=str(config.root),
+        judge=lambda: judge_fingerprint(config.file.judge, environment),
+    )
+    for suite in suites:
+        _check_categories(suite, setting.context)
+    plans = tuple(_plan(config, suite, setting, whole[suite.id], calibrating=calibrating) for suite in suites)
+    judged = [s.criterion.name for plan in plans for s in plan.scorers if s.needs_judge]
+    _check_where_checks_run(config, plans)
+    _check_tools_are_told(config, plans)
+    check_judge(config.file.judge, environment, needed_by=judged, usd=config.file.budget.usd)
+    return plans
+
+
+def read_suites(config: Config) -> list[Suite]:
+    """The suites as their files state them, unselected. Raises as `make_plans`."""
+    paths = [config.root / source for source in config.file.suite]
+    for source, path in zip(config.file.suite, paths, strict=True):
+        if not path.exists():
+            raise ConfigError(f"suite {source!r} does not exist", where=str(config.path))
+    own = config.file.criteria is None
+    return load(paths, root=config.root, fields=config.file.fields, name=config.file.name, split=own)
+
+
+def _check_categories(suite: Suite, context: Context) -> None:
+    """An expected call of a category that nobody defined could never be met."""
+    known = list(context.tool_categories)
+    for case in suite.cases:
+        for call in (call for turn in case.turns for call in turn.tools or ()):
+            if call.category is not None and call.category not in known:
+                raise ConfigError(
+                    f"case {case.id!r} expects a tool of category {call.category!r}, which is not defined",
+                    where=str(case.location or suite.source),
+                    hint=nearest(call.category, known) if known else "define it under tool_categories in gate.yaml",
+                )
+
+
+def _held(config: Config, suite: Suite) -> Suite:
+    """The suite with the base commit's thresholds of single cases, where the change loosens them."""
+    held = config.held.get(suite.id)
+    if held is None or not held.thresholds:
+        return suite
+    cases = (replace(c, thresholds=held.thresholds.get(c.id, c.thresholds)) for c in suite.cases)
+    return replace(suite, cases=tuple(cases))
+
+
+@dataclass(frozen=True)
+class RawCriteria:
+    """A suite's criteria as they are written, and where."""
+
+    criteria: Mapping[str, Any]
+    custom: Mapping[str, Any]
+    where: str
+    note: str = ""
+    lines: Lines | None = None
+    keys: tuple[str, ...] = ()
+
+
+def raw_criteria(config: Config, suite: Suite) -> RawCriteria:
+    """Those of the configuration; else of the ``test_config.json`` beside the suite; else ADK's defaults."""
+    where, custom = config.criteria_where, config.file.custom_metrics
+    if (held := config.held.get(suite.id)) is not None:
+        return RawCriteria(held.criteria, held.custom_metrics, where)
+    if config.file.criteria is not None:
+        return RawCriteria(config.file.criteria, custom, where, "", config.criteria_lines, config.criteria_keys)
+    if suite.criteria is not None:
+        where = f"{suite.source}/test_config.json" if suite.source else "test_config.json"
+        raw, beside = criteria_of(dict(suite.criteria), where)
+        return RawCriteria(raw, {**beside, **custom}, where)
+    note = "no criteria are given: ADK's defaults apply (tool_trajectory_avg_score 1.0, response_match_score 0.8)"
+    return RawCriteria(ADK_DEFAULTS, custom, where, note)
+
+
+def _plan(config: Config, suite: Suite, setting: Setting, whole: frozenset[str], *, calibrating: bool) -> Plan:
+    raw = raw_criteria(config, suite)
+    notes: tuple[str, ...] = (raw.note,) if raw.note else ()
+    scoped = replace(setting, where=raw.where, lines=raw.lines, keys=raw.keys, custom=raw.custom)
+    scorers = [_held_to_people(config, scorer) for scorer in parse_criteria(raw.criteria, suite.cases, scoped)]
+    held = tuple(f"{scorer.criterion.name} {why}" for scorer, why in scorers if why)
+    if not calibrating:
+        hint = "; ".join((*held, "see `gate calibrate`, or let another criterion block"))
+        check_something_blocks([scorer for scorer, _ in scorers], scoped.at(), hint)
+    notes += held
+    notes += tuple(f"{s.criterion.name}: {s.metric.caveat}" for s, _ in scorers if s.metric.caveat)
+    return Plan(suite, tuple(scorer for scorer, _ in scorers), notes, whole - {case.id for case in suite.cases})
+
+
+def _held_to_people(config: Config, scorer: Scorer) -> tuple[Scorer, str]:
+    """A judged criterion with ``min_kappa`` blocks only where its judge agrees with people; else, why it reports."""
+    if not isinstance(scorer.metric, JudgedMetric):
+        return scorer, ""
+    known = load_calibration(config.root / CALIBRATION_FILE, scorer.criterion.fingerprint)
+    may, why = may_block(known, scorer.metric.options.min_kappa)
+    if may:
+        return scorer, ""
+    return replace(scorer, criterion=replace(scorer.criterion, blocking=False, gate_regression=False)), why
+
+
+def _check_where_checks_run(config: Config, plans: tuple[Plan, ...]) -> None:
+    """Beside the agent there is an interpreter only where the agent is a Python function."""
+    for name in (s.criterion.name for p in plans for s in p.scorers if isinstance(s.metric, CheckedElsewhere)):
+        if config.agent_kind != "python":
+            what = f"{name}: `run_in: agent` needs a python: agent, and this one is {config.agent_kind}:"
+            raise ConfigError(what, where=config.criteria_where, hint="leave run_in out: the gate imports it")
+
+
+def _check_tools_are_told(config: Config, plans: tuple[Plan, ...]) -> None:
+    """What the answers do not tell of must not look like an agent that calls no tools."""
+    if config.agent.tells_tools:
+        return
+    for name in (s.criterion.name for p in plans for s in p.scorers if s.metric.reads_tools):
+        raise ConfigError(
+            f"{name} looks at tool calls, and agent.{config.agent_kind}.response does not say where they are",
+            where=str(config.path),
+            hint="add tool_calls: and their path to response, or leave the criterion out",
+        )
+
+
+def _check_quarantine(config: Config, whole: Iterable[frozenset[str]]) -> None:
+    """Against all cases, selected or not."""
+    known = sorted(case for cases in whole for case in cases)
+    for entry in config.file.quarantine:
+        if entry.case not in known:
+            raise ConfigError(
+                f"quarantine: no case {entry.case!r}", where=str(config.path), hint=nearest(entry.case, known)
+            )

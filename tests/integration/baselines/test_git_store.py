@@ -1,0 +1,473 @@
+import multiprocessing
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gate.baselines import StoreSettings, open_store
+from gate.baselines.git import GitStore
+from gate.errors import BaselineError, BaselineWriteError
+from gate.git import GitError
+from gate.record import Record, strip
+from tests.integration.baselines.remotes import bare, clone_with_history, git, http_remote
+from tests.unit.baselines.samples import commit, make_record
+
+DAY = 86_400.0
+BRANCH = "gate-baselines"
+
+
+@pytest.fixture
+def remote(tmp_path: Path) -> Path:
+    return bare(tmp_path / "remotes" / "origin.git")
+
+
+@pytest.fixture
+def work(tmp_path: Path, remote: Path) -> Path:
+    return clone_with_history(remote, tmp_path / "work")
+
+
+def settings(work: Path, **changes: object) -> StoreSettings:
+    return replace(StoreSettings(work, environment=dict(os.environ)), **changes)  # type: ignore[arg-type]
+
+
+def opened(work: Path, **changes: object) -> GitStore:
+    return GitStore.open(settings(work, **changes))
+
+
+@pytest.fixture
+def store(work: Path) -> Iterator[GitStore]:
+    with opened(work) as store:
+        yield store
+
+
+def at(number: int, **changes: object) -> Record:
+    return make_record(number, **changes)  # type: ignore[arg-type]
+
+
+def files(remote: Path) -> list[str]:
+    return git(remote, "ls-tree", "-r", "--name-only", BRANCH).splitlines()
+
+
+def snapshot(folder: Path) -> dict[str, tuple[int, bytes]]:
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            found[str(path.relative_to(folder))] = (path.stat().st_mtime_ns, path.read_bytes())
+    return found
+
+
+# --- saving and finding ---------------------------------------------------------------------------
+
+
+def test_what_is_saved_is_found_by_another_machine(store: GitStore, work: Path, remote: Path) -> None:
+    where = store.save(at(1))
+    assert where.startswith("branch gate-baselines of origin:support-")
+    with open_store("git", settings(work)) as other:
+        found = other.find("support", [commit(3), commit(1)])
+    assert found is not None
+    assert (found.records, found.commit, found.distance) == ((strip(at(1)),), commit(1), 1)
+    assert found.where == where
+
+
+def test_without_a_branch_nothing_is_found(store: GitStore) -> None:
+    assert store.find("support", [commit(1)]) is None
+    assert store.latest("support") is None
+    assert store.entries() == []
+
+
+def test_the_branch_shares_no_history_with_the_code(store: GitStore, remote: Path) -> None:
+    store.save(at(1))
+    store.save(at(2))
+    roots = git(remote, "rev-list", "--max-parents=0", BRANCH).splitlines()
+    assert len(roots) == 1
+    assert roots[0] not in git(remote, "rev-list", "main").splitlines()
+    assert len(git(remote, "rev-list", BRANCH).splitlines()) == 2
+    git(remote, "fsck", "--strict", "--no-dangling")
+    assert git(remote, "log", "-1", "--format=%an", BRANCH) == "agent-gate"
+
+
+def test_the_users_repository_is_left_alone(work: Path, remote: Path) -> None:
+    (work / "agent.py").write_text("edited\n")
+    (work / "staged.py").write_text("new\n")
+    git(work, "add", "staged.py")
+    (work / ".git" / "hooks" / "pre-push").write_text("#!/bin/sh\ntouch ../hooked\nexit 1\n")
+    (work / ".git" / "hooks" / "pre-push").chmod(0o755)
+    before = snapshot(work)
+    with opened(work) as store:
+        store.save(at(1))
+        store.find("support", [commit(1)])
+        store.entries()
+    assert snapshot(work) == before
+    assert len(files(remote)) == 1
+
+
+def test_close_leaves_no_temporary_folder(work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(scratch))
+    with opened(work) as store:
+        store.save(at(1))
+        assert len(list(scratch.iterdir())) == 1
+    assert list(scratch.iterdir()) == []
+    assert store.find("support", [commit(1)]) is not None, "usable again"
+    store.close()
+
+
+def test_records_of_the_same_agent_are_pooled(store: GitStore) -> None:
+    for number, agent in ((1, "x"), (2, "y"), (3, "x"), (4, "x")):
+        store.save(at(number, agent=agent))
+    found = store.find("support", [commit(n) for n in (4, 3, 2, 1)])
+    assert found is not None
+    assert [r.header.commit for r in found.records] == [commit(4), commit(3), commit(1)]
+    two = store.find("support", [commit(n) for n in (4, 3, 2, 1)], pool=2)
+    assert two is not None and len(two.records) == 2
+    other = store.find("support", [commit(n) for n in (4, 3, 2, 1)], exclude=frozenset({commit(4), commit(3)}))
+    assert other is not None
+    assert (other.commit, other.distance, len(other.records)) == (commit(2), 2, 1)
+
+
+def test_an_unknown_agent_is_never_pooled(store: GitStore) -> None:
+    for number in (1, 2):
+        store.save(at(number, agent=""))
+    found = store.find("support", [commit(2), commit(1)])
+    assert found is not None and len(found.records) == 1
+
+
+def test_latest_entries_and_read(store: GitStore) -> None:
+    for number, suite in ((1, "one"), (2, "two"), (3, "one")):
+        store.save(at(number, suite=suite))
+    dirty = at(4, suite="one")
+    store.save(replace(dirty, header=replace(dirty.header, dirty=True)))
+    entries = store.entries()
+    assert [(e.suite_id, e.commit, e.dirty) for e in entries] == [
+        ("one", commit(4), True),
+        ("one", commit(3), False),
+        ("two", commit(2), False),
+        ("one", commit(1), False),
+    ]
+    assert [e.commit for e in store.entries("two")] == [commit(2)]
+    assert store.read(entries[1]) == strip(at(3, suite="one"))
+    latest = store.latest("one")
+    assert latest is not None and (latest.commit, latest.distance) == (commit(4), None)
+    assert store.find("one", [commit(4)]) is None, "a dirty record does not stand for its commit"
+
+
+def test_saving_again_replaces_and_saving_the_same_changes_nothing(store: GitStore, remote: Path) -> None:
+    store.save(at(1))
+    tip = git(remote, "rev-parse", BRANCH)
+    store.save(at(1))
+    assert git(remote, "rev-parse", BRANCH) == tip
+    store.save(at(1, trials=5, created=1_800_000_000.0))
+    assert len(files(remote)) == 1
+    found = store.find("support", [commit(1)])
+    assert found is not None and len(found.records[0].trials) == 10
+
+
+def test_a_lookup_reads_only_the_records_it_needs(work: Path, remote: Path) -> None:
+    with opened(work) as store:
+        for number in range(1, 9):
+            store.save(at(number, agent=f"agent {number}"))
+    with opened(work) as fresh:
+        assert fresh.find("support", [commit(5)]) is not None
+        clone = Path(fresh._folder.name)  # type: ignore[union-attr]
+        known = git(clone, "cat-file", "--batch-all-objects", "--batch-check=%(objecttype)").splitlines()
+        assert known.count("blob") == 1
+
+
+def test_a_server_without_filters_works_too(work: Path, remote: Path) -> None:
+    git(remote, "config", "uploadpack.allowFilter", "false")
+    with opened(work) as store:
+        for number in (1, 2):
+            store.save(at(number))
+        found = store.find("support", [commit(2), commit(1)])
+        assert found is not None and len(found.records) == 2
+
+
+@pytest.mark.parametrize("form", ["{remote}", "file://{remote}", "../remotes/origin.git"])
+def test_a_remote_may_be_a_url_or_a_path(work: Path, remote: Path, form: str) -> None:
+    with opened(work, remote=form.format(remote=remote), branch="other/branch") as store:
+        store.save(at(1))
+        assert store.find("support", [commit(1)]) is not None
+    assert git(remote, "branch", "--list", "other/branch")
+
+
+def test_other_files_on_the_branch_stay_and_are_not_read(work: Path, remote: Path) -> None:
+    with opened(work) as store:
+        folder = Path(store.save(at(9)).partition(":")[2]).parent
+    git(work, "fetch", "-q", "origin", BRANCH)
+    git(work, "checkout", "-q", "-B", "byhand", "FETCH_HEAD")
+    (work / "README.md").write_text("what this is\n")
+    (work / folder / f"99999999T999999-{commit(2)}-unknown.jsonl").write_text("nonsense\n")
+    (work / folder / "notes.jsonl").write_text("nonsense")
+    git(work, "add", "-A")
+    git(work, "commit", "-q", "-m", "by hand")
+    git(work, "push", "-q", "origin", f"HEAD:{BRANCH}")
+    with opened(work, max_age_days=1e6) as store:
+        store.save(at(1))
+        assert {"README.md", str(folder / "notes.jsonl")} <= set(files(remote))
+        assert store.find("support", [commit(1)]) is not None
+        with pytest.raises(BaselineError, match="not a line of JSON"):
+            store.find("support", [commit(2)])
+
+
+# --- pruning --------------------------------------------------------------------------------------
+
+
+def kept(remote: Path) -> list[int]:
+    return sorted(int(name.rsplit("-", 2)[1], 16) for name in files(remote))
+
+
+def test_pruning_by_count_keeps_the_newest(work: Path, remote: Path) -> None:
+    with opened(work, max_records=3) as store:
+        for number in range(1, 7):
+            store.save(at(number))
+        assert kept(remote) == [4, 5, 6]
+        store.save(at(9, suite="other"))
+        assert kept(remote) == [4, 5, 6, 9], "suites are counted apart"
+
+
+def test_pruning_by_age_never_takes_the_record_just_saved(work: Path, remote: Path) -> None:
+    with opened(work, max_age_days=10) as store:
+        store.save(at(1, created=100 * DAY))
+        store.save(at(2, created=109 * DAY))
+        assert kept(remote) == [1, 2]
+        store.save(at(3, created=112 * DAY))
+        assert kept(remote) == [2, 3]
+        store.save(at(4, created=50 * DAY))
+        assert kept(remote) == [2, 3, 4]
+        store.save(at(5, created=1000 * DAY))
+        assert kept(remote) == [5]
+
+
+# --- refusing -------------------------------------------------------------------------------------
+
+
+def put_by_hand(remote: Path, work: Path, name: str, change: object) -> None:
+    git(work, "fetch", "-q", "origin", BRANCH)
+    git(work, "checkout", "-q", "-B", "byhand", "FETCH_HEAD")
+    path = work / name
+    path.write_bytes(change(path.read_bytes()))  # type: ignore[operator]
+    git(work, "commit", "-q", "-am", "by hand")
+    git(work, "push", "-q", "origin", f"HEAD:{BRANCH}")
+
+
+def test_a_torn_record_is_an_error_and_never_passed_over(store: GitStore, work: Path, remote: Path) -> None:
+    store.save(at(1))
+    name = store.save(at(2)).partition(":")[2]
+    put_by_hand(remote, work, name, lambda data: data[:-20])
+    with opened(work) as fresh:
+        with pytest.raises(BaselineError, match="torn") as caught:
+            fresh.find("support", [commit(2), commit(1)])
+        assert name in str(caught.value)
+        assert fresh.find("support", [commit(1)]) is not None
+
+
+def test_a_renamed_record_is_foreign(store: GitStore, work: Path, remote: Path) -> None:
+    name = store.save(at(1)).partition(":")[2]
+    git(work, "fetch", "-q", "origin", BRANCH)
+    git(work, "checkout", "-q", "-B", "byhand", "FETCH_HEAD")
+    git(work, "mv", name, name.replace(commit(1), commit(2)))
+    git(work, "commit", "-q", "-m", "by hand")
+    git(work, "push", "-q", "origin", f"HEAD:{BRANCH}")
+    with opened(work) as fresh, pytest.raises(BaselineError, match="foreign"):
+        fresh.find("support", [commit(2)])
+
+
+def test_an_incomplete_record_is_not_stored(store: GitStore, remote: Path) -> None:
+    with pytest.raises(BaselineWriteError, match="not closed"):
+        store.save(replace(at(1), footer=None))
+    assert git(remote, "branch", "--list", BRANCH) == ""
+
+
+def test_an_unreachable_remote_is_an_error_of_its_kind(work: Path, tmp_path: Path) -> None:
+    with opened(work, remote=str(tmp_path / "nowhere.git")) as store:
+        with pytest.raises(BaselineError, match="cannot be read"):
+            store.find("support", [commit(1)])
+        with pytest.raises(BaselineWriteError, match="cannot be pushed"):
+            store.save(at(1))
+
+
+def test_a_missing_remote_is_an_error_of_its_kind(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q")
+    with opened(tmp_path) as store, pytest.raises(BaselineError, match="No such remote"):
+        store.find("support", [commit(1)])
+
+
+def test_a_protected_branch_is_reported_at_once(store: GitStore, remote: Path) -> None:
+    (remote / "hooks" / "pre-receive").parent.mkdir(exist_ok=True)
+    (remote / "hooks" / "pre-receive").write_text("#!/bin/sh\necho protected; exit 1\n")
+    (remote / "hooks" / "pre-receive").chmod(0o755)
+    start = time.monotonic()
+    with pytest.raises(BaselineWriteError, match="contents: write"):
+        store.save(at(1))
+    assert time.monotonic() - start < 3
+
+
+@pytest.mark.parametrize("changes", [{"branch": "--force"}, {"branch": "a:b"}, {"branch": "a b"}, {"branch": ""}])
+def test_wild_branches_are_refused(work: Path, changes: dict[str, str]) -> None:
+    with pytest.raises(GitError):
+        opened(work, **changes)
+
+
+@pytest.mark.parametrize("wild", ["--upload-pack=touch hacked", "ext::sh -c touch% hacked", "", "a\nb"])
+def test_wild_remotes_are_refused(work: Path, wild: str) -> None:
+    with opened(work, remote=wild) as store, pytest.raises(BaselineError):
+        store.find("support", [commit(1)])
+    assert not (work / "hacked").exists()
+
+
+# --- many at once ---------------------------------------------------------------------------------
+
+
+def save_some(work: Path, changes: dict[str, object], writer: int, barrier: object) -> None:
+    barrier.wait()  # type: ignore[attr-defined]
+    with opened(work, **changes) as store:
+        store.save(at(100 + writer, suite="shared"))
+        if changes:
+            store.save(at(200 + writer, suite=f"own {writer}"))
+
+
+def eight_writers(work: Path, **changes: object) -> None:
+    context = multiprocessing.get_context("spawn")
+    barrier = context.Barrier(8)
+    writers = [context.Process(target=save_some, args=(work, changes, n, barrier)) for n in range(8)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert [writer.exitcode for writer in writers] == [0] * 8
+
+
+def everything(work: Path, **changes: object) -> set[tuple[str, str | None]]:
+    with opened(work, **changes) as store:
+        entries = store.entries()
+        for entry in entries:
+            store.read(entry)
+        return {(entry.suite_id, entry.commit) for entry in entries}
+
+
+SHARED = {("shared", commit(100 + n)) for n in range(8)}
+OWN = {(f"own {n}", commit(200 + n)) for n in range(8)}
+
+
+def test_eight_concurrent_writers_lose_nothing(work: Path, remote: Path) -> None:
+    eight_writers(work)
+    assert everything(work) == SHARED
+    assert len(git(remote, "rev-list", BRANCH).splitlines()) == 8
+    git(remote, "fsck", "--strict", "--no-dangling")
+
+
+@pytest.mark.slow
+def test_eight_concurrent_writers_over_http_lose_nothing(work: Path, remote: Path) -> None:
+    with http_remote(remote.parent, "s3cret") as (url, _):
+        changes: dict[str, object] = {"remote": f"{url}/origin.git", "server": url, "token": "s3cret"}
+        eight_writers(work, **changes)
+        assert everything(work, **changes) == SHARED | OWN
+
+
+# --- signing in -----------------------------------------------------------------------------------
+
+
+def test_over_http_the_token_signs_in(work: Path, remote: Path) -> None:
+    with http_remote(remote.parent, "s3cret-token") as (url, seen):
+        with opened(work, remote=f"{url}/origin.git", server=url, token="s3cret-token") as store:
+            store.save(at(1))
+            assert store.find("support", [commit(1)]) is not None
+        assert set(seen) == {"x-access-token:s3cret-token"}
+
+
+def test_a_wrong_token_is_refused_without_naming_it(work: Path, remote: Path) -> None:
+    with (
+        http_remote(remote.parent, "right") as (url, _),
+        opened(work, remote=f"{url}/origin.git", server=url, token="wr0ng-token") as store,
+    ):
+        with pytest.raises(BaselineWriteError) as caught:
+            store.save(at(1))
+        assert "wr0ng" not in str(caught.value)
+        with pytest.raises(BaselineError, match="contents: read"):
+            store.find("support", [commit(1)])
+
+
+@pytest.mark.parametrize("server", ["https://github.com", "http://127.0.0.1", "http://127.0.0.1:1", "{url}0"])
+def test_the_token_goes_to_its_own_server_alone(work: Path, remote: Path, server: str) -> None:
+    """A pull request may name any remote; the token must not go there."""
+    with http_remote(remote.parent, "s3cret-token") as (url, seen):
+        evil = {"remote": f"{url}/origin.git", "server": server.format(url=url), "token": "s3cret-token"}
+        with opened(work, **evil) as store, pytest.raises(BaselineError):
+            store.find("support", [commit(1)])
+        assert seen and set(seen) == {""}
+
+
+def test_without_a_token_the_repositorys_own_header_signs_in(work: Path, remote: Path) -> None:
+    """As the checkout action leaves it behind; a header configured there never doubles the token's."""
+    from gate.git import token_header
+
+    with http_remote(remote.parent, "left-by-checkout") as (url, seen):
+        git(work, "remote", "set-url", "origin", f"{url}/origin.git")
+        git(work, "config", f"http.{url}/.extraheader", token_header("left-by-checkout"))
+        with opened(work) as store:
+            store.save(at(1))
+        assert set(seen) == {"x-access-token:left-by-checkout"}
+
+
+def test_the_token_is_never_on_a_command_line(work: Path, remote: Path) -> None:
+    lines: set[str] = set()
+    done = threading.Event()
+
+    def watch() -> None:
+        while not done.is_set():
+            for path in Path("/proc").glob("[0-9]*/cmdline"):
+                try:
+                    lines.add(path.read_bytes().replace(b"\0", b" ").decode("utf-8", "replace"))
+                except OSError:
+                    continue
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        with (
+            http_remote(remote.parent, "s3cret-token") as (url, _),
+            opened(work, remote=f"{url}/origin.git", server=url, token="s3cret-token") as store,
+        ):
+            store.save(at(1))
+    finally:
+        done.set()
+        watcher.join()
+    assert any("git" in line and "push" in line for line in lines), "the watcher saw something"
+    assert not any("s3cret" in line or "eC1hY2Nlc3M" in line for line in lines)
+
+
+KILLED = """
+import os, sys
+from pathlib import Path
+from gate.baselines import StoreSettings, open_store
+from tests.unit.baselines.samples import make_record
+store = open_store("git", StoreSettings(Path(sys.argv[1]), environment=dict(os.environ)))
+print("ready", flush=True)
+for number in range(1, 1000):
+    store.save(make_record(number, trials=50))
+"""
+
+
+@pytest.mark.slow
+def test_a_killed_writer_leaves_the_branch_whole(work: Path, remote: Path) -> None:
+    for delay in (0.05, 0.1, 0.15, 0.2, 0.3):
+        process = subprocess.Popen([sys.executable, "-c", KILLED, str(work)], stdout=subprocess.PIPE)
+        assert process.stdout is not None
+        process.stdout.readline()
+        time.sleep(delay)
+        process.kill()
+        process.wait()
+        process.stdout.close()
+        time.sleep(0.1)
+    with opened(work) as store:
+        store.save(at(5000))
+        for entry in store.entries():
+            store.read(entry)
+    git(remote, "fsck", "--strict", "--no-dangling")

@@ -1,0 +1,86 @@
+from dataclasses import replace
+
+from gate.baselines import diff
+from gate.baselines.diff import Mean
+from gate.model import Criterion, ErrorKind, Scale, Score, Side, Trial, TrialError
+from gate.record import PlannedCase, Record
+from tests.unit.baselines.samples import commit, make_record, make_trial
+
+
+def with_trials(record: Record, *trials: Trial) -> Record:
+    return replace(record, trials=trials)
+
+
+def test_a_record_does_not_differ_from_itself() -> None:
+    found = diff(make_record(1), make_record(1))
+    assert found.header == {} and found.criteria == {}
+    assert [(case.id, case.status, case.old_only, case.new_only) for case in found.cases] == [
+        ("a", "same", (), ()),
+        ("b", "same", (), ()),
+    ]
+
+
+def test_the_header_says_who_and_when() -> None:
+    found = diff(make_record(1), make_record(2, agent="a2"))
+    assert found.header == {"commit": (commit(1), commit(2)), "agent": ("a1", "a2")}
+
+
+def test_means_are_over_what_was_measured_in_comparable_cases() -> None:
+    old = with_trials(make_record(1), make_trial("a", 1, 1.0), make_trial("a", 2, 0.5), make_trial("b", 1, 0.0))
+    failed = Trial("a", 3, error=TrialError(ErrorKind.CRASH, "x"))
+    unscored = Trial("a", 2, scores={"ok": Score(None, error="no judge")})
+    new = with_trials(make_record(2), make_trial("a", 1, 0.25), unscored, failed, make_trial("b", 1, 1.0))
+    plan = (new.header.plan[0], replace(new.header.plan[1], fingerprint="other"))
+    new = replace(new, header=replace(new.header, plan=plan))
+    found = diff(old, new)
+    assert found.cases[0].means["ok"] == (Mean(0.75, 2), Mean(0.25, 1))
+    assert (found.cases[0].old_trials, found.cases[0].new_trials) == (2, 3)
+    assert found.cases[1].status == "changed"
+    assert found.means["ok"] == (Mean(0.75, 2), Mean(0.25, 1)), "the changed case does not count"
+
+
+def test_added_and_removed_cases() -> None:
+    old, new = make_record(1), make_record(2)
+    plan = (PlannedCase("c", "f3"), new.header.plan[0])
+    new = Record(replace(new.header, plan=plan), (make_trial("c", 1), make_trial("a", 1)), new.footer)
+    found = diff(old, new)
+    assert [(case.id, case.status) for case in found.cases] == [("c", "added"), ("a", "same"), ("b", "removed")]
+    assert found.cases[0].means["ok"] == (Mean(None, 0), Mean(1.0, 1))
+    assert found.cases[2].means["ok"] == (Mean(1.0, 2), Mean(None, 0))
+
+
+def test_trajectories_that_one_side_alone_took() -> None:
+    old = with_trials(make_record(1), make_trial("a", 1), make_trial("a", 2), make_trial("b", 1))
+    new = with_trials(
+        make_record(2),
+        make_trial("a", 1, tool="search"),
+        make_trial("a", 2),
+        make_trial("a", 3, tool="guess"),
+        make_trial("a", 4, tool="guess"),
+        make_trial("b", 1),
+    )
+    case = diff(old, new).cases[0]
+    assert case.old_only == ()
+    assert [(way.turns[0][0].name, way.count) for way in case.new_only] == [("guess", 2), ("search", 1)]
+    assert case.new_only[0].turns[0][0].args == {"q": "a"}
+
+
+def test_a_stripped_record_equals_the_full_one() -> None:
+    from gate.record import strip
+
+    found = diff(strip(make_record(1)), make_record(1))
+    assert all(not case.old_only and not case.new_only for case in found.cases)
+
+
+def test_trials_of_the_other_side_do_not_count() -> None:
+    old = make_record(1)
+    new = replace(old, trials=(*old.trials, make_trial("a", 1, 0.0, Side.BASELINE, tool="other")))
+    assert diff(old, new).cases[0].new_only == ()
+    assert diff(old, new).means["ok"][1] == Mean(1.0, 4)
+
+
+def test_criteria_name_what_differs() -> None:
+    old, new = make_record(1), make_record(1)
+    criteria = (replace(old.header.criteria[0], threshold=0.5), Criterion("cost", "cost", Scale.USD))
+    new = replace(new, header=replace(new.header, criteria=criteria))
+    assert diff(old, new).criteria == {"ok": ("threshold None", "threshold 0.5"), "cost": ("", "cost")}

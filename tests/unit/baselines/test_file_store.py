@@ -1,0 +1,292 @@
+import fcntl
+import multiprocessing
+import os
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gate.baselines import StoreSettings, open_store
+from gate.baselines import file as file_module
+from gate.baselines.base import suite_key
+from gate.baselines.file import FileStore
+from gate.errors import BaselineError, BaselineWriteError
+from gate.model import Side
+from gate.record import Record, read_record, strip
+from tests.unit.baselines.samples import commit, make_record, make_trial
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> FileStore:
+    return FileStore(tmp_path / "baselines")
+
+
+def commits(*numbers: int) -> list[str]:
+    return [commit(number) for number in numbers]
+
+
+def test_what_is_saved_is_found_in_its_stripped_form(store: FileStore) -> None:
+    where = store.save(make_record(3))
+    found = store.find("support", commits(3))
+    assert found is not None
+    assert (found.records, found.commit, found.distance) == ((strip(make_record(3)),), commit(3), 0)
+    assert found.where == where
+    assert "the answer" not in Path(where).read_text()
+
+
+def test_the_registry_opens_it_where_the_settings_say(tmp_path: Path) -> None:
+    with open_store("file", StoreSettings(tmp_path, path="kept/here")) as store:
+        assert store.save(make_record()).startswith(str(tmp_path / "kept" / "here"))
+
+
+def test_the_nearest_ancestor_wins_whatever_its_age(store: FileStore) -> None:
+    store.save(make_record(1, created=9e9))
+    store.save(make_record(5, created=1.0))
+    found = store.find("support", commits(9, 8, 5, 4, 1))
+    assert found is not None
+    assert (found.commit, found.distance) == (commit(5), 2)
+
+
+def test_excluded_commits_are_passed_over_but_counted(store: FileStore) -> None:
+    store.save(make_record(1))
+    store.save(make_record(2))
+    found = store.find("support", commits(2, 1), exclude=frozenset(commits(2)))
+    assert found is not None
+    assert (found.commit, found.distance) == (commit(1), 1)
+
+
+def test_nothing_is_found_where_nothing_is(store: FileStore) -> None:
+    assert store.find("support", commits(1)) is None
+    assert store.latest("support") is None
+    assert store.entries() == []
+    store.save(make_record(1))
+    assert store.find("support", []) is None
+    assert store.find("support", commits(2)) is None
+    assert store.find("other", commits(1)) is None
+    assert store.latest("other") is None
+
+
+def test_records_of_the_same_agent_are_pooled_nearest_first(store: FileStore) -> None:
+    for number, agent in ((1, "x"), (2, "y"), (3, "x"), (4, "x"), (5, "x")):
+        store.save(make_record(number, agent=agent))
+    found = store.find("support", commits(5, 4, 3, 2, 1), pool=3)
+    assert found is not None
+    assert [r.header.commit for r in found.records] == commits(5, 4, 3)
+    found = store.find("support", commits(5, 2, 1))
+    assert found is not None
+    assert [r.header.commit for r in found.records] == commits(5, 1)
+    alone = store.find("support", commits(5, 4, 3), pool=1)
+    assert alone is not None and len(alone.records) == 1
+
+
+def test_an_unknown_agent_equals_none(store: FileStore) -> None:
+    for number in (1, 2):
+        store.save(make_record(number, agent=""))
+    found = store.find("support", commits(2, 1))
+    assert found is not None and len(found.records) == 1
+
+
+def test_the_latest_is_the_newest_and_says_that_it_was_not_found_by_history(store: FileStore) -> None:
+    store.save(make_record(7, created=50.0))
+    store.save(make_record(8, created=40.0))
+    found = store.latest("support")
+    assert found is not None
+    assert (found.commit, found.distance) == (commit(7), None)
+
+
+def test_a_dirty_record_does_not_stand_for_its_commit(store: FileStore) -> None:
+    record = make_record(1)
+    store.save(replace(record, header=replace(record.header, dirty=True)))
+    assert store.find("support", commits(1)) is None
+    found = store.latest("support")
+    assert found is not None and found.commit == commit(1)
+    assert store.entries()[0].dirty
+
+
+def test_a_record_without_a_repository_is_kept_as_the_latest(store: FileStore) -> None:
+    record = make_record(1)
+    store.save(replace(record, header=replace(record.header, commit=None)))
+    found = store.latest("support")
+    assert found is not None and found.commit is None
+
+
+def test_saving_again_replaces(store: FileStore) -> None:
+    store.save(make_record(1, trials=1))
+    store.save(make_record(1, trials=4))
+    found = store.find("support", commits(1))
+    assert found is not None and len(found.records[0].trials) == 8
+    assert len(store.entries()) == 1
+
+
+def test_entries_are_listed_newest_first_and_read(store: FileStore) -> None:
+    for number, suite in ((1, "one"), (2, "two"), (3, "one")):
+        store.save(make_record(number, suite=suite))
+    assert [(e.suite_id, e.commit) for e in store.entries()] == [
+        ("one", commit(3)),
+        ("two", commit(2)),
+        ("one", commit(1)),
+    ]
+    assert [e.commit for e in store.entries("one")] == commits(3, 1)
+    assert store.read(store.entries("two")[0]) == strip(make_record(2, suite="two"))
+
+
+@pytest.mark.parametrize("suite", ["../../etc/passwd", "", "a/b\\c", "x" * 5000, "größe 漢字", ".", "\ud800", "A", "a"])
+def test_any_suite_id_is_a_safe_folder_of_its_own(store: FileStore, suite: str) -> None:
+    store.save(make_record(1, suite="a b"))
+    where = Path(store.save(make_record(1, suite=suite)))
+    assert where.parent.parent == store.folder
+    assert len(where.parent.name) < 60 and where.parent.name.isascii()
+    others = {suite_key(other) for other in ("A", "a", "a b", "a-b", "") if other != suite}
+    assert where.parent.name not in others
+
+
+# --- refusing -------------------------------------------------------------------------------------
+
+GOOD = make_record(1)
+
+
+def changed(**header: object) -> Record:
+    return replace(GOOD, header=replace(GOOD.header, **header))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("record", "says"),
+    [
+        (replace(GOOD, footer=None), "not closed"),
+        (replace(GOOD, footer=replace(GOOD.footer, stopped="budget")), "stopped: budget"),  # type: ignore[type-var]
+        (changed(shard=(1, 2)), "shard 1 of 2"),
+        (replace(GOOD, trials=GOOD.trials[:2]), "1 of its cases were not run"),
+        (replace(GOOD, trials=()), "2 of its cases were not run"),
+        (Record(replace(GOOD.header, plan=()), (), GOOD.footer), "holds no trial"),
+        (changed(commit="../../x"), "its commit is not one"),
+        (changed(commit="HEAD"), "its commit is not one"),
+    ],
+)
+def test_only_a_complete_record_becomes_a_baseline(store: FileStore, record: Record, says: str) -> None:
+    with pytest.raises(BaselineWriteError) as caught:
+        store.save(record)
+    assert says in str(caught.value)
+    assert store.entries() == []
+
+
+def test_trials_of_the_base_commits_agent_are_left_out(store: FileStore) -> None:
+    beside = make_trial("a", 1, value=0.0, side=Side.BASELINE)
+    store.save(replace(GOOD, trials=(beside, *GOOD.trials)))
+    found = store.find("support", commits(1))
+    assert found is not None
+    assert {t.side for t in found.records[0].trials} == {Side.CANDIDATE}
+    with pytest.raises(BaselineWriteError, match="not run"):
+        store.save(replace(GOOD, trials=tuple(replace(t, side=Side.BASELINE) for t in GOOD.trials)))
+
+
+def test_a_torn_baseline_is_an_error_and_never_passed_over(store: FileStore) -> None:
+    store.save(make_record(1))
+    torn = Path(store.save(make_record(2)))
+    torn.write_bytes(torn.read_bytes()[:-30])
+    with pytest.raises(BaselineError, match="torn") as caught:
+        store.find("support", commits(2, 1))
+    assert str(torn) in str(caught.value)
+    found = store.find("support", commits(1))
+    assert found is not None, "others are not affected"
+
+
+def test_an_edited_baseline_is_an_error(store: FileStore) -> None:
+    path = Path(store.save(make_record(1)))
+    path.write_text(path.read_text().replace('"ok":1.0', '"ok":0.5', 1).replace('{"value":1.0', '{"value":0.5', 1))
+    with pytest.raises(BaselineError, match="checksum"):
+        store.find("support", commits(1))
+
+
+def test_a_renamed_baseline_is_foreign(store: FileStore) -> None:
+    path = Path(store.save(make_record(1)))
+    path.rename(path.with_name(f"{commit(2)}.jsonl"))
+    with pytest.raises(BaselineError, match="foreign"):
+        store.find("support", commits(2))
+
+
+@pytest.mark.parametrize("content", [b"", b"hello", b"{}\n", b"\x00" * 100])
+def test_garbage_in_the_store_is_a_baseline_error(store: FileStore, content: bytes) -> None:
+    path = Path(store.save(make_record(1)))
+    path.write_bytes(content)
+    for ask in (lambda: store.find("support", commits(1)), lambda: store.latest("support"), store.entries):
+        with pytest.raises(BaselineError):
+            ask()
+
+
+def test_a_store_that_cannot_be_written_is_a_write_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(BaselineWriteError, match="cannot be written"):
+        FileStore(tmp_path / "file").save(make_record())
+
+
+def test_a_full_disk_leaves_the_earlier_baseline(store: FileStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    store.save(make_record(1, trials=1))
+    if not Path("/dev/full").exists():
+        pytest.skip("no /dev/full")
+    path = Path(store.entries()[0].where)
+    new = path.with_name(f".{path.name}.{os.getpid()}.new")
+    new.symlink_to("/dev/full")
+    with pytest.raises(BaselineWriteError, match="No space left"):
+        store.save(make_record(1, trials=3))
+    found = store.find("support", commits(1))
+    assert found is not None and len(found.records[0].trials) == 2
+    assert [p.name for p in path.parent.iterdir()] == [path.name]
+
+
+def test_a_held_lock_is_waited_for_and_then_reported(store: FileStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = Path(store.save(make_record(1))).parent
+    monkeypatch.setattr(file_module, "LOCK_SECONDS", 0.05)
+    holder = os.open(folder, os.O_RDONLY)
+    fcntl.flock(holder, fcntl.LOCK_EX)
+    with pytest.raises(BaselineWriteError, match="another gate"):
+        store.save(make_record(2))
+    os.close(holder)
+    store.save(make_record(2))
+
+
+def test_committed_folders_keep_their_bytes(store: FileStore) -> None:
+    store.save(make_record(1))
+    assert (store.folder / ".gitattributes").read_text() == "*.jsonl -text linguist-generated\n"
+    (store.folder / ".gitattributes").write_text("mine\n")
+    store.save(make_record(2))
+    assert (store.folder / ".gitattributes").read_text() == "mine\n"
+
+
+# --- many at once ---------------------------------------------------------------------------------
+
+
+def write_again_and_again(folder: Path, writer: int, until: float) -> None:
+    store = FileStore(folder)
+    written = 0
+    while time.time() < until or not written:
+        store.save(make_record(1, trials=20 + writer))
+        store.save(make_record(100 + writer, trials=3))
+        written += 1
+
+
+def test_four_writers_and_a_reader_never_tear(tmp_path: Path) -> None:
+    store = FileStore(tmp_path)
+    store.save(make_record(1, trials=20))
+    until = time.time() + 1.5
+    context = multiprocessing.get_context("spawn")
+    writers = [context.Process(target=write_again_and_again, args=(tmp_path, n, until)) for n in range(4)]
+    for writer in writers:
+        writer.start()
+    seen: dict[int, int] = {}
+    while any(writer.is_alive() for writer in writers):
+        found = store.find("support", commits(1))
+        assert found is not None
+        trials = len(found.records[0].trials) // 2
+        seen[trials] = seen.get(trials, 0) + 1
+        store.entries()
+    for writer in writers:
+        writer.join()
+        assert writer.exitcode == 0
+    assert set(seen) <= {20, 21, 22, 23} and len(seen) > 1, seen
+    assert sum(seen.values()) > 50
+    assert {e.commit for e in store.entries()} == {commit(1), *(commit(100 + n) for n in range(4))}
+    names = sorted(path.name for path in tmp_path.rglob("*") if path.is_file())
+    assert names == [".gitattributes", *sorted(f"{commit(n)}.jsonl" for n in (1, 100, 101, 102, 103))]
+    for path in tmp_path.rglob("*.jsonl"):
+        assert read_record(path).footer is not None

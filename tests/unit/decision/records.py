@@ -1,0 +1,118 @@
+"""Builders of cases, criteria and trials, and a driver that answers requests at the record level."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from gate.decision import More, Settings, next_step
+from gate.model import (
+    Case,
+    Criterion,
+    Direction,
+    ErrorKind,
+    Scale,
+    Score,
+    Side,
+    SuiteResult,
+    Trial,
+    TrialError,
+    Verdict,
+)
+
+TRAJECTORY = Criterion("trajectory", "tool_trajectory_avg_score", Scale.UNIT, threshold=None, pass_mark=1.0)
+RESPONSE = Criterion("response", "response_match_score", Scale.UNIT, pass_mark=None)
+FORBIDDEN = Criterion("forbidden_tools", "forbidden_tools", Scale.BINARY, hard=True, pass_mark=1.0)
+LATENCY = Criterion("latency", "latency", Scale.SECONDS, Direction.LOWER, gate_regression=False)
+
+
+def cases(n: int, **options: Any) -> list[Case]:
+    return [Case(f"case-{i:02d}", (), **options) for i in range(n)]
+
+
+def score(value: float | str | None) -> Score:
+    return Score(None, error=value) if isinstance(value, str) else Score(value, reason=f"scored {value}")
+
+
+def trial(
+    case_id: str, number: int = 1, *, round: int = 1, tag: str = "full", side: Side = Side.CANDIDATE, **scores: Any
+) -> Trial:
+    return Trial(case_id, number, round, tag, side, scores={name: score(value) for name, value in scores.items()})
+
+
+def broken_trial(case_id: str, number: int = 1, *, round: int = 1) -> Trial:
+    return Trial(case_id, number, round, error=TrialError(ErrorKind.TIMEOUT, "60 s without an answer"))
+
+
+def stored(suite: Sequence[Case], n: int = 5, **scores: Any) -> list[Trial]:
+    """``n`` equal trials of every case."""
+    return [trial(case.id, number, **scores) for case in suite for number in range(1, n + 1)]
+
+
+def once(suite: Sequence[Case], special: Mapping[str, Mapping[str, Any]] | None = None, **scores: Any) -> list[Trial]:
+    """One full pass, with other scores for some cases."""
+    return [trial(case.id, **{**scores, **(special or {}).get(case.id, {})}) for case in suite]
+
+
+def judge(
+    suite: Sequence[Case],
+    criteria: Sequence[Criterion],
+    trials: Sequence[Trial],
+    baseline: Sequence[Trial] = (),
+    *,
+    settings: Settings | None = None,
+    **options: Any,
+) -> SuiteResult:
+    """The verdict on what there is."""
+    step = next_step(
+        suite, criteria, trials, baseline, settings=settings or Settings(), **{"can_run": False, **options}
+    )
+    assert isinstance(step, SuiteResult), step
+    return step
+
+
+def ask(
+    suite: Sequence[Case],
+    criteria: Sequence[Criterion],
+    trials: Sequence[Trial],
+    baseline: Sequence[Trial] = (),
+    *,
+    settings: Settings | None = None,
+    **options: Any,
+) -> More:
+    """What is wanted next."""
+    step = next_step(suite, criteria, trials, baseline, settings=settings or Settings(), **options)
+    assert isinstance(step, More), step.headline
+    return step
+
+
+def follow(
+    suite: Sequence[Case],
+    criteria: Sequence[Criterion],
+    run: Callable[[str, Side], Mapping[str, Any]],
+    baseline: Sequence[Trial] = (),
+    settings: Settings | None = None,
+) -> tuple[SuiteResult, list[Trial]]:
+    """Runs whatever is asked for until the verdict; returns it with all trials."""
+    trials: list[Trial] = []
+    for _ in range(60):
+        step = next_step(suite, criteria, trials, baseline, settings=settings or Settings())
+        if isinstance(step, SuiteResult):
+            return step, trials
+        for request in step.requests:
+            for case_id in request.cases:
+                done = sum(t.case_id == case_id and t.side is request.side for t in trials)
+                for k in range(1, request.n + 1):
+                    scores = run(case_id, request.side)
+                    trials.append(
+                        trial(case_id, done + k, round=step.round, tag=request.tag, side=request.side, **scores)
+                    )
+    raise AssertionError("no verdict")
+
+
+def by_name(result: SuiteResult) -> dict[str, Verdict]:
+    return {r.criterion.name: r.verdict for r in result.criteria}
+
+
+def reason(result: SuiteResult, name: str) -> str:
+    return next(r.reason for r in result.criteria if r.criterion.name == name)

@@ -1,0 +1,686 @@
+"""The record level: what a suite of trials asks for next, and the verdict it comes to."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from gate.decision import PASS_RATE, Settings, exit_code
+from gate.model import (
+    Case,
+    CaseStatus,
+    Criterion,
+    ExitCode,
+    Invocation,
+    Part,
+    Scale,
+    Side,
+    ToolCall,
+    Trial,
+    Turn,
+    Verdict,
+)
+
+from .records import (
+    FORBIDDEN,
+    LATENCY,
+    RESPONSE,
+    TRAJECTORY,
+    ask,
+    broken_trial,
+    by_name,
+    cases,
+    follow,
+    judge,
+    once,
+    reason,
+    stored,
+    trial,
+)
+
+SUITE = cases(40)
+BASELINE = stored(SUITE, trajectory=1.0)
+BLOCK = Settings(on_inconclusive="block")
+
+
+def status(result, case_id: str) -> CaseStatus:  # type: ignore[no-untyped-def]
+    return next(c.status for c in result.cases if c.id == case_id)
+
+
+# --- the schedule ---------------------------------------------------------------------------------
+
+
+def test_first_every_case_once() -> None:
+    more = ask(SUITE, [TRAJECTORY], [], BASELINE)
+    assert (more.round, more.runs, more.requests[0].cases) == (1, 40, tuple(c.id for c in SUITE))
+
+
+def test_then_the_suspicious_ones_in_a_round_of_their_own() -> None:
+    more = ask(SUITE, [TRAJECTORY], once(SUITE, {"case-07": {"trajectory": 0.0}}, trajectory=1.0), BASELINE)
+    assert (more.round, [(r.tag, r.cases, r.n) for r in more.requests]) == (2, [("confirm", ("case-07",), 1)])
+
+
+def test_new_cases_are_run_in_full_passes() -> None:
+    suite = [*SUITE, Case("brand-new", ())]
+    assert "brand-new" in ask(suite, [TRAJECTORY], [], BASELINE).requests[0].cases
+
+
+def test_a_whole_run_tells_its_story() -> None:
+    down = {"case-03", "case-11"}
+    result, trials = follow(SUITE, [TRAJECTORY], lambda c, _s: {"trajectory": float(c not in down)}, BASELINE)
+    assert result.verdict is Verdict.REGRESSED
+    assert result.headline == "2 cases broke: case-03, case-11"
+    assert {c.id for c in result.cases if c.status is CaseStatus.BROKEN} == down
+    assert result.agent_runs == len(trials) < 80
+    assert result.story[0].startswith("1 trial of 40 cases; 2 suspicious, rerun")
+    assert "2 confirmed broken (case-03, case-11)" in result.story[0]
+    assert f"{len(trials)} agent runs instead of 200" in result.story[0]
+    assert "case evidence e =" in result.story[1]
+    assert exit_code([result], Settings()) is ExitCode.FAILED
+
+
+def test_an_unchanged_suite_passes_after_one_trial() -> None:
+    result, trials = follow(SUITE, [TRAJECTORY], lambda _c, _s: {"trajectory": 1.0}, BASELINE)
+    assert (result.verdict, len(trials)) == (Verdict.PASS, 40)
+    assert "no worse than the baseline over 40 cases" in result.headline
+    assert result.evidence["stage"] == "certified at pass 1"
+    assert 0 < result.criteria[0].spent < 1
+
+
+def test_a_closed_record_is_judged_as_its_run_was() -> None:
+    down = {"case-03"}
+    result, trials = follow(SUITE, [TRAJECTORY], lambda c, _s: {"trajectory": float(c not in down)}, BASELINE)
+    assert judge(SUITE, [TRAJECTORY], trials, BASELINE) == result
+
+
+def test_running_out_of_runs_says_so_and_decides_on_what_there_is() -> None:
+    one = once(SUITE, {"case-07": {"trajectory": 0.0}}, trajectory=1.0)
+    result = judge(SUITE, [TRAJECTORY], one, BASELINE, can_run=True, stopped="the budget of 40 runs is spent")
+    assert result.verdict in (Verdict.PASS, Verdict.INCONCLUSIVE)
+    assert result.story[-1] == "stopped: the budget of 40 runs is spent"
+    assert judge(SUITE, [TRAJECTORY], one, BASELINE, can_run=True, settings=Settings(runs=40)).agent_runs == 40
+
+
+def test_an_exact_design_runs_exactly_so_many_passes() -> None:
+    settings = Settings(exact_passes=3)
+    _, trials = follow(SUITE, [TRAJECTORY], lambda _c, _s: {"trajectory": 1.0}, BASELINE, settings)
+    assert len(trials) == 120
+    _, trials = follow(SUITE, [replace(TRAJECTORY, threshold=0.5)], lambda _c, _s: {"trajectory": 1.0}, (), settings)
+    assert len(trials) == 120, "without a baseline too"
+
+
+def test_match_runs_the_baselines_agent_where_it_is_thin() -> None:
+    thin = stored(SUITE, 1, trajectory=1.0)
+
+    def run(case_id: str, side: Side) -> dict[str, float]:
+        return {"trajectory": float(case_id != "case-05" or side is Side.BASELINE)}
+
+    result, trials = follow(SUITE, [TRAJECTORY], run, thin, Settings(rerun="match"))
+    assert result.verdict is Verdict.REGRESSED
+    assert [c.id for c in result.cases if c.status is CaseStatus.BROKEN] == ["case-05"]
+    assert sum(t.side is Side.BASELINE for t in trials) > 3
+    assert "of the baseline's agent" in result.story[0]
+
+
+# --- no baseline ----------------------------------------------------------------------------------
+
+
+def test_without_a_baseline_thresholds_decide_alone() -> None:
+    criterion = replace(TRAJECTORY, threshold=0.8)
+    good, trials = follow(SUITE, [criterion], lambda _c, _s: {"trajectory": 1.0})
+    assert (good.verdict, len(trials)) == (Verdict.PASS, 40)
+    assert good.headline == "every threshold holds over 40 cases; no baseline yet"
+    bad, trials = follow(SUITE, [criterion], lambda c, _s: {"trajectory": float(c < "case-15")})
+    assert (bad.verdict, len(trials)) == (Verdict.BELOW_THRESHOLD, 40)
+    assert "threshold 0.8; at best" in reason(bad, "trajectory")
+
+
+def test_an_undecided_threshold_takes_all_passes_and_stays_undecided() -> None:
+    criterion = replace(TRAJECTORY, threshold=0.8)
+    result, trials = follow(SUITE, [criterion], lambda c, _s: {"trajectory": float(c < "case-30")})
+    assert (result.verdict, len(trials)) == (Verdict.INCONCLUSIVE, 120)
+    assert "too near to tell with 120 trials" in reason(result, "trajectory")
+    assert exit_code([result], Settings()) is ExitCode.PASS
+    assert exit_code([result], BLOCK) is ExitCode.FAILED
+
+
+def test_nothing_to_compare_with_is_said() -> None:
+    result = judge(SUITE, [TRAJECTORY], once(SUITE, trajectory=0.0))
+    assert result.verdict is Verdict.INCONCLUSIVE
+    assert "nothing to hold it to" in result.headline
+    assert "no threshold, and no baseline yet" in reason(result, "trajectory")
+
+
+# --- metric 0 -------------------------------------------------------------------------------------
+
+
+def test_the_pass_rate_is_recomputed_for_both_sides_under_the_criteria_of_now() -> None:
+    """A stricter mark fails the baseline's trials as it fails the candidate's."""
+    before, now = stored(SUITE, trajectory=0.8), once(SUITE, trajectory=0.8)
+    for mark, rate in ((0.7, 1.0), (0.9, 0.0)):
+        result = judge(SUITE, [replace(TRAJECTORY, pass_mark=mark)], now, before)
+        found = result.criteria[0]
+        assert found.criterion.name == PASS_RATE
+        assert (found.candidate.value, found.baseline.value) == (rate, rate)
+        assert result.verdict is Verdict.PASS
+
+
+def test_a_trial_passes_when_every_blocking_criterion_holds() -> None:
+    criteria = [TRAJECTORY, replace(RESPONSE, pass_mark=0.5), replace(LATENCY, blocking=False, limit=1.0)]
+    result = judge(SUITE, criteria, once(SUITE, trajectory=1.0, response=0.4, latency=9.0))
+    assert result.cases[0].passed == 0
+    assert result.cases[0].reasons == ("response: scored 0.4",)
+    result = judge(SUITE, criteria, once(SUITE, trajectory=1.0, response=0.5, latency=9.0))
+    assert result.cases[0].passed == 1
+
+
+def test_a_case_has_its_own_mark() -> None:
+    suite = [Case("easy", (), thresholds={"trajectory": 0.2}), Case("hard", ())]
+    result = judge(suite, [TRAJECTORY], once(suite, trajectory=0.5))
+    assert [c.passed for c in result.cases] == [1, 0]
+
+
+def test_what_does_not_apply_is_no_failure() -> None:
+    suite = cases(12)
+    special = {c.id: {"response": None} for c in suite[:6]}
+    criteria = [TRAJECTORY, replace(RESPONSE, threshold=0.5)]
+    result = judge(suite, criteria, once(suite, special, trajectory=1.0, response=0.9))
+    assert result.verdict is Verdict.PASS
+    assert [c.passed for c in result.cases] == [1] * 12
+    assert next(r for r in result.criteria if r.criterion.name == "response").candidate.n == 6
+
+
+# --- hard failures --------------------------------------------------------------------------------
+
+
+def test_one_forbidden_call_fails_at_once_and_is_never_rerun() -> None:
+    special = {"case-09": {"forbidden_tools": 0.0}}
+    trials = once(SUITE, special, trajectory=1.0, forbidden_tools=1.0)
+    trials[9] = trial("case-09", forbidden_tools=0.0)
+    result = judge(
+        SUITE, [FORBIDDEN, TRAJECTORY], trials, stored(SUITE, trajectory=1.0, forbidden_tools=1.0), can_run=True
+    )
+    assert result.verdict is Verdict.BELOW_THRESHOLD
+    assert result.headline == "forbidden_tools fails: case-09: scored 0.0"
+    assert status(result, "case-09") is CaseStatus.FAILED
+    assert by_name(result)["trajectory"] is not Verdict.NOT_MEASURED
+    assert exit_code([result], Settings()) is ExitCode.FAILED
+
+
+def test_a_hard_failure_outranks_errors_and_quarantine() -> None:
+    trials = [broken_trial(c.id) for c in SUITE[1:]] + [trial("case-00", forbidden_tools=0.0)]
+    settings = Settings(quarantine={"case-00": "known"})
+    result = judge(SUITE, [FORBIDDEN], trials, settings=settings)
+    assert result.verdict is Verdict.BELOW_THRESHOLD
+    assert exit_code([result], settings) is ExitCode.FAILED
+
+
+def test_a_hard_criterion_that_does_not_block_only_reports() -> None:
+    result = judge(
+        SUITE,
+        [replace(FORBIDDEN, blocking=False), replace(TRAJECTORY, threshold=0.5)],
+        once(SUITE, trajectory=1.0, forbidden_tools=0.0),
+    )
+    assert result.verdict is Verdict.PASS
+    assert by_name(result)["forbidden_tools"] is Verdict.BELOW_THRESHOLD
+
+
+# --- what could not be measured -------------------------------------------------------------------
+
+
+def test_a_case_whose_score_never_came_is_not_measured() -> None:
+    trials = once(SUITE, {"case-04": {"trajectory": "judge timed out"}}, trajectory=1.0)
+    result = judge(SUITE, [replace(TRAJECTORY, threshold=0.5)], trials)
+    assert result.verdict is Verdict.NOT_MEASURED
+    assert "case-04: judge timed out" in result.headline
+    assert exit_code([result], Settings()) is ExitCode.NOT_MEASURED
+
+
+def test_a_score_that_came_in_another_trial_is_enough() -> None:
+    trials = [*once(SUITE, {"case-04": {"trajectory": "judge timed out"}}, trajectory=1.0)]
+    trials += [trial(c.id, 2, round=2, trajectory=1.0) for c in SUITE]
+    result = judge(SUITE, [replace(TRAJECTORY, threshold=0.5)], trials)
+    assert result.verdict is Verdict.PASS
+    assert result.warnings[0] == "trajectory: 1 of 80 scores could not be measured"
+    assert next(r for r in result.criteria if r.criterion.name == "trajectory").not_measured == 1
+
+
+def test_a_criterion_of_which_too_many_scores_are_lost_is_not_measured() -> None:
+    """Every case has one score, and the other two of its trials have none: the agent reported what suits it."""
+    trials = [trial(c.id, n, trajectory=1.0, cost=0.1 if n == 1 else "no cost") for c in SUITE for n in (1, 2, 3)]
+    cost = replace(LATENCY, name="cost", limit=1.0)
+    result = judge(SUITE, [TRAJECTORY, cost], trials)
+    assert result.verdict is Verdict.NOT_MEASURED
+    assert "80 of 120 scores could not be measured, at most 10% may: no cost" in reason(result, "cost")
+    assert judge(SUITE, [TRAJECTORY, cost], trials, settings=Settings(max_error_rate=0.7)).verdict is Verdict.PASS
+    mute = [trial(c.id, n, trajectory=1.0, cost=0.1 if n == 1 else None) for c in SUITE for n in (1, 2, 3)]
+    assert judge(SUITE, [TRAJECTORY, cost], mute).verdict is Verdict.PASS, "what does not apply is no loss"
+
+
+def test_a_criterion_that_is_not_in_the_record_is_not_measured() -> None:
+    assert judge(SUITE, [TRAJECTORY, RESPONSE], once(SUITE, trajectory=1.0)).verdict is Verdict.NOT_MEASURED
+
+
+def test_a_criterion_that_applies_to_no_case_is_never_green() -> None:
+    result = judge(SUITE, [TRAJECTORY], once(SUITE, trajectory=None))
+    assert result.verdict is Verdict.NOT_MEASURED
+    assert "applies to no case" in result.headline
+
+
+def test_pairs_without_a_measured_pass_are_never_a_pass() -> None:
+    """One half of each trial could not be judged, and the other half holds: neither passed nor failed."""
+    criteria = [TRAJECTORY, replace(RESPONSE, pass_mark=0.5)]
+    one, two = once(SUITE, trajectory=1.0, response="down"), once(SUITE, trajectory="down", response=0.9)
+    both = [*one, *(replace(t, number=2) for t in two)]
+    before = stored(SUITE, trajectory=1.0, response=0.9)
+    assert judge(SUITE, criteria, both, before).verdict is Verdict.NOT_MEASURED
+    result = judge(SUITE, criteria, both, before, settings=Settings(max_error_rate=0.5))
+    assert result.verdict is Verdict.INCONCLUSIVE
+    assert result.criteria[0].verdict is Verdict.INCONCLUSIVE
+
+
+def test_a_judge_that_is_down_is_no_regression() -> None:
+    """Of flaky cases only the failures would be left, if a failure counted without its judge."""
+    criteria = [TRAJECTORY, replace(RESPONSE, pass_mark=0.5)]
+    before = [trial(c.id, n, trajectory=float(n > 1), response=0.9) for c in SUITE for n in range(1, 6)]
+    now = once(SUITE, {c.id: {"trajectory": 0.0} for c in SUITE[:8]}, trajectory=1.0, response="judge is down")
+    result = judge(SUITE, criteria, now, before)
+    assert result.verdict is Verdict.NOT_MEASURED
+    assert result.cases[0].reasons[0] == "trajectory: scored 0.0"
+
+
+def test_an_unmeasured_criterion_that_does_not_block_changes_nothing() -> None:
+    result = judge(
+        SUITE,
+        [replace(TRAJECTORY, threshold=0.5), replace(RESPONSE, blocking=False)],
+        once(SUITE, trajectory=1.0, response="no key"),
+    )
+    assert result.verdict is Verdict.PASS
+
+
+def test_too_many_infrastructure_errors_are_an_error_not_a_regression() -> None:
+    trials = [broken_trial(c.id) for c in SUITE[:6]] + once(SUITE[6:], trajectory=1.0)
+    result = judge(SUITE, [TRAJECTORY], trials, BASELINE, can_run=True)
+    assert result.verdict is Verdict.ERROR
+    assert result.headline == (
+        "could not measure: 15% of the trials ended in infrastructure errors; at most 10% may"
+        "; most often: timeout: 60 s without an answer"
+    )
+    assert (result.errors, status(result, "case-00")) == (6, CaseStatus.ERROR)
+    assert exit_code([result], Settings()) is ExitCode.NOT_MEASURED
+
+
+def test_a_case_without_one_measured_trial_is_an_error_within_the_limit_too() -> None:
+    trials = [broken_trial("case-00"), *once(SUITE[1:], trajectory=1.0)]
+    result = judge(SUITE, [TRAJECTORY], trials, BASELINE)
+    assert (result.verdict, result.headline) == (
+        Verdict.ERROR,
+        "could not measure: no trial of 1 of 40 cases could be measured: case-00"
+        "; most often: timeout: 60 s without an answer",
+    )
+    assert result.cases[0].reasons == ("timeout: 60 s without an answer",)
+
+
+@pytest.mark.parametrize("settings", [Settings(), Settings(exact_passes=1)])
+def test_one_passing_crash_is_run_again_and_takes_its_place(settings: Settings) -> None:
+    trials = [broken_trial("case-00"), *once(SUITE[1:], trajectory=1.0)]
+    more = ask(SUITE, [TRAJECTORY], trials, BASELINE, settings=settings)
+    assert (more.round, more.why) == (2, "once more what could not be measured")
+    assert [(r.side, r.tag, r.cases, r.n) for r in more.requests] == [(Side.CANDIDATE, "full", ("case-00",), 1)]
+    healed = [*trials, trial("case-00", 2, round=2, trajectory=1.0)]
+    result = judge(SUITE, [TRAJECTORY], healed, BASELINE, settings=settings, can_run=True)
+    assert (result.verdict, result.errors) == (Verdict.PASS, 1)
+    assert result.story[0].startswith("1 trial of 40 cases")
+    assert result.evidence["looks"][-1]["passes"] == 1
+    assert judge(SUITE, [TRAJECTORY], healed, BASELINE, settings=settings).verdict is Verdict.PASS
+
+
+def test_a_case_that_keeps_crashing_is_run_again_twice_and_no_more() -> None:
+    trials = [broken_trial("case-00"), *once(SUITE[1:], trajectory=1.0)]
+    trials.append(broken_trial("case-00", 2, round=2))
+    assert ask(SUITE, [TRAJECTORY], trials, BASELINE).round == 3
+    assert ask(SUITE, [TRAJECTORY], trials, ()).round == 3
+    trials.append(broken_trial("case-00", 3, round=3))
+    result = judge(SUITE, [TRAJECTORY], trials, BASELINE, can_run=True)
+    assert result.verdict is Verdict.ERROR
+    assert "no trial of 1 of 40 cases" in result.headline
+
+
+def test_what_crashed_is_run_again_within_the_runs_and_the_error_rate_alone() -> None:
+    trials = [broken_trial("case-00"), *once(SUITE[1:], trajectory=1.0)]
+    result = judge(SUITE, [TRAJECTORY], trials, BASELINE, can_run=True, settings=Settings(runs=40))
+    assert result.verdict is Verdict.ERROR
+    strict = Settings(max_error_rate=0.01)
+    assert judge(SUITE, [TRAJECTORY], trials, BASELINE, can_run=True, settings=strict).verdict is Verdict.ERROR
+
+
+def test_a_case_that_crashed_and_then_fails_is_confirmed_as_any_other() -> None:
+    trials = [broken_trial("case-00"), *once(SUITE[1:], trajectory=1.0), trial("case-00", 2, round=2, trajectory=0.0)]
+    more = ask(SUITE, [TRAJECTORY], trials, BASELINE)
+    assert [(r.tag, r.cases) for r in more.requests] == [("confirm", ("case-00",))]
+
+
+def test_a_case_most_of_whose_trials_crash_is_an_error_however_few_they_are() -> None:
+    """Whoever crashes where it would fail is not measured there."""
+    trials = [trial(c.id, n, trajectory=1.0) for c in SUITE for n in (1, 2, 3, 4, 5)]
+    for n in (2, 3, 4):
+        trials[15 + n - 1] = broken_trial("case-03", n)
+    settings = Settings(exact_passes=5)
+    result = judge(SUITE, [TRAJECTORY], trials, BASELINE, settings=settings)
+    assert result.verdict is Verdict.ERROR
+    assert "3 of 5 trials of case-03 ended in infrastructure errors" in result.headline
+    trials[17] = trial("case-03", 3, trajectory=1.0)
+    assert judge(SUITE, [TRAJECTORY], trials, BASELINE, settings=settings).verdict is Verdict.PASS
+
+
+@pytest.mark.parametrize("baseline", [BASELINE, []])
+def test_a_run_that_was_stopped_before_its_first_decision_is_at_most_inconclusive(baseline: list[Trial]) -> None:
+    two = [trial(c.id, n, trajectory=1.0) for c in SUITE for n in (1, 2)]
+    held = replace(TRAJECTORY, threshold=0.5)
+    result = judge(
+        SUITE, [held], two, baseline, settings=Settings(exact_passes=5), can_run=True, stopped="the budget is spent"
+    )
+    assert result.verdict is Verdict.INCONCLUSIVE
+    assert result.headline == "stopped: the budget is spent; 2 of 5 full passes were run"
+    whole = judge(SUITE, [held], two, baseline, settings=Settings(exact_passes=2), stopped="the budget is spent")
+    assert whole.verdict is Verdict.PASS
+    down = [trial(c.id, n, trajectory=0.0) for c in SUITE for n in (1, 2)]
+    fell = judge(SUITE, [held], down, baseline, settings=Settings(exact_passes=5), stopped="the budget is spent")
+    assert fell.verdict in (Verdict.BELOW_THRESHOLD, Verdict.REGRESSED), "what is proven stands"
+
+
+def test_no_trial_at_all_is_an_error() -> None:
+    assert judge(SUITE, [TRAJECTORY], [], BASELINE).verdict is Verdict.ERROR
+    assert judge(SUITE, [TRAJECTORY], []).verdict is Verdict.ERROR
+
+
+def test_a_proven_regression_stands_beside_errors() -> None:
+    down = once(SUITE[8:], trajectory=0.0)
+    result = judge(SUITE, [TRAJECTORY], [broken_trial(c.id) for c in SUITE[:8]] + down, BASELINE)
+    assert result.verdict is Verdict.REGRESSED
+    assert exit_code([result], Settings()) is ExitCode.FAILED
+
+
+# --- thresholds and limits ------------------------------------------------------------------------
+
+
+def test_ratchet_does_not_block_what_was_below_before() -> None:
+    criterion = replace(RESPONSE, threshold=0.8)
+    before, now = stored(SUITE, response=0.5), once(SUITE, response=0.5)
+    result = judge(SUITE, [criterion], now, before)
+    assert result.verdict is Verdict.PASS
+    assert "the baseline missed it too" in reason(result, "response")
+    assert judge(SUITE, [replace(criterion, ratchet=False)], now, before).verdict is Verdict.BELOW_THRESHOLD
+
+
+def test_ratchet_does_not_excuse_a_fall_below_the_threshold() -> None:
+    result = judge(SUITE, [replace(RESPONSE, threshold=0.8)], once(SUITE, response=0.5), stored(SUITE, response=0.9))
+    assert result.verdict is Verdict.REGRESSED
+
+
+def test_a_threshold_of_one_is_missed_for_certain_by_one_failure_but_not_by_an_unchanged_agent() -> None:
+    criterion = replace(TRAJECTORY, threshold=1.0)
+    one = once(SUITE, {"case-07": {"trajectory": 0.0}}, trajectory=1.0)
+    assert judge(SUITE, [criterion], one).verdict is Verdict.BELOW_THRESHOLD
+    assert judge(SUITE, [criterion], one, BASELINE).verdict is Verdict.INCONCLUSIVE
+    eight = once(SUITE, {c.id: {"trajectory": 0.0} for c in SUITE[:8]}, trajectory=1.0)
+    assert by_name(judge(SUITE, [criterion], eight, BASELINE))["trajectory"] is Verdict.REGRESSED
+
+
+def test_strict_is_the_plain_comparison() -> None:
+    criterion = replace(TRAJECTORY, threshold=0.99, strict=True)
+    one = once(SUITE, {"case-07": {"trajectory": 0.0}}, trajectory=1.0)
+    result = judge(SUITE, [criterion], one, can_run=True)
+    assert result.verdict is Verdict.BELOW_THRESHOLD
+    assert "0.975 over 40 cases, threshold 0.99 (strict)" in result.headline
+    assert judge(SUITE, [replace(criterion, strict=False)], one).verdict is Verdict.INCONCLUSIVE
+
+
+def test_strict_holds_for_the_threshold_of_a_single_case() -> None:
+    suite = [*cases(5), Case("own", (), thresholds={"response": 0.9})]
+    criterion = replace(RESPONSE, threshold=0.5, strict=True)
+    result = judge(suite, [criterion], once(suite, response=0.8))
+    assert (result.verdict, status(result, "own")) == (Verdict.BELOW_THRESHOLD, CaseStatus.FAILED)
+
+
+def test_a_limit_is_the_most_that_any_trial_may_reach() -> None:
+    criterion = replace(LATENCY, limit=2.0)
+    trials = once(SUITE, {"case-03": {"latency": 2.5}}, latency=1.0)
+    result = judge(SUITE, [criterion], trials)
+    assert result.verdict is Verdict.BELOW_THRESHOLD
+    assert result.headline == "latency fails: case-03 reached 2.5 s, limit 2 s; no baseline yet"
+    before = stored(SUITE, latency=1.0)
+    assert judge(SUITE, [criterion], trials, before).verdict is Verdict.BELOW_THRESHOLD
+    before[0] = trial("case-00", 1, latency=3.0)
+    assert judge(SUITE, [criterion], trials, before).verdict is Verdict.BELOW_THRESHOLD, "another case excuses nothing"
+    before[15] = trial("case-03", 1, latency=2.4)
+    result = judge(SUITE, [criterion], trials, before)
+    assert result.verdict is Verdict.PASS
+    assert "the baseline was above it too" in reason(result, "latency")
+    before[15] = trial("case-03", 1, latency=2.1)
+    assert judge(SUITE, [replace(criterion, margin=0.1)], trials, before).verdict is Verdict.BELOW_THRESHOLD
+
+
+@pytest.mark.parametrize(
+    ("slow", "verdict"),
+    [(0, Verdict.PASS), (1, Verdict.PASS), (5, Verdict.INCONCLUSIVE), (20, Verdict.BELOW_THRESHOLD)],
+)
+def test_a_quantile_limit_is_judged_by_how_many_trials_lie_above_it(slow: int, verdict: Verdict) -> None:
+    criterion = replace(LATENCY, quantiles=((0.95, 3.0),))
+    special = {c.id: {"latency": 4.0} for c in SUITE[:slow]}
+    result = judge(SUITE, [criterion], once(SUITE, special, latency=1.0))
+    assert result.verdict is verdict
+    assert result.criteria[1].quantiles[0][0] == 0.95
+
+
+def test_a_quantile_above_its_limit_is_excused_within_the_margin_of_the_baselines() -> None:
+    criterion = replace(LATENCY, quantiles=((0.95, 3.0),))
+    before = stored(SUITE, latency=3.3)
+    same = judge(SUITE, [criterion], once(SUITE, latency=3.5), before)
+    assert (same.verdict, "the baseline was above it too" in reason(same, "latency")) == (Verdict.PASS, True)
+    worse = judge(SUITE, [criterion], once(SUITE, latency=330.0), before)
+    assert worse.verdict is Verdict.BELOW_THRESHOLD
+    assert "p95 330 s, limit 3 s; the baseline's was 3.3 s" in reason(worse, "latency")
+    new = [*SUITE, *(replace(c, id=f"new-{c.id}") for c in SUITE)]
+    assert judge(new, [criterion], once(new, latency=3.5), before).verdict is Verdict.BELOW_THRESHOLD
+
+
+def test_an_unchanged_agent_above_its_quantile_limit_is_not_blocked_for_its_noise() -> None:
+    rng = Random(11)
+    criterion = replace(LATENCY, quantiles=((0.95, 1.0),))
+    wrong = 0
+    for _ in range(100):
+        now = [trial(c.id, latency=rng.lognormvariate(0, 1)) for c in SUITE]
+        before = [trial(c.id, n, latency=rng.lognormvariate(0, 1)) for c in SUITE for n in range(1, 6)]
+        wrong += judge(SUITE, [criterion], now, before).verdict is Verdict.BELOW_THRESHOLD
+    assert wrong <= 2
+
+
+def test_a_mean_where_lower_is_better() -> None:
+    criterion = replace(LATENCY, threshold=2.0)
+    assert judge(SUITE, [criterion], once(SUITE, latency=1.0)).verdict is Verdict.PASS
+    assert judge(SUITE, [criterion], once(SUITE, latency=3.0)).verdict is Verdict.BELOW_THRESHOLD
+
+
+def test_cost_and_latency_only_warn_unless_asked() -> None:
+    before = stored(SUITE, trajectory=1.0, latency=1.0)
+    now = once(SUITE, trajectory=1.0, latency=1.6)
+    result = judge(SUITE, [TRAJECTORY, LATENCY], now, before)
+    assert result.verdict is Verdict.PASS
+    assert "latency changed by +60%: beyond its margin; it warns only" in result.warnings
+    assert judge(SUITE, [TRAJECTORY, replace(LATENCY, gate_regression=True)], now, before).verdict is Verdict.REGRESSED
+
+
+# --- what changed ---------------------------------------------------------------------------------
+
+
+def test_new_changed_and_removed_cases_are_outside_the_pairing_and_said() -> None:
+    suite = [*SUITE[1:], Case("brand-new", ())]
+    not_comparable = {("case-01", "trajectory"): "the case was edited"}
+    now = once(suite, {"brand-new": {"trajectory": 0.0}, "case-01": {"trajectory": 0.0}}, trajectory=1.0)
+    result = judge(suite, [TRAJECTORY], now, BASELINE, not_comparable=not_comparable)
+    assert result.verdict is Verdict.PASS
+    assert result.changes == (
+        "new, held to thresholds only: brand-new",
+        "not comparable, held to thresholds only: trajectory: the case was edited (case-01)",
+        "removed since the baseline: case-00",
+    )
+    assert [status(result, c) for c in ("brand-new", "case-01", "case-00")] == [
+        CaseStatus.NEW,
+        CaseStatus.NEW,
+        CaseStatus.REMOVED,
+    ]
+    assert result.evidence["paired"] == 38
+
+
+def test_new_cases_are_held_to_thresholds() -> None:
+    suite = [*cases(2), *(Case(f"new-{i}", ()) for i in range(30))]
+    special = {c.id: {"trajectory": 0.0} for c in suite[2:]}
+    result = judge(
+        suite,
+        [replace(TRAJECTORY, threshold=0.9)],
+        once(suite, special, trajectory=1.0),
+        stored(suite[:2], trajectory=1.0),
+    )
+    assert result.verdict is Verdict.BELOW_THRESHOLD
+
+
+def test_a_criterion_that_cannot_be_compared_leaves_the_others_compared() -> None:
+    """Metric 0 of both sides is then judged by what can be compared."""
+    criteria = [TRAJECTORY, replace(RESPONSE, pass_mark=0.5)]
+    not_comparable = {(c.id, "response"): "its options changed" for c in SUITE}
+    before, now = stored(SUITE, trajectory=1.0, response=0.9), once(SUITE, trajectory=1.0, response=0.1)
+    result = judge(SUITE, criteria, now, before, not_comparable=not_comparable)
+    assert result.verdict is Verdict.PASS
+    assert "response: its options changed (every case)" in result.changes[0]
+
+
+def test_quarantine_keeps_a_broken_case_from_blocking() -> None:
+    trials = once(SUITE, {"case-07": {"trajectory": 0.0}}, trajectory=1.0)
+    settings = Settings(quarantine={"case-07": "flaky upstream (ana, until 2030-01-01)"})
+    result = judge(SUITE, [replace(TRAJECTORY, threshold=1.0, strict=True)], trials, BASELINE, settings=settings)
+    assert result.verdict is Verdict.PASS
+    assert (status(result, "case-07"), result.cases[7].quarantine) == (
+        CaseStatus.QUARANTINED,
+        settings.quarantine["case-07"],
+    )
+    everything = Settings(quarantine={c.id: "known" for c in SUITE})
+    assert judge(SUITE, [TRAJECTORY], trials, BASELINE, settings=everything).verdict is Verdict.ERROR
+
+
+def test_quarantined_cases_are_run_once() -> None:
+    settings = Settings(quarantine={"case-07": "known"})
+    assert "case-07" in ask(SUITE, [TRAJECTORY], [], BASELINE, settings=settings).requests[0].cases
+    ten = {c.id: {"trajectory": 0.0} for c in SUITE[10:14]}
+    one = once(SUITE, ten, trajectory=1.0)
+    more = ask(SUITE, [replace(TRAJECTORY, threshold=0.95)], one, (), settings=settings)
+    assert "case-07" not in more.requests[0].cases
+
+
+def test_numbers_read_as_what_they_are() -> None:
+    """No detectable drop of nothing, no bound that looks like the threshold it is short of, no minus zero."""
+    steady = judge(SUITE, [TRAJECTORY], once(SUITE, trajectory=1.0), BASELINE)
+    assert "no spread was seen over the trials" in steady.story[1]
+    assert "-" not in reason(steady, "trajectory")
+    assert "−0" not in reason(steady, "trajectory").split(" (")[0]
+    many = cases(400)
+    one = [trial(c.id, n, f=float((c.id, n) != ("case-07", 1))) for c in many for n in range(1, 31)]
+    binary = Criterion("f", "f", Scale.BINARY, threshold=1.0)
+    assert reason(judge(many, [binary], one, settings=Settings(exact_passes=30)), "f").endswith(
+        "at best just below 100.0%"
+    )
+    below = Criterion("sentiment", "custom", Scale.COUNT, threshold=1.0)
+    assert "mean −1.5 over 1 case, threshold 1" in reason(
+        judge(cases(1), [below], once(cases(1), sentiment=-1.5)), "sentiment"
+    )
+
+
+# --- cases and warnings ---------------------------------------------------------------------------
+
+
+def test_a_case_shows_expected_actual_and_reference_trajectories() -> None:
+    case = Case("c", (Turn("hi", (ToolCall("refund"),)),))
+    suite = [case, *cases(11)]
+
+    def called(name: str, value: float, number: int = 1):  # type: ignore[no-untyped-def]
+        calls = (Invocation(tool_calls=(ToolCall(name),)),)
+        return replace(trial("c", number, trajectory=value), invocations=calls)
+
+    before = [called("refund", 1.0, n) for n in range(1, 6)] + stored(suite[1:], trajectory=1.0)
+    result = judge(suite, [TRAJECTORY], [called("cancel", 0.0), *once(suite[1:], trajectory=1.0)], before)
+    found = result.cases[0]
+    assert found.expected == ((ToolCall("refund"),),)
+    assert found.actual == ((ToolCall("cancel"),),)
+    assert found.reference == ((ToolCall("refund"),),)
+    assert (found.status, found.scores) == (CaseStatus.SUSPECT, {"trajectory": (0.0, 1.0)})
+    assert found.e_value > 2
+
+
+def test_a_flaky_case_is_flagged() -> None:
+    before = [
+        t if t.number > 2 or t.case_id != "case-02" else trial("case-02", t.number, trajectory=0.0) for t in BASELINE
+    ]
+    assert status(judge(SUITE, [TRAJECTORY], once(SUITE, trajectory=1.0), before), "case-02") is CaseStatus.FLAKY
+
+
+def test_few_cases_and_a_thin_baseline_are_said() -> None:
+    suite = cases(4)
+    result = judge(suite, [TRAJECTORY], once(suite, trajectory=1.0), stored(suite, 2, trajectory=1.0))
+    assert result.warnings[0] == "4 paired cases: so few only show a case that breaks outright"
+    five = judge(cases(5), [TRAJECTORY], once(cases(5), trajectory=1.0), stored(cases(5), 5, trajectory=1.0))
+    assert five.warnings[0] == "5 paired cases: only clear breaks can be found"
+    assert "fewer than 5 baseline trials (least: 2)" in result.warnings[1]
+
+
+def test_repeats_that_never_differ_are_suspected_of_a_cache() -> None:
+    suite = cases(5)
+
+    def said(number: int, duration: float):  # type: ignore[no-untyped-def]
+        answer = (Invocation(response=(Part("Your order is on its way."),)),)
+        return [
+            replace(trial(c.id, number, round=number, trajectory=1.0), invocations=answer, duration=duration)
+            for c in suite
+        ]
+
+    slow = judge(suite, [TRAJECTORY], said(1, 2.0) + said(2, 2.1))
+    assert "word for word the same: a fixed seed, a cache, or an agent without chance" in slow.warnings[-1]
+    fast = judge(suite, [TRAJECTORY], said(1, 2.0) + said(2, 0.01))
+    assert "a response cache answers" in fast.warnings[-1]
+    quick = judge(suite, [TRAJECTORY], said(1, 0.04) + said(2, 0.001))
+    assert "a response cache answers" not in quick.warnings[-1], "noise of a clock, not a cache"
+    assert not judge(suite, [TRAJECTORY], said(1, 2.0)).warnings
+
+
+def test_an_inconclusive_answer_says_what_is_ruled_out_and_what_would_decide() -> None:
+    suite = cases(12)
+    before = [trial(c.id, n, trajectory=float(n % 2)) for c in suite for n in range(1, 6)]
+    result = judge(
+        suite, [TRAJECTORY], once(suite, {c.id: {"trajectory": 0.0} for c in suite[:5]}, trajectory=1.0), before
+    )
+    assert result.verdict is Verdict.INCONCLUSIVE
+    told = "\n".join(result.story)
+    assert "is ruled out, which its margin does not allow" in told
+    assert "to decide pass rate: about" in told
+    assert "was detectable" in told
+    assert result.criteria[0].detectable > 0.1
+
+
+def test_reruns_stored_with_a_baseline_are_no_fair_sample_and_left_out() -> None:
+    picked = [trial("case-00", 6, tag="confirm", round=2, trajectory=0.0)] * 9
+    result = judge(SUITE, [TRAJECTORY], once(SUITE, trajectory=1.0), BASELINE + picked)
+    assert result.cases[0].baseline_trials == 5
+
+
+# --- exit codes -----------------------------------------------------------------------------------
+
+
+def test_the_worst_suite_decides_the_exit_code() -> None:
+    good = judge(SUITE, [TRAJECTORY], once(SUITE, trajectory=1.0))
+    bad = judge(SUITE, [replace(TRAJECTORY, threshold=1.0, strict=True)], once(SUITE, trajectory=0.0))
+    lost = judge(SUITE, [TRAJECTORY], [])
+    assert exit_code([good], Settings()) is ExitCode.PASS
+    assert exit_code([good, lost], Settings()) is ExitCode.NOT_MEASURED
+    assert exit_code([good, lost, bad], Settings()) is ExitCode.FAILED
+    assert exit_code([], Settings()) is ExitCode.NOT_MEASURED

@@ -1,0 +1,179 @@
+"""Thresholds: of single cases, of suites too small for three passes, and what a baseline excuses."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gate.decision import Settings
+from gate.estimates import bounded_upper_bound, share_upper_bound
+from gate.model import Case, Criterion, Direction, Scale, Verdict
+
+from .records import RESPONSE, TRAJECTORY, ask, cases, follow, judge, once, reason, stored, trial
+
+HALF = replace(RESPONSE, threshold=0.5)
+OWN = {"response": 0.9}
+
+
+def always(value: float):  # type: ignore[no-untyped-def]
+    return lambda _case, _side: {"response": value}
+
+
+def times(suite, n: int, **scores):  # type: ignore[no-untyped-def]
+    """``n`` passes of one fixed design."""
+    return [trial(case.id, number, **scores) for case in suite for number in range(1, n + 1)]
+
+
+# --- of single cases ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("criterion", [RESPONSE, HALF])
+def test_a_case_that_never_reaches_its_own_threshold_fails_the_suite(criterion: Criterion) -> None:
+    suite = [Case("own", (), thresholds=OWN), *cases(9)]
+    result, trials = follow(suite, [criterion], lambda c, _s: {"response": 0.0 if c == "own" else 1.0})
+    assert result.verdict is Verdict.BELOW_THRESHOLD
+    assert "own is below its own threshold: mean 0, threshold 0.9" in reason(result, "response")
+    assert len(trials) <= 30
+    fixed = judge(suite, [criterion], times(suite, 5, response=0.0), settings=Settings(exact_passes=5))
+    assert fixed.verdict is Verdict.BELOW_THRESHOLD
+
+
+def test_a_new_case_is_held_to_its_own_threshold_beside_a_steady_baseline() -> None:
+    suite = [*cases(12), Case("new", (), thresholds=OWN)]
+    result, _ = follow(suite, [HALF], lambda c, _s: {"response": float(c != "new")}, stored(cases(12), response=1.0))
+    assert result.verdict is Verdict.BELOW_THRESHOLD
+    assert "new is below its own threshold" in result.headline
+
+
+def test_further_passes_are_asked_for_while_an_own_threshold_is_open() -> None:
+    suite = [Case("own", (), thresholds=OWN), *cases(9)]
+    more = ask(suite, [HALF], once(suite, {"own": {"response": 0.8}}, response=1.0))
+    assert (more.why, more.runs) == ("a threshold is undecided", 10)
+    result, trials = follow(
+        suite, [HALF], lambda c, _s: {"response": (0.8 if c == "own" else 1.0)}, settings=Settings(max_passes=2)
+    )
+    assert (result.verdict, len(trials)) == (Verdict.INCONCLUSIVE, 20)
+    assert "too few to tell: 2 trials" in reason(result, "response")
+
+
+def test_an_own_threshold_that_its_case_missed_before_is_excused_and_no_other_case_excuses_it() -> None:
+    suite = [Case("own", (), thresholds=OWN), *cases(9)]
+    now = once(suite, {"own": {"response": 0.0}}, response=1.0)
+    missed = stored(suite[:1], response=0.0) + stored(suite[1:], response=1.0)
+    assert judge(suite, [HALF], now, missed).verdict is Verdict.PASS
+    both = [replace(suite[0], id="other"), *suite]
+    trials = times(both[:1], 3, response=0.0) + times(suite[:1], 3, response=0.0) + times(suite[1:], 3, response=1.0)
+    result = judge(both, [RESPONSE], trials, missed, settings=Settings(exact_passes=3))
+    assert result.verdict is Verdict.BELOW_THRESHOLD
+    assert reason(result, "response").startswith("other is below its own threshold")
+    assert "more case" not in reason(result, "response")
+
+
+def test_own_thresholds_share_the_error_of_thresholds() -> None:
+    """Twenty agents on their own thresholds: none of a few hundred suites is called below."""
+    rng = Random(5)
+    suite = cases(20, thresholds={"trajectory": 0.6})
+    wrong = 0
+    for _ in range(60):
+        before = [trial(c.id, n, trajectory=float(rng.random() < 0.6)) for c in suite for n in range(1, 6)]
+        result, _ = follow(suite, [TRAJECTORY], lambda _c, _s: {"trajectory": float(rng.random() < 0.6)}, before)
+        wrong += result.verdict is Verdict.BELOW_THRESHOLD
+    assert wrong <= 1
+
+
+# --- too small for three passes -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("n", "threshold"), [(1, 0.5), (3, 0.5), (20, 0.1), (2, 0.8)])
+def test_a_suite_at_zero_is_run_until_its_threshold_is_proven_missed(n: int, threshold: float) -> None:
+    criterion = replace(RESPONSE, threshold=threshold)
+    result, trials = follow(cases(n), [criterion], always(0.0))
+    assert result.verdict is Verdict.BELOW_THRESHOLD
+    assert "at best" in reason(result, "response")
+    assert len(trials) <= max(4 * n, math.log(0.0025) / math.log1p(-threshold) + n)
+
+
+def test_the_extension_ends_at_twenty_passes_and_is_for_auto_alone() -> None:
+    criterion = replace(RESPONSE, threshold=0.1)
+    result, trials = follow(cases(1), [criterion], always(0.0))
+    assert (result.verdict, len(trials)) == (Verdict.BELOW_THRESHOLD, 20)
+    assert "none of 20 trials reached it" in result.headline
+    for settings, runs in ((Settings(longest_passes=0), 3), (Settings(exact_passes=2), 2), (Settings(runs=6), 3)):
+        assert len(follow(cases(1), [criterion], always(0.0), settings=settings)[1]) == runs
+
+
+def test_a_threshold_that_some_trial_reaches_is_not_extended() -> None:
+    result, trials = follow(cases(3), [HALF], lambda c, _s: {"response": float(c == "case-01")})
+    assert (result.verdict, len(trials)) == (Verdict.INCONCLUSIVE, 9)
+
+
+def test_graded_scores_that_never_reach_the_threshold_fail() -> None:
+    values = {"case-00": 0.2, "case-01": 0.0, "case-02": 0.44}
+    criterion = replace(RESPONSE, threshold=0.8)
+    result, _ = follow(cases(3), [criterion], lambda c, _s: {"response": values[c]})
+    assert result.verdict is Verdict.BELOW_THRESHOLD
+
+
+def test_two_trials_are_too_few_for_none_of_them_reached_it() -> None:
+    result = judge(cases(1), [HALF], times(cases(1), 2, response=0.3), settings=Settings(exact_passes=2))
+    assert result.verdict is Verdict.INCONCLUSIVE
+    stopped = judge(cases(1), [HALF], times(cases(1), 3, response=0.4), stopped="the budget is spent")
+    assert stopped.verdict is Verdict.INCONCLUSIVE
+
+
+def test_an_agent_that_just_meets_its_threshold_is_rarely_called_below() -> None:
+    """At a rate of .8, one case: the extension keeps its error, and five in a thousand is all there is."""
+    rng = Random(3)
+    criterion = replace(TRAJECTORY, threshold=0.8)
+    wrong = sum(
+        follow(cases(2), [criterion], lambda _c, _s: {"trajectory": float(rng.random() < 0.8)})[0].verdict
+        is Verdict.BELOW_THRESHOLD
+        for _ in range(300)
+    )
+    assert wrong <= 5
+
+
+# --- the bound ------------------------------------------------------------------------------------
+
+
+@given(st.integers(1, 40), st.floats(0, 1), st.sampled_from([0.05, 0.005, 1e-5]))
+def test_chernoffs_bound_is_above_the_mean_and_no_tighter_than_the_exact_one(n: int, p: float, error: float) -> None:
+    ones = round(p * n)
+    bound = bounded_upper_bound(ones / n, n, error)
+    assert share_upper_bound(ones, n, error) - 1e-9 <= bound <= 1
+    assert bounded_upper_bound(0.0, n, error) == pytest.approx(1 - error ** (1 / n))
+
+
+def test_chernoffs_bound_serves_other_scales_and_the_other_direction() -> None:
+    likert = Criterion("tone", "tone", Scale.LIKERT, threshold=4.0)
+    assert follow(cases(2), [likert], lambda c, _s: {"tone": 1.0 + (c == "case-00") * 0.2})[0].verdict is (
+        Verdict.BELOW_THRESHOLD
+    )
+    lower = Criterion("harm", "harm", Scale.UNIT, Direction.LOWER, threshold=0.2)
+    assert follow(cases(2), [lower], lambda _c, _s: {"harm": 0.95})[0].verdict is Verdict.BELOW_THRESHOLD
+
+
+# --- what a baseline excuses ----------------------------------------------------------------------
+
+
+def test_a_baseline_excuses_its_own_cases_alone() -> None:
+    suite = cases(12)
+    edited = {(c.id, "response"): "the case was edited" for c in suite[1:]}
+    before = stored(suite[:1], response=0.0) + stored(suite[1:], response=1.0)
+    result = judge(suite, [HALF], once(suite, response=0.0), before, not_comparable=edited)
+    assert result.verdict is Verdict.BELOW_THRESHOLD
+    assert "the baseline missed it too (0); 11 cases without a baseline alone: 0" in reason(result, "response")
+    fine = judge(suite, [HALF], once(suite[:1], response=0.0) + once(suite[1:], response=0.6), before)
+    assert fine.verdict is not Verdict.BELOW_THRESHOLD
+
+
+def test_new_cases_at_zero_miss_a_threshold_of_one_beside_a_baseline_that_held() -> None:
+    suite = [*cases(12), Case("new", ())]
+    criterion = replace(TRAJECTORY, threshold=1.0)
+    now = once(suite, {"new": {"trajectory": 0.0}}, trajectory=1.0)
+    assert judge(suite, [criterion], now, stored(cases(12), trajectory=1.0)).verdict is Verdict.BELOW_THRESHOLD
