@@ -1,0 +1,49 @@
+"""One file out of an archive that a stranger made: read in memory, bounded, never unpacked."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+import zlib
+
+from gate.errors import UntrustedError
+
+MAX_ARCHIVE_BYTES = 50_000_000
+"""The largest archive that is downloaded."""
+MAX_MEMBER_BYTES = 200_000_000
+"""The largest file that is read out of one."""
+MAX_RATIO = 200
+"""How many times larger than its compressed form a file may be; repetitive JSON reaches some dozens."""
+MAX_MEMBERS = 1_000
+
+
+def read_member(archive: bytes, name: str, where: str) -> bytes:
+    """The content of the one member called ``name``. Whatever else is inside is left alone.
+
+    Raises:
+        UntrustedError: not an archive, no such member or several, encrypted, or larger than it may be.
+    """
+    try:
+        with zipfile.ZipFile(io.BytesIO(archive)) as opened:
+            return _read(opened, name, where)
+    except (zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError, OSError, ValueError) as error:
+        raise UntrustedError(f"not an archive that can be read: {error}", where=where) from error
+
+
+def _read(opened: zipfile.ZipFile, name: str, where: str) -> bytes:
+    members = opened.infolist()
+    if len(members) > MAX_MEMBERS:
+        raise UntrustedError(f"{len(members):,} files, at most {MAX_MEMBERS:,} are read", where=where)
+    found = [member for member in members if member.filename == name]
+    if len(found) != 1:
+        raise UntrustedError(f"expected one file {name!r}, found {len(found)}", where=where)
+    member = found[0]
+    if member.flag_bits & 0x1 or member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise UntrustedError(f"{name!r} is encrypted, or compressed in an unusual way", where=where)
+    if member.file_size > min(MAX_MEMBER_BYTES, MAX_RATIO * max(member.compress_size, 1)):
+        raise UntrustedError(f"{name!r} grows from {member.compress_size:,} to {member.file_size:,} bytes", where=where)
+    with opened.open(member) as stream:
+        content = stream.read(member.file_size + 1)  # the sizes above are the stranger's own words
+    if len(content) != member.file_size:
+        raise UntrustedError(f"{name!r} is not of the size that it states", where=where)
+    return content

@@ -1,0 +1,163 @@
+"""What is published, as data, and the contract of a host; how it is published is each host's own."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Protocol
+
+from gate.errors import PublishError
+
+Level = Literal["error", "warning", "notice"]
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """One remark at a place in the repository, or on the run as a whole."""
+
+    level: Level
+    title: str
+    message: str
+    path: str = ""
+    """Relative to the repository's root; empty for a remark on the run."""
+    line: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WriteFile:
+    path: Path
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CopyFile:
+    path: Path
+    source: Path
+
+
+@dataclass(frozen=True, slots=True)
+class SetOutputs:
+    """What later steps of the same job read."""
+
+    values: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class WriteSummary:
+    """The page of the run. Markdown, its outside parts escaped."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Annotate:
+    annotations: tuple[Annotation, ...]
+    """Most important first: a host shows only so many."""
+
+
+@dataclass(frozen=True, slots=True)
+class PostComment:
+    """The one comment of a suite on the change under review, new or updated in place."""
+
+    suite_id: str
+    body: str
+    """Markdown, its outside parts escaped."""
+
+
+Effect = WriteFile | CopyFile | SetOutputs | WriteSummary | Annotate | PostComment
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """How publishing went. Its problems never change a verdict."""
+
+    comment_urls: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What was left out on purpose, such as a comment that a newer run has written."""
+    problems: tuple[PublishError, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """How one effect went; a failure is raised as PublishError instead."""
+
+    url: str = ""
+    note: str = ""
+
+
+class Host(Protocol):
+    """A place where results are published."""
+
+    def apply(self, effect: Effect) -> Done:
+        """Publishes one effect; one that the host knows no place for is done. Raises PublishError."""
+        ...
+
+
+def publish(effects: Iterable[Effect], host: Host) -> Publication:
+    """Applies the effects in order. One that fails is reported; those after it are applied all the same."""
+    urls: list[str] = []
+    notes: list[str] = []
+    problems: list[PublishError] = []
+    for effect in effects:
+        try:
+            done = host.apply(effect)
+        except PublishError as error:
+            problems.append(error)
+            continue
+        urls += [done.url] if done.url else []
+        notes += [done.note] if done.note else []
+    return Publication(tuple(urls), tuple(notes), tuple(problems))
+
+
+def write(effect: WriteFile | CopyFile) -> Done:
+    """Writes or copies a file, and makes its folders. Raises PublishError where that fails."""
+    try:
+        effect.path.parent.mkdir(parents=True, exist_ok=True)
+        if isinstance(effect, WriteFile):
+            effect.path.write_text(effect.text, encoding="utf-8", errors="replace")
+        elif effect.path.resolve() != effect.source.resolve():
+            shutil.copyfile(effect.source, effect.path)
+    except OSError as error:
+        raise PublishError(f"cannot be written: {error.strerror}", where=str(effect.path)) from error
+    return Done()
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Stamp:
+    """Which run a comment comes from; a later run is greater."""
+
+    run: int
+    attempt: int
+    head: str = "0" * 40
+    """The commit that was judged."""
+
+
+_MARKER = re.compile(
+    r"\A<!-- agent-gate suite=(?P<suite>[0-9a-f]{16}) run=(\d{1,18}) attempt=(\d{1,9}) head=([0-9a-f]{40,64}) -->"
+)
+
+
+def with_marker(comment: PostComment, stamp: Stamp, *, limit: int) -> str:
+    """The comment's text behind the invisible line that names its suite and run; cut to ``limit`` characters."""
+    marker = (
+        f"<!-- agent-gate suite={_key(comment.suite_id)} run={stamp.run} attempt={stamp.attempt} head={stamp.head} -->"
+    )
+    text = f"{marker}\n{comment.body}"
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def stamp_of(body: str, suite_id: str) -> Stamp | None:
+    """The stamp of a comment on this suite. The marker counts at the very start alone, where only its author writes."""
+    match = _MARKER.match(body)
+    if match is None or match["suite"] != _key(suite_id):
+        return None
+    return Stamp(int(match[2]), int(match[3]), match[4])
+
+
+def _key(suite_id: str) -> str:
+    """A suite's id is outside text and could end the marker; its hash cannot."""
+    return hashlib.sha256(suite_id.encode("utf-8", "surrogatepass")).hexdigest()[:16]

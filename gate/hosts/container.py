@@ -1,0 +1,138 @@
+"""Life inside the container of the action: its own localhost, its own Python, a workspace that belongs to others."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+from gate.errors import ConfigError
+
+ROUTES = Path("/proc/net/route")
+LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
+CONNECT_SECONDS = 2.0
+
+
+# --- localhost ------------------------------------------------------------------------------------
+
+
+def gateway_of(routes: str) -> str | None:
+    """The address of the machine that the container runs on: its default route, from Linux's table of routes."""
+    for line in routes.splitlines()[1:]:
+        fields = line.split()
+        if len(fields) > 2 and fields[1] == "00000000" and fields[2] != "00000000":
+            return socket.inet_ntoa(int(fields[2], 16).to_bytes(4, "little"))
+    return None
+
+
+def answers(host: str, port: int) -> bool:
+    """Whether something accepts connections there."""
+    try:
+        with socket.create_connection((host, port), timeout=CONNECT_SECONDS):
+            return True
+    except OSError:
+        return False
+
+
+def reachable(url: str, gateway: str | None, *, answers: Callable[[str, int], bool] = answers) -> str:
+    """The URL by which an agent on ``localhost`` is reached from inside the container.
+
+    An agent that listens in here, started by ``setup``, is reached as it is; one that an earlier step started on the
+    runner, through the gateway.
+
+    Raises:
+        ConfigError: neither; says what to change.
+    """
+    parts = urlsplit(url)
+    if parts.hostname not in LOCAL_NAMES:
+        return url
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    if answers(parts.hostname, port):
+        return url
+    if gateway is not None and answers(gateway, port):
+        return urlunsplit(parts._replace(netloc=f"{gateway}:{port}"))
+    raise ConfigError(
+        f"nothing answers at {url}: inside the action's container, {parts.hostname} is the container itself",
+        where="agent",
+        hint=f"let the agent listen on 0.0.0.0:{port} instead of {parts.hostname} in the step that starts it: "
+        f"then it is found at {gateway or 'the gateway of the container'}; or start it in `setup`",
+    )
+
+
+# --- the agent's own Python -----------------------------------------------------------------------
+
+
+def prepare(
+    command: str, *, root: Path, cache: Path, environment: Mapping[str, str], say: Callable[[str], None]
+) -> dict[str, str]:
+    """Runs the user's ``setup`` in a virtual environment of its own below ``cache``; returns the agent's environment.
+
+    The virtual environment and the downloads survive the job where the workflow caches that folder; installing again
+    into a filled one is what makes it quick. uv reads the Python that the project asks for.
+
+    Raises:
+        ConfigError: the environment cannot be made, or the command fails.
+    """
+    cache.mkdir(parents=True, exist_ok=True)
+    (cache / ".gitignore").write_text("*\n", encoding="ascii")  # or the work tree would count as changed
+    venv = cache / "venv"
+    downloads = {"UV_CACHE_DIR": str(cache / "uv"), "PIP_CACHE_DIR": str(cache / "pip"), "UV_LINK_MODE": "copy"}
+    before = {**environment, **downloads}
+    _run(["uv", "venv", "--quiet", "--seed", "--allow-existing", str(venv)], root, before, say, "setup")
+    path = f"{venv / 'bin'}{os.pathsep}{environment.get('PATH', os.defpath)}"
+    inside = {**before, "VIRTUAL_ENV": str(venv), "UV_PROJECT_ENVIRONMENT": str(venv), "PATH": path}
+    _run(["sh", "-euc", command], root, inside, say, "setup")
+    return {**environment, "VIRTUAL_ENV": str(venv), "PATH": path}
+
+
+def _run(
+    command: list[str], root: Path, environment: Mapping[str, str], say: Callable[[str], None], where: str
+) -> None:
+    try:
+        process = subprocess.Popen(  # noqa: S603  (the user's own command, from the configuration)
+            command,
+            cwd=root,
+            env=dict(environment),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+    except OSError as error:
+        raise ConfigError(f"{command[0]} cannot be run: {error.strerror}", where=where) from error
+    assert process.stdout is not None
+    with process:
+        for line in process.stdout:
+            say(line.decode("utf-8", "replace").rstrip("\n"))
+    if process.returncode:
+        raise ConfigError(f"the command failed with exit code {process.returncode}", where=where)
+
+
+# --- whose files ----------------------------------------------------------------------------------
+
+
+def give_back(workspace: Path) -> int:
+    """Gives every file of root's in the workspace to the workspace's owner, so that later steps can change it.
+
+    Returns how many. Links are not followed, and what disappears meanwhile is no error.
+    """
+    owner = workspace.stat()
+    if os.geteuid() != 0 or owner.st_uid == 0:
+        return 0
+    given = 0
+    for folder, folders, files in os.walk(workspace):
+        for name in [*folders, *files]:
+            given += _give(Path(folder, name), owner)
+    return given
+
+
+def _give(path: Path, owner: os.stat_result) -> int:
+    try:
+        if path.lstat().st_uid != 0:
+            return 0
+        os.chown(path, owner.st_uid, owner.st_gid, follow_symlinks=False)
+    except FileNotFoundError:
+        return 0
+    return 1

@@ -1,0 +1,308 @@
+"""What happened on GitHub → what the gate does about it. Knows the events; reads no environment, no git, no network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import Enum
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+ACCEPT_LABEL = "gate:accept"
+"""The label that turns a regression of a pull request into an accepted one."""
+ZERO_SHA = "0" * 40
+"""What GitHub sends for a commit that does not exist: before a branch was made, after it was deleted."""
+CLOCK_SLACK = timedelta(seconds=30)
+"""A run is created a moment after the event that started it."""
+
+
+class Mode(str, Enum):
+    """What the gate does about an event."""
+
+    RUN = "run"
+    """Evaluate, compare with the baseline, report."""
+    RECORD = "record"
+    """As RUN, and save a complete record as the baseline of the commit."""
+    RELEASE = "release"
+    """As RUN, against the record of the previous release."""
+    REPORT = "report"
+    """Publish what an untrusted job measured; runs nothing of the change."""
+    REFUSED = "refused"
+    """Do nothing: it would be unsafe, or there is nothing to measure."""
+
+
+class Base(str, Enum):
+    """How the commit that the change is measured against is found."""
+
+    PARENT = "parent"
+    """The first parent of the merge commit that was checked out; else the merge base with ``base_commit``."""
+    COMMIT = "commit"
+    """``base_commit`` itself."""
+    BEFORE = "before"
+    """``base_commit`` where it is an ancestor of the head; else the head's first parent."""
+    MERGE_BASE = "merge_base"
+    """The merge base with the default branch."""
+    PREVIOUS_RELEASE = "previous_release"
+    """The nearest release tag before ``tag``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """What to do, with what, and for whom."""
+
+    mode: Mode
+    reason: str
+    """One sentence; for REFUSED it is the error that the user reads."""
+    hint: str = ""
+    """REFUSED: what to change."""
+    head: str | None = None
+    """The commit that a reviewer sees: of a pull request its head, not the moving merge commit."""
+    base: Base = Base.PARENT
+    base_commit: str | None = None
+    tag: str | None = None
+    pull_request: int | None = None
+    comments: bool = False
+    """Whether the pull request's head is what is measured, so that the result belongs on it."""
+    is_fork: bool = False
+    """Whether the change comes from another repository: no secrets, and a token that only reads."""
+    default_branch: str | None = None
+    since: datetime | None = None
+    """An acceptance label counts when it was set at or after this moment; None: whenever it was set."""
+    run: TriggeringRun | None = None
+    """REPORT: the run that measured."""
+
+
+@dataclass(frozen=True, slots=True)
+class TriggeringRun:
+    """The workflow run whose completion started this one. GitHub's own words, not the change's."""
+
+    id: int
+    attempt: int
+    head: str
+    head_branch: str
+    head_repository: str
+    """``owner/name``; empty where the fork is gone."""
+    head_repository_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the runner says beside the payload."""
+
+    ref: str = ""
+    """``GITHUB_REF``, as ``refs/heads/main``."""
+    sha: str = ""
+    """``GITHUB_SHA``."""
+    accept_label: str = ACCEPT_LABEL
+
+
+def activity(event: str, payload: Mapping[str, Any], facts: Facts) -> Activity:
+    """What the gate does about an event. Never raises: an event that it cannot place is REFUSED."""
+    if event in _UNSAFE:
+        return _refused(*_UNSAFE[event])
+    decide = _SUPPORTED.get(event)
+    if decide is None:
+        return _refused(f"the event {event!r} is not one that the gate knows", "use " + ", ".join(sorted(_SUPPORTED)))
+    try:
+        return decide(payload, facts)
+    except _PayloadError as error:
+        return _refused(f"the payload of {event!r} lacks {error}", "was the step run by GitHub Actions?")
+
+
+class _PayloadError(Exception):
+    """A field that the event always carries is missing; names it."""
+
+
+def _pull_request(payload: Mapping[str, Any], facts: Facts) -> Activity:
+    action = payload.get("action")
+    if action == "closed":
+        return _refused("a closed pull request has nothing left to gate", "remove `closed` from the event's `types`")
+    number = _need(payload, int, "pull_request", "number")
+    head = _need(payload, str, "pull_request", "head", "sha")
+    base_repository = _need(payload, str, "pull_request", "base", "repo", "full_name")
+    head_repository = _get(payload, "pull_request", "head", "repo", "full_name")  # null where the fork is gone
+    is_fork = head_repository != base_repository
+    label_is_the_event = action == "labeled" and _get(payload, "label", "name") == facts.accept_label
+    since = None if label_is_the_event else _time(_need(payload, str, "pull_request", "updated_at"))
+    return Activity(
+        Mode.RUN,
+        f"pull request #{number}" + (f" from {head_repository or 'a deleted fork'}" if is_fork else ""),
+        head=head,
+        base=Base.PARENT,
+        base_commit=_need(payload, str, "pull_request", "base", "sha"),
+        pull_request=number,
+        comments=True,
+        is_fork=is_fork,
+        default_branch=_default_branch(payload),
+        since=since,
+    )
+
+
+def _merge_group(payload: Mapping[str, Any], _facts: Facts) -> Activity:
+    if payload.get("action") != "checks_requested":
+        return _refused("the merge group is gone", "subscribe to `merge_group: {types: [checks_requested]}`")
+    ref = _need(payload, str, "merge_group", "head_ref")
+    return Activity(
+        Mode.RUN,
+        f"merge group {ref.removeprefix('refs/heads/')}",
+        head=_need(payload, str, "merge_group", "head_sha"),
+        base=Base.COMMIT,
+        base_commit=_need(payload, str, "merge_group", "base_sha"),
+        pull_request=_queued_pull_request(ref),
+        default_branch=_default_branch(payload),
+    )
+
+
+def _queued_pull_request(ref: str) -> int | None:
+    """The last pull request of a merge group, from ``…/pr-12-0a1b…``; a group names no other."""
+    for part in reversed(ref.split("/")):
+        words = part.split("-")
+        if len(words) == 3 and words[0] == "pr" and words[1].isascii() and words[1].isdigit():
+            return int(words[1])
+    return None
+
+
+def _push(payload: Mapping[str, Any], facts: Facts) -> Activity:
+    ref = _need(payload, str, "ref")
+    after = _need(payload, str, "after")
+    if payload.get("deleted") or after == ZERO_SHA:
+        return _refused(
+            f"{ref} was deleted: there is nothing to measure", "limit the event to branches or tags that stay"
+        )
+    if ref.startswith("refs/tags/"):
+        return _release_of(ref.removeprefix("refs/tags/"), facts.sha or after, payload)
+    before = _need(payload, str, "before")
+    branch = ref.removeprefix("refs/heads/")
+    is_default = branch == _default_branch(payload)
+    return Activity(
+        Mode.RECORD if is_default else Mode.RUN,
+        f"push to {branch}",
+        head=after,
+        base=Base.MERGE_BASE if before == ZERO_SHA else Base.BEFORE,
+        base_commit=None if before == ZERO_SHA else before,
+        default_branch=_default_branch(payload),
+    )
+
+
+def _on_demand(payload: Mapping[str, Any], facts: Facts) -> Activity:
+    """``workflow_dispatch``, ``repository_dispatch`` and ``schedule``: the commit of the ref, measured again."""
+    if facts.ref.startswith("refs/tags/"):
+        return _release_of(facts.ref.removeprefix("refs/tags/"), facts.sha, payload)
+    branch = facts.ref.removeprefix("refs/heads/")
+    default = _get(payload, "repository", "default_branch")
+    is_default = default is None or branch == default  # a schedule runs on the default branch and may not name it
+    return Activity(
+        Mode.RECORD if is_default else Mode.RUN,
+        f"measured on demand on {branch}",
+        head=facts.sha,
+        base=Base.COMMIT if is_default else Base.MERGE_BASE,
+        base_commit=facts.sha if is_default else None,
+        default_branch=default or branch,
+    )
+
+
+def _release(payload: Mapping[str, Any], facts: Facts) -> Activity:
+    action = payload.get("action")
+    if action not in ("published", "created", "prereleased", "released"):
+        return _refused(
+            f"a release that was {action} has nothing to gate", "subscribe to `release: {types: [created]}`"
+        )
+    return _release_of(_need(payload, str, "release", "tag_name"), facts.sha, payload)
+
+
+def _release_of(tag: str, sha: str, payload: Mapping[str, Any]) -> Activity:
+    return Activity(
+        Mode.RELEASE,
+        f"release {tag}",
+        head=sha,
+        base=Base.PREVIOUS_RELEASE,
+        tag=tag,
+        default_branch=_get(payload, "repository", "default_branch"),
+    )
+
+
+def _workflow_run(payload: Mapping[str, Any], _facts: Facts) -> Activity:
+    if payload.get("action") != "completed":
+        return _refused("the run has not completed", "subscribe to `workflow_run: {types: [completed]}`")
+    cause = _need(payload, str, "workflow_run", "event")
+    if cause != "pull_request":
+        return _refused(
+            f"the run was started by {cause!r}, which publishes for itself",
+            "add `if: github.event.workflow_run.event == 'pull_request'` to the job",
+        )
+    run = TriggeringRun(
+        id=_need(payload, int, "workflow_run", "id"),
+        attempt=_need(payload, int, "workflow_run", "run_attempt"),
+        head=_need(payload, str, "workflow_run", "head_sha"),
+        head_branch=_get(payload, "workflow_run", "head_branch") or "",
+        head_repository=_get(payload, "workflow_run", "head_repository", "full_name") or "",
+        head_repository_id=_get(payload, "workflow_run", "head_repository", "id") or 0,
+    )
+    own = _need(payload, str, "repository", "full_name")
+    return Activity(
+        Mode.REPORT,
+        f"report of run {run.id}",
+        head=run.head,
+        base=Base.MERGE_BASE,
+        comments=True,
+        is_fork=run.head_repository != own,
+        default_branch=_default_branch(payload),
+        since=_time(_need(payload, str, "workflow_run", "created_at")) - CLOCK_SLACK,
+        run=run,
+    )
+
+
+_SUPPORTED: dict[str, Callable[[Mapping[str, Any], Facts], Activity]] = {
+    "merge_group": _merge_group,
+    "pull_request": _pull_request,
+    "push": _push,
+    "release": _release,
+    "repository_dispatch": _on_demand,
+    "schedule": _on_demand,
+    "workflow_dispatch": _on_demand,
+    "workflow_run": _workflow_run,
+}
+_UNSAFE = {
+    "issue_comment": (
+        "issue_comment would let anyone who comments start a job that holds a token that writes and secrets",
+        "use `pull_request`, or `workflow_dispatch` for a run on demand",
+    ),
+    "pull_request_target": (
+        "pull_request_target would run a stranger's code beside a token that writes and the repository's secrets",
+        "use `pull_request`, and a `workflow_run` job for the comment",
+    ),
+}
+
+
+def _refused(reason: str, hint: str) -> Activity:
+    return Activity(Mode.REFUSED, reason, hint)
+
+
+def _default_branch(payload: Mapping[str, Any]) -> str:
+    return _need(payload, str, "repository", "default_branch")
+
+
+def _get(payload: Mapping[str, Any], *keys: str) -> Any:
+    value: Any = payload
+    for key in keys:
+        if not isinstance(value, Mapping):
+            return None
+        value = value.get(key)
+    return value
+
+
+def _need(payload: Mapping[str, Any], kind: type[T], *keys: str) -> T:
+    value = _get(payload, *keys)
+    if not isinstance(value, kind):
+        raise _PayloadError(".".join(keys))
+    return value
+
+
+def _time(text: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise _PayloadError("a readable time") from None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -1,0 +1,263 @@
+"""GitHub over its API: pull requests, comments, labels, artifacts; what is said in them is the reports' business."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from gate.errors import PublishError, UntrustedError
+from gate.hosts.artifact import MAX_ARCHIVE_BYTES
+from gate.hosts.base import Done, PostComment, Stamp, stamp_of, with_marker
+from gate.hosts.events import TriggeringRun
+from gate.hosts.rest import Rest, RestError
+
+COMMENT_LIMIT = 65_536
+"""Characters of an issue comment."""
+WRITERS = ("admin", "write")
+"""What the permission of someone who may accept is called; ``maintain`` is reported as ``write``."""
+PERMISSION_HINT = (
+    "add `permissions: {contents: read, pull-requests: write}` to the job; "
+    "for forks and Dependabot the `workflow_run` job comments"
+)
+
+
+class CannotComment(PublishError):  # noqa: N818  (named by its consequence)
+    """The token may not write comments. The summary of the run still has everything."""
+
+
+@dataclass(frozen=True, slots=True)
+class PullRequest:
+    number: int
+    head: str
+    base: str
+    """The tip of the base branch, as far as the host knows it."""
+    base_branch: str
+    labels: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Acceptance:
+    """What came of the label that accepts a regression."""
+
+    label: str
+    by: str
+    at: datetime
+    ignored: str = ""
+    """Why it does not count, where it does not."""
+
+
+class GitHub:
+    """One repository, seen with one token."""
+
+    def __init__(self, rest: Rest, repository: str, *, graphql_url: str) -> None:
+        self._rest = rest
+        self._repository = repository
+        self._graphql_url = graphql_url
+        self._login = ""
+
+    def close(self) -> None:
+        self._rest.close()
+
+    def login(self) -> str:
+        """Who we are. GraphQL, because REST answers this question for persons' tokens alone."""
+        if not self._login:
+            answer = self._rest.send("POST", self._graphql_url, {"query": "query { viewer { login } }"})
+            login = _get(answer, "data", "viewer", "login")
+            if not isinstance(login, str) or not login:
+                raise PublishError("the token belongs to nobody", where=self._graphql_url)
+            self._login = login
+        return self._login
+
+    # --- pull requests ----------------------------------------------------------------------------
+
+    def pull_request(self, number: int) -> PullRequest:
+        return _pull_request(self._rest.get(self._path(f"pulls/{number}")))
+
+    def pull_request_of(self, run: TriggeringRun) -> PullRequest:
+        """The open pull request of this repository whose head the run measured; nothing of it is taken from the run.
+
+        Raises:
+            UntrustedError: there is none, or not exactly one.
+        """
+        found = self._open_with_head(self._rest.pages(self._path(f"commits/{run.head}/pulls")), run.head)
+        if not found and run.head_repository:  # a commit of a fork may be unknown here; the branch it came from is not
+            owner = run.head_repository.partition("/")[0]
+            query = {"state": "open", "head": f"{owner}:{run.head_branch}"}
+            found = self._open_with_head(self._rest.pages(self._path("pulls"), **query), run.head)
+        if len(found) != 1:
+            raise UntrustedError(
+                f"{len(found)} open pull requests have the head {run.head[:12]}, exactly one was expected",
+                where=f"run {run.id}",
+                hint="the pull request was closed, or a later push has a run of its own",
+            )
+        return found[0]
+
+    def _open_with_head(self, pulls: Iterable[Any], head: str) -> list[PullRequest]:
+        return [
+            _pull_request(pull)
+            for pull in pulls
+            if pull["state"] == "open"
+            and pull["head"]["sha"] == head
+            and pull["base"]["repo"]["full_name"].lower() == self._repository.lower()
+        ]
+
+    def acceptance(self, number: int, label: str, since: datetime | None) -> Acceptance | None:
+        """Who set the label last, and whether that counts; None where the pull request does not carry it.
+
+        ``since``: a label that was set before this moment accepted something else.
+        """
+        if label not in self.pull_request(number).labels:
+            return None
+        setting = [
+            event
+            for event in self._rest.pages(self._path(f"issues/{number}/events"))
+            if event["event"] == "labeled" and _get(event, "label", "name") == label
+        ]
+        if not setting:
+            return None
+        by = _get(setting[-1], "actor", "login") or ""
+        at = datetime.fromisoformat(setting[-1]["created_at"])
+        return Acceptance(label, by, at, self._why_ignored(by, at, since))
+
+    def _why_ignored(self, by: str, at: datetime, since: datetime | None) -> str:
+        if since is not None and at < since:
+            return "it was set before the latest change; set it again"
+        return "" if by and self._may_write(by) else "it was set by someone who may not write to this repository"
+
+    def _may_write(self, login: str) -> bool:
+        try:
+            answer = self._rest.get(self._path(f"collaborators/{login}/permission"))
+        except RestError as error:
+            if error.status == 404:
+                return False
+            raise
+        return _get(answer, "permission") in WRITERS
+
+    def merged_pull_request(self, commit: str) -> int | None:
+        """The pull request that became this commit of a branch; None for a commit that was pushed."""
+        for pull in self._rest.pages(self._path(f"commits/{commit}/pulls")):
+            if pull["merged_at"] and pull["merge_commit_sha"] == commit:
+                number: int = pull["number"]
+                return number
+        return None
+
+    # --- comments ---------------------------------------------------------------------------------
+
+    def comment(self, number: int, comment: PostComment, stamp: Stamp) -> Done:
+        """Writes or updates the suite's comment, unless a newer run has written it or the head has moved on.
+
+        Raises:
+            CannotComment: the token may not write.
+            PublishError: anything else that the host refuses.
+        """
+        body = with_marker(comment, stamp, limit=COMMENT_LIMIT)
+        try:
+            if self.pull_request(number).head != stamp.head:
+                return Done(note="no comment: the pull request has moved on to another commit")
+            return self._write_comment(number, comment.suite_id, body, stamp)
+        except RestError as error:
+            if error.status in (401, 403, 404):
+                raise CannotComment(f"cannot comment: {error.what}", hint=PERMISSION_HINT) from error
+            raise
+        except (KeyError, TypeError) as error:
+            raise PublishError(f"an answer of the API cannot be read: {error!r}", where="GitHub") from error
+
+    def _write_comment(self, number: int, suite_id: str, body: str, stamp: Stamp) -> Done:
+        existing = self._find_comment(number, suite_id)
+        if existing is None:
+            return self._create_comment(number, suite_id, body)
+        id_, written, url = existing
+        if (written.run, written.attempt) > (stamp.run, stamp.attempt):
+            return Done(url=url, note="no comment: a newer run has written it")
+        answer = self._rest.send("PATCH", self._path(f"issues/comments/{id_}"), {"body": body})
+        return Done(url=answer["html_url"])
+
+    def _create_comment(self, number: int, suite_id: str, body: str) -> Done:
+        path = self._path(f"issues/{number}/comments")
+        try:
+            return Done(url=self._rest.send("POST", path, {"body": body})["html_url"])
+        except RestError as error:
+            if not error.executed:
+                raise
+        created = self._find_comment(number, suite_id)  # the answer was lost, the comment perhaps not
+        return Done(url=created[2] if created else self._rest.send("POST", path, {"body": body})["html_url"])
+
+    def _find_comment(self, number: int, suite_id: str) -> tuple[int, Stamp, str] | None:
+        """Id, stamp and address of our comment: by marker and author, over all pages."""
+        login = self.login()
+        for found in self._rest.pages(self._path(f"issues/{number}/comments")):
+            if _get(found, "user", "login") != login:
+                continue
+            stamp = stamp_of(found.get("body") or "", suite_id)
+            if stamp is not None:
+                return found["id"], stamp, found["html_url"]
+        return None
+
+    # --- artifacts --------------------------------------------------------------------------------
+
+    def artifact(self, run: TriggeringRun, name: str) -> bytes:
+        """The archive that an untrusted run left, as bytes that are still to be distrusted.
+
+        Raises:
+            UntrustedError: there is none, it is another run's or repository's, or it is not what its digest says.
+        """
+        where = f"artifact {name!r} of run {run.id}"
+        listed = list(self._rest.pages(self._path(f"actions/runs/{run.id}/artifacts"), "artifacts", name=name))
+        usable = [found for found in listed if found["name"] == name and not found["expired"]]
+        if not usable:
+            raise UntrustedError("there is none", where=where, hint="upload the record with actions/upload-artifact")
+        newest = max(usable, key=lambda found: found["id"])  # a run that is repeated leaves one of each attempt
+        _check_origin(newest, run, where)
+        content = self._rest.download(self._path(f"actions/artifacts/{newest['id']}/zip"), MAX_ARCHIVE_BYTES)
+        digest = newest.get("digest")  # None on servers that do not compute it
+        if digest and digest != f"sha256:{hashlib.sha256(content).hexdigest()}":
+            raise UntrustedError("its content is not what its digest says", where=where)
+        return content
+
+    def _path(self, rest: str) -> str:
+        return f"repos/{self._repository}/{rest}"
+
+
+class PullRequestHost:
+    """Comments on one pull request for one run; everything else that is published is the runner's."""
+
+    def __init__(self, github: GitHub, number: int, stamp: Stamp) -> None:
+        self._github = github
+        self._number = number
+        self._stamp = stamp
+
+    def apply(self, effect: object) -> Done:
+        if not isinstance(effect, PostComment):
+            return Done()
+        return self._github.comment(self._number, effect, self._stamp)
+
+
+def _check_origin(artifact: Mapping[str, Any], run: TriggeringRun, where: str) -> None:
+    origin = artifact.get("workflow_run") or {}
+    expected = {"id": run.id, "head_sha": run.head, "head_repository_id": run.head_repository_id}
+    for key, value in expected.items():
+        if value and origin.get(key) != value:
+            raise UntrustedError(f"its {key} is {origin.get(key)!r}, not {value!r}", where=where)
+    if artifact["size_in_bytes"] > MAX_ARCHIVE_BYTES:
+        raise UntrustedError(f"{artifact['size_in_bytes']:,} bytes, at most {MAX_ARCHIVE_BYTES:,}", where=where)
+
+
+def _pull_request(pull: Mapping[str, Any]) -> PullRequest:
+    return PullRequest(
+        number=pull["number"],
+        head=pull["head"]["sha"],
+        base=pull["base"]["sha"],
+        base_branch=pull["base"]["ref"],
+        labels=tuple(label["name"] for label in pull["labels"]),
+    )
+
+
+def _get(value: Any, *keys: str) -> Any:
+    for key in keys:
+        if not isinstance(value, Mapping):
+            return None
+        value = value.get(key)
+    return value

@@ -1,0 +1,104 @@
+"""GitLab: the note of a suite on a merge request; pipelines, artifacts and JUnit are the pipeline file's business."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from gate.errors import PublishError
+from gate.hosts.base import Done, PostComment, Stamp, stamp_of, with_marker
+from gate.hosts.rest import Rest, RestError
+
+NOTE_LIMIT = 1_000_000
+"""Characters of a note."""
+TOKEN_VARIABLE = "GATE_GITLAB_TOKEN"  # noqa: S105  (a name, not a token)
+"""A project access token with the scope ``api``, where the job's own token may not write notes."""
+TOKEN_HINT = f"set the masked CI/CD variable {TOKEN_VARIABLE} to a project access token with the scope `api`"
+
+
+@dataclass(frozen=True, slots=True)
+class MergeRequest:
+    """The merge request that a pipeline runs for, by GitLab's predefined variables."""
+
+    api: str
+    project: str
+    iid: int
+    stamp: Stamp
+    headers: Mapping[str, str]
+    who: str
+    """Where the API says whose token it is."""
+
+
+def merge_request_of(environment: Mapping[str, str]) -> MergeRequest | None:
+    """The merge request of this job; None outside of one."""
+    values = [environment.get(name, "") for name in ("CI_API_V4_URL", "CI_PROJECT_ID", "CI_MERGE_REQUEST_IID")]
+    api, project, iid = values
+    if not all(values) or not iid.isdigit():
+        return None
+    token = environment.get(TOKEN_VARIABLE)
+    # A merged-results pipeline runs a commit that no one sees; the source branch's head is what the reviewer does.
+    head = environment.get("CI_MERGE_REQUEST_SOURCE_BRANCH_SHA") or environment.get("CI_COMMIT_SHA", "")
+    return MergeRequest(
+        api=api,
+        project=project,
+        iid=int(iid),
+        stamp=Stamp(int(environment.get("CI_PIPELINE_ID", "0")), int(environment.get("CI_JOB_ID", "0")), head),
+        headers={"PRIVATE-TOKEN": token} if token else {"JOB-TOKEN": environment.get("CI_JOB_TOKEN", "")},
+        who="user" if token else "job",
+    )
+
+
+class MergeRequestHost:
+    """Notes on one merge request for one pipeline; everything else that is published is files."""
+
+    def __init__(self, request: MergeRequest, rest: Rest) -> None:
+        self._request = request
+        self._rest = rest
+        self._path = f"projects/{request.project}/merge_requests/{request.iid}"
+
+    def apply(self, effect: object) -> Done:
+        """Writes or updates the suite's note, unless a newer pipeline has written it or the head has moved on."""
+        if not isinstance(effect, PostComment):
+            return Done()
+        try:
+            return self._note(effect)
+        except RestError as error:
+            if error.status in (401, 403, 404):
+                raise PublishError(f"cannot write the note: {error.what}", hint=TOKEN_HINT) from error
+            raise
+        except (KeyError, TypeError) as error:
+            raise PublishError(f"an answer of the API cannot be read: {error!r}", where="GitLab") from error
+
+    def _note(self, comment: PostComment) -> Done:
+        stamp, seen = self._request.stamp, self._rest.get(self._path)
+        if seen["sha"] != stamp.head:
+            return Done(note="no note: the merge request has moved on to another commit")
+        body = {"body": with_marker(comment, stamp, limit=NOTE_LIMIT)}
+        existing = self._find(comment.suite_id)
+        if existing is None:
+            return self._at(seen, self._rest.send("POST", f"{self._path}/notes", body))
+        id_, written = existing
+        if (written.run, written.attempt) > (stamp.run, stamp.attempt):
+            return Done(note="no note: a newer pipeline has written it")
+        return self._at(seen, self._rest.send("PUT", f"{self._path}/notes/{id_}", body))
+
+    def _find(self, suite_id: str) -> tuple[int, Stamp] | None:
+        """Our note: by marker and author, over all pages."""
+        me = self._me()
+        for note in self._rest.pages(f"{self._path}/notes", order_by="created_at", sort="asc"):
+            if note["system"] or note["author"]["id"] != me:
+                continue
+            stamp = stamp_of(note["body"], suite_id)
+            if stamp is not None:
+                return note["id"], stamp
+        return None
+
+    def _me(self) -> int:
+        answer = self._rest.get(self._request.who)
+        user = answer["user"] if self._request.who == "job" else answer
+        identity: int = user["id"]
+        return identity
+
+    def _at(self, seen: Mapping[str, Any], note: Mapping[str, Any]) -> Done:
+        return Done(url=f"{seen['web_url']}#note_{note['id']}")

@@ -1,0 +1,103 @@
+"""The inputs of the action: names, defaults and what they may say; `action.yml` and the guide are held to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from gate.errors import ConfigError, nearest
+from gate.hosts.events import ACCEPT_LABEL
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """One input of the action: its default, as ``action.yml`` states it, and how its text is read."""
+
+    default: str
+    read: Callable[[str], Any]
+
+
+def text(value: str) -> str:
+    return value
+
+
+def words(value: str) -> list[str]:
+    """Separated by commas or lines."""
+    return [word.strip() for word in value.replace("\n", ",").split(",") if word.strip()]
+
+
+def one_of(*known: str) -> Callable[[str], str]:
+    def read(value: str) -> str:
+        if value and value not in known:
+            raise ConfigError(f"unknown value {value!r}", hint=nearest(value, list(known)))
+        return value
+
+    return read
+
+
+def switch(value: str) -> bool:
+    return one_of("true", "false")(value) == "true"
+
+
+def trials(value: str) -> int | str:
+    return int(value) if value.isascii() and value.isdigit() else one_of("auto")(value)
+
+
+def shard(value: str) -> tuple[int, int]:
+    index, slash, total = value.partition("/")
+    if not value:
+        return 1, 1
+    if not (slash and index.isdigit() and total.isdigit() and 1 <= int(index) <= int(total) <= 10_000):
+        raise ConfigError(f"{value!r} is not of the form 2/5")
+    return int(index), int(total)
+
+
+INPUTS: dict[str, Input] = {
+    "config": Input("gate.yaml", text),
+    "setup": Input("", text),
+    "setup_cache": Input(".gate/setup", text),
+    "tags": Input("", words),
+    "trials": Input("", trials),
+    "shard": Input("", shard),
+    "shards": Input("", text),
+    "on_inconclusive": Input("", one_of("warn", "block")),
+    "on_missing_baseline": Input("", one_of("warn", "fail")),
+    "on_publish_error": Input("warn", one_of("warn", "fail")),
+    "comment": Input("true", switch),
+    "accept_label": Input(ACCEPT_LABEL, text),
+    "artifact": Input("gate-results", text),
+    "token": Input("", text),
+}
+"""Every input of the action; README, ``action.yml`` and the guide are held to this table."""
+
+
+def read_inputs(environment: Mapping[str, str]) -> dict[str, Any]:
+    """The inputs as the runner hands them over. Raises ConfigError for a name or value that is not known."""
+    given = {name.removeprefix("INPUT_").lower(): value for name, value in environment.items() if is_input(name)}
+    for name in given:
+        if name not in INPUTS:
+            raise ConfigError(f"unknown input {name!r}", where="with", hint=nearest(name, list(INPUTS)))
+    found = {}
+    for name, kind in INPUTS.items():
+        value = given.get(name, kind.default).strip()
+        try:
+            found[name] = kind.read(value)
+        except ConfigError as error:
+            raise ConfigError(error.what, where=f"with: {name}", hint=error.hint) from None
+    return found
+
+
+def is_input(name: str) -> bool:
+    return name.startswith("INPUT_")
+
+
+def overrides_of(inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """The inputs that stand for keys of the configuration, so that there is one validation."""
+    keys = {
+        "select.tags": inputs["tags"],
+        "trials": inputs["trials"],
+        "gate.on_inconclusive": inputs["on_inconclusive"],
+        "baseline.on_missing": inputs["on_missing_baseline"],
+    }
+    return {key: value for key, value in keys.items() if value}

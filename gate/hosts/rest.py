@@ -1,0 +1,229 @@
+"""JSON over HTTP as code hosts speak it: limits waited for, failures retried, pages followed; knows no host."""
+
+from __future__ import annotations
+
+import re
+import ssl
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import urlsplit
+
+from gate.errors import PublishError, UntrustedError
+from gate.http import proxy_for
+
+if TYPE_CHECKING:
+    import httpx
+
+TIMEOUT_SECONDS = 30.0
+ATTEMPTS = 4
+"""Tries of one request, the first included."""
+WAIT_BUDGET_SECONDS = 240.0
+"""The longest that a client waits in all; a limit that lasts longer is an error now rather than a job that hangs."""
+SECONDARY_WAIT_SECONDS = 60.0
+"""What GitHub asks for after a secondary limit that names no time of its own."""
+MAX_PAGES = 1000
+_NEXT = re.compile(r'<([^<>]+)>\s*;[^,<]*\brel="?next"?')
+
+
+class RestError(PublishError):
+    """A request that found no good answer."""
+
+    def __init__(
+        self, what: str, *, where: str, status: int | None = None, executed: bool = False, wait: float | None = None
+    ) -> None:
+        super().__init__(what, where=where)
+        self.status = status
+        """None where no answer came."""
+        self.executed = executed
+        """Whether the host may have done what was asked all the same."""
+        self.wait = wait
+        """Seconds after which the same request may succeed; None: asking again is no use."""
+
+
+class Rest:
+    """A client of one host. Sends its credentials to that host alone.
+
+    ``environment`` is asked for proxies (``HTTPS_PROXY``, ``NO_PROXY``) and certificates (``SSL_CERT_FILE``,
+    ``SSL_CERT_DIR``).
+    """
+
+    def __init__(
+        self,
+        url: str,
+        headers: Mapping[str, str],
+        *,
+        environment: Mapping[str, str] | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.url = url.rstrip("/")
+        self._headers = {"User-Agent": "agent-gate", **headers}
+        self._environment = environment or {}
+        self._sleep = sleep
+        self._clock = clock
+        self._patience = WAIT_BUDGET_SECONDS
+        self._client: httpx.Client | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if self._client is not None:
+            self._client.close()
+            self._client = None
+
+    def get(self, path: str, **query: str | int) -> Any:
+        return self._json(self._request("GET", self._at(path), query=query))
+
+    def send(self, method: str, path: str, body: Mapping[str, Any]) -> Any:
+        """POST, PUT or PATCH. Not repeated after a failure that may have been executed: RestError.executed says so."""
+        return self._json(self._request(method, self._at(path), body=body))
+
+    def pages(self, path: str, key: str | None = None, **query: str | int) -> Iterator[Any]:
+        """The items of every page; ``key`` names the list where a page is a mapping. Follows ``Link`` on this host."""
+        url: str | None = self._at(path)
+        parameters: Mapping[str, str | int] = {"per_page": 100, **query}
+        for _ in range(MAX_PAGES):
+            if url is None:
+                return
+            response = self._request("GET", url, query=parameters)
+            page = self._json(response)
+            items = page.get(key) if key and isinstance(page, dict) else page
+            if not isinstance(items, list):
+                raise RestError("the answer is not a list", where=url)
+            yield from items
+            found = _NEXT.search(response.headers.get("link", ""))
+            url, parameters = (self._same_host(found[1]) if found else None), {}
+        raise RestError(f"more than {MAX_PAGES} pages", where=path)
+
+    def download(self, path: str, limit: int) -> bytes:
+        """The bytes behind a redirect to a store, which gets no credentials. UntrustedError above ``limit``."""
+        url = self._at(path)
+        response = self._request("GET", url, expect=(302, 307))
+        target = response.headers.get("location", "")
+        if urlsplit(target).scheme not in ("http", "https"):
+            raise RestError("the redirect leads nowhere", where=url)
+        return self._fetch(target, limit)
+
+    def _fetch(self, url: str, limit: int) -> bytes:
+        import httpx  # weight: an HTTP client is no part of most commands
+
+        where = url.partition("?")[0]  # the query is a credential
+        content = b""
+        try:
+            with self._new_client({}, url) as client, client.stream("GET", url) as response:
+                if response.status_code != 200:
+                    raise RestError(f"HTTP {response.status_code}", where=where, status=response.status_code)
+                for piece in response.iter_bytes():
+                    content += piece
+                    if len(content) > limit:
+                        raise UntrustedError(f"more than {limit:,} bytes", where=where)
+        except httpx.HTTPError as error:
+            raise RestError(f"the download failed: {error or type(error).__name__}", where=where) from error
+        return content
+
+    def _request(
+        self,
+        method: str,
+        url: str,
+        *,
+        query: Mapping[str, str | int] | None = None,
+        body: Mapping[str, Any] | None = None,
+        expect: tuple[int, ...] = (),
+    ) -> httpx.Response:
+        client = self._connected()
+        request = client.build_request(method, url, params=query or None, json=body)
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                return self._once(client, request, expect, backoff=float(2 ** (attempt - 1)))
+            except RestError as error:
+                wait = error.wait
+                if wait is None or attempt == ATTEMPTS or wait > self._patience:
+                    raise
+            self._patience -= wait
+            self._sleep(wait)
+        raise AssertionError("the last attempt returns or raises")
+
+    def _once(
+        self, client: httpx.Client, request: httpx.Request, expect: tuple[int, ...], *, backoff: float
+    ) -> httpx.Response:
+        import httpx  # weight: an HTTP client is no part of most commands
+
+        repeatable = request.method == "GET"
+        again = backoff if repeatable else None
+        where = f"{request.method} {request.url}"
+        try:
+            response = client.send(request)
+        except httpx.ConnectError as error:
+            raise RestError(f"cannot be reached: {error or type(error).__name__}", where=where, wait=backoff) from error
+        except httpx.HTTPError as error:
+            text = f"no answer: {error or type(error).__name__}"
+            raise RestError(text, where=where, executed=not repeatable, wait=again) from error
+        status = response.status_code
+        if 200 <= status < 300 or status in expect:
+            return response
+        text = f"HTTP {status}: {message_of(response)}"
+        if status >= 500:
+            raise RestError(text, where=where, status=status, executed=not repeatable, wait=again)
+        wait = limit_wait(response, self._clock()) if status in (403, 429) else None
+        raise RestError(text, where=where, status=status, wait=wait)
+
+    def _json(self, response: httpx.Response) -> Any:
+        if not response.content:
+            return None
+        try:
+            return response.json()
+        except ValueError as error:
+            raise RestError("the answer is not JSON", where=str(response.url)) from error
+
+    def _at(self, path: str) -> str:
+        return path if path.startswith(("http://", "https://")) else f"{self.url}/{path.lstrip('/')}"
+
+    def _same_host(self, url: str) -> str:
+        if urlsplit(url)[:2] != urlsplit(self.url)[:2]:
+            raise RestError("the next page is on another host", where=url)
+        return url
+
+    def _connected(self) -> httpx.Client:
+        if self._client is None:
+            self._client = self._new_client(self._headers, self.url)
+        return self._client
+
+    def _new_client(self, headers: Mapping[str, str], url: str) -> httpx.Client:
+        import httpx  # weight: an HTTP client is no part of most commands
+
+        trust = ssl.create_default_context(
+            cafile=self._environment.get("SSL_CERT_FILE"), capath=self._environment.get("SSL_CERT_DIR")
+        )
+        proxy = proxy_for(urlsplit(url), self._environment)
+        return httpx.Client(headers=headers, timeout=TIMEOUT_SECONDS, verify=trust, proxy=proxy, trust_env=False)
+
+
+def limit_wait(response: httpx.Response, now: float) -> float | None:
+    """Seconds until a refused request may be asked again; None where it was refused for another reason than a limit."""
+    headers = response.headers
+    if (after := _number(headers.get("retry-after"))) is not None:
+        return after
+    if headers.get("x-ratelimit-remaining") == "0" and (reset := _number(headers.get("x-ratelimit-reset"))) is not None:
+        return max(reset - now, 0) + 1  # its clock ticks in whole seconds
+    if response.status_code == 429 or "secondary rate limit" in message_of(response).lower():
+        return SECONDARY_WAIT_SECONDS
+    return None
+
+
+def _number(text: str | None) -> float | None:
+    return float(text) if text and text.isascii() and text.isdigit() and len(text) < 12 else None
+
+
+def message_of(response: httpx.Response) -> str:
+    """What the host says went wrong, on one short line."""
+    try:
+        body = response.json()
+    except ValueError:
+        return response.reason_phrase
+    message = body.get("message") or body.get("error") if isinstance(body, dict) else None
+    return " ".join(str(message or response.reason_phrase).split())[:300]

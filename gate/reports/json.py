@@ -1,0 +1,65 @@
+"""The JSON report: everything in the result, versioned, with a published schema. Keys keep the model's order.
+
+Version 1: first. Keys may be added within a version; none is removed or changes its meaning.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from typing import Any
+
+from gate.limits import MAX_NESTING
+from gate.model import Result
+
+VERSION = 1
+
+
+def render(result: Result) -> str:
+    """The result as indented JSON in ASCII, valid against `schema`. Neither NaN nor an infinity is ever written."""
+    plain = _plain(result)
+    head = {"version": VERSION, "gate_version": plain.pop("version")}
+    return json.dumps({**head, **plain}, indent=2, allow_nan=False) + "\n"
+
+
+def _plain(value: Any, depth: int = 0) -> Any:  # noqa: PLR0911  (one line per kind of value)
+    """JSON values for anything a result may hold; what agents put into arguments is bounded in depth."""
+    if isinstance(value, Enum):
+        return value.value
+    if value is None or isinstance(value, bool | int):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if depth > MAX_NESTING:
+        return "[nested too deeply]"
+    if is_dataclass(value):
+        return {item.name: _plain(getattr(value, item.name), depth + 1) for item in fields(value)}
+    if isinstance(value, Mapping):
+        return {_text(str(key)): _plain(held, depth + 1) for key, held in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_plain(item, depth + 1) for item in value]
+    return _text(str(value))
+
+
+def _text(text: str) -> str:
+    """Lone surrogates are no Unicode text, and readers of other languages refuse them."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of version 1, taken from the model itself, so that the two cannot drift apart."""
+    from pydantic import TypeAdapter  # weight: only `gate schema` asks
+
+    made = TypeAdapter(Result).json_schema(mode="serialization")
+    for part in (made, *made.get("$defs", {}).values()):
+        if "properties" in part:
+            part["required"] = list(part["properties"])  # defaults are written out too
+            for described in part["properties"].values():
+                described.pop("default", None)
+    head = {"version": {"const": VERSION}, "gate_version": made["properties"].pop("version")}
+    made["properties"] = {**head, **made["properties"]}
+    made["required"] = list(made["properties"])
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **made, "title": "Agent Gate result"}

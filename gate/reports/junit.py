@@ -1,0 +1,139 @@
+"""The JUnit report: one test suite per suite; a test for its verdict, one per criterion and one per case.
+
+A suite whose verdict fails the gate has at least one failure or error: a reader of JUnit alone is never shown green.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from junit_xml import TestCase, TestSuite, to_xml_report_string
+
+from gate.escape import xml_text
+from gate.limits import MAX_ID_CHARS, shorten
+from gate.model import CaseResult, CaseStatus, CriterionResult, ExitCode, Result, SuiteResult, Verdict
+from gate.reports import words
+from gate.reports.diff import differences
+from gate.reports.numbers import change_interval, evidence, interval, sample, threshold
+
+_MESSAGE_CHARS = 1_000
+_OUTPUT_CHARS = 20_000
+MOST_INDENTED = 500
+"""Tests of a report that is indented for people; a larger one is for programs, and indenting takes the longest."""
+_FAILURES = (Verdict.REGRESSED, Verdict.BELOW_THRESHOLD)
+_ERRORS = (Verdict.ERROR, Verdict.NOT_MEASURED)
+
+
+def render(result: Result) -> str:
+    """A JUnit document that parses whatever agents wrote: what XML forbids is shown, lengths are bounded."""
+    suites = [_suite(suite, result) for suite in result.suites]
+    small = sum(len(suite.test_cases) for suite in suites) <= MOST_INDENTED
+    return str(to_xml_report_string(suites, prettyprint=small, encoding="utf-8"))
+
+
+def _suite(suite: SuiteResult, result: Result) -> TestSuite:
+    undecided_fails = result.exit_code is ExitCode.FAILED and not any(s.verdict in _FAILURES for s in result.suites)
+    tests = [
+        _verdict(suite, undecided_fails, words.explain_line(result, suite)),
+        *(_criterion(suite, c, undecided_fails) for c in suite.criteria),
+        *(_case(suite, c) for c in suite.cases),
+    ]
+    properties = {
+        "verdict": suite.verdict.value,
+        "exit_code": int(result.exit_code),
+        "commit": suite.commit or "",
+        "baseline": words.baseline_line(suite.baseline),
+        "cost": words.cost_line(suite),
+        "seed": suite.seed,
+        "command": result.command,
+    }
+    named = {key: _attribute(str(value)) for key, value in properties.items()}
+    return TestSuite(_attribute(suite.suite_id, MAX_ID_CHARS) or "suite", tests, properties=named)
+
+
+def _attribute(text: str, limit: int = _MESSAGE_CHARS) -> str:
+    """One bounded line; white space in attributes does not survive XML anyway."""
+    return " ".join(xml_text(shorten(text, limit)).split())
+
+
+def _output(lines: Sequence[str]) -> str:
+    return xml_text(shorten("\n".join(line for line in lines if line), _OUTPUT_CHARS))
+
+
+def _test(suite: SuiteResult, name: str, group: str = "") -> TestCase:
+    classname = _attribute(suite.suite_id, MAX_ID_CHARS) or "suite"
+    return TestCase(_attribute(name, MAX_ID_CHARS) or "(no name)", f"{classname}.{group}" if group else classname)
+
+
+def _judge(
+    test: TestCase, suite: SuiteResult, verdict: Verdict, message: str, *, blocking: bool, undecided_fails: bool
+) -> None:
+    """Puts the verdict into JUnit's four outcomes; what does not block, or was accepted, is skipped."""
+    text = _attribute(f"{words.VERDICTS[verdict]}: {message}")
+    if verdict is Verdict.PASS:
+        return
+    if suite.accepted and verdict in _FAILURES:
+        test.add_skipped_info(_attribute(f"{text} (accepted: {suite.accepted})"))
+    elif verdict in _ERRORS and blocking:
+        test.add_error_info(text, error_type=verdict.value)
+    elif blocking and (verdict in _FAILURES or undecided_fails):
+        test.add_failure_info(text, failure_type=verdict.value)
+    else:
+        test.add_skipped_info(text)
+
+
+def _verdict(suite: SuiteResult, undecided_fails: bool, explain: str) -> TestCase:
+    test = _test(suite, "verdict")
+    _judge(test, suite, suite.verdict, suite.headline, blocking=True, undecided_fails=undecided_fails)
+    warnings = (f"warning: {warning}" for warning in suite.warnings)
+    details = [f"details: {explain}"] if explain else []
+    test.stdout = _output([suite.headline, *suite.story, *suite.changes, *warnings, *details])
+    return test
+
+
+def _criterion(suite: SuiteResult, found: CriterionResult, undecided_fails: bool) -> TestCase:
+    criterion = found.criterion
+    test, verdict = _test(suite, criterion.name, "criteria"), words.shown(found)
+    blocking = criterion.gate_regression if verdict is Verdict.REGRESSED else criterion.blocking
+    undecided_fails = undecided_fails and criterion.gate_regression
+    _judge(test, suite, verdict, found.reason, blocking=blocking, undecided_fails=undecided_fails)
+    test.stdout = _output(
+        [
+            f"wanted: {threshold(criterion)}",
+            f"candidate: {interval(found.candidate, criterion.scale)} {sample(found.candidate)}",
+            f"baseline: {interval(found.baseline, criterion.scale)} {sample(found.baseline)}",
+            f"change: {change_interval(found.change, criterion.scale)} {sample(found.change)}",
+            evidence(found),
+            found.reason if words.needs_words(found) else "",
+        ]
+    )
+    return test
+
+
+def _case(suite: SuiteResult, case: CaseResult) -> TestCase:
+    test = _test(suite, case.id)
+    if case.location is not None:
+        test.file, test.line = _attribute(case.location.path), case.location.line
+    status = words.STATUSES[case.status]
+    message = _attribute("; ".join([f"{status}: {words.tally(case)}", *case.reasons[:3]]))
+    output = _output([*case.reasons, *_diff(case)])
+    match case.status:
+        case CaseStatus.BROKEN | CaseStatus.FAILED if not suite.accepted:
+            test.add_failure_info(message, output, case.status.value)
+        case CaseStatus.BROKEN | CaseStatus.FAILED:
+            test.add_skipped_info(_attribute(f"{message} (accepted: {suite.accepted})"), output)
+        case CaseStatus.ERROR:
+            test.add_error_info(message, output, case.status.value)
+        case CaseStatus.NEW | CaseStatus.REMOVED:
+            test.add_skipped_info(message)  # nothing to compare it with: neither passed nor failed
+        case CaseStatus.QUARANTINED:
+            test.add_skipped_info(_attribute(f"{message} ({case.quarantine})"), output)
+        case CaseStatus.OK | CaseStatus.FLAKY | CaseStatus.SUSPECT:
+            test.stdout = _output([message, output]) if case.passed < case.trials else ""
+    return test
+
+
+def _diff(case: CaseResult) -> list[str]:
+    return [
+        line for turn in differences(case) for line in (turn.title, *(f"{mark} {text}" for mark, text in turn.lines))
+    ]

@@ -1,0 +1,158 @@
+"""Figures as a reviewer reads them: with their unit, their interval and their n. Knows scales, no report form."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from gate.model import Criterion, CriterionResult, Direction, Estimate, Scale, kind_of
+
+MINUS = "−"
+NOT_MEASURED = "not measured"
+
+
+def figure(value: float | None, scale: Scale, *, signed: bool = False) -> str:
+    """One value in its unit, to about three digits: ``0.817``, ``81.7 %``, ``$0.0123``, ``320 ms``."""
+    if value is None or not math.isfinite(1000 * value):
+        return NOT_MEASURED
+    size = abs(value)
+    match scale:
+        case Scale.BINARY:
+            text = f"{_trimmed(100 * size, 1)} %"
+        case Scale.UNIT:
+            text = _trimmed(size, 3, least=2)
+        case Scale.LIKERT:
+            text = f"{size:.2f}"
+        case Scale.PERCENT:
+            text = _trimmed(size, 1)
+        case Scale.SECONDS:
+            text = seconds(size)
+        case Scale.USD:
+            text = dollars(size)
+        case Scale.COUNT:
+            text = _trimmed(size, 2) if size < 100 else f"{size:,.0f}"
+    return _sign(value, text, signed) + text
+
+
+def _trimmed(value: float, places: int, *, least: int = 0) -> str:
+    whole, _, part = f"{value:.{places}f}".partition(".")
+    part = part.rstrip("0").ljust(least, "0")
+    return f"{whole}.{part}" if part else whole
+
+
+def _sign(value: float, text: str, signed: bool) -> str:
+    if not any(c in "123456789" for c in text):
+        return "±" if signed else ""
+    if value < 0:
+        return MINUS
+    return "+" if signed else ""
+
+
+def seconds(value: float) -> str:
+    """A duration: ``320 ms``, ``1.84 s``, ``2 min 5 s``."""
+    if not math.isfinite(1000 * value):
+        return NOT_MEASURED
+    if value < 0.9995:
+        return f"{_trimmed(1000 * value, 0 if value >= 0.01 else 1)} ms"
+    if value < 120:
+        return f"{_trimmed(value, 2 if value < 10 else 1)} s"
+    minutes, rest = divmod(round(value), 60)
+    return f"{minutes} min {rest} s" if rest else f"{minutes} min"
+
+
+def dollars(value: float) -> str:
+    """An amount of money: ``$1.20``, or three digits of less than a cent's worth."""
+    if not math.isfinite(1000 * value):
+        return NOT_MEASURED
+    if value >= 0.1 or value == 0:
+        return f"${value:,.2f}"
+    places = min(12, max(2, 2 - math.floor(math.log10(value))))
+    return f"${_trimmed(value, places, least=2)}"
+
+
+def percentage(value: float, *, signed: bool = False) -> str:
+    """A relative change: ``+12.3 %``."""
+    if not math.isfinite(1000 * value):
+        return NOT_MEASURED
+    text = f"{_trimmed(100 * abs(value), 1)} %"
+    return _sign(value, text, signed) + text
+
+
+def count(number: int, noun: str, plural: str = "") -> str:
+    """``1 case``, ``1,204 cases``."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def interval(estimate: Estimate | None, scale: Scale) -> str:
+    """A mean with its interval: ``0.82 [0.71, 0.90]``; units once, where they are the same for all three."""
+    if estimate is None:
+        return "–"
+    return _bracketed(estimate, lambda value: figure(value, scale))
+
+
+def change_interval(estimate: Estimate | None, scale: Scale) -> str:
+    """A change with its interval: points for rates, a share for money, time and counts, otherwise the scale's unit."""
+    if estimate is None:
+        return "–"
+    if kind_of(scale) == "positive":
+        return _bracketed(estimate, lambda value: percentage(value, signed=True))
+    if scale is Scale.BINARY:
+        text = _bracketed(estimate, lambda value: percentage(value, signed=True))
+        return text.replace(" %", "", 1).replace("]", "] points", 1)
+    return _bracketed(estimate, lambda value: figure(value, scale, signed=True))
+
+
+def _bracketed(estimate: Estimate, show: Callable[[float], str]) -> str:
+    mean, low, high = (show(v) for v in (estimate.value, estimate.low, estimate.high))
+    for unit in (" %", " s", " ms"):
+        if all(text.endswith(unit) for text in (mean, low, high)):
+            return f"{mean} [{low.removesuffix(unit)}, {high.removesuffix(unit)}]"
+    if low.startswith("$") and high.startswith("$"):
+        return f"{mean} [{low[1:]}, {high[1:]}]"
+    return f"{mean} [{low}, {high}]"
+
+
+def sample(estimate: Estimate | None) -> str:
+    """What a mean rests on: ``n = 40``, with the trials where they differ from the cases."""
+    if estimate is None:
+        return ""
+    trials = f" ({count(estimate.trials, 'trial')})" if estimate.trials > estimate.n else ""
+    return f"n = {estimate.n:,}{trials}"
+
+
+def threshold(criterion: Criterion) -> str:
+    """What the criterion demands: ``at least 0.9``, ``p95 at most 3 s``; or that the baseline decides."""
+    word, scale = ("at least" if criterion.direction is Direction.HIGHER else "at most"), criterion.scale
+    demands = [f"{word} {figure(criterion.threshold, scale)}"] if criterion.threshold is not None else []
+    if criterion.limit is not None:
+        demands.append(f"each {word} {figure(criterion.limit, scale)}")
+    demands += [f"p{100 * q:g} {word} {figure(value, scale)}" for q, value in criterion.quantiles]
+    return ", ".join(demands) or "baseline only"
+
+
+def evidence(result: CriterionResult) -> str:
+    """What stands behind a verdict beyond the intervals: p-value, detectable drop, error budget, gaps, quantiles."""
+    scale, notes = result.criterion.scale, []
+    if result.p_value is not None:
+        notes.append("p < 0.001" if result.p_value < 0.001 else f"p = {result.p_value:.3f}")
+    if result.detectable is not None:
+        notes.append(f"detectable change {_margin(result.detectable, scale)}")
+    if result.criterion.margin is not None:
+        notes.append(f"margin {_margin(result.criterion.margin, scale)}")
+    if result.spent is not None:
+        notes.append(f"{percentage(result.spent)} of the error budget used")
+    if result.not_measured:
+        notes.append(f"{count(result.not_measured, 'trial')} not measured")
+    return ", ".join([*notes, *quantiles(result)])
+
+
+def quantiles(result: CriterionResult) -> list[str]:
+    """What the limits on quantiles are held against: ``p95 2.71 s [2.4, 2.98], n = 40``."""
+    scale = result.criterion.scale
+    return [f"p{100 * q:g} {interval(estimate, scale)}, {sample(estimate)}" for q, estimate in result.quantiles]
+
+
+def _margin(value: float, scale: Scale) -> str:
+    if scale is Scale.BINARY:
+        return f"{_trimmed(100 * value, 1)} points"
+    return percentage(value) if kind_of(scale) == "positive" else figure(value, scale)

@@ -1,0 +1,171 @@
+"""What every report says in the same words: verdicts, exit codes, which cases to show first, costs, baseline."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+
+from gate.model import (
+    BaselineInfo,
+    CaseResult,
+    CaseStatus,
+    CriterionResult,
+    ExitCode,
+    Result,
+    SuiteResult,
+    Verdict,
+)
+from gate.reports.numbers import count, dollars, seconds
+
+VERDICTS = {
+    Verdict.PASS: "pass",
+    Verdict.INCONCLUSIVE: "inconclusive",
+    Verdict.NOT_MEASURED: "not measured",
+    Verdict.BELOW_THRESHOLD: "below threshold",
+    Verdict.REGRESSED: "regressed",
+    Verdict.ERROR: "error",
+}
+EXIT_MEANINGS = {
+    ExitCode.PASS: "pass",
+    ExitCode.FAILED: "the gate failed",
+    ExitCode.CONFIGURATION: "bad configuration or suite",
+    ExitCode.NOT_MEASURED: "could not measure",
+    ExitCode.BASELINE: "baseline missing or torn",
+    ExitCode.PUBLISH: "passed, but could not publish",
+    ExitCode.BASELINE_WRITE: "the baseline could not be written",
+    ExitCode.UNTRUSTED: "an untrusted artifact was refused",
+    ExitCode.INTERRUPTED: "interrupted",
+    ExitCode.TERMINATED: "terminated",
+}
+STATUSES = {
+    CaseStatus.BROKEN: "broken",
+    CaseStatus.FAILED: "failed",
+    CaseStatus.ERROR: "error",
+    CaseStatus.SUSPECT: "suspect",
+    CaseStatus.FLAKY: "flaky",
+    CaseStatus.NEW: "new",
+    CaseStatus.OK: "ok",
+    CaseStatus.QUARANTINED: "quarantined",
+    CaseStatus.REMOVED: "removed",
+}
+_AMOUNT = r"[+−-]?[\d.,e]+(?: ?%| points| s| USD)?"
+_RESTATED = re.compile(
+    rf"(?:{_AMOUNT}(?: \([^()]*\))? over [\d,]+ cases?"
+    rf"|mean {_AMOUNT} over [\d,]+ cases?, threshold {_AMOUNT}(?: \(strict\))?"
+    rf"|at best {_AMOUNT})(?:: |$)"
+)
+"""How a reason begins that says in words what candidate, change and threshold say in figures."""
+_EXCUSED = re.compile(r"the baseline (?:missed it|was above it) too")
+_PLAIN_ID = re.compile(r"\w[\w.:/@+-]{0,199}")
+_WORSE = (CaseStatus.BROKEN, CaseStatus.FAILED, CaseStatus.ERROR, CaseStatus.SUSPECT)
+
+
+def exit_line(code: ExitCode, verdict: Verdict) -> str:
+    """``exit code 1: the gate failed``; where a verdict short of a pass ends with 0, that is said instead of pass."""
+    if code is ExitCode.PASS and verdict is not Verdict.PASS:
+        return f"exit code 0: {VERDICTS[verdict]}, which does not block here"
+    return f"exit code {int(code)}: {EXIT_MEANINGS[code]}"
+
+
+def shown(found: CriterionResult) -> Verdict:
+    """The criterion's verdict; what was never measured is no pass, whoever says so."""
+    if found.verdict is Verdict.PASS and found.candidate is None:
+        return Verdict.NOT_MEASURED
+    return found.verdict
+
+
+def needs_words(found: CriterionResult) -> bool:
+    """Whether a tick alone would mislead: everything but a pass, and a pass that the baseline excuses."""
+    return shown(found) is not Verdict.PASS or bool(_EXCUSED.search(found.reason))
+
+
+def telling(found: CriterionResult) -> str:
+    """What the reason says beyond the figures beside it; empty where that is nothing."""
+    if not needs_words(found):
+        return ""
+    parts = (part[match.end() :] if (match := _RESTATED.match(part)) else part for part in found.reason.split("; "))
+    return "; ".join(part for part in parts if part)
+
+
+def distinct(reasons: Sequence[str]) -> tuple[str, ...]:
+    """The first of reasons that differ in figures alone, or in a word or two."""
+    kept: list[tuple[str, frozenset[str]]] = []
+    for reason in reasons:
+        words = frozenset(re.findall(r"[^\W\d]+", reason.lower())) or frozenset([reason])
+        if all(len(words & other) < 0.8 * len(words | other) for _, other in kept):
+            kept.append((reason, words))
+    return tuple(reason for reason, _ in kept)
+
+
+def explain_line(result: Result, suite: SuiteResult) -> str:
+    """The command that shows a case's trials; empty without such cases, or without one record of the suite."""
+    cases = worse_cases(suite) or failing_cases(suite)
+    paths = result.record_paths if len(result.record_paths) == len(result.suites) else ()
+    path = next((path for held, path in zip(result.suites, paths, strict=False) if held is suite), "")
+    if not cases or not path:
+        return ""
+    case_id = cases[0].id if _PLAIN_ID.fullmatch(cases[0].id) else "ID"
+    return f"gate explain {shlex.quote(path)} --case {case_id}"
+
+
+def worse_cases(suite: SuiteResult) -> tuple[CaseResult, ...]:
+    """The cases that got worse or could not be measured, worst first; the order does not depend on the input's."""
+    return tuple(sorted((c for c in suite.cases if c.status in _WORSE), key=_badness))
+
+
+def failing_cases(suite: SuiteResult) -> tuple[CaseResult, ...]:
+    """Further cases of which trials failed: nothing says that they got worse, yet they keep the score down."""
+    known = (*_WORSE, CaseStatus.REMOVED)
+    return tuple(sorted((c for c in suite.cases if c.status not in known and c.passed < c.trials), key=_badness))
+
+
+def _badness(case: CaseResult) -> tuple[float | str, ...]:
+    rank = _WORSE.index(case.status) if case.status in _WORSE else len(_WORSE)
+    before = case.baseline_passed / case.baseline_trials if case.baseline_trials else 0.0
+    now = case.passed / case.trials if case.trials else 0.0
+    return (rank, -(case.e_value or 0.0), now - before, now, case.id)
+
+
+def tally(case: CaseResult) -> str:
+    """``0 of 4 trials passed, baseline 5 of 5``, with errors where there were any."""
+    parts = [f"{case.passed:,} of {count(case.trials, 'trial')} passed"] if case.trials else ["no trial measured"]
+    if case.baseline_trials:
+        parts.append(f"baseline {case.baseline_passed:,} of {case.baseline_trials:,}")
+    if case.errors:
+        parts.append(count(case.errors, "error"))
+    return ", ".join(parts)
+
+
+def status_counts(suite: SuiteResult) -> str:
+    """``40 cases: 3 broken, 2 flaky, 35 ok``."""
+    counts = {status: sum(c.status is status for c in suite.cases) for status in STATUSES}
+    named = ", ".join(f"{number:,} {STATUSES[status]}" for status, number in counts.items() if number)
+    return f"{count(len(suite.cases), 'case')}: {named}" if named else "no cases"
+
+
+def cost_line(suite: SuiteResult) -> str:
+    """What the verdict cost: runs, errors, money for agent and judge, time."""
+    parts = [count(suite.agent_runs, "agent run")]
+    if suite.errors:
+        parts.append(count(suite.errors, "infrastructure error"))
+    parts.append("agent cost not reported" if suite.cost_usd is None else f"{dollars(suite.cost_usd)} agent")
+    if suite.judge_cost_usd is not None:
+        parts.append(f"{dollars(suite.judge_cost_usd)} judge")
+    return " · ".join([*parts, seconds(suite.duration)])
+
+
+def baseline_line(baseline: BaselineInfo | None) -> str:
+    """What the candidate was compared with, or why with nothing."""
+    if baseline is None:
+        return "none"
+    if baseline.missing:
+        return f"none: {baseline.missing}"
+    parts = [baseline.commit[:12] if baseline.commit else "no commit"]
+    if baseline.distance:
+        parts.append(f"{count(baseline.distance, 'commit')} before the one measured against")
+    if baseline.trials_per_case:
+        parts.append(f"{baseline.trials_per_case:.3g} trials per case")
+    if baseline.records > 1:
+        parts.append(f"{baseline.records:,} records pooled")
+    return ", ".join([*parts, *([baseline.source] if baseline.source else [])])

@@ -1,0 +1,91 @@
+"""Events on a repository, each from the commit to what the step left; shared by the action's and the image's tests."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.integration.github.fake_github import FakeGitHub
+from tests.integration.github.job import Done, Launch, Repository, Step, git, run
+
+
+@dataclass
+class World:
+    """A repository on a fake GitHub, whose steps are started one way or another."""
+
+    folder: Path
+    fake: FakeGitHub
+    launch: Launch
+    count: int = 0
+
+    def __post_init__(self) -> None:
+        self.repository = Repository(self.folder / "repository")
+
+    def step(self, event: str, payload: dict[str, Any], ref: str, sha: str, **changes: Any) -> Done:
+        self.count += 1
+        root = self.folder / f"job-{self.count}"
+        depth = changes.pop("depth", 1)
+        self.repository.checkout(root / "workspace", ref, depth=depth)
+        self.last = Step(root, event, payload | {"repository": self._about()}, ref, sha, **changes)
+        return run(self.last, self.fake, self.launch)
+
+    def push(self, behaviour: str = "good", **changes: Any) -> Done:
+        """A commit on the default branch, and its job."""
+        files = changes.pop("files", {})
+        before = changes.pop("before", "0" * 40)
+        sha = self.repository.commit(behaviour, **files)
+        payload = {"ref": "refs/heads/main", "before": before, "after": sha, "deleted": False}
+        return self.step("push", payload, "refs/heads/main", sha, **changes)
+
+    def pull_request(self, behaviour: str, number: int = 1, *, fork: bool = False, **changes: Any) -> Done:
+        """A pull request with one commit, and its job on the merge commit."""
+        files = changes.pop("files", {})
+        event = changes.pop("event", "pull_request")
+        head, merge = self.repository.pull_request(number, behaviour, **files)
+        owner = "mallory/agents" if fork else self.fake.repository
+        pull = self.fake.add_pull(number, head, head_repository=owner, updated_at="2026-01-01T00:00:00Z")
+        if fork:
+            changes.setdefault("inputs", {"token": "reader"})
+        return self.step(
+            event, {"action": "synchronize", "pull_request": pull}, f"refs/pull/{number}/merge", merge, **changes
+        )
+
+    def _about(self) -> dict[str, Any]:
+        return {"full_name": self.fake.repository, "default_branch": "main"}
+
+    def comments(self, number: int = 1) -> list[str]:
+        return [comment["body"] for comment in self.fake.comments.get(number, [])]
+
+
+def archive_of(workspace: Path) -> bytes:
+    """What actions/upload-artifact makes of the results: hidden files are left out."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in sorted((workspace / "gate-results").iterdir()):
+            if not path.name.startswith("."):
+                archive.write(path, path.name)
+    return stream.getvalue()
+
+
+def report(world: World, content: bytes | None = None, number: int = 1) -> Done:
+    """The job that the completed run of a fork's pull request starts; its artifact is what the last step left."""
+    head = world.fake.pulls[number]["head"]
+    archive = archive_of(world.last.workspace) if content is None else content
+    world.fake.add_artifact(
+        100, "gate-results", archive, workflow_run={"head_sha": head["sha"], "head_repository_id": 99}
+    )
+    run = {
+        "id": 100,
+        "run_attempt": 1,
+        "event": "pull_request",
+        "head_sha": head["sha"],
+        "head_branch": head["ref"],
+        "head_repository": {"full_name": head["repo"]["full_name"], "id": 99},
+        "created_at": "2026-01-01T00:00:00Z",
+    }
+    sha = git(world.repository.remote, "rev-parse", "main")
+    payload = {"action": "completed", "workflow_run": run}
+    return world.step("workflow_run", payload, "refs/heads/main", sha, environment={"GITHUB_RUN_ID": "101"})

@@ -1,0 +1,188 @@
+"""What we hand to others to copy is valid: action, Dockerfile, workflows, and every YAML block in README and docs."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from gate.action import OUTPUTS
+from gate.hosts.inputs import INPUTS
+
+REPOSITORY = Path(__file__).parents[3]
+ACTION = yaml.safe_load((REPOSITORY / "action.yml").read_text(encoding="utf-8"))
+GUIDE = (REPOSITORY / "docs/guide/github.md").read_text(encoding="utf-8")
+WORKFLOWS = sorted((REPOSITORY / ".github/workflows").glob("*.yml"))
+PAGES = sorted([*REPOSITORY.glob("*.md"), *REPOSITORY.glob("docs/**/*.md"), *REPOSITORY.glob("examples/**/*.md")])
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced YAML block of a page."""
+
+    page: str
+    line: int
+    text: str
+
+    @property
+    def kind(self) -> str:
+        """By the file that its first line names, or by its keys."""
+        named = re.match(r"# (\.gitlab-ci|\.circleci/config|azure-pipelines)\.yml", self.text)
+        if named:
+            return {".gitlab-ci": "gitlab-ci", ".circleci/config": "circle-ci", "azure-pipelines": "azure-pipelines"}[
+                named[1]
+            ]
+        content = yaml.safe_load(self.text)
+        keys = set(content) if isinstance(content, dict) else set()
+        is_step = isinstance(content, list) and all(isinstance(x, dict) and x.keys() & {"uses", "run"} for x in content)
+        return "github-workflows" if keys & {True, "on", "jobs", "steps"} or is_step else "other"
+
+
+def blocks() -> list[Block]:
+    found = []
+    for page in PAGES:
+        content = page.read_text(encoding="utf-8")
+        for match in re.finditer(r"^```ya?ml\n(.*?)^```$", content, re.MULTILINE | re.DOTALL):
+            line = content[: match.start()].count("\n") + 1
+            found.append(Block(str(page.relative_to(REPOSITORY)), line, match[1]))
+    return found
+
+
+BLOCKS = blocks()
+
+
+def tool(name: str) -> str:
+    path = Path(sys.executable).parent / name
+    found = str(path) if path.exists() else shutil.which(name)
+    if found is None:
+        pytest.skip(f"{name} is not installed")
+    return found
+
+
+def passes(*command: str) -> None:
+    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def whole(text: str) -> str:
+    """A workflow around a fragment; a whole one stays as it is written, comments included."""
+    content = yaml.safe_load(text)
+    if isinstance(content, list):
+        content = {"steps": content}
+    if True in content and "jobs" in content:
+        return text
+    job = {
+        "runs-on": "ubuntu-24.04",
+        "timeout-minutes": 5,
+        "permissions": {},
+        "steps": content.get("steps", [{"run": "true"}]),
+    }
+    made = {
+        "name": "x",
+        "on": content.get(True, "push"),
+        "permissions": {},
+        "jobs": content.get("jobs", {"example": job}),
+    }
+    return yaml.safe_dump(made, sort_keys=False)
+
+
+@pytest.mark.parametrize("block", BLOCKS, ids=lambda block: f"{block.page}:{block.line}")
+def test_every_block_is_valid_yaml(block: Block) -> None:
+    assert list(yaml.safe_load_all(block.text)) != [None]
+
+
+@pytest.mark.parametrize(
+    "block", [b for b in BLOCKS if b.kind != "other"], ids=lambda block: f"{block.page}:{block.line}"
+)
+def test_blocks_for_a_ci_are_what_that_ci_takes(block: Block, tmp_path: Path) -> None:
+    path = tmp_path / "block.yml"
+    path.write_text(whole(block.text) if block.kind == "github-workflows" else block.text, encoding="utf-8")
+    variant = ["--regex-variant", "nonunicode"] if block.kind == "azure-pipelines" else []  # its patterns need it
+    passes(tool("check-jsonschema"), *variant, "--builtin-schema", f"vendor.{block.kind}", str(path))
+
+
+def test_the_guides_show_a_workflow_for_each_ci() -> None:
+    assert {block.kind for block in BLOCKS} >= {"github-workflows", "gitlab-ci", "circle-ci", "azure-pipelines"}
+
+
+def test_action_and_workflows_are_what_github_takes() -> None:
+    passes(tool("check-jsonschema"), "--builtin-schema", "vendor.github-actions", "action.yml")
+    assert WORKFLOWS
+    passes(tool("check-jsonschema"), "--builtin-schema", "vendor.github-workflows", *map(str, WORKFLOWS))
+
+
+def test_zizmor_finds_nothing_in_action_workflows_and_guides(tmp_path: Path) -> None:
+    folder = tmp_path / ".github" / "workflows"
+    folder.mkdir(parents=True)
+    for number, block in enumerate(b for b in BLOCKS if b.kind == "github-workflows"):
+        (folder / f"{number}-{Path(block.page).stem}-{block.line}.yml").write_text(whole(block.text), encoding="utf-8")
+    config = tmp_path / "zizmor.yml"
+    config.write_text('rules: {unpinned-uses: {config: {policies: {"agent-gate/*": ref-pin, "*": hash-pin}}}}\n')
+    passes(tool("zizmor"), "--offline", "--no-progress", "--config", str(config), str(tmp_path))
+    passes(tool("zizmor"), "--offline", "--no-progress", "--config", str(config), "action.yml", *map(str, WORKFLOWS))
+
+
+def test_hadolint_finds_nothing_in_the_dockerfile() -> None:
+    passes(tool("hadolint"), "Dockerfile")
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_our_workflows_grant_nothing_by_default_and_pin_everything(path: Path) -> None:
+    content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    assert content["permissions"] == {}
+    used = re.findall(r"uses: (\S+)", path.read_text(encoding="utf-8"))
+    assert used
+    assert [use for use in used if not re.search(r"@[0-9a-f]{40}$|^\./$", use)] == []
+
+
+# --- one list of inputs and outputs ---------------------------------------------------------------
+
+
+def table(heading: str, page: str = GUIDE) -> dict[str, list[str]]:
+    """The rows of the table under a heading, by their first cell."""
+    section = page.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| `(\w+)` \|(.*)\|$", section, re.MULTILINE)
+    return {name: [cell.strip() for cell in rest.split("|")] for name, rest in rows}
+
+
+def plain(text: str) -> str:
+    return re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", text)
+
+
+def test_action_entrypoint_and_guide_know_the_same_inputs() -> None:
+    assert list(ACTION["inputs"]) == list(INPUTS) == list(table("Inputs"))
+    for name, stated in ACTION["inputs"].items():
+        assert isinstance(stated["default"], str), name
+        default, meaning = table("Inputs")[name]
+        assert default.strip("`") == stated["default"], name
+        assert plain(meaning) == stated["description"], name
+        if name != "token":
+            assert stated["default"] == INPUTS[name].default, name
+
+
+def test_the_readme_lists_the_inputs_as_the_guide_does() -> None:
+    readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+    assert table("On GitHub", readme) == table("Inputs")
+
+
+def test_action_entrypoint_and_guide_know_the_same_outputs() -> None:
+    assert list(ACTION["outputs"]) == list(OUTPUTS) == list(table("Outputs"))
+    for name, stated in ACTION["outputs"].items():
+        assert plain(table("Outputs")[name][0]) == stated["description"], name
+
+
+def test_inputs_are_in_snake_case() -> None:
+    """The runner keeps dashes in the names of variables, and a shell loses those."""
+    assert [name for name in INPUTS if not re.fullmatch(r"[a-z]+(_[a-z]+)*", name)] == []
+
+
+def test_the_action_maps_and_decides_nothing() -> None:
+    runs: dict[str, Any] = ACTION["runs"]
+    assert runs == {"using": "docker", "image": "Dockerfile"}

@@ -1,0 +1,496 @@
+"""The client against a stateful GitHub that checks both sides by GitHub's own description."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import httpx
+import pytest
+
+from gate.errors import PublishError, UntrustedError
+from gate.hosts.artifact import read_member
+from gate.hosts.base import Annotate, PostComment, Publication, Stamp, publish, stamp_of
+from gate.hosts.events import TriggeringRun
+from gate.hosts.github import COMMENT_LIMIT, Acceptance, CannotComment, GitHub, PullRequestHost
+from gate.hosts.rest import Rest, RestError
+from tests.integration.github.fake_github import Answer, FakeGitHub, Identity
+
+HEAD = "a" * 40
+BOT = "github-actions[bot]"
+SUITE = "evals | support --> `x`"
+
+
+@dataclass
+class Time:
+    """A clock that sleeping advances."""
+
+    now: float = 1_000.0
+    slept: list[float] = field(default_factory=list)
+    connections: ExitStack = field(default_factory=ExitStack)
+
+    def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.now += seconds
+
+
+@pytest.fixture
+def time() -> Iterator[Time]:
+    clock = Time()
+    with clock.connections:
+        yield clock
+
+
+def connect(fake: FakeGitHub, time: Time, token: str = "good") -> GitHub:
+    headers = {"Authorization": f"Bearer {token}", "Accept": "application/vnd.github+json"}
+    rest = time.connections.enter_context(Rest(fake.url, headers, sleep=time.sleep, clock=lambda: time.now))
+    return GitHub(rest, fake.repository, graphql_url=fake.graphql_url)
+
+
+def post(
+    fake: FakeGitHub,
+    time: Time,
+    body: str = "**pass**",
+    *,
+    token: str = "good",
+    suite: str = SUITE,
+    run: int = 10,
+    attempt: int = 1,
+    head: str = HEAD,
+) -> Publication:
+    host = PullRequestHost(connect(fake, time, token), 1, Stamp(run, attempt, head))
+    return publish([PostComment(suite, body)], host)
+
+
+def bodies(fake: FakeGitHub, number: int = 1) -> list[tuple[str, str]]:
+    return [(comment["user"]["login"], comment["body"]) for comment in fake.comments.get(number, [])]
+
+
+# --- one comment per suite, ours alone ------------------------------------------------------------
+
+
+def test_a_comment_is_made_and_then_updated_in_place(fake: FakeGitHub, time: Time) -> None:
+    fake.add_pull(1, HEAD)
+    first = post(fake, time, "one", run=10)
+    second = post(fake, time, "two", run=11)
+    assert first.problems == second.problems == ()
+    assert len(first.comment_urls) == 1
+    assert first.comment_urls == second.comment_urls
+    [(login, body)] = bodies(fake)
+    assert login == BOT
+    assert body.endswith("\ntwo")
+    assert stamp_of(body, SUITE) == Stamp(11, 1, HEAD)
+
+
+def test_each_suite_has_its_own_comment(fake: FakeGitHub, time: Time) -> None:
+    fake.add_pull(1, HEAD)
+    post(fake, time, "one", suite="a")
+    post(fake, time, "two", suite="b")
+    post(fake, time, "three", suite="a")
+    assert [body.partition("\n")[2] for _, body in bodies(fake)] == ["three", "two"]
+
+
+def test_our_comment_is_found_on_the_third_page(fake: FakeGitHub, time: Time) -> None:
+    fake.add_pull(1, HEAD)
+    for number in range(230):
+        fake.add_comment(1, "chatty", f"comment {number}")
+    post(fake, time, "one")
+    for number in range(50):
+        fake.add_comment(1, "chatty", f"comment {number}")
+    post(fake, time, "two", run=11)
+    assert len([body for _, body in bodies(fake) if "agent-gate" in body]) == 1
+    listed = [call.query for call in fake.calls if call.method == "GET" and call.path.endswith("/comments")]
+    assert {"per_page": "100"} in listed
+    assert {"per_page": "100", "page": "3"} in listed
+
+
+def test_a_marker_of_someone_else_is_not_ours(fake: FakeGitHub, time: Time) -> None:
+    """Anyone can copy the invisible line; the comment that they wrote stays theirs."""
+    fake.add_pull(1, HEAD)
+    post(fake, time, "ours")
+    [(_, ours)] = bodies(fake)
+    fake.comments[1].clear()
+    fake.add_comment(1, "mallory", ours.replace("ours", "**pass** says mallory"))
+    post(fake, time, "ours", run=11)
+    assert [login for login, _ in bodies(fake)] == ["mallory", BOT]
+    assert "says mallory" in bodies(fake)[0][1]
+
+
+def test_a_marker_inside_our_own_comment_is_not_one(fake: FakeGitHub, time: Time) -> None:
+    fake.add_pull(1, HEAD)
+    post(fake, time, "first")
+    [(_, first)] = bodies(fake)
+    fake.comments[1].clear()
+    fake.add_comment(1, BOT, f"quoted:\n{first}")
+    post(fake, time, "second", run=11)
+    assert len(bodies(fake)) == 2
+
+
+def test_another_token_writes_a_comment_of_its_own(fake: FakeGitHub, time: Time) -> None:
+    fake.add_pull(1, HEAD)
+    post(fake, time)
+    post(fake, time, token="person", run=11)
+    assert [login for login, _ in bodies(fake)] == [BOT, "alice"]
+
+
+def test_a_longer_comment_than_github_takes_is_cut(fake: FakeGitHub, time: Time) -> None:
+    fake.add_pull(1, HEAD)
+    assert post(fake, time, "ü" * 200_000).problems == ()
+    assert len(bodies(fake)[0][1]) == COMMENT_LIMIT
+
+
+def test_other_effects_are_the_runners(fake: FakeGitHub, time: Time) -> None:
+    host = PullRequestHost(connect(fake, time), 1, Stamp(1, 1, HEAD))
+    assert publish([Annotate(())], host) == Publication()
+    assert fake.calls == []
+
+
+# --- stale runs -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("run", "attempt"), [(9, 1), (9, 5), (10, 1)])
+def test_a_newer_run_is_not_overwritten(fake: FakeGitHub, time: Time, run: int, attempt: int) -> None:
+    fake.add_pull(1, HEAD)
+    post(fake, time, "newer", run=10, attempt=2)
+    done = post(fake, time, "older", run=run, attempt=attempt)
+    assert "newer run" in done.notes[0]
+    assert bodies(fake)[0][1].endswith("newer")
+
+
+def test_a_repeated_run_overwrites_its_first_attempt(fake: FakeGitHub, time: Time) -> None:
+    fake.add_pull(1, HEAD)
+    post(fake, time, "first", run=10, attempt=1)
+    post(fake, time, "second", run=10, attempt=2)
+    assert bodies(fake)[0][1].endswith("second")
+
+
+def test_nothing_is_said_of_a_head_that_is_gone(fake: FakeGitHub, time: Time) -> None:
+    fake.add_pull(1, "f" * 40)
+    done = post(fake, time)
+    assert "moved on" in done.notes[0]
+    assert bodies(fake) == []
+
+
+# --- permissions ----------------------------------------------------------------------------------
+
+
+def test_a_token_that_only_reads_is_told_the_line_to_add(fake: FakeGitHub, time: Time) -> None:
+    fake.add_pull(1, HEAD)
+    done = post(fake, time, token="reader")
+    [problem] = done.problems
+    assert isinstance(problem, CannotComment)
+    assert "pull-requests: write" in problem.hint
+    assert time.slept == [], "a missing permission does not come back by waiting"
+
+
+def test_a_token_that_sees_nothing_is_told_the_line_to_add(fake: FakeGitHub, time: Time) -> None:
+    fake.add_pull(1, HEAD)
+    fake.tokens["blind"] = Identity(may_read=False)
+    [problem] = post(fake, time, token="blind").problems
+    assert "pull-requests: write" in problem.hint
+
+
+def test_a_bad_token_says_so(fake: FakeGitHub, time: Time) -> None:
+    [problem] = post(fake, time, token="nonsense").problems
+    assert "Bad credentials" in str(problem)
+
+
+def test_an_answer_of_another_shape_is_a_problem_not_a_crash(fake: FakeGitHub, time: Time) -> None:
+    fake.add_pull(1, HEAD)
+    fake.fail_once(Answer(200, {"number": 1}, lawless=True), "GET", "/pulls/1")
+    [problem] = post(fake, time).problems
+    assert "cannot be read" in str(problem)
+
+
+# --- limits and failures --------------------------------------------------------------------------
+
+
+def test_retry_after_is_honoured(fake: FakeGitHub, time: Time) -> None:
+    fake.add_pull(1, HEAD)
+    fake.fail_once(Answer(429, {"message": "slow down"}, {"Retry-After": "17"}), "POST", "/comments")
+    assert post(fake, time).problems == ()
+    assert time.slept == [17]
+    assert len(bodies(fake)) == 1
+
+
+def test_a_secondary_limit_without_a_time_waits_a_minute(fake: FakeGitHub, time: Time) -> None:
+    fake.add_pull(1, HEAD)
+    fake.fail_once(Answer(403, {"message": "You have exceeded a secondary rate limit."}), "POST", "/comments")
+    assert post(fake, time).problems == ()
+    assert time.slept == [60]
+
+
+def test_a_primary_limit_waits_for_its_reset(fake: FakeGitHub, time: Time) -> None:
+    fake.add_pull(1, HEAD)
+    headers = {"x-ratelimit-remaining": "0", "x-ratelimit-reset": str(int(time.now) + 30)}
+    fake.fail_once(Answer(403, {"message": "API rate limit exceeded"}, headers), "GET", "/comments")
+    assert post(fake, time).problems == ()
+    assert time.slept == [31]
+
+
+def test_a_limit_that_lasts_too_long_is_a_problem_at_once(fake: FakeGitHub, time: Time) -> None:
+    fake.add_pull(1, HEAD)
+    headers = {"x-ratelimit-remaining": "0", "x-ratelimit-reset": str(int(time.now) + 3_000)}
+    fake.fail_once(Answer(403, {"message": "API rate limit exceeded"}, headers), "POST", "/comments")
+    [problem] = post(fake, time).problems
+    assert "rate limit" in str(problem)
+    assert time.slept == []
+
+
+def test_reading_is_repeated_after_a_server_error(fake: FakeGitHub, time: Time) -> None:
+    fake.add_pull(1, HEAD)
+    for _ in range(3):
+        fake.fail_once(Answer(502, {"message": "Server Error"}), "GET", "/comments")
+    assert post(fake, time).problems == ()
+    assert time.slept == [1, 2, 4]
+
+
+def test_a_server_that_stays_down_is_a_problem(fake: FakeGitHub, time: Time) -> None:
+    fake.add_pull(1, HEAD)
+    for _ in range(4):
+        fake.fail_once(Answer(502, {"message": "Server Error"}), "GET", "/pulls/1")
+    [problem] = post(fake, time).problems
+    assert "HTTP 502" in str(problem)
+
+
+def test_a_comment_whose_answer_was_lost_is_not_written_twice(fake: FakeGitHub, time: Time) -> None:
+    fake.add_pull(1, HEAD)
+    fake.fail_once(Answer(201, lost=True), "POST", "/comments")
+    done = post(fake, time)
+    assert (done.problems, len(done.comment_urls)) == ((), 1)
+    assert len(bodies(fake)) == 1
+
+
+def test_a_comment_that_a_server_error_swallowed_is_written_again(fake: FakeGitHub, time: Time) -> None:
+    fake.add_pull(1, HEAD)
+    fake.fail_once(Answer(500, {"message": "Server Error"}), "POST", "/comments")
+    assert post(fake, time).problems == ()
+    assert len(bodies(fake)) == 1
+
+
+def test_a_host_that_is_away_is_a_problem(time: Time) -> None:
+    rest = time.connections.enter_context(Rest("http://127.0.0.1:9", {}, sleep=time.sleep))
+    with pytest.raises(RestError, match="cannot be reached") as caught:
+        rest.get("x")
+    assert not caught.value.executed
+    assert time.slept == [1, 2, 4]
+
+
+def test_a_page_on_another_host_is_refused(fake: FakeGitHub, time: Time) -> None:
+    fake.add_pull(1, HEAD)
+    elsewhere = {"Link": '<http://attacker.example/x>; rel="next"'}
+    fake.fail_once(Answer(200, [], elsewhere), "GET", "/comments")
+    [problem] = post(fake, time).problems
+    assert "another host" in str(problem)
+
+
+# --- labels ---------------------------------------------------------------------------------------
+
+
+def acceptance(fake: FakeGitHub, time: Time, since: datetime | None = None) -> Acceptance | None:
+    return connect(fake, time).acceptance(1, "gate:accept", since)
+
+
+@pytest.mark.parametrize(("login", "counts"), [("alice", True), ("wendy", True), ("reed", False), ("stranger", False)])
+def test_a_label_counts_when_someone_who_may_write_set_it(
+    fake: FakeGitHub, time: Time, login: str, counts: bool
+) -> None:
+    fake.add_pull(1, HEAD)
+    fake.set_label(1, "gate:accept", login, "2026-02-03T04:05:06Z")
+    found = acceptance(fake, time)
+    assert found is not None
+    assert (found.by, found.at) == (login, datetime(2026, 2, 3, 4, 5, 6, tzinfo=UTC))
+    assert (found.ignored == "") is counts
+
+
+def test_a_label_that_is_not_there_accepts_nothing(fake: FakeGitHub, time: Time) -> None:
+    fake.add_pull(1, HEAD)
+    fake.set_label(1, "gate:accept", "alice")
+    fake.pulls[1]["labels"].clear()
+    assert acceptance(fake, time) is None
+
+
+def test_the_last_one_who_set_the_label_counts(fake: FakeGitHub, time: Time) -> None:
+    """A writer's label that was removed and set again by a reader is the reader's; over several pages of events."""
+    fake.add_pull(1, HEAD)
+    fake.add_event(1, "labeled", "alice", "2026-01-01T00:00:00Z", label={"name": "gate:accept", "color": "ffffff"})
+    for _ in range(150):
+        fake.add_event(1, "labeled", "alice", "2026-01-01T00:00:00Z", label={"name": "other", "color": "ffffff"})
+    fake.set_label(1, "gate:accept", "reed")
+    found = acceptance(fake, time)
+    assert found is not None
+    assert (found.by, bool(found.ignored)) == ("reed", True)
+
+
+def test_a_label_from_before_the_change_accepted_something_else(fake: FakeGitHub, time: Time) -> None:
+    fake.add_pull(1, HEAD)
+    fake.set_label(1, "gate:accept", "alice", "2026-01-01T00:00:00Z")
+    stale = acceptance(fake, time, datetime(2026, 1, 1, 0, 0, 1, tzinfo=UTC))
+    fresh = acceptance(fake, time, datetime(2026, 1, 1, tzinfo=UTC))
+    assert stale is not None and "set it again" in stale.ignored
+    assert fresh is not None and fresh.ignored == ""
+
+
+def test_the_pull_request_that_became_a_commit_is_found(fake: FakeGitHub, time: Time) -> None:
+    merged = {"state": "closed", "merged_at": "2026-01-01T00:00:00Z"}
+    fake.add_pull(1, HEAD, merge_commit_sha="c" * 40, **merged)
+    fake.add_pull(2, HEAD, merge_commit_sha="d" * 40, **merged)
+    fake.add_pull(3, HEAD, merge_commit_sha="e" * 40)
+    github = connect(fake, time)
+    assert github.merged_pull_request(HEAD) is None
+    assert github.merged_pull_request("d" * 40) == 2
+    assert github.merged_pull_request("e" * 40) is None, "it is still open"
+
+
+# --- the trusted half -----------------------------------------------------------------------------
+
+
+def run_of(**changes: Any) -> TriggeringRun:
+    parts = {
+        "id": 5,
+        "attempt": 1,
+        "head": "d" * 40,
+        "head_branch": "patch",
+        "head_repository": "mallory/agents",
+        "head_repository_id": 99,
+    }
+    return TriggeringRun(**(parts | changes))
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_the_pull_request_of_a_fork_is_derived_again(fake: FakeGitHub, time: Time, known: bool) -> None:
+    fake.commits_know_forks = known
+    fake.add_pull(1, "d" * 40, head_repository="mallory/agents", branch="patch", state="closed")
+    fake.add_pull(2, "e" * 40, head_repository="mallory/agents", branch="patch")
+    fake.add_pull(3, "d" * 40, head_repository="mallory/agents", branch="patch")
+    assert connect(fake, time).pull_request_of(run_of()).number == 3
+
+
+def test_a_head_that_moved_on_has_no_pull_request(fake: FakeGitHub, time: Time) -> None:
+    fake.add_pull(1, "e" * 40, head_repository="mallory/agents", branch="patch")
+    with pytest.raises(UntrustedError, match="0 open pull requests"):
+        connect(fake, time).pull_request_of(run_of())
+
+
+def test_two_pull_requests_of_one_head_are_refused(fake: FakeGitHub, time: Time) -> None:
+    for number in (1, 2):
+        fake.add_pull(number, "d" * 40, head_repository="mallory/agents")
+    with pytest.raises(UntrustedError, match="2 open pull requests"):
+        connect(fake, time).pull_request_of(run_of())
+
+
+def test_a_pull_request_to_another_repository_is_not_ours(fake: FakeGitHub, time: Time) -> None:
+    pull = fake.add_pull(1, "d" * 40, head_repository="mallory/agents")
+    pull["base"] = {**pull["base"], "repo": {**pull["base"]["repo"], "full_name": "mallory/agents"}}
+    with pytest.raises(UntrustedError):
+        connect(fake, time).pull_request_of(run_of())
+
+
+def zipped(**members: bytes) -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(name.replace("__", "."), content)
+    return stream.getvalue()
+
+
+def fetch(fake: FakeGitHub, time: Time) -> bytes:
+    return read_member(connect(fake, time).artifact(run_of(), "gate-record"), "record.jsonl", "here")
+
+
+def test_the_record_is_read_out_of_the_artifact(fake: FakeGitHub, time: Time) -> None:
+    fake.add_artifact(5, "coverage", zipped(record__jsonl=b"no"))
+    fake.add_artifact(5, "gate-record", zipped(record__jsonl=b"of the first attempt"))
+    fake.add_artifact(5, "gate-record", zipped(record__jsonl=b"of the second", other=b"x"))
+    assert fetch(fake, time) == b"of the second"
+
+
+@pytest.mark.parametrize(
+    ("parts", "said"),
+    [
+        ({"expired": True}, "none"),
+        ({"digest": "sha256:" + "0" * 64}, "digest"),
+        ({"size_in_bytes": 10**9}, "at most"),
+        ({"workflow_run": {"head_sha": "c" * 40}}, "head_sha"),
+        ({"workflow_run": {"head_repository_id": 3}}, "head_repository_id"),
+        ({"workflow_run": {"id": 6}}, "id is 6"),
+    ],
+)
+def test_an_artifact_that_is_not_the_runs_is_refused(
+    fake: FakeGitHub, time: Time, parts: dict[str, Any], said: str
+) -> None:
+    artifact = fake.add_artifact(
+        5, "gate-record", zipped(record__jsonl=b"x"), workflow_run=parts.pop("workflow_run", {})
+    )
+    artifact.update(parts)
+    with pytest.raises(UntrustedError, match=said):
+        fetch(fake, time)
+
+
+def test_an_artifact_without_digest_is_read(fake: FakeGitHub, time: Time) -> None:
+    fake.add_artifact(5, "gate-record", zipped(record__jsonl=b"x"))["digest"] = None
+    assert fetch(fake, time) == b"x"
+
+
+def test_no_artifact_is_said_with_what_to_do(fake: FakeGitHub, time: Time) -> None:
+    with pytest.raises(UntrustedError, match="upload-artifact"):
+        fetch(fake, time)
+
+
+def test_a_download_beyond_the_limit_stops(fake: FakeGitHub, time: Time, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gate.hosts.github.MAX_ARCHIVE_BYTES", 100)
+    artifact = fake.add_artifact(5, "gate-record", b"x" * 10_000)
+    artifact["size_in_bytes"] = 50
+    with pytest.raises(UntrustedError, match="more than 100 bytes"):
+        fetch(fake, time)
+
+
+def test_the_login_is_asked_once(fake: FakeGitHub, time: Time) -> None:
+    github = connect(fake, time)
+    assert [github.login(), github.login()] == [BOT, BOT]
+    assert len(fake.calls) == 1
+
+
+def test_a_token_of_nobody_is_a_problem(fake: FakeGitHub, time: Time) -> None:
+    fake.tokens["good"] = Identity("")
+    with pytest.raises(PublishError, match="nobody"):
+        connect(fake, time).login()
+
+
+# --- the fake itself ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("POST", "issues/1/comments", {"body": 5}),
+        ("POST", "issues/1/comments", {"text": "x"}),
+        ("GET", "issues/one/comments", None),
+        ("GET", "issues/1/comments?per_page=101", None),
+        ("PATCH", "issues/comments/1000", {}),
+        ("GET", "issues/1/reactions", None),
+    ],
+)
+def test_the_fake_notices_requests_that_github_would_not_understand(
+    time: Time, method: str, path: str, body: Any
+) -> None:
+    with FakeGitHub() as fake:
+        fake.add_pull(1, HEAD)
+        fake.add_comment(1, BOT, "x")
+        url = f"{fake.url}/repos/{fake.repository}/{path}"
+        with httpx.Client(headers={"Authorization": "Bearer good"}) as client, suppress(httpx.HTTPError):
+            client.request(method, url, json=body)
+        assert fake.violations
+
+
+def test_the_fake_notices_its_own_answers_that_github_would_not_give(time: Time) -> None:
+    with FakeGitHub() as fake:
+        fake.add_pull(1, HEAD)
+        del fake.pulls[1]["html_url"]
+        connect(fake, time).pull_request(1)
+        assert "html_url" in fake.violations[0]

@@ -1,0 +1,379 @@
+"""Results as the pipeline makes them, one per kind of verdict; shared by all report tests and the golden files."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gate.model import (
+    BaselineInfo,
+    CaseResult,
+    CaseStatus,
+    Criterion,
+    CriterionResult,
+    Direction,
+    Estimate,
+    ExitCode,
+    Location,
+    Result,
+    Scale,
+    SuiteResult,
+    ToolCall,
+    Verdict,
+)
+
+from .hostile import CORPUS
+
+PASS_RATE = Criterion("pass_rate", "pass_rate", Scale.BINARY, margin=0.1)
+TRAJECTORY = Criterion(
+    "tool_trajectory_avg_score", "tool_trajectory_avg_score", Scale.UNIT, threshold=0.9, margin=0.05, pass_mark=0.9
+)
+RESPONSE = Criterion("response_match_score", "response_match_score", Scale.UNIT, threshold=0.6, margin=0.05)
+LATENCY = Criterion(
+    "latency",
+    "latency",
+    Scale.SECONDS,
+    Direction.LOWER,
+    limit=10.0,
+    quantiles=((0.95, 3.0),),
+    margin=0.3,
+    gate_regression=False,
+)
+COST = Criterion("cost", "cost", Scale.USD, Direction.LOWER, margin=0.2, blocking=False, gate_regression=False)
+
+
+def estimate(value: float, low: float, high: float, n: int = 40, trials: int = 0) -> Estimate:
+    return Estimate(value, low, high, n, trials or n)
+
+
+def measured(
+    criterion: Criterion,
+    verdict: Verdict,
+    reason: str,
+    now: Estimate,
+    before: Estimate | None,
+    change: Estimate | None,
+    **more: object,
+) -> CriterionResult:
+    return replace(CriterionResult(criterion, verdict, reason, now, before, change), **more)
+
+
+LOOKUP = ToolCall("lookup_order", {"order_id": "A-1001"})
+REFUND = ToolCall("issue_refund", {"order_id": "A-1001", "amount": 20.5, "reason": "arrived late"})
+ESCALATE = ToolCall("escalate", {"queue": "humans"}, error="queue is closed")
+NOTIFY = ToolCall("", category="notification")
+
+BASELINE = BaselineInfo("4be1c0ffee5d7a90b3c8", 2, 5.0, 1, "branch gate-baselines")
+OK_CASES = tuple(
+    CaseResult(f"order-status-{i:02}", CaseStatus.OK, Location("evals/support.yaml", 10 + 4 * i), 1, 1, 0, 5, 5)
+    for i in range(35)
+)
+FLAKY = CaseResult(
+    "small-talk",
+    CaseStatus.FLAKY,
+    Location("evals/support.yaml", 160),
+    1,
+    2,
+    0,
+    3,
+    5,
+    1.1,
+    ("response_match_score: 0% of the expected words were said",),
+    expected_text=("It is sunny in Paris.",),
+    actual_text=("No idea.",),
+)
+BROKEN = (
+    CaseResult(
+        "refund-late-order",
+        CaseStatus.BROKEN,
+        Location("evals/support.yaml", 170),
+        0,
+        4,
+        0,
+        5,
+        5,
+        412.0,
+        ("issue_refund was expected and never called", "escalate was called and not expected"),
+        expected=((LOOKUP, REFUND, NOTIFY),),
+        actual=((LOOKUP, ESCALATE),),
+        reference=((LOOKUP, REFUND),),
+    ),
+    CaseResult(
+        "refund-wrong-item",
+        CaseStatus.BROKEN,
+        Location("evals/support.yaml", 181),
+        0,
+        3,
+        1,
+        5,
+        5,
+        96.0,
+        ("issue_refund got amount=2050, expected amount=20.5",),
+        expected=((LOOKUP,), (REFUND,)),
+        actual=((LOOKUP,), (replace(REFUND, args={"order_id": "A-1001", "amount": 2050, "reason": "wrong item"}),)),
+    ),
+    CaseResult(
+        "refund-twice",
+        CaseStatus.SUSPECT,
+        Location("evals/support.yaml", 195),
+        1,
+        3,
+        0,
+        5,
+        5,
+        6.2,
+        ("called issue_refund twice",),
+        expected=(None,),
+        actual=((LOOKUP, REFUND, REFUND),),
+        reference=((LOOKUP, REFUND),),
+    ),
+    CaseResult("escalate-angry", CaseStatus.SUSPECT, None, 1, 2, 0, 5, 5, 2.4, ("no call to escalate",)),
+)
+COMMAND = "gate run --config gate.yaml --baseline 4be1c0ffee5d"
+
+PASSED = SuiteResult(
+    "support",
+    Verdict.PASS,
+    "No criterion got worse; drops of more than 10 points are ruled out.",
+    (
+        measured(
+            PASS_RATE,
+            Verdict.PASS,
+            "The pass rate held.",
+            estimate(0.925, 0.801, 0.974, 40, 44),
+            estimate(0.93, 0.84, 0.97, 40, 200),
+            estimate(-0.005, -0.041, 0.031),
+            p_value=0.61,
+            detectable=0.09,
+        ),
+        measured(
+            TRAJECTORY,
+            Verdict.PASS,
+            "At least 0.9.",
+            estimate(0.941, 0.89, 0.972),
+            estimate(0.938, 0.91, 0.96, 40, 200),
+            estimate(0.003, -0.02, 0.026),
+        ),
+        measured(
+            LATENCY,
+            Verdict.PASS,
+            "Within its limits.",
+            estimate(1.84, 1.61, 2.07),
+            estimate(1.7, 1.6, 1.8, 40, 200),
+            estimate(0.082, -0.03, 0.21),
+            quantiles=((0.95, estimate(2.71, 2.4, 2.98)),),
+        ),
+        measured(
+            COST,
+            Verdict.PASS,
+            "Unchanged.",
+            estimate(0.0123, 0.0119, 0.0127),
+            estimate(0.0121, 0.0118, 0.0124),
+            estimate(0.0165, -0.01, 0.043),
+        ),
+    ),
+    (*OK_CASES, FLAKY),
+    BASELINE,
+    story=("Screened 36 cases with one trial each.", "One case failed and was rerun once: it is flaky, as before."),
+    agent_runs=37,
+    cost_usd=0.4551,
+    duration=12.4,
+    commit="9d1fa2b07c55",
+    seed=17,
+)
+REGRESSED = replace(
+    PASSED,
+    verdict=Verdict.REGRESSED,
+    headline="2 of 40 cases broke; the pass rate fell by 12.5 points.",
+    criteria=(
+        measured(
+            PASS_RATE,
+            Verdict.REGRESSED,
+            "2 cases that passed before fail in every rerun: refund-late-order, refund-wrong-item.",
+            estimate(0.8, 0.652, 0.895, 40, 53),
+            estimate(0.925, 0.84, 0.97, 40, 200),
+            estimate(-0.125, -0.2, -0.05),
+            p_value=0.0004,
+            spent=0.45,
+        ),
+        measured(
+            TRAJECTORY,
+            Verdict.BELOW_THRESHOLD,
+            "0.81 is below 0.9, and so is all of its interval.",
+            estimate(0.81, 0.74, 0.871),
+            estimate(0.938, 0.91, 0.96, 40, 200),
+            estimate(-0.128, -0.19, -0.066),
+            not_measured=1,
+        ),
+        PASSED.criteria[2],
+        replace(
+            PASSED.criteria[3],
+            verdict=Verdict.INCONCLUSIVE,
+            reason="Cost rose by 24 %; a rise of 20 % is not ruled out.",
+        ),
+    ),
+    cases=(
+        *OK_CASES,
+        FLAKY,
+        *BROKEN,
+        CaseResult("vip", CaseStatus.NEW, None, 1, 1),
+        CaseResult("old", CaseStatus.REMOVED),
+    ),
+    story=(
+        "Screened 40 cases with one trial each.",
+        "5 failed and were rerun: 13 further runs.",
+        "2 broke beyond doubt (e = 412, 96).",
+    ),
+    changes=(
+        "1 new case: vip",
+        "1 case removed: old",
+        "response_match_score: threshold loosened from 0.6 to 0.5 (takes effect after merge)",
+    ),
+    warnings=("The baseline has 1 trial for 3 cases; small drops in these cannot be found.",),
+    agent_runs=53,
+    errors=1,
+    judge_cost_usd=0.101,
+    duration=131,
+)
+BELOW = replace(
+    PASSED,
+    verdict=Verdict.BELOW_THRESHOLD,
+    headline="tool_trajectory_avg_score is 0.81 [0.74, 0.87], and at least 0.9 is wanted.",
+    criteria=(REGRESSED.criteria[1],),
+    cases=(replace(BROKEN[0], status=CaseStatus.FAILED, e_value=None), FLAKY),
+)
+INCONCLUSIVE = replace(
+    PASSED,
+    verdict=Verdict.INCONCLUSIVE,
+    headline="Undecided: a drop of 10 points is neither shown nor ruled out with 10 cases.",
+    criteria=(
+        measured(
+            PASS_RATE,
+            Verdict.INCONCLUSIVE,
+            "With 10 cases and 3 trials each only drops of 31 points can be found; 25 more cases would decide.",
+            estimate(0.8, 0.48, 0.95, 10, 30),
+            estimate(0.9, 0.7, 0.97, 10, 50),
+            estimate(-0.1, -0.29, 0.09, 10),
+            p_value=0.14,
+            detectable=0.31,
+        ),
+    ),
+    cases=(*OK_CASES[:9], FLAKY),
+    warnings=("Under 10 cases only clear breaks can be found.",),
+)
+NO_BASELINE = replace(
+    PASSED,
+    headline="All thresholds hold; there is no baseline to compare with yet.",
+    criteria=(replace(PASSED.criteria[1], baseline=None, change=None),),
+    cases=tuple(replace(c, status=CaseStatus.NEW, baseline_passed=0, baseline_trials=0) for c in OK_CASES[:3]),
+    baseline=BaselineInfo(None, missing="no record at main or its last 50 ancestors"),
+    cost_usd=None,
+    warnings=("No baseline: only thresholds were judged.",),
+)
+FAILED = replace(
+    NO_BASELINE,
+    verdict=Verdict.ERROR,
+    headline="12 of 36 trials could not be measured: http://localhost:8000 refused the connection.",
+    criteria=(
+        CriterionResult(TRAJECTORY, Verdict.NOT_MEASURED, "24 trials are too few.", not_measured=12),
+        CriterionResult(RESPONSE, Verdict.ERROR, "The metric raised: division by zero."),
+    ),
+    cases=(
+        CaseResult(
+            "order-status-01",
+            CaseStatus.ERROR,
+            OK_CASES[1].location,
+            errors=3,
+            reasons=("unreachable: connection refused",),
+        ),
+    ),
+    errors=12,
+)
+ACCEPTED = replace(REGRESSED, accepted="ann accepted this on 2026-11-02 with the label gate:accept")
+
+
+def hostile(texts: tuple[str, ...] = CORPUS) -> SuiteResult:
+    """Every field that may come from outside holds one of the texts."""
+
+    def pick(index: int) -> str:
+        return texts[index % len(texts)]
+
+    def call(i: int) -> ToolCall:
+        return ToolCall(pick(i), {pick(i + 1): [pick(i + 2), {pick(i + 3): None}]}, error=pick(i + 4))
+
+    cases = tuple(
+        CaseResult(
+            f"{pick(i)}",
+            list(CaseStatus)[i % len(CaseStatus)],
+            Location(pick(i + 1), i),
+            i % 3,
+            3,
+            i % 2,
+            3,
+            3,
+            float(i),
+            (pick(i), pick(i + 1)),
+            expected=((call(i), call(i + 1)), None),
+            actual=((call(i + 2),), (call(i),)),
+            expected_text=(pick(i), None),
+            actual_text=(pick(i + 1), pick(i + 2)),
+            scores={pick(i): (0.5, None)},
+            quarantine=pick(i + 5),
+        )
+        for i in range(len(texts))
+    )
+    criteria = tuple(
+        CriterionResult(
+            Criterion(text, text, list(Scale)[i % len(Scale)], threshold=0.5),
+            list(Verdict)[i % len(Verdict)],
+            text,
+            estimate(0.4, 0.3, 0.5),
+            estimate(0.6, 0.5, 0.7),
+            estimate(-0.2, -0.3, -0.1),
+        )
+        for i, text in enumerate(texts)
+    )
+    return SuiteResult(
+        pick(0),
+        Verdict.REGRESSED,
+        pick(1),
+        criteria,
+        cases,
+        BaselineInfo(pick(2), 1, 5, 2, pick(3)),
+        story=texts,
+        changes=texts,
+        warnings=texts,
+        commit=pick(4),
+        accepted=pick(5),
+    )
+
+
+def result(*suites: SuiteResult, command: str = COMMAND) -> Result:
+    """A whole result around suites, with the exit code that their verdicts lead to."""
+    codes = {
+        Verdict.PASS: ExitCode.PASS,
+        Verdict.INCONCLUSIVE: ExitCode.PASS,
+        Verdict.NOT_MEASURED: ExitCode.NOT_MEASURED,
+        Verdict.ERROR: ExitCode.NOT_MEASURED,
+    }
+    verdict = max((s.verdict for s in suites), key=list(Verdict).index, default=Verdict.ERROR)
+    return Result(
+        suites,
+        verdict,
+        codes.get(verdict, ExitCode.FAILED),
+        command,
+        "1.0.0",
+        sum(s.duration for s in suites),
+        ("gate.jsonl",),
+    )
+
+
+RESULTS = {
+    "pass": result(PASSED),
+    "regressed": result(REGRESSED),
+    "below_threshold": result(BELOW),
+    "inconclusive": result(INCONCLUSIVE),
+    "no_baseline": result(NO_BASELINE),
+    "error": result(FAILED),
+    "two_suites": result(PASSED, replace(REGRESSED, suite_id="evals/refunds")),
+    "hostile": result(hostile(), command="gate run --config 'a`b' @everyone"),
+}

@@ -1,0 +1,103 @@
+"""The terminal report: widths, colours, encodings, one line."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+from rich.cells import cell_len
+
+from gate.reports.console import render, render_line
+
+from .samples import ACCEPTED, BROKEN, FAILED, FLAKY, REGRESSED, RESULTS, result
+
+
+@pytest.mark.parametrize("name", [n for n in RESULTS if n != "hostile"])
+@pytest.mark.parametrize("width", [30, 50, 80, 140])
+def test_no_line_is_wider_than_the_terminal(name: str, width: int) -> None:
+    assert max(cell_len(line) for line in render(RESULTS[name], width=width).splitlines()) <= width
+
+
+def test_every_figure_survives_a_narrow_terminal() -> None:
+    flat = " ".join(render(RESULTS["regressed"], width=44).split())
+    for said in ("80 % [65.2, 89.5] n = 40 (53 trials)", "−12.5 [−20, −5] points", "0 of 4 trials passed"):
+        assert said in flat
+
+
+def test_colour_only_where_asked() -> None:
+    assert "\x1b" not in render(RESULTS["regressed"])
+    coloured = render(RESULTS["regressed"], color=True)
+    assert "\x1b[1;31m✗ support" in coloured
+    assert re.sub(r"\x1b\[[0-9;]*m", "", coloured).split() == render(RESULTS["regressed"]).split()
+
+
+def test_the_environment_of_the_process_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = render(RESULTS["pass"], color=True)
+    for name, value in {"NO_COLOR": "1", "COLUMNS": "20", "TERM": "dumb", "FORCE_COLOR": "1"}.items():
+        monkeypatch.setenv(name, value)
+    assert render(RESULTS["pass"], color=True) == before
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252", "latin-1", "no-such-encoding"])
+def test_what_the_encoding_lacks_is_replaced_in_place(encoding: str) -> None:
+    plain = render(RESULTS["regressed"], encoding=encoding)
+    assert plain.isascii()
+    assert "x support  regressed" in plain
+    assert "-12.5 [-20, -5] points" in plain
+    assert [len(line) for line in plain.splitlines()] == [
+        len(line) for line in render(RESULTS["regressed"]).splitlines()
+    ]
+
+
+def test_one_line() -> None:
+    assert render_line(RESULTS["pass"]) == (
+        "support: pass: No criterion got worse; drops of more than 10 points are ruled out.\nexit code 0: pass"
+    )
+    assert render_line(RESULTS["two_suites"]).count("\n") == 2
+
+
+def test_a_line_has_room_for_why_nothing_was_measured() -> None:
+    headline = "could not measure: 100% of the trials; most often: unreachable: " + "x" * 230
+    assert headline in render_line(result(replace(FAILED, headline=headline)))
+
+
+def test_what_the_figures_say_is_not_said_again_and_the_statistics_are_left_to_explain() -> None:
+    text = render(RESULTS["regressed"])
+    assert "p < 0.001" not in text
+    assert "error budget" not in text
+    assert "p95 2.71 s [2.4, 2.98], n = 40" in text  # the limit is on it
+    fell = replace(REGRESSED.criteria[0], reason="−12.5 points (−20.0 to −5.0) over 40 cases; broken: a, b")
+    flat = " ".join(render(result(replace(REGRESSED, criteria=(fell,)))).split())
+    assert "over 40 cases" not in flat
+    assert "n = 40 broken: a, b" in flat
+
+
+def test_few_cases_are_shown_and_where_the_rest_is() -> None:
+    broken = tuple(replace(BROKEN[0], id=f"broken-{i}") for i in range(7))
+    flaky = tuple(replace(FLAKY, id=f"flaky-{i}", reasons=("why " * 100,)) for i in range(5))
+    text = render(result(replace(REGRESSED, cases=(*broken, *flaky))))
+    assert text.count("✗ broken-") == 5
+    assert text.count("· flaky-") == 3
+    assert text.count("… and 2 more") == 2
+    assert max(len(block) for block in re.findall(r"(?:why *\n? *)+…", text)) < 200
+    assert text.count("details:  gate explain gate.jsonl --case broken-0") == 1
+
+
+def test_a_failing_answer_is_shown() -> None:
+    lines = [line.strip() for line in render(RESULTS["pass"]).splitlines()]
+    assert lines.index("- It is sunny in Paris.") + 1 == lines.index("+ No idea.")
+
+
+def test_verdict_comes_first_and_the_exit_code_last() -> None:
+    lines = render(RESULTS["regressed"]).strip().splitlines()
+    assert lines[0] == "✗ support  regressed"
+    assert lines[-1] == "  exit code 1: the gate failed"
+
+
+def test_undecided_is_never_called_a_pass() -> None:
+    assert render(RESULTS["inconclusive"]).endswith("exit code 0: inconclusive, which does not block here")
+
+
+def test_an_accepted_regression_says_by_whom() -> None:
+    assert "accepted: ann accepted this" in render(result(ACCEPTED))

@@ -1,0 +1,49 @@
+"""The JSON report is valid against its published schema and holds the whole result."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from jsonschema import Draft202012Validator, ValidationError
+
+from gate.reports.json import VERSION, render, schema
+
+from .samples import PASSED, RESULTS, result
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_every_sample_is_valid(name: str) -> None:
+    Draft202012Validator(schema()).validate(json.loads(render(RESULTS[name])))
+
+
+def test_the_schema_is_a_schema_and_refuses_what_is_missing() -> None:
+    Draft202012Validator.check_schema(schema())
+    report = json.loads(render(RESULTS["regressed"]))
+    del report["suites"][0]["criteria"][0]["change"]
+    with pytest.raises(ValidationError):
+        Draft202012Validator(schema()).validate(report)
+    with pytest.raises(ValidationError):
+        Draft202012Validator(schema()).validate({**json.loads(render(RESULTS["pass"])), "version": VERSION + 1})
+
+
+def test_figures_and_words_are_kept_as_they_are() -> None:
+    report = json.loads(render(RESULTS["regressed"]))
+    assert (report["version"], report["gate_version"]) == (VERSION, "1.0.0")
+    assert (report["verdict"], report["exit_code"]) == ("regressed", 1)
+    change = report["suites"][0]["criteria"][0]["change"]
+    assert change == {"value": -0.125, "low": -0.2, "high": -0.05, "n": 40, "trials": 40, "level": 0.95}
+    broken = next(c for c in report["suites"][0]["cases"] if c["status"] == "broken")
+    assert broken["expected"][0][1]["args"]["amount"] == 20.5
+
+
+def test_no_number_that_json_lacks_is_written() -> None:
+    text = render(result(replace(PASSED, cost_usd=float("nan"), duration=float("inf"))))
+    assert "NaN" not in text
+    assert "Infinity" not in text
+    assert json.loads(text)["suites"][0]["cost_usd"] is None
+
+
+def test_the_same_result_is_the_same_text() -> None:
+    assert render(RESULTS["regressed"]) == render(RESULTS["regressed"])

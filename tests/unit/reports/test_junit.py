@@ -1,0 +1,89 @@
+"""The JUnit report keeps the common structure, and is never greener than the verdict."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from xml.etree import ElementTree
+
+import pytest
+
+from gate.model import CaseResult, CaseStatus, ExitCode, Verdict
+from gate.reports.junit import render
+
+from .samples import ACCEPTED, INCONCLUSIVE, PASSED, REGRESSED, RESULTS, result
+
+CHILDREN = {
+    "testsuites": {"testsuite"},
+    "testsuite": {"properties", "testcase"},
+    "properties": {"property"},
+    "testcase": {"failure", "error", "skipped", "system-out"},
+}
+REQUIRED = {"testsuite": {"name", "tests", "failures", "errors", "skipped"}, "testcase": {"name", "classname"}}
+
+
+def document(found: object) -> ElementTree.Element:
+    return ElementTree.fromstring(render(found).encode())
+
+
+def outcome(root: ElementTree.Element, name: str) -> str:
+    (test,) = (t for t in root.iter("testcase") if t.get("name") == name)
+    kinds = [child.tag for child in test if child.tag != "system-out"]
+    assert len(kinds) <= 1
+    return kinds[0] if kinds else "pass"
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_the_structure_that_readers_expect(name: str) -> None:
+    root = document(RESULTS[name])
+    assert root.tag == "testsuites"
+    for element in root.iter():
+        assert {child.tag for child in element} <= CHILDREN.get(element.tag, set())
+        assert REQUIRED.get(element.tag, set()) <= set(element.attrib)
+    for suite in root:
+        tests = suite.findall("testcase")
+        assert int(suite.get("tests", "")) == len(tests)
+        for kind, attribute in (("failure", "failures"), ("error", "errors"), ("skipped", "skipped")):
+            assert int(suite.get(attribute, "")) == sum(t.find(kind) is not None for t in tests)
+
+
+@pytest.mark.parametrize("verdict", Verdict)
+def test_a_bad_verdict_is_never_green_even_without_criteria_or_cases(verdict: Verdict) -> None:
+    suite = document(result(replace(PASSED, verdict=verdict, criteria=(), cases=()))).find("testsuite")
+    assert suite is not None
+    bad = int(suite.get("failures", "")) + int(suite.get("errors", ""))
+    assert (bad > 0) == (verdict not in (Verdict.PASS, Verdict.INCONCLUSIVE))
+
+
+def test_cases_and_criteria_of_a_regression() -> None:
+    root = document(result(REGRESSED))
+    assert outcome(root, "pass_rate") == "failure"
+    assert outcome(root, "latency") == "pass"
+    assert outcome(root, "cost") == "skipped"  # warns only
+    assert outcome(root, "refund-late-order") == "failure"
+    assert outcome(root, "refund-twice") == "pass"  # suspected, not shown
+    assert outcome(root, "vip") == outcome(root, "old") == "skipped"
+    (broken,) = (t for t in root.iter("testcase") if t.get("name") == "refund-late-order")
+    assert (broken.get("file"), broken.get("line")) == ("evals/support.yaml", "170")
+    failure = broken.find("failure")
+    assert failure is not None
+    assert "0 of 4 trials passed, baseline 5 of 5" in failure.get("message", "")
+    assert '- issue_refund(order_id="A-1001"' in (failure.text or "")
+
+
+def test_an_accepted_regression_is_skipped_with_who_accepted_it() -> None:
+    suite = document(result(ACCEPTED)).find("testsuite")
+    assert suite is not None
+    assert (suite.get("failures"), suite.get("errors")) == ("0", "0")
+    assert "ann accepted this" in (suite.find("testcase/skipped").get("message") or "")  # type: ignore[union-attr]
+
+
+def test_inconclusive_fails_only_where_it_blocks() -> None:
+    assert outcome(document(result(INCONCLUSIVE)), "verdict") == "skipped"
+    assert outcome(document(replace(result(INCONCLUSIVE), exit_code=ExitCode.FAILED)), "verdict") == "failure"
+
+
+def test_a_quarantined_case_says_whose_it_is() -> None:
+    case = CaseResult("q", CaseStatus.QUARANTINED, passed=0, trials=2, quarantine="ann, until 2026-12-01: flaky mock")
+    root = document(result(replace(PASSED, cases=(case,))))
+    assert outcome(root, "q") == "skipped"
+    assert "ann, until 2026-12-01" in ElementTree.tostring(root, encoding="unicode")
