@@ -1,0 +1,493 @@
+"""The container's entrypoint: inputs and event → the command line's own calls, then publishing. Decides nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from shlex import join
+from typing import Any, NoReturn
+
+from gate.agents.base import expand
+from gate.agents.http import Server
+from gate.baselines.base import suite_key
+from gate.compare import Outputs, conclude, settings_of
+from gate.compare import now as utc_now
+from gate.config import Config, load_config
+from gate.errors import Cancelled, ConfigError, GateError, MeasureError, PublishError, UntrustedError
+from gate.escape import console, markdown
+from gate.git import Git, token_header, with_header
+from gate.held import Rules, hold, shown
+from gate.hosts.artifact import read_member
+from gate.hosts.base import (
+    Annotate,
+    Annotation,
+    CopyFile,
+    Effect,
+    PostComment,
+    Publication,
+    SetOutputs,
+    Stamp,
+    WriteFile,
+    WriteSummary,
+    publish,
+)
+from gate.hosts.container import ROUTES, gateway_of, give_back, prepare, reachable
+from gate.hosts.events import Activity, Facts, Mode, activity
+from gate.hosts.github import GitHub, PullRequestHost
+from gate.hosts.inputs import INPUTS, is_input, overrides_of, read_inputs
+from gate.hosts.measured import base_of, fork_point
+from gate.hosts.rest import Rest
+from gate.hosts.runner import SUMMARY_BYTES, Runner, Silence, annotations_of
+from gate.interrupts import run as run_coroutine
+from gate.model import EXIT_PRECEDENCE, ExitCode, Result, Verdict
+from gate.pipeline import RunOptions, run_gate
+from gate.progress import Lines
+from gate.record import Record, merge, parse_record, read_record, write_record
+from gate.reports import load_report
+from gate.reports.console import render as render_console
+from gate.reports.markdown import render as render_markdown
+from gate.reports.markdown import render_suite
+from gate.review import decide_merged, judge_records, save_baseline, suite_ids
+
+RESULTS = Path("gate-results")
+"""Folder of reports and records in the workspace; not hidden, because uploads leave hidden files out."""
+REPORT_FILES = {"junit": "junit.xml", "html": "report.html", "json": "report.json", "markdown": "report.md"}
+OUTPUTS = (
+    "verdict",
+    "exit_code",
+    "regressions",
+    "baseline_sha",
+    "baseline_distance",
+    "junit_path",
+    "report_path",
+    "comment_url",
+    "cost_usd",
+)
+"""Every output of the action; ``action.yml`` and the guide are held to it."""
+SUMMARY_CHARS = SUMMARY_BYTES // 4 - 1_000
+"""A character is at most four bytes."""
+Say = Callable[[str], None]
+
+
+# --- one step -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Step:
+    """What the runner says of this step. ``api`` and ``say`` are its only ways out."""
+
+    environment: Mapping[str, str]
+    inputs: Mapping[str, Any]
+    activity: Activity
+    workspace: Path
+    github: GitHub
+    say: Say
+
+    @property
+    def config_path(self) -> Path:
+        path: str = self.inputs["config"]
+        return self.workspace / path
+
+    @property
+    def git(self) -> Git:
+        """The repository of the configuration, which need not be checked out at the workspace's top."""
+        folder = self.config_path.parent
+        return Git(folder if folder.is_dir() else self.workspace, environment=self.environment)
+
+    @property
+    def summary_url(self) -> str:
+        server, repository, run = (
+            self.environment.get(f"GITHUB_{name}", "") for name in ("SERVER_URL", "REPOSITORY", "RUN_ID")
+        )
+        return f"{server}/{repository}/actions/runs/{run}"
+
+    @property
+    def stamp(self) -> Stamp:
+        """Of the run that measured, so that a report that comes late does not hide a newer one."""
+        run = self.activity.run
+        head = self.activity.head or ""
+        if run is not None:
+            return Stamp(run.id, run.attempt, head)
+        return Stamp(int(self.environment["GITHUB_RUN_ID"]), int(self.environment["GITHUB_RUN_ATTEMPT"]), head)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of the step, before anything of it is published."""
+
+    exit_code: int
+    result: Result | None = None
+    error: str = ""
+    """Why there is no result, or what went wrong beside it."""
+    pull_request: int | None = None
+
+
+def main() -> NoReturn:
+    """Carries out one step of a job. No traceback reaches the log unless the run was started with debug logging."""
+    raise SystemExit(act(dict(os.environ), _say))
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+def act(environment: Mapping[str, str], say: Say) -> int:
+    """Measures or reports, publishes, and returns the exit code."""
+    workspace = Path(environment.get("GITHUB_WORKSPACE") or Path.cwd())
+    runner = Runner(say, _path(environment, "GITHUB_OUTPUT"), _path(environment, "GITHUB_STEP_SUMMARY"))
+    silence = Silence()
+    say(silence.begin)  # whatever the agent or its setup prints from here on, the runner obeys none of it
+    try:
+        step, outcome = _carry_out(environment, workspace, say)
+    finally:
+        say(silence.end)
+    try:
+        return _publish(step, outcome, runner)
+    except Exception as error:  # noqa: BLE001  (the verdict stands, whatever is wrong with showing it)
+        _trace(environment)
+        said = f"unexpected {type(error).__name__} while publishing: {error}"
+        publish([Annotate((Annotation("error", "Agent Gate", said),))], runner)
+        return outcome.exit_code or int(ExitCode.PUBLISH)
+    finally:
+        give_back(workspace)
+        if step is not None:
+            step.github.close()
+
+
+def _path(environment: Mapping[str, str], name: str) -> Path | None:
+    return Path(environment[name]) if environment.get(name) else None
+
+
+def _carry_out(environment: Mapping[str, str], workspace: Path, say: Say) -> tuple[Step | None, Outcome]:
+    step: Step | None = None
+    try:
+        step = _step(environment, workspace, say)
+        return step, _MODES[step.activity.mode](step)
+    except GateError as error:
+        _trace(environment)
+        return step, Outcome(int(error.exit_code), error=str(error))
+    except Cancelled as error:
+        return step, Outcome(error.exit_code, error="stopped; what was measured is in the record")
+    except Exception as error:  # noqa: BLE001  (the one place: whatever it was, nothing was measured)
+        _trace(environment)
+        said = f"unexpected {type(error).__name__}: {error} (re-run with debug logging for the traceback)"
+        return step, Outcome(int(ExitCode.NOT_MEASURED), error=said)
+
+
+def _trace(environment: Mapping[str, str]) -> None:
+    if environment.get("RUNNER_DEBUG") == "1":
+        traceback.print_exc(file=sys.stdout)
+
+
+def _step(environment: Mapping[str, str], workspace: Path, say: Say) -> Step:
+    inputs = read_inputs(environment)
+    event = environment.get("GITHUB_EVENT_NAME", "")
+    facts = Facts(environment.get("GITHUB_REF", ""), environment.get("GITHUB_SHA", ""), inputs["accept_label"])
+    found = activity(event, _payload(environment), facts)
+    say(f"{event}: {found.mode.value}, {console(found.reason)}")
+    headers = {
+        "Authorization": f"Bearer {inputs['token']}",
+        "Accept": "application/vnd.github+json",
+        "X-GitHub-Api-Version": "2022-11-28",
+    }
+    rest = Rest(environment.get("GITHUB_API_URL", "https://api.github.com"), headers, environment=environment)
+    graphql = environment.get("GITHUB_GRAPHQL_URL", "https://api.github.com/graphql")
+    github = GitHub(rest, environment.get("GITHUB_REPOSITORY", ""), graphql_url=graphql)
+    return Step(_environment(environment, inputs["token"]), inputs, found, workspace, github, say)
+
+
+def _environment(environment: Mapping[str, str], token: str) -> dict[str, str]:
+    """What git and the stores see. Git signs in with the token, so the checkout need not leave one in its files."""
+    seen = {name: value for name, value in environment.items() if not is_input(name)}
+    if not token:
+        return seen
+    server = environment.get("GITHUB_SERVER_URL", "https://github.com")
+    return with_header({**seen, "GITHUB_TOKEN": token}, server, token_header(token))
+
+
+def _payload(environment: Mapping[str, str]) -> Mapping[str, Any]:
+    path = environment.get("GITHUB_EVENT_PATH", "")
+    try:
+        payload = json.loads(Path(path).read_bytes())
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"the event cannot be read: {error}", where=path or "GITHUB_EVENT_PATH") from None
+    if not isinstance(payload, dict):
+        raise ConfigError("the event is not an object", where=path)
+    return payload
+
+
+# --- modes ----------------------------------------------------------------------------------------
+
+
+def _refuse(step: Step) -> Outcome:
+    raise ConfigError(step.activity.reason, where="event", hint=step.activity.hint)
+
+
+def _run(step: Step) -> Outcome:
+    """Measures the checked-out commit, or joins what shards measured of it, and compares."""
+    overrides = _overrides(step)
+    if step.inputs["shards"]:
+        environment, rules = step.environment, _rules(step, overrides)
+        command = _command(step, overrides)
+        result = decide_merged(_joined(step), rules.config, environment, Outputs(), command)
+    else:
+        environment, rules = _ready(step, overrides)
+        options = RunOptions(shard=step.inputs["shard"], command=_command(step, overrides))
+        result = run_coroutine(run_gate(rules.config, options, Outputs(), environment, Lines(sys.stdout)))
+    result = _accepted(step, rules.config, shown(result, rules.changes), step.activity.pull_request)
+    step.say(render_console(result))
+    number = step.activity.pull_request if step.activity.comments else None
+    outcome = Outcome(int(result.exit_code), result, pull_request=number)
+    if step.inputs["shard"] != (1, 1):
+        return _part(outcome)
+    if step.activity.mode in (Mode.RECORD, Mode.RELEASE) and result.verdict is not Verdict.ERROR:
+        return _saved(rules.config, environment, outcome)
+    return outcome
+
+
+def _report(step: Step) -> Outcome:
+    """Judges what an untrusted run measured: its raw scores, under the criteria checked out here, the base's."""
+    run = step.activity.run
+    assert run is not None, "REPORT names the run"
+    pull = step.github.pull_request_of(run)
+    base = fork_point(step.git, pull.head, pull.base_branch)  # fetches history; nothing of it is checked out
+    overrides = _store(step, overrides_of(step.inputs)) | ({"baseline.against": base} if base else {})
+    config = load_config(step.config_path, overrides)
+    records = [replace(record, header=replace(record.header, commit=pull.head)) for record in _untrusted(step, config)]
+    result = judge_records(records, config, step.environment, command=_command(step, overrides))
+    result = _accepted(step, config, result, pull.number)
+    step.say(render_console(result))
+    return Outcome(int(result.exit_code), result, pull_request=pull.number)
+
+
+_MODES: dict[Mode, Callable[[Step], Outcome]] = {
+    Mode.RUN: _run,
+    Mode.RECORD: _run,
+    Mode.RELEASE: _run,
+    Mode.REPORT: _report,
+    Mode.REFUSED: _refuse,
+}
+
+
+def _overrides(step: Step) -> dict[str, Any]:
+    """Inputs and event as keys of the configuration."""
+    overrides = _store(step, overrides_of(step.inputs))
+    base = base_of(step.activity, step.git)
+    return overrides | ({"baseline.against": base} if base else {})
+
+
+def _store(step: Step, overrides: dict[str, Any]) -> dict[str, Any]:
+    """A runner's disk is gone after the job: baselines are kept in git unless the configuration says where."""
+    stated = load_config(step.config_path, overrides).file.baseline.model_fields_set
+    return overrides if "store" in stated else overrides | {"baseline.store": "git"}
+
+
+def _rules(step: Step, overrides: Mapping[str, Any]) -> Rules:
+    """The configuration; that of a change that is not merged yet, under the rules of its base commit."""
+    base = overrides.get("baseline.against")
+    if base is None or step.activity.mode is not Mode.RUN:
+        return Rules(load_config(step.config_path, overrides))
+    git = step.git
+    with git.worktree(base) as tree:
+        inside = git.text("rev-parse", "--show-prefix")
+        return hold(step.config_path, overrides, tree / inside / step.config_path.name)
+
+
+def _ready(step: Step, overrides: Mapping[str, Any]) -> tuple[Mapping[str, str], Rules]:
+    """Installs the agent where ``setup`` says so, and finds the one that listens on ``localhost``."""
+    environment, config, changes = step.environment, load_config(step.config_path, overrides), {}
+    command = step.inputs["setup"] or config.file.setup
+    if command:
+        cache = step.workspace / step.inputs["setup_cache"]
+        environment = prepare(command, root=config.root, cache=cache, environment=environment, say=step.say)
+        if config.agent_kind == "python" and "executable" not in config.agent.model_fields_set:
+            changes["agent.executable"] = f"{environment['VIRTUAL_ENV']}/bin/python"
+    server = getattr(config.agent, config.agent_kind, None)
+    if isinstance(server, Server):
+        url = expand(server.url, environment, where=f"agent.{config.agent_kind}.url")
+        changes[f"agent.{config.agent_kind}.url"] = reachable(url, gateway_of(ROUTES.read_text(encoding="ascii")))
+    return environment, _rules(step, {**overrides, **changes})
+
+
+def _joined(step: Step) -> Path:
+    """Where the one record of all shards is."""
+    folder = step.workspace / step.inputs["shards"]
+    paths = sorted(folder.rglob("*.jsonl"))
+    if not paths:
+        raise MeasureError("there is no record to join", where=str(folder), hint="download the artifacts of all shards")
+    whole = merge([read_record(path, error=MeasureError) for path in paths])
+    path = step.workspace / RESULTS / record_name(whole.header.suite_id)
+    write_record(path, whole)
+    return path
+
+
+def _untrusted(step: Step, config: Config) -> list[Record]:
+    """The records of the configured suites out of the archive that the untrusted run left."""
+    run = step.activity.run
+    assert run is not None, "REPORT names the run"
+    archive = step.github.artifact(run, step.inputs["artifact"])
+    where = f"run {run.id}"
+    found = []
+    for suite_id in suite_ids(config, step.environment):
+        name = record_name(suite_id)
+        record = parse_record(read_member(archive, name, where), where=f"{where}: {name}", error=UntrustedError)
+        if record.header.suite_id != suite_id:
+            raise UntrustedError(f"it is of suite {record.header.suite_id!r}", where=f"{where}: {name}")
+        found.append(record)
+    return found
+
+
+def record_name(suite_id: str) -> str:
+    """What the record of a suite is called among the results; made of the id alone, so that both jobs agree."""
+    return f"{suite_key(suite_id)}.jsonl"
+
+
+def _command(step: Step, overrides: Mapping[str, Any]) -> str:
+    """The command that does the same on a reviewer's machine."""
+    words = ["gate", "run"]
+    if step.inputs["config"] != INPUTS["config"].default:
+        words += ["--config", step.inputs["config"]]
+    for tag in step.inputs["tags"]:
+        words += ["--tag", tag]
+    if step.inputs["trials"]:
+        words += ["--trials", str(step.inputs["trials"])]
+    if "baseline.against" in overrides:
+        words += ["--against", overrides["baseline.against"]]
+    return join(words)
+
+
+def _accepted(step: Step, config: Config, result: Result, number: int | None) -> Result:
+    """The result with its regressions accepted, where someone who may has set the label for it."""
+    label = step.inputs["accept_label"]
+    if not label or not any(suite.verdict is Verdict.REGRESSED for suite in result.suites):
+        return result
+    try:
+        if number is None and step.activity.mode is Mode.RECORD:
+            number = step.github.merged_pull_request(step.activity.head or "")
+        found = step.github.acceptance(number, label, step.activity.since) if number else None
+    except PublishError as error:
+        step.say(f"the label {label} cannot be looked up: {console(str(error))}")
+        return result
+    if found is None:
+        return result
+    if found.ignored:
+        step.say(f"the label {label} is ignored: {found.ignored}")
+        return result
+    by = f"{found.by} at {found.at.isoformat()}"
+    suites = [replace(s, accepted=by) if s.verdict is Verdict.REGRESSED else s for s in result.suites]
+    settings, paths = settings_of(config, utc_now()), [Path(path) for path in result.record_paths]
+    return conclude(suites, settings, command=result.command, duration=result.duration, record_paths=paths)
+
+
+def _part(outcome: Outcome) -> Outcome:
+    """A shard's verdict is not the suite's: only what kept it from measuring ends its job, and nothing is commented."""
+    code = 0 if outcome.exit_code == ExitCode.FAILED else outcome.exit_code
+    return replace(outcome, exit_code=code, pull_request=None)
+
+
+def _saved(config: Config, environment: Mapping[str, str], outcome: Outcome) -> Outcome:
+    """Saves the records as the commit's baseline; a failure is the exit code where nothing worse is."""
+    assert outcome.result is not None, "there is a record to save"
+    try:
+        for path in outcome.result.record_paths:
+            save_baseline(config, Path(path), environment)
+    except GateError as error:
+        return replace(outcome, exit_code=_worse(outcome.exit_code, error.exit_code), error=str(error))
+    return outcome
+
+
+def _worse(one: int, other: int) -> int:
+    return min(one, other, key=lambda code: EXIT_PRECEDENCE.index(ExitCode(code)))
+
+
+# --- publishing -----------------------------------------------------------------------------------
+
+
+def _publish(step: Step | None, outcome: Outcome, runner: Runner) -> int:
+    """Files, outputs, summary, annotations, comment, in this order; no failure hides what follows, nor the verdict."""
+    done = publish(_effects(step, outcome), runner)
+    comments = _comment(step, outcome)
+    problems = (*done.problems, *comments.problems)
+    if comments.comment_urls:
+        problems += publish([SetOutputs({"comment_url": comments.comment_urls[0]})], runner).problems
+    for note in comments.notes:
+        runner.say(console(note))
+    for problem in problems:
+        publish([Annotate((Annotation("warning", "Agent Gate: not published", str(problem)),))], runner)
+    if problems and step is not None and step.inputs["on_publish_error"] == "fail":
+        return _worse(outcome.exit_code, ExitCode.PUBLISH) if outcome.exit_code < 128 else outcome.exit_code
+    return outcome.exit_code
+
+
+def _effects(step: Step | None, outcome: Outcome) -> list[Effect]:
+    effects: list[Effect] = []
+    result = outcome.result
+    if step is not None and result is not None:
+        effects += _files(step, result)
+    effects.append(SetOutputs(_outputs(outcome)))
+    if result is not None:
+        effects.append(WriteSummary(render_markdown(result, limit=SUMMARY_CHARS)))
+        effects.append(Annotate(annotations_of(result)))
+    if outcome.error:
+        effects.append(WriteSummary(f"### Agent Gate\n\n{markdown(outcome.error, 2_000)}"))
+        effects.append(Annotate((Annotation("error", "Agent Gate", outcome.error),)))
+    return effects
+
+
+def _files(step: Step, result: Result) -> list[Effect]:
+    """Reports, and copies of the records under names that another job can know. Git is told to ignore them."""
+    folder = step.workspace / RESULTS
+    effects: list[Effect] = [WriteFile(folder / ".gitignore", "*\n")]
+    effects += [WriteFile(folder / name, load_report(form)(result)) for form, name in REPORT_FILES.items()]
+    for suite, path in zip(result.suites, result.record_paths, strict=False):
+        effects.append(CopyFile(folder / record_name(suite.suite_id), Path(path)))
+    return effects
+
+
+def _outputs(outcome: Outcome) -> dict[str, str]:
+    """The outputs as text; empty where there is nothing to say. ``comment_url`` follows once there is one."""
+    result, code = outcome.result, str(outcome.exit_code)
+    if result is None:
+        return dict.fromkeys(OUTPUTS, "") | {"verdict": Verdict.ERROR.value, "exit_code": code}
+    compared = next((s.baseline for s in result.suites if s.baseline and s.baseline.commit), None)
+    spent = [cost for s in result.suites for cost in (s.cost_usd, s.judge_cost_usd) if cost is not None]
+    regressed = sum(c.verdict is Verdict.REGRESSED for s in result.suites for c in s.criteria)
+    return dict.fromkeys(OUTPUTS, "") | {
+        "verdict": result.verdict.value,
+        "exit_code": code,
+        "regressions": str(regressed),
+        "baseline_sha": (compared.commit or "") if compared else "",
+        "baseline_distance": "" if compared is None or compared.distance is None else str(compared.distance),
+        "junit_path": str(RESULTS / REPORT_FILES["junit"]),
+        "report_path": str(RESULTS / REPORT_FILES["html"]),
+        "cost_usd": f"{sum(spent):.6f}" if spent else "",
+    }
+
+
+def _comment(step: Step | None, outcome: Outcome) -> Publication:
+    """The comment of each suite on the pull request that was measured, where the token may write it."""
+    result = outcome.result
+    if step is None or result is None or outcome.pull_request is None or not step.inputs["comment"]:
+        return Publication()
+    if step.activity.is_fork and step.activity.mode is not Mode.REPORT:
+        return Publication(notes=("no comment: a fork's token only reads; the `workflow_run` job comments",))
+    body = partial(
+        render_suite,
+        command=result.command,
+        exit_code=result.exit_code,
+        version=result.version,
+        summary_url=step.summary_url,
+    )
+    effects = [PostComment(suite.suite_id, body(suite)) for suite in result.suites]
+    return publish(effects, PullRequestHost(step.github, outcome.pull_request, step.stamp))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,437 @@
+"""The command line: parse, call, print, exit. Only it and `action` print, read the environment or exit."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+import click
+
+from gate import __version__
+from gate.errors import Cancelled, GateError
+from gate.model import ExitCode
+
+if TYPE_CHECKING:
+    from gate.compare import Outputs
+    from gate.model import Result
+    from gate.pipeline import RunOptions
+    from gate.progress import Progress
+
+# The imports inside the functions below are there for weight: `gate --help` loads neither pydantic nor an HTTP client.
+
+CONFIG = click.option(
+    "-c",
+    "--config",
+    "config_path",
+    default="gate.yaml",
+    show_default=True,
+    type=click.Path(path_type=Path),
+    help="Configuration file.",
+)
+TAG = click.option("--tag", "tags", multiple=True, help="Only cases with this tag; may be repeated.")
+COMPLEXITY = click.option(
+    "--complexity", "complexities", multiple=True, help="Only cases of this complexity; may be repeated."
+)
+CASE = click.option("--case", "ids", multiple=True, help="Only this case, or a pattern with * and ?; may be repeated.")
+OUTPUTS = (
+    click.option("--junit", type=click.Path(path_type=Path), help="Write a JUnit report here."),
+    click.option("--markdown", type=click.Path(path_type=Path), help="Write a Markdown report here."),
+    click.option("--html", type=click.Path(path_type=Path), help="Write an HTML report here."),
+    click.option("--json", "json_", type=click.Path(path_type=Path), help="Write a JSON report here."),
+    click.option("-q", "--quiet", is_flag=True, help="One line instead of a report."),
+)
+
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def with_options(*options: Callable[[Any], Any]) -> Callable[[Command], Command]:
+    """Applies several click options in the order they are listed."""
+
+    def apply(command: Command) -> Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return apply
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, prog_name="gate")
+@click.option("--debug", is_flag=True, help="Show tracebacks; may stand anywhere.")
+def cli(debug: bool) -> None:
+    """The quality gate for AI agents: pass, regressed or inconclusive, at a stated error rate."""
+
+
+@cli.command()
+@CONFIG
+@with_options(TAG, COMPLEXITY, CASE)
+@click.option("--trials", help="`auto`, or exactly this many passes over all cases.")
+@click.option("--against", metavar="COMMIT", help="Measure against this commit, branch or tag.")
+@click.option(
+    "--record",
+    "record_path",
+    type=click.Path(path_type=Path),
+    help="Write the record here; continue it where it exists.",
+)
+@click.option("--resume", is_flag=True, help="Continue the newest unfinished record.")
+@click.option("--shard", metavar="I/N", help="Run part I of N; `gate merge` joins the records.")
+@click.option(
+    "--comment", is_flag=True, help="Write the result as a note on GitLab's merge request, where there is one."
+)
+@with_options(*OUTPUTS)
+def run(config_path: Path, **given: Any) -> NoReturn:
+    """Run the suite, compare with the baseline, and give a verdict as exit code."""
+    from gate.config import load_config
+    from gate.interrupts import run as run_coroutine
+    from gate.pipeline import run_gate
+
+    config = load_config(config_path, _overrides(given))
+    result = run_coroutine(
+        run_gate(config, _run_options(given), _outputs(given), os.environ, _progress(given["quiet"]))
+    )
+    if given["comment"]:
+        _comment(result)
+    _finish(result, given["quiet"])
+
+
+@cli.command()
+@click.argument("candidate", type=click.Path(path_type=Path))
+@click.argument("baseline", type=click.Path(path_type=Path))
+@click.option(
+    "-c",
+    "--config",
+    "config_path",
+    type=click.Path(path_type=Path),
+    help="Judge by these criteria instead of the record's own.",
+)
+@with_options(*OUTPUTS)
+def compare(candidate: Path, baseline: Path, config_path: Path | None, **given: Any) -> NoReturn:
+    """Decide between two records; nothing is run."""
+    from gate.config import load_config
+    from gate.review import compare_records
+
+    config = load_config(config_path) if config_path else None
+    _finish(compare_records(candidate, baseline, config, os.environ, _outputs(given), _command()), given["quiet"])
+
+
+@cli.command()
+@CONFIG
+@with_options(TAG, COMPLEXITY, CASE)
+def suite(config_path: Path, **given: Any) -> None:
+    """Show what would be run: cases, tags, complexity, criteria."""
+    from gate.config import load_config
+    from gate.review import describe_suites
+
+    click.echo(describe_suites(load_config(config_path, _overrides(given)), os.environ))
+
+
+@cli.command()
+@click.option("--metric", required=True, help="A registered metric, or module:attribute.")
+@click.option("--options", default="{}", show_default=True, help="The metric's options as JSON.")
+def score(metric: str, options: str) -> None:
+    """Score recorded pairs: JSON lines of {id, actual, expected} in, {id, score, per_turn, error} out."""
+    from gate.formats.documents import parse_document
+    from gate.metrics.recorded import score_lines
+
+    parsed = parse_document(options, "--options")
+    for line in score_lines(metric, parsed, sys.stdin, folder=str(Path.cwd())):
+        click.echo(line)
+
+
+@cli.command()
+@click.option("--jsonl", is_flag=True, help="One state a line in, one answer a line out; the only form there is.")
+def decide(jsonl: bool) -> None:  # noqa: ARG001 - what the command speaks anyway, for those who say it
+    """Answer states of the decision protocol, so that anyone can test the rule with a simulator of their own."""
+    from gate.decision.protocol import decide_lines
+
+    for line in decide_lines(sys.stdin):
+        click.echo(line)
+
+
+@cli.command()
+@click.argument("record", type=click.Path(path_type=Path))
+@click.option("--against", "baseline", type=click.Path(path_type=Path), help="A baseline record.")
+@with_options(*OUTPUTS)
+def report(record: Path, baseline: Path | None, **given: Any) -> NoReturn:
+    """Render a record's verdict again, in any form."""
+    from gate.review import compare_records
+
+    _finish(compare_records(record, baseline, None, os.environ, _outputs(given), _command()), given["quiet"])
+
+
+@cli.command()
+@click.argument("records", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="Where to write the whole record.")
+@click.option(
+    "-c",
+    "--config",
+    "config_path",
+    type=click.Path(path_type=Path),
+    help="Decide too, as a run over all shards would: by this configuration, against its baseline.",
+)
+@with_options(*OUTPUTS)
+def merge(records: tuple[Path, ...], output: Path, config_path: Path | None, **given: Any) -> None:
+    """Join the records of all shards; refuses a missing, doubled, torn or foreign one."""
+    from gate.config import load_config
+    from gate.review import decide_merged, merge_records
+
+    if config_path is None and any(given.values()):
+        raise click.UsageError("reports need a verdict: name the configuration that decides (-c gate.yaml)")
+    click.echo(merge_records(records, output), err=config_path is not None)
+    if config_path is None:
+        return
+    _finish(decide_merged(output, load_config(config_path), os.environ, _outputs(given), _command()), given["quiet"])
+
+
+@cli.command()
+@click.argument("record", type=click.Path(path_type=Path))
+@click.option("--against", "baseline", type=click.Path(path_type=Path), help="A baseline record.")
+@click.option("--case", "case_id", help="One case: its trials on both sides.")
+def explain(record: Path, baseline: Path | None, case_id: str | None) -> None:
+    """How a verdict came about: estimates, intervals, tests, and what was spent of the error budget."""
+    from gate.review import explain_record
+
+    click.echo(explain_record(record, baseline, case_id))
+
+
+@cli.command()
+@click.argument("record", required=False, type=click.Path(path_type=Path))
+@CONFIG
+def power(record: Path | None, config_path: Path) -> None:
+    """What drop a record's suite would find, with how many cases and trials, at what cost.
+
+    Without RECORD: the suites of the configuration, by their stored baselines.
+    """
+    from gate.config import load_config
+    from gate.review import power_of_record, power_of_suites
+
+    click.echo(power_of_record(record) if record else power_of_suites(load_config(config_path), os.environ))
+
+
+@cli.command()
+@click.argument("records", nargs=-1, required=True, type=click.Path(path_type=Path))
+def history(records: tuple[Path, ...]) -> None:
+    """Pass rate of each case over several records, with flaky cases flagged."""
+    from gate.review import history_of_records
+
+    click.echo(history_of_records(records))
+
+
+@cli.command()
+@click.option("--report", "of_report", is_flag=True, help="Of the JSON report instead.")
+def schema(of_report: bool) -> None:
+    """Print the JSON Schema of gate.yaml, or of the JSON report."""
+    import json
+
+    from gate.config import json_schema
+    from gate.reports.json import schema as report_schema
+
+    click.echo(json.dumps(report_schema() if of_report else json_schema(), indent=2))
+
+
+@cli.command()
+@click.argument("labels", type=click.Path(path_type=Path))
+@CONFIG
+@click.option("--metric", required=True, help="The judged metric to calibrate.")
+def calibrate(labels: Path, config_path: Path, metric: str) -> None:
+    """Agreement of the judge with human labels: accuracy and Cohen's kappa, with intervals."""
+    from gate.config import load_config
+    from gate.interrupts import run as run_coroutine
+    from gate.review import calibrate_judge
+
+    click.echo(run_coroutine(calibrate_judge(load_config(config_path), labels, metric, os.environ)))
+
+
+@cli.command()
+@click.argument("folder", default=".", type=click.Path(path_type=Path))
+def init(folder: Path) -> None:
+    """Write a first gate.yaml and a suite of two cases."""
+    from gate.scaffold import write_project
+
+    for path in write_project(folder):
+        click.echo(f"wrote {path}")
+    click.echo("next: gate run; then, to keep a baseline: gate run --trials 5 --record .gate/main.jsonl")
+    click.echo("                                       gate baseline save .gate/main.jsonl")
+
+
+@cli.group()
+def baseline() -> None:
+    """Stored baselines: save, show, list, compare."""
+
+
+@baseline.command("save")
+@click.argument("record", type=click.Path(path_type=Path))
+@CONFIG
+def baseline_save(record: Path, config_path: Path) -> None:
+    """Store a complete record as the baseline of its commit."""
+    from gate.config import load_config
+    from gate.review import save_baseline
+
+    click.echo(save_baseline(load_config(config_path), record, os.environ))
+
+
+@baseline.command("list")
+@CONFIG
+def baseline_list(config_path: Path) -> None:
+    """List the stored baselines."""
+    from gate.config import load_config
+    from gate.review import list_baselines
+
+    click.echo(list_baselines(load_config(config_path), os.environ))
+
+
+@baseline.command("show")
+@CONFIG
+def baseline_show(config_path: Path) -> None:
+    """Show the baseline that a run would be compared with."""
+    from gate.config import load_config
+    from gate.review import show_baseline
+
+    click.echo(show_baseline(load_config(config_path), os.environ))
+
+
+@baseline.command("diff")
+@click.argument("old", type=click.Path(path_type=Path))
+@click.argument("new", type=click.Path(path_type=Path))
+def baseline_diff(old: Path, new: Path) -> None:
+    """What differs between two records, case by case."""
+    from gate.review import diff_records
+
+    click.echo(diff_records(old, new))
+
+
+def _overrides(given: dict[str, Any]) -> dict[str, Any]:
+    """Command-line options as keys of the configuration, so that there is one validation."""
+    overrides: dict[str, Any] = {}
+    for key, name in (("select.tags", "tags"), ("select.complexity", "complexities"), ("select.ids", "ids")):
+        if given.get(name):
+            overrides[key] = list(given[name])
+    if given.get("trials"):
+        text = given["trials"]
+        overrides["trials"] = int(text) if text.isdigit() else text
+    if given.get("against"):
+        overrides["baseline.against"] = given["against"]
+    return overrides
+
+
+def _run_options(given: dict[str, Any]) -> RunOptions:
+    from gate.pipeline import RunOptions
+
+    shard = _shard(given["shard"]) if given["shard"] else (1, 1)
+    return RunOptions(record_path=given["record_path"], resume=given["resume"], shard=shard, command=_command())
+
+
+def _shard(text: str) -> tuple[int, int]:
+    index, slash, total = text.partition("/")
+    if not (slash and index.isdigit() and total.isdigit() and 1 <= int(index) <= int(total) <= 10_000):
+        raise click.BadParameter(f"{text!r} is not of the form 2/5", param_hint="--shard")
+    return int(index), int(total)
+
+
+def _outputs(given: dict[str, Any]) -> Outputs:
+    from gate.compare import Outputs
+
+    return Outputs(junit=given["junit"], markdown=given["markdown"], html=given["html"], json=given["json_"])
+
+
+def _command() -> str:
+    from shlex import join
+
+    return join(["gate", *sys.argv[1:]])
+
+
+def _progress(quiet: bool) -> Progress:
+    from gate.progress import Bar, Lines, Silent
+
+    if quiet:
+        return Silent()
+    return Bar(sys.stderr) if sys.stderr.isatty() and not os.environ.get("CI") else Lines(sys.stderr)
+
+
+def _comment(result: Result) -> None:
+    """Publishes on the merge request of this pipeline. What goes wrong is said, and changes no verdict."""
+    from functools import partial
+
+    from gate.escape import console
+    from gate.hosts.base import PostComment, publish
+    from gate.hosts.gitlab import MergeRequestHost, merge_request_of
+    from gate.hosts.rest import Rest
+    from gate.reports.markdown import render_suite
+
+    request = merge_request_of(os.environ)
+    if request is None:
+        click.echo("gate: no comment: this is no merge request pipeline of GitLab", err=True)
+        return
+    body = partial(render_suite, command=result.command, exit_code=result.exit_code, version=result.version)
+    notes = [PostComment(suite.suite_id, body(suite)) for suite in result.suites]
+    with Rest(request.api, request.headers, environment=os.environ) as rest:
+        done = publish(notes, MergeRequestHost(request, rest))
+    for line in (*done.notes, *done.comment_urls, *map(str, done.problems)):
+        click.echo(f"gate: {console(line)}", err=True)
+
+
+def _finish(result: Result, quiet: bool) -> NoReturn:
+    """Prints the report and ends with the verdict's exit code."""
+    from shutil import get_terminal_size
+
+    from gate.escape import console
+    from gate.reports.console import render, render_line
+
+    color = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    width = get_terminal_size((100, 20)).columns
+    encoding = sys.stdout.encoding or "utf-8"
+    text = (
+        render_line(result, encoding=encoding) if quiet else render(result, width=width, color=color, encoding=encoding)
+    )
+    try:
+        click.echo(text)
+    except BrokenPipeError:  # the reader left early; the verdict stands
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115, PTH123  (or the interpreter complains when it flushes at exit)
+    for problem in result.problems:
+        click.echo(f"gate: {console(problem)}", err=True)
+    raise SystemExit(int(result.exit_code))
+
+
+def main() -> NoReturn:
+    """The `gate` command. No traceback ever reaches a user; `--debug` shows it."""
+    arguments = sys.argv[1:]
+    debug = "--debug" in arguments
+    try:
+        cli.main([word for word in arguments if word != "--debug"], standalone_mode=False)
+    except GateError as error:
+        _fail(str(error), error.exit_code, debug)
+    except click.exceptions.Exit as error:
+        raise SystemExit(error.exit_code) from None
+    except click.ClickException as error:
+        error.show(sys.stderr)
+        raise SystemExit(int(ExitCode.CONFIGURATION)) from None
+    except Cancelled as error:
+        _fail("stopped; everything measured so far is in the record, and --resume continues it", error.exit_code, debug)
+    except (KeyboardInterrupt, click.Abort):
+        _fail("stopped", ExitCode.INTERRUPTED, debug)
+    except Exception as error:  # noqa: BLE001  (the one place: whatever it was, nothing was measured)
+        _fail(
+            f"unexpected {type(error).__name__}: {error} (run again with --debug for the traceback)",
+            ExitCode.NOT_MEASURED,
+            debug,
+        )
+    raise SystemExit(0)
+
+
+def _fail(message: str, exit_code: int, debug: bool) -> NoReturn:
+    if debug:
+        import traceback
+
+        traceback.print_exc()
+    from gate.escape import console
+
+    click.echo(f"gate: {console(message)}", err=True)
+    raise SystemExit(int(exit_code))
+
+
+if __name__ == "__main__":
+    main()

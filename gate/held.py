@@ -1,0 +1,217 @@
+"""A change is held to the rules of its base commit: it may tighten them, and loosens them only once it is merged.
+
+Rules are what the configuration and its criteria demand, quarantine and thresholds included; what is run (agent, suite,
+setup) is the change's own. What cannot be told to be stricter counts as loosening.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic.alias_generators import to_snake
+
+from gate.config import Config, File, Held, load_config
+from gate.errors import ConfigError, GateError
+from gate.limits import shorten
+from gate.metrics import METRICS, load_metric
+from gate.model import Case, Direction, Result
+from gate.plan import raw_criteria, read_suites
+
+RULES = ("trials", "baseline", "gate", "judge", "budget", "select", "quarantine", "tool_categories", "custom_metrics")
+"""Keys of the configuration that demand something or say how it is judged; ``criteria`` are held suite by suite."""
+_HIGHER = {"alpha"}
+"""Settings of which a larger number is stricter: a larger error rate is spent on finding more."""
+_LOWER = {"max_error_rate", "pass_rate_margin", "max", "margin"}
+_STRICTER_WORD = {("warn", "block"), ("warn", "fail"), (False, True)}
+_STRICTER_TRUE = {"blocking"}
+_STRICTER_FALSE = {"ratchet"}
+_QUANTILE = re.compile(r"p\d{1,2}(\.\d+)?$")
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What holds, and what of the change's own rules does not yet."""
+
+    config: Config
+    changes: tuple[str, ...] = ()
+
+
+def hold(path: Path, overrides: Mapping[str, Any], base: Path) -> Rules:
+    """The configuration at ``path`` under the rules of the one at ``base``, where that one is there and can be read."""
+    head = load_config(path, overrides)
+    if not base.is_file():
+        return Rules(head, ("the base commit has no such configuration: the change's own rules hold",))
+    try:
+        known = load_config(base, overrides)
+        suites = {suite.id: suite for suite in read_suites(known)}
+    except GateError as error:
+        return Rules(
+            head, (f"the base commit's configuration cannot be read, the change's own rules hold: {error.what}",)
+        )
+    settings, changes = hold_settings(known.file, head.file)
+    head = load_config(path, {**overrides, **settings})
+    held = {}
+    for suite in read_suites(head):
+        base_suite = suites.get(suite.id)
+        if base_suite is None:
+            changes.append(f"suite {suite.id!r} is not in the base commit")
+            if known.file.criteria is None:
+                continue
+        before = raw_criteria(known, base_suite or suite)
+        now = raw_criteria(head, suite)
+        criteria, differences = hold_criteria(before.criteria, now.criteria)
+        thresholds, lowered = hold_thresholds(base_suite.cases if base_suite else (), suite.cases)
+        held[suite.id] = Held(criteria, {**now.custom, **before.custom}, thresholds)
+        changes += differences + lowered
+    return Rules(replace(head, held=held), tuple(dict.fromkeys(changes)))
+
+
+def shown(result: Result, changes: tuple[str, ...]) -> Result:
+    """The result with what of the change's rules does not hold yet, in every suite's report."""
+    suites = tuple(replace(suite, changes=(*suite.changes, *changes)) for suite in result.suites)
+    return replace(result, suites=suites)
+
+
+# --- settings -------------------------------------------------------------------------------------
+
+
+def hold_settings(base: File, head: File) -> tuple[dict[str, Any], list[str]]:
+    """Overrides (dotted key → value) that undo what the change loosens, and the differences in words."""
+    overrides: dict[str, Any] = {}
+    changes: list[str] = []
+    for key in RULES:
+        before, now = getattr(base, key), getattr(head, key)
+        if before == now:
+            continue
+        if key == "quarantine":
+            kept = [entry for entry in now if entry in before]
+            added = [entry.case for entry in now if entry not in before]
+            if added:
+                overrides[key] = [entry.model_dump() for entry in kept]
+            changes += [f"quarantine of {case!r} holds once it is merged" for case in added]
+        elif key in ("gate", "baseline"):
+            for name in type(before).model_fields:
+                _hold_value(f"{key}.{name}", getattr(before, name), getattr(now, name), overrides, changes)
+        else:
+            overrides[key] = _plain(before)
+            changes.append(f"{key} of the base commit holds until the change is merged")
+    return overrides, changes
+
+
+def _hold_value(label: str, before: Any, now: Any, overrides: dict[str, Any], changes: list[str]) -> None:
+    name = label.rpartition(".")[2]
+    if before == now or name == "against":  # what is compared with what is the event's to say
+        return
+    if is_stricter(name, before, now):
+        changes.append(f"{label}: {_text(before)} → {_text(now)}, stricter")
+        return
+    overrides[label] = before
+    changes.append(f"{label}: {_text(before)} → {_text(now)} holds once it is merged")
+
+
+def _plain(value: Any) -> Any:
+    return value.model_dump(exclude_unset=True) if isinstance(value, BaseModel) else value
+
+
+# --- criteria -------------------------------------------------------------------------------------
+
+
+def hold_criteria(base: Mapping[str, Any], head: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """The criteria that hold: none of the base's is missing, and none of their options is looser."""
+    before = {_canonical(name): _normal(value, name) for name, value in base.items()}
+    now = {_canonical(name): _normal(value, name) for name, value in head.items()}
+    held: dict[str, Any] = {}
+    changes: list[str] = []
+    for name in [*before, *(name for name in now if name not in before)]:
+        if name not in now:
+            held[name] = before[name]
+            changes.append(f"criterion {name} is removed once it is merged")
+        elif name not in before:
+            held[name] = now[name]
+            changes.append(f"criterion {name} is new")
+        else:
+            held[name] = _hold_options(name, before[name], now[name], changes)
+    return held, changes
+
+
+def _hold_options(name: str, before: Mapping[str, Any], now: Mapping[str, Any], changes: list[str]) -> dict[str, Any]:
+    held: dict[str, Any] = {}
+    for key in [*before, *(key for key in now if key not in before)]:
+        old, new = before.get(key), now.get(key)
+        if old != new and not is_stricter(key, old, new, lower_is_better=_lower_is_better(name, now)):
+            changes.append(f"{name}.{key}: {_text(old)} → {_text(new)} holds once it is merged")
+            new = old
+        elif old != new:
+            changes.append(f"{name}.{key}: {_text(old)} → {_text(new)}, stricter")
+        if new is not None:
+            held[key] = new
+    return held
+
+
+def hold_thresholds(base: tuple[Case, ...], head: tuple[Case, ...]) -> tuple[dict[str, dict[str, float]], list[str]]:
+    """By case: the thresholds of its own that hold. A case that the base does not have keeps what it states."""
+    known = {case.id: case.thresholds for case in base}
+    held: dict[str, dict[str, float]] = {}
+    changes: list[str] = []
+    for case in head:
+        kept = dict(case.thresholds)
+        for name, old in known.get(case.id, {}).items():
+            new = kept.get(name)
+            if new != old and not is_stricter("threshold", old, new, lower_is_better=_lower_is_better(name, {})):
+                kept[name] = old
+                changes.append(f"case {case.id!r}: {name} {_text(old)} → {_text(new)} holds once it is merged")
+        if kept != dict(case.thresholds):
+            held[case.id] = kept
+    return held, changes
+
+
+def is_stricter(key: str, before: Any, now: Any, *, lower_is_better: bool | None = False) -> bool:
+    """Whether a change of this option can only make the gate fail more often. ``lower_is_better`` None: not known."""
+    if key in _STRICTER_TRUE or key in _STRICTER_FALSE:
+        return bool(now) is (key in _STRICTER_TRUE)
+    if isinstance(before, str) or isinstance(now, str):
+        return (before or "warn", now) in _STRICTER_WORD
+    is_limit = key in _LOWER or _QUANTILE.match(key) is not None
+    if not (is_limit or key == "threshold" or key in _HIGHER) or not _is_number(now):
+        return False
+    if before is None:
+        return key != "margin"  # a limit where there was none; the margin had a default
+    if not _is_number(before) or (key == "threshold" and lower_is_better is None):
+        return False
+    downwards = is_limit or (key == "threshold" and bool(lower_is_better))
+    return bool(now < before) if downwards else bool(now > before)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _canonical(name: str) -> str:
+    return name.lower() if name not in METRICS and name.lower() in METRICS else name
+
+
+def _normal(value: Any, where: str) -> dict[str, Any]:
+    """A number alone is a threshold; keys in one spelling."""
+    if isinstance(value, Mapping):
+        return {to_snake(str(key)): item for key, item in value.items()}
+    try:
+        return {"threshold": float(value)}
+    except (TypeError, ValueError):
+        raise ConfigError(f"expected a number or options, found {value!r}", where=where) from None
+
+
+def _lower_is_better(name: str, options: Mapping[str, Any]) -> bool | None:
+    metric = options.get("metric", name)
+    if metric not in METRICS:
+        return None  # the user's own code, which is not loaded to find out
+    return load_metric(metric).direction is Direction.LOWER
+
+
+def _text(value: Any) -> str:
+    return shorten(json.dumps(_plain(value), default=str), 80) if value is not None else "nothing"

@@ -1,0 +1,92 @@
+"""Which file a run's record is written to, and what of an earlier sitting it takes up again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from pathlib import Path
+
+from gate.baselines.base import suite_key
+from gate.config import Config
+from gate.errors import GateError, MeasureError
+from gate.model import Trial
+from gate.record import Header, RecordWriter, read_header
+from gate.record.nouns import difference
+from gate.redact import Redactor
+
+SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL", re.IGNORECASE)
+"""Environment variables whose values are masked wherever they appear."""
+
+
+def redactor_of(environment: Mapping[str, str]) -> Redactor:
+    """Masks the values of everything in the environment whose name says that it is secret."""
+    return Redactor(value for name, value in environment.items() if SECRET_NAME.search(name))
+
+
+def open_journal(
+    config: Config,
+    header: Header,
+    now: datetime,
+    *,
+    path: Path | None,
+    resume: bool,
+    remember: Callable[[Trial], Trial] | None = None,
+) -> RecordWriter:
+    """The record to write to, under its lock.
+
+    A run of the same agent on the same clean commit continues the record of that commit: repeating it until it is green
+    would defeat the gate. ``resume`` continues the newest record of the suite, ``path`` that file where it exists. What
+    was measured before is kept in the form that ``remember`` gives it.
+
+    Raises:
+        MeasureError: nothing to resume, a record of another run, another gate writing it, no room.
+    """
+    folder = config.output / "records" / suite_key(header.suite_id)
+    if path is not None:
+        return _open_writer(path, header, resume=path.exists(), remember=remember)
+    if resume:
+        return _open_writer(_newest(folder), header, resume=True, remember=remember)
+    stamp = now.strftime("%Y%m%dT%H%M%S")
+    part = "" if header.shard[1] == 1 else f"-{header.shard[0]}of{header.shard[1]}"
+    if header.commit and header.agent and not header.dirty:
+        path = folder / f"{header.commit}{part}.jsonl"
+        if not path.exists() or _continues(path, header):
+            return RecordWriter(path, header, resume=path.exists(), remember=remember)
+    return RecordWriter(_free(folder, f"{stamp}{part}"), header)
+
+
+def _open_writer(
+    path: Path, header: Header, *, resume: bool, remember: Callable[[Trial], Trial] | None
+) -> RecordWriter:
+    """The writer; a finished record of an agent whose source is elsewhere is not taken up: it may be another by now."""
+    writer = RecordWriter(path, header, resume=resume, remember=remember)
+    if resume and not header.agent and writer.finished:
+        writer.close()
+        what = "the record is finished, and whether the agent is still the same is not known"
+        raise MeasureError(what, where=str(path), hint="name another file; `gate report` shows this one again")
+    return writer
+
+
+def _newest(folder: Path) -> Path:
+    records = sorted(folder.glob("*.jsonl"), key=lambda path: path.stat().st_mtime)
+    if not records:
+        raise MeasureError("there is no record to resume", where=str(folder), hint="run once without --resume")
+    return records[-1]
+
+
+def _continues(path: Path, header: Header) -> bool:
+    """Whether the record of this commit is of the same run; one of another selection or shard is left alone."""
+    try:
+        return not difference(read_header(path), header)
+    except GateError:
+        return False
+
+
+def _free(folder: Path, stem: str) -> Path:
+    """A name that no record has yet: two runs may start in the same second."""
+    path, number = folder / f"{stem}.jsonl", 1
+    while path.exists():
+        number += 1
+        path = folder / f"{stem}-{number}.jsonl"
+    return path

@@ -1,0 +1,227 @@
+"""Runs the trials that a schedule asks for and scores them; knows the budget, both sides' agents and the judge."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, aclosing
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import monotonic
+from types import TracebackType
+from typing import Self
+
+from gate.agents.base import Agent, create
+from gate.agents.checks import Checks, open_checks
+from gate.agents.python import PythonOptions
+from gate.config import BudgetSection, Config
+from gate.execute import Job, execute
+from gate.judges import Budget as JudgeBudget
+from gate.judges import Judge, open_judge
+from gate.metrics.custom import CheckedElsewhere
+from gate.model import Side, Trial
+from gate.plan import Plan
+from gate.score import score_trial
+
+JUDGE_BACKLOG = 256
+"""Trials that may wait for a judge's answer before no further one is taken from the agent."""
+
+
+@dataclass
+class Purse:
+    """What a run may spend and has spent. Asked before each trial is started."""
+
+    limits: BudgetSection
+    judge: JudgeBudget
+    started: float = field(default_factory=monotonic)
+    usd: float = 0.0
+    tokens: int = 0
+    runs: int = 0
+    launched: int = 0
+    dearest_usd: float = 0.0
+    most_tokens: int = 0
+    unpriced: int = 0
+    """Trials that reported no cost."""
+    stopped: str = ""
+    """Which budget ended the run; empty where none did."""
+
+    @property
+    def deadline(self) -> float | None:
+        """On the monotonic clock."""
+        return None if self.limits.minutes is None else self.started + 60 * self.limits.minutes
+
+    def charge(self, trial: Trial) -> None:
+        usage = trial.usage
+        self.runs += 1
+        tokens = (usage.tokens or 0) if usage else 0
+        self.tokens += tokens
+        self.most_tokens = max(self.most_tokens, tokens)
+        if usage is None or usage.cost_usd is None:
+            self.unpriced += 1
+        else:
+            self.usd += usage.cost_usd
+            self.dearest_usd = max(self.dearest_usd, usage.cost_usd)
+            self.judge.elsewhere_usd += usage.cost_usd
+
+    def refuses(self) -> str:
+        """Why no further trial may start; empty where one may.
+
+        Each trial in flight, and the one that asks, counts as the dearest so far, so that the bill stays within the
+        budget unless a trial costs more than any before it.
+        """
+        ahead = self.launched - self.runs + 1
+        limits = self.limits
+        if limits.runs is not None and self.launched >= limits.runs:
+            return f"the budget of {limits.runs} agent runs is spent"
+        if limits.usd is not None and self.usd + self.dearest_usd * ahead + self.judge.spent_usd > limits.usd:
+            return f"the budget of ${limits.usd:g} is spent"
+        if limits.tokens is not None and self.tokens + self.most_tokens * ahead > limits.tokens:
+            return f"the budget of {limits.tokens:,} tokens is spent"
+        if limits.judge_calls is not None and self.judge.calls >= limits.judge_calls:
+            return f"the budget of {limits.judge_calls} judge calls is spent"
+        if self.deadline is not None and monotonic() >= self.deadline:
+            return f"the budget of {limits.minutes:g} minutes is spent"
+        return ""
+
+    @property
+    def runs_left(self) -> int | None:
+        """Agent runs that may still start; 0 once a budget ended the run, None where nothing bounds them."""
+        if self.stopped:
+            return 0
+        return None if self.limits.runs is None else max(0, self.limits.runs - self.launched)
+
+
+class Bench:
+    """The agents of both sides and the judge, started when first needed and ended together."""
+
+    def __init__(
+        self,
+        config: Config,
+        plan: Plan,
+        environment: Mapping[str, str],
+        purse: Purse,
+        base_root: Callable[[], Path] | None = None,
+    ) -> None:
+        self.config, self.plan, self.environment, self.purse = config, plan, environment, purse
+        self._base_root = base_root
+        self._agents: dict[Side, Agent] = {}
+        self._judge: Judge | None = None
+        self._checks: Checks | None = None
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._stack.aclose()
+
+    @property
+    def judge_cost_usd(self) -> float | None:
+        return None if self._judge is None else self._judge.spending.cost_usd
+
+    async def run(self, jobs: Sequence[Job]) -> AsyncIterator[Trial]:
+        """Scored trials as they finish, in no order; fewer than asked for where a budget ends.
+
+        Under a budget of dollars or tokens the very first trial runs alone, so that the next ones have a price.
+        """
+        limits = self.purse.limits
+        alone = 1 if (limits.usd or limits.tokens) and not self.purse.runs else 0
+        for part in (jobs[:alone], jobs[alone:]):
+            async for trial in self._run(part):
+                yield trial
+
+    async def _run(self, jobs: Sequence[Job]) -> AsyncIterator[Trial]:
+        if not jobs:
+            return
+        options = self.config.agent
+        finished = execute(
+            await self._agent(jobs[0].side),
+            self._affordable(jobs),
+            concurrency=options.concurrency,
+            timeout=options.timeout,
+            retries=options.retries,
+            deadline=self.purse.deadline,
+            seed=self.config.file.seed,
+        )
+        judge, checks = await self._open_judge(), await self._open_checks()
+        async with aclosing(finished), aclosing(self._scored(finished, judge, checks)) as scored:
+            async for trial in scored:
+                self.purse.charge(trial)
+                yield trial
+        self.purse.stopped = self.purse.stopped or self._over()
+
+    def _over(self) -> str:
+        deadline = self.purse.deadline
+        return self.purse.refuses() if deadline is not None and monotonic() >= deadline else ""
+
+    def _affordable(self, jobs: Iterable[Job]) -> Iterator[Job]:
+        for job in jobs:
+            self.purse.stopped = self.purse.refuses()
+            if self.purse.stopped:
+                return
+            self.purse.launched += 1
+            yield job
+
+    async def _scored(
+        self, finished: AsyncIterator[Trial], judge: Judge | None, checks: Checks | None
+    ) -> AsyncGenerator[Trial, None]:
+        """Scores what finishes. A judge's answers, and checks elsewhere, overlap with the agent's next trials."""
+        cases, waiting = self.plan.cases, set[asyncio.Task[Trial]]()
+        try:
+            async for trial in finished:
+                if judge is None and checks is None:
+                    yield await score_trial(self.plan.scorers, cases[trial.case_id], trial)
+                    continue
+                scoring = score_trial(self.plan.scorers, cases[trial.case_id], trial, judge, checks)
+                waiting.add(asyncio.create_task(scoring))
+                if len(waiting) >= JUDGE_BACKLOG:
+                    await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+                for task in [task for task in waiting if task.done()]:
+                    waiting.discard(task)
+                    yield task.result()
+            for next_done in asyncio.as_completed(list(waiting)):
+                yield await next_done
+        finally:
+            for task in waiting:
+                task.cancel()
+
+    async def _agent(self, side: Side) -> Agent:
+        if side not in self._agents:
+            root = self.config.root
+            if side is Side.BASELINE:
+                assert self._base_root is not None, (
+                    "the schedule asks for the base commit's agent only where there is one"
+                )
+                root = self._base_root()
+            agent = create(
+                self.config.agent_kind,
+                self.config.agent,
+                root=root,
+                environment=self.environment,
+                recorded=self.plan.suite.recorded,
+            )
+            self._agents[side] = await self._stack.enter_async_context(agent)
+        return self._agents[side]
+
+    async def _open_judge(self) -> Judge | None:
+        """The judge of the run; None where no criterion asks one."""
+        if self._judge is None and any(s.needs_judge for s in self.plan.scorers):
+            opened = open_judge(
+                self.config.file.judge,
+                environment=self.environment,
+                cache_path=self.config.output / "judge.sqlite",
+                budget=self.purse.judge,
+            )
+            self._judge = await self._stack.enter_async_context(opened)
+        return self._judge
+
+    async def _open_checks(self) -> Checks | None:
+        """The processes of the checks that run beside the agent; None where there are none."""
+        paths = [scorer.metric.path for scorer in self.plan.scorers if isinstance(scorer.metric, CheckedElsewhere)]
+        if self._checks is None and paths:
+            assert isinstance(self.config.agent, PythonOptions), "refused by the plan for every other kind"
+            opened = open_checks(self.config.agent, paths, root=self.config.root, environment=self.environment)
+            self._checks = await self._stack.enter_async_context(opened)
+        return self._checks

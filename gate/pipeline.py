@@ -1,0 +1,381 @@
+"""The flow: config → suite → execute → score → record → decide → report. The stages live elsewhere."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from uuid import uuid4
+
+from gate import __version__
+from gate.baselines import Store
+from gate.compare import (
+    Outputs,
+    Reference,
+    check_outputs,
+    complete,
+    conclude,
+    expired_quarantine,
+    now,
+    pair,
+    settings_of,
+    write_reports,
+)
+from gate.config import Config
+from gate.decision import More, Request, Settings, next_step
+from gate.decision.cases import MAX_TEXT_CHARS
+from gate.decision.compare import passed
+from gate.decision.consistency import compares_trials
+from gate.errors import ConfigError, MeasureError
+from gate.execute import Job
+from gate.fingerprint import of_agent
+from gate.git import Git
+from gate.journal import SECRET_NAME, open_journal, redactor_of
+from gate.judges import Budget as JudgeBudget
+from gate.lookup import Standing, find_reference, standing, store_of, unlike
+from gate.measure import Bench, Purse
+from gate.model import FULL, Result, Side, SuiteResult, Trial
+from gate.plan import Plan, make_plans
+from gate.progress import Progress
+from gate.record import Header, RecordWriter, digested, redacted
+from gate.reports.numbers import count
+from gate.shards import assigned, measured, passes_of
+
+LOCAL_KINDS = ("python", "command")
+"""Kinds of agents whose source is here, so that it has a fingerprint and the base commit's can be run."""
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """What the command line says of one run, besides the configuration."""
+
+    record_path: Path | None = None
+    resume: bool = False
+    shard: tuple[int, int] = (1, 1)
+    command: str = "gate run"
+
+
+@dataclass(frozen=True)
+class Session:
+    """Everything that the suites of one run share."""
+
+    config: Config
+    options: RunOptions
+    environment: Mapping[str, str]
+    progress: Progress
+    git: Git
+    where: Standing
+    agent: str
+    """The agent's fingerprint; empty where its source is elsewhere."""
+    store: Store | None
+    settings: Settings
+    purse: Purse
+
+
+async def run_gate(
+    config: Config, options: RunOptions, outputs: Outputs, environment: Mapping[str, str], progress: Progress
+) -> Result:
+    """Measures every suite, decides, and writes the reports.
+
+    Raises:
+        GateError: what keeps the run from meaning anything; its exit code says which kind.
+    """
+    started = time.monotonic()
+    plans = make_plans(config, environment)
+    if options.record_path is not None and len(plans) > 1:
+        raise ConfigError("--record names one file, and there are several suites", hint="leave it out")
+    check_outputs(outputs)
+    suites, paths = [], []
+    with ExitStack() as stack:
+        stack.callback(progress.close)
+        written = [path for path in (options.record_path, *outputs.wanted.values()) if path is not None]
+        session = _open(config, options, environment, progress, stack, written)
+        for plan in plans:
+            decided, path = await _run_suite(session, plan)
+            suites.append(decided)
+            paths.append(path)
+    settings = session.settings
+    if options.shard[1] > 1:  # nothing is decided, so nothing can be blocked for want of evidence
+        settings = replace(settings, on_inconclusive="warn")
+    result = conclude(
+        suites, settings, command=options.command, duration=time.monotonic() - started, record_paths=paths
+    )
+    return write_reports(result, outputs)
+
+
+def _open(
+    config: Config,
+    options: RunOptions,
+    environment: Mapping[str, str],
+    progress: Progress,
+    stack: ExitStack,
+    written: Sequence[Path],
+) -> Session:
+    git = Git(config.root, environment=environment)
+    where = standing(config, git)
+    budget = config.file.budget
+    store = store_of(config, environment)
+    if store is not None:
+        stack.enter_context(store)
+    return Session(
+        config,
+        options,
+        environment,
+        progress,
+        git,
+        where,
+        _agent_fingerprint(config, git, environment, written),
+        store,
+        settings_of(config, now()),
+        Purse(budget, JudgeBudget(max_calls=budget.judge_calls, usd=budget.usd)),
+    )
+
+
+def _agent_fingerprint(config: Config, git: Git, environment: Mapping[str, str], written: Sequence[Path]) -> str:
+    """Of the agent's files, its settings and the environment it sees, secrets aside; empty for an agent elsewhere.
+
+    ``written`` are the files that this run leaves behind: they are none of the agent's.
+    """
+    if config.agent_kind not in LOCAL_KINDS:
+        return ""
+    seen = {name: environment.get(name) for name in config.agent.env if not SECRET_NAME.search(name)}
+    settings = [config.agent.model_dump(mode="json"), config.file.setup, seen]
+    root = git.root.resolve()
+    left = [path.resolve().relative_to(root).as_posix() for path in written if path.resolve().is_relative_to(root)]
+    own = (config.file.output, config.file.baseline.path, *config.file.suite, config.path.name, *left)
+    return of_agent(git, sources=config.agent.sources, exclude=own, settings=settings)
+
+
+async def _run_suite(session: Session, plan: Plan) -> tuple[SuiteResult, Path]:
+    """One suite: rounds of trials for as long as the schedule asks for them, then its verdict."""
+    started = time.monotonic()
+    _check_runs(session, plan)
+    reference = find_reference(session.config, session.store, plan.suite.id, session.where)
+    header = _header(session, plan, reference)
+    path, resume = session.options.record_path, session.options.resume
+    with ExitStack() as stack:
+        memory = Memory(plan)
+        journal = stack.enter_context(
+            open_journal(session.config, header, now(), path=path, resume=resume, remember=memory.keep)
+        )
+        reference = unlike(reference, journal.header.run_id)
+        base = BaseTree(session, reference, stack)
+        async with Bench(session.config, plan, session.environment, session.purse, base.root) as bench:
+            run = SuiteRun(session, plan, reference, journal, bench, base.possible, memory)
+            decided = await run.decide()
+            judge_cost = bench.judge_cost_usd
+        duration = time.monotonic() - started
+        journal.finish(duration=duration, judge_cost_usd=judge_cost, stopped=session.purse.stopped)
+    result = complete(
+        decided,
+        reference,
+        run.trials,
+        duration=duration,
+        judge_cost_usd=judge_cost,
+        commit=session.where.head,
+        notes=_notes(session, plan, journal),
+    )
+    return result, journal.path
+
+
+def _check_runs(session: Session, plan: Plan) -> None:
+    """Refuses a budget of runs that cannot cover the passes that a decision needs at least."""
+    runs, passes = session.config.file.budget.runs, session.settings.exact_passes or 1
+    needed = passes * len(plan.suite.cases)
+    if runs is not None and session.purse.launched + needed > runs and session.options.shard[1] == 1:
+        what = f"budget.runs {runs} does not cover {passes} x {len(plan.suite.cases)} runs of {plan.suite.id!r}"
+        raise MeasureError(
+            what, where=str(session.config.path), hint="nothing was run; raise it, or select fewer cases"
+        )
+
+
+def _header(session: Session, plan: Plan, reference: Reference) -> Header:
+    return Header(
+        suite_id=plan.suite.id,
+        plan=assigned(plan.planned, reference, session.options.shard[1]),
+        criteria=plan.criteria,
+        run_id=uuid4().hex,
+        gate_version=__version__,
+        commit=session.where.head,
+        base_commit=session.where.base,
+        dirty=session.where.dirty,
+        agent=session.agent,
+        seed=session.config.file.seed,
+        shard=session.options.shard,
+        created=now().timestamp(),
+    )
+
+
+def _notes(session: Session, plan: Plan, journal: RecordWriter) -> tuple[str, ...]:
+    """What a reader should know of how the result came together."""
+    notes = [*plan.notes, *expired_quarantine(session.config, now())]
+    if session.where.note:
+        notes.append(session.where.note)
+    if journal.resumed:
+        fresh = "" if session.purse.runs else "; nothing new was run"
+        notes.append(f"continues a record of {count(len(journal.resumed), 'trial')}{fresh}")
+    runs = session.config.file.budget.runs
+    if runs is not None and runs < len(plan.suite.cases):
+        notes.append(f"budget.runs allows {runs} agent runs, and one pass over the suite takes {len(plan.suite.cases)}")
+    if session.config.file.budget.usd is not None and session.purse.unpriced:
+        notes.append("the agent reports no cost for some trials, so budget.usd does not bound them")
+    return tuple(notes)
+
+
+class BaseTree:
+    """The base commit's work tree, made when the schedule first asks for its agent and removed with the run."""
+
+    def __init__(self, session: Session, reference: Reference, stack: ExitStack) -> None:
+        self._session, self._stack = session, stack
+        self._commit = reference.info.commit
+        self._root: Path | None = None
+        local = session.config.agent_kind in LOCAL_KINDS
+        sourced = any(record.header.agent for record in reference.records)  # recorded people cannot be run again
+        self.possible = bool(local and sourced and self._commit and session.git.resolve(self._commit))
+
+    def root(self) -> Path:
+        """The configuration's folder as it was at the base commit."""
+        if self._root is None:
+            assert self._commit is not None
+            tree = self._stack.enter_context(self._session.git.worktree(self._commit))
+            self._root = tree / self._session.git.text("rev-parse", "--show-prefix")
+        return self._root
+
+
+class Memory:
+    """What stays in memory of a trial that is on disk, so that a run of any length fits."""
+
+    MAX_CHARS = 20_000_000
+    """Characters of failing answers that are kept to be shown; those after are in the record alone."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._room = self.MAX_CHARS
+        self._cases, self._calls = plan.cases, compares_trials(plan.criteria)
+        self._criteria = [replace(criterion, blocking=True) for criterion in plan.criteria]
+
+    def keep(self, trial: Trial) -> Trial:
+        case = self._cases.get(trial.case_id)
+        failed = case is None or passed(trial, case, self._criteria) is False
+        shown = failed and self._room > 0
+        kept = digested(trial, failed=failed, calls=self._calls, text=MAX_TEXT_CHARS if shown else 0)
+        self._room -= sum(len(turn.text) for turn in kept.invocations)
+        return kept
+
+
+class SuiteRun:
+    """The rounds of one suite: what was measured in an earlier sitting counts, what is missing is run."""
+
+    def __init__(
+        self,
+        session: Session,
+        plan: Plan,
+        reference: Reference,
+        journal: RecordWriter,
+        bench: Bench,
+        can_rerun: bool,
+        memory: Memory,
+    ) -> None:
+        self.session, self.plan, self.journal, self.bench, self.memory = session, plan, journal, bench, memory
+        self.settings = session.settings
+        if session.config.file.baseline.rerun == "auto" and can_rerun:
+            self.settings = replace(self.settings, rerun="match")
+        elif not can_rerun and self.settings.rerun != "never":
+            raise ConfigError(
+                f"baseline.rerun: {self.settings.rerun} needs the base commit's agent, and it cannot be run here",
+                where=str(session.config.path),
+                hint="it takes a python: or command: agent, and a stored baseline whose commit is in this clone",
+            )
+        self.paired = pair(plan.planned, plan.criteria, reference, unselected=plan.unselected)
+        self.redactor = redactor_of(session.environment)
+        self.trials: list[Trial] = []
+        """Redacted, and without what was said: that is in the record."""
+        self._earlier = [trial for trial in journal.resumed if trial.error is None]
+        self._numbers = Counter((trial.case_id, trial.side) for trial in journal.resumed)
+
+    async def decide(self) -> SuiteResult:
+        """The verdict; for a shard, whether it measured."""
+        if self.session.options.shard[1] > 1:
+            return await self.measure_shard()
+        return await (self.replay() if self.session.config.agent_kind == "replay" else self.follow_schedule())
+
+    async def measure_shard(self) -> SuiteResult:
+        """Runs every case of this shard as often as the schedule may ask for, and decides nothing."""
+        header, config = self.journal.header, self.session.config
+        own = tuple(case.id for case in header.plan if case.shard == header.shard[0])
+        if config.agent_kind == "replay":
+            await self._replay_trials(own)
+        else:
+            request = Request(Side.CANDIDATE, FULL, own, passes_of(config))
+            await self._round(More((request,), 1, f"shard {header.shard[0]} of {header.shard[1]}"))
+        return measured(header.shard, own, self.trials, suite_id=self.plan.suite.id, seed=header.seed, config=config)
+
+    async def follow_schedule(self) -> SuiteResult:
+        """Runs what the decision asks for until it answers."""
+        while True:
+            step = self._next()
+            if isinstance(step, SuiteResult):
+                return step
+            await self._round(step)
+
+    async def replay(self) -> SuiteResult:
+        """Scores every recorded trial, then decides on what there is."""
+        await self._replay_trials([case.id for case in self.plan.suite.cases])
+        step = self._next(can_run=False)
+        assert isinstance(step, SuiteResult), "nothing can be asked for where nothing can be run"
+        return step
+
+    async def _replay_trials(self, ids: Sequence[str]) -> None:
+        available = Counter(trial.case_id for trial in self.plan.suite.recorded)
+        wanted = self.settings.exact_passes or max(available.values(), default=0)
+        if not wanted:
+            raise MeasureError("the suite holds no recorded trials to replay", where=self.plan.suite.source)
+        self.trials += self._earlier
+        done = {(trial.case_id, trial.number) for trial in self._earlier}
+        cases = self.plan.cases
+        for number in range(1, wanted + 1):
+            there = [cases[case_id] for case_id in ids if available[case_id] >= number]
+            jobs = [Job(case, number) for case in there if (case.id, number) not in done]
+            await self._run(jobs, f"replaying trial {number} of {wanted}")
+
+    def _next(self, *, can_run: bool = True) -> More | SuiteResult:
+        return next_step(
+            self.plan.suite.cases,
+            self.plan.criteria,
+            self.trials,
+            self.paired.trials,
+            settings=self.settings,
+            seed=self.journal.header.seed,
+            suite_id=self.plan.suite.id,
+            not_comparable=self.paired.not_comparable,
+            can_run=can_run,
+            stopped=self.session.purse.stopped,
+        )
+
+    async def _round(self, step: More) -> None:
+        """One round: what an earlier sitting measured of it, and what is missing."""
+        cases = self.plan.cases
+        have = [trial for trial in self._earlier if trial.round == step.round]
+        counts = Counter((trial.side, trial.tag, trial.case_id) for trial in have)
+        self.trials += have
+        for request in step.requests:
+            jobs = []
+            for nth in range(request.n):  # pass by pass, so that a budget that ends leaves whole passes
+                for case_id in request.cases:
+                    if nth >= counts[request.side, request.tag, case_id]:
+                        self._numbers[case_id, request.side] += 1
+                        number = self._numbers[case_id, request.side]
+                        jobs.append(Job(cases[case_id], number, step.round, request.tag, request.side))
+            await self._run(jobs, step.why)
+
+    async def _run(self, jobs: list[Job], why: str) -> None:
+        if not jobs:
+            return
+        self.session.progress.plan(self.plan.suite.id, len(jobs), why)
+        async for scored in self.bench.run(jobs):
+            trial = redacted(scored, self.redactor)
+            self.journal.append(trial)
+            self.trials.append(self.memory.keep(trial))
+            self.session.progress.trial(trial)

@@ -1,0 +1,468 @@
+"""What can be said from records alone: compare, explain, power, history, differences, merging. Runs no agent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack, nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from gate.baselines import RecordDiff, Store, diff
+from gate.compare import (
+    Outputs,
+    Reference,
+    cases_of,
+    check_outputs,
+    conclude,
+    decide_records,
+    expired_quarantine,
+    now,
+    settings_of,
+    write_reports,
+)
+from gate.config import Config
+from gate.decision.consistency import compared
+from gate.decision.history import case_history
+from gate.decision.power import PowerRow, power_table
+from gate.errors import BaselineError, ConfigError, MeasureError, UntrustedError, nearest
+from gate.escape import console
+from gate.git import Git
+from gate.judges import open_judge
+from gate.judges.calibration import calibrate, describe, read_labels, save
+from gate.lookup import find_reference, standing, store_of
+from gate.metrics.base import Performance
+from gate.metrics.judged import JudgedMetric
+from gate.model import BaselineInfo, CaseResult, Result, Scale, SuiteResult, Trial
+from gate.plan import CALIBRATION_FILE, Plan, make_plans
+from gate.record import Header, Record, merge, read_record, write_record
+from gate.reports.diff import call_text
+from gate.reports.numbers import change_interval, count, dollars, evidence, figure, interval, sample
+from gate.suites import distribution
+
+BAR = 40
+"""Columns of the widest bar of a plot."""
+
+
+def read(path: Path, *, complete: bool = True) -> Record:
+    """A record from a file. Raises `MeasureError` where it is missing, torn or foreign."""
+    if not path.is_file():
+        raise MeasureError("no such record", where=str(path))
+    return read_record(path, complete=complete, error=MeasureError)
+
+
+def read_baseline(path: Path) -> Reference:
+    """A record to compare with. Raises `BaselineError`."""
+    if not path.is_file():
+        raise BaselineError("no such baseline record", where=str(path))
+    record = read_record(path, error=BaselineError)
+    cases = len(record.header.plan) or 1
+    measured = sum(trial.error is None for trial in record.trials)
+    return Reference(BaselineInfo(record.header.commit, None, measured / cases, 1, str(path)), (record,))
+
+
+def compare_records(
+    candidate: Path,
+    baseline: Path | None,
+    config: Config | None,
+    environment: Mapping[str, str],
+    outputs: Outputs,
+    command: str,
+) -> Result:
+    """The verdict on one record against another, or against thresholds alone. ``config`` judges by its criteria."""
+    check_outputs(outputs)
+    record = read(candidate)
+    reference = Reference(BaselineInfo(None, missing="none was named")) if baseline is None else read_baseline(baseline)
+    if reference.records and record.header.run_id and reference.records[0].header.run_id == record.header.run_id:
+        raise BaselineError("the baseline is the same run as the candidate: it would always pass", where=str(baseline))
+    if reference.records and reference.records[0].header.suite_id != record.header.suite_id:
+        other = reference.records[0].header.suite_id
+        raise BaselineError(f"the baseline is of suite {other!r}, not {record.header.suite_id!r}", where=str(baseline))
+    settings = settings_of(config, now())
+    criteria = None if config is None else _plan_of(config, environment, record).criteria
+    suite = decide_records(record, reference, criteria=criteria, settings=settings)
+    result = conclude([suite], settings, command=command, duration=suite.duration, record_paths=[candidate])
+    return write_reports(result, outputs)
+
+
+def judge_records(records: Sequence[Record], config: Config, environment: Mapping[str, str], *, command: str) -> Result:
+    """The verdict on records that were measured elsewhere, under this configuration and against its stored baselines.
+
+    Raises:
+        ConfigError: a record is of a suite that the configuration does not have.
+        UntrustedError: a record was measured by criteria other than those that are to judge it.
+    """
+    environment = _as_if_judged(config, environment)
+    settings, where = settings_of(config, now()), standing(config, Git(config.root, environment=environment))
+    suites = []
+    with ExitStack() as stack:
+        store = store_of(config, environment)
+        if store is not None:
+            stack.enter_context(store)
+        for record in records:
+            plan = _plan_of(config, environment, record)
+            _check_measured_by(record, plan)
+            reference = find_reference(config, store, plan.suite.id, where)
+            suites.append(decide_records(record, reference, criteria=plan.criteria, settings=settings))
+    return conclude(suites, settings, command=command, duration=sum(suite.duration for suite in suites))
+
+
+def suite_ids(config: Config, environment: Mapping[str, str]) -> list[str]:
+    """The suites that the configuration runs."""
+    return [plan.suite.id for plan in make_plans(config, _as_if_judged(config, environment))]
+
+
+def _as_if_judged(config: Config, environment: Mapping[str, str]) -> Mapping[str, str]:
+    """Nothing is asked of a judge here, so its key need not be; its model and address count all the same."""
+    named = config.file.judge.api_key_env if config.file.judge else None
+    return {"OPENAI_API_KEY": "not used", **({named: "not used"} if named else {}), **environment}
+
+
+def _check_measured_by(record: Record, plan: Plan) -> None:
+    measured = {criterion.name: criterion.fingerprint for criterion in record.header.criteria}
+    for criterion in plan.criteria:
+        if measured.get(criterion.name) != criterion.fingerprint:
+            raise UntrustedError(
+                f"the record was not measured by the criterion {criterion.name!r} as it stands here",
+                where=record.header.suite_id,
+                hint="bring the change up to date with its base, and measure again",
+            )
+
+
+def _plan_of(config: Config, environment: Mapping[str, str], record: Record) -> Plan:
+    plans = {plan.suite.id: plan for plan in make_plans(config, environment)}
+    suite_id = record.header.suite_id
+    if suite_id not in plans:
+        raise ConfigError(
+            f"the record is of suite {suite_id!r}", where=str(config.path), hint=nearest(suite_id, list(plans))
+        )
+    return plans[suite_id]
+
+
+def describe_suites(config: Config, environment: Mapping[str, str]) -> str:
+    """What a run would measure: cases by complexity, tag and turns, and the criteria with what they demand."""
+    return "\n\n".join(_describe(plan) for plan in make_plans(config, environment))
+
+
+def _describe(plan: Plan) -> str:
+    found = distribution(plan.suite)
+    lines = [f"{console(plan.suite.id)}: {count(found.cases, 'case')}, {count(found.turns, 'turn')}"]
+    if found.recorded:
+        lines[0] += f", {count(found.recorded, 'recorded trial')}"
+    lines.append("  complexity  " + _counts(found.by_complexity))
+    lines.append("  tags        " + _counts({tag or "(none)": n for tag, n in found.by_tag.items()}))
+    lines.append("  turns       " + _counts({f"{turns}-turn": n for turns, n in found.by_turns.items()}))
+    stated = {"calls": found.expects_calls, "no call": found.expects_no_call, "nothing of calls": found.states_no_calls}
+    lines.append("  expects     " + _counts({**stated, "a response": found.expects_response}))
+    lines.append("  criteria    " + "\n              ".join(_demand(plan)))
+    lines += [f"  note: {note}" for note in plan.notes]
+    return "\n".join(lines)
+
+
+def _counts(counts: Mapping[Any, int]) -> str:
+    return ", ".join(f"{console(str(name))} {n}" for name, n in counts.items() if n) or "–"
+
+
+def _demand(plan: Plan) -> list[str]:
+    from gate.reports.numbers import threshold
+
+    return [f"{console(c.name)}: {threshold(c)}{'' if c.blocking else ' (informational)'}" for c in plan.criteria]
+
+
+def merge_records(paths: Sequence[Path], output: Path) -> str:
+    """Joins shards into one record. Raises `MeasureError` for a missing, doubled, torn or foreign one."""
+    whole = merge([read(path) for path in paths])
+    footer = write_record(output, whole)
+    return f"{output}: {count(len(paths), 'shard')}, {count(footer.trials, 'trial')}, {count(footer.errors, 'error')}"
+
+
+def decide_merged(
+    record_path: Path, config: Config, environment: Mapping[str, str], outputs: Outputs, command: str
+) -> Result:
+    """The verdict that one run over all shards would have come to: criteria and baseline are looked up as it would.
+
+    Raises:
+        ConfigError: the record is of another suite, or of another commit than the one checked out.
+    """
+    check_outputs(outputs)
+    record = read(record_path)
+    where = standing(config, Git(config.root, environment=environment))
+    if record.header.commit != where.head:
+        raise ConfigError(
+            f"the record is of commit {record.header.commit}, and {where.head} is checked out",
+            where=str(record_path),
+            hint="check out the commit that the shards ran on",
+        )
+    plan = _plan_of(config, environment, record)
+    store = store_of(config, environment)
+    with store if store is not None else nullcontext():
+        reference = find_reference(config, store, record.header.suite_id, where)
+    settings = settings_of(config, now())
+    suite = decide_records(record, reference, criteria=plan.criteria, settings=settings)
+    notes = (*plan.notes, *expired_quarantine(config, now()), *((where.note,) if where.note else ()))
+    suite = replace(suite, warnings=suite.warnings + notes)
+    result = conclude([suite], settings, command=command, duration=suite.duration, record_paths=[record_path])
+    return write_reports(result, outputs)
+
+
+# --- baselines ------------------------------------------------------------------------------------
+
+
+def save_baseline(config: Config, path: Path, environment: Mapping[str, str]) -> str:
+    """Stores a complete record. Raises `BaselineWriteError`."""
+    with _store(config, environment) as store:
+        return f"saved {store.save(read(path))}"
+
+
+def list_baselines(config: Config, environment: Mapping[str, str]) -> str:
+    """What is stored, newest first."""
+    with _store(config, environment) as store:
+        entries = store.entries()
+    if not entries:
+        return "no baselines are stored; `gate baseline save RECORD` keeps one"
+    rows = [("suite", "commit", "created (UTC)", "where")]
+    rows += [
+        (e.suite_id, (e.commit or "–")[:12] + ("+" if e.dirty else ""), _time(e.created), e.where) for e in entries
+    ]
+    return table(rows)
+
+
+def show_baseline(config: Config, environment: Mapping[str, str]) -> str:
+    """The baseline that a run here would be compared with, criterion by criterion."""
+    where = standing(config, Git(config.root, environment=environment))
+    parts = []
+    with _store(config, environment) as store:
+        for plan in make_plans(config, environment):
+            reference = find_reference(config, store, plan.suite.id, where)
+            parts.append(_show(plan, reference))
+    return "\n\n".join(parts)
+
+
+def _show(plan: Plan, reference: Reference) -> str:
+    info = reference.info
+    if not reference.records:
+        return f"{console(plan.suite.id)}: {console(info.missing)}"
+    head = f"{console(plan.suite.id)}: commit {(info.commit or '–')[:12]}"
+    if info.distance is not None:
+        head += f", {count(info.distance, 'commit')} back"
+    head += f", {info.trials_per_case:.1f} trials a case from {count(info.records, 'record')}, {console(info.source)}"
+    suite = decide_records(reference.records[0], Reference(BaselineInfo(None)), criteria=plan.criteria)
+    rows = [(r.criterion.name, interval(r.candidate, r.criterion.scale), sample(r.candidate)) for r in suite.criteria]
+    return head + "\n" + table(rows)
+
+
+def _store(config: Config, environment: Mapping[str, str]) -> Store:
+    store = store_of(config, environment)
+    if store is None:
+        raise ConfigError("baseline.store is none", where=str(config.path), hint="choose file or git")
+    return store
+
+
+def diff_records(old: Path, new: Path) -> str:
+    """What differs between two records, case by case."""
+    found = diff(read(old), read(new))
+    lines = [f"{name}: {a!r} → {b!r}" for name, (a, b) in found.header.items()]
+    lines += [f"criterion {name}: {a or 'absent'} → {b or 'absent'}" for name, (a, b) in found.criteria.items()]
+    rows = [("criterion", "old", "new")]
+    rows += [(name, _mean(a), _mean(b)) for name, (a, b) in found.means.items()]
+    return "\n".join(["\n".join(map(console, lines)) or "same plan and criteria", table(rows), *_case_diffs(found)])
+
+
+def _mean(mean: Any) -> str:
+    return "–" if mean.value is None else f"{mean.value:.3f} (n = {mean.n})"
+
+
+def _case_diffs(found: RecordDiff) -> Iterable[str]:
+    for case in found.cases:
+        if case.status == "same" and not case.old_only and not case.new_only:
+            continue
+        yield f"{console(case.id)}: {case.status}, {case.old_trials} → {count(case.new_trials, 'trial')}"
+        for sign, ways in (("-", case.old_only), ("+", case.new_only)):
+            for way in ways[:3]:
+                calls = " | ".join(", ".join(call_text(c) for c in turn) or "(no call)" for turn in way.turns)
+                yield f"  {sign} {way.count}× {calls}"
+
+
+# --- explaining -----------------------------------------------------------------------------------
+
+
+def explain_record(path: Path, baseline: Path | None, case_id: str | None) -> str:
+    """How the verdict on a record comes about; or one case's trials on both sides."""
+    record = read(path)
+    reference = Reference(BaselineInfo(None, missing="none was named")) if baseline is None else read_baseline(baseline)
+    if case_id is not None:
+        return _explain_case(record, reference, case_id)
+    suite = decide_records(record, reference)
+    lines = [
+        f"{console(suite.suite_id)}: {suite.verdict.value}: {console(suite.headline)}",
+        *map(console, suite.story),
+        "",
+    ]
+    for result in suite.criteria:
+        scale = result.criterion.scale
+        lines.append(f"{console(result.criterion.name)}: {result.verdict.value}: {console(result.reason)}")
+        lines.append(f"  candidate {interval(result.candidate, scale)} {sample(result.candidate)}")
+        lines.append(f"  baseline  {interval(result.baseline, scale)} {sample(result.baseline)}")
+        lines.append(f"  change    {change_interval(result.change, scale)} {sample(result.change)}")
+        if note := evidence(result):
+            lines.append(f"  evidence  {console(note)}")
+    lines += ["", *_explain_rule(suite), *_suspects(suite)]
+    return "\n".join(lines)
+
+
+def _explain_rule(suite: SuiteResult) -> list[str]:
+    found = suite.evidence
+    if not found:
+        return ["no pairing: nothing was tested against a baseline"]
+    lines = [f"stage: {found['stage']}; seed {suite.seed}"]
+    for look in found["looks"]:
+        lines.append(f"look after pass {look['passes']}: p = {look['p']:.4f}, blocks at {look['threshold']:.4f}")
+    e_value = "beyond all bounds" if found["e_value"] is None else f"{found['e_value']:.3g}"
+    lines.append(f"broken cases together: e = {e_value}, blocks at {found['e_threshold']:.0f}")
+    return lines
+
+
+def _suspects(suite: SuiteResult) -> list[str]:
+    cases = sorted((c for c in suite.cases if (c.e_value or 0) >= 2), key=lambda c: -(c.e_value or 0))
+    return ["", *(_case_line(case) for case in cases[:20])] if cases else []
+
+
+def _case_line(case: CaseResult) -> str:
+    e_value = f", e = {case.e_value:.3g}" if case.e_value is not None else ""
+    before = f"baseline {case.baseline_passed} of {case.baseline_trials}"
+    return f"{console(case.id)}: {case.status.value}, {case.passed} of {case.trials} passed, {before}{e_value}"
+
+
+def _explain_case(record: Record, reference: Reference, case_id: str) -> str:
+    known = [case.id for case in record.header.plan]
+    if case_id not in known:
+        raise ConfigError(f"no case {case_id!r} in the record", hint=nearest(case_id, known))
+    sides = (
+        ("candidate", _compared(record)),
+        ("baseline", [trial for stored in reference.records for trial in _compared(stored)]),
+    )
+    lines = [console(case_id)]
+    for name, trials in sides:
+        for trial in (t for t in trials if t.case_id == case_id):
+            lines += _trial_lines(name if trial.side.value == "candidate" else "baseline, run now", trial)
+    return "\n".join(lines)
+
+
+def _compared(record: Record) -> Sequence[Trial]:
+    """The record's trials with what is found by comparing them with one another."""
+    return compared(cases_of(record.header), record.header.criteria, record.trials)
+
+
+def _trial_lines(side: str, trial: Trial) -> list[str]:
+    lines = [f"{side} trial {trial.number}, round {trial.round} ({trial.tag})"]
+    if trial.error is not None:
+        return [*lines, f"  not measured: {trial.error.kind.value}: {console(trial.error.message, 500)}"]
+    for turn, invocation in enumerate(trial.invocations, 1):
+        calls = ", ".join(call_text(call) for call in invocation.tool_calls) or "(no call)"
+        lines.append(f"  turn {turn}: {calls}")
+        if invocation.text:
+            lines.append(f"    {console(invocation.text, 300)}")
+    for name, score in trial.scores.items():
+        value = f"{score.value:.3f}" if score.value is not None else "not measured" if score.error else "does not apply"
+        lines.append(f"  {console(name)} {value} {console(score.error or score.reason, 300)}".rstrip())
+    return lines
+
+
+def power_of_record(path: Path) -> str:
+    """What this record's agent and suite could find: a table and a plot of the detectable drop."""
+    return _power(read(path))
+
+
+def power_of_suites(config: Config, environment: Mapping[str, str]) -> str:
+    """The same for each suite of a configuration, by its stored baseline; without one, at the widest spread."""
+    where = standing(config, Git(config.root, environment=environment))
+    parts = []
+    with _store(config, environment) as store:
+        for plan in make_plans(config, environment):
+            stored = find_reference(config, store, plan.suite.id, where).records
+            header = Header(plan.suite.id, plan.planned, plan.criteria)
+            parts.append(_power(stored[0] if stored else Record(header, (), None)))
+    return "\n\n".join(parts)
+
+
+def _power(record: Record) -> str:
+    header = record.header
+    cases = {case.id: case for case in cases_of(header)}
+    found = power_table(record.trials, header.criteria, cases=cases)
+    if not found.within_sd:
+        return f"{console(header.suite_id)}: no case gave two answers over its trials: any case that flips is a change"
+    rows: list[Sequence[str]] = [
+        ("cases", "trials", "detectable drop", "", "agent runs", "cost", "reruns to prove one broken case")
+    ]
+    rows += [_power_row(row) for row in found.rows]
+    spread = "at most " if found.estimated else ""
+    head = f"{console(header.suite_id)}: spread of one case over its trials {spread}{found.within_sd:.3f}; 80 % power, "
+    return f"{head}baseline of {found.rows[0].baseline_trials} trials a case\n{table(rows)}"
+
+
+def _power_row(row: PowerRow) -> tuple[str, ...]:
+    bar = "█" * max(1, round(BAR * row.detectable / 0.5)) if row.detectable < 0.5 else "█" * BAR
+    cost = "–" if row.cost_usd is None else dollars(row.cost_usd)
+    reruns = "over 200" if row.reruns is None else str(row.reruns)
+    return (str(row.cases), str(row.trials), figure(row.detectable, Scale.BINARY), bar, str(row.runs), cost, reruns)
+
+
+def history_of_records(paths: Sequence[Path]) -> str:
+    """Pass rates by case over records in the order of their creation; flaky cases are flagged."""
+    found = [read(path, complete=False) for path in paths]
+    records = sorted((r for r in found if r.footer is not None and r.trials), key=lambda record: record.header.created)
+    if not records:
+        raise MeasureError("none of these records is finished", hint="continue a run with --resume")
+    skipped = f"\n{len(found) - len(records)} unfinished records are left out" if len(records) < len(found) else ""
+    newest = records[-1].header
+    other = next((r.header.suite_id for r in records if r.header.suite_id != newest.suite_id), None)
+    if other is not None:
+        raise MeasureError(f"records of two suites: {other!r} and {newest.suite_id!r}", hint="name one suite's records")
+    cases = {case.id: case for case in cases_of(newest)}
+    rows = [("case", "pass rate", "95 % interval", "trials", "", "by record")]
+    for case in case_history([record.trials for record in records], newest.criteria, cases):
+        by_record = " ".join(f"{passed}/{trials}" for passed, trials in case.by_record)
+        bounds = f"{case.low:.2f}–{case.high:.2f}"
+        rows.append((case.id, f"{case.rate:.2f}", bounds, str(case.trials), "flaky" if case.flaky else "", by_record))
+    return table(rows) + skipped
+
+
+def table(rows: Sequence[Sequence[str]]) -> str:
+    """Columns aligned by spaces; everything in them made harmless for a terminal."""
+    clean = [[console(cell, 80) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*clean, strict=True)] if clean else []
+    return "\n".join("  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in clean)
+
+
+def _time(unix: float) -> str:
+    from datetime import UTC, datetime
+
+    return datetime.fromtimestamp(unix, UTC).strftime("%Y-%m-%d %H:%M")
+
+
+async def calibrate_judge(config: Config, labels: Path, metric: str, environment: Mapping[str, str]) -> str:
+    """Scores labelled answers with a judged criterion and keeps its agreement with people beside the configuration."""
+    scorer = next(
+        (
+            scorer
+            for plan in make_plans(config, environment, calibrating=True)
+            for scorer in plan.scorers
+            if scorer.criterion.name == metric
+        ),
+        None,
+    )
+    if scorer is None or not isinstance(scorer.metric, JudgedMetric):
+        raise ConfigError(f"{metric!r} is no judged criterion of this configuration", where=str(config.path))
+    judged, mark = scorer.metric, scorer.criterion.pass_mark
+    if mark is None:
+        raise ConfigError(f"{metric!r} has no threshold that tells pass from fail", where=str(config.path))
+    cache = config.output / "judge.sqlite"
+    async with open_judge(config.file.judge, environment=environment, cache_path=cache) as judge:
+        found = await calibrate(
+            read_labels(labels),
+            lambda case, invocation: judged.judge_score(case, Performance((invocation,)), judge),
+            lambda value: value >= mark,
+        )
+    path = config.root / CALIBRATION_FILE
+    save(path, scorer.criterion.fingerprint, found)
+    return f"{describe(found)}\nkept in {path}"

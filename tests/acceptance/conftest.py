@@ -1,0 +1,89 @@
+"""Whole projects through the command line: what a user types, what comes back."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+REPOSITORY = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    code: int
+    out: str
+    err: str
+
+
+@dataclass(frozen=True)
+class Project:
+    """A folder with a configuration, driven by the installed command in a process of its own."""
+
+    root: Path
+
+    def write(self, name: str, content: Any) -> Path:
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+        return path
+
+    def gate(self, *arguments: str, stdin: str = "", timeout: float = 120, **environment: str) -> Outcome:
+        ran = subprocess.run(
+            [sys.executable, "-m", "gate", *arguments],
+            cwd=self.root,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            timeout=timeout,
+            env={**_environment(), **environment},
+            check=False,
+        )
+        assert "Traceback" not in ran.stderr, ran.stderr
+        return Outcome(ran.returncode, ran.stdout, ran.stderr)
+
+    def result(self, *arguments: str, **environment: str) -> tuple[int, dict[str, Any]]:
+        """Runs with a JSON report and reads it."""
+        path = self.root / "result.json"
+        path.unlink(missing_ok=True)
+        ran = self.gate(*arguments, "--json", str(path), **environment)
+        assert path.exists(), ran.err
+        return ran.code, json.loads(path.read_text(encoding="utf-8"))
+
+    def git(self, *arguments: str) -> str:
+        identity = ["-c", "user.name=test", "-c", "user.email=test@localhost"]
+        done = subprocess.run(["git", *identity, *arguments], cwd=self.root, capture_output=True, text=True, check=True)
+        return done.stdout.strip()
+
+
+def _environment() -> dict[str, str]:
+    """The environment without what would change the outcome: continuous integration's own variables, judges' keys."""
+    hidden = ("GITHUB_", "GITLAB_", "CI", "OPENAI_", "GATE_", "SUPPORT_", "INPUT_")
+    return {name: value for name, value in os.environ.items() if not name.startswith(hidden)}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return Project(tmp_path)
+
+
+@pytest.fixture
+def shared() -> Callable[[str], Path]:
+    """A file of the shared recordings; the test is skipped where they are absent."""
+
+    def find(name: str) -> Path:
+        folder = os.environ.get("GATE_SHARED_DATA")
+        path = (Path(folder) if folder else REPOSITORY.parent / "shared" / "data") / name
+        if not path.exists():
+            pytest.skip("the shared recordings are not here")
+        return path
+
+    return find

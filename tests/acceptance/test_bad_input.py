@@ -1,0 +1,305 @@
+"""What goes wrong on the user's side: one line with what, where and what to try, and the documented exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.conftest import Outcome, Project
+
+SUITE = "cases:\n  - {id: hello, input: Hello, response: Hi there}\n  - {id: bye, input: Bye, response: Goodbye}\n"
+AGENT = "def answer(message):\n    return {'Hello': 'Hi there', 'Bye': 'Goodbye'}[message]\n"
+CONFIG = "suite: suite.yaml\nagent: {python: agent:answer}\ncriteria:\n  response_match_score: 0.5\n"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    made = Project(tmp_path)
+    made.write("suite.yaml", SUITE)
+    made.write("agent.py", AGENT)
+    made.write("gate.yaml", CONFIG)
+    return made
+
+
+def one_line(ran: Outcome) -> str:
+    """The error as the user sees it: the last line, and the only one from the gate itself."""
+    lines = [line for line in ran.err.splitlines() if line.startswith("gate: ")]
+    assert len(lines) == 1, ran.err
+    return lines[0]
+
+
+def test_the_good_project_passes(project: Project) -> None:
+    ran = project.gate("run")
+    assert ran.code == 0, ran.out + ran.err
+
+
+CONFIGURATIONS = {
+    "unknown key": (CONFIG + "critera: {}\n", "gate.yaml:5: unknown key 'critera' (did you mean 'criteria'?)"),
+    "unknown nested key": (CONFIG + "gate: {alfa: 0.1}\n", "gate.yaml:5: unknown key 'alfa' (did you mean 'alpha'?)"),
+    "unknown agent option": (
+        CONFIG.replace("agent:answer}", "agent:answer, timout: 3}"),
+        "gate.yaml:2: agent.timout: unknown key 'timout' (did you mean 'timeout'?)",
+    ),
+    "no kind of agent": (CONFIG.replace("python:", "pyton:"), "did you mean 'python'?"),
+    "unknown metric": (
+        CONFIG.replace("response_match_score", "response_mach_score"),
+        "gate.yaml:4: unknown metric 'response_mach_score' (did you mean 'response_match_score'?)",
+    ),
+    "unknown metric option": (
+        CONFIG.replace("0.5", "{threshold: 0.5, flavour: adk-ts}"),
+        "gate.yaml:4: response_match_score: unknown option 'flavour' (did you mean 'flavor'?)",
+    ),
+    "threshold out of range": (
+        CONFIG.replace("0.5", "80"),
+        "gate.yaml:4: response_match_score: threshold 80 is out of range (did you mean 0.8?)",
+    ),
+    "threshold that is no number": (CONFIG.replace("0.5", "high"), "threshold: expected a number, found 'high'"),
+    "zero criteria": (CONFIG.replace("\n  response_match_score: 0.5", " {}"), "no criteria: nothing would be checked"),
+    "only judges that may not block yet": (
+        CONFIG.replace("response_match_score: 0.5", "clarity: {threshold: 0.7, min_kappa: 0.6}")
+        + 'judge: {model: m, base_url: "http://localhost:9/v1"}\n',
+        "gate.yaml:3: no criterion blocks: the gate could never fail (clarity reports only: this judge was never "
+        "calibrated; run `gate calibrate`; see",
+    ),
+    "tools that no answer tells of": (
+        CONFIG.replace("python: agent:answer", 'http: {url: "http://localhost:9", response: {output: text}}').replace(
+            "response_match_score: 0.5", "forbidden_tools: {tools: [rm]}"
+        ),
+        "gate.yaml: forbidden_tools looks at tool calls, and agent.http.response does not say where they are",
+    ),
+    "a pattern that always matches": (
+        CONFIG.replace("response_match_score: 0.5", 'regex: {patterns: [""]}'),
+        "gate.yaml:4: regex: patterns: '' matches the empty text",
+    ),
+    "nothing that blocks": (
+        CONFIG.replace("0.5", "{threshold: 0.5, blocking: false}"),
+        "no criterion blocks: the gate could never fail",
+    ),
+    "missing suite": (CONFIG.replace("suite.yaml", "siute.yaml"), "suite 'siute.yaml' does not exist"),
+    "missing key": (CONFIG.replace("suite: suite.yaml\n", ""), "missing key 'suite'"),
+    "not a mapping": ("- suite: x\n", "gate.yaml: expected a mapping of keys, found a list"),
+    "duplicate key": (CONFIG + "suite: other\n", "gate.yaml:5: "),
+    "broken YAML": (CONFIG + "gate: {alpha: [\n", "gate.yaml:"),
+    "alias bomb": (
+        "a: &a [x, x, x, x, x, x, x, x, x, x]\n"
+        + "".join(f"{b}: &{b} [{', '.join(['*' + a] * 10)}]\n" for a, b in zip("abcdefgh", "bcdefghi", strict=True)),
+        "gate.yaml:",
+    ),
+    "several kinds of agent": (CONFIG.replace("agent:answer}", "agent:answer, command: ls}"), "more than one kind"),
+    "judge without a key": (CONFIG.replace("response_match_score", "final_response_match_v2"), "no key"),
+    "safety without a backend": (CONFIG.replace("response_match_score: 0.5", "safety_v1: 1.0"), "key"),
+    "trials of nothing": (CONFIG + "trials: 0\n", "trials: a number of trials is between 1 and 1000"),
+    "quarantine of an unknown case": (
+        CONFIG + "quarantine: [{case: helo, owner: me, reason: flaky, expires: 2999-01-01}]\n",
+        "quarantine: no case 'helo' (did you mean 'hello'?)",
+    ),
+    "quarantine of an unknown case under a selection": (
+        CONFIG + "select: {ids: [bye]}\nquarantine: [{case: helo, owner: me, reason: flaky, expires: 2999-01-01}]\n",
+        "quarantine: no case 'helo' (did you mean 'hello'?)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CONFIGURATIONS)
+def test_a_bad_configuration_is_one_line_and_exit_2(project: Project, name: str) -> None:
+    text, expected = CONFIGURATIONS[name]
+    project.write("gate.yaml", text)
+    ran = project.gate("run")
+    assert ran.code == 2, ran.out + ran.err
+    assert expected in one_line(ran)
+    assert not (project.root / ".gate").exists()
+
+
+def test_quarantine_of_a_case_that_is_not_selected_is_no_error(project: Project) -> None:
+    entry = "quarantine: [{case: hello, owner: me, reason: flaky, expires: 2999-01-01}]\n"
+    project.write("gate.yaml", CONFIG + "select: {ids: [bye]}\n" + entry)
+    assert project.gate("suite").code == 0
+
+
+def test_a_judge_that_may_not_block_yet_can_still_be_calibrated(project: Project) -> None:
+    criteria = "response_match_score: 0.5", "clarity: {threshold: 0.7, min_kappa: 0.6}"
+    project.write("gate.yaml", CONFIG.replace(*criteria) + 'judge: {model: m, base_url: "http://127.0.0.1:9/v1"}\n')
+    ran = project.gate("calibrate", "no-labels.jsonl", "--metric", "clarity")
+    assert "no-labels.jsonl" in one_line(ran)
+
+
+def test_a_wrong_option_is_told_of_the_option_not_of_the_file(project: Project) -> None:
+    ran = project.gate("run", "--trials", "five")
+    assert (ran.code, one_line(ran)) == (2, "gate: --trials: 'five' is neither 'auto' nor a whole number from 1")
+
+
+SUITES = {
+    "zero cases": ("cases: []\n", 3, "no cases"),
+    "duplicate id": (SUITE + "  - {id: bye, input: Bye again}\n", 2, "suite.yaml:4"),
+    "unknown key": (SUITE.replace("response: Hi there", "respons: Hi there"), 2, "did you mean 'response'?"),
+    "threshold of no criterion": (
+        SUITE.replace("response: Hi there", "thresholds: {tool_accuracy: 0.5}"),
+        2,
+        "add `tool_accuracy: {}` to the criteria",
+    ),
+    "half a file": (SUITE[:40], 2, "suite.yaml:"),
+    "nothing like a suite": ("x: 1\n", 2, "suite.yaml"),
+}
+
+
+@pytest.mark.parametrize("name", SUITES)
+def test_a_bad_suite_is_one_line(project: Project, name: str) -> None:
+    text, code, expected = SUITES[name]
+    project.write("suite.yaml", text)
+    ran = project.gate("run")
+    assert ran.code == code, ran.out + ran.err
+    assert expected in one_line(ran)
+
+
+def test_a_selection_of_nothing_is_exit_3_and_an_unknown_tag_names_the_nearest(project: Project) -> None:
+    project.write("suite.yaml", SUITE.replace("id: hello", "id: hello, tags: [smoke]"))
+    assert project.gate("run", "--tag", "smoke").code == 0
+    unknown = project.gate("run", "--tag", "smok")
+    assert unknown.code == 2
+    assert "'smoke'" in one_line(unknown)
+    nothing = project.gate("run", "--tag", "smoke", "--complexity", "complex")
+    assert nothing.code == 3
+    assert "no case is selected" in one_line(nothing)
+
+
+AGENTS = {
+    "does not import": ("import nothing_of_this_name\n", "nothing_of_this_name"),
+    "has no such function": ("def reply(message): ...\n", "answer"),
+    "raises": ("def answer(message):\n    raise KeyError('weather')\n", "KeyError"),
+    "crashes": ("import os\ndef answer(message):\n    os._exit(3)\n", "exit"),
+    "hangs": ("import time\ndef answer(message):\n    time.sleep(60)\n", "no answer within 0.5 s"),
+    "answers garbage": ("def answer(message):\n    return 17\n", "cannot be read"),
+    "answers 50 MB": ("def answer(message):\n    return 'x' * 50_000_000\n", "10,000,000"),
+}
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_an_agent_that_cannot_be_measured_is_exit_3_never_a_verdict(project: Project, name: str) -> None:
+    source, expected = AGENTS[name]
+    project.write("agent.py", source)
+    project.write("gate.yaml", CONFIG.replace("agent:answer}", "agent:answer, timeout: 0.5s, retries: 0}"))
+    ran = project.gate("run")
+    assert ran.code == 3, ran.out + ran.err
+    assert expected in ran.out + ran.err
+
+
+@pytest.fixture
+def rude_server() -> Iterator[int]:
+    """Accepts connections and closes them without a word."""
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return
+            connection.close()
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    yield listener.getsockname()[1]
+    listener.shutdown(socket.SHUT_RDWR)
+    listener.close()
+    thread.join()
+
+
+def test_an_agent_that_is_down_or_hangs_up_is_exit_3(project: Project, rude_server: int) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        unused = free.getsockname()[1]
+    for port in (rude_server, unused):
+        url = f"http://127.0.0.1:{port}/"
+        project.write("gate.yaml", CONFIG.replace("{python: agent:answer}", f"{{http: {{url: '{url}'}}, retries: 0}}"))
+        ran = project.gate("run")
+        assert ran.code == 3, ran.out + ran.err
+
+
+def test_a_torn_edited_or_foreign_baseline_is_exit_4(project: Project) -> None:
+    assert project.gate("run", "--record", "record.jsonl", "--trials", "2").code == 0
+    assert project.gate("baseline", "save", "record.jsonl").code == 0
+    (stored,) = (project.root / ".gate" / "baselines").rglob("*.jsonl")
+    whole = stored.read_bytes()
+    lines = whole.splitlines(keepends=True)
+    edited = whole.replace(b'"value":1.0', b'"value":0.0', 1)
+    damaged = {"torn": whole[: len(whole) // 2], "a line short": b"".join(lines[:-2] + lines[-1:]), "text": b"hello\n"}
+    if edited != whole:
+        damaged["edited"] = edited
+    for name, content in damaged.items():
+        stored.write_bytes(content)
+        ran = project.gate("run")
+        assert ran.code == 4, (name, ran.out, ran.err)
+        assert "jsonl" in one_line(ran)
+    stored.write_bytes(whole)
+    assert project.gate("run").code == 0
+
+
+def test_a_baseline_that_must_be_there_and_is_not_is_exit_4(project: Project) -> None:
+    project.write("gate.yaml", CONFIG + "baseline: {on_missing: fail}\n")
+    ran = project.gate("run")
+    assert ran.code == 4
+    assert "gate baseline save" in one_line(ran)
+
+
+def test_an_unfinished_record_cannot_become_a_baseline_exit_6(project: Project) -> None:
+    assert project.gate("run", "--record", "record.jsonl").code == 0
+    lines = (project.root / "record.jsonl").read_bytes().splitlines(keepends=True)
+    (project.root / "record.jsonl").write_bytes(b"".join(lines[:-1]))
+    ran = project.gate("baseline", "save", "record.jsonl")
+    assert ran.code in (3, 6)
+    assert "record.jsonl" in one_line(ran)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_without_write_permission_is_named(project: Project) -> None:
+    (project.root / "closed").mkdir(mode=0o500)
+    ran = project.gate("run", "--junit", "closed/report.xml")
+    assert ran.code == 2
+    assert "closed/report.xml" in one_line(ran)
+
+
+def test_a_full_disk_loses_nothing_that_was_measured(project: Project) -> None:
+    ran = project.gate("run", "--record", "/dev/full")
+    assert ran.code == 3
+    assert "/dev/full" in one_line(ran)
+
+
+def test_a_report_that_cannot_be_written_is_refused_before_anything_runs(project: Project) -> None:
+    project.write("agent.py", "open('ran', 'w')\n" + AGENT)
+    ran = project.gate("run", "--json", "/proc/nowhere/report.json")
+    assert ran.code == 2
+    assert "/proc/nowhere/report.json" in one_line(ran)
+    assert not (project.root / "ran").exists()
+
+
+def test_bad_arguments_are_exit_2(project: Project) -> None:
+    for arguments in (["run", "--no-such"], ["rum"], ["run", "--shard", "3/2"], ["score"], ["run", "--trials", "many"]):
+        ran = project.gate(*arguments)
+        assert ran.code == 2, (arguments, ran.err)
+
+
+def test_debug_shows_the_traceback_and_nothing_else_does(project: Project) -> None:
+    project.write("gate.yaml", "- 1\n")
+    import subprocess
+    import sys
+
+    command = [sys.executable, "-m", "gate", "run", "--debug"]
+    ran = subprocess.run(command, cwd=project.root, capture_output=True, text=True, check=False)
+    assert ran.returncode == 2
+    assert "Traceback" in ran.stderr
+
+
+def test_hostile_names_reach_the_terminal_harmless(project: Project) -> None:
+    hostile = "\x1b[2J::error::gone [/INST] \u202e"
+    cases = [{"id": f"{hostile} {n}", "input": "Hello", "response": "Hi there"} for n in range(12)]
+    project.write("suite.yaml", json.dumps({"cases": cases}))
+    project.write("agent.py", "def answer(message):\n    return 'no \\x1b[31m ::set-output name=x::y'\n")
+    ran = project.gate("run", "--markdown", "report.md", "--junit", "report.xml")
+    assert ran.code == 1
+    assert not re.search(r"\x1b|^::|\u202e", ran.out + ran.err, re.MULTILINE)

@@ -1,0 +1,138 @@
+"""Each budget ends a run before it is overspent; what is left undone is no regression, and not green too early."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.acceptance.conftest import Project
+from tests.integration.judges.judge_stub import JudgeStub, chat
+
+CASES = 20
+AGENT = """
+import json, sys, time
+request = json.load(sys.stdin)
+time.sleep(SECONDS)
+tool = "guess" if BROKEN else "lookup"
+usage = {"input_tokens": 90, "output_tokens": 10}
+print(json.dumps({"output": "done", "tool_calls": [{"name": tool, "arguments": {}}], "usage": usage, "cost_usd": 0.01}))
+"""
+CONFIG = """
+suite: suite.json
+agent: {command: [PYTHON, -S, -E, agent.py], concurrency: 2, sources: [agent.py]}
+criteria: {tool_trajectory_avg_score: {match_type: IN_ORDER, threshold: 0.5}}
+"""
+EVALUATED = {"input": "question", "tools": [{"name": "lookup"}], "response": "it is finished"}
+
+
+@pytest.fixture
+def project(project: Project) -> Project:
+    project.write(
+        "suite.json", {"cases": [{"id": f"case-{n}", **EVALUATED, "input": f"question {n}"} for n in range(CASES)]}
+    )
+    project.write("gate.yaml", CONFIG.replace("PYTHON", sys.executable))
+    write_agent(project)
+    return project
+
+
+def write_agent(project: Project, *, broken: bool = False, seconds: float = 0.0) -> None:
+    project.write("agent.py", AGENT.replace("BROKEN", str(broken)).replace("SECONDS", str(seconds)))
+
+
+def limited(project: Project, budget: str, **more: Any) -> tuple[int, dict[str, Any]]:
+    lines = [f"{key}: {json.dumps(value)}" for key, value in more.items()]
+    base = (project.root / "gate.yaml").read_text()
+    project.write("limited.yaml", "\n".join([base, f"budget: {budget}", *lines]))
+    return project.result("run", "--config", "limited.yaml", "--record", str(project.root / "limited.jsonl"))
+
+
+def save_baseline(project: Project, trials: int = 4) -> None:
+    record = str(project.root / "base.jsonl")
+    assert project.gate("run", "--trials", str(trials), "--record", record, "--quiet").code == 0
+    assert project.gate("baseline", "save", record).code == 0
+
+
+BUDGETS = {
+    "tokens": ("{tokens: 600}", 5, 6),
+    "usd": ("{usd: 0.06}", 5, 6),
+}
+"""Budget → fewest and most agent runs: what is in flight counts as the dearest so far, so nothing comes on top."""
+
+
+@pytest.mark.parametrize("name", BUDGETS)
+@pytest.mark.parametrize("broken", [False, True])
+def test_spent_before_every_case_was_run_is_an_error(project: Project, name: str, broken: bool) -> None:
+    save_baseline(project)
+    write_agent(project, broken=broken)
+    budget, least, most = BUDGETS[name]
+    code, result = limited(project, budget)
+    suite = result["suites"][0]
+    assert least <= suite["agent_runs"] <= most
+    if not broken:
+        assert (code, result["verdict"]) == (3, "error")
+    assert any("budget" in line for line in [*suite["story"], *suite["warnings"]])
+
+
+def test_runs_that_cannot_cover_one_pass_are_refused_before_anything_runs(project: Project) -> None:
+    write_agent(project)
+    project.write("limited.yaml", (project.root / "gate.yaml").read_text() + "budget: {runs: 6}\n")
+    ran = project.gate("run", "-c", "limited.yaml", "--record", "limited.jsonl")
+    assert ran.code == 3
+    assert f"budget.runs 6 does not cover 1 x {CASES} runs" in ran.err
+    assert not (project.root / "limited.jsonl").exists()
+
+
+def test_minutes(project: Project) -> None:
+    write_agent(project, seconds=0.3)
+    code, result = limited(project, "{minutes: 0.02}")
+    assert (code, result["verdict"]) == (3, "error")
+    assert 1 <= result["suites"][0]["agent_runs"] < CASES
+
+
+@pytest.mark.parametrize("budget", [f"{{runs: {CASES}}}", f"{{runs: {CASES + 5}}}", f"{{usd: {CASES * 0.01}}}"])
+def test_spent_after_the_first_pass_is_no_regression(project: Project, budget: str) -> None:
+    """An unchanged agent: whatever is missing for a pass is missing evidence."""
+    save_baseline(project)
+    code, result = limited(project, budget)
+    assert code == 0
+    assert result["verdict"] in ("pass", "inconclusive")
+
+
+def test_what_is_proven_stands(project: Project) -> None:
+    save_baseline(project)
+    write_agent(project, broken=True)
+    code, result = limited(project, f"{{runs: {CASES}}}")
+    assert (code, result["verdict"]) == (1, "regressed")
+
+
+def test_a_run_over_its_budget_is_resumed_with_a_larger_one(project: Project) -> None:
+    assert limited(project, "{tokens: 600}", trials=1)[0] == 3
+    code, result = limited(project, "{runs: 60}", trials=1)
+    assert (code, result["suites"][0]["agent_runs"]) == (0, CASES)
+    rows = [json.loads(line) for line in (project.root / "limited.jsonl").read_text().splitlines()]
+    assert sum("case" in row for row in rows) == CASES
+
+
+def test_judge_calls(project: Project) -> None:
+    with JudgeStub() as stub:
+        stub.answer = lambda request: chat({"reasoning": "fine", "is_the_agent_response_valid": "valid"})
+        config = (project.root / "gate.yaml").read_text().split("criteria:")[0]
+        criteria = "criteria: {final_response_match_v2: 0.5}\n"
+        judge = f"judge: {{model: judge-1, base_url: '{stub.url}', num_samples: 1}}\n"
+        project.write("gate.yaml", config + criteria + judge)
+        path = project.root / "limited.jsonl"
+        project.write("limited.yaml", (project.root / "gate.yaml").read_text() + "budget: {judge_calls: 5}\n")
+        ran = project.gate("run", "-c", "limited.yaml", "--record", str(path), OPENAI_API_KEY="test-key-for-the-stub")
+    assert ran.code == 3, ran.out + ran.err
+    assert len(stub.requests) == 5
+    assert "judge" in ran.out
+    assert "regressed" not in ran.out
+    assert count(path) < CASES
+
+
+def count(path: Path) -> int:
+    return sum('"case":' in line[:10] for line in path.read_text().splitlines())

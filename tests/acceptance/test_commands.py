@@ -1,0 +1,149 @@
+"""Every command beside `gate run`: what it prints for a project with a baseline and a change that broke a case."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from tests.acceptance.conftest import REPOSITORY, Project
+
+CONFIG = """\
+suite: suite.yaml
+agent: {python: agent:answer}
+criteria:
+  tool_trajectory_avg_score: 0.5
+  latency: {max: 30}
+baseline: {path: baselines}
+"""
+AGENT = """\
+BROKEN = "{broken}"
+
+
+def answer(message):
+    name = "other" if message == BROKEN else "look_up"
+    return {{"output": "Done.", "tool_calls": [{{"name": name, "arguments": {{"id": message}}}}], "cost_usd": 0.001}}
+"""
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    made = Project(tmp_path_factory.mktemp("commands"))
+    cases = [{"id": f"case-{n}", "input": f"item {n}", "tools": ["look_up"], "tags": ["all"]} for n in range(15)]
+    made.write("suite.yaml", {"cases": cases})
+    made.write("gate.yaml", CONFIG)
+    made.write("agent.py", AGENT.format(broken=""))
+    assert made.gate("run", "-q", "--trials", "5", "--record", "old.jsonl").code == 0
+    assert made.gate("baseline", "save", "old.jsonl").code == 0
+    made.write("agent.py", AGENT.format(broken="item 3"))
+    broken = made.gate("run", "-q", "--record", "new.jsonl")
+    assert broken.code == 1
+    assert "case-3" in broken.out
+    return made
+
+
+def printed(project: Project, *arguments: str, code: int = 0, stdin: str = "") -> str:
+    ran = project.gate(*arguments, stdin=stdin)
+    assert ran.code == code, ran.out + ran.err
+    return ran.out
+
+
+def test_explain_tells_estimates_tests_and_the_error_budget(project: Project) -> None:
+    text = printed(project, "explain", "new.jsonl", "--against", "old.jsonl")
+    for word in ("candidate", "baseline", "change", "look after pass 1: p = ", "broken cases together: e = ", "case-3"):
+        assert word in text, word
+
+
+def test_explain_of_a_case_shows_its_trials_on_both_sides(project: Project) -> None:
+    text = printed(project, "explain", "new.jsonl", "--against", "old.jsonl", "--case", "case-3")
+    assert "candidate trial 1" in text
+    assert text.count("baseline trial") == 5
+    assert "other(" in text
+    assert "look_up(" in text
+    unknown = project.gate("explain", "new.jsonl", "--case", "case-33")
+    assert unknown.code == 2
+    assert "did you mean 'case-3'" in unknown.err
+
+
+def test_power_is_a_table_with_a_plot_and_the_price(project: Project) -> None:
+    (flaky,) = (REPOSITORY / "examples" / "support-agent" / "baselines").rglob("*.jsonl")
+    text = printed(project, "power", str(flaky))
+    assert "detectable" in text
+    assert "█" in text
+    assert "$" in text
+    assert "any case that flips is a change" in printed(project, "power", "old.jsonl")
+    assert "any case that flips is a change" in printed(project, "power")
+
+
+def test_history_flags_what_flips(project: Project) -> None:
+    text = printed(project, "history", "old.jsonl", "new.jsonl")
+    row = next(line for line in text.splitlines() if line.startswith("case-3 "))
+    assert "5/5" in row
+    assert len(text.splitlines()) >= 16
+
+
+def test_compare_and_report_in_every_form(project: Project) -> None:
+    forms = ["--junit", "r.xml", "--markdown", "r.md", "--html", "r.html", "--json", "r.json"]
+    text = printed(project, "compare", "new.jsonl", "old.jsonl", *forms, code=1)
+    assert "case-3" in text
+    for name in ("r.xml", "r.md", "r.html", "r.json"):
+        assert "case-3" in (project.root / name).read_text(), name
+    assert project.gate("compare", "old.jsonl", "old.jsonl").code == 4
+    assert printed(project, "report", "old.jsonl", "-q").startswith("suite.yaml: pass")
+
+
+def test_baseline_commands(project: Project) -> None:
+    assert "suite.yaml" in printed(project, "baseline", "list")
+    shown = printed(project, "baseline", "show")
+    assert "5.0 trials a case from 1 record" in shown
+    assert "tool_trajectory_avg_score" in shown
+    changed = printed(project, "baseline", "diff", "old.jsonl", "new.jsonl")
+    assert "+ " in changed
+    assert "other(" in changed
+
+
+def test_suite_counts(project: Project) -> None:
+    text = printed(project, "suite")
+    assert "15 cases" in text
+    assert "all 15" in text
+
+
+def test_score_and_decide_speak_json_lines(project: Project) -> None:
+    said = {"userContent": {"parts": [{"text": "hi"}]}, "finalResponse": {"parts": [{"text": "one two"}]}}
+    pair = json.dumps({"id": 7, "actual": [said], "expected": [said]})
+    scored = printed(project, "score", "--metric", "response_match_score", stdin=pair + "\n")
+    assert json.loads(scored) | {"reason": ""} == {
+        "id": 7,
+        "score": 1.0,
+        "per_turn": [1.0],
+        "error": None,
+        "reason": "",
+    }
+    state = {
+        "protocol": 1,
+        "id": "s",
+        "seed": 1,
+        "config": {},
+        "metrics": [{"name": "success", "kind": "binary", "direction": "higher", "gating": True}],
+        "baseline": {f"c{n}": [[1]] * 5 for n in range(20)},
+        "rounds": [],
+    }
+    answer = json.loads(printed(project, "decide", stdin=json.dumps(state) + "\n"))
+    assert answer["verdict"] == "CONTINUE"
+    assert len(answer["requests"][0]["cases"]) == 20
+
+
+def test_schema_is_json(project: Project) -> None:
+    assert json.loads(printed(project, "schema"))["required"] == ["suite", "agent"]
+    printed(project, "report", "old.jsonl", "-q", "--json", "again.json")
+    report = json.loads((project.root / "again.json").read_text())
+    jsonschema.validate(report, json.loads(printed(project, "schema", "--report")))
+
+
+def test_version_and_help_need_no_project(tmp_path: Path) -> None:
+    empty = Project(tmp_path)
+    assert empty.gate("--version").out.startswith("gate")
+    assert "run" in empty.gate("--help").out
+    assert empty.gate("run").code == 2

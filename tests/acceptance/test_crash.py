@@ -1,0 +1,236 @@
+"""Whatever ends a run, what was measured is kept, nothing finished is repeated, and the verdict is the same."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.conftest import Project, _environment
+
+CASES = 40
+AGENT = """
+import hashlib, json, os, sys, time
+request = json.load(sys.stdin)
+time.sleep(0.02)
+name = f"{request['case_id']}:{request['trial']}"
+good = int(hashlib.sha256(name.encode()).hexdigest(), 16) % 100 < 80
+fd = os.open("ran.log", os.O_CREAT | os.O_APPEND | os.O_WRONLY)
+os.write(fd, (name + "\\n").encode())
+print(json.dumps({"output": "done", "tool_calls": [{"name": "lookup" if good else "guess", "arguments": {}}]}))
+"""
+CONFIG = """
+suite: suite.json
+agent: {command: [PYTHON, -S, -E, agent.py], concurrency: 4, sources: [agent.py]}
+criteria: {tool_trajectory_avg_score: {match_type: IN_ORDER, threshold: 0.5}}
+baseline: {store: none}
+trials: 2
+"""
+
+
+@pytest.fixture
+def project(project: Project) -> Project:
+    cases = [{"id": f"case-{n}", "input": f"question {n}", "tools": [{"name": "lookup"}]} for n in range(CASES)]
+    project.write("suite.json", {"cases": cases})
+    project.write("gate.yaml", CONFIG.replace("PYTHON", sys.executable))
+    project.write("agent.py", AGENT)
+    return project
+
+
+def start(project: Project, *arguments: str, limit: Callable[[], None] | None = None) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "gate", "run", *arguments],
+        cwd=project.root,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**_environment(), "PYTHONDONTWRITEBYTECODE": "1"},
+        preexec_fn=limit,  # noqa: PLW1509 - this process has no threads
+    )
+
+
+def recorded(path: Path) -> list[str]:
+    """The trials in a record that may end in the middle of a line."""
+    lines = path.read_text().split("\n")[:-1] if path.exists() else []
+    rows = [json.loads(line) for line in lines]
+    return [f"{row['case']}:{row['n']}" for row in rows if "case" in row]
+
+
+def ran(project: Project) -> Counter[str]:
+    log = project.root / "ran.log"
+    return Counter(log.read_text().split() if log.exists() else ())
+
+
+def verdict(project: Project, record: Path) -> tuple[int, object]:
+    """Continues the record; the verdict with all that it rests on but times and costs."""
+    code, result = project.result("run", "--record", str(record))
+    suite = result["suites"][0]
+    parts = ("headline", "criteria", "cases", "agent_runs", "story", "changes")
+    return code, (result["verdict"], *(suite[part] for part in parts))
+
+
+@pytest.fixture
+def uninterrupted(project: Project) -> tuple[int, object]:
+    found = verdict(project, project.root / "whole.jsonl")
+    (project.root / "ran.log").unlink()
+    return found
+
+
+def kill_and_resume(project: Project, expected: tuple[int, object], moments: Iterator[float], name: str) -> None:
+    record = project.root / f"{name}.jsonl"
+    finished: dict[str, int] = {}
+    for moment in moments:
+        run = start(project, "--record", str(record))
+        time.sleep(moment)
+        run.kill()
+        run.communicate()
+        time.sleep(0.1)  # what the agent had in flight ends by itself, and may write to the log
+        now, times = recorded(record), ran(project)
+        assert finished.keys() <= set(now), "a finished trial was lost"
+        finished = {trial: finished.get(trial, times[trial]) for trial in now}
+    assert verdict(project, record) == expected
+    whole = recorded(record)
+    assert len(whole) == len(set(whole)) == 2 * CASES
+    repeated = [trial for trial, times in finished.items() if ran(project)[trial] != times]
+    assert not repeated, "a finished trial was run again"
+    (project.root / "ran.log").unlink()
+
+
+def test_killed_at_random_moments(project: Project, uninterrupted: tuple[int, object]) -> None:
+    rng = random.Random(7)
+    kill_and_resume(project, uninterrupted, (rng.uniform(0.3, 1.4) for _ in range(6)), "killed")
+
+
+@pytest.mark.slow
+def test_killed_fifty_times(project: Project, uninterrupted: tuple[int, object]) -> None:
+    rng = random.Random(8)
+    for repeat in range(10):
+        kill_and_resume(project, uninterrupted, (rng.uniform(0.05, 1.6) for _ in range(5)), f"killed-{repeat}")
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_stopped_by_a_signal(
+    project: Project, uninterrupted: tuple[int, object], number: signal.Signals, code: int
+) -> None:
+    record = project.root / "stopped.jsonl"
+    run = start(project, "--record", str(record))
+    while len(recorded(record)) < 10:
+        time.sleep(0.02)
+        assert run.poll() is None
+    run.send_signal(number)
+    _, err = run.communicate(timeout=20)
+    assert run.returncode == code
+    assert "--resume" in err
+    assert "Traceback" not in err
+    before = recorded(record)
+    assert 10 <= len(before) < 2 * CASES
+    assert verdict(project, record) == uninterrupted
+    assert all(ran(project)[trial] == 1 for trial in before)
+
+
+def test_a_full_disk(project: Project, uninterrupted: tuple[int, object]) -> None:
+    """A limit on the size of files stands in for it: the write fails half-way through a line."""
+    record = project.root / "full.jsonl"
+    room = (project.root / "whole.jsonl").stat().st_size * 2 // 3
+    run = start(project, "--record", str(record), limit=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (room, room)))
+    _, err = run.communicate(timeout=60)
+    assert run.returncode == 3
+    assert "the record cannot be written" in err
+    assert "--resume" in err
+    before = recorded(record)
+    assert before
+    assert record.read_bytes().endswith(b"\n")
+    assert verdict(project, record) == uninterrupted
+    assert all(ran(project)[trial] == 1 for trial in before)
+
+
+def test_no_room_for_a_report_keeps_the_verdict_in_the_record(project: Project) -> None:
+    ran_ = project.gate("run", "--record", "r.jsonl", "--html", "/dev/full")
+    assert ran_.code == 3
+    assert "could not be written" in ran_.err
+    assert project.gate("report", "r.jsonl", "--quiet").code == 0
+
+
+def test_the_agent_dies_half_way(project: Project) -> None:
+    """What it left unmeasured is measured once it is back; what it answered is not asked again."""
+    gone = "import os, sys\nif os.path.exists('die') and len(open('ran.log').readlines()) > 30: sys.exit(9)\n"
+    project.write("agent.py", gone + AGENT)
+    project.write("ran.log", "")
+    project.write("die", "")
+    record = project.root / "dead.jsonl"
+    code, result = project.result("run", "--record", str(record))
+    assert (code, result["verdict"]) == (3, "error")
+    answered = ran(project)
+    assert len(answered) >= 30
+    (project.root / "die").unlink()
+    code, result = project.result("run", "--record", str(record))
+    assert result["suites"][0]["errors"] == 0
+    assert all(ran(project)[trial] == 1 for trial in answered)
+    assert sum(ran(project).values()) == 2 * CASES
+
+
+def test_two_gates_in_one_workspace(project: Project) -> None:
+    """Each writes a record of its own, whole."""
+    runs = [start(project) for _ in range(3)]
+    outputs = [run.communicate(timeout=120) for run in runs]
+    assert [run.returncode for run in runs] == [0, 0, 0], outputs
+    records = list((project.root / ".gate" / "records").rglob("*.jsonl"))
+    assert len(records) == 3
+    for record in records:
+        assert project.gate("report", str(record), "--quiet").code == 0
+        assert len(set(recorded(record))) == 2 * CASES
+
+
+def test_two_gates_with_one_record(project: Project) -> None:
+    first = start(project, "--record", "one.jsonl")
+    while not recorded(project.root / "one.jsonl"):
+        time.sleep(0.02)
+    second = project.gate("run", "--record", "one.jsonl")
+    assert second.code == 3
+    assert "another gate is writing this record" in second.err
+    first.communicate(timeout=60)
+    assert first.returncode == 0
+    assert len(set(recorded(project.root / "one.jsonl"))) == 2 * CASES
+
+
+def test_nothing_of_the_agent_outlives_a_kill(project: Project) -> None:
+    """Even kill −9 leaves no process of the agent behind for longer than its own answer takes."""
+    project.write("agent.py", "def answer(message):\n    import time; time.sleep(60)")
+    project.write("gate.yaml", CONFIG.replace("command: [PYTHON, -S, -E, agent.py]", "python: agent:answer"))
+    run = start(project)
+    deadline = time.monotonic() + 20
+    while not (children := children_of(run.pid)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert children
+    time.sleep(0.5)
+    run.kill()
+    run.communicate()
+    deadline = time.monotonic() + 10
+    while any(map(alive, children)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not [pid for pid in children if alive(pid)]
+
+
+def children_of(pid: int) -> list[int]:
+    try:
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"

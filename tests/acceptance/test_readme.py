@@ -1,0 +1,75 @@
+"""The transcripts of the README are what the commands print, and its links lead somewhere."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.acceptance.conftest import REPOSITORY, Project
+from tests.acceptance.test_recorded_airline import without_first_tool
+from tests.acceptance.test_sample_agents import AGENTS, prepare
+
+README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+
+
+def transcript(name: str) -> list[tuple[list[str], str]]:
+    """The commands of a named block, each with what it printed."""
+    block = re.search(rf"<!-- transcript: {name} -->\n```\n(.*?)```", README, re.DOTALL)
+    assert block is not None, name
+    steps = re.split(r"^\$ gate ", block[1], flags=re.MULTILINE)[1:]
+    return [(shlex.split(step.split("\n", 1)[0]), step.split("\n", 1)[1]) for step in steps]
+
+
+def follow(project: Project, name: str) -> None:
+    for arguments, printed in transcript(name):
+        assert project.gate(*arguments).out.strip() == printed.strip(), arguments
+
+
+def configuration() -> dict[str, object]:
+    block = re.search(r"```yaml\n(suite: rows\.json.*?)```", README, re.DOTALL)
+    assert block is not None
+    return dict(yaml.safe_load(block[1]))
+
+
+def test_the_airline_transcripts(project: Project, shared: Callable[[str], Path]) -> None:
+    rows = json.loads(shared("tau-bench/gpt-4o-airline.json").read_text())
+    config = configuration()
+    project.write("gate.yaml", yaml.safe_dump(config))
+    project.write("before.yaml", yaml.safe_dump({**config, "fields": {**config["fields"], "trials": [0, 1]}}))  # type: ignore[dict-item]
+    project.write("rows.json", rows)
+    follow(project, "airline")
+    even = {row["task_id"] for row in rows if row["info"]["task"]["actions"] and row["task_id"] % 2 == 0}
+    project.write("rows.json", without_first_tool(rows, even))
+    assert project.gate("run", "--quiet", "--record", "broken.jsonl").code == 0
+    follow(project, "airline-broken")
+
+
+def test_the_samples_transcript(project: Project, shared: Callable[[str], Path]) -> None:
+    for name in AGENTS:
+        prepare(project, shared(f"adk-samples/{name}"), name)
+    follow(project, "samples")
+
+
+@pytest.mark.parametrize(
+    "page", [*sorted(REPOSITORY.glob("docs/**/*.md")), REPOSITORY / "README.md"], ids=lambda p: p.name
+)
+def test_links_lead_somewhere(page: Path) -> None:
+    text = re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    for target in re.findall(r"\]\((?!https?:|#|mailto:)([^)#\s]+)", text):
+        assert (page.parent / target).exists(), target
+
+
+def test_the_first_steps_of_the_readme_work(project: Project) -> None:
+    assert project.gate("init").code == 0
+    assert project.gate("run").code == 0
+    assert project.gate("run", "--trials", "5", "--record", "main.jsonl").code == 0
+    assert project.gate("baseline", "save", "main.jsonl").code == 0
+    last = project.gate("run")
+    assert last.code == 0, last.out + last.err
+    assert project.gate("init").code == 2

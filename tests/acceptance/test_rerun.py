@@ -1,0 +1,93 @@
+"""Running again on the same commit goes on with the same record: green by repetition is not to be had."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.conftest import Project
+
+AGENT = """\
+import os
+
+
+def answer(message):
+    with open(os.environ["CALLS"], "a") as calls:
+        calls.write(message + "\\n")
+    if os.environ.get("DOWN") and message == "item 7":
+        raise RuntimeError("down")
+    return "wrong" if {broken} and message in ("item 3", "item 4") else "the right answer"
+"""
+
+
+@pytest.fixture
+def project(project: Project) -> Project:
+    cases = [{"id": f"c{n}", "input": f"item {n}", "response": "the right answer"} for n in range(20)]
+    project.write("suite.yaml", {"cases": cases})
+    project.write(
+        "gate.yaml",
+        "suite: suite.yaml\nagent: {python: 'agent:answer', env: [CALLS, DOWN]}\n"
+        "criteria: {response_match_score: 0.5}\nbaseline: {rerun: never}\n",
+    )
+    project.write(".gitignore", ".gate/\n__pycache__/\nresult.json\n")
+    commit(project, broken=False)
+    assert project.gate("run", "--trials", "5", "--record", ".gate/main.jsonl", CALLS=str(calls(project))).code == 0
+    assert project.gate("baseline", "save", ".gate/main.jsonl").code == 0
+    calls(project).unlink()
+    return project
+
+
+def commit(project: Project, *, broken: bool) -> None:
+    project.write("agent.py", AGENT.format(broken=broken))
+    if not (project.root / ".git").exists():
+        project.git("init", "-q", "-b", "main")
+    project.git("add", ".")
+    project.git("commit", "-q", "--allow-empty", "-m", f"broken: {broken}")
+
+
+def calls(project: Project) -> Path:
+    return project.root / ".gate" / "calls.txt"
+
+
+def asked(project: Project) -> int:
+    return len(calls(project).read_text().splitlines()) if calls(project).exists() else 0
+
+
+def test_a_regression_is_not_run_away_from(project: Project) -> None:
+    project.git("checkout", "-qb", "change")
+    commit(project, broken=True)
+    first = project.gate("run", "-q", CALLS=str(calls(project)))
+    assert first.code == 1
+    after = asked(project)
+    assert after > 20
+    again = project.gate("run", "-q", CALLS=str(calls(project)))
+    assert (again.code, again.out) == (1, first.out)
+    assert asked(project) == after, "the agent was asked again"
+
+
+def test_what_could_not_be_measured_is_run_again_and_nothing_else(project: Project) -> None:
+    project.git("checkout", "-qb", "change")
+    commit(project, broken=False)
+    environment = {"CALLS": str(calls(project))}
+    project.write("gate.yaml", (project.root / "gate.yaml").read_text().replace("CALLS, DOWN", "CALLS, DOWN_TOKEN"))
+    project.write("agent.py", (project.root / "agent.py").read_text().replace('"DOWN"', '"DOWN_TOKEN"'))
+    project.git("commit", "-qam", "read another name")
+    down = project.gate("run", "-q", DOWN_TOKEN="1", **environment)
+    assert down.code == 3
+    before = asked(project)
+    up = project.gate("run", "-q", **environment)
+    assert up.code == 0, up.out
+    again = calls(project).read_text().splitlines()[before:]
+    assert again
+    assert set(again) == {"item 7"}
+
+
+def test_a_new_commit_is_measured_anew(project: Project) -> None:
+    project.git("checkout", "-qb", "change")
+    commit(project, broken=True)
+    assert project.gate("run", "-q", CALLS=str(calls(project))).code == 1
+    before = asked(project)
+    commit(project, broken=False)
+    assert project.gate("run", "-q", CALLS=str(calls(project))).code == 0
+    assert asked(project) >= before + 20

@@ -1,0 +1,154 @@
+"""A suite split over machines comes to the verdict of a single run, and refuses anything that is not all of it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.conftest import Project
+
+CASES = 24
+AGENT = """
+import hashlib, json, sys
+request = json.load(sys.stdin)
+key = f"{request['case_id']}:{request['trial']}".encode()
+luck = int(hashlib.sha256(key).hexdigest(), 16) % 100
+number = int(request["case_id"].partition("-")[2])
+good = luck < 92 and not (BROKEN and number < 8)
+print(json.dumps({"output": "done", "tool_calls": [{"name": "lookup" if good else "guess", "arguments": {}}]}))
+"""
+CONFIG = """
+suite: suite.json
+agent: {command: [PYTHON, -S, agent.py], concurrency: 8}
+criteria: {tool_trajectory_avg_score: {match_type: IN_ORDER, threshold: 0.5}}
+trials: 2
+"""
+
+
+@pytest.fixture
+def sharded(project: Project) -> Project:
+
+    cases = [{"id": f"case-{n}", "input": f"question {n}", "tools": [{"name": "lookup"}]} for n in range(CASES)]
+    project.write("suite.json", {"cases": cases})
+    project.write("gate.yaml", CONFIG.replace("PYTHON", sys.executable))
+    project.write("agent.py", AGENT.replace("BROKEN", "False"))
+    return project
+
+
+def shards(project: Project, total: int, *, name: str = "shard") -> list[Path]:
+    paths = [project.root / f"{name}-{index}.jsonl" for index in range(1, total + 1)]
+    for index, path in enumerate(paths, 1):
+        ran = project.gate("run", "--shard", f"{index}/{total}", "--record", str(path))
+        assert ran.code == 0, ran.out + ran.err
+        assert f"shard {index} of {total}" in ran.out
+    return paths
+
+
+def trials_of(path: Path) -> set[tuple[str, int]]:
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    return {(row["case"], row["n"]) for row in rows if "case" in row}
+
+
+def test_three_shards_come_to_the_verdict_of_one_run(sharded: Project) -> None:
+    whole = sharded.root / "base.jsonl"
+    assert sharded.gate("run", "--record", str(whole), "--quiet").code == 0
+    assert sharded.gate("baseline", "save", str(whole)).code == 0
+    sharded.write("agent.py", AGENT.replace("BROKEN", "True"))
+
+    code, one = sharded.result("run", "--record", str(sharded.root / "one.jsonl"))
+    assert (code, one["verdict"]) == (1, "regressed")
+    paths = shards(sharded, 3)
+    measured = [trials_of(path) for path in paths]
+    assert sum(map(len, measured)) == len(set.union(*measured)) == 2 * CASES
+    merged_path = str(sharded.root / "whole.jsonl")
+    code, merged = sharded.result("merge", *map(str, paths), "-o", merged_path, "--config", "gate.yaml")
+    assert (code, merged["verdict"]) == (1, "regressed")
+    alike = ("headline", "criteria", "cases", "changes", "story")
+    for key in alike:
+        assert merged["suites"][0][key] == one["suites"][0][key], key
+    code, report = sharded.result("report", merged_path, "--against", str(whole))
+    assert (code, report["verdict"]) == (1, "regressed")
+
+
+def test_a_merged_record_is_a_baseline(sharded: Project) -> None:
+    paths = shards(sharded, 2)
+    whole = str(sharded.root / "whole.jsonl")
+    ran = sharded.gate("merge", *map(str, paths), "-o", whole)
+    assert ran.code == 0, ran.err
+    assert sharded.gate("baseline", "save", whole).code == 0
+    code, result = sharded.result("run")
+    assert code == 0
+    assert result["suites"][0]["baseline"]["trials_per_case"] == 2
+
+
+def test_cases_are_spread_by_how_long_they_took(sharded: Project) -> None:
+    slow = "import time, sys\n" + AGENT.replace("BROKEN", "False").replace(
+        "key =", "time.sleep(0.4 if request['case_id'] in ('case-0', 'case-1', 'case-2', 'case-3') else 0)\nkey ="
+    )
+    sharded.write("agent.py", slow)
+    base = sharded.root / "base.jsonl"
+    assert sharded.gate("run", "--record", str(base), "--quiet").code == 0
+    assert sharded.gate("baseline", "save", str(base)).code == 0
+    first, second = (trials_of(path) for path in shards(sharded, 2))
+    slowest = {f"case-{n}" for n in range(4)}
+    assert len({case for case, _ in first} & slowest) == len({case for case, _ in second} & slowest) == 2
+
+
+def test_what_is_not_the_whole_is_refused(sharded: Project) -> None:
+    first, second = shards(sharded, 2)
+    whole = str(sharded.root / "whole.jsonl")
+
+    def refused(*records: Path) -> str:
+        ran = sharded.gate("merge", *map(str, records), "-o", whole, "-c", "gate.yaml")
+        assert ran.code == 3, ran.out
+        assert not Path(whole).exists()
+        return ran.err
+
+    assert "missing" in refused(first)
+    assert "twice" in refused(first, first)
+    torn = sharded.write("torn.jsonl", second.read_text().rsplit("\n", 2)[0] + "\n")
+    assert "torn" in refused(first, torn)
+    other = shards(sharded, 3, name="other")[0]
+    assert "foreign" in refused(first, other)
+    sharded.write("suite.json", (sharded.root / "suite.json").read_text().replace("question 3", "question three"))
+    edited = shards(sharded, 2, name="edited")[1]
+    assert "foreign" in refused(first, edited)
+
+
+def test_a_shard_of_failing_trials_says_so(sharded: Project) -> None:
+    sharded.write("agent.py", "import sys, json\nif '-1' in json.load(sys.stdin)['case_id']: sys.exit(1)\nprint('ok')")
+    ran = sharded.gate("run", "--shard", "1/2")
+    assert ran.code == 3
+    assert "infrastructure errors" in ran.out
+
+
+def test_a_shard_is_resumed_and_repeats_nothing(sharded: Project) -> None:
+    path = sharded.root / "shard.jsonl"
+    arguments = ("run", "--shard", "1/2", "--record", str(path))
+    assert sharded.gate(*arguments).code == 0
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(lines[:-10]))
+    before = trials_of(path)
+    assert sharded.gate(*arguments).code == 0
+    after = trials_of(path)
+    assert before < after
+    assert len(after) == CASES
+
+
+def test_more_shards_than_cases_is_no_error(sharded: Project) -> None:
+    ran = sharded.gate("run", "--shard", "30/30", "--record", str(sharded.root / "s.jsonl"))
+    assert ran.code == 0, ran.err
+
+
+def test_a_verdict_needs_the_commit_that_was_measured(sharded: Project) -> None:
+    paths = shards(sharded, 2)
+    sharded.git("init", "-q")
+    sharded.git("add", "gate.yaml")
+    sharded.git("commit", "-qm", "first")
+    whole = str(sharded.root / "whole.jsonl")
+    ran = sharded.gate("merge", *map(str, paths), "-o", whole, "-c", "gate.yaml")
+    assert ran.code == 2
+    assert "checked out" in ran.err

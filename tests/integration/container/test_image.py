@@ -1,0 +1,179 @@
+"""The image itself: built, and run as the runner runs it, from event to comment."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("openapi_core", reason="the contract is checked with openapi-core")
+
+from tests.integration.container.image import RUNNER, Engine, InContainer, Unavailable, engine
+from tests.integration.github.fake_github import FakeGitHub
+from tests.integration.github.job import CONFIG, git, suite
+from tests.integration.github.scenarios import World, report
+
+pytestmark = pytest.mark.container
+
+
+@pytest.fixture(scope="session")
+def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+    kept = os.environ.get("GATE_CONTAINER_CACHE")
+    try:
+        found = engine(Path(kept) if kept else tmp_path_factory.mktemp("image"))
+        found.build()
+    except Unavailable as error:
+        pytest.skip(str(error))
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def world(tmp_path: Path, image: Engine) -> Iterator[World]:
+    with FakeGitHub() as fake:
+        made = World(tmp_path, fake, InContainer(image, tmp_path))
+        yield made
+    assert fake.violations == []
+
+
+@pytest.fixture
+def recorded(world: World) -> World:
+    done = world.push("good")
+    assert done.code == 0, done.log
+    return world
+
+
+def test_a_baseline_is_recorded_and_a_sound_change_passes(recorded: World) -> None:
+    assert git(recorded.repository.remote, "rev-list", "--count", "gate-baselines") == "1"
+    done = recorded.pull_request("good")
+    assert (done.code, done.outputs["verdict"]) == (0, "pass"), done.log
+    assert done.outputs["baseline_distance"] == "0"
+    assert len(recorded.comments()) == 1
+    assert "support" in done.summary
+    assert (recorded.last.workspace / done.outputs["junit_path"]).exists()
+    left = [path for path in recorded.last.workspace.rglob("*") if path.lstat().st_uid != RUNNER]
+    assert left == [], "what the container leaves belongs to the workspace's owner"
+
+
+def test_a_regression_fails_with_annotations(recorded: World) -> None:
+    done = recorded.pull_request("bad")
+    assert (done.code, done.outputs["verdict"]) == (1, "regressed"), done.log
+    assert any(properties.get("file") == "suite.yaml" for _, properties, _ in done.annotations())
+    assert "regressed" in recorded.comments()[0].lower()
+    assert not [command for command in done.annotations() if "agent speaks" in command[2]]
+
+
+def test_below_the_threshold_without_a_baseline(world: World) -> None:
+    world.repository.commit("good")
+    done = world.pull_request("awful")
+    assert (done.code, done.outputs["verdict"]) == (1, "below_threshold"), done.log
+    assert done.outputs["baseline_sha"] == ""
+
+
+def test_inconclusive(world: World) -> None:
+    world.repository.files["suite.yaml"] = suite(4)
+    world.push("good")
+    done = world.pull_request("slip", inputs={"trials": "1"})
+    assert (done.code, done.outputs["verdict"]) == (0, "inconclusive"), done.log
+
+
+def test_a_bad_configuration(world: World) -> None:
+    world.repository.commit("good")
+    done = world.pull_request("good", files={"gate__yaml": CONFIG + "sweet: true\n"})
+    assert done.code == 2, done.log
+    assert "sweet" in done.annotations("error")[0][2]
+    assert "Traceback" not in done.log
+
+
+def test_an_agent_that_is_down(world: World) -> None:
+    world.repository.commit("good")
+    done = world.pull_request("down")
+    assert (done.code, done.outputs["verdict"]) == (3, "error"), done.log
+
+
+def test_a_fork_and_its_report(recorded: World) -> None:
+    measured = recorded.pull_request("bad", fork=True)
+    assert measured.code == 1, measured.log
+    assert recorded.comments() == []
+    reported = report(recorded)
+    assert (reported.code, reported.outputs["verdict"]) == (1, "regressed"), reported.log
+    assert len(recorded.comments()) == 1
+
+
+def test_nothing_in_the_workspace_stands_in_for_a_module_of_ours(world: World) -> None:
+    shadows = {
+        f"{name}__py": "raise SystemExit('imported from the workspace')\n" for name in ("click", "httpx", "gate")
+    }
+    world.repository.commit("good", **shadows)
+    done = world.pull_request("good", files=shadows)
+    assert done.code == 0, done.log
+
+
+def test_setup_installs_the_agent_into_an_environment_of_its_own(world: World) -> None:
+    """The agent imports what only its own environment has, and nothing of ours."""
+    agent = world.repository.files["agent.py"]
+    world.repository.files["agent.py"] = "import dependency\n" + agent.replace(
+        "import sys\n", "import sys\nassert 'pydantic' not in sys.modules\n"
+    )
+    setup = "echo > $(python -c 'import sysconfig; print(sysconfig.get_path(\"purelib\"))')/dependency.py"
+    world.repository.commit("good")
+    certificates = {"SSL_CERT_FILE": os.environ["SSL_CERT_FILE"]} if "SSL_CERT_FILE" in os.environ else {}
+    done = world.pull_request("good", inputs={"setup": setup}, environment=certificates)
+    assert done.code == 0, done.log
+    assert (recorded_venv(world) / "bin" / "python").is_symlink()
+
+
+def recorded_venv(world: World) -> Path:
+    return world.last.workspace / ".gate" / "setup" / "venv"
+
+
+class Answer(BaseHTTPRequestHandler):
+    def do_POST(self) -> None:
+        length = int(self.headers["Content-Length"])
+        self.rfile.read(length)
+        calls = [{"name": name, "arguments": {}} for name in ("lookup_order", "refund_order")]
+        content = json.dumps({"output": "ok", "tool_calls": calls}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.mark.parametrize("up", [True, False])
+def test_an_agent_on_localhost_is_reached_or_the_error_says_what_to_change(world: World, up: bool) -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answer) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        port = server.server_port
+        if not up:
+            server.shutdown()
+            server.server_close()
+        config = CONFIG.replace('python: "agent:answer"', f'http: "http://localhost:{port}/chat"')
+        world.repository.files["gate.yaml"] = config
+        world.repository.files["suite.yaml"] = names_only()
+        world.repository.commit("good")
+        done = world.pull_request("good")
+        if up:
+            server.shutdown()
+    if up:
+        assert done.code == 0, done.log
+    else:
+        assert done.code == 2, done.log
+        assert f"0.0.0.0:{port}" in done.annotations("error")[0][2]
+
+
+def names_only() -> str:
+    """The suite without arguments: the server above answers all alike."""
+    calls = "[{name: lookup_order, args: {}}, {name: refund_order, args: {}}]"
+    return (
+        "cases:\n"
+        + "\n".join(f"  - {{id: refund-{n}, input: refund order {n}, tools: {calls}}}" for n in range(24))
+        + "\n"
+    )

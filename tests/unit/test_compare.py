@@ -1,0 +1,108 @@
+"""What of a baseline may be compared, and what the settings of a configuration come to."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from gate.compare import Outputs, Reference, check_outputs, conclude, decide_records, pair, settings_of
+from gate.config import load_config
+from gate.decision import Settings
+from gate.errors import ConfigError
+from gate.model import BaselineInfo, Criterion, ExitCode, Scale, Score, Side, Trial, Verdict
+from gate.record import Header, PlannedCase, Record
+
+CRITERION = Criterion("ok", "contains", Scale.BINARY, threshold=1.0, pass_mark=1.0, fingerprint="f")
+PLAN = tuple(PlannedCase(f"c{n}", f"content {n}") for n in range(20))
+
+
+def record(
+    value: float = 1.0, *, plan: tuple[PlannedCase, ...] = PLAN, fingerprint: str = "f", trials: int = 3
+) -> Record:
+    made = tuple(Trial(case.id, n, round=n, scores={"ok": Score(value)}) for case in plan for n in range(1, trials + 1))
+    return Record(Header("s", plan, (replace(CRITERION, fingerprint=fingerprint),)), made, None)
+
+
+def against(*records: Record) -> Reference:
+    return Reference(BaselineInfo("abc"), records)
+
+
+def test_everything_is_comparable_with_an_equal_record() -> None:
+    found = pair(PLAN, [CRITERION], against(record()))
+    assert not found.not_comparable
+    assert len(found.trials) == 60
+
+
+def test_an_edited_case_is_not_compared() -> None:
+    edited = (replace(PLAN[0], fingerprint="other"), *PLAN[1:])
+    found = pair(edited, [CRITERION], against(record()))
+    assert found.not_comparable == {("c0", "ok"): "the case was edited"}
+
+
+def test_a_changed_option_makes_the_criterion_incomparable_for_every_case() -> None:
+    found = pair(PLAN, [CRITERION], against(record(fingerprint="other")))
+    assert len(found.not_comparable) == 20
+    assert set(found.not_comparable.values()) == {"its options, scorer or judge changed"}
+
+
+def test_of_a_pooled_record_only_what_fits_is_taken() -> None:
+    edited = (replace(PLAN[0], fingerprint="other"), *PLAN[1:])
+    found = pair(PLAN, [CRITERION], against(record(), record(plan=edited), record(fingerprint="other")))
+    assert len(found.trials) == 60 + 57
+    assert not found.not_comparable
+
+
+def test_trials_that_a_stored_run_made_of_its_own_baseline_are_not_its_agents() -> None:
+    stored = record()
+    mixed = replace(stored, trials=(*stored.trials, replace(stored.trials[0], side=Side.BASELINE)))
+    assert len(pair(PLAN, [CRITERION], against(mixed)).trials) == 60
+
+
+def test_an_equal_record_passes_and_a_broken_one_is_regressed() -> None:
+    assert decide_records(record(), against(record())).verdict is Verdict.PASS
+    broken = decide_records(record(0.0), against(record()))
+    assert broken.verdict is Verdict.REGRESSED
+    assert conclude([broken], Settings(), command="", duration=0).exit_code is ExitCode.FAILED
+
+
+def test_a_regression_is_not_hidden_by_the_edit_of_another_case() -> None:
+    edited = (replace(PLAN[0], fingerprint="other"), *PLAN[1:])
+    assert decide_records(record(0.0, plan=edited), against(record())).verdict is Verdict.REGRESSED
+
+
+def test_renaming_every_case_is_no_pass_of_a_comparison() -> None:
+    renamed = tuple(replace(case, id=f"new {case.id}") for case in PLAN)
+    found = decide_records(record(plan=renamed), against(record()))
+    assert any("new" in change or "removed" in change for change in found.changes)
+    assert all(case.status.value in ("new", "removed") for case in found.cases)
+
+
+def test_no_suite_is_never_green() -> None:
+    assert conclude([], Settings(), command="", duration=0).exit_code is ExitCode.NOT_MEASURED
+
+
+def configured(tmp_path: Path, text: str) -> Settings:
+    path = tmp_path / "gate.yaml"
+    path.write_text("suite: x\nagent: {python: 'a:b'}\n" + text)
+    return settings_of(load_config(path), datetime(2026, 6, 1, tzinfo=UTC))
+
+
+def test_trials_come_to_passes(tmp_path: Path) -> None:
+    assert (configured(tmp_path, "").max_passes, configured(tmp_path, "").exact_passes) == (3, None)
+    assert configured(tmp_path, "trials: {max: 7}\n").max_passes == 7
+    assert configured(tmp_path, "trials: 5\n").exact_passes == 5
+
+
+def test_quarantine_ends_on_its_date(tmp_path: Path) -> None:
+    entry = "quarantine: [{{case: a, owner: me, reason: broken upstream, expires: {0}}}]\n"
+    assert "broken upstream" in configured(tmp_path, entry.format("2026-06-01")).quarantine["a"]
+    assert not configured(tmp_path, entry.format("2026-05-31")).quarantine
+
+
+def test_a_report_that_cannot_be_written_is_refused_early(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match="junit"):
+        check_outputs(Outputs(junit=tmp_path / "file" / "report.xml"))
