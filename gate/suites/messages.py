@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from hashlib import blake2b
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
@@ -18,6 +20,7 @@ from gate.formats.documents import Key
 from gate.formats.messages import FormatError
 from gate.limits import shorten
 from gate.model import Case, Complexity, Invocation, Part, RecordedTrial, ToolCall, Turn
+from gate.packing import pack
 from gate.suites.base import Contents, Document, Format
 from gate.suites.spill import Spill
 
@@ -74,6 +77,9 @@ class _Row:
     """One row, understood."""
 
     case: Case
+    stated: bytes
+    """Equal in two rows only where they state the same of their case."""
+    line: str
     trial: str | int | None
     """The number that the row gives itself."""
     invocation: Invocation | None
@@ -98,7 +104,7 @@ def format_of(fields: FieldPaths) -> Format:
 
 def read(document: Document, fields: FieldPaths) -> Contents:
     """The cases of the rows, and the trials that the rows recorded of them."""
-    keys: tuple[Key, ...] = () if fields.rows is None else tuple(_steps(fields.rows))
+    keys: tuple[Key, ...] = () if fields.rows is None else _steps(fields.rows)
     data = document.data if fields.rows is None else _Place(document, document.data, ()).at(fields.rows)
     if not isinstance(data, list):
         raise document.error("rows must be a list", *keys, hint="say where it is with `rows`")
@@ -120,14 +126,17 @@ def _gather(
     known: set[str] = set()
     groups: dict[str, _Group] = {}
     for index, raw in enumerate(data):
-        row = _row(_Place(document, raw, (*keys, index)), fields)
+        row = _row(_Place(document, raw, (*keys, index)), fields, groups)
         if wanted is not None:
             if row.trial is None:
                 raise document.error("trials can be chosen only where `trial` says which one a row is")
             known.add(str(row.trial))
             if str(row.trial) not in wanted:
                 continue
-        groups.setdefault(row.case.id, _Group(row.case)).add(row, spill)
+        group = groups.get(row.case.id)
+        if group is None:
+            group = groups[row.case.id] = _Group(row.case, row.stated)
+        group.add(row, spill)
     for trial in sorted((wanted or set()) - known):
         raise document.error(f"no row is of trial {trial!r}", hint=f"known: {', '.join(sorted(known))}")
     recorded = tuple(trial for group in groups.values() for trial in group.trials())
@@ -137,12 +146,15 @@ def _gather(
 # --- paths ----------------------------------------------------------------------------------------
 
 
-def _steps(path: str) -> list[Key]:
-    return [int(step) if step.isdecimal() else step for step in path.split(".")]
+@lru_cache(maxsize=1_000)
+def _steps(path: str) -> tuple[Key, ...]:
+    return tuple([int(step) if step.isdecimal() else step for step in path.split(".")])
 
 
 def _step(value: Any, step: Key) -> tuple[bool, Any]:
     """Whether a step leads somewhere, and where."""
+    if type(value) is dict and step in value:
+        return True, value[step]
     if isinstance(value, Mapping) and str(step) in value:
         return True, value[str(step)]
     if isinstance(value, list) and isinstance(step, int) and step < len(value):
@@ -193,30 +205,48 @@ class _Place:
 # --- one row --------------------------------------------------------------------------------------
 
 
-def _row(place: _Place, fields: FieldPaths) -> _Row:
+def _row(place: _Place, fields: FieldPaths, groups: Mapping[str, _Group]) -> _Row:
     if not isinstance(place.value, Mapping):
         raise place.error("a row must be an object")
     try:
         error = place.at(fields.error)
         trial = place.label(fields.trial)
         invocation = _invocation(place, fields, failed=error is not None)
-        case = _case(place, fields, invocation.user)
+        case, stated = _case_of(place, fields, invocation.user, groups)
     except FormatError as problem:
         raise place.error(str(problem)) from problem
+    line = str(place.document.location(*place.keys))
     if error is not None:
-        return _Row(case, trial, None, shorten(error if isinstance(error, str) else str(error), 1000))
+        said = shorten(error if isinstance(error, str) else str(error), 1000)
+        return _Row(case, stated, line, trial, None, said)
     answered = bool(invocation.response or invocation.tool_calls)
-    return _Row(case, trial, invocation if answered else None)
+    return _Row(case, stated, line, trial, invocation if answered else None)
 
 
 def _invocation(place: _Place, fields: FieldPaths, *, failed: bool) -> Invocation:
     found = place.at(fields.messages)
     invocation = Invocation() if found is None and failed else messages.to_invocation(found)
-    return replace(
-        invocation,
-        usage=messages.to_usage(place.at(fields.usage), cost_usd=place.at(fields.cost_usd)) or invocation.usage,
-        duration=messages.number(place.at(fields.duration), "duration"),
-    )
+    usage = messages.to_usage(place.at(fields.usage), cost_usd=place.at(fields.cost_usd))
+    duration = messages.number(place.at(fields.duration), "duration")
+    if usage is None and duration is None:
+        return invocation
+    return replace(invocation, usage=usage or invocation.usage, duration=duration)
+
+
+def _case_of(place: _Place, fields: FieldPaths, user: str, groups: Mapping[str, _Group]) -> tuple[Case, bytes]:
+    """The case of a row, and a digest of what the row states of it; the case that is known where it states the same."""
+    stated = _stated(place, fields)
+    known = groups.get(str(place.label(fields.id)))
+    case = known.case if known is not None and known.stated == stated else _case(place, fields, user)
+    return case, stated
+
+
+def _stated(place: _Place, fields: FieldPaths) -> bytes:
+    """A digest of everything that `_case` reads, but for what the user says."""
+    tools = None if fields.expected_tools is None else fields.expected_tools.path
+    paths = (tools, fields.expected_response, *fields.metadata.values(), fields.tags, fields.complexity)
+    values = [place.at(path) for path in (*paths, *fields.content)]
+    return blake2b(pack(values), digest_size=16).digest()
 
 
 def _case(place: _Place, fields: FieldPaths, user: str) -> Case:
@@ -287,8 +317,8 @@ class _Recording:
 class _Group:
     """The rows that share an id."""
 
-    def __init__(self, case: Case) -> None:
-        self.case = case
+    def __init__(self, case: Case, stated: bytes) -> None:
+        self.case, self.stated = case, stated
         self._recordings: list[_Recording] = []
         self._seen: set[str] = set()
 
@@ -298,12 +328,12 @@ class _Group:
             _check_agreed(self.case, row.case)
         if row.trial is not None:
             if str(row.trial) in self._seen:
-                raise ConfigError(f"case {row.case.id!r} has trial {row.trial!r} twice", where=str(row.case.location))
+                raise ConfigError(f"case {row.case.id!r} has trial {row.trial!r} twice", where=row.line)
             self._seen.add(str(row.trial))
         found: Sequence[Invocation] = ()
         if row.invocation is not None:
             found = (row.invocation,) if spill is None else spill.keep(row.invocation)
-        self._recordings.append(_Recording(row.trial, found, row.error, str(row.case.location)))
+        self._recordings.append(_Recording(row.trial, found, row.error, row.line))
 
     def trials(self) -> list[RecordedTrial]:
         """What was recorded of the case, numbered from 1 in the order of the rows' own trial numbers."""

@@ -2,39 +2,57 @@
 
 from __future__ import annotations
 
-import pickle
+import os
 import weakref
-from collections.abc import Sequence
-from tempfile import SpooledTemporaryFile
+from collections.abc import Callable, Sequence
+from tempfile import TemporaryFile
 from typing import overload
 
 from gate.model import Invocation
+from gate.packing import pack, unpack
 
-IN_MEMORY = 8_000_000
-"""Bytes that are kept in memory before a file is made."""
+IN_MEMORY = 4_000_000
+"""Bytes that are kept in memory before they are written."""
 
 
 class Spill:
     """Invocations in the order they came; the file goes with the last of them."""
 
     def __init__(self) -> None:
-        self._file = SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115 - closed by the finalizer
-        self._end = 0
-        weakref.finalize(self, self._file.close)
+        self._tail = bytearray()
+        self._written = 0
+        self._file: int | None = None
 
     def keep(self, invocation: Invocation) -> Spilled:
         """Writes an invocation; what is returned reads it."""
-        data = pickle.dumps(invocation, pickle.HIGHEST_PROTOCOL)
-        self._file.seek(self._end)
-        self._file.write(data)
-        kept = Spilled(self, self._end, len(data))
-        self._end += len(data)
-        return kept
+        data = pack((invocation,))
+        offset = self._written + len(self._tail)
+        self._tail += data
+        if len(self._tail) >= IN_MEMORY:
+            self._write()
+        return Spilled(self, offset, len(data))
 
-    def read(self, offset: int, length: int) -> Invocation:
-        self._file.seek(offset)
-        invocation: Invocation = pickle.loads(self._file.read(length))  # noqa: S301 - what `keep` wrote, and nobody else
-        return invocation
+    def read(self, offset: int, length: int) -> bytes:
+        """What was kept there."""
+        if self._file is None or offset >= self._written:
+            start = offset - self._written
+            return bytes(self._tail[start : start + length])
+        return os.pread(self._file, length, offset)
+
+    def _write(self) -> None:
+        if self._file is None:
+            self._file, close = _nameless()
+            weakref.finalize(self, close)
+        view = memoryview(self._tail)
+        while view:
+            view = view[os.write(self._file, view) :]
+        self._written += len(self._tail)
+        self._tail = bytearray()
+
+
+def _nameless() -> tuple[int, Callable[[], None]]:
+    file = TemporaryFile(buffering=0)  # noqa: SIM115 - closed by the finalizer
+    return file.fileno(), file.close
 
 
 class Spilled(Sequence[Invocation]):
@@ -45,6 +63,11 @@ class Spilled(Sequence[Invocation]):
     def __init__(self, spill: Spill, offset: int, length: int) -> None:
         self._spill, self._offset, self._length = spill, offset, length
 
+    @property
+    def packed(self) -> bytes:
+        """The invocations as a packed tuple."""
+        return self._spill.read(self._offset, self._length)
+
     def __len__(self) -> int:
         return 1
 
@@ -53,7 +76,8 @@ class Spilled(Sequence[Invocation]):
     @overload
     def __getitem__(self, index: slice) -> Sequence[Invocation]: ...
     def __getitem__(self, index: int | slice) -> Invocation | Sequence[Invocation]:
-        return (self._spill.read(self._offset, self._length),)[index]
+        invocations: tuple[Invocation, ...] = unpack(self.packed)
+        return invocations[index]
 
     def __eq__(self, other: object) -> bool:
         return tuple(self) == tuple(other) if isinstance(other, Sequence) else NotImplemented
