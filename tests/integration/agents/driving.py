@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 from gate.agents.base import Agent, create, parse_options
 from gate.execute import Job, execute
 from gate.model import Case, Trial, Turn
+from tests.patience import eventually, skip, skipping, until
 
 
 def case(name: str, *turns: str, **fields: Any) -> Case:
@@ -24,18 +24,41 @@ def make(options: Mapping[str, Any], root: Path, environment: Mapping[str, str] 
     return create(kind, parsed, root=root, environment=os.environ if environment is None else environment)
 
 
-async def drive(options: Mapping[str, Any], cases: Sequence[Case], root: Path, **more: Any) -> list[Trial]:
+async def drive(
+    options: Mapping[str, Any],
+    cases: Sequence[Case],
+    root: Path,
+    *,
+    environment: Mapping[str, str] | None = None,
+    hung: Callable[[Sequence[Trial]], object] | None = None,
+) -> list[Trial]:
+    """The trials. Once ``hung`` says so of those that are there, what is in flight has had its time.
+
+    With ``hung`` it needs a `SkippingLoop`.
+    """
     _, parsed = parse_options(options)
     limits = {"concurrency": parsed.concurrency, "timeout": parsed.timeout, "retries": parsed.retries}
-    async with make(options, root, more.get("environment")) as agent:
-        todo = [Job(case, number) for case in cases for number in range(1, more.get("trials", 1) + 1)]
-        async with aclosing(execute(agent, todo, **limits)) as trials:  # type: ignore[arg-type]
-            return [trial async for trial in trials]
+    found: list[Trial] = []
+
+    async def end_what_hangs() -> None:
+        if hung is not None:
+            await until(lambda: hung(found))
+            skip(parsed.timeout)
+
+    async with make(options, root, environment) as agent:
+        watching = asyncio.create_task(end_what_hangs())
+        try:
+            async with aclosing(execute(agent, [Job(case, 1) for case in cases], **limits)) as trials:  # type: ignore[arg-type]
+                async for trial in trials:
+                    found.append(trial)
+        finally:
+            watching.cancel()
+        return found
 
 
 def run(options: Mapping[str, Any], cases: Sequence[Case], root: Path, **more: Any) -> dict[str, Trial]:
     """Trials by case id."""
-    return {trial.case_id: trial for trial in asyncio.run(drive(options, cases, root, **more))}
+    return {trial.case_id: trial for trial in skipping(drive(options, cases, root, **more))}
 
 
 def processes_with(text: str) -> list[int]:
@@ -54,14 +77,9 @@ def processes_with(text: str) -> list[int]:
     return found
 
 
-def gone(text: str, within: float = 3.0) -> bool:
-    """Whether no such process is left, soon."""
-    end = time.monotonic() + within
-    while processes_with(text):
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.05)
-    return True
+def gone(text: str) -> bool:
+    """Whether no such process is left, once those that were killed have had the time to go."""
+    return eventually(lambda: not processes_with(text))
 
 
 def open_files() -> int:

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from gate.agents.python import WORKER
 from gate.errors import ConfigError, MeasureError
 from gate.model import ErrorKind, Trial
 from tests.integration.agents.driving import case, gone, make, open_files, processes_with, run
+from tests.patience import until
 
 AGENT = """
 import asyncio, os, signal, subprocess, sys, threading, time
@@ -32,9 +34,9 @@ def two_unknown(a, b): return "x"
 async def slowly(message):
     await asyncio.sleep(0.2)
     return message
-def slowly_in_a_thread(message):
+def answers_slowly_read(message):
     time.sleep(0.2)
-    return message
+    return Slow()
 def process_id(message):
     time.sleep(0.05)
     return str(os.getpid())
@@ -63,23 +65,24 @@ def dies_of_poison(message):
 def segfaults(message): os.kill(os.getpid(), signal.SIGSEGV)
 def hangs_on_poison(message):
     if message == "poison":
-        time.sleep(1000)
-    time.sleep(0.4)
+        open("hanging", "w").close()
+        time.sleep(3600)
     return "alive"
 async def hangs_asleep(message):
     if message == "poison":
-        await asyncio.sleep(1000)
-    await asyncio.sleep(0.4)
+        open("hanging", "w").close()
+        await asyncio.sleep(3600)
     return str(os.getpid())
 async def never_listens(message):
+    open("hanging", "w").close()
     while True:
-        try: await asyncio.sleep(1000)
+        try: await asyncio.sleep(3600)
         except asyncio.CancelledError: pass
 def forges(message):
     if message.startswith("{") or message.startswith("["):
         import json
         os.write(json.loads(sys.argv[1])["fd"], message.encode() + b"\\n")
-        time.sleep(5)
+        time.sleep(3600)
     time.sleep(0.2)
     return "alive"
 def says_back(message):
@@ -97,11 +100,24 @@ def floods(message):
     os.write(1, b"raw noise\\n")
     return "heard"
 def leaves_children(message):
-    sleeper = [sys.executable, "-c", "import time; time.sleep(600)", "stray-of-" + message]
+    sleeper = [sys.executable, "-c", "import time; time.sleep(3600)", "stray-of-" + message]
     subprocess.Popen(sleeper)
     subprocess.Popen(sleeper, start_new_session=True)
     return "done"
 def environment(message): return ",".join(sorted(os.environ))
+class Slow:
+    def model_dump(self, mode):
+        time.sleep(0.3)
+        return "hi"
+here = []
+async def meets(message):
+    here.append(message)
+    while len(here) < 16: await asyncio.sleep(0.01)
+    return message
+def meets_in_threads(message):
+    here.append(message)
+    while len(here) < 16: time.sleep(0.01)
+    return message
 """
 
 
@@ -111,8 +127,13 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def one(root: Path, function: str, *turns: str, **options: Any) -> Trial:
-    return run({"python": f"my_agent:{function}", **options}, [case("a", *turns)], root)["a"]
+def one(root: Path, function: str, *turns: str, hung: Any = None, **options: Any) -> Trial:
+    return run({"python": f"my_agent:{function}", **options}, [case("a", *turns)], root, hung=hung)["a"]
+
+
+def hanging(root: Path, others: int = 0) -> Callable[[Sequence[Trial]], bool]:
+    """Whether one hangs, and so many others are done."""
+    return lambda trials: (root / "hanging").exists() and len(trials) == others
 
 
 def answer(root: Path, function: str, *turns: str, **options: Any) -> str:
@@ -189,26 +210,26 @@ def test_the_users_own_virtual_environment(root: Path) -> None:
 # --- time ---
 
 
-@pytest.mark.parametrize("function", ["slowly", "slowly_in_a_thread"])
-def test_one_process_answers_several_at_once_and_times_each_alone(root: Path, function: str) -> None:
-    start = time.perf_counter()
+@pytest.mark.parametrize("function", ["meets", "meets_in_threads"])
+def test_one_process_answers_several_at_once(root: Path, function: str) -> None:
     trials = run({"python": f"my_agent:{function}", "concurrency": 16}, [case(f"c{n}") for n in range(16)], root)
-    assert time.perf_counter() - start < 1.5  # one after the other: 3.2 s
-    for trial in trials.values():
-        assert trial.duration == pytest.approx(0.2, abs=0.05)
+    assert [trial.error for trial in trials.values()] == [None] * 16
+
+
+def test_duration_is_the_function_alone(root: Path) -> None:
+    """All of it, and not what comes after it: here, an answer that takes long to read."""
+    start = time.perf_counter()
+    duration = one(root, "answers_slowly_read").duration
+    elapsed = time.perf_counter() - start
+    assert duration is not None
+    assert duration >= 0.2
+    assert elapsed - duration >= 0.3
 
 
 def test_several_workers_share_the_work(root: Path) -> None:
     options = {"python": "my_agent:process_id", "workers": 2, "concurrency": 4}
     trials = run(options, [case(f"c{n}") for n in range(12)], root)
     assert len({trial.invocations[0].text for trial in trials.values()}) == 2
-
-
-def test_the_first_case_starts_at_once(root: Path) -> None:
-    before = time.time()
-    trial = one(root, "echo")
-    assert trial.started is not None
-    assert trial.started - before < 0.5
 
 
 # --- failures ---
@@ -308,22 +329,23 @@ def test_what_is_a_whole_answer_after_all(root: Path, said: Any) -> None:
 
 def test_a_hang_costs_only_the_trial_that_hangs(root: Path) -> None:
     cases = [case(f"c{n}", "poison" if n == 3 else "water") for n in range(8)]
-    start = time.perf_counter()
-    trials = run({"python": "my_agent:hangs_on_poison", "timeout": "1s", "concurrency": 8}, cases, root)
-    assert time.perf_counter() - start < 5
+    options = {"python": "my_agent:hangs_on_poison", "concurrency": 8}
+    trials = run(options, cases, root, hung=hanging(root, others=7))
     assert [(n, t.error.kind) for n, t in trials.items() if t.error] == [("c3", ErrorKind.TIMEOUT)]
     assert gone(f"{root}")
 
 
-def test_an_async_hang_is_cancelled_without_ending_the_process(root: Path) -> None:
+def test_an_async_hang_is_cancelled_without_ending_the_process(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gate.agents.python.CANCEL_SECONDS", 120)
     cases = [case(f"c{n}", "poison" if n == 0 else "water") for n in range(12)]
-    trials = run({"python": "my_agent:hangs_asleep", "timeout": "600ms", "concurrency": 4}, cases, root)
+    options = {"python": "my_agent:hangs_asleep", "concurrency": 4}
+    trials = run(options, cases, root, hung=hanging(root, others=11))
     assert [(n, t.error.kind) for n, t in trials.items() if t.error] == [("c0", ErrorKind.TIMEOUT)]
     assert len({trial.invocations[0].text for name, trial in trials.items() if name != "c0"}) == 1
 
 
 def test_an_async_function_that_refuses_to_stop_is_ended(root: Path) -> None:
-    trial = one(root, "never_listens", timeout="300ms")
+    trial = one(root, "never_listens", hung=hanging(root))
     assert trial.error is not None
     assert trial.error.kind is ErrorKind.TIMEOUT
     assert gone(f"{root}")
@@ -381,7 +403,7 @@ def test_an_agent_that_cannot_be_imported_ends_the_run_at_once(
 
 def test_an_import_that_never_ends(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gate.agents.python.START_SECONDS", 0.3)
-    (root / "endless.py").write_text("import time; time.sleep(1000)")
+    (root / "endless.py").write_text("import time; time.sleep(3600)")
     with pytest.raises(MeasureError, match=r"not imported within 0\.3 s"):
         run({"python": "endless:answer"}, [case("a")], root)
     assert gone(f"{root}")
@@ -416,7 +438,7 @@ def test_no_descriptor_is_leaked(root: Path) -> None:
     before = open_files()
     for function in ("echo", "segfaults", "returns_none", "floods"):
         one(root, function, retries=1)
-    one(root, "hangs_on_poison", "poison", timeout="200ms")
+    one(root, "hangs_on_poison", "poison", hung=hanging(root))
     with pytest.raises(MeasureError):
         one(root, "nothing")
     assert open_files() <= before
@@ -454,9 +476,10 @@ def test_a_lost_session_is_begun_again(root: Path) -> None:
         async with make({"python": "my_agent:bot"}, root) as agent:
             first = Request("a", 1, "s", 0, "one", ({"role": "user", "content": "one"},))
             assert (await agent.answer(first)).text == "one"
+            held = agent._sessions["s"]  # type: ignore[attr-defined]
             for pid in processes_with(f'"{root}"'):
                 os.kill(pid, 9)
-            await asyncio.sleep(0.5)
+            await until(lambda: not held.alive)
             second = Request("a", 1, "s", 1, "two", ({"role": "user", "content": "two"},))
             with pytest.raises(AgentFailure) as caught:
                 await agent.answer(second)
