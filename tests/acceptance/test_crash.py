@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import resource
 import signal
@@ -12,17 +11,20 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
 from tests.acceptance.conftest import Project, _environment
+from tests.patience import CEILING, eventually
 
 CASES = 40
 AGENT = """
 import hashlib, json, os, sys, time
 request = json.load(sys.stdin)
 time.sleep(0.02)
+while os.path.exists("hold") and os.path.exists("ran.log") and len(open("ran.log").readlines()) >= 12: time.sleep(0.05)
 name = f"{request['case_id']}:{request['trial']}"
 good = int(hashlib.sha256(name.encode()).hexdigest(), 16) % 100 < 80
 fd = os.open("ran.log", os.O_CREAT | os.O_APPEND | os.O_WRONLY)
@@ -57,6 +59,30 @@ def start(project: Project, *arguments: str, limit: Callable[[], None] | None = 
         env={**_environment(), "PYTHONDONTWRITEBYTECODE": "1"},
         preexec_fn=limit,  # noqa: PLW1509 - this process has no threads
     )
+
+
+@contextmanager
+def held(project: Project) -> Iterator[None]:
+    """The agent answers a dozen trials and a few, and the rest when this ends: no run is over before."""
+    hold = project.write("hold", "")
+    try:
+        yield
+    finally:
+        hold.unlink()
+
+
+def nothing_runs(project: Project) -> bool:
+    """Whether no process works in the project's folder, once those that end by themselves have had the time to."""
+    return eventually(lambda: not any(map(alive, working_in(project.root))))
+
+
+def working_in(folder: Path) -> list[int]:
+    found = []
+    for entry in Path("/proc").iterdir():
+        with suppress(OSError):
+            if entry.name.isdigit() and (entry / "cwd").readlink() == folder:
+                found.append(int(entry.name))
+    return found
 
 
 def recorded(path: Path) -> list[str]:
@@ -94,7 +120,7 @@ def kill_and_resume(project: Project, expected: tuple[int, object], moments: Ite
         time.sleep(moment)
         run.kill()
         run.communicate()
-        time.sleep(0.1)  # what the agent had in flight ends by itself, and may write to the log
+        assert nothing_runs(project)  # what the agent had in flight ends by itself, and may write to the log
         now, times = recorded(record), ran(project)
         assert finished.keys() <= set(now), "a finished trial was lost"
         finished = {trial: finished.get(trial, times[trial]) for trial in now}
@@ -123,12 +149,11 @@ def test_stopped_by_a_signal(
     project: Project, uninterrupted: tuple[int, object], number: signal.Signals, code: int
 ) -> None:
     record = project.root / "stopped.jsonl"
-    run = start(project, "--record", str(record))
-    while len(recorded(record)) < 10:
-        time.sleep(0.02)
-        assert run.poll() is None
-    run.send_signal(number)
-    _, err = run.communicate(timeout=20)
+    with held(project):
+        run = start(project, "--record", str(record))
+        assert eventually(lambda: len(recorded(record)) >= 10)
+        run.send_signal(number)
+        _, err = run.communicate(timeout=CEILING)
     assert run.returncode == code
     assert "--resume" in err
     assert "Traceback" not in err
@@ -143,7 +168,7 @@ def test_a_full_disk(project: Project, uninterrupted: tuple[int, object]) -> Non
     record = project.root / "full.jsonl"
     room = (project.root / "whole.jsonl").stat().st_size * 2 // 3
     run = start(project, "--record", str(record), limit=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (room, room)))
-    _, err = run.communicate(timeout=60)
+    _, err = run.communicate()
     assert run.returncode == 3
     assert "the record cannot be written" in err
     assert "--resume" in err
@@ -182,7 +207,7 @@ def test_the_agent_dies_half_way(project: Project) -> None:
 def test_two_gates_in_one_workspace(project: Project) -> None:
     """Each writes a record of its own, whole."""
     runs = [start(project) for _ in range(3)]
-    outputs = [run.communicate(timeout=120) for run in runs]
+    outputs = [run.communicate() for run in runs]
     assert [run.returncode for run in runs] == [0, 0, 0], outputs
     records = list((project.root / ".gate" / "records").rglob("*.jsonl"))
     assert len(records) == 3
@@ -192,45 +217,30 @@ def test_two_gates_in_one_workspace(project: Project) -> None:
 
 
 def test_two_gates_with_one_record(project: Project) -> None:
-    first = start(project, "--record", "one.jsonl")
-    while not recorded(project.root / "one.jsonl"):
-        time.sleep(0.02)
-    second = project.gate("run", "--record", "one.jsonl")
+    with held(project):
+        first = start(project, "--record", "one.jsonl")
+        assert eventually(lambda: recorded(project.root / "one.jsonl"))
+        second = project.gate("run", "--record", "one.jsonl")
+    first.communicate()
     assert second.code == 3
     assert "another gate is writing this record" in second.err
-    first.communicate(timeout=60)
     assert first.returncode == 0
     assert len(set(recorded(project.root / "one.jsonl"))) == 2 * CASES
 
 
 def test_nothing_of_the_agent_outlives_a_kill(project: Project) -> None:
     """Even kill −9 leaves no process of the agent behind for longer than its own answer takes."""
-    project.write("agent.py", "def answer(message):\n    import time; time.sleep(60)")
+    project.write("agent.py", "def answer(message):\n    import time; open('asked', 'w').close(); time.sleep(3600)")
     project.write("gate.yaml", CONFIG.replace("command: [PYTHON, -S, -E, agent.py]", "python: agent:answer"))
     run = start(project)
-    deadline = time.monotonic() + 20
-    while not (children := children_of(run.pid)) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert children
-    time.sleep(0.5)
+    assert eventually((project.root / "asked").exists)
     run.kill()
     run.communicate()
-    deadline = time.monotonic() + 10
-    while any(map(alive, children)) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not [pid for pid in children if alive(pid)]
-
-
-def children_of(pid: int) -> list[int]:
-    try:
-        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    except OSError:
-        return []
+    assert nothing_runs(project)
 
 
 def alive(pid: int) -> bool:
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
         return False
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
