@@ -15,15 +15,14 @@ from typing import Any, NoReturn
 
 from gate.agents.base import expand
 from gate.agents.http import Server
-from gate.baselines.base import suite_key
+from gate.carry import Carrier, record_name, records_of
 from gate.compare import Outputs, conclude, settings_of
 from gate.compare import now as utc_now
 from gate.config import Config, load_config
-from gate.errors import Cancelled, ConfigError, GateError, MeasureError, PublishError, UntrustedError
+from gate.errors import Cancelled, ConfigError, GateError, MeasureError, PublishError
 from gate.escape import console, markdown
 from gate.git import Git, token_header, with_header
 from gate.held import Rules, hold, shown
-from gate.hosts.artifact import read_member
 from gate.hosts.base import (
     Annotate,
     Annotation,
@@ -42,13 +41,13 @@ from gate.hosts.events import Activity, Facts, Mode, activity
 from gate.hosts.github import GitHub, PullRequestHost
 from gate.hosts.inputs import INPUTS, is_input, overrides_of, read_inputs
 from gate.hosts.measured import base_of, fork_point
-from gate.hosts.rest import Rest
+from gate.hosts.rest import Rest, RestError
 from gate.hosts.runner import SUMMARY_BYTES, Runner, Silence, annotations_of
 from gate.interrupts import run as run_coroutine
 from gate.model import EXIT_PRECEDENCE, ExitCode, Result, Verdict
-from gate.pipeline import RunOptions, run_gate
+from gate.pipeline import LOCAL_KINDS, RunOptions, run_gate
 from gate.progress import Lines
-from gate.record import Record, merge, parse_record, read_record, write_record
+from gate.record import Record, merge, read_record, write_record
 from gate.reports import load_report
 from gate.reports.console import render as render_console
 from gate.reports.markdown import render as render_markdown
@@ -239,7 +238,8 @@ def _run(step: Step) -> Outcome:
         result = decide_merged(_joined(step), rules.config, environment, Outputs(), command)
     else:
         environment, rules = _ready(step, overrides)
-        options = RunOptions(shard=step.inputs["shard"], command=_command(step, overrides))
+        origin = _carried_over(step, rules.config, overrides.get("baseline.against"))
+        options = RunOptions(shard=step.inputs["shard"], command=_command(step, overrides), origin=origin)
         result = run_coroutine(run_gate(rules.config, options, Outputs(), environment, Lines(sys.stdout)))
     result = _accepted(step, rules.config, shown(result, rules.changes), step.activity.pull_request)
     step.say(render_console(result))
@@ -316,6 +316,21 @@ def _ready(step: Step, overrides: Mapping[str, Any]) -> tuple[Mapping[str, str],
     return environment, _rules(step, {**overrides, **changes})
 
 
+def _carried_over(step: Step, config: Config, base: str | None) -> str:
+    """Whose record this run takes up; empty where it measures afresh. Never stands in the way of measuring."""
+    if config.agent_kind not in LOCAL_KINDS:  # whether it is the same agent could not be known
+        return ""
+    inputs = step.inputs
+    carrier = Carrier(step.github, step.git, config, step.environment, inputs["artifact"], inputs["shard"], base)
+    try:
+        return carrier.carry_over(step.activity, lambda line: step.say(console(line)))
+    except GateError as error:
+        refused = isinstance(error, RestError) and error.status in (403, 404)
+        hint = "; the job needs `permissions: {actions: read}`" if refused else ""
+        step.say(f"measured afresh, for what an earlier job measured cannot be taken up: {console(str(error))}{hint}")
+        return ""
+
+
 def _joined(step: Step) -> Path:
     """Where the one record of all shards is."""
     folder = step.workspace / step.inputs["shards"]
@@ -333,20 +348,7 @@ def _untrusted(step: Step, config: Config) -> list[Record]:
     run = step.activity.run
     assert run is not None, "REPORT names the run"
     archive = step.github.artifact(run, step.inputs["artifact"])
-    where = f"run {run.id}"
-    found = []
-    for suite_id in suite_ids(config, step.environment):
-        name = record_name(suite_id)
-        record = parse_record(read_member(archive, name, where), where=f"{where}: {name}", error=UntrustedError)
-        if record.header.suite_id != suite_id:
-            raise UntrustedError(f"it is of suite {record.header.suite_id!r}", where=f"{where}: {name}")
-        found.append(record)
-    return found
-
-
-def record_name(suite_id: str) -> str:
-    """What the record of a suite is called among the results; made of the id alone, so that both jobs agree."""
-    return f"{suite_key(suite_id)}.jsonl"
+    return records_of(archive, run, suite_ids(config, step.environment), complete=True)
 
 
 def _command(step: Step, overrides: Mapping[str, Any]) -> str:
@@ -370,7 +372,8 @@ def _accepted(step: Step, config: Config, result: Result, number: int | None) ->
         return result
     try:
         if number is None and step.activity.mode is Mode.RECORD:
-            number = step.github.merged_pull_request(step.activity.head or "")
+            merged = step.github.merged_pull_request(step.activity.head or "")
+            number = merged.number if merged else None
         found = step.github.acceptance(number, label, step.activity.since) if number else None
     except PublishError as error:
         step.say(f"the label {label} cannot be looked up: {console(str(error))}")
@@ -429,8 +432,8 @@ def _publish(step: Step | None, outcome: Outcome, runner: Runner) -> int:
 def _effects(step: Step | None, outcome: Outcome) -> list[Effect]:
     effects: list[Effect] = []
     result = outcome.result
-    if step is not None and result is not None:
-        effects += _files(step, result)
+    if step is not None:
+        effects += _left(step) if result is None else _files(step, result)
     effects.append(SetOutputs(_outputs(outcome)))
     if result is not None:
         effects.append(WriteSummary(render_markdown(result, limit=SUMMARY_CHARS)))
@@ -444,11 +447,27 @@ def _effects(step: Step | None, outcome: Outcome) -> list[Effect]:
 def _files(step: Step, result: Result) -> list[Effect]:
     """Reports, and copies of the records under names that another job can know. Git is told to ignore them."""
     folder = step.workspace / RESULTS
-    effects: list[Effect] = [WriteFile(folder / ".gitignore", "*\n")]
+    effects: list[Effect] = [_ignored(folder)]
     effects += [WriteFile(folder / name, load_report(form)(result)) for form, name in REPORT_FILES.items()]
     for suite, path in zip(result.suites, result.record_paths, strict=False):
         effects.append(CopyFile(folder / record_name(suite.suite_id), Path(path)))
     return effects
+
+
+def _left(step: Step) -> list[Effect]:
+    """What a run without a verdict measured all the same, where another attempt finds it."""
+    try:
+        output, head = load_config(step.config_path).output, step.git.head()
+    except GateError:
+        return []
+    folder = step.workspace / RESULTS
+    left = sorted((output / "records").glob(f"*/{head}*.jsonl"))
+    copies: list[Effect] = [CopyFile(folder / f"{path.parent.name}.jsonl", path) for path in left]
+    return [_ignored(folder), *copies] if copies else []
+
+
+def _ignored(folder: Path) -> WriteFile:
+    return WriteFile(folder / ".gitignore", "*\n")
 
 
 def _outputs(outcome: Outcome) -> dict[str, str]:

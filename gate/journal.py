@@ -47,13 +47,21 @@ def open_journal(
         return _open_writer(path, header, resume=path.exists(), remember=remember)
     if resume:
         return _open_writer(_newest(folder), header, resume=True, remember=remember)
-    stamp = now.strftime("%Y%m%dT%H%M%S")
-    part = "" if header.shard[1] == 1 else f"-{header.shard[0]}of{header.shard[1]}"
-    if header.commit and header.agent and not header.dirty:
-        path = folder / f"{header.commit}{part}.jsonl"
-        if not path.exists() or _continues(path, header):
-            return RecordWriter(path, header, resume=path.exists(), remember=remember)
-    return RecordWriter(_free(folder, f"{stamp}{part}"), header)
+    path = path_of(config, header)
+    if path is not None and (not path.exists() or _continues(path, header)):
+        return RecordWriter(path, header, resume=path.exists(), remember=remember)
+    return RecordWriter(_free(folder, f"{now:%Y%m%dT%H%M%S}{_part(header)}"), header)
+
+
+def path_of(config: Config, header: Header) -> Path | None:
+    """Where the record of a commit lies, whoever measured it; None where the agent may be another by now."""
+    if not (header.commit and header.agent) or header.dirty:
+        return None
+    return config.output / "records" / suite_key(header.suite_id) / f"{header.commit}{_part(header)}.jsonl"
+
+
+def _part(header: Header) -> str:
+    return "" if header.shard[1] == 1 else f"-{header.shard[0]}of{header.shard[1]}"
 
 
 def _open_writer(

@@ -56,6 +56,8 @@ class RunOptions:
     resume: bool = False
     shard: tuple[int, int] = (1, 1)
     command: str = "gate run"
+    origin: str = ""
+    """Whose measurements lie where this run takes up the record of its commit, in words."""
 
 
 @dataclass(frozen=True)
@@ -216,7 +218,8 @@ def _notes(session: Session, plan: Plan, journal: RecordWriter) -> tuple[str, ..
         notes.append(session.where.note)
     if journal.resumed:
         fresh = "" if session.purse.runs else "; nothing new was run"
-        notes.append(f"continues a record of {count(len(journal.resumed), 'trial')}{fresh}")
+        whose = f" of {session.options.origin}" if session.options.origin else ""
+        notes.append(f"continues a record of {count(len(journal.resumed), 'trial')}{whose}{fresh}")
     runs = session.config.file.budget.runs
     if runs is not None and runs < len(plan.suite.cases):
         notes.append(f"budget.runs allows {runs} agent runs, and one pass over the suite takes {len(plan.suite.cases)}")

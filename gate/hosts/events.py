@@ -70,13 +70,13 @@ class Activity:
     default_branch: str | None = None
     since: datetime | None = None
     """An acceptance label counts when it was set at or after this moment; None: whenever it was set."""
-    run: TriggeringRun | None = None
+    run: MeasuringRun | None = None
     """REPORT: the run that measured."""
 
 
 @dataclass(frozen=True, slots=True)
-class TriggeringRun:
-    """The workflow run whose completion started this one. GitHub's own words, not the change's."""
+class MeasuringRun:
+    """A workflow run that measured: the one whose completion started this one, or one before it. GitHub's own words."""
 
     id: int
     attempt: int
@@ -232,7 +232,7 @@ def _workflow_run(payload: Mapping[str, Any], _facts: Facts) -> Activity:
             f"the run was started by {cause!r}, which publishes for itself",
             "add `if: github.event.workflow_run.event == 'pull_request'` to the job",
         )
-    run = TriggeringRun(
+    run = MeasuringRun(
         id=_need(payload, int, "workflow_run", "id"),
         attempt=_need(payload, int, "workflow_run", "run_attempt"),
         head=_need(payload, str, "workflow_run", "head_sha"),

@@ -11,7 +11,7 @@ from typing import Any
 from gate.errors import PublishError, UntrustedError
 from gate.hosts.artifact import MAX_ARCHIVE_BYTES
 from gate.hosts.base import Done, PostComment, Stamp, stamp_of, with_marker
-from gate.hosts.events import TriggeringRun
+from gate.hosts.events import MeasuringRun
 from gate.hosts.rest import Rest, RestError
 
 COMMENT_LIMIT = 65_536
@@ -76,7 +76,7 @@ class GitHub:
     def pull_request(self, number: int) -> PullRequest:
         return _pull_request(self._rest.get(self._path(f"pulls/{number}")))
 
-    def pull_request_of(self, run: TriggeringRun) -> PullRequest:
+    def pull_request_of(self, run: MeasuringRun) -> PullRequest:
         """The open pull request of this repository whose head the run measured; nothing of it is taken from the run.
 
         Raises:
@@ -136,13 +136,32 @@ class GitHub:
             raise
         return _get(answer, "permission") in WRITERS
 
-    def merged_pull_request(self, commit: str) -> int | None:
+    def merged_pull_request(self, commit: str) -> PullRequest | None:
         """The pull request that became this commit of a branch; None for a commit that was pushed."""
         for pull in self._rest.pages(self._path(f"commits/{commit}/pulls")):
             if pull["merged_at"] and pull["merge_commit_sha"] == commit:
-                number: int = pull["number"]
-                return number
+                return _pull_request(pull)
         return None
+
+    # --- runs -------------------------------------------------------------------------------------
+
+    def runs_of(
+        self, head: str, event: str, workflow: str, *, status: str = "completed", own: bool = True
+    ) -> list[MeasuringRun]:
+        """Runs of a workflow file on a commit, the newest first.
+
+        ``status`` is ``success`` or ``completed``; ``own``: only where the commit is in a branch of this repository.
+        """
+        query = {"head_sha": head, "event": event, "status": status, "exclude_pull_requests": "true"}
+        runs = [
+            _run(run)
+            for run in self._rest.pages(self._path("actions/runs"), "workflow_runs", **query)
+            if (run["head_sha"], run["event"]) == (head, event)
+            and status in (run["status"], run["conclusion"])
+            and run["path"].partition("@")[0] == workflow
+        ]
+        ours = [run for run in runs if not own or run.head_repository.lower() == self._repository.lower()]
+        return sorted(ours, key=lambda run: run.id, reverse=True)
 
     # --- comments ---------------------------------------------------------------------------------
 
@@ -198,7 +217,7 @@ class GitHub:
 
     # --- artifacts --------------------------------------------------------------------------------
 
-    def artifact(self, run: TriggeringRun, name: str) -> bytes:
+    def artifact(self, run: MeasuringRun, name: str) -> bytes:
         """The archive that an untrusted run left, as bytes that are still to be distrusted.
 
         Raises:
@@ -235,7 +254,7 @@ class PullRequestHost:
         return self._github.comment(self._number, effect, self._stamp)
 
 
-def _check_origin(artifact: Mapping[str, Any], run: TriggeringRun, where: str) -> None:
+def _check_origin(artifact: Mapping[str, Any], run: MeasuringRun, where: str) -> None:
     origin = artifact.get("workflow_run") or {}
     expected = {"id": run.id, "head_sha": run.head, "head_repository_id": run.head_repository_id}
     for key, value in expected.items():
@@ -243,6 +262,12 @@ def _check_origin(artifact: Mapping[str, Any], run: TriggeringRun, where: str) -
             raise UntrustedError(f"its {key} is {origin.get(key)!r}, not {value!r}", where=where)
     if artifact["size_in_bytes"] > MAX_ARCHIVE_BYTES:
         raise UntrustedError(f"{artifact['size_in_bytes']:,} bytes, at most {MAX_ARCHIVE_BYTES:,}", where=where)
+
+
+def _run(run: Mapping[str, Any]) -> MeasuringRun:
+    head = run["head_repository"] or {"full_name": "", "id": 0}  # null where the fork is gone
+    attempt = run.get("run_attempt") or 1
+    return MeasuringRun(run["id"], attempt, run["head_sha"], run["head_branch"] or "", head["full_name"], head["id"])
 
 
 def _pull_request(pull: Mapping[str, Any]) -> PullRequest:

@@ -42,6 +42,17 @@ def fork_point(git: Git, head: str, branch: str) -> str | None:
         raise ConfigError(f"the fork point cannot be found: {error.what}", where=str(git.root)) from error
 
 
+def same_file(git: Git, path: str, one: str, other: str) -> bool:
+    """Whether a file is the same in two commits, by its path in the repository; one that cannot be had is another."""
+    try:
+        for commit in (one, other):
+            _present(commit, git)
+        blobs = {git.ask("rev-parse", "--verify", "--quiet", f"{commit}:{path}") for commit in (one, other)}
+    except GitError:
+        return False
+    return len(blobs) == 1 and None not in blobs
+
+
 def _find(activity: Activity, git: Git, head: str) -> str | None:
     match activity.base:
         case Base.COMMIT:

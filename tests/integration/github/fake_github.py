@@ -27,6 +27,7 @@ DESCRIPTION = json.loads(Path(__file__).with_name("openapi.json").read_text(enco
 EXAMPLES = Examples(DESCRIPTION)
 OPENAPI = OpenAPI.from_dict(DESCRIPTION)
 REPOSITORY = "octo/agents"
+WORKFLOW = ".github/workflows/gate.yml"
 COMMENT_LIMIT = 65_536
 
 
@@ -80,6 +81,7 @@ class FakeGitHub:
         self.events: dict[int, list[dict[str, Any]]] = {}
         self.artifacts: dict[int, list[dict[str, Any]]] = {}
         self.contents: dict[int, bytes] = {}
+        self.runs: list[dict[str, Any]] = []
         self.calls: list[Call] = []
         self.violations: list[str] = []
         self.faults: list[tuple[Callable[[Call], bool], Answer]] = []
@@ -163,6 +165,14 @@ class FakeGitHub:
         self.contents[id_] = content
         return artifact
 
+    def add_run(self, id: int, head: str, event: str, *, repository: str = "", **parts: Any) -> dict[str, Any]:
+        """A completed run of the workflow; ``repository`` where its head comes from a fork."""
+        parts = {"status": "completed", "conclusion": "success", "path": WORKFLOW, "run_attempt": 1, **parts}
+        about = {"full_name": repository or self.repository, "id": 98 if repository else 99}
+        run = EXAMPLES.make("workflow-run", id=id, head_sha=head, event=event, head_repository=about, **parts)
+        self.runs.append(run)
+        return run
+
     def fail_once(self, answer: Answer, method: str = "", path: str = "") -> None:
         self.faults.append((lambda call: call.method.startswith(method) and path in call.path, answer))
 
@@ -220,6 +230,8 @@ class FakeGitHub:
                 found = self.artifacts.get(int(run), [])
                 named = [a for a in found if call.query.get("name", a["name"]) == a["name"]]
                 return self._pages(call, named, key="artifacts")
+            case ("GET", "actions", "runs"):
+                return self._pages(call, [r for r in self.runs if ran_as_asked(r, call)], key="workflow_runs")
             case ("GET", "actions", "artifacts", id_, "zip"):
                 return Answer(302, headers={"Location": f"{self.url}/_store/{id_}"})
         return Answer(404, {"message": "Not Found"})
@@ -345,6 +357,16 @@ class FakeGitHub:
                 pass
 
         return Handler
+
+
+def ran_as_asked(run: dict[str, Any], call: Call) -> bool:
+    asked = {name: call.query.get(name) for name in ("head_sha", "event")}
+    state = call.query.get("status")
+    return all(value in (None, run[name]) for name, value in asked.items()) and state in (
+        None,
+        run["status"],
+        run["conclusion"],
+    )
 
 
 def simple(pull: dict[str, Any]) -> dict[str, Any]:

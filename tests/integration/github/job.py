@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.integration.github.fake_github import FakeGitHub
+from tests.integration.github.fake_github import WORKFLOW, FakeGitHub
 from tests.integration.github.runner_reader import RunnerReader, read_file_commands
 
 IDENTITY = {f"GIT_{who}_{what}": "test@example.com" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
@@ -87,12 +87,14 @@ class Repository:
         git(self.remote, "config", "uploadpack.allowAnySHA1InWant", "true")
         git(folder, "clone", "-q", self.remote.as_uri(), str(self.work))
         self.files: dict[str, str] = {"agent.py": AGENT, "gate.yaml": CONFIG, "suite.yaml": suite()}
+        self.files[WORKFLOW] = "on: [pull_request, merge_group, push]\n"
 
     def commit(self, behaviour: str = "good", *, branch: str = "main", push: bool = True, **files: str) -> str:
         """Commits the project with this behaviour; ``files`` by name, with ``__`` for the dot."""
         known = {**self.files, "behaviour.txt": behaviour}
         known |= {name.replace("__", "."): content for name, content in files.items()}
         for name, content in known.items():
+            (self.work / name).parent.mkdir(parents=True, exist_ok=True)
             (self.work / name).write_text(content, encoding="utf-8")
         git(self.work, "add", "-A")
         git(self.work, "commit", "-q", "--allow-empty", "-m", behaviour)
@@ -110,6 +112,17 @@ class Repository:
         git(self.work, "push", "-q", "origin", f"HEAD:refs/pull/{number}/merge", f"{head}:refs/pull/{number}/head")
         git(self.work, "checkout", "-q", "main")
         return head, merge
+
+    def merge(self, number: int, **files: str) -> str:
+        """Squashes a change into main, as GitHub's button does; ``files`` reached main in the meantime."""
+        git(self.work, "checkout", "-q", "main")
+        for name, content in files.items():
+            (self.work / name.replace("__", ".")).write_text(content, encoding="utf-8")
+            git(self.work, "commit", "-q", "-a", "-m", "meanwhile")
+        git(self.work, "merge", "-q", "--squash", f"change-{number}")
+        git(self.work, "commit", "-q", "--allow-empty", "-m", f"change {number}")
+        git(self.work, "push", "-q", "origin", "main")
+        return git(self.work, "rev-parse", "HEAD")
 
     def checkout(self, folder: Path, ref: str, *, depth: int = 1) -> None:
         """What actions/checkout leaves: one commit, detached."""
@@ -175,6 +188,7 @@ def run(step: Step, fake: FakeGitHub, launch: Launch) -> Done:
         "GITHUB_RUN_ID": "100",
         "GITHUB_SERVER_URL": "https://github.example",
         "GITHUB_SHA": step.sha,
+        "GITHUB_WORKFLOW_REF": f"{fake.repository}/{WORKFLOW}@{step.ref}",
         "INPUT_TOKEN": "good",
         **step.environment,
         **{f"INPUT_{name.upper()}": value for name, value in step.inputs.items()},

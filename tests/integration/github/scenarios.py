@@ -53,6 +53,22 @@ class World:
             event, {"action": "synchronize", "pull_request": pull}, f"refs/pull/{number}/merge", merge, **changes
         )
 
+    def upload(self, run: int, head: str, event: str, **parts: Any) -> None:
+        """Ends the run whose step was the last: its results are its artifact."""
+        about = self.fake.add_run(run, head, event, **parts)
+        origin = {"head_sha": head, "head_repository_id": about["head_repository"]["id"]}
+        self.fake.add_artifact(run, "gate-results", archive_of(self.last.workspace), workflow_run=origin)
+
+    def merge(self, number: int = 1, *, files: dict[str, str] | None = None, **changes: Any) -> Done:
+        """A pull request becomes a commit of the default branch, and that one's job runs."""
+        before = git(self.repository.remote, "rev-parse", "main")
+        sha = self.repository.merge(number, **(files or {}))
+        closed = {"state": "closed", "merged_at": "2026-01-03T00:00:00Z", "merge_commit_sha": sha}
+        self.fake.pulls[number] |= closed
+        payload = {"ref": "refs/heads/main", "before": before, "after": sha, "deleted": False}
+        changes = {"environment": {"GITHUB_RUN_ID": "300"}, **changes}
+        return self.step("push", payload, "refs/heads/main", sha, **changes)
+
     def _about(self) -> dict[str, Any]:
         return {"full_name": self.fake.repository, "default_branch": "main"}
 

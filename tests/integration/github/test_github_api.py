@@ -16,10 +16,10 @@ import pytest
 from gate.errors import PublishError, UntrustedError
 from gate.hosts.artifact import read_member
 from gate.hosts.base import Annotate, PostComment, Publication, Stamp, publish, stamp_of
-from gate.hosts.events import TriggeringRun
+from gate.hosts.events import MeasuringRun
 from gate.hosts.github import COMMENT_LIMIT, Acceptance, CannotComment, GitHub, PullRequestHost
 from gate.hosts.rest import Rest, RestError
-from tests.integration.github.fake_github import Answer, FakeGitHub, Identity
+from tests.integration.github.fake_github import WORKFLOW, Answer, FakeGitHub, Identity
 
 HEAD = "a" * 40
 BOT = "github-actions[bot]"
@@ -337,20 +337,37 @@ def test_a_label_from_before_the_change_accepted_something_else(fake: FakeGitHub
 
 
 def test_the_pull_request_that_became_a_commit_is_found(fake: FakeGitHub, time: Time) -> None:
-    merged = {"state": "closed", "merged_at": "2026-01-01T00:00:00Z"}
-    fake.add_pull(1, HEAD, merge_commit_sha="c" * 40, **merged)
-    fake.add_pull(2, HEAD, merge_commit_sha="d" * 40, **merged)
+    closed = {"state": "closed", "merged_at": "2026-01-01T00:00:00Z"}
+    fake.add_pull(1, HEAD, merge_commit_sha="c" * 40, **closed)
+    fake.add_pull(2, HEAD, merge_commit_sha="d" * 40, **closed)
     fake.add_pull(3, HEAD, merge_commit_sha="e" * 40)
     github = connect(fake, time)
     assert github.merged_pull_request(HEAD) is None
-    assert github.merged_pull_request("d" * 40) == 2
+    merged = github.merged_pull_request("d" * 40)
+    assert merged is not None and (merged.number, merged.head) == (2, HEAD)
     assert github.merged_pull_request("e" * 40) is None, "it is still open"
+
+
+def test_only_sound_runs_of_the_workflow_on_our_own_commit_count(fake: FakeGitHub, time: Time) -> None:
+    other = "c" * 40
+    fake.add_run(1, HEAD, "pull_request")
+    fake.add_run(2, HEAD, "pull_request", conclusion="failure")
+    fake.add_run(3, HEAD, "pull_request", repository="mallory/agents")
+    fake.add_run(4, HEAD, "pull_request", path=".github/workflows/other.yml")
+    fake.add_run(5, HEAD, "push")
+    fake.add_run(6, other, "pull_request")
+    fake.add_run(7, HEAD, "pull_request", path=f"{WORKFLOW}@refs/pull/1/merge", run_attempt=3)
+    github = connect(fake, time)
+    found = github.runs_of(HEAD, "pull_request", WORKFLOW, status="success")
+    assert [(run.id, run.attempt) for run in found] == [(7, 3), (1, 1)], "the newest first"
+    assert [run.id for run in github.runs_of(HEAD, "pull_request", WORKFLOW)] == [7, 2, 1]
+    assert [run.id for run in github.runs_of(HEAD, "pull_request", WORKFLOW, own=False)] == [7, 3, 2, 1]
 
 
 # --- the trusted half -----------------------------------------------------------------------------
 
 
-def run_of(**changes: Any) -> TriggeringRun:
+def run_of(**changes: Any) -> MeasuringRun:
     parts = {
         "id": 5,
         "attempt": 1,
@@ -359,7 +376,7 @@ def run_of(**changes: Any) -> TriggeringRun:
         "head_repository": "mallory/agents",
         "head_repository_id": 99,
     }
-    return TriggeringRun(**(parts | changes))
+    return MeasuringRun(**(parts | changes))
 
 
 @pytest.mark.parametrize("known", [True, False])

@@ -21,7 +21,7 @@ OPERATIONS = {
     f"{REPOSITORY}/pulls/{{pull_number}}": ("get",),
     f"{REPOSITORY}/commits/{{commit_sha}}/pulls": ("get",),
     f"{REPOSITORY}/collaborators/{{username}}/permission": ("get",),
-    f"{REPOSITORY}/actions/runs/{{run_id}}": ("get",),
+    f"{REPOSITORY}/actions/runs": ("get",),
     f"{REPOSITORY}/actions/runs/{{run_id}}/artifacts": ("get",),
     f"{REPOSITORY}/actions/artifacts/{{artifact_id}}/{{archive_format}}": ("get",),
 }

@@ -1,0 +1,176 @@
+"""What one job measured counts in a later one of the same code: after a merge, in the queue, on a second attempt."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gate.record import read_header
+from tests.integration.github.fake_github import WORKFLOW, Answer, FakeGitHub
+from tests.integration.github.job import AGENT, Done, as_process, git
+from tests.integration.github.scenarios import World
+
+CASES = 24
+
+
+@pytest.fixture
+def world(tmp_path: Path, fake: FakeGitHub) -> World:
+    """A default branch with a baseline, and a sound change on a pull request that was measured."""
+    world = World(tmp_path, fake, as_process)
+    assert world.push("good").code == 0
+    done = world.pull_request("good", 1, files={"agent__py": AGENT + "\n# clearer now\n"})
+    assert done.code == 0, done.log
+    return world
+
+
+def head_of(world: World) -> str:
+    head: str = world.fake.pulls[1]["head"]["sha"]
+    return head
+
+
+def run_id(world: World) -> str:
+    """Of the record that the last step left: a run that takes up a record continues it."""
+    [path] = (world.last.workspace / "gate-results").glob("*.jsonl")
+    return read_header(path).run_id
+
+
+def baselines(world: World) -> int:
+    return int(git(world.repository.remote, "rev-list", "--count", "gate-baselines"))
+
+
+def test_a_merge_costs_no_second_run(world: World) -> None:
+    world.upload(100, head_of(world), "pull_request")
+    measured = run_id(world)
+    done = world.merge()
+    assert done.code == 0, done.log
+    assert "of pull request 1 (run 100); nothing new was run" in done.summary
+    assert run_id(world) == measured
+    assert baselines(world) == 2, "it is the baseline of the merged commit"
+    merged = git(world.repository.remote, "rev-parse", "main")
+    later = world.pull_request("good", 2)
+    assert (later.code, later.outputs["baseline_sha"], later.outputs["baseline_distance"]) == (0, merged, "0")
+
+
+def test_what_the_merge_queue_measured_is_of_the_very_commit(world: World) -> None:
+    before = git(world.repository.remote, "rev-parse", "main")
+    _, group = world.repository.pull_request(2, "good")
+    ref = f"refs/heads/gh-readonly-queue/main/pr-2-{before}"
+    git(world.repository.work, "push", "-q", "origin", f"{group}:{ref}")
+    payload = {
+        "action": "checks_requested",
+        "merge_group": {"head_sha": group, "head_ref": ref, "base_sha": before, "base_ref": "refs/heads/main"},
+    }
+    assert world.step("merge_group", payload, ref, group, environment={"GITHUB_RUN_ID": "200"}).code == 0
+    world.upload(200, group, "merge_group")
+    git(world.repository.work, "push", "-q", "origin", f"{group}:refs/heads/main")
+    push = {"ref": "refs/heads/main", "before": before, "after": group, "deleted": False}
+    done = world.step("push", push, "refs/heads/main", group, environment={"GITHUB_RUN_ID": "300"})
+    assert done.code == 0, done.log
+    assert "of the merge queue (run 200); nothing new was run" in done.summary
+
+
+def afresh(world: World, done: Done, measured: str) -> None:
+    assert done.code == 0, done.log
+    assert "nothing new was run" not in done.summary
+    assert run_id(world) != measured
+    assert baselines(world) == 2, "the merged commit has its own measurement"
+
+
+def test_another_agent_after_the_merge_is_measured(world: World) -> None:
+    world.upload(100, head_of(world), "pull_request")
+    measured = run_id(world)
+    afresh(world, world.merge(files={"agent__py": AGENT.replace("Looks an order up", "Finds an order")}), measured)
+
+
+def test_a_forks_measurement_is_not_taken_over(world: World) -> None:
+    world.upload(100, head_of(world), "pull_request", repository="mallory/agents")
+    measured = run_id(world)
+    afresh(world, world.merge(), measured)
+
+
+def test_a_measurement_by_another_workflow_is_not_taken_over(world: World) -> None:
+    """The file that measured is not the one that was merged: nobody reviewed what it did."""
+    world.upload(100, head_of(world), "pull_request")
+    measured = run_id(world)
+    afresh(world, world.merge(files={WORKFLOW.replace(".yml", "__yml"): "on: [push]\n"}), measured)
+
+
+@pytest.mark.parametrize("content", [b"", b"not an archive", b"PK\x05\x06" + b"\0" * 18])
+def test_an_artifact_that_is_no_archive_is_not_taken_over(world: World, content: bytes) -> None:
+    measured = run_id(world)
+    world.fake.add_run(100, head_of(world), "pull_request")
+    world.fake.add_artifact(100, "gate-results", content, workflow_run={"head_sha": head_of(world)})
+    done = world.merge()
+    afresh(world, done, measured)
+    assert "is not taken up" in done.log
+
+
+def test_a_token_that_may_not_look_measures_afresh_and_says_so(world: World) -> None:
+    world.upload(100, head_of(world), "pull_request")
+    measured = run_id(world)
+    world.fake.fail_once(Answer(403, {"message": "Resource not accessible by integration"}), path="actions/runs")
+    done = world.merge()
+    afresh(world, done, measured)
+    assert "actions: read" in done.log
+
+
+def again(world: World, attempt: int, **more: str) -> Done:
+    """The last pull request's job on a fresh machine, once more."""
+    step, pull = world.last, world.fake.pulls[1]
+    payload = {"action": "synchronize", "pull_request": pull}
+    environment = {"GITHUB_RUN_ATTEMPT": str(attempt), **more}
+    return world.step("pull_request", payload, step.ref, step.sha, environment=environment)
+
+
+def test_a_second_attempt_continues_the_first(world: World) -> None:
+    world.upload(100, head_of(world), "pull_request", conclusion="failure")
+    measured = run_id(world)
+    done = again(world, 2)
+    assert done.code == 0, done.log
+    assert "of attempt 1; nothing new was run" in done.summary
+    assert run_id(world) == measured
+
+
+@pytest.mark.parametrize("fork", [False, True])
+def test_a_second_run_on_the_same_commit_continues_the_first(world: World, fork: bool) -> None:
+    """Setting a label or opening the pull request again starts a run; it is no fresh chance."""
+    repository = "mallory/agents" if fork else world.fake.repository
+    if fork:
+        world.fake.pulls[1]["head"]["repo"]["full_name"] = repository
+    world.upload(100, head_of(world), "pull_request", conclusion="failure", repository=repository)
+    measured = run_id(world)
+    done = again(world, 1, GITHUB_RUN_ID="200")
+    assert done.code == 0, done.log
+    assert "of run 100; nothing new was run" in done.summary
+    assert run_id(world) == measured
+
+
+def test_a_schedule_measures_again(world: World) -> None:
+    """It asks whether the model drifts, so what was measured of this commit before is no answer."""
+    world.upload(100, head_of(world), "pull_request")
+    measured = run_id(world)
+    assert world.merge().code == 0
+    sha = git(world.repository.remote, "rev-parse", "main")
+    done = world.step("schedule", {"schedule": "0 3 * * *"}, "refs/heads/main", sha)
+    assert done.code == 0, done.log
+    assert "nothing new was run" not in done.summary
+    assert run_id(world) != measured
+
+
+def test_an_attempt_that_came_to_no_verdict_is_continued(world: World) -> None:
+    """The agent goes down after a few cases; the second attempt runs the others alone."""
+    well = world.folder / "well"
+    agent = AGENT.replace('BEHAVIOUR == "down"', f"number > 5 and not Path({str(well)!r}).exists()")
+    config = world.repository.files["gate.yaml"].replace("concurrency: 4", "concurrency: 1, retries: 0")
+    first = world.pull_request("good", 2, files={"agent__py": agent, "gate__yaml": config})
+    assert (first.code, first.outputs["verdict"]) == (3, "error"), first.log
+    measured = run_id(world)
+    pull, step = world.fake.pulls[2], world.last
+    world.upload(100, pull["head"]["sha"], "pull_request", conclusion="failure")
+    well.touch()
+    payload = {"action": "synchronize", "pull_request": pull}
+    done = world.step("pull_request", payload, step.ref, step.sha, environment={"GITHUB_RUN_ATTEMPT": "2"})
+    assert done.code == 0, done.log
+    assert "trials of attempt 1" in done.summary
+    assert run_id(world) == measured
