@@ -144,7 +144,7 @@ class _Run:
             side=job.side,
             invocations=tuple(invocations),
             error=None if failure is None else TrialError(failure.kind, failure.message),
-            duration=_total_duration(invocations),
+            duration=total_duration(invocations),
             attempts=attempts,
             started=started,
         )
@@ -209,7 +209,8 @@ def _requests(job: Job, session_id: str, invocations: list[Invocation]) -> Itera
         )
 
 
-def _total_duration(invocations: list[Invocation]) -> float | None:
+def total_duration(invocations: list[Invocation]) -> float | None:
+    """Seconds of all turns together; None where one of them is not known."""
     durations = [invocation.duration for invocation in invocations]
     known = [duration for duration in durations if duration is not None]
     return sum(known) if known and len(known) == len(durations) else None

@@ -100,10 +100,23 @@ async def score_trial(
             waited[name] = metric.check_score(case, performance, run_check)
         else:
             scores[name] = metric.score(case, performance)
-    scores.update(zip(waited, await asyncio.gather(*waited.values()), strict=True))
+    if waited:
+        scores.update(zip(waited, await asyncio.gather(*waited.values()), strict=True))
     for name, composite in composites:
         scores[name] = composite.combine(case, scores)
     return replace(trial, scores=scores)
+
+
+def score_recorded(scorers: Sequence[Scorer], case: Case, trial: Trial) -> Trial:
+    """The same without waiting for anybody: only where no scorer needs a judge or a check elsewhere."""
+    scoring = score_trial(scorers, case, trial)
+    try:
+        scoring.send(None)
+    except StopIteration as finished:
+        scored: Trial = finished.value
+        return scored
+    scoring.close()
+    raise AssertionError("a judge or another process was asked where there is none")
 
 
 async def _score(metric: Metric[Any], case: Case, performance: Performance, judge: Any) -> Score:

@@ -49,9 +49,14 @@ class ReplayAgent(Agent):
             message = f"trial {request.trial} was not recorded; there are {len(trials)} of this case"
             raise AgentFailure(ErrorKind.PROTOCOL, message)
         trial = trials[request.trial - 1]
-        if trial.error is not None:
-            raise AgentFailure(ErrorKind.PROTOCOL, f"recorded as failed: {trial.error}")
-        if request.turn >= len(trial.invocations):
-            message = f"turn {request.turn + 1} was not recorded; trial {request.trial} has {len(trial.invocations)}"
-            raise AgentFailure(ErrorKind.PROTOCOL, message)
-        return trial.invocations[request.turn]
+        return answer_of(trial.invocations, trial.error, trial=request.trial, turn=request.turn)
+
+
+def answer_of(recorded: Sequence[Invocation], error: str | None, *, trial: int, turn: int) -> Invocation:
+    """What a recorded trial holds of a turn, from 0. Raises AgentFailure where it holds nothing."""
+    if error is not None:
+        raise AgentFailure(ErrorKind.PROTOCOL, f"recorded as failed: {error}")
+    if turn >= len(recorded):
+        message = f"turn {turn + 1} was not recorded; trial {trial} has {len(recorded)}"
+        raise AgentFailure(ErrorKind.PROTOCOL, message)
+    return recorded[turn]

@@ -1,12 +1,23 @@
 """The record: everything that a run measured, as lines of JSON; journal, shard, baseline and artifact alike."""
 
-from gate.record.forms import assign_shards, digested, merge, redacted, strip
+from gate.record.forms import (
+    Digest,
+    assign_shards,
+    digest_of,
+    digested,
+    from_digest,
+    merge,
+    redacted,
+    strip,
+    to_record,
+)
 from gate.record.nouns import FORMAT, Footer, Header, PlannedCase, Record
 from gate.record.reader import RecordReader, iter_trials, parse_record, read_header, read_record
 from gate.record.writer import RecordWriter, record_lines, write_record
 
 __all__ = [
     "FORMAT",
+    "Digest",
     "Footer",
     "Header",
     "PlannedCase",
@@ -14,7 +25,9 @@ __all__ = [
     "RecordReader",
     "RecordWriter",
     "assign_shards",
+    "digest_of",
     "digested",
+    "from_digest",
     "iter_trials",
     "merge",
     "parse_record",
@@ -23,5 +36,6 @@ __all__ = [
     "record_lines",
     "redacted",
     "strip",
+    "to_record",
     "write_record",
 ]

@@ -77,8 +77,10 @@ def to_line(value: Any) -> bytes:
 
 
 def _dump(value: Any) -> bytes:
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return text.encode() + b"\n"
+    return _ENCODER.encode(value).encode() + b"\n"
+
+
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 def depth_within(value: Any, limit: int) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from hashlib import blake2b
@@ -14,6 +14,7 @@ from typing import Any
 from gate.errors import MeasureError
 from gate.limits import cut, shorten
 from gate.model import Invocation, Part, Score, ToolCall, Trial, TrialError, Usage, text_of
+from gate.record.encode import COMFORTABLE_BYTES, trial_line
 from gate.record.nouns import Footer, Header, PlannedCase, Record, count, difference
 from gate.redact import Redactor
 
@@ -51,6 +52,66 @@ def redacted(trial: Trial, redactor: Redactor) -> Trial:
     )
 
 
+def to_record(trial: Trial, redactor: Redactor) -> tuple[Trial, bytes]:
+    """The trial redacted, and its line in the record."""
+    line = trial_line(trial)
+    if len(line) <= COMFORTABLE_BYTES and redactor.passes(_without_usage(line), _json_values(trial)):
+        return trial, line
+    masked = redacted(trial, redactor)
+    return masked, trial_line(masked)
+
+
+def _without_usage(line: bytes) -> str:
+    """The line without the keys that speak of tokens and mean numbers; a quote in a text would be escaped."""
+    return line.decode().replace('"input_tokens":', "").replace('"output_tokens":', "")
+
+
+def _json_values(trial: Trial) -> Iterator[Any]:
+    for turn in trial.invocations:
+        for call in turn.tool_calls:
+            yield call.args
+            yield call.result
+    for given in trial.scores.values():
+        if given.details:
+            yield given.details
+
+
+Digest = tuple[
+    tuple[tuple[str, Usage | None, str, tuple[tuple[str, Any], ...]], ...],
+    tuple[tuple[str, float | None, str, str | None], ...],
+]
+"""Of each turn: digest, usage, the beginning of the response, calls. Of each score: name, value, reason, error."""
+
+
+def digest_of(trial: Trial, *, failed: bool, calls: bool = False, text: int = 0) -> Digest:
+    """What `digested` keeps of what was said and of the scores, as plain values."""
+    turns = tuple([_turn_digest(turn, calls=failed or calls, text=text) for turn in trial.invocations])
+    scores = tuple(
+        [
+            (name, given.value, given.reason if failed or given.value is None else "", given.error)
+            for name, given in trial.scores.items()
+        ]
+    )
+    return turns, scores
+
+
+def from_digest(trial: Trial, digest: Digest) -> Trial:
+    """The trial with what a digest kept of it in place of what it holds."""
+    turns, scores = digest
+    return Trial(
+        trial.case_id,
+        trial.number,
+        trial.round,
+        trial.tag,
+        trial.side,
+        tuple([_kept_turn(*turn) for turn in turns]),
+        _shared_scores(scores),
+        trial.error,
+        trial.duration,
+        trial.attempts,
+    )
+
+
 def digested(trial: Trial, *, failed: bool, calls: bool = False, text: int = 0) -> Trial:
     """What a decision needs of a trial whose record is on disk, in a tenth of the memory.
 
@@ -58,26 +119,26 @@ def digested(trial: Trial, *, failed: bool, calls: bool = False, text: int = 0) 
     reasons and tool calls stay where the trial ``failed``, to be shown; ``calls``: tool calls stay in any case;
     ``text``: so many characters of each response stay.
     """
-    turns = tuple([_digested(turn, calls=failed or calls, text=text) for turn in trial.invocations])
-    scores = tuple(
-        (name, given.value, given.reason if failed or given.value is None else "", given.error)
-        for name, given in trial.scores.items()
-    )
-    return replace(trial, invocations=turns, scores=_shared_scores(scores), started=None)
+    return from_digest(trial, digest_of(trial, failed=failed, calls=calls, text=text))
 
 
-def _digested(turn: Invocation, *, calls: bool, text: int) -> Invocation:
+def _turn_digest(
+    turn: Invocation, *, calls: bool, text: int
+) -> tuple[str, Usage | None, str, tuple[tuple[str, Any], ...]]:
     digest = ""
     if said := turn.text:
         made = [(call.name, call.args) for call in turn.tool_calls]
         digest = blake2b(repr((said, made)).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
-    shared, shown = _shared_turn(digest, turn.usage), text_of(turn.response, thoughts=False)
-    if text and shown:
-        shared = replace(shared, response=(Part(cut(shown, text)),))
-    if calls and turn.tool_calls:
-        kept = tuple([ToolCall(call.name, call.args) for call in turn.tool_calls])
-        return replace(shared, tool_calls=kept)
-    return shared
+    shown = cut(text_of(turn.response, thoughts=False), text) if text else ""
+    return digest, turn.usage, shown, tuple([(call.name, call.args) for call in turn.tool_calls]) if calls else ()
+
+
+def _kept_turn(digest: str, usage: Usage | None, shown: str, calls: tuple[tuple[str, Any], ...]) -> Invocation:
+    kept = _shared_turn(digest, usage)
+    if not shown and not calls:
+        return kept
+    response = (Part(shown),) if shown else ()
+    return replace(kept, response=response, tool_calls=tuple([ToolCall(name, args) for name, args in calls]))
 
 
 @lru_cache(maxsize=1_000)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from io import FileIO
@@ -69,12 +69,21 @@ class RecordWriter:
 
     def append(self, trial: Trial) -> None:
         """Adds one finished trial. Raises `MeasureError` where the disk is full; what was written before stays."""
-        if trial.case_id not in self._known:
-            raise ValueError(f"case {trial.case_id!r} is not in the plan")
-        if trial in self._tally:
-            raise ValueError(f"trial {trial.number} of case {trial.case_id!r} was recorded before")
-        self._write(trial_line(trial))
-        self._tally.add(trial)
+        self.extend([(trial, trial_line(trial))])
+
+    def extend(self, recorded: Sequence[tuple[Trial, bytes]]) -> None:
+        """Adds finished trials with their lines, all or none. Raises as `append`.
+
+        Of a trial only its case, number, side, round and error are looked at.
+        """
+        for trial, _ in recorded:
+            if trial.case_id not in self._known:
+                raise ValueError(f"case {trial.case_id!r} is not in the plan")
+            if trial in self._tally:
+                raise ValueError(f"trial {trial.number} of case {trial.case_id!r} was recorded before")
+        self._write(b"".join([line for _, line in recorded]))
+        for trial, _ in recorded:
+            self._tally.add(trial)
         self._footer = None
 
     def finish(self, *, duration: float = 0.0, judge_cost_usd: float | None = None, stopped: str = "") -> Footer:
