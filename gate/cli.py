@@ -154,13 +154,20 @@ def decide(jsonl: bool) -> None:  # noqa: ARG001 - what the command speaks anywa
 
 @cli.command()
 @click.argument("record", type=click.Path(path_type=Path))
-@click.option("--against", "baseline", type=click.Path(path_type=Path), help="A baseline record.")
+@click.option("--against", "baseline", help="A baseline record instead, or `none` for thresholds alone.")
+@CONFIG
 @with_options(*OUTPUTS)
-def report(record: Path, baseline: Path | None, **given: Any) -> NoReturn:
-    """Render a record's verdict again, in any form."""
-    from gate.review import compare_records
+def report(record: Path, baseline: str | None, config_path: Path, **given: Any) -> NoReturn:
+    """Render a record's verdict again, in any form, against the baseline that its run would find."""
+    from gate.review import compare_records, report_record
 
-    _finish(compare_records(record, baseline, None, os.environ, _outputs(given), _command()), given["quiet"])
+    outputs, command = _outputs(given), _command()
+    if baseline is None:
+        result = report_record(record, config_path, os.environ, outputs, command)
+    else:
+        named = None if baseline == "none" else Path(baseline)
+        result = compare_records(record, named, None, os.environ, outputs, command)
+    _finish(result, given["quiet"])
 
 
 @cli.command()

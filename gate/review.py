@@ -21,7 +21,7 @@ from gate.compare import (
     settings_of,
     write_reports,
 )
-from gate.config import Config
+from gate.config import Config, load_config
 from gate.decision.consistency import compared
 from gate.decision.history import case_history
 from gate.decision.power import PowerRow, power_table
@@ -30,7 +30,7 @@ from gate.escape import console
 from gate.git import Git
 from gate.judges import open_judge
 from gate.judges.calibration import calibrate, describe, read_labels, save
-from gate.lookup import find_reference, standing, store_of
+from gate.lookup import SEARCHED, Standing, find_reference, standing, store_of, unlike
 from gate.metrics.base import Performance
 from gate.metrics.judged import JudgedMetric
 from gate.model import BaselineInfo, CaseResult, Result, Scale, SuiteResult, Trial
@@ -82,6 +82,33 @@ def compare_records(
     criteria = None if config is None else _plan_of(config, environment, record).criteria
     suite = decide_records(record, reference, criteria=criteria, settings=settings)
     result = conclude([suite], settings, command=command, duration=suite.duration, record_paths=[candidate])
+    return write_reports(result, outputs)
+
+
+def report_record(
+    path: Path, config_path: Path, environment: Mapping[str, str], outputs: Outputs, command: str
+) -> Result:
+    """The verdict on a record by its own criteria, against the baseline that its run would find now.
+
+    Raises:
+        ConfigError: without a configuration nobody knows where the baseline is, and a comparison that is left out
+            must not look like one that passed.
+    """
+    check_outputs(outputs)
+    record = read(path)
+    if not config_path.exists():
+        hint = "--against BASELINE names it, --against none leaves it out, --config FILE says where it is kept"
+        raise ConfigError("what to compare the record with is not known here", where=str(path), hint=hint)
+    config = load_config(config_path)
+    git, header = Git(config.root, environment=environment), record.header
+    base = git.resolve(header.base_commit) if header.base_commit and git.is_repository() else None
+    where = Standing(header.commit, header.dirty, base, tuple(git.first_parents(base, SEARCHED)) if base else ())
+    store = store_of(config, environment)
+    with store if store is not None else nullcontext():
+        reference = unlike(find_reference(config, store, header.suite_id, where), header.run_id)
+    settings = settings_of(config, now())
+    suite = decide_records(record, reference, settings=settings)
+    result = conclude([suite], settings, command=command, duration=suite.duration, record_paths=[path])
     return write_reports(result, outputs)
 
 

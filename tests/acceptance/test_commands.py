@@ -91,7 +91,18 @@ def test_compare_and_report_in_every_form(project: Project) -> None:
     for name in ("r.xml", "r.md", "r.html", "r.json"):
         assert "case-3" in (project.root / name).read_text(), name
     assert project.gate("compare", "old.jsonl", "old.jsonl").code == 4
-    assert printed(project, "report", "old.jsonl", "-q").startswith("suite.yaml: pass")
+
+
+def test_report_says_again_what_the_run_said(project: Project, tmp_path: Path) -> None:
+    assert "case-3" in printed(project, "report", "new.jsonl", code=1)
+    assert printed(project, "report", "new.jsonl", "--against", "none", "-q").startswith("suite.yaml: pass")
+    own = printed(project, "report", "old.jsonl", "-q")
+    assert own.startswith("suite.yaml: pass"), "the stored baseline is this very run, and is not compared with itself"
+    elsewhere = Project(tmp_path / "elsewhere")
+    elsewhere.write("new.jsonl", (project.root / "new.jsonl").read_text())
+    lost = elsewhere.gate("report", "new.jsonl")
+    assert (lost.code, lost.out) == (2, "")
+    assert "--against none" in lost.err
 
 
 def test_baseline_commands(project: Project) -> None:
