@@ -19,7 +19,7 @@ lint: $(VENV)/.tested
 unit: $(VENV)/.tested
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow and not oracle and not container" $(PYTEST_ARGS)
 
-# The action's image, built and run as GitHub's runner does it: by a Docker engine, or by root with buildah and debootstrap.
+# The action's image, built and run as GitHub's runner does it: by a Docker engine, or by root with buildah, debootstrap and iproute2.
 container: $(VENV)/.tested
 	$(BIN)/python -m pytest -m container tests/integration/container $(PYTEST_ARGS)
 

@@ -1,16 +1,19 @@
 """The action's image, built for real and run as GitHub's runner runs it: by a Docker engine, or without one by buildah.
 
 Without an engine the base image is a Debian made by debootstrap, and nothing is isolated but the file system; this
-needs root, buildah and debootstrap. ``GATE_CONTAINER_CACHE`` keeps base and layers between sessions.
+needs root, buildah, debootstrap and iproute2. ``GATE_CONTAINER_CACHE`` keeps base and layers between sessions.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import secrets
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -37,6 +40,9 @@ class Engine(Protocol):
 
     def close(self) -> None: ...
 
+    def network(self) -> AbstractContextManager[str]:
+        """Starts containers in a network of their own, as the runner does; gives the runner's address there."""
+
     def start(
         self, command: list[str], environment: dict[str, str], mounts: dict[str, str]
     ) -> subprocess.CompletedProcess[str]: ...
@@ -49,7 +55,7 @@ def engine(cache: Path) -> Engine:
         return Docker()
     if os.geteuid() != 0:
         raise Unavailable("no Docker engine, and buildah in chroot isolation needs root")
-    for tool in ("buildah", "debootstrap"):
+    for tool in ("buildah", "debootstrap", "ip"):
         if shutil.which(tool) is None:
             raise Unavailable(f"no Docker engine, and no {tool}")
     return Buildah(cache)
@@ -106,18 +112,28 @@ class Docker:
     """The engine that GitHub's runner itself uses."""
 
     entrypoint: list[str] = field(default_factory=list)
+    _network: str = "host"
 
     def build(self) -> None:
         checked("docker", "build", "--tag", IMAGE, str(REPOSITORY), timeout=900)
 
     def close(self) -> None: ...
 
+    @contextmanager
+    def network(self) -> Iterator[str]:
+        self._network = "bridge"
+        form = "{{(index .IPAM.Config 0).Gateway}}"
+        try:
+            yield checked("docker", "network", "inspect", "bridge", "--format", form).strip()
+        finally:
+            self._network = "host"
+
     def start(
         self, command: list[str], environment: dict[str, str], mounts: dict[str, str]
     ) -> subprocess.CompletedProcess[str]:
         variables = [part for name, value in environment.items() for part in ("--env", f"{name}={value}")]
         volumes = [part for host, inside in mounts.items() for part in ("--volume", f"{host}:{inside}")]
-        place = ["--network", "host", "--workdir", MOUNTS["workspace"]]
+        place = ["--network", self._network, "--workdir", MOUNTS["workspace"]]
         extra = ["--entrypoint", command[0]] if command else []
         return call("docker", "run", "--rm", *place, *variables, *volumes, *extra, IMAGE, *command[1:])
 
@@ -128,6 +144,8 @@ class Buildah:
 
     cache: Path
     entrypoint: list[str] = field(default_factory=list)
+    _namespace: str = ""
+    """Of the network that containers are started in; empty for this machine's own."""
 
     def __post_init__(self) -> None:
         self.cache.mkdir(parents=True, exist_ok=True)
@@ -147,6 +165,29 @@ class Buildah:
 
     def close(self) -> None:
         checked(*self._buildah, "rm", self._container)
+
+    @contextmanager
+    def network(self) -> Iterator[str]:
+        """A namespace with one wire to this machine, which is its default route."""
+        name = f"gate{secrets.token_hex(3)}"
+        runner, inside = "10.213.7.1", "10.213.7.2"
+        run = ("ip", "netns", "exec", name, "ip")
+        if call("ip", "netns", "add", name).returncode:
+            raise Unavailable("no network namespaces here")
+        try:
+            checked("ip", "link", "add", name, "type", "veth", "peer", "name", "eth0", "netns", name)
+            checked("ip", "address", "add", f"{runner}/30", "dev", name)
+            checked("ip", "link", "set", name, "up")
+            checked(*run, "address", "add", f"{inside}/30", "dev", "eth0")
+            for device in ("lo", "eth0"):
+                checked(*run, "link", "set", device, "up")
+            checked(*run, "route", "add", "default", "via", runner)
+            self._namespace = name
+            yield runner
+        finally:
+            self._namespace = ""
+            call("ip", "link", "delete", name)
+            checked("ip", "netns", "delete", name)
 
     def _make_base(self) -> None:
         context = self.cache / "base"
@@ -172,8 +213,17 @@ class Buildah:
         variables = [f"--env={name}={value}" for name, value in environment.items()]
         volumes = [f"--volume={host}:{inside}" for host, inside in mounts.items()]
         place = ["--isolation", "chroot", "--network", "host", "--workingdir", MOUNTS["workspace"]]
+        enter = ["ip", "netns", "exec", self._namespace] if self._namespace else []
         return call(
-            *self._buildah, "run", *place, *variables, *volumes, self._container, "--", *(command or self.entrypoint)
+            *enter,
+            *self._buildah,
+            "run",
+            *place,
+            *variables,
+            *volumes,
+            self._container,
+            "--",
+            *(command or self.entrypoint),
         )
 
 

@@ -6,6 +6,7 @@ import json
 import os
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -147,26 +148,41 @@ class Answer(BaseHTTPRequestHandler):
         pass
 
 
-@pytest.mark.parametrize("up", [True, False])
-def test_an_agent_on_localhost_is_reached_or_the_error_says_what_to_change(world: World, up: bool) -> None:
-    with ThreadingHTTPServer(("127.0.0.1", 0), Answer) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+@pytest.mark.parametrize(
+    ("listens", "found"),
+    [("0.0.0.0", True), ("127.0.0.1", False), (None, False)],
+    ids=["everywhere", "localhost alone", "not at all"],
+)
+def test_an_agent_on_the_runner_is_reached_or_the_error_says_what_to_change(
+    tmp_path: Path, image: Engine, listens: str | None, found: bool
+) -> None:
+    """The container has a network of its own, in which localhost is another machine than the runner's."""
+    with image.network() as runner, FakeGitHub(host=runner) as fake, serving(listens or "127.0.0.1") as server:
+        world = World(tmp_path, fake, InContainer(image, tmp_path))
         port = server.server_port
-        if not up:
+        if listens is None:
             server.shutdown()
             server.server_close()
         config = CONFIG.replace('python: "agent:answer"', f'http: "http://localhost:{port}/chat"')
-        world.repository.files["gate.yaml"] = config
-        world.repository.files["suite.yaml"] = names_only()
+        world.repository.files |= {"gate.yaml": config, "suite.yaml": names_only()}
         world.repository.commit("good")
         done = world.pull_request("good")
-        if up:
-            server.shutdown()
-    if up:
+        assert fake.violations == []
+    if found:
         assert done.code == 0, done.log
+        assert len(world.comments()) == 1
     else:
         assert done.code == 2, done.log
-        assert f"0.0.0.0:{port}" in done.annotations("error")[0][2]
+        [(_, _, message)] = done.annotations("error")
+        assert f"0.0.0.0:{port}" in message and runner in message
+
+
+@contextmanager
+def serving(host: str) -> Iterator[ThreadingHTTPServer]:
+    with ThreadingHTTPServer((host, 0), Answer) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server
+        server.shutdown()
 
 
 def names_only() -> str:
