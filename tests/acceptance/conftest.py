@@ -35,7 +35,7 @@ class Project:
         path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
         return path
 
-    def gate(self, *arguments: str, stdin: str = "", timeout: float = 120, **environment: str) -> Outcome:
+    def gate(self, *arguments: str, stdin: str = "", timeout: float = 900, **environment: str) -> Outcome:
         ran = subprocess.run(
             [sys.executable, "-m", "gate", *arguments],
             cwd=self.root,

@@ -174,7 +174,7 @@ AGENTS = {
     "has no such function": ("def reply(message): ...\n", "answer"),
     "raises": ("def answer(message):\n    raise KeyError('weather')\n", "KeyError"),
     "crashes": ("import os\ndef answer(message):\n    os._exit(3)\n", "exit"),
-    "hangs": ("import time\ndef answer(message):\n    time.sleep(60)\n", "no answer within 0.5 s"),
+    "hangs": ("import time\ndef answer(message):\n    time.sleep(3600)\n", "no answer within 0.5 s"),
     "answers garbage": ("def answer(message):\n    return 17\n", "cannot be read"),
     "answers 50 MB": ("def answer(message):\n    return 'x' * 50_000_000\n", "10,000,000"),
 }
@@ -184,7 +184,8 @@ AGENTS = {
 def test_an_agent_that_cannot_be_measured_is_exit_3_never_a_verdict(project: Project, name: str) -> None:
     source, expected = AGENTS[name]
     project.write("agent.py", source)
-    project.write("gate.yaml", CONFIG.replace("agent:answer}", "agent:answer, timeout: 0.5s, retries: 0}"))
+    seconds = 0.5 if name == "hangs" else 60
+    project.write("gate.yaml", CONFIG.replace("agent:answer}", f"agent:answer, timeout: {seconds}s, retries: 0}}"))
     ran = project.gate("run")
     assert ran.code == 3, ran.out + ran.err
     assert expected in ran.out + ran.err
@@ -212,13 +213,13 @@ def rude_server() -> Iterator[int]:
 
 
 def test_an_agent_that_is_down_or_hangs_up_is_exit_3(project: Project, rude_server: int) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        unused = free.getsockname()[1]
-    for port in (rude_server, unused):
-        url = f"http://127.0.0.1:{port}/"
-        project.write("gate.yaml", CONFIG.replace("{python: agent:answer}", f"{{http: {{url: '{url}'}}, retries: 0}}"))
-        ran = project.gate("run")
-        assert ran.code == 3, ran.out + ran.err
+    with socket.socket() as silent:  # holds its port, and does not listen
+        silent.bind(("127.0.0.1", 0))
+        for port in (rude_server, silent.getsockname()[1]):
+            agent = f"{{http: {{url: 'http://127.0.0.1:{port}/'}}, retries: 0}}"
+            project.write("gate.yaml", CONFIG.replace("{python: agent:answer}", agent))
+            ran = project.gate("run")
+            assert ran.code == 3, ran.out + ran.err
 
 
 def test_a_torn_edited_or_foreign_baseline_is_exit_4(project: Project) -> None:

@@ -7,7 +7,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +57,7 @@ def fails(actual, expected): raise KeyError("order")
 def ends(actual, expected): os._exit(7)
 def hangs(actual, expected):
     import time
-    time.sleep(60)
+    time.sleep(3600)
 def percent(actual, expected): return 80
 """
 
@@ -68,7 +67,7 @@ def write(project: Project, check: str, *, found: str = "1.0", imports: str = ""
     project.write("suite.yaml", SUITE)
     project.write("agent.py", AGENT)
     project.write("my_checks.py", CHECKS.format(found=found, imports=imports, as_mapping=as_mapping))
-    project.write("gate.yaml", f"agent: {{python: agent:answer, timeout: 2s}}\nsuite: suite.yaml\n{check}\n")
+    project.write("gate.yaml", f"agent: {{python: agent:answer, timeout: 60s}}\nsuite: suite.yaml\n{check}\n")
     return project
 
 
@@ -98,7 +97,7 @@ def test_a_module_of_the_agents_alone_is_importable_beside_the_agent(project: Pr
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "venv")], check=True)
     (packages,) = (tmp_path / "venv" / "lib").glob("python*/site-packages")
     (packages / "only_beside_the_agent.py").write_text("")
-    project.write("gate.yaml", (project.root / "gate.yaml").read_text().replace("timeout: 2s", "executable: venv"))
+    project.write("gate.yaml", (project.root / "gate.yaml").read_text().replace("timeout: 60s", "executable: venv"))
     assert project.gate("run").code == 0
     project.write("gate.yaml", (project.root / "gate.yaml").read_text().replace("run_in: agent", "run_in: gate"))
     ran = project.gate("run")
@@ -141,17 +140,18 @@ def test_an_async_check_runs_beside_the_agent_alone(project: Project) -> None:
         ("fails", "gate", "the metric raised KeyError: 'order'"),
         ("fails", "agent", "the check failed: KeyError: 'order' (my_checks.py:30)"),
         ("ends", "agent", "the check failed: its process exited with status 7"),
-        ("hangs", "agent", "the check gave no answer within 2 s"),
+        ("hangs", "agent", "the check gave no answer within 5 s"),
         ("percent", "gate", "the check returned 80, not a number from 0 to 1"),
         ("percent", "agent", "the check returned 80, not a number from 0 to 1"),
     ],
 )
 def test_a_check_that_fails_leaves_the_score_not_measured(project: Project, name: str, where: str, error: str) -> None:
-    begun = time.monotonic()
-    code, result = write(project, criterion(f"my_checks:{name}", where)).result("run")
+    write(project, criterion(f"my_checks:{name}", where))
+    if name == "hangs":
+        project.write("gate.yaml", (project.root / "gate.yaml").read_text().replace("timeout: 60s", "timeout: 5s"))
+    code, result = project.result("run")
     assert code == 3
     assert error in reason(result)
-    assert time.monotonic() - begun < 30
 
 
 @pytest.mark.parametrize(
@@ -210,6 +210,6 @@ def test_adks_own_classes_are_handed_over_where_they_are_installed(project: Proj
             "    return EvaluationResult(overall_score=score, per_invocation_results=[each])\n"
         )
     text = (project.root / "gate.yaml").read_text()
-    project.write("gate.yaml", text.replace("timeout: 2s", f"executable: {python}, timeout: 60s"))
+    project.write("gate.yaml", text.replace("timeout: 60s", f"executable: {python}, timeout: 60s"))
     got, result = project.result("run")
     assert got == 0, result

@@ -86,12 +86,13 @@ def test_a_merged_record_is_a_baseline(sharded: Project) -> None:
 
 def test_cases_are_spread_by_how_long_they_took(sharded: Project) -> None:
     slow = "import time, sys\n" + AGENT.replace("BROKEN", "False").replace(
-        "key =", "time.sleep(0.4 if request['case_id'] in ('case-0', 'case-1', 'case-2', 'case-3') else 0)\nkey ="
+        "key =", "time.sleep(4 if request['case_id'] in ('case-0', 'case-1', 'case-2', 'case-3') else 0)\nkey ="
     )
     sharded.write("agent.py", slow)
     base = sharded.root / "base.jsonl"
     assert sharded.gate("run", "--record", str(base), "--quiet").code == 0
     assert sharded.gate("baseline", "save", str(base)).code == 0
+    sharded.write("agent.py", AGENT.replace("BROKEN", "False"))
     first, second = (trials_of(path) for path in shards(sharded, 2))
     slowest = {f"case-{n}" for n in range(4)}
     assert len({case for case, _ in first} & slowest) == len({case for case, _ in second} & slowest) == 2
