@@ -31,6 +31,7 @@ CONFIG = click.option(
     type=click.Path(path_type=Path),
     help="Configuration file.",
 )
+AGAINST = click.option("--against", "baseline", help="A baseline record instead, or `none` for thresholds alone.")
 TAG = click.option("--tag", "tags", multiple=True, help="Only cases with this tag; may be repeated.")
 COMPLEXITY = click.option(
     "--complexity", "complexities", multiple=True, help="Only cases of this complexity; may be repeated."
@@ -154,20 +155,14 @@ def decide(jsonl: bool) -> None:  # noqa: ARG001 - what the command speaks anywa
 
 @cli.command()
 @click.argument("record", type=click.Path(path_type=Path))
-@click.option("--against", "baseline", help="A baseline record instead, or `none` for thresholds alone.")
+@AGAINST
 @CONFIG
 @with_options(*OUTPUTS)
 def report(record: Path, baseline: str | None, config_path: Path, **given: Any) -> NoReturn:
     """Render a record's verdict again, in any form, against the baseline that its run would find."""
-    from gate.review import compare_records, report_record
+    from gate.review import report_record
 
-    outputs, command = _outputs(given), _command()
-    if baseline is None:
-        result = report_record(record, config_path, os.environ, outputs, command)
-    else:
-        named = None if baseline == "none" else Path(baseline)
-        result = compare_records(record, named, None, os.environ, outputs, command)
-    _finish(result, given["quiet"])
+    _finish(report_record(record, baseline, config_path, os.environ, _outputs(given), _command()), given["quiet"])
 
 
 @cli.command()
@@ -196,13 +191,17 @@ def merge(records: tuple[Path, ...], output: Path, config_path: Path | None, **g
 
 @cli.command()
 @click.argument("record", type=click.Path(path_type=Path))
-@click.option("--against", "baseline", type=click.Path(path_type=Path), help="A baseline record.")
+@AGAINST
+@CONFIG
 @click.option("--case", "case_id", help="One case: its trials on both sides.")
-def explain(record: Path, baseline: Path | None, case_id: str | None) -> None:
-    """How a verdict came about: estimates, intervals, tests, and what was spent of the error budget."""
+def explain(record: Path, baseline: str | None, config_path: Path, case_id: str | None) -> None:
+    """How a verdict came about: estimates, intervals, tests, and what was spent of the error budget.
+
+    Against the baseline that the record's run would find, unless another is named.
+    """
     from gate.review import explain_record
 
-    click.echo(explain_record(record, baseline, case_id))
+    click.echo(explain_record(record, baseline, config_path, os.environ, case_id))
 
 
 @cli.command()

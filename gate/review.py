@@ -61,6 +61,10 @@ def read_baseline(path: Path) -> Reference:
     return Reference(BaselineInfo(record.header.commit, None, measured / cases, 1, str(path)), (record,))
 
 
+def _reference(baseline: Path | None) -> Reference:
+    return Reference(BaselineInfo(None, missing="none was named")) if baseline is None else read_baseline(baseline)
+
+
 def compare_records(
     candidate: Path,
     baseline: Path | None,
@@ -72,7 +76,7 @@ def compare_records(
     """The verdict on one record against another, or against thresholds alone. ``config`` judges by its criteria."""
     check_outputs(outputs)
     record = read(candidate)
-    reference = Reference(BaselineInfo(None, missing="none was named")) if baseline is None else read_baseline(baseline)
+    reference = _reference(baseline)
     if reference.records and record.header.run_id and reference.records[0].header.run_id == record.header.run_id:
         raise BaselineError("the baseline is the same run as the candidate: it would always pass", where=str(baseline))
     if reference.records and reference.records[0].header.suite_id != record.header.suite_id:
@@ -86,30 +90,40 @@ def compare_records(
 
 
 def report_record(
-    path: Path, config_path: Path, environment: Mapping[str, str], outputs: Outputs, command: str
+    path: Path, baseline: str | None, config_path: Path, environment: Mapping[str, str], outputs: Outputs, command: str
 ) -> Result:
-    """The verdict on a record by its own criteria, against the baseline that its run would find now.
+    """The verdict on a record by its own criteria, against a named baseline or the one that its run would find now.
 
     Raises:
         ConfigError: without a configuration nobody knows where the baseline is, and a comparison that is left out
             must not look like one that passed.
     """
+    if baseline is not None:
+        return compare_records(path, _named(baseline), None, environment, outputs, command)
     check_outputs(outputs)
     record = read(path)
     if not config_path.exists():
         hint = "--against BASELINE names it, --against none leaves it out, --config FILE says where it is kept"
         raise ConfigError("what to compare the record with is not known here", where=str(path), hint=hint)
     config = load_config(config_path)
+    settings = settings_of(config, now())
+    suite = decide_records(record, _found_again(record, config, environment), settings=settings)
+    result = conclude([suite], settings, command=command, duration=suite.duration, record_paths=[path])
+    return write_reports(result, outputs)
+
+
+def _named(baseline: str) -> Path | None:
+    return None if baseline == "none" else Path(baseline)
+
+
+def _found_again(record: Record, config: Config, environment: Mapping[str, str]) -> Reference:
+    """The baseline that the record's run would find now."""
     git, header = Git(config.root, environment=environment), record.header
     base = git.resolve(header.base_commit) if header.base_commit and git.is_repository() else None
     where = Standing(header.commit, header.dirty, base, tuple(git.first_parents(base, SEARCHED)) if base else ())
     store = store_of(config, environment)
     with store if store is not None else nullcontext():
-        reference = unlike(find_reference(config, store, header.suite_id, where), header.run_id)
-    settings = settings_of(config, now())
-    suite = decide_records(record, reference, settings=settings)
-    result = conclude([suite], settings, command=command, duration=suite.duration, record_paths=[path])
-    return write_reports(result, outputs)
+        return unlike(find_reference(config, store, header.suite_id, where), header.run_id)
 
 
 def judge_records(records: Sequence[Record], config: Config, environment: Mapping[str, str], *, command: str) -> Result:
@@ -313,10 +327,15 @@ def _case_diffs(found: RecordDiff) -> Iterable[str]:
 # --- explaining -----------------------------------------------------------------------------------
 
 
-def explain_record(path: Path, baseline: Path | None, case_id: str | None) -> str:
+def explain_record(
+    path: Path, baseline: str | None, config_path: Path, environment: Mapping[str, str], case_id: str | None
+) -> str:
     """How the verdict on a record comes about; or one case's trials on both sides."""
     record = read(path)
-    reference = Reference(BaselineInfo(None, missing="none was named")) if baseline is None else read_baseline(baseline)
+    if baseline is None and config_path.exists():
+        reference = _found_again(record, load_config(config_path), environment)
+    else:
+        reference = _reference(_named(baseline or "none"))
     if case_id is not None:
         return _explain_case(record, reference, case_id)
     suite = decide_records(record, reference)
@@ -340,7 +359,8 @@ def explain_record(path: Path, baseline: Path | None, case_id: str | None) -> st
 def _explain_rule(suite: SuiteResult) -> list[str]:
     found = suite.evidence
     if not found:
-        return ["no pairing: nothing was tested against a baseline"]
+        why = suite.baseline.missing if suite.baseline else ""
+        return [f"no pairing: nothing was tested against a baseline{f' ({console(why)})' if why else ''}"]
     lines = [f"stage: {found['stage']}; seed {suite.seed}"]
     for look in found["looks"]:
         lines.append(f"look after pass {look['passes']}: p = {look['p']:.4f}, blocks at {look['threshold']:.4f}")

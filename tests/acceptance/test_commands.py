@@ -56,6 +56,13 @@ def test_explain_tells_estimates_tests_and_the_error_budget(project: Project) ->
         assert word in text, word
 
 
+def test_explain_finds_the_baseline_that_the_run_found(project: Project) -> None:
+    text = printed(project, "explain", "new.jsonl")
+    assert "broken cases together: e = " in text
+    assert printed(project, "explain", "new.jsonl", "--case", "case-3").count("baseline trial") == 5
+    assert "nothing was tested against a baseline" in printed(project, "explain", "new.jsonl", "--against", "none")
+
+
 def test_explain_of_a_case_shows_its_trials_on_both_sides(project: Project) -> None:
     text = printed(project, "explain", "new.jsonl", "--against", "old.jsonl", "--case", "case-3")
     assert "candidate trial 1" in text
