@@ -466,6 +466,8 @@ class CaseResult:
     """Expected responses, per turn and cut to 2,000 characters; only where a failing criterion looks at them."""
     actual_text: tuple[str | None, ...] = ()
     """Responses of the worst candidate trial, likewise; empty where they were not kept."""
+    duration: float | None = None
+    """Seconds that the agent took for the candidate's trials together; None where it is not known of all."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,7 +93,13 @@ def _case_result(comparison: Comparison, case: Case, outcome: Outcome | None) ->
         quarantine=comparison.settings.quarantine.get(case.id, ""),
         expected_text=said[0],
         actual_text=said[1],
+        duration=_duration(measured),
     )
+
+
+def _duration(trials: Sequence[Trial]) -> float | None:
+    known = [trial.duration for trial in trials if trial.duration is not None]
+    return sum(known) if known and len(known) == len(trials) else None
 
 
 def _status(comparison: Comparison, case: Case, outcome: Outcome | None, seen: _Seen) -> CaseStatus:

@@ -112,6 +112,7 @@ def _criterion(suite: SuiteResult, found: CriterionResult, undecided_fails: bool
 
 def _case(suite: SuiteResult, case: CaseResult) -> TestCase:
     test = _test(suite, case.id)
+    test.elapsed_sec = case.duration
     if case.location is not None:
         test.file, test.line = _attribute(case.location.path), case.location.line
     status = words.STATUSES[case.status]

@@ -167,6 +167,14 @@ def test_the_pass_rate_is_recomputed_for_both_sides_under_the_criteria_of_now() 
         assert result.verdict is Verdict.PASS
 
 
+def test_a_case_says_how_long_its_trials_took_where_all_of_them_say() -> None:
+    first = [replace(t, duration=0.5) for t in once(SUITE, trajectory=1.0)]
+    now = first + [replace(t, number=2) for t in first]
+    now[0] = replace(now[0], duration=None)
+    durations = [case.duration for case in judge(SUITE, [TRAJECTORY], now).cases]
+    assert durations == [None, *[1.0] * 39]
+
+
 def test_a_trial_passes_when_every_blocking_criterion_holds() -> None:
     criteria = [TRAJECTORY, replace(RESPONSE, pass_mark=0.5), replace(LATENCY, blocking=False, limit=1.0)]
     result = judge(SUITE, criteria, once(SUITE, trajectory=1.0, response=0.4, latency=9.0))

@@ -96,6 +96,7 @@ BROKEN = (
         expected=((LOOKUP, REFUND, NOTIFY),),
         actual=((LOOKUP, ESCALATE),),
         reference=((LOOKUP, REFUND),),
+        duration=6.25,
     ),
     CaseResult(
         "refund-wrong-item",
