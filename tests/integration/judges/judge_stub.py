@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from tests.patience import eventually
+
 
 @dataclass
 class Reply:
@@ -20,6 +22,9 @@ class Reply:
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
     delay: float = 0.0
+    """Seconds before it is sent, or until the stub closes."""
+    at_once: int = 1
+    """Sent once so many requests were in flight together."""
     per_byte: float = 0.0
     """Seconds between bytes: tokens that come slowly."""
 
@@ -77,6 +82,7 @@ class JudgeStub:
         self.most_at_once = 0
         self._now = 0
         self._lock = threading.Lock()
+        self._closed = threading.Event()
         stub = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -91,16 +97,16 @@ class JudgeStub:
                     stub._now += 1
                     stub.most_at_once = max(stub.most_at_once, stub._now)
                     reply = stub.answer(request)
+                stub._closed.wait(reply.delay)
+                eventually(lambda: stub.most_at_once >= reply.at_once)
+                with stub._lock:
+                    stub._now -= 1  # before it is sent: the next request may follow at once
                 try:
                     self._send(reply)
                 except ConnectionError:
                     self.close_connection = True
-                finally:
-                    with stub._lock:
-                        stub._now -= 1
 
             def _send(self, reply: Reply) -> None:
-                time.sleep(reply.delay)
                 body = reply.body if isinstance(reply.body, str) else json.dumps(reply.body)
                 content = body.encode()
                 self.send_response(reply.status)
@@ -137,6 +143,7 @@ class JudgeStub:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._closed.set()
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
