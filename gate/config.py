@@ -15,6 +15,7 @@ from gate.agents import AGENTS
 from gate.agents.base import AgentOptions, agent_class, parse_options
 from gate.criteria import both_spellings, criterion_schema
 from gate.errors import ConfigError, unknown_key
+from gate.executors.options import Executor, ExecutorOptions
 from gate.formats.documents import Lines, read_document_with_lines
 from gate.judges import JudgeOptions
 from gate.metrics import METRICS
@@ -36,7 +37,7 @@ OPTIONS = {
 class Section(BaseModel):
     """Base of every section: unknown keys are errors, never ignored."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 class BaselineSection(Section):
@@ -108,6 +109,8 @@ class File(Section):
     budget: BudgetSection = BudgetSection()
     select: Selection | None = None
     quarantine: list[QuarantineEntry] = []
+    executor: Executor = ExecutorOptions()
+    """Where recorded trials are scored."""
     seed: int = Field(default=0, ge=0)
     output: str = ".gate"
     """Folder for records and reports, relative to the configuration file."""
@@ -194,6 +197,7 @@ def load_config(path: Path, overrides: Mapping[str, Any] | None = None) -> Confi
         criteria = (criteria[0], None, ())
     file = _validate(data, str(path), lines, tuple(overrides or {}))
     kind, agent = _agent(file, str(path), lines)
+    _check_executor(file, kind, str(path), lines)
     if file.criteria is not None and not file.criteria:
         raise ConfigError(
             "no criteria: nothing would be checked",
@@ -303,6 +307,14 @@ def _agent(file: File, where: str, lines: Lines | None) -> tuple[str, AgentOptio
     except ConfigError as error:
         path = tuple(error.where.split("."))
         raise ConfigError(f"{error.where}: {error.what}", where=_at(where, lines, path), hint=error.hint) from None
+
+
+def _check_executor(file: File, kind: str, where: str, lines: Lines) -> None:
+    """A live agent's trials are spread by its own `concurrency`, and scored as they come."""
+    if file.executor.named and kind != "replay":
+        what = f"executor.{file.executor.named} scores recorded trials, and this agent is {kind}:"
+        hint = "use `agent: {replay: true}`, or leave `executor` out"
+        raise ConfigError(what, where=_at(where, lines, ("executor",)), hint=hint)
 
 
 def _at(where: str, lines: Lines | None, path: tuple[Any, ...]) -> str:

@@ -83,6 +83,25 @@ class Purse:
             return f"the budget of {limits.minutes:g} minutes is spent"
         return ""
 
+    def affordable(self, jobs: Iterable[Job]) -> Iterator[Job]:
+        """The jobs that may start, each asked for only when there is room for it."""
+        for job in jobs:
+            self.stopped = self.refuses()
+            if self.stopped:
+                return
+            self.launched += 1
+            yield job
+
+    def close(self) -> None:
+        """Says that time is up, where that is what left jobs undone."""
+        if not self.stopped and self.deadline is not None and monotonic() >= self.deadline:
+            self.stopped = self.refuses()
+
+    @property
+    def priced(self) -> bool:
+        """Whether what trials cost bounds how many may start."""
+        return self.limits.usd is not None or self.limits.tokens is not None
+
     @property
     def runs_left(self) -> int | None:
         """Agent runs that may still start; 0 once a budget ended the run, None where nothing bounds them."""
@@ -126,8 +145,7 @@ class Bench:
 
         Under a budget of dollars or tokens the very first trial runs alone, so that the next ones have a price.
         """
-        limits = self.purse.limits
-        alone = 1 if (limits.usd or limits.tokens) and not self.purse.runs else 0
+        alone = 1 if self.purse.priced and not self.purse.runs else 0
         for part in (jobs[:alone], jobs[alone:]):
             async for trial in self._run(part):
                 yield trial
@@ -138,7 +156,7 @@ class Bench:
         options = self.config.agent
         finished = execute(
             await self._agent(jobs[0].side),
-            self._affordable(jobs),
+            self.purse.affordable(jobs),
             concurrency=options.concurrency,
             timeout=options.timeout,
             retries=options.retries,
@@ -150,19 +168,7 @@ class Bench:
             async for trial in scored:
                 self.purse.charge(trial)
                 yield trial
-        self.purse.stopped = self.purse.stopped or self._over()
-
-    def _over(self) -> str:
-        deadline = self.purse.deadline
-        return self.purse.refuses() if deadline is not None and monotonic() >= deadline else ""
-
-    def _affordable(self, jobs: Iterable[Job]) -> Iterator[Job]:
-        for job in jobs:
-            self.purse.stopped = self.purse.refuses()
-            if self.purse.stopped:
-                return
-            self.purse.launched += 1
-            yield job
+        self.purse.close()
 
     async def _scored(
         self, finished: AsyncIterator[Trial], judge: Judge | None, checks: Checks | None

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, aclosing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from uuid import uuid4
 
 from gate import __version__
 from gate.baselines import Store
+from gate.batch import Kit
 from gate.compare import (
     Outputs,
     Reference,
@@ -24,11 +25,8 @@ from gate.compare import (
     settings_of,
     write_reports,
 )
-from gate.config import Config
+from gate.config import BudgetSection, Config
 from gate.decision import More, Request, Settings, next_step
-from gate.decision.cases import MAX_TEXT_CHARS
-from gate.decision.compare import passed
-from gate.decision.consistency import compares_trials
 from gate.errors import ConfigError, MeasureError
 from gate.execute import Job
 from gate.fingerprint import of_agent
@@ -40,7 +38,8 @@ from gate.measure import Bench, Purse
 from gate.model import FULL, Result, Side, SuiteResult, Trial
 from gate.plan import Plan, make_plans
 from gate.progress import Progress
-from gate.record import Header, RecordWriter, digested, redacted
+from gate.record import Header, RecordWriter, from_digest, redacted
+from gate.replay import Replay, check_executor, waits
 from gate.reports.numbers import count
 from gate.shards import assigned, measured, passes_of
 
@@ -256,15 +255,18 @@ class Memory:
 
     def __init__(self, plan: Plan) -> None:
         self._room = self.MAX_CHARS
-        self._cases, self._calls = plan.cases, compares_trials(plan.criteria)
-        self._criteria = [replace(criterion, blocking=True) for criterion in plan.criteria]
+        self._cases, self._kit = plan.cases, Kit(plan.scorers)
 
     def keep(self, trial: Trial) -> Trial:
-        case = self._cases.get(trial.case_id)
-        failed = case is None or passed(trial, case, self._criteria) is False
-        shown = failed and self._room > 0
-        kept = digested(trial, failed=failed, calls=self._calls, text=MAX_TEXT_CHARS if shown else 0)
-        self._room -= sum(len(turn.text) for turn in kept.invocations)
+        """What stays of a trial that was run or read here."""
+        return self.fit(from_digest(trial, self._kit.digest(trial, self._cases.get(trial.case_id))))
+
+    def fit(self, kept: Trial) -> Trial:
+        """What stays of a trial that is a digest already: its answers only where there is room."""
+        chars = sum(len(turn.text) for turn in kept.invocations)
+        if chars and self._room <= 0:
+            return replace(kept, invocations=tuple(replace(turn, response=()) for turn in kept.invocations))
+        self._room -= chars
         return kept
 
 
@@ -291,6 +293,7 @@ class SuiteRun:
                 where=str(session.config.path),
                 hint="it takes a python: or command: agent, and a stored baseline whose commit is in this clone",
             )
+        check_executor(session.config, plan)
         self.paired = pair(plan.planned, plan.criteria, reference, unselected=plan.unselected)
         self.redactor = redactor_of(session.environment)
         self.trials: list[Trial] = []
@@ -335,13 +338,36 @@ class SuiteRun:
         wanted = self.settings.exact_passes or max(available.values(), default=0)
         if not wanted:
             raise MeasureError("the suite holds no recorded trials to replay", where=self.plan.suite.source)
-        self.trials += self._earlier
-        done = {(trial.case_id, trial.number) for trial in self._earlier}
-        cases = self.plan.cases
-        for number in range(1, wanted + 1):
-            there = [cases[case_id] for case_id in ids if available[case_id] >= number]
-            jobs = [Job(case, number) for case in there if (case.id, number) not in done]
-            await self._run(jobs, f"replaying trial {number} of {wanted}")
+        self.trials += self.journal.resumed  # one that was recorded as failed stays so
+        done = {(trial.case_id, trial.number) for trial in self.trials}
+        each = {case_id: range(1, min(wanted, available[case_id]) + 1) for case_id in ids}
+        missing = sum(map(len, each.values())) - sum(n in each.get(case_id, ()) for case_id, n in done)
+        jobs = (job for job in self._recorded_jobs(each, wanted) if (job.case.id, job.number) not in done)
+        if waits(self.plan):
+            await self._run(list(jobs), "replaying recorded trials")
+        elif missing:
+            await self._replay_batches(jobs, missing)
+        order = {case_id: place for place, case_id in enumerate(ids)}
+        self.trials.sort(key=lambda trial: (trial.number, order.get(trial.case_id, 0)))
+
+    def _recorded_jobs(self, each: Mapping[str, range], wanted: int) -> Iterator[Job]:
+        """Case by case, so that each is sent and read once; under a budget pass by pass, so that whole passes stay."""
+        cases, budget = self.plan.cases, self.session.config.file.budget
+        if budget == BudgetSection():
+            return (Job(cases[case_id], number) for case_id, numbers in each.items() for number in numbers)
+        passes = range(1, wanted + 1)
+        return (Job(cases[case_id], n) for n in passes for case_id, numbers in each.items() if n in numbers)
+
+    async def _replay_batches(self, jobs: Iterable[Job], trials: int) -> None:
+        session, plan = self.session, self.plan
+        session.progress.plan(plan.suite.id, trials, "replaying recorded trials")
+        replay = Replay(session.config, plan, session.environment, session.purse, self.redactor)
+        async with aclosing(replay.run(jobs, trials)) as parts:
+            async for part in parts:
+                self.journal.extend(part)
+                for trial, _ in part:
+                    self.trials.append(self.memory.fit(trial))
+                    session.progress.trial(trial)
 
     def _next(self, *, can_run: bool = True) -> More | SuiteResult:
         return next_step(

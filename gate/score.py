@@ -100,7 +100,10 @@ async def score_trial(
             waited[name] = metric.check_score(case, performance, run_check)
         else:
             scores[name] = metric.score(case, performance)
-    if waited:
+    if judge is None and run_check is None:  # then nobody is waited for, and there may be no loop to wait in
+        for name, scoring in waited.items():
+            scores[name] = await scoring
+    else:
         scores.update(zip(waited, await asyncio.gather(*waited.values()), strict=True))
     for name, composite in composites:
         scores[name] = composite.combine(case, scores)

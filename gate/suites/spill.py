@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from tempfile import TemporaryFile
 from typing import overload
 
@@ -78,6 +78,10 @@ class Spilled(Sequence[Invocation]):
     def __getitem__(self, index: int | slice) -> Invocation | Sequence[Invocation]:
         invocations: tuple[Invocation, ...] = unpack(self.packed)
         return invocations[index]
+
+    def __iter__(self) -> Iterator[Invocation]:
+        invocations: tuple[Invocation, ...] = unpack(self.packed)
+        return iter(invocations)
 
     def __eq__(self, other: object) -> bool:
         return tuple(self) == tuple(other) if isinstance(other, Sequence) else NotImplemented
