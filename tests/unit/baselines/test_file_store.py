@@ -1,8 +1,8 @@
 import fcntl
 import multiprocessing
 import os
-import time
 from dataclasses import replace
+from multiprocessing.synchronize import Event
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,7 @@ from gate.baselines.file import FileStore
 from gate.errors import BaselineError, BaselineWriteError
 from gate.model import Side
 from gate.record import Record, read_record, strip
+from tests.patience import eventually
 from tests.unit.baselines.samples import commit, make_record, make_trial
 
 
@@ -256,35 +257,39 @@ def test_committed_folders_keep_their_bytes(store: FileStore) -> None:
 # --- many at once ---------------------------------------------------------------------------------
 
 
-def write_again_and_again(folder: Path, writer: int, until: float) -> None:
+def write_again_and_again(folder: Path, writer: int, enough: Event) -> None:
     store = FileStore(folder)
-    written = 0
-    while time.time() < until or not written:
+    while True:
         store.save(make_record(1, trials=20 + writer))
         store.save(make_record(100 + writer, trials=3))
-        written += 1
+        if enough.is_set():
+            return
 
 
 def test_four_writers_and_a_reader_never_tear(tmp_path: Path) -> None:
     store = FileStore(tmp_path)
     store.save(make_record(1, trials=20))
-    until = time.time() + 1.5
     context = multiprocessing.get_context("spawn")
-    writers = [context.Process(target=write_again_and_again, args=(tmp_path, n, until)) for n in range(4)]
+    enough = context.Event()
+    writers = [context.Process(target=write_again_and_again, args=(tmp_path, n, enough)) for n in range(4)]
     for writer in writers:
         writer.start()
-    seen: dict[int, int] = {}
-    while any(writer.is_alive() for writer in writers):
+    seen: list[int] = []
+
+    def reads_of_several_writers() -> bool:
         found = store.find("support", commits(1))
         assert found is not None
-        trials = len(found.records[0].trials) // 2
-        seen[trials] = seen.get(trials, 0) + 1
+        seen.append(len(found.records[0].trials) // 2)
         store.entries()
-    for writer in writers:
-        writer.join()
-        assert writer.exitcode == 0
-    assert set(seen) <= {20, 21, 22, 23} and len(seen) > 1, seen
-    assert sum(seen.values()) > 50
+        return len(seen) > 300 and set(seen) == {20, 21, 22, 23}
+
+    try:
+        assert eventually(reads_of_several_writers, pause=0), seen
+    finally:
+        enough.set()
+        for writer in writers:
+            writer.join()
+    assert [writer.exitcode for writer in writers] == [0] * 4
     assert {e.commit for e in store.entries()} == {commit(1), *(commit(100 + n) for n in range(4))}
     names = sorted(path.name for path in tmp_path.rglob("*") if path.is_file())
     assert names == [".gitattributes", *sorted(f"{commit(n)}.jsonl" for n in (1, 100, 101, 102, 103))]

@@ -63,10 +63,11 @@ def test_an_agent_that_is_not_found_is_said_with_what_to_change(gateway: str | N
 
 
 def test_a_port_answers_while_someone_listens() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-        assert answers("127.0.0.1", port)
-    assert not answers("127.0.0.1", port)
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        assert not answers(*server.getsockname())
+        server.listen()
+        assert answers(*server.getsockname())
 
 
 # --- setup ----------------------------------------------------------------------------------------
