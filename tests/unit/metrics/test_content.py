@@ -1,5 +1,3 @@
-import time
-
 import pytest
 from pydantic import ValidationError
 
@@ -74,10 +72,9 @@ def test_patterns_that_end_are_taken(pattern: str) -> None:
     assert compile_pattern(pattern).pattern == pattern
 
 
-def test_a_long_answer_is_searched_in_bounded_time() -> None:
-    start = time.perf_counter()
-    assert said_score("regex", ["a" * 5_000_000], patterns=["b$"]).value == 0.0
-    assert time.perf_counter() - start < 2
+def test_a_long_answer_is_searched_up_to_its_bound() -> None:
+    assert said_score("regex", ["a" * 99_999 + "b"], patterns=["b"]).value == 1.0
+    assert said_score("regex", ["a" * 100_000 + "b"], patterns=["b"]).value == 0.0
 
 
 def test_a_pattern_error_says_why() -> None:

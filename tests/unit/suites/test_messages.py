@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -149,9 +148,7 @@ def test_unknown_paths_are_refused() -> None:
 @needs_shared
 def test_the_recorded_airline_conversations_load_with_configuration_alone() -> None:
     path = SHARED / "tau-bench/gpt-4o-airline.json"
-    started = time.perf_counter()
     (whole,) = load([path], root=SHARED, fields=FieldPaths.model_validate(AIRLINE))
-    assert time.perf_counter() - started < 5
     assert len(whole.cases) == 50
     assert len(whole.recorded) == 200
     assert [int(case.id) for case in whole.cases if case.turns[0].tools == ()] == [12, 15, 17, 18, 21, 24, 49]
