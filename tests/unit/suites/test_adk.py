@@ -121,7 +121,7 @@ def test_other_keys_of_a_case_are_passed_over_as_adk_does() -> None:
     assert cases(changed(owner="me", jira="X-1"))[0].id == "one"
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(data=st.data())
 def test_mutants_are_suites_or_gate_errors(data: st.DataObject, tmp_path: Path) -> None:
     legacy: Any = [{"query": "q", "expected_tool_use": [{"tool_name": "t", "tool_input": {"a": 1}}], "reference": "r"}]

@@ -96,7 +96,7 @@ def test_what_cannot_be_checked_is_refused(text: str, message: str) -> None:
     assert str(caught.value).startswith(message)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(data=st.data())
 def test_mutants_are_suites_or_gate_errors(data: st.DataObject, tmp_path: Path) -> None:
     mutant = mutated(data, parse_document(FULL, "f"))

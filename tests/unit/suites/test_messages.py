@@ -164,7 +164,7 @@ def test_the_recorded_airline_conversations_load_with_configuration_alone() -> N
     assert [t.invocations for t in first.recorded] != [t.invocations for t in second.recorded]
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(data=st.data())
 def test_mutants_are_suites_or_gate_errors(data: st.DataObject, tmp_path: Path) -> None:
     mutant = mutated(data, [row(), row(trial=1), row(task="b")])

@@ -43,7 +43,7 @@ def real_texts() -> tuple[bytes, ...]:
 
 
 @needs_shared
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150, deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=150)
 @given(data=st.data())
 def test_scribbled_real_files_are_suites_or_gate_errors(data: st.DataObject, tmp_path: Path) -> None:
     texts = real_texts()

@@ -140,7 +140,7 @@ def test_malformed(text: str, message: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(data=st.data())
 def test_mutants_are_suites_or_gate_errors(data: st.DataObject, tmp_path: Path) -> None:
     mutant = mutated(data, parse_document(FULL, "f"))
@@ -153,7 +153,7 @@ def test_mutants_are_suites_or_gate_errors(data: st.DataObject, tmp_path: Path) 
     assert all(case.id and case.turns and case.location for case in suite.cases)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200, deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=200)
 @given(cut=st.integers(min_value=1), junk=st.text(alphabet="{}[]:,-&*!|>'\" \n\tab1", max_size=3))
 def test_torn_and_scribbled_files_are_suites_or_gate_errors(cut: int, junk: str, tmp_path: Path) -> None:
     place = cut % len(FULL)
