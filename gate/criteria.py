@@ -40,7 +40,7 @@ _QUANTILE = re.compile(r"p(\d{1,2}(?:\.\d+)?)$")
 class Common(BaseModel):
     """What every criterion understands, whatever its metric."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     threshold: float | None = None
     max: float | None = None

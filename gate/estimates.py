@@ -9,9 +9,14 @@ from functools import cache, lru_cache
 from itertools import chain, combinations, product
 from operator import add
 from random import Random
-from statistics import NormalDist, fmean, stdev
+from statistics import NormalDist, stdev
 
 # --- distributions --------------------------------------------------------------------------------
+
+
+def mean(values: Sequence[float]) -> float:
+    """The exact sum, divided by the count: `statistics.fmean` at a fraction of its cost for a few values."""
+    return math.fsum(values) / len(values)
 
 
 def log_beta(a: float, b: float) -> float:
@@ -138,7 +143,7 @@ def mean_interval(values: Sequence[float], level: float = 0.95) -> tuple[float, 
     if len(values) < 2:
         return -math.inf, math.inf
     half = t_quantile((1 + level) / 2, len(values) - 1) * stdev(values) / math.sqrt(len(values))
-    centre = fmean(values)
+    centre = mean(values)
     return centre - half, centre + half
 
 
@@ -422,7 +427,7 @@ def paired_change(
     open where no case happened to differ.
     """
     n = len(differences)
-    centre = fmean(differences)
+    centre = mean(differences)
     if n < 2:
         return centre, -math.inf, math.inf
     half = t_quantile((1 + level) / 2, n - 1) * math.sqrt(stdev(differences) ** 2 / n + extra_variance)

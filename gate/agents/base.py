@@ -68,7 +68,7 @@ Words = Annotated[tuple[str, ...], BeforeValidator(_one_or_more), WORDS_SCHEMA]
 class AgentOptions(BaseModel):
     """The options of every kind; a kind adds its own, beginning with the key that names it."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, defer_build=True)
 
     timeout: Seconds = 60.0
     """Longest time for one turn, in seconds or as ``500ms``, ``60s``, ``2m``."""

@@ -67,7 +67,7 @@ class ResponsePaths(BaseModel):
     A path that ends with ``?`` may lead to a name that an answer leaves out.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     output: str | None = None
     messages: str | None = None
@@ -122,7 +122,7 @@ def _may_be_absent(body: Any, path: str) -> bool:
 class Server(BaseModel):
     """Where a server is, and what every request to it carries; shared by the kinds that speak HTTP."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     url: str
     """``${NAME}`` is taken from the environment, here and in headers."""

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import exp
-from statistics import fmean
 
 from gate.decision.compare import Comparison, full_values, holds, passed
 from gate.decision.state import Outcome
-from gate.estimates import case_log_e
+from gate.estimates import case_log_e, mean
 from gate.limits import cut, shorten
 from gate.model import Case, CaseResult, CaseStatus, Criterion, Part, ToolCall, Trial, kind_of, text_of
 
@@ -64,7 +63,7 @@ class _Seen:
 
 
 def _case_result(comparison: Comparison, case: Case, outcome: Outcome | None) -> CaseResult:
-    paired = case.id in comparison.paired
+    paired = case.id in comparison.with_baseline
     criteria = comparison.comparable(case.id) if paired else comparison.criteria
     measured = comparison.measured(case.id)
     now = _outcomes(measured, case, criteria)
@@ -113,7 +112,7 @@ def _status(comparison: Comparison, case: Case, outcome: Outcome | None, seen: _
         (CaseStatus.ERROR, not trials),
         (CaseStatus.BROKEN, outcome is not None and case.id in outcome.cases),
         (CaseStatus.FAILED, _below_its_own(comparison, case)),
-        (CaseStatus.NEW, bool(comparison.baseline) and case.id not in comparison.paired),
+        (CaseStatus.NEW, bool(comparison.baseline) and case.id not in comparison.with_baseline),
         (CaseStatus.SUSPECT, seen.e_value is not None and seen.e_value >= SUSPECT_E),
         (CaseStatus.FLAKY, 0 < sum(first) < len(first)),
         (CaseStatus.FAILED, not seen.before and bool(seen.now) and not any(seen.now)),
@@ -191,4 +190,4 @@ def _means(comparison: Comparison, case_id: str, criterion: Criterion) -> tuple[
     now = full_values(comparison.measured(case_id), criterion)
     comparable = (case_id, criterion.name) not in comparison.not_comparable
     before = full_values(comparison.baseline.get(case_id, ()) if comparable else (), criterion)
-    return (fmean(now) if now else None), (fmean(before) if before else None)
+    return (mean(now) if now else None), (mean(before) if before else None)

@@ -133,6 +133,18 @@ class Comparison:
     def _full(self) -> Mapping[str, tuple[Trial, ...]]:
         return {case_id: tuple([t for t in group if t.tag == FULL]) for case_id, group in self._measured.items()}
 
+    def values(self, criterion: Criterion) -> Mapping[str, Sequence[float]]:
+        """What the candidate's full passes measured of a criterion, by judged case; of cases that have a value."""
+        found = self._values.get(criterion.name)
+        if found is None:
+            groups = {case.id: full_values(self.measured(case.id, full=True), criterion) for case in self.judged}
+            found = self._values[criterion.name] = {case_id: group for case_id, group in groups.items() if group}
+        return found
+
+    @cached_property
+    def _values(self) -> dict[str, Mapping[str, Sequence[float]]]:
+        return {}
+
     def comparable(self, case_id: str) -> tuple[Criterion, ...]:
         return tuple(c for c in self.criteria if (case_id, c.name) not in self.not_comparable)
 
@@ -142,6 +154,11 @@ class Comparison:
         return tuple(
             c.id for c in self.judged if self.baseline.get(c.id) and any(not k.hard for k in self.comparable(c.id))
         )
+
+    @cached_property
+    def with_baseline(self) -> frozenset[str]:
+        """The cases of ``paired``."""
+        return frozenset(self.paired)
 
     @cached_property
     def metrics(self) -> tuple[Criterion, ...]:
@@ -224,10 +241,9 @@ def _rounds(comparison: Comparison) -> tuple[Round, ...]:
     """The rounds in the order they were asked for. A trial with an infrastructure error is a row of nothing, unless it
     was run again: then the newer one takes its place.
     """
-    paired = set(comparison.paired)
     groups: dict[tuple[int, str, Side], dict[str, list[Row]]] = {}
     for trial in sorted(comparison.trials, key=lambda t: (t.round, t.side is Side.BASELINE, t.tag, t.number)):
-        if trial.case_id not in paired:
+        if trial.case_id not in comparison.with_baseline:
             continue
         if trial.side is Side.CANDIDATE and trial.tag == FULL and trial.round in comparison.retries:
             rows = (g[trial.case_id] for (_, tag, _), g in groups.items() if tag == FULL and trial.case_id in g)

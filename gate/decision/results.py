@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from statistics import fmean
 from typing import Any
 
 from gate.decision.cases import case_results
@@ -23,6 +22,7 @@ from gate.decision.rules import (
 from gate.decision.state import Outcome
 from gate.decision.story import changes, headline, story, warnings
 from gate.decision.thresholds import baseline_groups, case_values
+from gate.estimates import mean
 from gate.limits import cut
 from gate.model import Criterion, CriterionResult, Estimate, SuiteResult, Trial, Verdict, kind_of, worst
 
@@ -158,7 +158,7 @@ def _estimate_rate(comparison: Comparison, criterion: Criterion) -> tuple[Estima
     now, before = [], []
     for case in comparison.judged:
         now.append(_outcomes(comparison.measured(case.id, full=True), comparison, case.id, comparison.criteria))
-        if case.id in comparison.paired:
+        if case.id in comparison.with_baseline:
             stored = comparison.baseline[case.id]
             before.append(_outcomes(stored, comparison, case.id, comparison.comparable(case.id)))
     return _estimate_groups(now, criterion), _estimate_groups(before, criterion)
@@ -173,7 +173,7 @@ def _outcomes(
 
 
 def _estimate_groups(groups: Sequence[list[float]], criterion: Criterion) -> Estimate | None:
-    return estimate([fmean(g) for g in groups if g], [v for g in groups for v in g], criterion.scale)
+    return estimate([mean(g) for g in groups if g], [v for g in groups for v in g], criterion.scale)
 
 
 def _p_value(report: Mapping[str, Any], name: str) -> float | None:

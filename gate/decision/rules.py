@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from statistics import fmean
 from typing import Any
 
 from gate.decision.compare import (
@@ -24,6 +23,7 @@ from gate.decision.thresholds import (
     trial_limit,
 )
 from gate.estimates import (
+    mean,
     mean_interval,
     quantile,
     quantile_interval,
@@ -192,7 +192,7 @@ def estimate(means: Sequence[float], values: Sequence[float], scale: Scale) -> E
     """The mean over cases with its 95 % interval; level 0 where a single value has none."""
     if not means:
         return None
-    value = fmean(means)
+    value = mean(means)
     if scale in (Scale.BINARY, Scale.UNIT) and set(values) <= {0.0, 1.0}:
         low, high = wilson(value * len(values), len(values))
         return Estimate(value, low, high, len(means), len(values))

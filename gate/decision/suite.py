@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from gate.decision.compare import Comparison, Settings, error_share, passes, to_state
 from gate.decision.consistency import compared, lacks_pairs
 from gate.decision.engine import decide
+from gate.decision.findings import Finding
 from gate.decision.results import conclude
 from gate.decision.rules import hard_failures, judge
 from gate.decision.state import FULL, Outcome, Request
@@ -60,9 +61,10 @@ def next_step(
     if can_run and not stopped and (again := _again(comparison)) is not None:
         return again
     outcome, wanted = _ask(comparison, seed, can_run=can_run, stopped=bool(stopped))
-    settled = _settled(comparison)
+    found = [f for c in criteria if c.blocking for f in judge(comparison, c, None)]
+    settled = _settled(comparison, found)
     if wanted is None and not settled:
-        wanted = _for_thresholds(comparison, outcome, can_run=can_run and not stopped)
+        wanted = _for_thresholds(comparison, outcome, found, can_run=can_run and not stopped)
     if wanted is not None and not settled and wanted.requests:
         return wanted
     if wanted is not None:
@@ -116,25 +118,23 @@ def _next_round(comparison: Comparison) -> int:
     return max((t.round for t in comparison.trials), default=0) + 1
 
 
-def _settled(comparison: Comparison) -> bool:
+def _settled(comparison: Comparison, found: Sequence[Finding]) -> bool:
     """Whether something stands that no further trial can change: hard failure, missed threshold, too many errors."""
     if not comparison.trials:
         return False
-    if any(f.settles for c in comparison.criteria if c.blocking for f in judge(comparison, c, None)):
-        return True
-    return error_share(comparison) > comparison.settings.max_error_rate
+    return any(f.settles for f in found) or error_share(comparison) > comparison.settings.max_error_rate
 
 
-def _for_thresholds(comparison: Comparison, outcome: Outcome | None, *, can_run: bool) -> More | None:
+def _for_thresholds(
+    comparison: Comparison, outcome: Outcome | None, found: Sequence[Finding], *, can_run: bool
+) -> More | None:
     """A further full pass while a threshold is undecided: the whole schedule where there is no baseline."""
     settings = comparison.settings
     if not can_run or (outcome is not None and outcome.verdict == "REGRESSION"):
         return None
     done = passes(comparison)
     last = settings.exact_passes or settings.max_passes
-    open_ = any(
-        f.verdict is Verdict.INCONCLUSIVE for c in comparison.criteria if c.blocking for f in judge(comparison, c, None)
-    )
+    open_ = any(f.verdict is Verdict.INCONCLUSIVE for f in found)
     alone = lacks_pairs(comparison.criteria, comparison.trials)
     if done >= last:
         n = _extended(comparison) - done

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean
 
 from gate.decision.compare import (
     DEFAULT_MARGINS,
@@ -19,6 +18,7 @@ from gate.estimates import (
     binomial_at_least,
     bounded_upper_bound,
     fisher_less,
+    mean,
     mean_interval,
     quantile,
     share_upper_bound,
@@ -80,8 +80,9 @@ class Sample:
 
 def sample_of(comparison: Comparison, criterion: Criterion, cases: Iterable[Case]) -> Sample:
     kept, before, new = [], [], []
+    values = comparison.values(criterion)
     for case in cases:
-        if now := full_values(comparison.measured(case.id, full=True), criterion):
+        if now := values.get(case.id):
             comparable = (case.id, criterion.name) not in comparison.not_comparable
             then = full_values(comparison.baseline.get(case.id, ()), criterion) if comparable else []
             if then:
@@ -94,8 +95,10 @@ def sample_of(comparison: Comparison, criterion: Criterion, cases: Iterable[Case
 
 def suite_threshold(comparison: Comparison, criterion: Criterion, *, final: bool = False) -> list[Finding]:
     """The suite mean over full passes against the threshold, for either direction."""
+    if criterion.threshold is None or criterion.hard:
+        return []
     sample = sample_of(comparison, criterion, comparison.judged)
-    if criterion.threshold is None or criterion.hard or not sample.all:
+    if not sample.all:
         return []
     mean, least = mean_of(sample.all), criterion.threshold
     said = f"mean {show(mean, criterion)} over {plural(len(sample.all), 'case')}, threshold {show(least, criterion)}"
@@ -171,7 +174,7 @@ def _proven(sample: Sample, least: float, criterion: Criterion, error: float) ->
         groups = list(sample.new)
     if not groups:
         return None
-    reach = best_case([fmean(g) for g in groups], [v for g in groups for v in g], criterion, error)
+    reach = best_case([mean(g) for g in groups], [v for g in groups for v in g], criterion, error)
     return reach if reach is not None and _short_of(reach, least, criterion) else None
 
 
@@ -225,13 +228,13 @@ def _short_of(value: float, threshold: float, criterion: Criterion) -> bool:
 
 def mean_of(groups: Sequence[Sequence[float]]) -> float:
     """The mean over cases, each by its own mean."""
-    return fmean(fmean(group) for group in groups)
+    return mean([mean(group) for group in groups])
 
 
 def case_values(comparison: Comparison, criterion: Criterion) -> tuple[list[float], list[float]]:
     """The mean of each judged case over full passes, and all the values behind them."""
-    groups = [full_values(comparison.measured(case.id, full=True), criterion) for case in comparison.judged]
-    return [fmean(group) for group in groups if group], [value for group in groups for value in group]
+    groups = comparison.values(criterion).values()
+    return [mean(group) for group in groups], [value for group in groups for value in group]
 
 
 def baseline_groups(comparison: Comparison, criterion: Criterion) -> list[list[float]]:
@@ -273,7 +276,7 @@ def _student(sample: Sequence[float], error: float, *, better: bool) -> float | 
 def _chernoff(values: Sequence[float], ends: tuple[float, float], error: float, *, better: bool) -> float:
     """On the scale's own ends; ``better``: the upper bound, else the lower."""
     worst, best = ends if better else ends[::-1]
-    share = (fmean(values) - worst) / (best - worst)
+    share = (mean(values) - worst) / (best - worst)
     return worst + (best - worst) * bounded_upper_bound(share, len(values), error)
 
 
@@ -317,6 +320,8 @@ def _with_margin(value: float, criterion: Criterion) -> float:
 
 def quantile_limits(comparison: Comparison, criterion: Criterion) -> list[Finding]:
     """Limits on quantiles over all trials of full passes: too many above the limit is a binomial matter."""
+    if not criterion.quantiles:
+        return []
     sample = sample_of(comparison, criterion, comparison.judged)
     if not sample.all:
         return []

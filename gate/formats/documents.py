@@ -50,21 +50,21 @@ class _Mark:
 class Lines:
     """Line numbers of a document's values, found when first asked for."""
 
-    def __init__(self, marks: Callable[[], _Mark], items: Callable[[], list[int]] = list) -> None:
+    def __init__(self, marks: Callable[[], _Mark], items: Callable[[tuple[Key, ...]], list[int]] | None = None) -> None:
         self._marks = marks
         self._items = items
         self._root: _Mark | None = None
-        self._item_lines: list[int] | None = None
+        self._list: tuple[tuple[Key, ...], list[int]] | None = None
+        """The first list that was asked about, and the lines of its items."""
 
     def line(self, *keys: Key) -> int | None:
         """The line, from 1, of the value at ``keys``, or of its nearest ancestor that is there.
 
         A value in a mapping is at the line of its key.
         """
-        if self._root is None and len(keys) == 1 and isinstance(keys[0], int):
-            item = self._item(keys[0])
-            if item is not None:
-                return item
+        item = self._item(keys[:-1], keys[-1]) if keys and self._root is None else None
+        if item is not None:
+            return item
         if self._root is None:
             self._root = self._marks()
         mark = self._root
@@ -75,11 +75,14 @@ class Lines:
             mark = child
         return mark.line
 
-    def _item(self, index: int) -> int | None:
-        """The line of an item of a list, which takes a fraction of the time that all lines take."""
-        if self._item_lines is None:
-            self._item_lines = self._items()
-        return self._item_lines[index] if 0 <= index < len(self._item_lines) else None
+    def _item(self, parent: tuple[Key, ...], index: Key) -> int | None:
+        """The line of an item of a list, which takes a fraction of the time that all lines take; of one list only."""
+        if self._items is None or not isinstance(index, int):
+            return None
+        if self._list is None:
+            self._list = (parent, self._items(parent))
+        listed, lines = self._list
+        return lines[index] if parent == listed and 0 <= index < len(lines) else None
 
 
 def read_document(path: Path, *, where: str | None = None) -> Any:
@@ -112,7 +115,7 @@ def parse_document_with_lines(text: str, where: str) -> tuple[Any, Lines]:
     named_json = where.endswith(".json")
     if named_json or text.lstrip()[0] in "{[":
         try:
-            return parse_json(text, where), Lines(lambda: _json_marks(text), lambda: _item_lines(text))
+            return parse_json(text, where), Lines(lambda: _json_marks(text), lambda keys: _item_lines(text, keys))
         except json.JSONDecodeError as error:
             if named_json:
                 raise ConfigError(f"not JSON: {error.msg}", where=f"{where}:{error.lineno}") from error
@@ -137,7 +140,7 @@ def parse_json(text: str, where: str, *, first_line: int = 1) -> Any:
     it is JSON that we refuse.
     """
     try:
-        value = json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse, parse_float=_finite)
+        value = _STRICT.decode(text)
         _check_nesting(value)
     except json.JSONDecodeError:
         raise
@@ -231,19 +234,22 @@ def _finite(digits: str) -> float:
     return value
 
 
+_STRICT = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_refuse, parse_float=_finite)
+
+
 def _check_nesting(value: Any) -> None:
-    level = [value]
+    level = [value] if isinstance(value, (dict, list)) else []
     for _ in range(MAX_NESTING + 1):
-        inner: list[Any] = []
-        for item in level:
-            if isinstance(item, dict):
-                inner.extend(child for child in item.values() if isinstance(child, dict | list))
-            elif isinstance(item, list):
-                inner.extend(child for child in item if isinstance(child, dict | list))
-        level = inner
         if not level:
             return
-    raise _RefusedError(f"nested more than {MAX_NESTING} deep")
+        level = [
+            child
+            for item in level
+            for child in (item.values() if isinstance(item, dict) else item)
+            if isinstance(child, (dict, list))
+        ]
+    if level:
+        raise _RefusedError(f"nested more than {MAX_NESTING} deep")
 
 
 def _name_refused(text: str, where: str, first_line: int) -> NoReturn:
@@ -341,26 +347,47 @@ def _json_marks(text: str, *, strict: bool = False) -> _Mark:
     return builder.root or _Mark(1)
 
 
-_BEFORE_ITEM = re.compile(r"[\s,]*")
+_BETWEEN = re.compile(r"[\s,:]*")
+_PLAIN = json.JSONDecoder()
 
 
-def _item_lines(text: str) -> list[int]:
-    """The line of each item of a JSON text that is a list; none for any other."""
-    opening = text.find("[")
-    if opening < 0 or text[:opening].strip():
-        return []
-    decoder = json.JSONDecoder()
+def _item_lines(text: str, keys: tuple[Key, ...]) -> list[int]:
+    """The lines of the items of the list at ``keys`` in a JSON text; none where there is no list.
+
+    The decoder skips what is not asked for.
+    """
+    start = _after(text, 0)
+    for key in keys:
+        start = next((place for name, place in _entries(text, start) if name == key), len(text))
     lines: list[int] = []
-    line, counted, position = 1, 0, opening + 1
-    while True:
-        between = _BEFORE_ITEM.match(text, position)
-        position = between.end() if between else position
-        line += text.count("\n", counted, position)
-        counted = position
-        if text[position] == "]":
-            return lines
+    line, counted = 1, 0
+    for _, place in _entries(text, start) if text.startswith("[", start) else ():
+        line += text.count("\n", counted, place)
+        counted = place
         lines.append(line)
-        _, position = decoder.raw_decode(text, position)
+    return lines
+
+
+def _entries(text: str, start: int) -> Iterator[tuple[Key, int]]:
+    """Each key or index of the container that opens at ``start``, and where its value begins."""
+    opening = text[start : start + 1]
+    if opening not in ("{", "["):
+        return
+    position, index = _after(text, start + 1), 0
+    while text[position] not in "}]":
+        key: Key = index
+        if opening == "{":
+            key, position = _PLAIN.raw_decode(text, position)
+            position = _after(text, position)
+        yield key, position
+        position = _after(text, _PLAIN.raw_decode(text, position)[1])
+        index += 1
+
+
+def _after(text: str, position: int) -> int:
+    """Behind the blanks and separators at ``position``."""
+    found = _BETWEEN.match(text, position)
+    return found.end() if found else position
 
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -368,7 +395,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 def _without_surrogates(value: Any) -> Any:
     if isinstance(value, str):
-        return _SURROGATE.sub("\ufffd", value)
+        return value if value.isascii() else _SURROGATE.sub("\ufffd", value)
     if isinstance(value, list):
         return [_without_surrogates(item) for item in value]
     if isinstance(value, dict):

@@ -24,7 +24,9 @@ FRAME_VERSION = 1
 class _Strict(BaseModel):
     """snake_case or camelCase, unknown keys rejected."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, alias_generator=to_camel, populate_by_name=True)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, alias_generator=to_camel, populate_by_name=True, defer_build=True
+    )
 
 
 class Price(_Strict):

@@ -17,7 +17,9 @@ from gate.model import Case, Direction, Invocation, Scale, Score, Turn
 class Options(BaseModel):
     """Base of every metric's options: snake_case or camelCase, unknown keys rejected."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, alias_generator=to_camel, populate_by_name=True)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, alias_generator=to_camel, populate_by_name=True, defer_build=True
+    )
 
 
 class NoOptions(Options):

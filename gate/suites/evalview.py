@@ -16,7 +16,7 @@ Score = Annotated[float, Field(ge=0, le=100)]
 
 
 class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 class InputModel(_Model):

@@ -26,7 +26,7 @@ Texts = Annotated[list[Text], BeforeValidator(_listed)]
 
 
 class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 class ToolModel(_Model):

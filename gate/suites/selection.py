@@ -29,7 +29,7 @@ class Selection(BaseModel):
     An empty list selects all. Ids are exact or patterns with ``*``, ``?`` and ``[…]``.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     tags: Words = []
     complexity: Annotated[list[Complexity], _one_or_more, _COMPLEXITY_SCHEMA] = []

@@ -168,12 +168,16 @@ def test_yaml_reads_as_yaml(value: Any) -> None:
 
 
 @settings(deadline=None)
-@given(st.lists(JSON_VALUES, max_size=5), st.sampled_from([None, 0, 1]))
-def test_the_lines_of_items_are_found_alike_both_ways(value: list[Any], indent: int | None) -> None:
-    text = "\n" + json.dumps(value, indent=indent)
+@given(st.lists(JSON_VALUES, max_size=5), JSON_VALUES, st.sampled_from([(), ("a",), (1,)]), st.sampled_from([None, 0]))
+def test_the_lines_of_items_are_found_alike_both_ways(
+    value: list[Any], other: Any, keys: tuple[Any, ...], indent: int | None
+) -> None:
+    within = {(): value, ("a",): {"b": other, "a": value, "c": other}, (1,): [other, value]}[keys]
+    text = "\n" + json.dumps(within, indent=indent)
     quick, slow = (parse_document_with_lines(text, "f.json")[1] for _ in range(2))
     slow.line()
-    assert [quick.line(i) for i in range(len(value) + 1)] == [slow.line(i) for i in range(len(value) + 1)]
+    places = [*((*keys, i) for i in range(len(value) + 1)), (*keys, 0, 0), ("missing", 0), (0, 0)]
+    assert [quick.line(*place) for place in places] == [slow.line(*place) for place in places]
 
 
 @settings(deadline=None)
