@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import datetime
+from itertools import chain, count
 from pathlib import Path
 
 from gate.baselines.base import suite_key
@@ -92,9 +94,13 @@ def _continues(path: Path, header: Header) -> bool:
 
 
 def _free(folder: Path, stem: str) -> Path:
-    """A name that no record has yet: two runs may start in the same second."""
-    path, number = folder / f"{stem}.jsonl", 1
-    while path.exists():
-        number += 1
-        path = folder / f"{stem}-{number}.jsonl"
-    return path
+    """An empty file of a name that no record had: two runs may start at the same moment."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in chain([stem], (f"{stem}-{number}" for number in count(2))):
+            with suppress(FileExistsError):
+                (folder / f"{name}.jsonl").touch(exist_ok=False)
+                return folder / f"{name}.jsonl"
+    except OSError as problem:
+        raise MeasureError(f"the record cannot be written: {problem.strerror}", where=str(folder)) from None
+    raise AssertionError("there is always a further name")
