@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-CEILING = 120.0
+CEILING = 300.0
 """Seconds after which what is waited for will not come: a defect, on whatever machine."""
 
 
