@@ -17,7 +17,7 @@ from gate.criteria import both_spellings, criterion_schema
 from gate.errors import ConfigError, unknown_key
 from gate.executors.options import Executor, ExecutorOptions
 from gate.formats.documents import Lines, read_document_with_lines
-from gate.judges import JudgeOptions
+from gate.judges.options import JudgeOptions
 from gate.metrics import METRICS
 from gate.suites import Selection
 from gate.suites.messages import FieldPaths

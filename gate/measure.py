@@ -9,19 +9,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from gate.agents.base import Agent, create
-from gate.agents.checks import Checks, open_checks
-from gate.agents.python import PythonOptions
 from gate.config import BudgetSection, Config
 from gate.execute import Job, execute
-from gate.judges import Budget as JudgeBudget
-from gate.judges import Judge, open_judge
+from gate.judges.meter import Budget as JudgeBudget
 from gate.metrics.custom import CheckedElsewhere
 from gate.model import Side, Trial
 from gate.plan import Plan
 from gate.score import score_trial
+
+if TYPE_CHECKING:
+    from gate.agents.checks import Checks
+    from gate.judges.client import Judge
 
 JUDGE_BACKLOG = 256
 """Trials that may wait for a judge's answer before no further one is taken from the agent."""
@@ -214,6 +215,8 @@ class Bench:
     async def _open_judge(self) -> Judge | None:
         """The judge of the run; None where no criterion asks one."""
         if self._judge is None and any(s.needs_judge for s in self.plan.scorers):
+            from gate.judges.client import open_judge  # weight: only where a criterion asks a judge
+
             opened = open_judge(
                 self.config.file.judge,
                 environment=self.environment,
@@ -227,6 +230,9 @@ class Bench:
         """The processes of the checks that run beside the agent; None where there are none."""
         paths = [scorer.metric.path for scorer in self.plan.scorers if isinstance(scorer.metric, CheckedElsewhere)]
         if self._checks is None and paths:
+            from gate.agents.checks import open_checks  # weight: only where checks run beside the agent
+            from gate.agents.python import PythonOptions
+
             assert isinstance(self.config.agent, PythonOptions), "refused by the plan for every other kind"
             opened = open_checks(self.config.agent, paths, root=self.config.root, environment=self.environment)
             self._checks = await self._stack.enter_async_context(opened)

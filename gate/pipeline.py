@@ -32,7 +32,7 @@ from gate.execute import Job
 from gate.fingerprint import of_agent
 from gate.git import Git
 from gate.journal import SECRET_NAME, open_journal, redactor_of
-from gate.judges import Budget as JudgeBudget
+from gate.judges.meter import Budget as JudgeBudget
 from gate.lookup import Standing, find_reference, standing, store_of, unlike
 from gate.measure import Bench, Purse
 from gate.model import FULL, Result, Side, SuiteResult, Trial
@@ -57,6 +57,8 @@ class RunOptions:
     command: str = "gate run"
     origin: str = ""
     """Whose measurements lie where this run takes up the record of its commit, in words."""
+    note: str = ""
+    """What a reader should know of how this run came about."""
 
 
 @dataclass(frozen=True)
@@ -213,8 +215,7 @@ def _header(session: Session, plan: Plan, reference: Reference) -> Header:
 def _notes(session: Session, plan: Plan, journal: RecordWriter) -> tuple[str, ...]:
     """What a reader should know of how the result came together."""
     notes = [*plan.notes, *expired_quarantine(session.config, now())]
-    if session.where.note:
-        notes.append(session.where.note)
+    notes += [note for note in (session.options.note, session.where.note) if note]
     if journal.resumed:
         fresh = "" if session.purse.runs else "; nothing new was run"
         whose = f" of {session.options.origin}" if session.options.origin else ""

@@ -13,13 +13,10 @@ from gate.decision.consistency import group_of
 from gate.errors import ConfigError, nearest
 from gate.fingerprint import of_case
 from gate.formats.documents import Lines
-from gate.judges import check as check_judge
-from gate.judges import fingerprint as judge_fingerprint
-from gate.judges.calibration import load as load_calibration
-from gate.judges.calibration import may_block
-from gate.metrics.base import Context
+from gate.judges.options import check as check_judge
+from gate.judges.options import fingerprint as judge_fingerprint
+from gate.metrics.base import Context, Judged
 from gate.metrics.custom import CheckedElsewhere
-from gate.metrics.judged import JudgedMetric
 from gate.model import Case, Criterion, Suite
 from gate.record import PlannedCase
 from gate.score import Scorer
@@ -169,10 +166,12 @@ def _plan(config: Config, suite: Suite, setting: Setting, whole: frozenset[str],
 
 def _held_to_people(config: Config, scorer: Scorer) -> tuple[Scorer, str]:
     """A judged criterion with ``min_kappa`` blocks only where its judge agrees with people; else, why it reports."""
-    if not isinstance(scorer.metric, JudgedMetric):
+    if not isinstance(scorer.metric, Judged):
         return scorer, ""
-    known = load_calibration(config.root / CALIBRATION_FILE, scorer.criterion.fingerprint)
-    may, why = may_block(known, scorer.metric.options.min_kappa)
+    from gate.judges.calibration import load, may_block  # weight: only where a judge is asked
+
+    known = load(config.root / CALIBRATION_FILE, scorer.criterion.fingerprint)
+    may, why = may_block(known, scorer.metric.min_kappa)
     if may:
         return scorer, ""
     return replace(scorer, criterion=replace(scorer.criterion, blocking=False, gate_regression=False)), why

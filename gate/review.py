@@ -28,8 +28,8 @@ from gate.decision.power import PowerRow, power_table
 from gate.errors import BaselineError, ConfigError, MeasureError, UntrustedError, nearest
 from gate.escape import console
 from gate.git import Git
-from gate.judges import open_judge
 from gate.judges.calibration import calibrate, describe, read_labels, save
+from gate.judges.client import open_judge
 from gate.lookup import SEARCHED, Standing, find_reference, standing, store_of, unlike
 from gate.metrics.base import Performance
 from gate.metrics.judged import JudgedMetric

@@ -10,9 +10,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from gate.errors import ConfigError, unknown_key
-from gate.metrics.base import Composite, Context, Metric, Performance
+from gate.metrics.base import Composite, Context, Judged, Metric, Performance
 from gate.metrics.custom import CheckedElsewhere, RunCheck
-from gate.metrics.judged import JudgedMetric
 from gate.model import Case, Criterion, Score, Trial
 
 
@@ -27,7 +26,7 @@ class Scorer:
     @property
     def needs_judge(self) -> bool:
         """Whether any case's score asks the judge of the run."""
-        return any(isinstance(m, JudgedMetric) and m.needs_judge for m in (self.metric, *self.by_case.values()))
+        return any(isinstance(m, Judged) and m.needs_judge for m in (self.metric, *self.by_case.values()))
 
     def for_case(self, case: Case) -> Metric[Any]:
         return self.by_case.get(case.id, self.metric)
@@ -94,7 +93,7 @@ async def score_trial(
         metric, name = scorer.for_case(case), scorer.criterion.name
         if isinstance(metric, Composite):
             composites.append((name, metric))
-        elif isinstance(metric, JudgedMetric):
+        elif isinstance(metric, Judged):
             waited[name] = metric.judge_score(case, performance, judge)
         elif isinstance(metric, CheckedElsewhere):
             waited[name] = metric.check_score(case, performance, run_check)
@@ -123,6 +122,6 @@ def score_recorded(scorers: Sequence[Scorer], case: Case, trial: Trial) -> Trial
 
 
 async def _score(metric: Metric[Any], case: Case, performance: Performance, judge: Any) -> Score:
-    if isinstance(metric, JudgedMetric):
+    if isinstance(metric, Judged):
         return await metric.judge_score(case, performance, judge)
     return metric.score(case, performance)

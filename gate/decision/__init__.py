@@ -4,8 +4,6 @@
 """
 
 from gate.decision.compare import PASS_RATE, Settings
-from gate.decision.history import CaseHistory, case_history
-from gate.decision.power import Power, PowerRow, power_table
 from gate.decision.rules import exit_code
 from gate.decision.state import CONCURRENT, Request
 from gate.decision.suite import More, next_step
@@ -13,14 +11,9 @@ from gate.decision.suite import More, next_step
 __all__ = [
     "CONCURRENT",
     "PASS_RATE",
-    "CaseHistory",
     "More",
-    "Power",
-    "PowerRow",
     "Request",
     "Settings",
-    "case_history",
     "exit_code",
     "next_step",
-    "power_table",
 ]

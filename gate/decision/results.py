@@ -8,7 +8,6 @@ from typing import Any
 
 from gate.decision.cases import case_results
 from gate.decision.compare import PASS_RATE, Comparison, error_share, passed, whole_passes
-from gate.decision.evidence import CASES_SHARE
 from gate.decision.findings import Finding, natural, plural
 from gate.decision.rules import (
     change_estimate,
@@ -193,6 +192,8 @@ def _detectable(found: Mapping[str, Any] | None, criterion: Criterion) -> float 
 
 def spent(report: Mapping[str, Any]) -> float:
     """Share of the error budget that looks and case reruns have used so far."""
+    from gate.decision.evidence import CASES_SHARE  # weight: only where there is a baseline
+
     alpha: float = 1 / (report["e_threshold"] * CASES_SHARE)
     looks: float = sum(look["threshold"] for look in report["looks"])
     return min(1.0, CASES_SHARE + looks / alpha)

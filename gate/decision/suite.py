@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 from gate.decision.compare import Comparison, Settings, error_share, passes, to_state
 from gate.decision.consistency import compared, lacks_pairs
-from gate.decision.engine import decide
 from gate.decision.findings import Finding
 from gate.decision.results import conclude
 from gate.decision.rules import hard_failures, judge
@@ -98,6 +97,8 @@ def _ask(comparison: Comparison, seed: int, *, can_run: bool, stopped: bool) -> 
     """The engine's answer on the pairing; a first pass where nothing is paired or nothing was run."""
     if not comparison.paired:
         return None, None
+    from gate.decision.engine import decide  # weight: only where there is a baseline
+
     step = decide(to_state(comparison, seed=seed, can_run=can_run, stopped=stopped))
     if isinstance(step, Outcome):
         return step, None

@@ -155,6 +155,30 @@ class PerTurn(Metric[OptionsT]):
         return "; ".join(told)
 
 
+class Judged(Metric[OptionsT]):
+    """Base of metrics that may ask the judge of the run."""
+
+    @property
+    def needs_judge(self) -> bool:
+        """Whether these options ask a judge at all; backends that work offline say no."""
+        return True
+
+    @property
+    def min_kappa(self) -> float | None:
+        """How well the judge must agree with people for the criterion to block; None: nobody asks."""
+        return None
+
+    def score(self, case: Case, performance: Performance) -> Score:
+        return Score(None, error="this metric asks a judge, and none was handed to it")
+
+    @abstractmethod
+    async def judge_score(self, case: Case, performance: Performance, judge: Any) -> Score:
+        """The score of one trial, with a reason. Never raises for what an agent, a judge or its server did.
+
+        ``judge`` may be None only where `needs_judge` is false.
+        """
+
+
 class Composite(Metric[OptionsT]):
     """Base of metrics that are computed from the other criteria's scores of the same trial."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from gate.judges import Answer
+from gate.judges.prompt import Answer
 from gate.metrics.base import Performance
 from gate.metrics.judged import JudgedOptions, Mark, Material, Voted, rationale, reference
 from gate.model import Case

@@ -8,7 +8,8 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from gate.judges import Answer, Judge
+from gate.judges.client import Judge
+from gate.judges.prompt import Answer
 from gate.metrics.base import Metric, Options, Performance
 from gate.metrics.judged import JudgedOptions, Mark, Voted, rationale
 from gate.model import Case, Direction, Scale, Score

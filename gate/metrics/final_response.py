@@ -7,7 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from gate.judges import Answer, Judge
+from gate.judges.client import Judge
+from gate.judges.prompt import Answer
 from gate.metrics.base import Performance, mean, unpaired
 from gate.metrics.judged import NOT_APPLICABLE, AdkOptions, JudgedMetric, Verdict, answer_text, of_turns, rationale
 from gate.model import Case, Invocation, Scale, Score, Turn, text_of

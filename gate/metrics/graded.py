@@ -8,7 +8,8 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
-from gate.judges import Answer, Judge
+from gate.judges.client import Judge
+from gate.judges.prompt import Answer
 from gate.metrics.base import Performance, mean
 from gate.metrics.judged import JudgedMetric, JudgedOptions, Mark, Material, Voted, rationale
 from gate.model import Case, Scale, Score

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 
 from pydantic import Field
 
-from gate.judges import Answer, Judge
+from gate.judges.client import Judge
+from gate.judges.prompt import Answer
 from gate.limits import shorten
 from gate.metrics.base import Performance
 from gate.metrics.judged import AdkOptions, JudgedMetric, Verdict, answer_text, of_turns, rationale, steps

@@ -11,10 +11,11 @@ from typing import Any, ClassVar, TypeVar
 
 from pydantic import Field
 
-from gate.judges import Answer, Answers, Judge, JudgeModelOptions, Question
-from gate.judges.prompt import A
+from gate.judges.client import Judge
+from gate.judges.options import JudgeModelOptions
+from gate.judges.prompt import A, Answer, Answers, Question
 from gate.limits import shorten
-from gate.metrics.base import MAX_REASON_CHARS, Metric, NotMeasurableError, Options, Performance, mean
+from gate.metrics.base import MAX_REASON_CHARS, Judged, NotMeasurableError, Options, Performance, mean
 from gate.model import Case, Invocation, Scale, Score, ToolCall, text_of
 
 MAX_RESULT_CHARS = 20_000
@@ -42,26 +43,15 @@ JudgedT = TypeVar("JudgedT", bound=JudgedOptions)
 Material = tuple[tuple[str, str], ...]
 
 
-class JudgedMetric(Metric[JudgedT]):
-    """Base of metrics that ask the judge of the run."""
+class JudgedMetric(Judged[JudgedT]):
+    """Base of metrics that ask the judge of the run by a prompt."""
 
     samples: ClassVar[int] = 3
     """Votes where neither criterion nor configuration says; ADK's default, 5, for ADK's names."""
 
     @property
-    def needs_judge(self) -> bool:
-        """Whether these options ask a judge at all; backends that work offline say no."""
-        return True
-
-    def score(self, case: Case, performance: Performance) -> Score:
-        return Score(None, error="this metric asks a judge, and none was handed to it")
-
-    @abstractmethod
-    async def judge_score(self, case: Case, performance: Performance, judge: Judge | None) -> Score:
-        """The score of one trial, with a reason. Never raises for what an agent, a judge or its server did.
-
-        ``judge`` may be None only where `needs_judge` is false.
-        """
+    def min_kappa(self) -> float | None:
+        return self.options.min_kappa
 
     async def ask(
         self,

@@ -9,7 +9,8 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from gate.judges import Answer, Judge
+from gate.judges.client import Judge
+from gate.judges.prompt import Answer
 from gate.metrics.base import NotMeasurableError, Options, Performance
 from gate.metrics.claims import FactualAccuracy, FactualAccuracyOptions
 from gate.metrics.graded import LEVELS

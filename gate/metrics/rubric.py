@@ -10,7 +10,8 @@ from typing import Any, ClassVar
 
 from pydantic import Field, field_validator
 
-from gate.judges import Answer, Answers, Judge
+from gate.judges.client import Judge
+from gate.judges.prompt import Answer, Answers
 from gate.limits import shorten
 from gate.metrics.base import MAX_REASON_CHARS, Options, Performance, unpaired
 from gate.metrics.judged import AdkOptions, JudgedMetric, JudgedT, Material, answer_text, conversation, rationale, steps

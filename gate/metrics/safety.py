@@ -10,7 +10,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from gate.judges import Answer, Judge
+from gate.judges.client import Judge
+from gate.judges.prompt import Answer
 from gate.metrics.base import Metric, NoOptions, Options, Performance
 from gate.metrics.judged import JudgedMetric, JudgedOptions, Verdict, answer_text, of_turns, rationale
 from gate.metrics.personal import Finding, beyond, find_personal, tell

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any, Literal
 
-from gate.judges import Answer, Judge
+from gate.judges.client import Judge
+from gate.judges.prompt import Answer
 from gate.metrics.base import Performance
 from gate.metrics.judged import JudgedOptions, Mark, Voted, answer_text, rationale
 from gate.model import Case, Score

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from gate.judges import JudgeOptions, open_judge
+from gate.judges.client import open_judge
+from gate.judges.options import JudgeOptions
 from gate.metrics import load_metric
 from gate.metrics.base import Performance
 from gate.metrics.judged import JudgedMetric

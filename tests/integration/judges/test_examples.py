@@ -12,7 +12,8 @@ import pytest
 
 from gate.decision.consistency import METRIC as STRATEGY_CONSISTENCY
 from gate.decision.consistency import compared
-from gate.judges import JudgeOptions, open_judge
+from gate.judges.client import open_judge
+from gate.judges.options import JudgeOptions
 from gate.metrics import METRICS, load_metric
 from gate.metrics.base import Composite, Metric, Performance
 from gate.metrics.judged import JudgedMetric

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from gate.judges import JudgeOptions, open_judge
+from gate.judges.client import open_judge
+from gate.judges.options import JudgeOptions
 from gate.judges.prompt import boundary_of
 from gate.metrics import METRICS, load_metric
 from gate.metrics.base import Performance

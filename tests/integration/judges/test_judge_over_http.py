@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from gate.errors import ConfigError
-from gate.judges import Answer, Answers, Budget, JudgeModelOptions, JudgeOptions, Question, open_judge
-from gate.judges.client import Judge
-from gate.judges.options import Juror, Price
+from gate.judges.client import Judge, open_judge
+from gate.judges.meter import Budget
+from gate.judges.options import JudgeModelOptions, JudgeOptions, Juror, Price
+from gate.judges.prompt import Answer, Answers, Question
 from tests.integration.judges.judge_stub import JudgeStub, Reply, chat, failure
 
 FREE = Price(input=0, output=0)

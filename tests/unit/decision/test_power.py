@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from gate.decision import case_history, power_table
-from gate.decision.power import reruns_to_prove
+from gate.decision.history import case_history
+from gate.decision.power import power_table, reruns_to_prove
 from gate.model import Invocation, Usage
 
 from .records import TRAJECTORY, cases, stored, trial

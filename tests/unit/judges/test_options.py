@@ -4,8 +4,7 @@ import pytest
 from pydantic import ValidationError
 
 from gate.errors import ConfigError
-from gate.judges import JudgeModelOptions, JudgeOptions, check, fingerprint
-from gate.judges.options import NO_KEY, Juror, members
+from gate.judges.options import NO_KEY, JudgeModelOptions, JudgeOptions, Juror, check, fingerprint, members
 
 KEY = {"OPENAI_API_KEY": "k"}
 
