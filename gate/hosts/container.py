@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import os
+import select
 import socket
 import subprocess
+from codecs import getincrementaldecoder
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
+from threading import Thread
+from time import monotonic, sleep
+from typing import IO
 from urllib.parse import urlsplit, urlunsplit
 
 from gate.errors import ConfigError
@@ -14,6 +20,12 @@ from gate.errors import ConfigError
 ROUTES = Path("/proc/net/route")
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 CONNECT_SECONDS = 2.0
+BOOT_SECONDS = 30.0
+"""How long a server may take until it listens: one that ``setup`` starts in the background is still loading."""
+PAUSE_SECONDS = 0.2
+"""Between two looks whether the server listens by now, or the command has ended."""
+LEFT_BYTES = 1_000_000
+"""At most as much of what a command left in its pipe is shown: what it started may print without end."""
 
 
 # --- localhost ------------------------------------------------------------------------------------
@@ -37,11 +49,18 @@ def answers(host: str, port: int) -> bool:
         return False
 
 
-def reachable(url: str, gateway: str | None, *, answers: Callable[[str, int], bool] = answers) -> str:
+def reachable(
+    url: str,
+    gateway: str | None,
+    *,
+    answers: Callable[[str, int], bool] = answers,
+    clock: Callable[[], float] = monotonic,
+    pause: Callable[[float], None] = sleep,
+) -> str:
     """The URL by which an agent on ``localhost`` is reached from inside the container.
 
     An agent that listens in here, started by ``setup``, is reached as it is; one that an earlier step started on the
-    runner, through the gateway.
+    runner, through the gateway. Waits up to `BOOT_SECONDS` for the first of them to listen.
 
     Raises:
         ConfigError: neither; says what to change.
@@ -50,12 +69,19 @@ def reachable(url: str, gateway: str | None, *, answers: Callable[[str, int], bo
     if parts.hostname not in LOCAL_NAMES:
         return url
     port = parts.port or (443 if parts.scheme == "https" else 80)
-    if answers(parts.hostname, port):
-        return url
-    if gateway is not None and answers(gateway, port):
-        return urlunsplit(parts._replace(netloc=f"{gateway}:{port}"))
+    started = clock()
+    while True:
+        if answers(parts.hostname, port):
+            return url
+        if gateway is not None and answers(gateway, port):
+            return urlunsplit(parts._replace(netloc=f"{gateway}:{port}"))
+        waited = clock() - started
+        if waited >= BOOT_SECONDS:
+            break
+        pause(PAUSE_SECONDS)
     raise ConfigError(
-        f"nothing answers at {url}: inside the action's container, {parts.hostname} is the container itself",
+        f"nothing answers at {url}, waited {waited:.0f} s: "
+        f"inside the action's container, {parts.hostname} is the container itself",
         where="agent",
         hint=f"let the agent listen on 0.0.0.0:{port} instead of {parts.hostname} in the step that starts it: "
         f"then it is found at {gateway or 'the gateway of the container'}; or start it in `setup`",
@@ -103,11 +129,62 @@ def _run(
     except OSError as error:
         raise ConfigError(f"{command[0]} cannot be run: {error.strerror}", where=where) from error
     assert process.stdout is not None
-    with process:
-        for line in process.stdout:
-            say(line.decode("utf-8", "replace").rstrip("\n"))
+    lines = _Lines(say)
+    try:
+        _follow(process, process.stdout.fileno(), lines)
+    finally:
+        lines.end()
+        # What the command started in the background holds the pipe, and would be stopped by a full or a closed one. A
+        # daemon thread keeps it empty and says nothing: after the step's last line the runner obeys what is printed.
+        Thread(target=_drain, args=(process.stdout,), daemon=True).start()
     if process.returncode:
         raise ConfigError(f"the command failed with exit code {process.returncode}", where=where)
+
+
+def _follow(process: subprocess.Popen[bytes], output: int, lines: _Lines) -> None:
+    """Hands on what is printed until the process itself ends, and what it left in the pipe, whoever else holds that."""
+    ended = False
+    while process.poll() is None:
+        if ended:
+            process.wait()
+        elif _readable(output, PAUSE_SECONDS):
+            ended = not lines.take(os.read(output, 65_536))
+    left = LEFT_BYTES
+    while not ended and left > 0 and _readable(output, 0):
+        piece = os.read(output, 65_536)
+        ended, left = not lines.take(piece), left - len(piece)
+
+
+def _readable(descriptor: int, seconds: float) -> bool:
+    """Whether there is something to read, or the end, within that time."""
+    waiting = select.poll()
+    waiting.register(descriptor, select.POLLIN)
+    return bool(waiting.poll(seconds * 1_000))
+
+
+def _drain(pipe: IO[bytes]) -> None:
+    with pipe, suppress(OSError):
+        while os.read(pipe.fileno(), 65_536):  # unbuffered: nothing is locked when the interpreter leaves
+            pass
+
+
+class _Lines:
+    """Whole lines out of pieces of output."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say, self._rest = say, ""
+        self._decoder = getincrementaldecoder("utf-8")("replace")
+
+    def take(self, piece: bytes) -> bool:
+        """Says the lines that are complete; False for the empty piece that ends the output."""
+        *lines, self._rest = (self._rest + self._decoder.decode(piece)).split("\n")
+        for line in lines:
+            self._say(line)
+        return bool(piece)
+
+    def end(self) -> None:
+        if self._rest:
+            self._say(self._rest)
 
 
 # --- whose files ----------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import socket
 import sys
 from pathlib import Path
@@ -11,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from gate.errors import ConfigError
-from gate.hosts.container import answers, gateway_of, give_back, prepare, reachable
+from gate.hosts.container import BOOT_SECONDS, answers, gateway_of, give_back, prepare, reachable
+from tests.patience import eventually
 
 ROUTES = """Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT
 eth0\t000012AC\t00000000\t0001\t0\t0\t0\t0000FFFF\t0\t0\t0
@@ -54,12 +56,44 @@ def test_a_url_without_port_has_its_schemes() -> None:
     assert reachable("http://localhost/", "10.1.1.1", answers=only(("10.1.1.1", 80))) == "http://10.1.1.1:80/"
 
 
+class Time:
+    """A clock that pausing alone puts forward, and addresses that listen from some second on."""
+
+    def __init__(self, **since: float) -> None:
+        self.now, self.since = 0.0, since
+
+    def clock(self) -> float:
+        return self.now
+
+    def pause(self, seconds: float) -> None:
+        assert 0 < seconds < 5
+        self.now += seconds
+
+    def answers(self, host: str, port: int) -> bool:
+        assert port == 8000
+        return self.now >= self.since.get(host, float("inf"))
+
+
+def wait_for(time: Time, gateway: str | None) -> str:
+    url = "http://localhost:8000/chat"
+    return reachable(url, gateway, answers=time.answers, clock=time.clock, pause=time.pause)
+
+
 @pytest.mark.parametrize("gateway", ["172.18.0.1", None])
 def test_an_agent_that_is_not_found_is_said_with_what_to_change(gateway: str | None) -> None:
-    with pytest.raises(ConfigError) as caught:
-        reachable("http://localhost:8000/chat", gateway, answers=only())
+    time = Time()
+    with pytest.raises(ConfigError, match=r"waited 30 s") as caught:
+        wait_for(time, gateway)
+    assert BOOT_SECONDS <= time.now < BOOT_SECONDS + 5
     assert "0.0.0.0:8000" in caught.value.hint
     assert "setup" in caught.value.hint
+
+
+@pytest.mark.parametrize(("address", "found"), [("localhost", "localhost"), ("runner", "runner")])
+def test_a_server_may_take_its_time_until_it_listens(address: str, found: str) -> None:
+    time = Time(**{address: 12.0})
+    assert wait_for(time, "runner") == f"http://{found}:8000/chat"
+    assert 12 <= time.now < 15
 
 
 def test_a_port_answers_while_someone_listens() -> None:
@@ -109,6 +143,56 @@ def test_setup_stops_at_the_first_command_that_fails(tmp_path: Path, uv_without_
             "echo one\n(exit 3)\necho two", root=tmp_path, cache=tmp_path / "c", environment=os.environ, say=said.append
         )
     assert said == ["one"]
+
+
+SERVER = """
+import os, signal, socket, sys, time
+signal.alarm(60)  # it ends by itself, and so would a test that waits for it
+server = socket.socket()
+server.bind(("127.0.0.1", int(sys.argv[1])))
+print("x" * 300_000, flush=True)  # more than a pipe holds
+time.sleep(3)
+server.listen()
+while True:
+    server.accept()[0].close()
+    print("accepted", flush=True)
+"""
+
+
+def test_a_server_that_setup_starts_in_the_background_outlives_it(tmp_path: Path, uv_without_seed: Path) -> None:
+    (tmp_path / "server.py").write_text(SERVER)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    said: list[str] = []
+    command = f"{sys.executable} server.py {port} &\necho $! > pid\necho started"
+    prepare(command, root=tmp_path, cache=tmp_path / "c", environment=os.environ, say=said.append)
+    pid = int((tmp_path / "pid").read_text())
+    try:
+        assert "started" in "\n".join(said)
+        url = f"http://127.0.0.1:{port}/"
+        assert reachable(url, None) == url
+        before = len(said)
+        for _ in range(3):  # each makes it print once more
+            eventually(lambda: answers("127.0.0.1", port))
+        assert len(said) == before, "after setup nothing of it is said any more"
+    finally:
+        os.kill(pid, signal.SIGKILL)  # fails where the server was not there any more
+
+
+def test_all_that_setup_printed_is_said_whatever_it_left_running(tmp_path: Path, uv_without_seed: Path) -> None:
+    said: list[str] = []
+    command = "sleep 60 & echo $! > pid\nfor i in $(seq 5000); do echo line $i; done; printf 'ende ü'"
+    prepare(command, root=tmp_path, cache=tmp_path / "c", environment=os.environ, say=said.append)
+    os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
+    assert said == [*(f"line {n}" for n in range(1, 5001)), "ende ü"]
+
+
+def test_output_without_end_does_not_keep_setup(tmp_path: Path, uv_without_seed: Path) -> None:
+    said: list[str] = []
+    prepare("yes & echo $! > pid", root=tmp_path, cache=tmp_path / "c", environment=os.environ, say=said.append)
+    os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
+    assert set(said) <= {"y"}
 
 
 def test_a_missing_uv_is_a_configuration_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
