@@ -135,6 +135,10 @@ class Stamp:
     head: str = "0" * 40
     """The commit that was judged."""
 
+    def is_newer(self, other: Stamp) -> bool:
+        """Whether it is of a later run, whatever either judged."""
+        return (self.run, self.attempt) > (other.run, other.attempt)
+
 
 _MARKER = re.compile(
     r"\A<!-- agent-gate suite=(?P<suite>[0-9a-f]{16}) run=(\d{1,18}) attempt=(\d{1,9}) head=([0-9a-f]{40,64}) -->"

@@ -22,6 +22,7 @@ PERMISSION_HINT = (
     "add `permissions: {contents: read, pull-requests: write}` to the job; "
     "for forks and Dependabot the `workflow_run` job comments"
 )
+LOCKED_HINT = "unlock it, or set `comment: false`; the summary of the run has everything"
 
 
 class CannotComment(PublishError):  # noqa: N818  (named by its consequence)
@@ -49,6 +50,15 @@ class Acceptance:
     """Why it does not count, where it does not."""
 
 
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A comment of ours."""
+
+    id: int
+    stamp: Stamp
+    url: str
+
+
 class GitHub:
     """One repository, seen with one token."""
 
@@ -64,7 +74,8 @@ class GitHub:
     def login(self) -> str:
         """Who we are. GraphQL, because REST answers this question for persons' tokens alone."""
         if not self._login:
-            answer = self._rest.send("POST", self._graphql_url, {"query": "query { viewer { login } }"})
+            query = {"query": "query { viewer { login } }"}
+            answer = self._rest.send("POST", self._graphql_url, query, repeatable=True)
             login = _get(answer, "data", "viewer", "login")
             if not isinstance(login, str) or not login:
                 raise PublishError("the token belongs to nobody", where=self._graphql_url)
@@ -178,6 +189,8 @@ class GitHub:
                 return Done(note="no comment: the pull request has moved on to another commit")
             return self._write_comment(number, comment.suite_id, body, stamp)
         except RestError as error:
+            if error.status == 403 and "locked" in error.what:
+                raise CannotComment("the conversation is locked", where=f"#{number}", hint=LOCKED_HINT) from error
             if error.status in (401, 403, 404):
                 raise CannotComment(f"cannot comment: {error.what}", hint=PERMISSION_HINT) from error
             raise
@@ -185,35 +198,45 @@ class GitHub:
             raise PublishError(f"an answer of the API cannot be read: {error!r}", where="GitHub") from error
 
     def _write_comment(self, number: int, suite_id: str, body: str, stamp: Stamp) -> Done:
-        existing = self._find_comment(number, suite_id)
-        if existing is None:
-            return self._create_comment(number, suite_id, body)
-        id_, written, url = existing
-        if (written.run, written.attempt) > (stamp.run, stamp.attempt):
-            return Done(url=url, note="no comment: a newer run has written it")
-        answer = self._rest.send("PATCH", self._path(f"issues/comments/{id_}"), {"body": body})
+        existing = self._comments(number, suite_id)
+        if not existing:
+            return self._create_comment(number, suite_id, body, stamp)
+        return self._update_comment(existing[0], body, stamp)
+
+    def _update_comment(self, existing: Written, body: str, stamp: Stamp) -> Done:
+        if existing.stamp.is_newer(stamp):
+            return Done(url=existing.url, note="no comment: a newer run has written it")
+        answer = self._rest.send("PATCH", self._path(f"issues/comments/{existing.id}"), {"body": body})
         return Done(url=answer["html_url"])
 
-    def _create_comment(self, number: int, suite_id: str, body: str) -> Done:
-        path = self._path(f"issues/{number}/comments")
+    def _create_comment(self, number: int, suite_id: str, body: str, stamp: Stamp) -> Done:
+        path, created = self._path(f"issues/{number}/comments"), None
         try:
-            return Done(url=self._rest.send("POST", path, {"body": body})["html_url"])
+            created = self._rest.send("POST", path, {"body": body})["id"]
         except RestError as error:
             if not error.executed:
                 raise
-        created = self._find_comment(number, suite_id)  # the answer was lost, the comment perhaps not
-        return Done(url=created[2] if created else self._rest.send("POST", path, {"body": body})["html_url"])
+        ours = self._comments(number, suite_id)
+        if not ours:  # the answer was lost, and so was the comment
+            return Done(url=self._rest.send("POST", path, {"body": body})["html_url"])
+        first = ours[0]
+        mine = created or next((comment.id for comment in reversed(ours) if comment.stamp == stamp), None)
+        if mine == first.id:
+            return Done(url=first.url)
+        done = self._update_comment(first, body, stamp)  # another job was faster; of two, the older stays
+        if mine is not None:
+            self._rest.send("DELETE", self._path(f"issues/comments/{mine}"))
+        return done
 
-    def _find_comment(self, number: int, suite_id: str) -> tuple[int, Stamp, str] | None:
-        """Id, stamp and address of our comment: by marker and author, over all pages."""
+    def _comments(self, number: int, suite_id: str) -> list[Written]:
+        """Our comments on the suite, the oldest first: by marker and author, over all pages."""
         login = self.login()
-        for found in self._rest.pages(self._path(f"issues/{number}/comments")):
-            if _get(found, "user", "login") != login:
-                continue
-            stamp = stamp_of(found.get("body") or "", suite_id)
-            if stamp is not None:
-                return found["id"], stamp, found["html_url"]
-        return None
+        found = []
+        for comment in self._rest.pages(self._path(f"issues/{number}/comments")):
+            stamp = stamp_of(comment.get("body") or "", suite_id)
+            if stamp is not None and _get(comment, "user", "login") == login:
+                found.append(Written(comment["id"], stamp, comment["html_url"]))
+        return sorted(found, key=lambda comment: comment.id)
 
     # --- artifacts --------------------------------------------------------------------------------
 

@@ -79,9 +79,16 @@ class Rest:
     def get(self, path: str, **query: str | int) -> Any:
         return self._json(self._request("GET", self._at(path), query=query))
 
-    def send(self, method: str, path: str, body: Mapping[str, Any]) -> Any:
-        """POST, PUT or PATCH. Not repeated after a failure that may have been executed: RestError.executed says so."""
-        return self._json(self._request(method, self._at(path), body=body))
+    def send(
+        self, method: str, path: str, body: Mapping[str, Any] | None = None, *, repeatable: bool | None = None
+    ) -> Any:
+        """POST, PUT, PATCH or DELETE.
+
+        ``repeatable``: doing it twice does no harm, so that it is sent again after a failure that may have been
+        executed; unless said, all but a POST. Otherwise RestError.executed says that it may have been.
+        """
+        again = method != "POST" if repeatable is None else repeatable
+        return self._json(self._request(method, self._at(path), body=body, repeatable=again))
 
     def pages(self, path: str, key: str | None = None, **query: str | int) -> Iterator[Any]:
         """The items of every page; ``key`` names the list where a page is a mapping. Follows ``Link`` on this host."""
@@ -134,12 +141,13 @@ class Rest:
         query: Mapping[str, str | int] | None = None,
         body: Mapping[str, Any] | None = None,
         expect: tuple[int, ...] = (),
+        repeatable: bool = True,
     ) -> httpx.Response:
         client = self._connected()
         request = client.build_request(method, url, params=query or None, json=body)
         for attempt in range(1, ATTEMPTS + 1):
             try:
-                return self._once(client, request, expect, backoff=float(2 ** (attempt - 1)))
+                return self._once(client, request, expect, repeatable, backoff=float(2 ** (attempt - 1)))
             except RestError as error:
                 wait = error.wait
                 if wait is None or attempt == ATTEMPTS or wait > self._patience:
@@ -149,11 +157,10 @@ class Rest:
         raise AssertionError("the last attempt returns or raises")
 
     def _once(
-        self, client: httpx.Client, request: httpx.Request, expect: tuple[int, ...], *, backoff: float
+        self, client: httpx.Client, request: httpx.Request, expect: tuple[int, ...], repeatable: bool, *, backoff: float
     ) -> httpx.Response:
         import httpx  # weight: an HTTP client is no part of most commands
 
-        repeatable = request.method == "GET"
         again = backoff if repeatable else None
         where = f"{request.method} {request.url}"
         try:

@@ -224,6 +224,8 @@ class FakeGitHub:
                 return self._write(call, identity, lambda body: self.add_comment(int(number), identity.login, body))
             case ("PATCH", "issues", "comments", id_):
                 return self._patch(call, identity, int(id_))
+            case ("DELETE", "issues", "comments", id_):
+                return self._delete(call, identity, int(id_))
             case ("GET", "collaborators", login, "permission"):
                 return self._permission(login)
             case ("GET", "actions", "runs", run, "artifacts"):
@@ -269,6 +271,14 @@ class FakeGitHub:
             return comment
 
         return replace(self._write(call, identity, store), headers={})
+
+    def _delete(self, call: Call, identity: Identity, id_: int) -> Answer:
+        [comment] = [c for found in self.comments.values() for c in found if c["id"] == id_]
+        if comment["user"]["login"] != identity.login:
+            self.violations.append(f"comment {id_} of {comment['user']['login']} was deleted")
+        for found in self.comments.values():
+            found[:] = [c for c in found if c["id"] != id_]
+        return Answer(204)
 
     def _permission(self, login: str) -> Answer:
         if login not in self.permissions:
@@ -351,7 +361,7 @@ class FakeGitHub:
                 self.end_headers()
                 self.wfile.write(content)
 
-            do_GET = do_POST = do_PATCH = _serve  # noqa: N815
+            do_GET = do_POST = do_PATCH = do_DELETE = _serve  # noqa: N815
 
             def log_message(self, format: str, *args: object) -> None:
                 pass

@@ -15,7 +15,7 @@ from typing import Any
 REPOSITORY = "/repos/{owner}/{repo}"
 OPERATIONS = {
     f"{REPOSITORY}/issues/{{issue_number}}/comments": ("get", "post"),
-    f"{REPOSITORY}/issues/comments/{{comment_id}}": ("patch",),
+    f"{REPOSITORY}/issues/comments/{{comment_id}}": ("patch", "delete"),
     f"{REPOSITORY}/issues/{{issue_number}}/events": ("get",),
     f"{REPOSITORY}/pulls": ("get",),
     f"{REPOSITORY}/pulls/{{pull_number}}": ("get",),
