@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test lint unit container oracle slow bench clean
+.PHONY: demo test lint unit container oracle cluster slow bench clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/python examples/demo.py
@@ -17,7 +17,7 @@ lint: $(VENV)/.tested
 	$(BIN)/lint-imports
 
 unit: $(VENV)/.tested
-	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow and not oracle and not container" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow and not oracle and not container and not cluster" $(PYTEST_ARGS)
 
 # The action's image, built and run as GitHub's runner does it: by a Docker engine, or by root with buildah, debootstrap and iproute2.
 container: $(VENV)/.tested
@@ -29,6 +29,12 @@ oracle: $(VENV)/.tested
 	$(VENV)-oracle/bin/python -m pip install --quiet "google-adk[eval]==2.13.0" "rouge-score==0.1.2" "nltk==3.10.4"
 	GATE_ORACLE_PYTHON=$(abspath $(VENV)-oracle)/bin/python $(BIN)/python -m pytest -m oracle $(PYTEST_ARGS)
 
+# Recorded trials on a real Ray cluster on loopback: installs Ray into an environment of its own (large).
+cluster: $(VENV)/.tested
+	test -x $(VENV)-cluster/bin/python || $(PYTHON) -m venv $(VENV)-cluster
+	$(VENV)-cluster/bin/python -m pip install --quiet --editable ".[ray]"
+	GATE_RAY_PYTHON=$(abspath $(VENV)-cluster)/bin/python $(BIN)/python -m pytest -m cluster tests/integration/executors $(PYTEST_ARGS)
+
 # Long statistical and load checks.
 slow: $(VENV)/.tested
 	$(BIN)/python -m pytest -m slow -n auto $(PYTEST_ARGS)
@@ -38,7 +44,7 @@ bench: $(VENV)/.tested
 	$(BIN)/python benchmarks/simulate.py --write docs/evidence/decision.md
 
 clean:
-	rm -rf $(VENV) $(VENV)-oracle .mypy_cache .ruff_cache .pytest_cache .hypothesis .gate
+	rm -rf $(VENV) $(VENV)-oracle $(VENV)-cluster .mypy_cache .ruff_cache .pytest_cache .hypothesis .gate
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

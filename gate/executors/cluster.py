@@ -98,7 +98,7 @@ def main() -> None:
     try:
         ray = _connect(address)
     except Exception as error:  # noqa: BLE001 - Ray has many ways to say that nobody is there
-        hint = "start one with `ray start --head`, name another address, or use `ray: local`"
+        hint = "is it there, of this version of Ray, and RAY_AUTH_TOKEN the one that it asks for?"
         first = str(error).strip().partition("\n")[0]
         line.fail(0, MeasureError(f"no Ray cluster at {address!r}: {first}", where="executor.ray", hint=hint))
         return

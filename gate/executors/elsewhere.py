@@ -113,8 +113,8 @@ class Link(asyncio.Protocol):
         last = self._child.tail.rpartition("\n")[2]
         return f"{self._child.fate}: {last}" if last else self._child.fate
 
-    async def end(self) -> None:
-        """Lets the worker leave, and makes it."""
+    async def end(self, patience: float = LEAVE_SECONDS) -> None:
+        """Lets the worker leave, and after so many seconds makes it."""
         if self._child is None:
             return
         process = self._child.process
@@ -122,7 +122,7 @@ class Link(asyncio.Protocol):
             process.stdin.close()
         try:
             with suppress(TimeoutError):
-                async with asyncio.timeout(LEAVE_SECONDS):
+                async with asyncio.timeout(patience):
                     await process.wait()
         finally:
             await self._child.end(grace=0)
@@ -188,6 +188,7 @@ class _Elsewhere:
         except DiedError:
             what = f"a worker process {await link.fate()}"
         except TimeoutError:
+            await link.end(patience=0)
             what = f"a worker process was not ready within {START_SECONDS:g} s"
         except OSError as error:
             what = f"a worker process cannot be started: {error.strerror}"
@@ -256,6 +257,8 @@ class Cluster(_Elsewhere):
     def __init__(self, address: str, kit: Kit, redactor: Redactor, environment: Mapping[str, str]) -> None:
         super().__init__(kit, redactor, environment)
         self._environment["RAY_USAGE_STATS_ENABLED"] = "0"
+        if address == "local":  # a token of its own; Ray would leave one in the home folder
+            self._environment |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": new_mark()}
         self._address = address
         self.argv = (*PYTHON, "gate.executors.cluster", address)
         self._link: Link | None = None
@@ -269,8 +272,9 @@ class Cluster(_Elsewhere):
 
     async def _reach(self) -> None:
         """Ray itself waits a minute for a machine that is not there."""
-        host, _, port = self._address.rpartition(":")
-        if not host:
+        address = self._environment.get("RAY_ADDRESS", "") if self._address == "auto" else self._address
+        host, _, port = address.rpartition(":")
+        if not host or not port.isdecimal():
             return
         try:
             async with asyncio.timeout(5):
@@ -279,9 +283,7 @@ class Cluster(_Elsewhere):
         except (OSError, TimeoutError, OverflowError) as error:
             reason = getattr(error, "strerror", None) or "no answer"
             hint = "start one with `ray start --head`, or name another address"
-            raise MeasureError(
-                f"no Ray cluster at {self._address}: {reason}", where="executor.ray", hint=hint
-            ) from None
+            raise MeasureError(f"no Ray cluster at {address!r}: {reason}", where="executor.ray", hint=hint) from None
 
     async def _ask(self, data: bytes) -> bytes:
         assert self._link is not None

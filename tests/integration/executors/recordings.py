@@ -8,8 +8,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,8 @@ UNHURRIED = {**CONFIG["criteria"], "checks:unhurried": 0.5}
 
 
 def write_suite(folder: Path, *, cases: int = 30, trials: int = 10, said: str = "", **config: Any) -> None:
-    """Every fifth trial calls the wrong tool, every thirteenth was recorded as failed; ``said`` is part of an answer."""
+    """Every fifth trial calls the wrong tool, every thirteenth was recorded as failed; all answers hold ``said``."""
+    folder.mkdir(exist_ok=True)
     rows = [_row(case, trial, said) for case in range(cases) for trial in range(trials)]
     (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     fields = {**CONFIG["fields"], "error": "error", "usage": "usage"}
@@ -78,6 +79,7 @@ class Folder:
 
     root: Path
     python: str = sys.executable
+    environment: Mapping[str, str] = field(default_factory=dict)
 
     def start(self, *arguments: str, **environment: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
@@ -86,7 +88,7 @@ class Folder:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env={**_environment(), "HOME": str(self.root), **environment},
+            env={**_environment(), "HOME": str(self.root), **self.environment, **environment},
         )
 
     def run(self, *arguments: str, **environment: str) -> Ran:
