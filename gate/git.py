@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import os
 import re
+import shutil
 import signal
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,6 +34,15 @@ _NEUTRAL = (
     "submodule.recurse=false",
     "advice.detachedHead=false",
 )
+_POINTERS = (
+    "filter.lfs.required=false",
+    "filter.lfs.smudge=",
+    "filter.lfs.clean=",
+    "filter.lfs.process=",
+)
+"""Where git-lfs is configured and not installed, git would refuse any command that meets a file of it. With these the
+file is what git itself stores: a few lines that point to the content."""
+_POINTER = b"version https://git-lfs.github.com/spec/"
 _DROPPED = re.compile(
     "GIT_(DIR|WORK_TREE|INDEX_FILE|OBJECT_DIRECTORY|ALTERNATE_OBJECT_DIRECTORIES|COMMON_DIR|NAMESPACE|PREFIX"
     "|EXTERNAL_DIFF|TRACE.*|SHALLOW_FILE|REPLACE_REF_BASE)"
@@ -74,6 +84,7 @@ class Git:
         self.timeout = timeout
         kept = {name: value for name, value in environment.items() if not _DROPPED.fullmatch(name)}
         self.environment = {"GIT_ALLOW_PROTOCOL": _PROTOCOLS, **kept, **_FIXED}
+        self.has_lfs = shutil.which("git-lfs", path=self.environment.get("PATH")) is not None
 
     # --- running --------------------------------------------------------------------------------
 
@@ -98,7 +109,8 @@ class Git:
         return os.fsdecode(output).removesuffix("\n")
 
     def _call(self, arguments: Sequence[str], stdin: bytes, extra: Mapping[str, str]) -> tuple[int, bytes, str]:
-        command = ["git", *(part for setting in _NEUTRAL for part in ("-c", setting)), *arguments]
+        settings = _NEUTRAL if self.has_lfs else (*_NEUTRAL, *_POINTERS)
+        command = ["git", *(part for setting in settings for part in ("-c", setting)), *arguments]
         try:
             process = subprocess.Popen(  # noqa: S603  # a list, no shell; revisions and remotes are checked
                 command,
@@ -159,11 +171,21 @@ class Git:
     def dirty(self, *, exclude: Sequence[str] = ()) -> bool:
         """Whether the work tree below the root differs from HEAD, untracked files included.
 
-        ``exclude`` are paths relative to the root that do not count, such as where records are written.
+        ``exclude`` are paths relative to the root that do not count, such as where records are written. Files in LFS
+        are not looked at where git-lfs is not installed: their content could not be told from a change.
         """
         inside = [path for path in exclude if not path.startswith(("/", ".."))]
         paths = [".", *(f":(exclude,literal){path}" for path in inside)]
+        if not self.has_lfs:
+            paths.append(":(exclude,attr:filter=lfs)")
         return bool(self.run("status", "--porcelain", "-z", "--untracked-files=normal", "--", *paths))
+
+    def has_only_pointers(self) -> bool:
+        """Whether files in LFS have their content here and would be mere pointers in another work tree."""
+        if self.has_lfs:
+            return False
+        names = self.run("ls-files", "-z", "--", ":(attr:filter=lfs)").split(b"\0")
+        return any(not _is_pointer(self.root / os.fsdecode(name)) for name in names if name)
 
     def parents(self, commit: str) -> list[str]:
         """The parents' ids, first parent first; none for a root commit."""
@@ -276,17 +298,20 @@ class Git:
     # --- another work tree ----------------------------------------------------------------------
 
     @contextmanager
-    def worktree(self, commit: str) -> Iterator[Path]:
+    def worktree(self, commit: str, *, content: bool = False) -> Iterator[Path]:
         """A temporary work tree of a commit, gone afterwards; the user's own is not touched.
 
-        Submodules are not checked out in it, and no hook runs.
+        Submodules are not checked out in it, and no hook runs. Files in LFS are pointers, for nothing is to be
+        downloaded to read a configuration (one that itself lies in LFS cannot be read); with ``content`` they are
+        what they stand for, where git-lfs is installed.
         """
         found = self.resolve(commit)
         if found is None:
             raise GitError(f"commit {commit} is not here", where=str(self.root), hint=HINT_HISTORY)
         with TemporaryDirectory(prefix="gate-base-", ignore_cleanup_errors=True) as folder:
             tree = Path(folder) / "tree"
-            self.run("worktree", "add", "--quiet", "--detach", "--", str(tree), found)
+            smudge = {} if content else {"GIT_LFS_SKIP_SMUDGE": "1"}
+            self.run("worktree", "add", "--quiet", "--detach", "--", str(tree), found, environment=smudge)
             try:
                 yield tree
             finally:
@@ -295,6 +320,14 @@ class Git:
 
 
 HINT_HISTORY = "check out with fetch-depth: 0, or run git fetch --unshallow"
+
+
+def _is_pointer(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_POINTER)) == _POINTER
+    except OSError:  # it was deleted, so its content is not here either
+        return True
 
 
 def checked_revision(revision: str) -> str:

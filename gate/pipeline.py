@@ -179,7 +179,7 @@ async def _run_suite(session: Session, plan: Plan) -> tuple[SuiteResult, Path]:
         duration=duration,
         judge_cost_usd=judge_cost,
         commit=session.where.head,
-        notes=_notes(session, plan, journal),
+        notes=(*_notes(session, plan, journal), *filter(None, (base.note,))),
     )
     return result, journal.path
 
@@ -237,13 +237,18 @@ class BaseTree:
         self._root: Path | None = None
         local = session.config.agent_kind in LOCAL_KINDS
         sourced = any(record.header.agent for record in reference.records)  # recorded people cannot be run again
-        self.possible = bool(local and sourced and self._commit and session.git.resolve(self._commit))
+        possible = bool(local and sourced and self._commit and session.git.resolve(self._commit))
+        # With pointers in place of its files the base would do worse than it did, and hide what the change breaks.
+        maimed = possible and session.git.has_only_pointers()
+        self.possible = possible and not maimed
+        self.note = "the base commit's agent is not run again: it has files in LFS, and git-lfs is not installed"
+        self.note = self.note if maimed else ""
 
     def root(self) -> Path:
         """The configuration's folder as it was at the base commit."""
         if self._root is None:
             assert self._commit is not None
-            tree = self._stack.enter_context(self._session.git.worktree(self._commit))
+            tree = self._stack.enter_context(self._session.git.worktree(self._commit, content=True))
             self._root = tree / self._session.git.text("rev-parse", "--show-prefix")
         return self._root
 

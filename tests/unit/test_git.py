@@ -1,4 +1,5 @@
 import os
+import shutil
 import subprocess
 import time
 from pathlib import Path
@@ -229,6 +230,77 @@ def test_a_worktree_goes_when_its_user_fails(root: Path, merged: dict[str, str])
     assert not tree.exists() and not (root / ".git" / "worktrees").exists()
     with pytest.raises(GitError, match="is not here"), at(root).worktree("0" * 40):
         pass
+
+
+# --- LFS ------------------------------------------------------------------------------------------
+
+POINTER = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'1' * 64}\nsize 7\n"
+CONTENT = "weights"
+
+
+def without_lfs(tmp_path: Path) -> str:
+    """A PATH on which there is git, and no git-lfs."""
+    folder = tmp_path / "bin"
+    folder.mkdir(exist_ok=True)
+    for name in ("git", "sh"):
+        (folder / name).symlink_to(shutil.which(name) or "")
+    return str(folder)
+
+
+def with_lfs(tmp_path: Path) -> str:
+    """The same with a git-lfs that knows one content, and leaves it where it is told to."""
+    path = Path(without_lfs(tmp_path))
+    smudge = f"""#!/bin/sh
+case "$1" in
+  smudge) if [ -n "$GIT_LFS_SKIP_SMUDGE" ]; then {shutil.which("cat")}; else printf {CONTENT}; fi ;;
+  clean) printf '{POINTER}' ;;
+esac
+"""
+    (path / "git-lfs").write_text(smudge)
+    (path / "git-lfs").chmod(0o755)
+    return str(path)
+
+
+@pytest.fixture
+def lfs(root: Path) -> Path:
+    """A repository with a file in LFS, whose content is checked out, and for which git-lfs is required."""
+    commit(root, "*.bin filter=lfs -text\n", ".gitattributes")
+    commit(root, POINTER, "model.bin")
+    for name, value in (("required", "true"), ("smudge", "git-lfs smudge -- %f"), ("clean", "git-lfs clean -- %f")):
+        sh(root, "config", f"filter.lfs.{name}", value)
+    (root / "model.bin").write_text(CONTENT)
+    return root
+
+
+def test_a_required_git_lfs_that_is_not_installed_stops_nothing(lfs: Path, tmp_path: Path) -> None:
+    git = at(lfs, PATH=without_lfs(tmp_path))
+    with git.worktree("main") as tree:
+        assert (tree / "model.bin").read_text() == POINTER
+    with git.worktree("main", content=True) as tree:
+        assert (tree / "model.bin").read_text() == POINTER
+    assert not git.dirty()
+    (lfs / "agent.py").write_text("new")
+    assert git.dirty()
+
+
+def test_git_lfs_fills_the_agents_tree_and_not_that_of_the_rules(lfs: Path, tmp_path: Path) -> None:
+    git = at(lfs, PATH=with_lfs(tmp_path))
+    with git.worktree("main") as tree:
+        assert (tree / "model.bin").read_text() == POINTER
+    with git.worktree("main", content=True) as tree:
+        assert (tree / "model.bin").read_text() == CONTENT
+    git.run("add", "model.bin")
+    assert not git.dirty()
+    assert not git.has_only_pointers()
+
+
+def test_content_that_another_tree_would_not_have_is_noticed(lfs: Path, tmp_path: Path) -> None:
+    git = at(lfs, PATH=without_lfs(tmp_path))
+    assert git.has_only_pointers()
+    (lfs / "model.bin").write_text(POINTER)
+    assert not git.has_only_pointers(), "both trees have the pointer"
+    (lfs / "model.bin").unlink()
+    assert not git.has_only_pointers()
 
 
 # --- hostility ------------------------------------------------------------------------------------
