@@ -7,6 +7,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -19,10 +20,11 @@ from gate.carry import Carrier, record_name, records_of
 from gate.compare import Outputs, conclude, settings_of
 from gate.compare import now as utc_now
 from gate.config import Config, load_config
+from gate.decision.rules import acceptable
 from gate.errors import Cancelled, ConfigError, GateError, MeasureError, PublishError
 from gate.escape import console, markdown
 from gate.git import Git, token_header, with_header
-from gate.held import Rules, hold, shown
+from gate.held import Rules, hold
 from gate.hosts.base import (
     Annotate,
     Annotation,
@@ -188,7 +190,7 @@ def _trace(environment: Mapping[str, str]) -> None:
 def _step(environment: Mapping[str, str], workspace: Path, say: Say) -> Step:
     inputs = read_inputs(environment)
     event = environment.get("GITHUB_EVENT_NAME", "")
-    facts = Facts(environment.get("GITHUB_REF", ""), environment.get("GITHUB_SHA", ""), inputs["accept_label"])
+    facts = Facts(environment.get("GITHUB_REF", ""), environment.get("GITHUB_SHA", ""))
     found = activity(event, _payload(environment), facts)
     say(f"{event}: {found.mode.value}, {console(found.reason)}")
     headers = {
@@ -231,17 +233,22 @@ def _refuse(step: Step) -> Outcome:
 
 def _run(step: Step) -> Outcome:
     """Measures the checked-out commit, or joins what shards measured of it, and compares."""
-    overrides = _overrides(step)
+    with ExitStack() as stack:
+        return _measure(step, _overrides(step), stack)
+
+
+def _measure(step: Step, overrides: Mapping[str, Any], stack: ExitStack) -> Outcome:
     if step.inputs["shards"]:
-        environment, rules = step.environment, _rules(step, overrides)
+        environment, rules = step.environment, _rules(step, overrides, stack)
         command = _command(step, overrides)
-        result = decide_merged(_joined(step), rules.config, environment, Outputs(), command)
+        result = decide_merged(_joined(step), rules.config, environment, Outputs(), command, rules)
     else:
-        environment, rules = _ready(step, overrides)
-        origin = _carried_over(step, rules.config, overrides.get("baseline.against"))
-        options = RunOptions(shard=step.inputs["shard"], command=_command(step, overrides), origin=origin)
+        environment, rules = _ready(step, overrides, stack)
+        origin, note = _carried_over(step, rules.config, overrides.get("baseline.against"))
+        command = _command(step, overrides)
+        options = RunOptions(shard=step.inputs["shard"], command=command, rules=rules, origin=origin, note=note)
         result = run_coroutine(run_gate(rules.config, options, Outputs(), environment, Lines(sys.stdout)))
-    result = _accepted(step, rules.config, shown(result, rules.changes), step.activity.pull_request)
+    result = _accepted(step, rules.config, result, step.activity.pull_request)
     step.say(render_console(result))
     number = step.activity.pull_request if step.activity.comments else None
     outcome = Outcome(int(result.exit_code), result, pull_request=number)
@@ -289,18 +296,19 @@ def _store(step: Step, overrides: dict[str, Any]) -> dict[str, Any]:
     return overrides if "store" in stated else overrides | {"baseline.store": "git"}
 
 
-def _rules(step: Step, overrides: Mapping[str, Any]) -> Rules:
-    """The configuration; that of a change that is not merged yet, under the rules of its base commit."""
+def _rules(step: Step, overrides: Mapping[str, Any], stack: ExitStack) -> Rules:
+    """The configuration; that of a change that is not merged yet, under the rules of its base commit.
+
+    Checks are imported from the base commit's work tree, which stays for as long as ``stack``.
+    """
     base = overrides.get("baseline.against")
     if base is None or step.activity.mode is not Mode.RUN:
         return Rules(load_config(step.config_path, overrides))
-    git = step.git
-    with git.worktree(base) as tree:
-        inside = git.text("rev-parse", "--show-prefix")
-        return hold(step.config_path, overrides, tree / inside / step.config_path.name)
+    tree = stack.enter_context(step.git.worktree(base))
+    return hold(step.config_path, overrides, tree / step.git.text("rev-parse", "--show-prefix") / step.config_path.name)
 
 
-def _ready(step: Step, overrides: Mapping[str, Any]) -> tuple[Mapping[str, str], Rules]:
+def _ready(step: Step, overrides: Mapping[str, Any], stack: ExitStack) -> tuple[Mapping[str, str], Rules]:
     """Installs the agent where ``setup`` says so, and finds the one that listens on ``localhost``."""
     environment, config, changes = step.environment, load_config(step.config_path, overrides), {}
     command = step.inputs["setup"] or config.file.setup
@@ -313,22 +321,25 @@ def _ready(step: Step, overrides: Mapping[str, Any]) -> tuple[Mapping[str, str],
     if isinstance(server, Server):
         url = expand(server.url, environment, where=f"agent.{config.agent_kind}.url")
         changes[f"agent.{config.agent_kind}.url"] = reachable(url, gateway_of(ROUTES.read_text(encoding="ascii")))
-    return environment, _rules(step, {**overrides, **changes})
+    return environment, _rules(step, {**overrides, **changes}, stack)
 
 
-def _carried_over(step: Step, config: Config, base: str | None) -> str:
-    """Whose record this run takes up; empty where it measures afresh. Never stands in the way of measuring."""
+def _carried_over(step: Step, config: Config, base: str | None) -> tuple[str, str]:
+    """Whose record this run takes up, and what a reader should know where it measures what was measured before."""
     if config.agent_kind not in LOCAL_KINDS:  # whether it is the same agent could not be known
-        return ""
+        return "", ""
     inputs = step.inputs
     carrier = Carrier(step.github, step.git, config, step.environment, inputs["artifact"], inputs["shard"], base)
+    origin = ""
     try:
-        return carrier.carry_over(step.activity, lambda line: step.say(console(line)))
-    except GateError as error:
+        origin = carrier.carry_over(step.activity, lambda line: step.say(console(line)))
+    except GateError as error:  # it never stands in the way of measuring
         refused = isinstance(error, RestError) and error.status in (403, 404)
         hint = "; the job needs `permissions: {actions: read}`" if refused else ""
         step.say(f"measured afresh, for what an earlier job measured cannot be taken up: {console(str(error))}{hint}")
-        return ""
+    attempt = step.environment.get("GITHUB_RUN_ATTEMPT", "1")
+    afresh = f"attempt {attempt} measures afresh: no record of an earlier attempt was found to continue"
+    return origin, afresh if attempt != "1" and not origin else ""
 
 
 def _joined(step: Step) -> Path:
@@ -366,9 +377,9 @@ def _command(step: Step, overrides: Mapping[str, Any]) -> str:
 
 
 def _accepted(step: Step, config: Config, result: Result, number: int | None) -> Result:
-    """The result with its regressions accepted, where someone who may has set the label for it."""
+    """The result with its regressions and doubts accepted, where someone who may has set the label for it."""
     label = step.inputs["accept_label"]
-    if not label or not any(suite.verdict is Verdict.REGRESSED for suite in result.suites):
+    if not label or not any(suite.verdict in acceptable(suite) for suite in result.suites):
         return result
     try:
         if number is None and step.activity.mode is Mode.RECORD:
@@ -384,7 +395,7 @@ def _accepted(step: Step, config: Config, result: Result, number: int | None) ->
         step.say(f"the label {label} is ignored: {found.ignored}")
         return result
     by = f"{found.by} at {found.at.isoformat()}"
-    suites = [replace(s, accepted=by) if s.verdict is Verdict.REGRESSED else s for s in result.suites]
+    suites = [replace(s, accepted=by) if s.verdict in acceptable(s) else s for s in result.suites]
     settings, paths = settings_of(config, utc_now()), [Path(path) for path in result.record_paths]
     return conclude(suites, settings, command=result.command, duration=result.duration, record_paths=paths)
 

@@ -6,7 +6,7 @@ only where agent, cases and metrics are the same; the verdict is then reached as
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gate.baselines.base import storable, suite_key
@@ -100,7 +100,7 @@ class Carrier:
             yield MeasuringRun(self._own_id, attempt, head, "", "", 0), f"attempt {attempt - 1}"
         if self._event == "pull_request":
             runs = self.github.runs_of(head, "pull_request", self._workflow, own=not activity.is_fork)
-            for run in [run for run in runs if run.id < self._own_id][:SEARCHED]:
+            for run in self._of(activity.pull_request, [run for run in runs if run.id < self._own_id]):
                 yield run, f"run {run.id}"
         elif self._event == "push" and activity.mode is Mode.RECORD and self.shard == (1, 1):
             yield from self._merged(head)
@@ -112,9 +112,16 @@ class Carrier:
         pull = self.github.merged_pull_request(commit)
         if pull is None:
             return
-        for run in self.github.runs_of(pull.head, "pull_request", self._workflow, status="success"):
-            if same_file(self.git, self._workflow, run.head, commit):
+        if same_file(self.git, self._workflow, pull.head, commit):
+            runs = self.github.runs_of(pull.head, "pull_request", self._workflow, status="success")
+            for run in self._of(pull.number, runs):
                 yield run, f"pull request {pull.number} (run {run.id})"
+
+    def _of(self, number: int | None, runs: Sequence[MeasuringRun]) -> Iterator[MeasuringRun]:
+        """Those that are known to be of this pull request."""
+        if number is not None and runs:
+            pull = self.github.pull_request(number)
+            yield from (run for run in runs[:SEARCHED] if self.github.measured_for(run, pull))
 
     def _promoted(self, record: Record, head: str | None) -> Record:
         """The record as one of the commit that the change became. Trials of an older base's agent are left out."""
@@ -125,8 +132,9 @@ class Carrier:
 
     def _place(self, record: Record) -> bool:
         """Whether the record lies there now: a job that kept its own has the newer one."""
-        path = path_of(self.config, record.header)
-        if path is None or path.exists() or record.header.shard != self.shard:
+        header = record.header
+        path = path_of(self.config, header) if header.commit == self.git.head() else None
+        if path is None or path.exists() or header.shard != self.shard:
             return False
         unfinished = replace(count(record.trials), stopped="interrupted")
         write_record(path, replace(record, footer=record.footer or unfinished))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from enum import Enum
 from typing import Any, TypeVar
 
@@ -14,8 +14,6 @@ ACCEPT_LABEL = "gate:accept"
 """The label that turns a regression of a pull request into an accepted one."""
 ZERO_SHA = "0" * 40
 """What GitHub sends for a commit that does not exist: before a branch was made, after it was deleted."""
-CLOCK_SLACK = timedelta(seconds=30)
-"""A run is created a moment after the event that started it."""
 
 
 class Mode(str, Enum):
@@ -69,7 +67,7 @@ class Activity:
     """Whether the change comes from another repository: no secrets, and a token that only reads."""
     default_branch: str | None = None
     since: datetime | None = None
-    """An acceptance label counts when it was set at or after this moment; None: whenever it was set."""
+    """When the head became what it is; None where the event does not say. An acceptance label must be younger."""
     run: MeasuringRun | None = None
     """REPORT: the run that measured."""
 
@@ -95,7 +93,6 @@ class Facts:
     """``GITHUB_REF``, as ``refs/heads/main``."""
     sha: str = ""
     """``GITHUB_SHA``."""
-    accept_label: str = ACCEPT_LABEL
 
 
 def activity(event: str, payload: Mapping[str, Any], facts: Facts) -> Activity:
@@ -115,7 +112,7 @@ class _PayloadError(Exception):
     """A field that the event always carries is missing; names it."""
 
 
-def _pull_request(payload: Mapping[str, Any], facts: Facts) -> Activity:
+def _pull_request(payload: Mapping[str, Any], _facts: Facts) -> Activity:
     action = payload.get("action")
     if action == "closed":
         return _refused("a closed pull request has nothing left to gate", "remove `closed` from the event's `types`")
@@ -124,8 +121,8 @@ def _pull_request(payload: Mapping[str, Any], facts: Facts) -> Activity:
     base_repository = _need(payload, str, "pull_request", "base", "repo", "full_name")
     head_repository = _get(payload, "pull_request", "head", "repo", "full_name")  # null where the fork is gone
     is_fork = head_repository != base_repository
-    label_is_the_event = action == "labeled" and _get(payload, "label", "name") == facts.accept_label
-    since = None if label_is_the_event else _time(_need(payload, str, "pull_request", "updated_at"))
+    moved = action in ("opened", "synchronize")
+    since = _time(_need(payload, str, "pull_request", "updated_at")) if moved else None
     return Activity(
         Mode.RUN,
         f"pull request #{number}" + (f" from {head_repository or 'a deleted fork'}" if is_fork else ""),
@@ -249,7 +246,6 @@ def _workflow_run(payload: Mapping[str, Any], _facts: Facts) -> Activity:
         comments=True,
         is_fork=run.head_repository != own,
         default_branch=_default_branch(payload),
-        since=_time(_need(payload, str, "workflow_run", "created_at")) - CLOCK_SLACK,
         run=run,
     )
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from gate.errors import PublishError, UntrustedError
@@ -16,6 +17,8 @@ from gate.hosts.rest import Rest, RestError
 
 COMMENT_LIMIT = 65_536
 """Characters of an issue comment."""
+CLOCK_SLACK = timedelta(seconds=30)
+"""A run is created a moment after the push that started it."""
 WRITERS = ("admin", "write")
 """What the permission of someone who may accept is called; ``maintain`` is reported as ``write``."""
 PERMISSION_HINT = (
@@ -37,6 +40,7 @@ class PullRequest:
     """The tip of the base branch, as far as the host knows it."""
     base_branch: str
     labels: tuple[str, ...] = ()
+    head_branch: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,20 +122,35 @@ class GitHub:
     def acceptance(self, number: int, label: str, since: datetime | None) -> Acceptance | None:
         """Who set the label last, and whether that counts; None where the pull request does not carry it.
 
-        ``since``: a label that was set before this moment accepted something else.
+        ``since``: when the head became what it is, for a label that was set before accepted something else; None to
+        look it up.
         """
-        if label not in self.pull_request(number).labels:
-            return None
-        setting = [
-            event
-            for event in self._rest.pages(self._path(f"issues/{number}/events"))
-            if event["event"] == "labeled" and _get(event, "label", "name") == label
-        ]
-        if not setting:
-            return None
-        by = _get(setting[-1], "actor", "login") or ""
-        at = datetime.fromisoformat(setting[-1]["created_at"])
-        return Acceptance(label, by, at, self._why_ignored(by, at, since))
+        with _readable():
+            pull = self.pull_request(number)
+            if label not in pull.labels:
+                return None
+            events = list(self._rest.pages(self._path(f"issues/{number}/events")))
+            setting = [e for e in events if e["event"] == "labeled" and _get(e, "label", "name") == label]
+            if not setting:
+                return None
+            by = _get(setting[-1], "actor", "login") or ""
+            at = datetime.fromisoformat(setting[-1]["created_at"])
+            return Acceptance(label, by, at, self._why_ignored(by, at, since or self._head_since(pull, events)))
+
+    def _head_since(self, pull: PullRequest, events: Iterable[Any]) -> datetime | None:
+        """Since when the head is what it is: its first run, or a later forced push. None where nothing says."""
+        moments = [datetime.fromisoformat(e["created_at"]) for e in events if e["event"] == "head_ref_force_pushed"]
+        query = {"head_sha": pull.head, "event": "pull_request", "exclude_pull_requests": "true"}
+        try:
+            runs = list(self._rest.pages(self._path("actions/runs"), "workflow_runs", **query))
+        except RestError as error:
+            if error.status not in (403, 404):  # the job lacks `actions: read`
+                raise
+            runs = []
+        first = min((run["created_at"] for run in runs if run["head_branch"] == pull.head_branch), default=None)
+        if first is not None:
+            moments.append(datetime.fromisoformat(first) - CLOCK_SLACK)
+        return max(moments, default=None)
 
     def _why_ignored(self, by: str, at: datetime, since: datetime | None) -> str:
         if since is not None and at < since:
@@ -149,9 +168,10 @@ class GitHub:
 
     def merged_pull_request(self, commit: str) -> PullRequest | None:
         """The pull request that became this commit of a branch; None for a commit that was pushed."""
-        for pull in self._rest.pages(self._path(f"commits/{commit}/pulls")):
-            if pull["merged_at"] and pull["merge_commit_sha"] == commit:
-                return _pull_request(pull)
+        with _readable():
+            for pull in self._rest.pages(self._path(f"commits/{commit}/pulls")):
+                if pull["merged_at"] and pull["merge_commit_sha"] == commit:
+                    return _pull_request(pull)
         return None
 
     # --- runs -------------------------------------------------------------------------------------
@@ -164,15 +184,37 @@ class GitHub:
         ``status`` is ``success`` or ``completed``; ``own``: only where the commit is in a branch of this repository.
         """
         query = {"head_sha": head, "event": event, "status": status, "exclude_pull_requests": "true"}
-        runs = [
-            _run(run)
-            for run in self._rest.pages(self._path("actions/runs"), "workflow_runs", **query)
-            if (run["head_sha"], run["event"]) == (head, event)
-            and status in (run["status"], run["conclusion"])
-            and run["path"].partition("@")[0] == workflow
-        ]
+        with _readable():
+            runs = [
+                _run(run)
+                for run in self._rest.pages(self._path("actions/runs"), "workflow_runs", **query)
+                if (run["head_sha"], run["event"]) == (head, event)
+                and status in (run["status"], run["conclusion"])
+                and run["path"].partition("@")[0] == workflow
+            ]
         ours = [run for run in runs if not own or run.head_repository.lower() == self._repository.lower()]
         return sorted(ours, key=lambda run: run.id, reverse=True)
+
+    def measured_for(self, run: MeasuringRun, pull: PullRequest) -> bool:
+        """Whether a run on a pull request's head can have been this one's.
+
+        The same commit can be the head of another pull request, onto a branch whose workflow nobody reviewed, and runs
+        do not say whose they were. So none may exist, closed or open, from the run's branch onto another base, now or
+        before its base was changed.
+        """
+        if run.head_branch != pull.head_branch or not run.head_repository:
+            return False
+        head = f"{run.head_repository.partition('/')[0]}:{run.head_branch}"
+        with _readable():
+            others = list(self._rest.pages(self._path("pulls"), state="all", head=head))
+            return all(
+                other["base"]["ref"] == pull.base_branch
+                and not any(
+                    event["event"] == "base_ref_changed"
+                    for event in self._rest.pages(self._path(f"issues/{other['number']}/events"))
+                )
+                for other in others
+            )
 
     # --- comments ---------------------------------------------------------------------------------
 
@@ -247,12 +289,14 @@ class GitHub:
             UntrustedError: there is none, it is another run's or repository's, or it is not what its digest says.
         """
         where = f"artifact {name!r} of run {run.id}"
-        listed = list(self._rest.pages(self._path(f"actions/runs/{run.id}/artifacts"), "artifacts", name=name))
-        usable = [found for found in listed if found["name"] == name and not found["expired"]]
-        if not usable:
-            raise UntrustedError("there is none", where=where, hint="upload the record with actions/upload-artifact")
-        newest = max(usable, key=lambda found: found["id"])  # a run that is repeated leaves one of each attempt
-        _check_origin(newest, run, where)
+        with _readable():
+            listed = list(self._rest.pages(self._path(f"actions/runs/{run.id}/artifacts"), "artifacts", name=name))
+            usable = [found for found in listed if found["name"] == name and not found["expired"]]
+            if not usable:
+                hint = "upload the record with actions/upload-artifact"
+                raise UntrustedError("there is none", where=where, hint=hint)
+            newest = max(usable, key=lambda found: found["id"])  # a run that is repeated leaves one of each attempt
+            _check_origin(newest, run, where)
         content = self._rest.download(self._path(f"actions/artifacts/{newest['id']}/zip"), MAX_ARCHIVE_BYTES)
         digest = newest.get("digest")  # None on servers that do not compute it
         if digest and digest != f"sha256:{hashlib.sha256(content).hexdigest()}":
@@ -261,6 +305,15 @@ class GitHub:
 
     def _path(self, rest: str) -> str:
         return f"repos/{self._repository}/{rest}"
+
+
+@contextmanager
+def _readable() -> Iterator[None]:
+    """Answers that are not what GitHub describes are an error of the look-up, whatever they lack."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise PublishError(f"an answer of the API cannot be read: {error!r}", where="GitHub") from error
 
 
 class PullRequestHost:
@@ -300,6 +353,7 @@ def _pull_request(pull: Mapping[str, Any]) -> PullRequest:
         base=pull["base"]["sha"],
         base_branch=pull["base"]["ref"],
         labels=tuple(label["name"] for label in pull["labels"]),
+        head_branch=pull["head"]["ref"],
     )
 
 

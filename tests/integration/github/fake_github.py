@@ -110,7 +110,7 @@ class FakeGitHub:
         """An open pull request; ``head_repository`` where it comes from a fork."""
         from_repository = head_repository or self.repository
         owner = from_repository.partition("/")[0]
-        branch = parts.pop("branch", f"branch-{number}")
+        branch, base = parts.pop("branch", f"branch-{number}"), parts.pop("onto", "main")
         own = EXAMPLES.make("repository", full_name=self.repository, name=self.repository.partition("/")[2])
         pull = EXAMPLES.make(
             "pull-request",
@@ -123,7 +123,7 @@ class FakeGitHub:
                 "repo": {**own, "full_name": from_repository},
                 "user": user(owner),
             },
-            base={"sha": "b" * 40, "ref": "main", "label": f"{owner}:main", "repo": own, "user": user("octo")},
+            base={"sha": "b" * 40, "ref": base, "label": f"{owner}:{base}", "repo": own, "user": user("octo")},
             user=user("author"),
             labels=[],
             **parts,
@@ -169,6 +169,8 @@ class FakeGitHub:
         """A completed run of the workflow; ``repository`` where its head comes from a fork."""
         parts = {"status": "completed", "conclusion": "success", "path": WORKFLOW, "run_attempt": 1, **parts}
         about = {"full_name": repository or self.repository, "id": 98 if repository else 99}
+        branches = [pull["head"]["ref"] for pull in self.pulls.values() if pull["head"]["sha"] == head]
+        parts.setdefault("head_branch", branches[0] if branches else "main")
         run = EXAMPLES.make("workflow-run", id=id, head_sha=head, event=event, head_repository=about, **parts)
         self.runs.append(run)
         return run
@@ -240,7 +242,7 @@ class FakeGitHub:
 
     def _is_asked_for(self, pull: dict[str, Any], call: Call) -> bool:
         state, head = call.query.get("state", "open"), call.query.get("head")
-        return pull["state"] == state and head in (None, pull["head"]["label"])
+        return state in ("all", pull["state"]) and head in (None, pull["head"]["label"])
 
     def _is_known(self, pull: dict[str, Any]) -> bool:
         return self.commits_know_forks or pull["head"]["repo"]["full_name"] == self.repository

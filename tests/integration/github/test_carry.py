@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from gate.record import read_header
+from gate.record import read_header, read_record, write_record
 from tests.integration.github.fake_github import WORKFLOW, Answer, FakeGitHub
 from tests.integration.github.job import AGENT, Done, as_process, git
 from tests.integration.github.scenarios import World
@@ -104,6 +105,32 @@ def test_an_artifact_that_is_no_archive_is_not_taken_over(world: World, content:
     done = world.merge()
     afresh(world, done, measured)
     assert "is not taken up" in done.log
+
+
+def test_a_measurement_for_a_pull_request_onto_another_branch_is_not_taken_over(world: World) -> None:
+    """The same commit, gated by a workflow of a branch that nobody reviewed, whose job uploaded what it liked."""
+    measured, step, pull = run_id(world), world.last, world.fake.pulls[1]
+    world.fake.add_pull(2, head_of(world), branch=pull["head"]["ref"], onto="evil", state="closed")
+    world.upload(150, head_of(world), "pull_request")
+    payload = {"action": "labeled", "label": {"name": "bug"}, "pull_request": pull}
+    done = world.step("pull_request", payload, step.ref, step.sha, environment={"GITHUB_RUN_ID": "200"})
+    assert done.code == 0, done.log
+    assert "nothing new was run" not in done.summary
+    assert run_id(world) != measured
+    afresh(world, world.merge(), measured)
+
+
+@pytest.mark.parametrize("commit", ["../../../../outside", "/tmp/outside", "a\0b", "f" * 40])
+def test_a_record_does_not_choose_where_it_is_laid(world: World, commit: str) -> None:
+    [path] = (world.last.workspace / "gate-results").glob("*.jsonl")
+    record = read_record(path)
+    write_record(path, replace(record, header=replace(record.header, commit=commit)))
+    world.upload(100, head_of(world), "pull_request", conclusion="failure")
+    done = again(world, 2)
+    assert done.code == 0, done.log
+    assert "nothing new was run" not in done.summary
+    assert "attempt 2 measures afresh" in done.summary
+    assert not list(world.folder.rglob("*outside*"))
 
 
 def test_a_token_that_may_not_look_measures_afresh_and_says_so(world: World) -> None:

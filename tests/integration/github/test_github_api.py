@@ -6,7 +6,7 @@ import io
 import zipfile
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -334,6 +334,65 @@ def test_a_label_from_before_the_change_accepted_something_else(fake: FakeGitHub
     fresh = acceptance(fake, time, datetime(2026, 1, 1, tzinfo=UTC))
     assert stale is not None and "set it again" in stale.ignored
     assert fresh is not None and fresh.ignored == ""
+
+
+def test_a_label_counts_for_the_commit_it_was_set_on(fake: FakeGitHub, time: Time) -> None:
+    """Where the event does not say since when the head is there, its first run does, or a later forced push."""
+    fake.add_pull(1, HEAD)
+    fake.add_run(1, HEAD, "pull_request", created_at="2026-01-02T00:01:00Z")
+    fake.add_run(2, HEAD, "pull_request", created_at="2026-01-05T00:00:00Z")
+    fake.add_run(3, HEAD, "pull_request", created_at="2025-01-01T00:00:00Z", head_branch="other")
+    fake.set_label(1, "gate:accept", "alice", "2026-01-02T00:00:00Z")
+    stale = acceptance(fake, time)
+    assert stale is not None and "set it again" in stale.ignored
+    fake.add_event(1, "labeled", "alice", "2026-01-02T00:00:40Z", label={"name": "gate:accept", "color": "ffffff"})
+    fresh = acceptance(fake, time)
+    assert fresh is not None and fresh.ignored == "", "the run was created a moment after the push"
+    fake.add_event(1, "head_ref_force_pushed", "reed", "2026-01-03T00:00:00Z", label=None)
+    moved = acceptance(fake, time)
+    assert moved is not None and "set it again" in moved.ignored
+
+
+def test_a_token_that_may_not_see_runs_still_sees_forced_pushes(fake: FakeGitHub, time: Time) -> None:
+    fake.add_pull(1, HEAD)
+    fake.set_label(1, "gate:accept", "alice", "2026-01-02T00:00:00Z")
+    refused = Answer(403, {"message": "Resource not accessible by integration"})
+    fake.fail_once(refused, path="actions/runs")
+    found = acceptance(fake, time)
+    assert found is not None and found.ignored == ""
+    fake.add_event(1, "head_ref_force_pushed", "reed", "2026-01-03T00:00:00Z", label=None)
+    fake.fail_once(refused, path="actions/runs")
+    found = acceptance(fake, time)
+    assert found is not None and "set it again" in found.ignored
+
+
+def test_a_run_is_a_pull_requests_own_only_where_no_other_could_have_started_it(fake: FakeGitHub, time: Time) -> None:
+    fake.add_pull(1, HEAD, branch="change")
+    fake.add_run(1, HEAD, "pull_request")
+    github = connect(fake, time)
+    [run] = github.runs_of(HEAD, "pull_request", WORKFLOW)
+    assert github.measured_for(run, github.pull_request(1))
+    assert not github.measured_for(replace(run, head_branch="twin"), github.pull_request(1))
+    fake.add_pull(2, "c" * 40, branch="change", state="closed")
+    assert github.measured_for(run, github.pull_request(1)), "it went onto the same base"
+    fake.add_event(2, "base_ref_changed", "reed", "2026-01-01T00:00:00Z", label=None)
+    assert not github.measured_for(run, github.pull_request(1)), "it went onto another once"
+    fake.events.clear()
+    fake.add_pull(3, HEAD, branch="change", onto="evil", state="closed")
+    assert not github.measured_for(run, github.pull_request(1))
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [("actions/runs", {"workflow_runs": [{"id": 1}]}), ("actions/runs", {"workflow_runs": [7]}), ("/pulls", [{}])],
+)
+def test_an_answer_that_cannot_be_read_is_an_error_of_publishing(
+    fake: FakeGitHub, time: Time, path: str, body: Any
+) -> None:
+    github = connect(fake, time)
+    fake.fail_once(Answer(200, body, lawless=True), path=path)
+    with pytest.raises(PublishError, match="cannot be read"):
+        github.runs_of(HEAD, "pull_request", WORKFLOW) if "runs" in path else github.merged_pull_request(HEAD)
 
 
 def test_the_pull_request_that_became_a_commit_is_found(fake: FakeGitHub, time: Time) -> None:

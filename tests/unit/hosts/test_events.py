@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +25,8 @@ def sample(event: str, action: str | None = None) -> dict[str, Any]:
     return copy.deepcopy(found)
 
 
-def place(event: str, payload: dict[str, Any], ref: str = "", label: str = "gate:accept") -> Activity:
-    return activity(event, payload, Facts(ref, SHA, label))
+def place(event: str, payload: dict[str, Any], ref: str = "") -> Activity:
+    return activity(event, payload, Facts(ref, SHA))
 
 
 @pytest.mark.parametrize("payload", SAMPLES["pull_request"], ids=lambda s: s["action"])
@@ -64,11 +64,8 @@ def test_labels_count_from_the_event_on_so_that_a_later_push_is_not_accepted() -
     assert place("pull_request", payload).since == datetime.fromisoformat(payload["pull_request"]["updated_at"])
 
 
-def test_the_label_that_is_the_event_counts_whenever_it_was_set() -> None:
-    payload = sample("pull_request", "labeled")
-    name = payload["label"]["name"]
-    assert place("pull_request", payload, label=name).since is None
-    assert place("pull_request", payload, label="gate:accept").since is not None
+def test_an_event_that_leaves_the_head_alone_does_not_say_since_when_it_is_there() -> None:
+    assert place("pull_request", sample("pull_request", "labeled")).since is None
 
 
 def test_pull_request_target_is_refused_whatever_it_carries() -> None:
@@ -179,7 +176,7 @@ def test_the_run_of_a_fork_is_reported() -> None:
         "patch-1",
     )
     assert found.pull_request is None, "the pull request is asked for, never read from a payload that names others"
-    assert found.since == datetime(2026, 1, 1, tzinfo=UTC)
+    assert found.since is None
 
 
 def test_the_run_of_a_deleted_fork_is_still_a_fork() -> None:
