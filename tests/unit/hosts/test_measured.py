@@ -142,6 +142,26 @@ def test_a_release_is_measured_against_the_one_before(origin: Path) -> None:
     assert base_of(activity(Base.PREVIOUS_RELEASE, tag="v3"), clone) == at(origin, "v2"), "v9 is on another branch"
 
 
+@pytest.mark.parametrize(
+    ("earlier", "middle", "tag", "expected"),
+    [
+        ("v1", "v2-rc1", "v2", 2),  # a candidate may have failed: what is out is v1
+        ("v1.0.0", "v1.1.0rc2", "v1.1.0", 2),
+        ("v1.0.0", "v1.1.0-beta.1", "v1.1.0-beta.2", 2),
+        ("v1.0.0", "v1.0.0.post1", "v1.1.0", 1),
+        ("v1.0.0", "tools-v9.0.0", "v1.1.0", 2),  # another package's
+        ("agent-v1.0.0", "v5.0.0", "agent-v1.1.0", 2),
+        ("spring", "summer", "autumn", 1),  # no versions: the nearest
+    ],
+)
+def test_the_previous_release_is_what_is_out(origin: Path, earlier: str, middle: str, tag: str, expected: int) -> None:
+    for day, (name, revision) in enumerate([(earlier, "main~2"), (middle, "main~1"), (tag, "main")], 2):
+        git(origin, "tag", "-a", name, "-m", name, revision, day=day)
+    clone = checkout(origin, "main", depth=None)
+    git(clone.root, "fetch", "-q", "--tags")
+    assert base_of(activity(Base.PREVIOUS_RELEASE, tag=tag), clone) == at(origin, f"main~{expected}")
+
+
 def test_a_second_tag_of_one_commit_is_no_earlier_release(origin: Path) -> None:
     git(origin, "tag", "-a", "v1", "-m", "v1", "main~1", day=2)
     git(origin, "tag", "-a", "v2-rc1", "-m", "rc", "main", day=3)
