@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from gate.config import Config, criteria_of
@@ -98,7 +99,16 @@ def read_suites(config: Config) -> list[Suite]:
         if not path.exists():
             raise ConfigError(f"suite {source!r} does not exist", where=str(config.path))
     own = config.file.criteria is None
-    return load(paths, root=config.root, fields=config.file.fields, name=config.file.name, split=own)
+    suites = load(paths, root=config.root, fields=config.file.fields, name=config.file.name, split=own)
+    place = _place_in_repository(config.root)
+    return [s if s.id == config.file.name else replace(s, id=str(place / s.id)) for s in suites]
+
+
+def _place_in_repository(root: Path) -> PurePosixPath:
+    """The configuration's folder as seen from the repository's top: two configurations may both have a suite/ folder."""
+    root = root.resolve()
+    top = next((folder for folder in (root, *root.parents) if (folder / ".git").exists()), root)
+    return PurePosixPath(root.relative_to(top))
 
 
 def _check_categories(suite: Suite, context: Context) -> None:

@@ -165,3 +165,21 @@ def test_version_and_help_need_no_project(tmp_path: Path) -> None:
     assert empty.gate("--version").out.startswith("gate")
     assert "run" in empty.gate("--help").out
     assert empty.gate("run").code == 2
+
+
+def test_two_configurations_of_one_repository_have_suites_of_their_own(tmp_path: Path) -> None:
+    """Both say ``suite: cases.yaml``; in baselines, records and comments they are told apart by their folders."""
+    repository = Project(tmp_path)
+    for folder in ("a", "b"):
+        own = Project(tmp_path / folder)
+        own.write("agent.py", AGENT.format(broken="nothing"))
+        own.write("cases.yaml", "cases:\n  - {id: one, input: look item 1, tools: [{name: look_up, args: {}}]}\n")
+        own.write("gate.yaml", "suite: cases.yaml\nagent: {python: agent:answer}\ncriteria: {tool_accuracy: 0.0}\n")
+    repository.git("init", "-q", "-b", "main")
+    repository.git("add", ".")
+    repository.git("commit", "-qm", "two agents")
+    ids = {}
+    for folder in ("a", "b"):
+        _, report = Project(tmp_path / folder).result("run")
+        ids[folder] = [suite["suite_id"] for suite in report["suites"]]
+    assert ids == {"a": ["a/cases.yaml"], "b": ["b/cases.yaml"]}

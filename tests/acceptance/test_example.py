@@ -56,5 +56,5 @@ def test_the_demo_shows_all_three_verdicts() -> None:
         check=False,
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    for verdict in ("suite  pass", "suite  regressed", "suite  inconclusive"):
+    for verdict in ("support-agent  pass", "support-agent  regressed", "support-agent  inconclusive"):
         assert verdict in ran.stdout
