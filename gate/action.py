@@ -9,7 +9,6 @@ import traceback
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from shlex import join
 from typing import Any, NoReturn
@@ -52,8 +51,8 @@ from gate.progress import Lines
 from gate.record import Record, merge, read_record, write_record
 from gate.reports import load_report
 from gate.reports.console import render as render_console
+from gate.reports.markdown import Place, render_suite
 from gate.reports.markdown import render as render_markdown
-from gate.reports.markdown import render_suite
 from gate.review import decide_merged, judge_records, save_baseline, suite_ids
 
 RESULTS = Path("gate-results")
@@ -447,7 +446,8 @@ def _effects(step: Step | None, outcome: Outcome) -> list[Effect]:
         effects += _left(step) if result is None else _files(step, result)
     effects.append(SetOutputs(_outputs(outcome)))
     if result is not None:
-        effects.append(WriteSummary(render_markdown(result, limit=SUMMARY_CHARS)))
+        place = _place(step) if step is not None else Place()
+        effects.append(WriteSummary(render_markdown(result, limit=SUMMARY_CHARS, place=place)))
         effects.append(Annotate(annotations_of(result)))
     if outcome.error:
         effects.append(WriteSummary(f"### Agent Gate\n\n{markdown(outcome.error, 2_000)}"))
@@ -459,7 +459,9 @@ def _files(step: Step, result: Result) -> list[Effect]:
     """Reports, and copies of the records under names that another job can know. Git is told to ignore them."""
     folder = step.workspace / RESULTS
     effects: list[Effect] = [_ignored(folder)]
-    effects += [WriteFile(folder / name, load_report(form)(result)) for form, name in REPORT_FILES.items()]
+    reports = {form: load_report(form)(result) for form in REPORT_FILES if form != "markdown"}
+    reports["markdown"] = render_markdown(result, place=_place(step))
+    effects += [WriteFile(folder / REPORT_FILES[form], text) for form, text in reports.items()]
     for suite, path in zip(result.suites, result.record_paths, strict=False):
         effects.append(CopyFile(folder / record_name(suite.suite_id), Path(path)))
     return effects
@@ -501,6 +503,13 @@ def _outputs(outcome: Outcome) -> dict[str, str]:
     }
 
 
+def _place(step: Step, *, url: str = "") -> Place:
+    """How the change is known to who reads of it. ``url``: where the whole report is, for one that is a part."""
+    activity = step.activity
+    on_change = activity.pull_request is not None or activity.mode is Mode.REPORT
+    return Place(activity.head or "", url, step.inputs["accept_label"] if on_change else "")
+
+
 def _comment(step: Step | None, outcome: Outcome) -> Publication:
     """The comment of each suite on the pull request that was measured, where the token may write it."""
     result = outcome.result
@@ -508,14 +517,8 @@ def _comment(step: Step | None, outcome: Outcome) -> Publication:
         return Publication()
     if step.activity.is_fork and step.activity.mode is not Mode.REPORT:
         return Publication(notes=("no comment: a fork's token only reads; the `workflow_run` job comments",))
-    body = partial(
-        render_suite,
-        command=result.command,
-        exit_code=result.exit_code,
-        version=result.version,
-        summary_url=step.summary_url,
-    )
-    effects = [PostComment(suite.suite_id, body(suite)) for suite in result.suites]
+    place = _place(step, url=step.summary_url)
+    effects = [PostComment(suite.suite_id, render_suite(suite, result, place=place)) for suite in result.suites]
     return publish(effects, PullRequestHost(step.github, outcome.pull_request, step.stamp))
 
 

@@ -360,20 +360,18 @@ def _progress(quiet: bool) -> Progress:
 
 def _comment(result: Result) -> None:
     """Publishes on the merge request of this pipeline. What goes wrong is said, and changes no verdict."""
-    from functools import partial
-
     from gate.escape import console
     from gate.hosts.base import PostComment, publish
     from gate.hosts.gitlab import MergeRequestHost, merge_request_of
     from gate.hosts.rest import Rest
-    from gate.reports.markdown import render_suite
+    from gate.reports.markdown import Place, render_suite
 
     request = merge_request_of(os.environ)
     if request is None:
         click.echo("gate: no comment: this is no merge request pipeline of GitLab", err=True)
         return
-    body = partial(render_suite, command=result.command, exit_code=result.exit_code, version=result.version)
-    notes = [PostComment(suite.suite_id, body(suite)) for suite in result.suites]
+    place = Place(head=request.stamp.head, url=os.environ.get("CI_JOB_URL", ""))
+    notes = [PostComment(suite.suite_id, render_suite(suite, result, place=place)) for suite in result.suites]
     with Rest(request.api, request.headers, environment=os.environ) as rest:
         done = publish(notes, MergeRequestHost(request, rest))
     for line in (*done.notes, *done.comment_urls, *map(str, done.problems)):

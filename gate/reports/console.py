@@ -60,7 +60,8 @@ def render(result: Result, *, width: int = 80, color: bool = False, encoding: st
     )
     for suite in result.suites:
         _suite(console, suite, words.explain_line(result, suite))
-    _facts(console, [("Reproduce", escape.console(result.command, 500))] if result.command else [])
+    lines = words.command_lines(result.command)
+    _facts(console, [("" if n else "Reproduce", escape.console(line, 500)) for n, line in enumerate(lines)])
     _line(console, 2, (words.exit_line(result.exit_code, result.verdict), "bold " + _MARKS[result.verdict][1]))
     return _encodable("\n".join(line.rstrip() for line in out.getvalue().splitlines()), encoding)
 
@@ -103,7 +104,7 @@ def _suite(console: Console, suite: SuiteResult, explain: str) -> None:
     _worse(console, words.worse_cases(suite))
     _further(console, words.failing_cases(suite))
     _facts(console, [("details:", escape.console(explain, 500))] if explain else [])
-    _listed(console, "What changed in the suite", suite.changes)
+    _listed(console, "What changed in the rules or suite", suite.changes)
     _listed(console, "How the verdict came about", suite.story)
     _listed(console, "Warnings", suite.warnings, "yellow")
     _facts(
@@ -169,7 +170,7 @@ def _columns(console: Console, cells: Sequence[tuple[str, str]]) -> None:
 def _worse(console: Console, cases: Sequence[CaseResult]) -> None:
     if not cases:
         return
-    _line(console, 2, ("Cases that got worse", "bold"))
+    _line(console, 2, (words.worse_title(cases), "bold"))
     for case in cases[:_WORST]:
         _named(console, case, "✗ ", "red")
         for reason in words.distinct(case.reasons)[:3]:

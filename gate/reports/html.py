@@ -67,9 +67,8 @@ _MANY = 200
 def render(result: Result) -> str:
     """A whole page. Nothing in it is loaded from elsewhere; everything from outside is escaped and bounded."""
     tone, ends = words.VERDICTS[result.verdict], words.exit_line(result.exit_code, result.verdict)
-    command = (
-        f"<h3>Reproduce locally</h3><pre><code>{_text(result.command, 500)}</code></pre>" if result.command else ""
-    )
+    lines = "\n".join(_text(line) for line in words.command_lines(result.command))
+    command = f"<h3>Reproduce locally</h3><pre><code>{lines}</code></pre>" if lines else ""
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
@@ -88,15 +87,16 @@ def _text(text: str, limit: int = 500) -> str:
 
 def _suite(suite: SuiteResult, explain: str) -> str:
     accepted = f"<p>Accepted: {_text(suite.accepted)}</p>" if suite.accepted else ""
+    worse = words.worse_cases(suite)
     parts = [
         f"<h2>{_text(suite.suite_id, 200)}</h2>",
         f'<span class="verdict">{words.VERDICTS[suite.verdict]}</span>',
         f'<p class="lead">{_text(suite.headline)}</p>{accepted}',
         _criteria(suite.criteria),
-        _cases("Cases that got worse", words.worse_cases(suite), opened=3),
+        _cases(words.worse_title(worse), worse, opened=3),
         _cases("Cases with failing trials, not shown to be worse", words.failing_cases(suite), opened=0),
         f"<p>details: <code>{_text(explain)}</code></p>" if explain else "",
-        _listed("What changed in the suite", suite.changes),
+        _listed("What changed in the rules or suite", suite.changes),
         _listed("How the verdict came about", suite.story),
         _listed("Warnings", suite.warnings),
         _facts(suite),

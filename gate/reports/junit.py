@@ -45,7 +45,7 @@ def _suite(suite: SuiteResult, result: Result) -> TestSuite:
         "baseline": words.baseline_line(suite.baseline),
         "cost": words.cost_line(suite),
         "seed": suite.seed,
-        "command": result.command,
+        "command": " && ".join(words.command_lines(result.command)),
     }
     named = {key: _attribute(str(value)) for key, value in properties.items()}
     return TestSuite(_attribute(suite.suite_id, MAX_ID_CHARS) or "suite", tests, properties=named)

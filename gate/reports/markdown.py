@@ -1,18 +1,19 @@
 """The Markdown report: what a busy reviewer reads in ten seconds as a comment, a note or a job summary.
 
-Verdict first, then what got worse and by how much, the three worst cases, the cost and the command that reproduces it.
+Verdict, change and what to do first, then the table and the worst cases, one per distinct reason; all else in folds.
 Everything from outside goes through `gate.escape`; the length is held by leaving out whole parts, least needed first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from gate import escape
-from gate.model import CaseResult, CaseStatus, CriterionResult, ExitCode, Result, SuiteResult, Verdict
-from gate.reports import words
+from gate.model import CaseResult, CaseStatus, CriterionResult, Result, SuiteResult, Verdict
+from gate.reports import lead, words
 from gate.reports.diff import answer_diff, differences
-from gate.reports.numbers import change_interval, count, evidence, interval, sample, threshold
+from gate.reports.numbers import NOT_MEASURED, change_interval, count, evidence, interval, sample, threshold
 
 LIMIT = 60_000
 """Characters; the host refuses more than 65,536."""
@@ -27,73 +28,94 @@ _MARKS = {
 }
 _WORST = 3
 _MANY = 50
+_FEW = 10
+_REASON = 160
+"""Characters of a reason in the line that opens a fold."""
 
 FULL, NO_PASSES, NO_DETAIL, HEADLINE = range(4)
 """How much is left out: nothing; what passed; also further cases and the story; all but verdict and links."""
 
 
-def render(result: Result, *, limit: int = LIMIT, summary_url: str | None = None) -> str:
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What is known of the place where the report is read."""
+
+    head: str = ""
+    """The commit that its reader knows; empty: the one that was measured, which on GitHub can be a merge commit."""
+    url: str = ""
+    """The run's page, which has the whole report."""
+    accept_label: str = ""
+    """The label that accepts a regression there; empty where there is none."""
+
+
+NOWHERE = Place()
+
+
+def render(result: Result, *, limit: int = LIMIT, place: Place = NOWHERE) -> str:
     """All suites, worst first, in at most ``limit`` characters (limits under 5,000 are taken as 5,000).
 
-    Where a suite does not fit, its passes go first, then its detail; a link to ``summary_url`` then says where it is.
+    Where a suite does not fit, its passes go first, then its detail; a link to the run then says where it is.
     """
     suites = sorted(result.suites, key=lambda s: (-list(_MARKS).index(s.verdict), s.suite_id))
-    tail = _footer(result.command, result.version, result.exit_code, result.verdict)
-    left, parts = max(limit, _LEAST) - len(tail) - len(_link(summary_url)) - 200, []
+    tail = _footer(result, result.verdict)
+    left, parts = max(limit, _LEAST) - len(tail) - len(_link(place)) - 200, []
     for index, suite in enumerate(suites):
         waiting = len(suites) - index
-        part = _fitted(suite, max(left // waiting, 0), summary_url, words.explain_line(result, suite))
+        part = _fitted(suite, max(left // waiting, 0), place, words.explain_line(result, suite))
         if len(part) > left:
-            parts.append(f"… and {count(waiting, 'more suite')}{_link(summary_url)}\n")
+            parts.append(f"… and {count(waiting, 'more suite')}{_link(place)}\n")
             break
         parts.append(part)
         left -= len(part) + 1
     return "\n".join([*parts, tail])
 
 
-def render_suite(
-    suite: SuiteResult,
-    *,
-    command: str = "",
-    exit_code: ExitCode | None = None,
-    version: str = "",
-    limit: int = LIMIT,
-    summary_url: str | None = None,
-) -> str:
-    """One suite alone, for hosts that keep a comment per suite; lengths as in `render`."""
-    tail = _footer(command, version, exit_code, suite.verdict)
-    return _fitted(suite, max(limit, _LEAST) - len(tail) - 1, summary_url) + "\n" + tail
+def render_suite(suite: SuiteResult, result: Result, *, limit: int = LIMIT, place: Place = NOWHERE) -> str:
+    """One suite of a result alone, for hosts that keep a comment per suite; lengths as in `render`."""
+    tail = _footer(result, suite.verdict)
+    return _fitted(suite, max(limit, _LEAST) - len(tail) - 1, place) + "\n" + tail
 
 
-def _fitted(suite: SuiteResult, limit: int, summary_url: str | None, explain: str = "") -> str:
+def _fitted(suite: SuiteResult, limit: int, place: Place, explain: str = "") -> str:
     for left_out in (FULL, NO_PASSES, NO_DETAIL):
-        text = _suite(suite, left_out, summary_url, explain)
+        text = _suite(suite, left_out, place, explain)
         if len(text) <= limit:
             return text
-    return _suite(suite, HEADLINE, summary_url)
+    return _suite(suite, HEADLINE, place)
 
 
-def _suite(suite: SuiteResult, left_out: int, summary_url: str | None, explain: str = "") -> str:
-    blocks = [_heading(suite, 400 if left_out < HEADLINE else 100)]
-    if suite.accepted:
-        blocks.append(f"Accepted: {escape.markdown(suite.accepted, 100)}")
+def _suite(suite: SuiteResult, left_out: int, place: Place, explain: str = "") -> str:
+    blocks = [_heading(suite, place), _lead(suite, place, 400 if left_out < HEADLINE else 100)]
     if left_out < HEADLINE:
+        if suite.changes:
+            shown = _bullets(suite.changes, _FEW if left_out else _MANY)
+            blocks.append(f"### What changed in the rules or suite\n\n{shown}")
         blocks.append(_criteria(suite, left_out))
         blocks += _worst_cases(suite, left_out)
-        blocks += [f"details: {escape.markdown_code(explain, 500)}"] if explain else []
-        blocks += _lists(suite, left_out)
-        blocks.append(_facts(suite))
+        blocks.append(_details(suite, left_out, explain))
     if left_out:
-        blocks.append(
-            f"<sub>Shortened to fit{_link(summary_url)}</sub>" if summary_url else "<sub>Shortened to fit.</sub>"
-        )
+        blocks.append(f"<sub>Shortened to fit{_link(place) or '.'}</sub>")
     return "\n\n".join(block for block in blocks if block) + "\n"
 
 
-def _heading(suite: SuiteResult, limit: int) -> str:
+def _heading(suite: SuiteResult, place: Place) -> str:
     name = escape.markdown_code(suite.suite_id, 100) or "suite"
-    headline = escape.markdown(suite.headline, limit)
-    return f"## {_MARKS[suite.verdict]} {name}: {words.VERDICTS[suite.verdict]}\n\n{headline}"
+    commit = escape.markdown_code((place.head or suite.commit or "")[:7])
+    return f"## {_MARKS[suite.verdict]} {name}: {words.VERDICTS[suite.verdict]}" + (f" at {commit}" if commit else "")
+
+
+def _lead(suite: SuiteResult, place: Place, limit: int) -> str:
+    """What happened, what it cost, and what to do: a line each."""
+    baseline = suite.baseline.commit if suite.baseline and suite.baseline.commit else ""
+    against = f", against {escape.markdown_code(baseline[:7])}" if baseline else ""
+    link = f" · [full report]({place.url})" if place.url else ""
+    lines = [escape.markdown(lead.headline(suite).removesuffix("."), limit) + against, lead.cost(suite) + link]
+    if suite.accepted:
+        lines.append(f"**Accepted:** {escape.markdown(suite.accepted, 100)}")
+    if todo := escape.markdown(lead.next_step(suite)):
+        label = escape.markdown_code(place.accept_label, 100) if suite.verdict is Verdict.REGRESSED else ""
+        lines.append(f"**Next:** {todo}{f', or someone with write access sets {label}' if label else ''}.")
+    return "  \n".join(lines)
 
 
 def _criteria(suite: SuiteResult, left_out: int) -> str:
@@ -107,7 +129,7 @@ def _criteria(suite: SuiteResult, left_out: int) -> str:
     if not rows:
         return ""
     table = "| | Criterion | Candidate | Baseline | Change | Wanted |\n|---|---|---|---|---|---|\n" + "\n".join(rows)
-    return "\n\n".join([table, _reasons(shown[:_MANY])]).strip()
+    return "\n\n".join([table, _reasons(suite, shown[:_MANY])]).strip()
 
 
 def _criterion_row(result: CriterionResult) -> str:
@@ -117,27 +139,29 @@ def _criterion_row(result: CriterionResult) -> str:
     def cell(text: str, rests_on: str) -> str:
         return f"{text}<br><sub>{rests_on}</sub>" if rests_on else text
 
-    change, verdict = change_interval(result.change, criterion.scale), words.shown(result)
+    verdict = words.shown(result)
+    now = interval(result.candidate, criterion.scale) if result.candidate else NOT_MEASURED
+    change = change_interval(result.change, criterion.scale)
     return " | ".join(
         [
             f"| {_MARKS[verdict]}",
             name,
-            cell(interval(result.candidate, criterion.scale), sample(result.candidate)),
+            cell(f"**{now}**" if verdict is Verdict.BELOW_THRESHOLD else now, sample(result.candidate)),
             cell(interval(result.baseline, criterion.scale), sample(result.baseline)),
-            cell(change if verdict is not Verdict.REGRESSED else f"**{change}**", sample(result.change)),
+            cell(f"**{change}**" if verdict is Verdict.REGRESSED else change, sample(result.change)),
             f"{threshold(criterion)} |",
         ]
     )
 
 
-def _reasons(shown: Sequence[CriterionResult]) -> str:
+def _reasons(suite: SuiteResult, shown: Sequence[CriterionResult]) -> str:
+    """What neither the headline, the table nor the cases say."""
     lines = []
     for result in shown:
-        if not words.needs_words(result):
-            continue
-        notes = f" ({evidence(result)})" if evidence(result) else ""
-        name = escape.markdown_code(result.criterion.name, 80)
-        lines.append(f"- {name} {words.VERDICTS[words.shown(result)]}: {escape.markdown(result.reason)}{notes}")
+        parts = (part for part in words.telling(result).split("; ") if not part.startswith("broken: "))
+        told = "; ".join(part for part in parts if part and part not in suite.headline)
+        if told and result.verdict is not Verdict.REGRESSED:
+            lines.append(f"- {escape.markdown_code(result.criterion.name, 80)}: {escape.markdown(told)}")
     return "\n".join(lines)
 
 
@@ -145,17 +169,19 @@ def _reasons(shown: Sequence[CriterionResult]) -> str:
 
 
 def _worst_cases(suite: SuiteResult, left_out: int) -> list[str]:
-    worse = words.worse_cases(suite)
-    rest, further = worse[_WORST:], words.failing_cases(suite)
+    worse, further = words.worse_cases(suite), words.failing_cases(suite)
+    shown, complete = words.kinds(worse, _WORST)
+    rest = [case for case in worse if not any(case is other for other in shown)]
     blocks = []
     if worse:
-        blocks.append("### Cases that got worse")
-        blocks += [_case_fold(case, 20_000 if left_out < NO_DETAIL else 2_000) for case in worse[:_WORST]]
+        blocks.append(f"### Worst {len(shown)} of {len(worse):,}" if rest else f"### {words.worse_title(worse)}")
+        blocks += [_case_fold(case, 20_000 if left_out < NO_DETAIL else 2_000) for case in shown]
     if left_out >= NO_DETAIL:
         hidden = len(rest) + len(further)
         return [*blocks, f"… and {count(hidden, 'more case')} with failing trials."] if hidden else blocks
     if rest:
-        blocks.append(_fold(f"{len(rest):,} more", _case_list(rest)))
+        same = f", same {'reason' if len(shown) == 1 else 'reasons'}" if complete else ""
+        blocks.append(_fold(f"{len(rest):,} more{same}", _case_list(rest, reasons=not complete or len(shown) > 1)))
     if further and left_out < NO_PASSES:
         title = f"{count(len(further), 'case')} with failing trials, not shown to be worse"
         blocks.append(_fold(title, "\n\n".join(filter(None, [_case_list(further), _answers(further[:_WORST])]))))
@@ -163,15 +189,23 @@ def _worst_cases(suite: SuiteResult, left_out: int) -> list[str]:
 
 
 def _case_fold(case: CaseResult, limit: int) -> str:
-    place = f"\n\n{escape.markdown_code(str(case.location), 200)}" if case.location else ""
-    told = len(case.reasons) == 1 and len(case.reasons[0]) <= 120  # by the summary line
-    reasons = "" if told else "\n".join(f"- {escape.markdown(reason)}" for reason in case.reasons[:5])
-    title = f"<code>{escape.markdown_html(case.id, 120)}</code>"
-    first = f": {escape.markdown_html(case.reasons[0], 120)}" if case.reasons else ""
-    summary = f"{_status_mark(case)} {title} {words.STATUSES[case.status]}, {words.tally(case)}{first}"
-    return _fold(
-        summary, "\n\n".join(filter(None, [reasons + place if reasons else place.strip(), _diff(case, limit)]))
-    )
+    """A line that says it all, and behind it the place, the calls, and what the line has no room for."""
+    told = case.reasons[1:5] if case.reasons and len(case.reasons[0]) <= _REASON else case.reasons[:5]
+    parts = [
+        "\n".join(f"- {escape.markdown(reason)}" for reason in told),
+        escape.markdown_code(str(case.location), 200) if case.location else "",
+        _diff(case, limit),
+    ]
+    summary = f"{_status_mark(case)} <code>{escape.markdown_html(case.id, 120)}</code> {_score(case)}"
+    if case.reasons:
+        summary += f": {escape.markdown_html(case.reasons[0], _REASON)}"
+    return _fold(summary, "\n\n".join(filter(None, parts)) or "Nothing more is known of it.")
+
+
+def _score(case: CaseResult) -> str:
+    """How often it passed, after the status where that is more than a failure."""
+    plain = case.status in (CaseStatus.BROKEN, CaseStatus.FAILED, CaseStatus.ERROR)
+    return words.score(case) if plain else f"{words.STATUSES[case.status]}, {words.score(case)}"
 
 
 def _status_mark(case: CaseResult) -> str:
@@ -196,12 +230,11 @@ def _answers(cases: Sequence[CaseResult]) -> str:
     return escape.markdown_fence("\n".join(lines), "diff") if lines else ""
 
 
-def _case_list(cases: Sequence[CaseResult]) -> str:
+def _case_list(cases: Sequence[CaseResult], *, reasons: bool = True) -> str:
     lines = []
     for case in cases[:_MANY]:
-        reason = f": {escape.markdown(case.reasons[0], 200)}" if case.reasons else ""
-        name = escape.markdown_code(case.id, 120) or "(no id)"
-        lines.append(f"- {name} {words.STATUSES[case.status]}, {words.tally(case)}{reason}")
+        reason = f": {escape.markdown(case.reasons[0], 200)}" if case.reasons and reasons else ""
+        lines.append(f"- {escape.markdown_code(case.id, 120) or '(no id)'} {_score(case)}{reason}")
     if len(cases) > _MANY:
         lines.append(f"- … and {len(cases) - _MANY:,} more")
     return "\n".join(lines)
@@ -210,15 +243,23 @@ def _case_list(cases: Sequence[CaseResult]) -> str:
 # --- the rest -------------------------------------------------------------------------------------
 
 
-def _lists(suite: SuiteResult, left_out: int) -> list[str]:
-    blocks = []
-    if suite.warnings:
-        blocks.append("### Warnings\n\n" + _bullets(suite.warnings, 10))
-    if suite.changes:
-        blocks.append("### What changed in the suite\n\n" + _bullets(suite.changes, 10 if left_out else _MANY))
-    if suite.story and left_out < NO_DETAIL:
-        blocks.append(_fold("How the verdict came about", _bullets(suite.story, _MANY)))
-    return blocks
+def _details(suite: SuiteResult, left_out: int, explain: str) -> str:
+    """What stands behind the verdict, for who wants to know."""
+    story = left_out < NO_DETAIL
+    told = [c for c in suite.criteria if story and (left_out < NO_PASSES or words.needs_words(c))]
+    noted = [(c.criterion.name, note) for c in told[:_MANY] if (note := evidence(c))]
+    parts = [
+        _bullets(suite.story, _MANY) if story else "",
+        f"**Warnings**\n\n{_bullets(suite.warnings, _FEW)}" if suite.warnings else "",
+        "\n".join(["**Figures**\n", *(f"- {escape.markdown_code(name, 80)}: {note}" for name, note in noted)])
+        if noted
+        else "",
+        f"Every trial of a case: {escape.markdown_code(explain, 500)}" if explain else "",
+        _facts(suite),
+    ]
+    title = ["How the verdict came about"] if story else ["Details"]
+    title += [count(len(suite.warnings), "warning")] if suite.warnings else []
+    return _fold(", ".join([*title, "baseline"]), "\n\n".join(filter(None, parts)))
 
 
 def _bullets(texts: Sequence[str], most: int) -> str:
@@ -227,32 +268,35 @@ def _bullets(texts: Sequence[str], most: int) -> str:
 
 
 def _facts(suite: SuiteResult) -> str:
-    commit = f" · candidate {escape.markdown_code(suite.commit[:12])}" if suite.commit else ""
+    commit = f"**Measured** {escape.markdown_code(suite.commit[:12])}, " if suite.commit else ""
     return (
         f"**Cost** {words.cost_line(suite)}  \n"
         f"**Cases** {words.status_counts(suite)}  \n"
-        f"**Baseline** {_baseline(suite)}{commit} · seed {suite.seed}"
+        f"**Baseline** {_baseline(suite)}  \n"
+        f"{commit}seed {suite.seed}"
     )
 
 
 def _baseline(suite: SuiteResult) -> str:
-    line, commit = words.baseline_line(suite.baseline), ((suite.baseline and suite.baseline.commit) or "")[:12]
-    if not commit or not line.startswith(commit):
-        return escape.markdown(line)
-    return escape.markdown_code(commit) + escape.markdown(line.removeprefix(commit))  # so that it can be copied
+    """Commit and place in code spans, so that they can be copied."""
+    line, commit = words.baseline_line(suite.baseline, source=False), (suite.baseline and suite.baseline.commit) or ""
+    shown = escape.markdown(line)
+    if commit and line.startswith(commit[:12]):
+        shown = escape.markdown_code(commit[:12]) + escape.markdown(line.removeprefix(commit[:12]))
+    source = suite.baseline.source if suite.baseline and commit else ""
+    return f"{shown}, {escape.markdown_code(source, 200)}" if source else shown
 
 
-def _footer(command: str, version: str, exit_code: ExitCode | None, verdict: Verdict) -> str:
-    parts = [f"Reproduce locally:\n\n{escape.markdown_fence(escape.one_line(command, 500), 'sh')}"] if command else []
-    named = ["Agent Gate " + escape.markdown(version, 30)] if version else ["Agent Gate"]
-    if exit_code is not None:
-        named.append(words.exit_line(exit_code, verdict))
-    return "\n\n".join([*parts, f"<sub>{' · '.join(named)}</sub>"]) + "\n"
+def _footer(result: Result, verdict: Verdict) -> str:
+    lines = "\n".join(escape.one_line(line, 500) for line in words.command_lines(result.command))
+    parts = [_fold("Reproduce", escape.markdown_fence(lines, "sh"))] if lines else []
+    named = " ".join(["Agent Gate", *([escape.markdown(result.version, 30)] if result.version else [])])
+    return "\n\n".join([*parts, f"<sub>{named} · {words.exit_line(result.exit_code, verdict)}</sub>"]) + "\n"
 
 
 def _fold(summary: str, body: str) -> str:
     return f"<details>\n<summary>{summary}</summary>\n\n{body}\n\n</details>"
 
 
-def _link(summary_url: str | None) -> str:
-    return f": [the whole report]({summary_url})" if summary_url else ""
+def _link(place: Place) -> str:
+    return f": [the whole report]({place.url})" if place.url else ""

@@ -121,13 +121,13 @@ def sample(estimate: Estimate | None) -> str:
 
 
 def threshold(criterion: Criterion) -> str:
-    """What the criterion demands: ``at least 0.9``, ``p95 at most 3 s``; or that the baseline decides."""
+    """What the criterion demands: ``at least 0.9``, ``p95 at most 3 s``; or that it holds what the baseline had."""
     word, scale = ("at least" if criterion.direction is Direction.HIGHER else "at most"), criterion.scale
     demands = [f"{word} {figure(criterion.threshold, scale)}"] if criterion.threshold is not None else []
     if criterion.limit is not None:
         demands.append(f"each {word} {figure(criterion.limit, scale)}")
     demands += [f"p{100 * q:g} {word} {figure(value, scale)}" for q, value in criterion.quantiles]
-    return ", ".join(demands) or "baseline only"
+    return ", ".join(demands) or "no worse than the baseline"
 
 
 def evidence(result: CriterionResult) -> str:

@@ -92,10 +92,35 @@ def distinct(reasons: Sequence[str]) -> tuple[str, ...]:
     """The first of reasons that differ in figures alone, or in a word or two."""
     kept: list[tuple[str, frozenset[str]]] = []
     for reason in reasons:
-        words = frozenset(re.findall(r"[^\W\d]+", reason.lower())) or frozenset([reason])
-        if all(len(words & other) < 0.8 * len(words | other) for _, other in kept):
-            kept.append((reason, words))
+        wording = _wording(reason)
+        if not any(_is_alike(wording, other) for _, other in kept):
+            kept.append((reason, wording))
     return tuple(reason for reason, _ in kept)
+
+
+def kinds(cases: Sequence[CaseResult], most: int) -> tuple[tuple[CaseResult, ...], bool]:
+    """The first case of each distinct reason, ``most`` at most, and whether all others fail for one of these."""
+    found: list[CaseResult] = []
+    known: list[frozenset[str]] = []
+    complete = True
+    for case in cases:
+        wording = _wording(case.reasons[0] if case.reasons else "")
+        if any(_is_alike(wording, other) for other in known):
+            continue
+        complete = len(found) < most
+        if not complete:
+            break
+        found.append(case)
+        known.append(wording)
+    return tuple(found), complete
+
+
+def _wording(reason: str) -> frozenset[str]:
+    return frozenset(re.findall(r"[^\W\d]+", reason.lower())) or frozenset([reason])
+
+
+def _is_alike(one: frozenset[str], other: frozenset[str]) -> bool:
+    return len(one & other) >= 0.8 * len(one | other)
 
 
 def explain_line(result: Result, suite: SuiteResult) -> str:
@@ -127,6 +152,24 @@ def _badness(case: CaseResult) -> tuple[float | str, ...]:
     return (rank, -(case.e_value or 0.0), now - before, now, case.id)
 
 
+def worse_title(cases: Sequence[CaseResult]) -> str:
+    """What `worse_cases` are called: without a baseline nothing is known to have been better."""
+    if any(case.baseline_trials for case in cases):
+        return "Cases that got worse"
+    measured = any(case.status is not CaseStatus.ERROR for case in cases)
+    return "Cases that failed" if measured else "Cases that could not be measured"
+
+
+def score(case: CaseResult) -> str:
+    """``0/4, was 5/5``, for where there is little room; with errors where there were any."""
+    parts = [f"{case.passed:,}/{case.trials:,}"] if case.trials else ["no trial measured"]
+    if case.baseline_trials:
+        parts.append(f"was {case.baseline_passed:,}/{case.baseline_trials:,}")
+    if case.errors:
+        parts.append(count(case.errors, "error"))
+    return ", ".join(parts)
+
+
 def tally(case: CaseResult) -> str:
     """``0 of 4 trials passed, baseline 5 of 5``, with errors where there were any."""
     parts = [f"{case.passed:,} of {count(case.trials, 'trial')} passed"] if case.trials else ["no trial measured"]
@@ -135,6 +178,11 @@ def tally(case: CaseResult) -> str:
     if case.errors:
         parts.append(count(case.errors, "error"))
     return ", ".join(parts)
+
+
+def command_lines(command: str) -> tuple[str, ...]:
+    """The lines of the command that reproduces a result, each to be shown on a line of its own."""
+    return tuple(line for line in command.split("\n") if line.strip())[:5]
 
 
 def status_counts(suite: SuiteResult) -> str:
@@ -155,8 +203,8 @@ def cost_line(suite: SuiteResult) -> str:
     return " · ".join([*parts, seconds(suite.duration)])
 
 
-def baseline_line(baseline: BaselineInfo | None) -> str:
-    """What the candidate was compared with, or why with nothing."""
+def baseline_line(baseline: BaselineInfo | None, *, source: bool = True) -> str:
+    """What the candidate was compared with, and where that lies, or why with nothing."""
     if baseline is None:
         return "none"
     if baseline.missing:
@@ -165,7 +213,8 @@ def baseline_line(baseline: BaselineInfo | None) -> str:
     if baseline.distance:
         parts.append(f"{count(baseline.distance, 'commit')} before the one measured against")
     if baseline.trials_per_case:
-        parts.append(f"{baseline.trials_per_case:.3g} trials per case")
+        trials = f"{baseline.trials_per_case:.3g}"
+        parts.append(f"{trials} {'trial' if trials == '1' else 'trials'} per case")
     if baseline.records > 1:
         parts.append(f"{baseline.records:,} records pooled")
-    return ", ".join([*parts, *([baseline.source] if baseline.source else [])])
+    return ", ".join([*parts, *([baseline.source] if source and baseline.source else [])])

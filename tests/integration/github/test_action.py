@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -418,9 +419,11 @@ def test_nothing_that_a_case_or_an_agent_says_becomes_more_than_text(world: Worl
     done = world.pull_request("good")
     assert done.code == 1, done.log
     [comment] = world.comments()
-    for markdown in (comment.partition("\n")[2], done.summary):
-        ours = sum(line.startswith("#") for line in markdown.splitlines())
-        assert findings(markdown, headings=ours) == []
+    ours = re.findall(r" · \[full report\]\(https://github\.example/\S+/actions/runs/100\)", comment)
+    assert len(ours) == 1
+    for markdown in (comment.partition("\n")[2].replace(ours[0], ""), done.summary):
+        headings = sum(line.startswith("#") for line in markdown.splitlines())
+        assert findings(markdown, headings=headings) == []
     assert {command for command, _, _ in done.reader.commands} == {"stop-commands", "error"}
     assert [p for _, p, _ in done.annotations() if set(p) - {"title", "file", "line"}] == []
     assert {p.get("file") for _, p, _ in done.annotations()} <= {"suite.yaml", None}

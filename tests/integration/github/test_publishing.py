@@ -77,9 +77,7 @@ def test_of_two_comments_at_once_one_stays_and_says_what_the_newer_run_found(
     post(fake, time, "theirs", run=rival_run)
     [theirs] = fake.comments.pop(1)
     answer = Answer(201, lost=True) if lost else None
-    beaten_by(
-        fake, {"login": theirs["user"]["login"], "body": theirs["body"]}, Answer(201, lost=True) if lost else None
-    )
+    beaten_by(fake, {"login": theirs["user"]["login"], "body": theirs["body"]}, answer)
     done = post(fake, time, "ours", run=10)
     assert done.problems == ()
     [(_, body)] = bodies(fake)

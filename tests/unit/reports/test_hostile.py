@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
@@ -14,8 +15,8 @@ from hypothesis import strategies as st
 from gate.reports import REPORTS, load_report
 from gate.reports.console import render as render_console
 from gate.reports.console import render_line
+from gate.reports.markdown import Place, render_suite
 from gate.reports.markdown import render as render_markdown
-from gate.reports.markdown import render_suite
 
 from .harmless import PARSERS, findings
 from .hostile import CORPUS, TEXT
@@ -41,14 +42,15 @@ def headings(markdown: str) -> int:
 
 @pytest.mark.parametrize("parser", PARSERS)
 def test_the_whole_corpus_in_a_comment_stays_text(parser: str) -> None:
-    page = render_markdown(result(hostile(), command=CORPUS[0]), limit=10**9)
-    assert findings(page, parser=parser, headings=4) == []
+    page = render_markdown(result(hostile(), command=CORPUS[0]), limit=10**9, place=Place(accept_label=CORPUS[0]))
+    assert findings(page, parser=parser, headings=3) == []
 
 
 @FEW
 @given(TEXTS)
 def test_any_text_in_a_comment_stays_text(texts: tuple[str, ...]) -> None:
-    page = render_markdown(result(hostile(texts), command=texts[0]), limit=10**9)
+    place = Place(texts[0], accept_label=texts[-1])
+    page = render_markdown(result(hostile(texts), command=texts[0]), limit=10**9, place=place)
     ours = page.count("\n### ") + 1
     assert findings(page, headings=ours) == []
 
@@ -58,8 +60,9 @@ def test_any_text_in_a_comment_stays_text(texts: tuple[str, ...]) -> None:
 def test_a_comment_keeps_to_its_limit(limit: int, text: str) -> None:
     suite = hostile((text,) * 60)
     many = result(*[suite] * 12, command=text)
-    assert len(render_markdown(many, limit=limit, summary_url="https://host/run/1")) <= limit
-    assert len(render_suite(suite, command=text, version=text, limit=limit)) <= limit
+    place = Place("a" * 40, "https://host/run/1", text)
+    assert len(render_markdown(many, limit=limit, place=place)) <= limit
+    assert len(render_suite(suite, replace(many, version=text), limit=limit, place=place)) <= limit
 
 
 class _Page(HTMLParser):

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from gate.model import CaseStatus, Verdict
-from gate.reports.markdown import render, render_suite
+from gate.reports.markdown import Place, render, render_suite
 
-from .samples import BROKEN, FLAKY, PASSED, REGRESSED, RESULTS, result
+from .samples import ACCEPTED, BASELINE, BROKEN, FLAKY, PASSED, REGRESSED, RESULTS, result
 
+RUN = Place(url="https://host/run/1")
 MANY = replace(
     REGRESSED,
     criteria=tuple(
@@ -25,15 +28,21 @@ def test_a_reviewer_reads_the_verdict_then_what_got_worse_then_the_rest() -> Non
     order = [
         "## ❌ `support`: regressed",
         "2 of 40 cases broke",
+        "92.5 % → 80 %",
+        "against `4be1c0f`",
+        "$0.56 · 53 runs",
+        "**Next:** fix it.",
+        "### What changed in the rules or suite",
         "**−12.5 [−20, −5] points**",
-        "### Cases that got worse",
+        "### Worst 3 of 4",
         "<code>refund-late-order</code>",
         "- issue_refund(",
         "<code>refund-wrong-item</code>",
-        "### Warnings",
-        "### What changed",
+        "<summary>1 more</summary>",
+        "<summary>How the verdict came about, 1 warning, baseline</summary>",
+        "**Warnings**",
         "**Cost**",
-        "Reproduce locally",
+        "<summary>Reproduce</summary>",
         "exit code 1",
     ]
     places = [page.index(said) for said in order]
@@ -47,7 +56,7 @@ def test_the_worst_suite_comes_first() -> None:
 
 def test_passes_go_first_then_detail_and_the_verdict_never() -> None:
     def shortened(limit: int) -> str:
-        page = render(result(MANY), limit=limit, summary_url="https://host/run/1")
+        page = render(result(MANY), limit=limit, place=RUN)
         assert len(page) <= limit
         return page
 
@@ -60,7 +69,7 @@ def test_passes_go_first_then_detail_and_the_verdict_never() -> None:
     assert "How the verdict came about" in no_passes
     no_detail = shortened(len(no_passes) - 1)
     assert "How the verdict came about" not in no_detail
-    assert no_detail.count("```diff") == 3
+    assert no_detail.count("```diff") == 1, "one case for the one reason"
     least = shortened(5_000)
     assert "[the whole report](https://host/run/1)" in least
     for page in (no_passes, no_detail, least):
@@ -70,16 +79,85 @@ def test_passes_go_first_then_detail_and_the_verdict_never() -> None:
 
 def test_suites_that_do_not_fit_are_counted() -> None:
     suites = [replace(MANY, suite_id=f"s{i:03}", headline="word " * 100) for i in range(500)]
-    page = render(result(*suites), limit=5_000, summary_url="https://host/run/1")
+    page = render(result(*suites), limit=5_000, place=RUN)
     assert len(page) <= 5_000
     assert "more suites: [the whole report](https://host/run/1)" in page
 
 
-def test_one_suite_alone() -> None:
-    page = render_suite(PASSED, command="gate run")
-    assert page.startswith("## ✅ `support`: pass")
+def test_one_suite_of_several_alone() -> None:
+    page = render_suite(PASSED, RESULTS["two_suites"])
+    assert page.startswith("## ✅ `support`: pass at `9d1fa2b`")
+    assert "evals/refunds" not in page
     assert "gate run" in page
-    assert "exit code" not in page
+    assert "exit code 1" in page
+
+
+def test_the_commit_is_the_one_that_its_reader_knows() -> None:
+    page = render(RESULTS["regressed"], place=Place(head="1697cbd" + "0" * 33))
+    assert page.startswith("## ❌ `support`: regressed at `1697cbd`\n")
+    assert render(result(replace(PASSED, commit=None))).startswith("## ✅ `support`: pass\n")
+
+
+def test_who_may_accept_a_regression_is_said_where_someone_may() -> None:
+    label = Place(accept_label="gate:accept")
+    said = "or someone with write access sets `gate:accept`."
+    assert said in render(RESULTS["regressed"], place=label)
+    assert said not in render(RESULTS["regressed"])
+    for other in ("below_threshold", "error", "inconclusive", "pass"):
+        assert said not in render(RESULTS[other], place=label)
+    accepted = render(result(ACCEPTED), place=label)
+    assert "**Next:**" not in accepted
+    assert "**Accepted:** ann accepted this" in accepted
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("pass", None),
+        ("no_baseline", None),
+        ("below_threshold", "fix it, or change the threshold"),
+        ("inconclusive", "look at the cases below; to decide"),
+        ("error", "mend what kept it from being measured"),
+    ],
+)
+def test_what_to_do_next(name: str, told: str | None) -> None:
+    page = render(RESULTS[name])
+    assert ("**Next:**" in page) is (told is not None)
+    assert told is None or f"**Next:** {told}" in page
+
+
+def test_one_case_for_each_distinct_reason_and_how_many_more() -> None:
+    cases = tuple(
+        replace(BROKEN[0], id=f"refund-{n}", reasons=(f"refund_order(order='{n}') is missing",)) for n in range(12)
+    )
+    page = render(result(replace(REGRESSED, cases=cases)))
+    assert "### Worst 1 of 12" in page
+    assert "<summary>11 more, same reason</summary>" in page
+    assert page.count("is missing") == 1, "in the line that opens the fold, and nowhere else"
+    mixed = render(result(replace(REGRESSED, cases=(*cases, *BROKEN))))
+    assert "### Worst 3 of 16" in mixed
+    assert "<summary>13 more</summary>" in mixed
+
+
+def test_without_a_baseline_nothing_got_worse() -> None:
+    failed = replace(BROKEN[0], status=CaseStatus.FAILED, baseline_passed=0, baseline_trials=0, e_value=None)
+    page = render(result(replace(PASSED, verdict=Verdict.BELOW_THRESHOLD, baseline=None, cases=(failed,))))
+    assert "### Cases that failed" in page
+    assert "Cases that got worse" not in page
+
+
+def test_places_and_commits_can_be_copied() -> None:
+    baseline = replace(BASELINE, source="/srv/.gate/baselines/0a1b2c3d4e5f6a7b.jsonl", trials_per_case=1.0)
+    page = render(result(replace(PASSED, baseline=baseline)))
+    assert "`/srv/.gate/baselines/0a1b2c3d4e5f6a7b.jsonl`" in page
+    assert "1 trial per case" in page
+    assert "\u200b" not in page
+
+
+def test_every_line_of_the_command_is_one() -> None:
+    command = "gh pr checkout 1 && git fetch origin abc\ngate run --against abc"
+    page = render(result(PASSED, command=command))
+    assert f"```sh\n{command}\n```" in page
 
 
 def test_worst_first_whatever_the_order_of_the_cases() -> None:
@@ -95,4 +173,5 @@ def test_cases_in_error_and_quarantine() -> None:
     page = render(result(replace(PASSED, verdict=Verdict.PASS, cases=(quarantined,))))
     assert "Cases that got worse" not in page
     assert "`refund-late-order` quarantined" in page
-    assert "💥 <code>order-status-01</code> error, no trial measured, 3 errors" in render(RESULTS["error"])
+    assert "### Cases that could not be measured" in render(RESULTS["error"])
+    assert "💥 <code>order-status-01</code> no trial measured, 3 errors" in render(RESULTS["error"])

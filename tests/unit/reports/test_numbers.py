@@ -96,7 +96,7 @@ def test_n_and_trials() -> None:
 
 
 def test_demands() -> None:
-    assert threshold(Criterion("a", "a", Scale.UNIT)) == "baseline only"
+    assert threshold(Criterion("a", "a", Scale.UNIT)) == "no worse than the baseline"
     assert threshold(Criterion("a", "a", Scale.UNIT, threshold=0.9)) == "at least 0.90"
     slow = Criterion("a", "a", Scale.SECONDS, Direction.LOWER, limit=10, quantiles=((0.95, 3.0),))
     assert threshold(slow) == "each at most 10 s, p95 at most 3 s"

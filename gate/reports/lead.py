@@ -1,0 +1,48 @@
+"""What a reviewer reads first: what happened, what it cost, what to do about it. Plain words; escapes nothing."""
+
+from __future__ import annotations
+
+from gate.model import CaseStatus, CriterionResult, SuiteResult, Verdict
+from gate.reports.numbers import change_interval, count, dollars, figure
+from gate.reports.words import failing_cases, worse_cases
+
+
+def headline(suite: SuiteResult) -> str:
+    """One line: what happened. Of a regression: how many cases, of what, from where to where."""
+    found = next((c for c in suite.criteria if c.verdict is Verdict.REGRESSED), None)
+    if suite.verdict is not Verdict.REGRESSED or found is None or not (found.candidate and found.baseline):
+        return suite.headline
+    scale = found.criterion.scale
+    before, now = (figure(side.value, scale) for side in (found.baseline, found.candidate))
+    change = f", {change_interval(found.change, scale)}" if found.change else ""
+    return f"{_how_many(suite, found)}{found.criterion.name} {before} → {now}{change}"
+
+
+def _how_many(suite: SuiteResult, found: CriterionResult) -> str:
+    worse = [case for case in worse_cases(suite) if case.status is not CaseStatus.ERROR]
+    broken = sum(case.status is CaseStatus.BROKEN for case in worse)
+    number, verb = (broken, "broke") if broken else (len(worse), "got worse")
+    of = found.change.n if found.change else len(suite.cases)
+    return f"{number:,} of {count(of, 'case')} {verb}: " if 0 < number <= of else ""
+
+
+def cost(suite: SuiteResult) -> str:
+    """Money and runs: ``$0.024 · 24 runs``."""
+    known = [spent for spent in (suite.cost_usd, suite.judge_cost_usd) if spent is not None]
+    parts = [dollars(sum(known))] if known else []
+    parts.append(count(suite.agent_runs, "run"))
+    return " · ".join([*parts, *([count(suite.errors, "infrastructure error")] if suite.errors else [])])
+
+
+def next_step(suite: SuiteResult) -> str:
+    """What to do about the verdict; empty where that is nothing."""
+    if suite.accepted or suite.verdict is Verdict.PASS:
+        return ""
+    if suite.verdict is Verdict.INCONCLUSIVE:
+        seen = worse_cases(suite) or failing_cases(suite)
+        told = next((line for line in suite.story if line.startswith("to decide")), "to decide: more cases or trials")
+        return f"look at the cases below; {told}" if seen else told
+    return {
+        Verdict.REGRESSED: "fix it",
+        Verdict.BELOW_THRESHOLD: "fix it, or change the threshold in a pull request of its own",
+    }.get(suite.verdict, "mend what kept it from being measured, then run the job again")
