@@ -55,6 +55,7 @@ def shard(value: str) -> tuple[int, int]:
 
 INPUTS: dict[str, Input] = {
     "config": Input("gate.yaml", text),
+    "name": Input("", text),
     "setup": Input("", text),
     "setup_cache": Input(".gate/setup", text),
     "tags": Input("", words),
@@ -95,6 +96,7 @@ def is_input(name: str) -> bool:
 def overrides_of(inputs: Mapping[str, Any]) -> dict[str, Any]:
     """The inputs that stand for keys of the configuration, so that there is one validation."""
     keys = {
+        "name": inputs["name"],
         "select.tags": inputs["tags"],
         "trials": inputs["trials"],
         "gate.on_inconclusive": inputs["on_inconclusive"],

@@ -189,6 +189,22 @@ def test_no_comment_where_none_is_wanted(recorded: World) -> None:
     assert recorded.comments() == []
 
 
+def test_jobs_of_a_matrix_keep_apart_by_name(world: World) -> None:
+    """One configuration, two models: neither overwrites the other's baseline or comment."""
+    for name, behaviour in (("small", "bad"), ("large", "good")):
+        assert world.push(behaviour, inputs={"name": name}).code == 0
+    regressed = world.pull_request("bad", 1, inputs={"name": "large"})
+    sound = world.step(
+        "pull_request",
+        {"action": "synchronize", "pull_request": world.fake.pulls[1]},
+        world.last.ref,
+        world.last.sha,
+        inputs={"name": "small"},
+    )
+    assert (regressed.code, sound.code) == (1, 0), (regressed.log, sound.log)
+    assert len(world.comments()) == 2
+
+
 # --- the base's rules ------------------------------------------------------------------------------
 
 
