@@ -1,8 +1,9 @@
 """Replays recorded trials through the whole gate: reading, scoring, recording, deciding.
 
-    python benchmarks/replay.py [--cases 10000] [--trials 10]
+    python benchmarks/replay.py [--cases 10000] [--trials 10] [--executor '{processes: 1}']
 
-Answers of 200 words, three tool calls, trajectory and ROUGE. Prints one line of JSON.
+Answers of 200 words, three tool calls, trajectory and ROUGE. Prints one line of JSON: seconds of processor time and the
+most memory at any time (shared pages counted once), both over the gate and every process that it started.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ import random
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 CONFIG = """\
@@ -57,24 +60,87 @@ def _row(case: int, trial: int, calls: list[dict[str, object]], said: list[str],
     return {"task": f"case-{case}", "trial": trial, "messages": messages, "expected": calls, "response": response}
 
 
-def measure(cases: int, trials: int) -> dict[str, object]:
+class Watch(threading.Thread):
+    """Looks at a process and its descendants four times a second."""
+
+    def __init__(self, pid: int) -> None:
+        super().__init__(daemon=True)
+        self._pid = pid
+        self._over = threading.Event()
+        self._seconds: dict[int, float] = {}
+        self.mb = 0.0
+        self.processes = 0
+
+    def run(self) -> None:
+        while not self._over.wait(0.25):
+            kilobytes = 0
+            found = list(descendants(self._pid))
+            for pid in found:
+                kilobytes += proportional_kb(pid)
+                self._seconds[pid] = max(self._seconds.get(pid, 0.0), cpu_seconds(pid))
+            self.mb = max(self.mb, kilobytes / 1024)
+            self.processes = max(self.processes, len(found))
+
+    def end(self) -> float:
+        """Processor time of everything that was seen, in seconds."""
+        self._over.set()
+        self.join()
+        return sum(self._seconds.values())
+
+
+def descendants(pid: int) -> Iterator[int]:
+    """A process and all below it."""
+    yield pid
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        try:
+            listed = task.read_text().split()
+        except OSError:
+            continue
+        for child in listed:
+            yield from descendants(int(child))
+
+
+def proportional_kb(pid: int) -> int:
+    """Memory, of which pages that several processes share count in part for each."""
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) for line in lines if line.startswith("Pss:")), 0)
+
+
+def cpu_seconds(pid: int) -> float:
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def measure(cases: int, trials: int, executor: str = "local") -> dict[str, object]:
     """Wall and CPU seconds, megabytes and trials a second of one replay."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_rows(folder / "rows.jsonl", cases, trials)
-        (folder / "gate.yaml").write_text(CONFIG)
+        (folder / "gate.yaml").write_text(f"{CONFIG}executor: {executor}\n")
         started = time.perf_counter()
         argv = [sys.executable, "-m", "gate", "run", "--quiet", "--record", "record.jsonl", "--junit", "junit.xml"]
         run = subprocess.Popen(argv, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        watch = Watch(run.pid)
+        watch.start()
         _, status, usage = os.wait4(run.pid, 0)
-        cpu = usage.ru_utime + usage.ru_stime
+        wall = time.perf_counter() - started
+        cpu = max(usage.ru_utime + usage.ru_stime, watch.end())
         return {
             "cases": cases,
             "trials": cases * trials,
-            "wall_s": round(time.perf_counter() - started, 1),
+            "executor": executor,
+            "processes": watch.processes,
+            "wall_s": round(wall, 1),
             "cpu_s": round(cpu, 1),
-            "mb": round(usage.ru_maxrss / 1024),
+            "mb": round(watch.mb),
             "trials_per_cpu_s": round(cases * trials / cpu),
+            "trials_per_s": round(cases * trials / wall),
             "exit_code": os.waitstatus_to_exitcode(status),
         }
 
@@ -83,8 +149,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cases", type=int, default=10_000)
     parser.add_argument("--trials", type=int, default=10)
+    parser.add_argument("--executor", default="local")
     given = parser.parse_args()
-    print(json.dumps(measure(given.cases, given.trials)))
+    print(json.dumps(measure(given.cases, given.trials, given.executor)))
 
 
 if __name__ == "__main__":
