@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 import traceback
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import join
@@ -20,6 +19,7 @@ from gate.compare import Outputs, conclude, settings_of
 from gate.compare import now as utc_now
 from gate.config import Config, load_config
 from gate.decision.rules import acceptable
+from gate.environment import TOKEN
 from gate.errors import Cancelled, ConfigError, GateError, MeasureError, PublishError
 from gate.escape import console, markdown
 from gate.git import Git, token_header, with_header
@@ -128,9 +128,9 @@ class Outcome:
     pull_request: int | None = None
 
 
-def main() -> NoReturn:
+def main(environment: Mapping[str, str]) -> NoReturn:
     """Carries out one step of a job. No traceback reaches the log unless the run was started with debug logging."""
-    raise SystemExit(act(dict(os.environ), _say))
+    raise SystemExit(act(environment, _say))
 
 
 def _say(line: str) -> None:
@@ -147,6 +147,7 @@ def act(environment: Mapping[str, str], say: Say) -> int:
     try:
         step, outcome = _carry_out(environment, workspace, say)
     finally:
+        _empty(environment)
         say(silence.end)
     try:
         return _publish(step, outcome, runner)
@@ -159,6 +160,15 @@ def act(environment: Mapping[str, str], say: Say) -> int:
         give_back(workspace)
         if step is not None:
             step.github.close()
+
+
+def _empty(environment: Mapping[str, str]) -> None:
+    """Takes back what agent or setup wrote to the files by which the runner lets a step set things for later ones."""
+    for name in ("GITHUB_ENV", "GITHUB_PATH", "GITHUB_STATE", "GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY"):
+        path = _path(environment, name)
+        with suppress(OSError):
+            if path is not None and path.exists():
+                path.write_bytes(b"")
 
 
 def _path(environment: Mapping[str, str], name: str) -> Path | None:
@@ -204,12 +214,15 @@ def _step(environment: Mapping[str, str], workspace: Path, say: Say) -> Step:
 
 
 def _environment(environment: Mapping[str, str], token: str) -> dict[str, str]:
-    """What git and the stores see. Git signs in with the token, so the checkout need not leave one in its files."""
+    """What the gate sees. Git and the stores sign in with the token, so the checkout need not leave one in its files.
+
+    It has a name that is handed to nobody else; a ``GITHUB_TOKEN`` is one that the workflow has set.
+    """
     seen = {name: value for name, value in environment.items() if not is_input(name)}
     if not token:
         return seen
     server = environment.get("GITHUB_SERVER_URL", "https://github.com")
-    return with_header({**seen, "GITHUB_TOKEN": token}, server, token_header(token))
+    return with_header({**seen, TOKEN: token}, server, token_header(token))
 
 
 def _payload(environment: Mapping[str, str]) -> Mapping[str, Any]:
@@ -520,7 +533,3 @@ def _comment(step: Step | None, outcome: Outcome) -> Publication:
     place = _place(step, url=step.summary_url)
     effects = [PostComment(suite.suite_id, render_suite(suite, result, place=place)) for suite in result.suites]
     return publish(effects, PullRequestHost(step.github, outcome.pull_request, step.stamp))
-
-
-if __name__ == "__main__":
-    main()

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from gate.baselines import Store, StoreSettings, open_store
 from gate.compare import Reference
 from gate.config import Config
+from gate.environment import TOKEN
 from gate.errors import BaselineError, ConfigError
 from gate.git import Git
 from gate.model import BaselineInfo
@@ -95,7 +96,7 @@ def store_of(config: Config, environment: Mapping[str, str]) -> Store | None:
         path=section.path,
         remote=section.remote,
         branch=section.branch,
-        token=environment.get("GITHUB_TOKEN", ""),
+        token=environment.get(TOKEN) or environment.get("GITHUB_TOKEN", ""),
         server=environment.get("GITHUB_SERVER_URL", "https://github.com"),
     )
     return open_store(section.store, settings)

@@ -8,7 +8,6 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
@@ -16,6 +15,7 @@ from typing import Annotated, Any, ClassVar, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
 
 from gate.agents import AGENTS
+from gate.environment import ALWAYS_ALLOWED, handed_on, is_withheld
 from gate.errors import ConfigError, nearest
 from gate.formats import answers
 from gate.formats.documents import parse_json
@@ -24,19 +24,7 @@ from gate.limits import shorten
 from gate.model import ErrorKind, Invocation, RecordedTrial
 
 MAX_MESSAGE_CHARS = 5_000
-ALWAYS_ALLOWED = (
-    "PATH",
-    "HOME",
-    "LANG",
-    "LC_ALL",
-    "TZ",
-    "TMPDIR",
-    "VIRTUAL_ENV",
-    "SYSTEMROOT",
-    "PYTHONPATH",
-    "PYTHONHASHSEED",
-)
-"""What a child process sees of the caller's environment without asking: where things are, and no secrets."""
+HINT_SECRET = "give the step a variable of its own by `env:`"  # noqa: S105  (words, no secret)
 
 _BEGINS_LIKE_JSON = re.compile(r"\{|\[\s*\{|null$|\[\s*\]$")
 _UNITS = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "h": 3600.0}
@@ -235,15 +223,16 @@ def _parse(text: str) -> Any:
 
 
 def allowed_environment(environment: Mapping[str, str], patterns: Sequence[str]) -> dict[str, str]:
-    """What a child process may see of the environment."""
-    wanted = (*ALWAYS_ALLOWED, *patterns)
-    return {name: value for name, value in environment.items() if any(fnmatchcase(name, p) for p in wanted)}
+    """What a child process may see of the environment: never what is the action's own, whatever the patterns say."""
+    return handed_on(environment, (*ALWAYS_ALLOWED, *patterns))
 
 
 def expand(text: str, environment: Mapping[str, str], *, where: str) -> str:
     """Replaces ``${NAME}`` from the environment; ConfigError names what is missing."""
 
     def value(match: re.Match[str]) -> str:
+        if is_withheld(match[1]):
+            raise ConfigError(f"{match[1]} is the action's own and handed to nobody", where=where, hint=HINT_SECRET)
         if not environment.get(match[1]):
             raise ConfigError(f"the environment variable {match[1]} is not set", where=where, hint=f"export {match[1]}")
         return environment[match[1]]

@@ -15,6 +15,7 @@ from time import monotonic, sleep
 from typing import IO
 from urllib.parse import urlsplit, urlunsplit
 
+from gate.environment import handed_on
 from gate.errors import ConfigError
 
 ROUTES = Path("/proc/net/route")
@@ -97,7 +98,8 @@ def prepare(
     """Runs the user's ``setup`` in a virtual environment of its own below ``cache``; returns the agent's environment.
 
     The virtual environment and the downloads survive the job where the workflow caches that folder; installing again
-    into a filled one is what makes it quick. uv reads the Python that the project asks for.
+    into a filled one is what makes it quick. uv reads the Python that the project asks for. The command sees every
+    variable but the action's own.
 
     Raises:
         ConfigError: the environment cannot be made, or the command fails.
@@ -106,7 +108,7 @@ def prepare(
     (cache / ".gitignore").write_text("*\n", encoding="ascii")  # or the work tree would count as changed
     venv = cache / "venv"
     downloads = {"UV_CACHE_DIR": str(cache / "uv"), "PIP_CACHE_DIR": str(cache / "pip"), "UV_LINK_MODE": "copy"}
-    before = {**environment, **downloads}
+    before = {**handed_on(environment, ("*",)), **downloads}
     _run(["uv", "venv", "--quiet", "--seed", "--allow-existing", str(venv)], root, before, say, "setup")
     path = f"{venv / 'bin'}{os.pathsep}{environment.get('PATH', os.defpath)}"
     inside = {**before, "VIRTUAL_ENV": str(venv), "UV_PROJECT_ENVIRONMENT": str(venv), "PATH": path}

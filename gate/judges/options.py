@@ -11,6 +11,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema, field_validator
 from pydantic.alias_generators import to_camel
 
+from gate.environment import is_withheld
 from gate.errors import ConfigError
 
 DEFAULT_MODEL = "gpt-5-mini"
@@ -134,7 +135,7 @@ def members(options: JudgeOptions, environment: Mapping[str, str]) -> tuple[Memb
 
 def _member(juror: Juror, first: Juror, environment: Mapping[str, str]) -> Member:
     named = juror.api_key_env or first.api_key_env
-    key = environment.get(named, "") if named else ""
+    key = environment.get(named, "") if named and not is_withheld(named) else ""
     if named and not key:
         raise ConfigError(f"the environment variable {named} with the judge's key is empty", where="judge")
     key = key or environment.get("GATE_JUDGE_API_KEY") or environment.get("OPENAI_API_KEY") or ""

@@ -217,7 +217,7 @@ def as_process(step: Step, environment: dict[str, str]) -> subprocess.CompletedP
         **IDENTITY,
     }
     return subprocess.run(
-        [sys.executable, "-I", "-u", "-m", "gate.action"],
+        [sys.executable, "-I", "-u", "-m", "gate.entrypoint"],
         cwd=step.workspace,
         env={**places, **environment},
         capture_output=True,

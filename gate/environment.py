@@ -1,0 +1,53 @@
+"""Which variables of the environment other people's code may see, and which never."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+
+ALWAYS_ALLOWED = (
+    "PATH",
+    "HOME",
+    "LANG",
+    "LC_ALL",
+    "TZ",
+    "TMPDIR",
+    "VIRTUAL_ENV",
+    "SYSTEMROOT",
+    "PYTHONPATH",
+    "PYTHONHASHSEED",
+)
+"""What a child process sees of the caller's environment without asking: where things are, and no secrets."""
+TOKEN = "INPUT_TOKEN"  # noqa: S105  (its name)
+"""The token that the action signs in with."""
+_NEVER = (
+    "INPUT_*",
+    "ACTIONS_*",
+    "GIT_CONFIG_*",
+    "GITHUB_OUTPUT",
+    "GITHUB_ENV",
+    "GITHUB_PATH",
+    "GITHUB_STEP_SUMMARY",
+    "GITHUB_STATE",
+)
+"""The action's own: its inputs, the runner's tokens, the header that git signs in with, and the files that later steps
+are steered by. A change writes its own configuration, so to name one of them there is no permission."""
+_BY_NAME_ALONE = ("GITHUB_TOKEN",)
+"""No pattern stands for it. By its name one gets what the workflow itself has put there, never the action's token."""
+
+
+def is_withheld(name: str) -> bool:
+    """Whether a variable is handed to nobody, whoever asks for it."""
+    return any(fnmatchcase(name, pattern) for pattern in _NEVER)
+
+
+def is_allowed(name: str, patterns: tuple[str, ...]) -> bool:
+    """Whether a variable may be handed on by these patterns."""
+    if is_withheld(name):
+        return False
+    return name in patterns or (name not in _BY_NAME_ALONE and any(fnmatchcase(name, p) for p in patterns))
+
+
+def handed_on(environment: Mapping[str, str], patterns: tuple[str, ...]) -> dict[str, str]:
+    """What of the environment these patterns let through."""
+    return {name: value for name, value in environment.items() if is_allowed(name, patterns)}
