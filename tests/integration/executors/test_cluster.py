@@ -9,7 +9,6 @@ import os
 import signal
 import socket
 import subprocess
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +27,7 @@ from tests.integration.executors.recordings import (
     workers,
     write_suite,
 )
+from tests.patience import CEILING
 
 PYTHON = os.environ.get("GATE_RAY_PYTHON", "")
 BRIDGE = "gate.executors.cluster"
@@ -154,7 +154,7 @@ def test_a_cluster_of_its_own_ends_with_the_run(folder: Folder) -> None:
     ran = folder.record("ray")
     assert ran.code == 0, ran.err
     assert_same(folder, "one", "ray")
-    until(lambda: _everything_of_ray() <= before, seconds=30)
+    until(lambda: _everything_of_ray() <= before)
 
 
 def test_a_worker_of_the_cluster_is_killed(unhurried: Folder) -> None:
@@ -162,7 +162,7 @@ def test_a_worker_of_the_cluster_is_killed(unhurried: Folder) -> None:
     until(lambda: scored(unhurried, "killed") > 20 and _ray_workers(), run)
     for pid in _ray_workers():
         kill(pid)
-    _, err = run.communicate(timeout=120)
+    _, err = run.communicate()
     assert run.returncode == 0, err
     assert_same(unhurried, "whole", "killed")
 
@@ -182,7 +182,7 @@ def test_stopped_by_ctrl_c(unhurried: Folder) -> None:
     left = children(run.pid, BRIDGE)
     assert left
     run.send_signal(signal.SIGINT)
-    _, err = run.communicate(timeout=40)
+    _, err = run.communicate(timeout=CEILING)
     assert run.returncode == 130
     assert "Traceback" not in err
     assert not any(map(alive, left))
@@ -195,11 +195,11 @@ def test_nobody_outlives_a_gate_that_is_killed(unhurried: Folder) -> None:
     unhurried.configure(executor={"ray": "local"})
     before = _everything_of_ray()
     run = unhurried.start("--quiet", "--record", "shot.jsonl")
-    until(lambda: scored(unhurried, "shot") > 20, run, seconds=120)
+    until(lambda: scored(unhurried, "shot") > 20, run)
     assert _everything_of_ray() > before
     kill(run.pid)
     run.communicate()
-    until(lambda: not workers(BRIDGE) and _everything_of_ray() <= before, seconds=60)
+    until(lambda: not workers(BRIDGE) and _everything_of_ray() <= before)
 
 
 def _everything_of_ray() -> set[int]:
@@ -224,11 +224,9 @@ def test_an_address_that_nobody_answers_at(folder: Folder, kind: str) -> None:
             taken.listen()
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         folder.configure(executor={"ray": address})
-        began = time.monotonic()
         ran = folder.record("nobody")
     assert ran.code == 3
     assert address in ran.err or "was not ready within 60 s" in ran.err
-    assert time.monotonic() - began < 120
     assert not workers(BRIDGE)
 
 

@@ -15,11 +15,13 @@ from tests.integration.executors.recordings import (
     alive,
     assert_same,
     children,
+    held,
     kill,
     scored,
     until,
     write_suite,
 )
+from tests.patience import CEILING
 
 TWO = {"executor": {"processes": 2}}
 
@@ -62,18 +64,20 @@ def test_a_small_suite_starts_nobody(tmp_path: Path) -> None:
     run = folder.start("--quiet", "--record", "r.jsonl")
     until(lambda: scored(folder, "r"), run)
     assert not children(run.pid)
-    out, err = run.communicate(timeout=60)
+    out, err = run.communicate()
     assert run.returncode == 0, err
     assert {int(pid) for pid in (tmp_path / "scored-by").read_text().split()} == {run.pid}, out
 
 
 def test_a_worker_that_is_killed_is_replaced(unhurried: Folder) -> None:
-    run = unhurried.start("--quiet", "--record", "killed.jsonl", "--json", "killed.json")
-    for _ in range(2):
-        until(lambda: scored(unhurried, "killed") > 10 and len(children(run.pid)) == 2, run)
-        kill(children(run.pid)[0])
-        until(lambda: len(children(run.pid)) < 2 or scored(unhurried, "killed") > 150, run)
-    _, err = run.communicate(timeout=60)
+    with held(unhurried):
+        run = unhurried.start("--quiet", "--record", "killed.jsonl", "--json", "killed.json")
+        for _ in range(2):
+            until(lambda: scored(unhurried, "killed") > 10 and len(children(run.pid)) == 2, run)
+            victim = children(run.pid)[0]
+            kill(victim)
+            until(lambda pid=victim: not alive(pid), run)
+    _, err = run.communicate()
     assert run.returncode == 0, err
     assert_same(unhurried, "whole", "killed")
 
@@ -98,15 +102,16 @@ def test_a_check_that_no_worker_can_import_is_a_configuration_error(tmp_path: Pa
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_stopped_by_a_signal(unhurried: Folder, number: signal.Signals, code: int) -> None:
-    run = unhurried.start("--quiet", "--record", "stopped.jsonl")
-    until(lambda: scored(unhurried, "stopped") > 20, run)
-    left = children(run.pid)
-    run.send_signal(number)
-    _, err = run.communicate(timeout=20)
+    with held(unhurried):
+        run = unhurried.start("--quiet", "--record", "stopped.jsonl")
+        until(lambda: scored(unhurried, "stopped") > 20, run)
+        left = children(run.pid)
+        run.send_signal(number)
+        _, err = run.communicate(timeout=CEILING)
+        assert len(left) == 2
+        until(lambda: not any(map(alive, left)))
     assert run.returncode == code
     assert "Traceback" not in err
-    assert len(left) == 2
-    assert not any(map(alive, left))
     before = unhurried.trials("stopped")
     assert 20 < len(before) < 300
     assert unhurried.record("stopped").code == 0
@@ -114,13 +119,14 @@ def test_stopped_by_a_signal(unhurried: Folder, number: signal.Signals, code: in
 
 
 def test_nobody_outlives_a_gate_that_is_killed(unhurried: Folder) -> None:
-    run = unhurried.start("--quiet", "--record", "shot.jsonl")
-    until(lambda: scored(unhurried, "shot") > 20, run)
-    left = children(run.pid)
-    kill(run.pid)
-    run.communicate()
+    with held(unhurried):
+        run = unhurried.start("--quiet", "--record", "shot.jsonl")
+        until(lambda: scored(unhurried, "shot") > 20, run)
+        left = children(run.pid)
+        kill(run.pid)
+        run.communicate()
     assert len(left) == 2
-    until(lambda: not any(map(alive, left)), seconds=20)
+    until(lambda: not any(map(alive, left)))
     before = unhurried.trials("shot")
     assert unhurried.record("shot").code == 0
     assert before.items() <= unhurried.trials("shot").items(), "what was measured before is kept as it was"
@@ -161,7 +167,7 @@ def test_the_value_of_a_secret_is_sent_to_nobody(tmp_path: Path) -> None:
     write_suite(tmp_path, cases=4, trials=5, said=f"The word is {secret}.", criteria=UNHURRIED, **TWO)
     folder = Folder(tmp_path)
     run = folder.start("--quiet", "--record", "r.jsonl", THE_PASSWORD=secret)
-    _, err = run.communicate(timeout=60)
+    _, err = run.communicate()
     assert run.returncode == 0, err
     assert {int(pid) for pid in (tmp_path / "scored-by").read_text().split()} == {run.pid}
     lines = folder.trials("r").values()
@@ -171,10 +177,11 @@ def test_the_value_of_a_secret_is_sent_to_nobody(tmp_path: Path) -> None:
 
 def test_what_was_recorded_as_failed_is_not_scored_twice(unhurried: Folder) -> None:
     """A record that is continued takes recorded failures as they were."""
-    run = unhurried.start("--quiet", "--record", "again.jsonl")
-    until(lambda: "recorded as failed" in _text(unhurried, "again") and scored(unhurried, "again") > 30, run)
-    run.kill()
-    run.communicate()
+    with held(unhurried):
+        run = unhurried.start("--quiet", "--record", "again.jsonl")
+        until(lambda: "recorded as failed" in _text(unhurried, "again") and scored(unhurried, "again") > 30, run)
+        run.kill()
+        run.communicate()
     ran = unhurried.record("again")
     assert ran.code == 0, ran.err
     assert_same(unhurried, "whole", "again")
