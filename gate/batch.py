@@ -6,8 +6,6 @@ Knows what such a batch is made of and what comes back; who is asked, and when, 
 from __future__ import annotations
 
 import inspect
-import io
-import pickle
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -21,7 +19,6 @@ from gate.decision.compare import passed
 from gate.decision.consistency import compares_trials
 from gate.execute import total_duration
 from gate.metrics.base import Metric
-from gate.metrics.custom import Use, resolve
 from gate.model import Case, Criterion, Invocation, Trial, TrialError
 from gate.packing import pack, unpack
 from gate.record import Digest, digest_of, to_record
@@ -72,8 +69,6 @@ class Kit:
     """What scoring needs besides the trials."""
 
     scorers: Sequence[Scorer]
-    folder: str = ""
-    """Where the modules of users' checks are looked for."""
 
     @cached_property
     def _criteria(self) -> Sequence[Criterion]:
@@ -154,33 +149,10 @@ def _packed(said: Sequence[Invocation] | bytes) -> bytes:
 
 
 def pack_kit(kit: Kit) -> bytes:
-    """The kit as bytes. Raises TypeError, AttributeError or `pickle.PicklingError` where a user's metric cannot be."""
-    out = io.BytesIO()
-    _KitPickler(out, kit.folder).dump(kit)
-    return out.getvalue()
-
-
-class _KitPickler(pickle.Pickler):
-    """Sends the class of a user's check by the path under which it is found."""
-
-    def __init__(self, out: io.BytesIO, folder: str) -> None:
-        super().__init__(out, pickle.HIGHEST_PROTOCOL)
-        self._folder = folder
-
-    def reducer_override(self, value: Any) -> Any:
-        if not is_users(value):
-            return NotImplemented
-        use = replace(getattr(value, "use", Use()), folder=self._folder)
-        return resolve, (_path(value), use)
+    """The kit as bytes. Raises TypeError, AttributeError or `pickle.PicklingError` where a user's options cannot be."""
+    return pack(kit)
 
 
 def is_users(value: Any) -> bool:
-    """Whether this is the class of a check that a user wrote, as `resolve` makes it."""
-    if not inspect.isclass(value) or not issubclass(value, Metric):
-        return False
-    return bool(getattr(value, "path", "")) or not value.__module__.startswith("gate.")
-
-
-def _path(metric: Any) -> str:
-    path: str = getattr(metric, "path", "") or f"{metric.__module__}:{metric.__name__}"
-    return path
+    """Whether this is the class of a check that a user wrote, as `resolve_apart` makes it."""
+    return inspect.isclass(value) and issubclass(value, Metric) and bool(getattr(value, "path", ""))

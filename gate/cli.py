@@ -135,11 +135,12 @@ def suite(config_path: Path, **given: Any) -> None:
 @click.option("--options", default="{}", show_default=True, help="The metric's options as JSON.")
 def score(metric: str, options: str) -> None:
     """Score recorded pairs: JSON lines of {id, actual, expected} in, {id, score, per_turn, error} out."""
+    from gate.agents.base import allowed_environment
     from gate.formats.documents import parse_document
     from gate.metrics.recorded import score_lines
 
-    parsed = parse_document(options, "--options")
-    for line in score_lines(metric, parsed, sys.stdin, folder=str(Path.cwd())):
+    parsed, seen = parse_document(options, "--options"), allowed_environment(os.environ, ())
+    for line in score_lines(metric, parsed, sys.stdin, folder=str(Path.cwd()), environment=seen):
         click.echo(line)
 
 

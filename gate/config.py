@@ -169,6 +169,13 @@ class Config:
     """Where in it they stand."""
     held: Mapping[str, Held] = field(default_factory=dict)
     """By suite."""
+    held_root: Path | None = None
+    """This file's folder at the base commit, as long as it is there: checks and calibrations are taken from it."""
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Further folders that a ``python:`` agent imports from, relative to the root."""
+        return tuple(getattr(self.agent, "path", ()))
 
     @property
     def output(self) -> Path:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import isfinite
+from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -16,7 +18,7 @@ from gate.fingerprint import of_criterion
 from gate.formats.documents import Lines
 from gate.metrics import METRICS, load_metric
 from gate.metrics.base import Context, Metric
-from gate.metrics.custom import Use, resolve, resolve_elsewhere
+from gate.metrics.custom import Use, resolve_elsewhere, searched, source_of
 from gate.metrics.weighted import WeightedScore
 from gate.model import Case, Criterion, Direction, Scale
 from gate.score import Scorer, build_scorer
@@ -66,6 +68,12 @@ class Setting:
     """ADK's ``custom_metrics``."""
     folder: str = ""
     """Where checks of the user's are imported from, besides what is installed."""
+    held_folder: str = ""
+    """The same at the base commit; a check that is there is taken from there."""
+    paths: tuple[str, ...] = ()
+    """Further folders of the agent's, relative to the former."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """What a check sees of the environment."""
     judge: Callable[[], str] = str
     """Fingerprint of the judge of the run; asked only where a criterion needs one."""
 
@@ -128,9 +136,8 @@ def _canonical(name: Any) -> str:
 def _scorer(name: str, value: Any, cases: Sequence[Case], setting: Setting, place: str) -> Scorer:
     where = f"{place}: {name}"
     common, quantiles, options = _split(value, where)
-    metric_name = common.metric or _custom_path(name, setting.custom, where) or name
-    use = Use(name, common.threshold, setting.folder)
-    metric_type, options, run_in = _metric_type(metric_name, options, use, where)
+    metric_name = common.metric or custom_path(name, setting.custom, where) or name
+    metric_type, options, run_in = _metric_type(metric_name, options, Use(name, common.threshold), setting, where)
     positive = metric_type.scale in (Scale.SECONDS, Scale.USD, Scale.COUNT)
     lower = metric_type.direction is Direction.LOWER
     if lower and common.threshold is not None:
@@ -170,24 +177,49 @@ def _scorer(name: str, value: Any, cases: Sequence[Case], setting: Setting, plac
     scorer = build_scorer(criterion, metric_type, options, cases, setting.context, where=place)
     judge = setting.judge() if scorer.needs_judge else None
     measuring = {key: value for key, value in options.items() if key != "min_kappa"} | run_in
-    # min_kappa decides what may block; where a check runs decides what it imports
+    # min_kappa decides what may block; where a check runs decides what it imports, and its code what it measures
     fingerprint = of_criterion(metric_name, metric_type.version, measuring, judge=judge)
     return replace(scorer, criterion=replace(criterion, fingerprint=fingerprint))
 
 
 def _metric_type(
-    path: str, options: Mapping[str, Any], use: Use, where: str
+    path: str, options: Mapping[str, Any], use: Use, setting: Setting, where: str
 ) -> tuple[type[Metric[Any]], dict[str, Any], dict[str, Any]]:
-    """The metric, its own options, and where a check of the user's runs if that is not here."""
-    if path in METRICS or not ("." in path or ":" in path):
+    """The metric, its own options, and what else decides what a check of the user's measures."""
+    if not is_users(path):
         return _registered(path, where), dict(options), {}
     run_in = options.get("run_in", "gate")
     if run_in not in ("gate", "agent"):
         raise ConfigError(f"run_in: expected `gate` or `agent`, found {run_in!r}", where=where)
     own = {key: value for key, value in options.items() if key != "run_in"}
+    folder, source = check_source(path, setting, beside_agent=run_in == "agent")
+    use = replace(use, folder=folder, environment=setting.environment)
+    code = {"code": hashlib.sha256(source).hexdigest()} if source is not None else {}
     if run_in == "agent":
-        return resolve_elsewhere(path, use), own, {"run_in": "agent"}
-    return resolve(path, use), own, {}
+        return resolve_elsewhere(path, use), own, {"run_in": "agent", **code}
+    from gate.metrics.apart import resolve_apart  # weight: only where there are checks
+
+    return resolve_apart(path, use), own, code
+
+
+def is_users(metric: str) -> bool:
+    """Whether a metric is named by the path of a user's check."""
+    return metric not in METRICS and ("." in metric or ":" in metric)
+
+
+def check_source(path: str, setting: Setting, *, beside_agent: bool) -> tuple[str, bytes | None]:
+    """The folder that a check is imported from, and its module's content; None where its file is not found there."""
+    for folder in (setting.held_folder, setting.folder):
+        found = check_file(path, folder, setting.paths, beside_agent) if folder else None
+        if found is not None:
+            return folder, found.read_bytes()
+    return setting.folder, None
+
+
+def check_file(path: str, folder: str, paths: Sequence[str], beside_agent: bool) -> Path | None:
+    """The file of a check's module where it would be imported; ``paths`` are the agent's, relative to ``folder``."""
+    beside = [folder, *(str(Path(folder) / inner) for inner in paths)]
+    return source_of(path, beside if beside_agent else searched(folder))
 
 
 def _registered(name: str, where: str) -> type[Metric[Any]]:
@@ -248,7 +280,7 @@ def _check_range(label: str, value: float | None, scale: Scale, where: str) -> N
         raise ConfigError(f"{label} {value:g} is out of range", where=where, hint=hint)
 
 
-def _custom_path(name: str, custom: Mapping[str, Any], where: str) -> str | None:
+def custom_path(name: str, custom: Mapping[str, Any], where: str) -> str | None:
     """The dotted path of an ADK ``custom_metrics`` entry of this name."""
     entry = custom.get(name)
     if entry is None:

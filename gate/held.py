@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,11 +17,13 @@ from pydantic import BaseModel
 from pydantic.alias_generators import to_snake
 
 from gate.config import Config, File, Held, load_config
+from gate.criteria import check_file, custom_path, is_users
+from gate.decision.rules import doubted
 from gate.errors import ConfigError, GateError
 from gate.limits import shorten
 from gate.metrics import METRICS, load_metric
-from gate.model import Case, Direction, Result
-from gate.plan import raw_criteria, read_suites
+from gate.model import Case, Direction, Suite, SuiteResult
+from gate.plan import CALIBRATION_FILE, raw_criteria, read_suites
 
 RULES = ("trials", "baseline", "gate", "judge", "budget", "select", "quarantine", "tool_categories", "custom_metrics")
 """Keys of the configuration that demand something or say how it is judged; ``criteria`` are held suite by suite."""
@@ -40,42 +42,87 @@ class Rules:
 
     config: Config
     changes: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
+    """Why nothing under these rules may pass: what it would have been held to is not known, or was left out."""
 
 
 def hold(path: Path, overrides: Mapping[str, Any], base: Path) -> Rules:
-    """The configuration at ``path`` under the rules of the one at ``base``, where that one is there and can be read."""
+    """The configuration at ``path`` under the rules of the one at ``base``, where that one is there and can be read.
+
+    The folder of ``base`` has to stay for as long as the rules are used: checks are imported from there.
+    """
     head = load_config(path, overrides)
     if not base.is_file():
         return Rules(head, ("the base commit has no such configuration: the change's own rules hold",))
     try:
-        known = load_config(base, overrides)
-        suites = {suite.id: suite for suite in read_suites(known)}
+        known = load_config(base, {key: value for key, value in overrides.items() if key.partition(".")[0] != "agent"})
     except GateError as error:
-        return Rules(
-            head, (f"the base commit's configuration cannot be read, the change's own rules hold: {error.what}",)
-        )
+        what = f"the base commit's configuration cannot be read: {error.what}"
+        return Rules(replace(head, held_root=base.parent), (f"{what}; the change's own rules hold",), (what,))
     settings, changes = hold_settings(known.file, head.file)
-    head = load_config(path, {**overrides, **settings})
+    head = replace(load_config(path, {**overrides, **settings}), held_root=base.parent)
+    suites, unread = _suites_of(known)
     held = {}
     for suite in read_suites(head):
-        base_suite = suites.get(suite.id)
-        if base_suite is None:
-            changes.append(f"suite {suite.id!r} is not in the base commit")
-            if known.file.criteria is None:
-                continue
-        before = raw_criteria(known, base_suite or suite)
-        now = raw_criteria(head, suite)
-        criteria, differences = hold_criteria(before.criteria, now.criteria)
-        thresholds, lowered = hold_thresholds(base_suite.cases if base_suite else (), suite.cases)
-        held[suite.id] = Held(criteria, {**now.custom, **before.custom}, thresholds)
-        changes += differences + lowered
-    return Rules(replace(head, held=held), tuple(dict.fromkeys(changes)))
+        held[suite.id] = _hold_suite(suite, suites.get(suite.id), known, head, changes, is_known=not unread)
+    changes += [unread] if unread else []
+    gone = tuple(f"suite {name!r} of the base commit is no longer there" for name in suites if name not in held)
+    changes += [*gone, *_edited(CALIBRATION_FILE, base.parent / CALIBRATION_FILE, head.root / CALIBRATION_FILE)]
+    config = replace(head, held={name: suite for name, suite in held.items() if suite is not None})
+    return Rules(config, tuple(dict.fromkeys(changes)), gone)
 
 
-def shown(result: Result, changes: tuple[str, ...]) -> Result:
-    """The result with what of the change's rules does not hold yet, in every suite's report."""
-    suites = tuple(replace(suite, changes=(*suite.changes, *changes)) for suite in result.suites)
-    return replace(result, suites=suites)
+def _suites_of(known: Config) -> tuple[dict[str, Suite], str]:
+    """The base commit's suites by id, and what does not hold where they cannot be read, as when a step makes them."""
+    try:
+        return {suite.id: suite for suite in read_suites(known)}, ""
+    except GateError as error:
+        lost = "thresholds of single cases are" if known.file.criteria is not None else "criteria are"
+        return {}, f"the base commit's suites cannot be read, so that {lost} the change's own: {error.what}"
+
+
+def _hold_suite(
+    suite: Suite, base: Suite | None, known: Config, head: Config, changes: list[str], *, is_known: bool
+) -> Held | None:
+    """What a suite is held to; None where the base commit says nothing of it."""
+    if base is None:
+        changes += [f"suite {suite.id!r} is not in the base commit"] if is_known else []
+        if known.file.criteria is None:
+            return None
+    before, now = raw_criteria(known, base or suite), raw_criteria(head, suite)
+    criteria, differences = hold_criteria(before.criteria, now.criteria)
+    thresholds, lowered = hold_thresholds(base.cases if base else (), suite.cases)
+    custom = {**now.custom, **before.custom}
+    changes += [*differences, *lowered, *_edited_checks(head, criteria, custom)]
+    return Held(criteria, custom, thresholds)
+
+
+def _edited_checks(head: Config, criteria: Mapping[str, Any], custom: Mapping[str, Any]) -> list[str]:
+    """The user's checks of which the base commit's code is used, because it has them and they are not the same here."""
+    assert head.held_root is not None
+    found = []
+    for name, options in criteria.items():
+        path = options.get("metric") or custom_path(name, custom, head.criteria_where) or name
+        if is_users(path):
+            beside = options.get("run_in") == "agent"
+            before, now = (check_file(path, str(root), head.paths, beside) for root in (head.held_root, head.root))
+            found += _edited(f"check {path}", before, now)
+    return found
+
+
+def _edited(what: str, before: Path | None, now: Path | None) -> list[str]:
+    """That a file of the base commit's is used instead of the change's, where they differ."""
+    if before is None or not before.is_file():
+        return []
+    if now is None or not now.is_file():
+        return [f"{what}: removed once it is merged"]
+    return [] if before.read_bytes() == now.read_bytes() else [f"{what}: edited, holds once it is merged"]
+
+
+def shown(suites: Sequence[SuiteResult], rules: Rules) -> list[SuiteResult]:
+    """The suites with what of the change's rules does not hold yet; none passes where that is in doubt."""
+    said = [replace(suite, changes=(*suite.changes, *rules.changes)) for suite in suites]
+    return [doubted(suite, "; ".join(rules.doubts)) for suite in said] if rules.doubts else said
 
 
 # --- settings -------------------------------------------------------------------------------------

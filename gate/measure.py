@@ -228,12 +228,13 @@ class Bench:
 
     async def _open_checks(self) -> Checks | None:
         """The processes of the checks that run beside the agent; None where there are none."""
-        paths = [scorer.metric.path for scorer in self.plan.scorers if isinstance(scorer.metric, CheckedElsewhere)]
-        if self._checks is None and paths:
+        metrics = [scorer.metric for scorer in self.plan.scorers if isinstance(scorer.metric, CheckedElsewhere)]
+        if self._checks is None and metrics:
             from gate.agents.checks import open_checks  # weight: only where checks run beside the agent
             from gate.agents.python import PythonOptions
 
             assert isinstance(self.config.agent, PythonOptions), "refused by the plan for every other kind"
-            opened = open_checks(self.config.agent, paths, root=self.config.root, environment=self.environment)
+            roots = {metric.path: Path(metric.use.folder) for metric in metrics}
+            opened = open_checks(self.config.agent, roots, root=self.config.root, environment=self.environment)
             self._checks = await self._stack.enter_async_context(opened)
         return self._checks

@@ -509,7 +509,9 @@ class SuiteResult:
     commit: str | None = None
     seed: int = 0
     accepted: str = ""
-    """Who accepted a regression and when, where someone did."""
+    """Who accepted a regression or a doubt and when, where someone did."""
+    doubt: str = ""
+    """Why a suite that would have passed is inconclusive: what it was to be held to is no longer compared, or gone."""
     evidence: Mapping[str, Any] = field(default_factory=dict)
     """The numbers behind the verdict: looks, p- and e-values, bounds, error budget; JSON values only."""
 

@@ -31,6 +31,7 @@ from gate.errors import ConfigError, MeasureError
 from gate.execute import Job
 from gate.fingerprint import of_agent
 from gate.git import Git
+from gate.held import Rules, shown
 from gate.journal import SECRET_NAME, open_journal, redactor_of
 from gate.judges.meter import Budget as JudgeBudget
 from gate.lookup import Standing, find_reference, standing, store_of, unlike
@@ -55,6 +56,8 @@ class RunOptions:
     resume: bool = False
     shard: tuple[int, int] = (1, 1)
     command: str = "gate run"
+    rules: Rules | None = None
+    """Those that the configuration comes from, where it is held to a base commit's."""
     origin: str = ""
     """Whose measurements lie where this run takes up the record of its commit, in words."""
     note: str = ""
@@ -100,6 +103,8 @@ async def run_gate(
             decided, path = await _run_suite(session, plan)
             suites.append(decided)
             paths.append(path)
+    if options.rules is not None:
+        suites = shown(suites, options.rules)
     settings = session.settings
     if options.shard[1] > 1:  # nothing is decided, so nothing can be blocked for want of evidence
         settings = replace(settings, on_inconclusive="warn")

@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from gate.agents.base import allowed_environment
 from gate.config import Config, criteria_of
 from gate.criteria import ADK_DEFAULTS, Setting, check_something_blocks, parse_criteria
 from gate.decision.consistency import group_of
@@ -80,6 +81,9 @@ def make_plans(config: Config, environment: Mapping[str, str], *, calibrating: b
     setting = Setting(
         context=Context({name: frozenset(tools) for name, tools in config.file.tool_categories.items()}),
         folder=str(config.root),
+        held_folder=str(config.held_root or ""),
+        paths=config.paths,
+        environment=allowed_environment(environment, ()),
         judge=lambda: judge_fingerprint(config.file.judge, environment),
     )
     for suite in suites:
@@ -180,7 +184,8 @@ def _held_to_people(config: Config, scorer: Scorer) -> tuple[Scorer, str]:
         return scorer, ""
     from gate.judges.calibration import load, may_block  # weight: only where a judge is asked
 
-    known = load(config.root / CALIBRATION_FILE, scorer.criterion.fingerprint)
+    places = [root / CALIBRATION_FILE for root in (config.held_root, config.root) if root is not None]
+    known = load(next((path for path in places if path.exists()), places[-1]), scorer.criterion.fingerprint)
     may, why = may_block(known, scorer.metric.min_kappa)
     if may:
         return scorer, ""

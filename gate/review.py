@@ -28,6 +28,7 @@ from gate.decision.power import PowerRow, power_table
 from gate.errors import BaselineError, ConfigError, MeasureError, UntrustedError, nearest
 from gate.escape import console
 from gate.git import Git
+from gate.held import Rules, shown
 from gate.judges.calibration import calibrate, describe, read_labels, save
 from gate.judges.client import open_judge
 from gate.lookup import SEARCHED, Standing, find_reference, standing, store_of, unlike
@@ -218,9 +219,16 @@ def merge_records(paths: Sequence[Path], output: Path) -> str:
 
 
 def decide_merged(
-    record_path: Path, config: Config, environment: Mapping[str, str], outputs: Outputs, command: str
+    record_path: Path,
+    config: Config,
+    environment: Mapping[str, str],
+    outputs: Outputs,
+    command: str,
+    rules: Rules | None = None,
 ) -> Result:
     """The verdict that one run over all shards would have come to: criteria and baseline are looked up as it would.
+
+    ``rules`` are those that the configuration comes from, where it is held to a base commit's.
 
     Raises:
         ConfigError: the record is of another suite, or of another commit than the one checked out.
@@ -242,7 +250,8 @@ def decide_merged(
     suite = decide_records(record, reference, criteria=plan.criteria, settings=settings)
     notes = (*plan.notes, *expired_quarantine(config, now()), *((where.note,) if where.note else ()))
     suite = replace(suite, warnings=suite.warnings + notes)
-    result = conclude([suite], settings, command=command, duration=suite.duration, record_paths=[record_path])
+    suites = [suite] if rules is None else shown([suite], rules)
+    result = conclude(suites, settings, command=command, duration=suite.duration, record_paths=[record_path])
     return write_reports(result, outputs)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import count
@@ -71,18 +71,19 @@ class Checks:
 
 @asynccontextmanager
 async def open_checks(
-    options: PythonOptions, paths: Sequence[str], *, root: Path, environment: Mapping[str, str]
+    options: PythonOptions, roots: Mapping[str, Path], *, root: Path, environment: Mapping[str, str]
 ) -> AsyncIterator[Checks]:
-    """Starts one process per check, under the options of the ``python:`` agent.
+    """Starts one process per check, under the options of the ``python:`` agent; ``roots``: where each is imported from.
 
     Raises:
         MeasureError: a check that cannot be imported there.
     """
     async with AsyncExitStack() as stack:
         processes = {}
-        for path in dict.fromkeys(paths):
-            own = options.model_copy(update={"python": path, "workers": 1})
-            process = CheckProcess.make(own, root=root, environment=environment, recorded=())
+        executable = options.executable and str(root / Path(options.executable).expanduser())
+        for path, folder in roots.items():
+            own = options.model_copy(update={"python": path, "workers": 1, "executable": executable})
+            process = CheckProcess.make(own, root=folder, environment=environment, recorded=())
             assert isinstance(process, CheckProcess)
             try:
                 processes[path] = await stack.enter_async_context(process)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from gate.decision.compare import (
@@ -241,17 +242,29 @@ def exit_code(suites: Iterable[SuiteResult], settings: Settings) -> ExitCode:
     """The one table from verdicts to the exit code; no suite at all is 3, never green.
 
     What is proven stands: a blocking criterion that regressed makes it 1, even if its suite ended in an error. Only a
-    regression can be accepted: what else is wrong with the suite counts as before.
+    regression or a doubt can be accepted: what else is wrong with the suite counts as before.
     """
     codes = [ExitCode.NOT_MEASURED]
     for position, suite in enumerate(suites):
         if position == 0:
             codes.clear()
         found = [suite.verdict, *(r.verdict for r in suite.criteria if r.criterion.blocking and _is_proven(r))]
-        codes += [_code(v, settings) for v in found if not (suite.accepted and v is Verdict.REGRESSED)] or [
-            ExitCode.PASS
-        ]
+        left = [v for v in found if not (suite.accepted and v in acceptable(suite))]
+        codes += [_code(v, settings) for v in left] or [ExitCode.PASS]
     return min(codes, key=EXIT_PRECEDENCE.index)
+
+
+def acceptable(suite: SuiteResult) -> tuple[Verdict, ...]:
+    """What of the suite someone may accept."""
+    return (Verdict.REGRESSED, Verdict.INCONCLUSIVE) if suite.doubt else (Verdict.REGRESSED,)
+
+
+def doubted(suite: SuiteResult, why: str) -> SuiteResult:
+    """A suite of which a pass would promise too much: no better than inconclusive."""
+    if suite.verdict is not Verdict.PASS and not suite.doubt:
+        return suite
+    why = f"{suite.doubt}; {why}" if suite.doubt else why
+    return replace(suite, verdict=Verdict.INCONCLUSIVE, headline=why, doubt=why)
 
 
 def _is_proven(result: CriterionResult) -> bool:

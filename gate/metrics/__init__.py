@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Mapping
 from typing import Any
 
 from gate.errors import ConfigError, nearest
@@ -81,8 +82,10 @@ METRICS: dict[str, str] = {
 }
 
 
-def load_metric(name: str, folder: str = "") -> type[Metric[Any]]:
-    """The class of a registered metric, or of a user's, named by a dotted path; ``folder`` is where it may lie.
+def load_metric(name: str, folder: str = "", environment: Mapping[str, str] | None = None) -> type[Metric[Any]]:
+    """The class of a registered metric, or of a user's, named by a dotted path.
+
+    ``folder`` is where a user's may lie, ``environment`` what its process sees.
 
     Raises:
         ConfigError: unknown name, with the nearest known one; or a path that leads nowhere.
@@ -93,7 +96,8 @@ def load_metric(name: str, folder: str = "") -> type[Metric[Any]]:
         metric: type[Metric[Any]] = getattr(importlib.import_module(module), attribute)
         return metric
     if ":" in name or "." in name:
-        from gate.metrics.custom import Use, resolve  # only on the way to code of the user's
+        from gate.metrics.apart import resolve_apart  # only on the way to code of the user's
+        from gate.metrics.custom import Use
 
-        return resolve(name, Use(folder=folder))
+        return resolve_apart(name, Use(folder=folder, environment=environment or {}))
     raise ConfigError(f"unknown metric {name!r}", hint=nearest(name, list(METRICS)))

@@ -1,4 +1,7 @@
-"""Metrics that users write: finds them by dotted path and keeps what they raise from ending a run."""
+"""Metrics that users write: finds them by dotted path and keeps what they raise from ending a run.
+
+`resolve` imports them, and only the child process of `apart` calls it.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,9 @@ import inspect
 import math
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
+from importlib.machinery import PathFinder
+from pathlib import Path
 from typing import Any, ClassVar
 
 from gate import checks
@@ -31,6 +36,8 @@ class Use:
     threshold: float | None = None
     folder: str = ""
     """Where the check's module is looked for after everything that is installed: the configuration's folder."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """What its process sees of the environment."""
 
 
 def resolve(path: str, use: Use | None = None) -> type[Metric[Any]]:
@@ -44,8 +51,6 @@ def resolve(path: str, use: Use | None = None) -> type[Metric[Any]]:
     """
     use = use or Use()
     module_name, attribute = _split(path)
-    if use.folder and use.folder not in sys.path:
-        sys.path.append(use.folder)  # last, so that nothing of the user's stands in for a module of ours
     found = _attribute(path, module_name, attribute)
     if inspect.isclass(found) and issubclass(found, Metric):
         return type(found.__name__, (_Guarded, found), {"__doc__": found.__doc__, "__module__": found.__module__})
@@ -61,6 +66,24 @@ def resolve_elsewhere(path: str, use: Use) -> type[Metric[Any]]:
     """The metric of a function that is imported and called where the agent runs; nothing is imported here."""
     _split(path)
     return type("Elsewhere", (CheckedElsewhere,), {"__doc__": f"The check {path}.", "path": path, "use": use})
+
+
+def searched(folder: str) -> list[str]:
+    """Where a check is looked for: the user's folder last, so that nothing there stands in for a module of ours."""
+    installed = [place for place in sys.path if place]
+    return [*installed, folder] if folder and folder not in installed else installed
+
+
+def source_of(path: str, places: Sequence[str]) -> Path | None:
+    """The file of a check's module, found in these folders without importing anything; None where there is none."""
+    importlib.invalidate_caches()
+    found = None
+    for name in _split(path)[0].split("."):
+        found = PathFinder.find_spec(name, places)
+        if found is None:
+            return None
+        places = list(found.submodule_search_locations or ())
+    return Path(found.origin) if found is not None and found.has_location and found.origin else None
 
 
 def _split(path: str) -> tuple[str, str]:
@@ -90,7 +113,7 @@ _PATH_HINT = "write module:attribute, importable from the project's root"
 def _has_adk_signature(path: str, function: Callable[..., Any]) -> bool:
     if inspect.iscoroutinefunction(function):
         hint = "`run_in: agent` runs coroutine functions"
-        raise ConfigError(f"metric {path!r} is a coroutine function; in our process checks are plain ones", hint=hint)
+        raise ConfigError(f"metric {path!r} is a coroutine function; checks are plain ones here", hint=hint)
     try:
         return checks.takes_adk(function)
     except TypeError as error:

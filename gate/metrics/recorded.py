@@ -23,6 +23,7 @@ def score_lines(
     *,
     context: Context | None = None,
     folder: str = "",
+    environment: Mapping[str, str] | None = None,
 ) -> Iterator[str]:
     """One answer line per input line, in order.
 
@@ -35,7 +36,7 @@ def score_lines(
     """
     if not isinstance(options, Mapping):
         raise ConfigError("expected an object", where="--options", hint='as in \'{"match_type": "IN_ORDER"}\'')
-    metric_type = load_metric(metric_name, folder)
+    metric_type = load_metric(metric_name, folder, environment)
     given = {key: value for key, value in options.items() if key != "threshold"}
     try:
         metric = metric_type(metric_type.options_type.model_validate(given), context)

@@ -139,6 +139,7 @@ def test_an_async_check_runs_beside_the_agent_alone(project: Project) -> None:
     [
         ("fails", "gate", "the metric raised KeyError: 'order'"),
         ("fails", "agent", "the check failed: KeyError: 'order' (my_checks.py:30)"),
+        ("ends", "gate", "the check failed: its process exited with status 7"),
         ("ends", "agent", "the check failed: its process exited with status 7"),
         ("hangs", "agent", "the check gave no answer within 5 s"),
         ("percent", "gate", "the check returned 80, not a number from 0 to 1"),

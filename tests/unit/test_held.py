@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from gate.decision import Settings, exit_code
 from gate.held import hold, hold_criteria, is_stricter, shown
-from gate.model import ExitCode, Result, SuiteResult, Verdict
-from gate.plan import make_plans
+from gate.judges import calibration
+from gate.model import ExitCode, SuiteResult, Verdict
+from gate.plan import CALIBRATION_FILE, make_plans
 
 SUITE = "cases:\n  - {id: a, input: hello, response: hello}\n  - {id: b, input: bye, response: bye}\n"
 BASE = {
@@ -195,14 +198,34 @@ def test_a_first_configuration_has_no_base_to_be_held_to(tmp_path: Path) -> None
     assert criteria(rules)["latency"].limit == 3
 
 
-def test_a_base_that_cannot_be_read_is_said(tmp_path: Path) -> None:
+def test_a_base_that_cannot_be_read_is_said_and_doubted(tmp_path: Path) -> None:
     rules = hold(write(tmp_path / "head", BASE), {}, write(tmp_path / "base", "sweet: true"))
     assert "cannot be read" in rules.changes[0]
+    assert "cannot be read" in rules.doubts[0]
 
 
-def test_a_renamed_suite_is_said_and_held_to_the_bases_criteria(tmp_path: Path) -> None:
+def test_what_is_overridden_of_the_agent_says_nothing_of_the_bases(tmp_path: Path) -> None:
+    """A change may come with another kind of agent: that does not make the base's configuration unreadable."""
+    served = write(tmp_path / "head", BASE | {"agent": {"http": {"url": "http://localhost:1"}}})
+    rules = hold(served, {"agent.http.url": "http://172.17.0.1:1"}, write(tmp_path / "base", BASE))
+    assert (rules.changes, rules.doubts) == ((), ())
+
+
+def test_settings_and_criteria_hold_without_the_bases_suites(tmp_path: Path) -> None:
+    base = write(tmp_path / "base", BASE)
+    (base.parent / "suite.yaml").unlink()
+    loose = {"criteria": {"response_match_score": 0.1}, "baseline": {"store": "none"}}
+    rules = hold(write(tmp_path / "head", BASE | loose), {}, base)
+    assert criteria(rules)["response_match_score"].threshold == 0.8
+    assert rules.config.file.baseline.store == "file"
+    assert "suites cannot be read, so that thresholds of single cases are the change's own" in rules.changes[-1]
+    assert rules.doubts == ()
+
+
+def test_a_renamed_suite_is_said_doubted_and_held_to_the_bases_criteria(tmp_path: Path) -> None:
     rules = held(tmp_path, name="renamed", criteria={"response_match_score": 0.1})
     assert rules.changes[0] == "suite 'renamed' is not in the base commit"
+    assert rules.doubts == ("suite 's' of the base commit is no longer there",)
     assert criteria(rules)["response_match_score"].threshold == 0.8
 
 
@@ -225,6 +248,34 @@ def test_what_cannot_be_told_to_be_stricter_is_not(key: str, before: Any, now: A
     assert is_stricter(key, before, now) is stricter
 
 
-def test_every_report_shows_what_does_not_hold_yet() -> None:
-    result = Result((SuiteResult("s", Verdict.PASS, "", (), (), changes=("one",)),), Verdict.PASS, ExitCode.PASS)
-    assert shown(result, ("two",)).suites[0].changes == ("one", "two")
+def test_every_report_shows_what_does_not_hold_yet(tmp_path: Path) -> None:
+    rules = replace(held(tmp_path), changes=("two",))
+    suite = SuiteResult("s", Verdict.PASS, "fine", (), (), changes=("one",))
+    assert shown([suite], rules) == [replace(suite, changes=("one", "two"))]
+
+
+def test_a_doubt_keeps_a_suite_from_passing_and_hides_nothing_worse(tmp_path: Path) -> None:
+    rules = replace(held(tmp_path), doubts=("gone",))
+    fine, bad = (SuiteResult("s", verdict, "said", (), ()) for verdict in (Verdict.PASS, Verdict.REGRESSED))
+    [doubtful, regressed] = shown([fine, bad], rules)
+    assert (doubtful.verdict, doubtful.headline, doubtful.doubt) == (Verdict.INCONCLUSIVE, "gone", "gone")
+    assert regressed == bad
+    blocks = Settings(on_inconclusive="block")
+    assert exit_code([doubtful], blocks) is ExitCode.FAILED
+    assert exit_code([replace(doubtful, accepted="wendy")], blocks) is ExitCode.PASS
+    assert exit_code([replace(doubtful, doubt="", accepted="wendy")], blocks) is ExitCode.FAILED
+
+
+def test_a_calibration_is_the_bases_where_the_base_has_one(tmp_path: Path) -> None:
+    """Without it a judged criterion with ``min_kappa`` would only report."""
+    judged = {"clarity": {"threshold": 0.7, "min_kappa": 0.2}, "latency": {"max": 3}}
+    base, head = (write(tmp_path / name, BASE | {"criteria": judged}) for name in ("base", "head"))
+    [plan] = make_plans(hold(head, {}, base).config, {"OPENAI_API_KEY": "x"})
+    clarity = plan.criteria[0]
+    assert not clarity.blocking
+    known = calibration.Calibration(calibration.agreement([(True, True), (False, False)] * 50))
+    calibration.save(base.parent / CALIBRATION_FILE, clarity.fingerprint, known)
+    rules = hold(head, {}, base)
+    [plan] = make_plans(rules.config, {"OPENAI_API_KEY": "x"})
+    assert plan.criteria[0].blocking
+    assert rules.changes == ("calibration.json: removed once it is merged",)

@@ -31,7 +31,7 @@ import os, time
 def unhurried(actual, expected):
     time.sleep(0.01)
     with open(os.environ.get("HOME", "/tmp") + "/scored-by", "a") as log:
-        log.write(f"{os.getpid()}\\n")
+        log.write(f"{os.getppid()}\\n")
     while os.path.exists(os.environ.get("HOME", "/tmp") + "/hold") and os.path.getsize(log.name) > 600:
         time.sleep(0.02)
     return 1.0

@@ -169,7 +169,7 @@ def test_a_worker_of_the_cluster_is_killed(unhurried: Folder) -> None:
 
 def test_a_check_that_kills_every_worker_is_an_error(folder: Folder, cluster: RayCluster) -> None:
     folder.configure(criteria={"checks:fatal": 0.5}, executor={"ray": cluster.address})
-    (folder.root / "checks.py").write_text("import os\n\ndef fatal(actual, expected):\n    os._exit(9)\n")
+    (folder.root / "checks.py").write_text("import os\n\ndef fatal(actual, expected):\n    os.kill(os.getppid(), 9)\n")
     ran = folder.record("dead")
     assert ran.code == 3
     assert "the cluster could not score a batch: WorkerCrashedError" in ran.err

@@ -1,0 +1,190 @@
+"""A change that rewrites what it is judged by: its checks, its rules, its cases, or the record that it hands over."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.integration.github.fake_github import FakeGitHub
+from tests.integration.github.job import CONFIG, Done, Step, as_process, git, suite
+from tests.integration.github.scenarios import World
+
+CRITERION = "  tool_trajectory_avg_score: {threshold: 0.5, match_type: IN_ORDER}"
+
+
+@pytest.fixture
+def world(tmp_path: Path, fake: FakeGitHub) -> World:
+    return World(tmp_path, fake, as_process)
+
+
+@pytest.fixture
+def recorded(world: World) -> World:
+    """A world whose default branch has a baseline."""
+    done = world.push("good")
+    assert done.code == 0, done.log
+    return world
+
+
+def accept(world: World, by: str = "wendy") -> Done:
+    """Sets the label on pull request 1 and runs its job again."""
+    world.fake.set_label(1, "gate:accept", by, "2026-01-02T00:00:00Z")
+    step = world.last
+    payload = {"action": "labeled", "label": {"name": "gate:accept"}, "pull_request": world.fake.pulls[1]}
+    return world.step("pull_request", payload, step.ref, step.sha, environment={"GITHUB_RUN_ID": "200"})
+
+
+def said(done: Done) -> str:
+    """The log with its lines joined, so that it does not matter where they were broken."""
+    return " ".join(done.log.split())
+
+
+# --- checks ---------------------------------------------------------------------------------------
+
+FAIR = """\
+def fair(actual, expected):
+    return float(len(actual[0].tool_calls) == 2)
+"""
+BLIND = """\
+def fair(actual, expected):
+    return 1.0
+"""
+SPY = """\
+import json, os, sys
+from pathlib import Path
+
+SEEN = {"environment": dict(os.environ), "modules": sorted(sys.modules), "pid": os.getpid(), "parent": os.getppid()}
+Path(os.environ["HOME"], "seen.json").write_text(json.dumps(SEEN))
+
+import gate.decision.rules
+import gate.decision.suite
+gate.decision.rules.exit_code = gate.decision.suite.next_step = None
+
+def fair(actual, expected):
+    return float(len(actual[0].tool_calls) == 2)
+"""
+CLASS = """\
+from gate.metrics.base import Metric, Options
+from gate.model import Score
+
+
+class Wanted(Options):
+    calls: int = 2
+
+
+class Calls(Metric[Wanted]):
+    options_type = Wanted
+
+    def score(self, case, performance):
+        return Score(float(len(performance.invocations[0].tool_calls) == self.options.calls))
+"""
+
+
+def checked(world: World, code: str, *, run_in: str = "gate", metric: str = "checks:fair") -> Done:
+    """A default branch that is held to a check of its own."""
+    criterion = f'  fair: {{metric: "{metric}", threshold: 0.9, run_in: {run_in}}}'
+    world.repository.files |= {"gate.yaml": CONFIG.replace(CRITERION, criterion), "checks.py": code}
+    done = world.push("good")
+    assert done.code == 0, done.log
+    return done
+
+
+@pytest.mark.parametrize("run_in", ["gate", "agent"])
+def test_an_edited_check_judges_only_once_it_is_merged(world: World, run_in: str) -> None:
+    checked(world, FAIR, run_in=run_in)
+    done = world.pull_request("awful", files={"checks__py": BLIND})
+    assert done.code == 1, done.log
+    assert done.outputs["verdict"] in ("below_threshold", "regressed")
+    assert "check checks:fair: edited, holds once it is merged" in said(done)
+    merged = world.push("awful", files={"checks__py": BLIND}, before=git(world.repository.remote, "rev-parse", "main"))
+    assert merged.code == 0, merged.log
+    assert "its options, scorer or judge changed" in said(merged)
+
+
+def test_a_deleted_check_goes_on_judging(world: World) -> None:
+    checked(world, FAIR)
+    (world.repository.work / "checks.py").unlink()
+    del world.repository.files["checks.py"]
+    done = world.pull_request("awful")
+    assert done.code == 1, done.log
+    assert "check checks:fair: removed once it is merged" in said(done)
+
+
+def test_a_check_that_is_new_counts(recorded: World) -> None:
+    criterion = f"{CRITERION}\n  checks:fair: 0.9"
+    files = {"gate__yaml": CONFIG.replace(CRITERION, criterion), "checks__py": FAIR}
+    done = recorded.pull_request("bad", files=files)
+    assert done.code == 1, done.log
+    assert "criterion checks:fair is new" in said(done)
+
+
+def test_a_check_sees_neither_the_gates_environment_nor_its_modules(world: World) -> None:
+    """It is imported by another process, and what it rewrites there changes no verdict."""
+    checked(world, SPY)
+    done = world.pull_request("awful", environment={"ACTIONS_RUNTIME_TOKEN": "runtime"})
+    assert done.code == 1, done.log
+    seen = json.loads((world.last.root / "home" / "seen.json").read_text())
+    names = [name for name in seen["environment"] if "TOKEN" in name or name.startswith(("INPUT_", "GITHUB_", "GIT_"))]
+    assert names == []
+    assert "gate.action" not in seen["modules"]
+
+
+def test_a_metric_class_is_computed_as_before(world: World) -> None:
+    checked(world, CLASS, metric="checks:Calls", run_in="gate")
+    done = world.pull_request("awful")
+    assert done.code == 1, done.log
+    misspelt = world.repository.files["gate.yaml"].replace("0.9", "0.9, cals: 3")
+    pushed = world.push("good", files={"gate__yaml": misspelt})
+    assert pushed.code == 2, pushed.log
+    assert "unknown option 'cals'" in said(pushed)
+    assert "did you mean 'calls'?" in said(pushed)
+
+
+# --- a base whose suites or configuration cannot be read ------------------------------------------
+
+
+@pytest.fixture
+def built(world: World) -> World:
+    """A world whose suite is no part of the repository: a step of the job makes it."""
+
+    def launch(step: Step, environment: dict[str, str]) -> Any:
+        (step.workspace / "built").mkdir(exist_ok=True)
+        (step.workspace / "built" / "suite.yaml").write_text(suite())
+        return as_process(step, environment)
+
+    world.launch = launch
+    config = CONFIG.replace("suite: suite.yaml", "suite: built/suite.yaml")
+    world.repository.files |= {"gate.yaml": config, ".gitignore": "built/\n"}
+    done = world.push("good")
+    assert done.code == 0, done.log
+    return world
+
+
+def test_rules_hold_where_the_bases_suites_cannot_be_read(built: World) -> None:
+    config = built.repository.files["gate.yaml"]
+    loose = config.replace("threshold: 0.5", "threshold: 0.0").replace("store: git", "store: none")
+    done = built.pull_request("awful", files={"gate__yaml": loose})
+    assert done.code == 1, done.log
+    assert "tool_trajectory_avg_score.threshold: 0.5 → 0.0 holds once it is merged" in said(done)
+    assert 'baseline.store: "git" → "none" holds once it is merged' in said(done)
+    assert "the base commit's suites cannot be read, so that thresholds of single cases are" in said(done)
+
+
+def test_nothing_passes_where_the_bases_configuration_cannot_be_read(world: World) -> None:
+    world.repository.commit("good", gate__yaml="sweet: true")
+    done = world.pull_request("good")
+    assert done.code == 0, done.log
+    assert done.outputs["verdict"] == "inconclusive"
+    assert "the base commit's configuration cannot be read" in world.comments()[0].split("###")[0]
+    blocking = CONFIG.replace("alpha: 0.05", "alpha: 0.05, on_inconclusive: block")
+    assert world.pull_request("good", 2, files={"gate__yaml": blocking}).code == 1
+
+
+def test_a_first_configuration_is_held_to_itself(world: World) -> None:
+    git(world.repository.work, "commit", "-q", "--allow-empty", "-m", "nothing yet")
+    git(world.repository.work, "push", "-q", "origin", "HEAD:refs/heads/main")
+    done = world.pull_request("good")
+    assert (done.code, done.outputs["verdict"]) == (0, "pass"), done.log
+    assert "the base commit has no such configuration" in said(done)
