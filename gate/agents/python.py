@@ -350,7 +350,7 @@ class PythonAgent(Agent):
                 self._failed_starts += 1
                 raise AgentFailure(ErrorKind.CRASH, error.what, transient=True) from error
             self._failed_starts = 0
-        return [worker for worker in slots if worker is not None]
+        return [worker for worker in slots if worker is not None and worker.alive]  # one may end while another starts
 
     def _no_module(self, name: str) -> MeasureError:
         folders = [self._root, *(self._root / path for path in self._options.path)]

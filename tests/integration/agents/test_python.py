@@ -490,6 +490,32 @@ def test_a_lost_session_is_begun_again(root: Path) -> None:
     asyncio.run(main())
 
 
+def test_a_process_that_ends_while_another_starts_is_asked_nothing(root: Path) -> None:
+    """It would never answer, and the request would have its time."""
+
+    async def main() -> None:
+        async with make({"python": "my_agent:echo", "workers": 2}, root) as agent:
+            first, second = agent._workers  # type: ignore[attr-defined]
+            start = agent._start  # type: ignore[attr-defined]
+
+            async def end(worker: Any) -> None:
+                await worker.child.end(0)
+                await until(lambda: not worker.alive)
+
+            async def while_the_first_ends() -> Any:
+                await end(first)
+                return await start()
+
+            await end(second)
+            agent._start = while_the_first_ends  # type: ignore[attr-defined]
+            async with asyncio.timeout(60):
+                assert (
+                    await agent.answer(Request("a", 1, "s", 0, "hi", ({"role": "user", "content": "hi"},)))
+                ).text == "you said hi"
+
+    asyncio.run(main())
+
+
 def test_the_worker_needs_nothing_of_ours() -> None:
     code = f"import runpy, sys; sys.argv = ['x']; runpy.run_path({str(WORKER)!r}); print('gate' in sys.modules)"
     done = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=True)
