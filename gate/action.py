@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -45,17 +45,18 @@ from gate.hosts.measured import base_of, fork_point
 from gate.hosts.rest import Rest, RestError
 from gate.hosts.runner import SUMMARY_BYTES, Runner, Silence, annotations_of
 from gate.interrupts import run as run_coroutine
+from gate.lookup import REPORTS, changes
 from gate.model import EXIT_PRECEDENCE, ExitCode, Result, Verdict
 from gate.pipeline import LOCAL_KINDS, RunOptions, run_gate
 from gate.progress import Lines
-from gate.record import Record, merge, read_record, write_record
+from gate.record import Record, merge, read_header, read_record, write_record
 from gate.reports import load_report
 from gate.reports.console import render as render_console
 from gate.reports.markdown import Place, render_suite
 from gate.reports.markdown import render as render_markdown
-from gate.review import decide_merged, judge_records, save_baseline, suite_ids
+from gate.review import DIRTY, decide_merged, judge_records, save_baseline, suite_ids
 
-RESULTS = Path("gate-results")
+RESULTS = Path(REPORTS)
 """Folder of reports and records in the workspace; not hidden, because uploads leave hidden files out."""
 REPORT_FILES = {"junit": "junit.xml", "html": "report.html", "json": "report.json", "markdown": "report.md"}
 OUTPUTS = (
@@ -125,6 +126,8 @@ class Outcome:
     result: Result | None = None
     error: str = ""
     """Why there is no result, or what went wrong beside it."""
+    warning: str = ""
+    """What to mind of a result that stands."""
     pull_request: int | None = None
 
 
@@ -250,15 +253,18 @@ def _run(step: Step) -> Outcome:
 
 
 def _measure(step: Step, overrides: Mapping[str, Any], stack: ExitStack) -> Outcome:
+    changed: tuple[str, ...] = ()
     if step.inputs["shards"]:
         environment, rules = step.environment, _rules(step, overrides, stack)
         command = _command(step, overrides)
         result = decide_merged(_joined(step), rules.config, environment, Outputs(), command, rules)
     else:
+        changed = changes(load_config(step.config_path, overrides), step.git)  # of the user's, before setup adds to it
         environment, rules = _ready(step, overrides, stack)
         origin, note = _carried_over(step, rules.config, overrides.get("baseline.against"))
         command = _command(step, overrides)
-        options = RunOptions(shard=step.inputs["shard"], command=command, rules=rules, origin=origin, note=note)
+        shard = step.inputs["shard"]
+        options = RunOptions(shard=shard, command=command, rules=rules, changed=changed, origin=origin, note=note)
         result = run_coroutine(run_gate(rules.config, options, Outputs(), environment, Lines(sys.stdout)))
     result = _accepted(step, rules.config, result, step.activity.pull_request)
     step.say(render_console(result))
@@ -267,7 +273,7 @@ def _measure(step: Step, overrides: Mapping[str, Any], stack: ExitStack) -> Outc
     if step.inputs["shard"] != (1, 1):
         return _part(outcome)
     if step.activity.mode in (Mode.RECORD, Mode.RELEASE) and result.verdict is not Verdict.ERROR:
-        return _saved(rules.config, environment, outcome)
+        return _saved(rules.config, environment, outcome, changed)
     return outcome
 
 
@@ -418,12 +424,16 @@ def _part(outcome: Outcome) -> Outcome:
     return replace(outcome, exit_code=code, pull_request=None)
 
 
-def _saved(config: Config, environment: Mapping[str, str], outcome: Outcome) -> Outcome:
+def _saved(config: Config, environment: Mapping[str, str], outcome: Outcome, changed: Sequence[str]) -> Outcome:
     """Saves the records as the commit's baseline; a failure is the exit code where nothing worse is."""
     assert outcome.result is not None, "there is a record to save"
+    paths = [Path(path) for path in outcome.result.record_paths]
     try:
-        for path in outcome.result.record_paths:
-            save_baseline(config, Path(path), environment)
+        if any(read_header(path).dirty for path in paths):
+            names = f" ({', '.join(changed[:3])}{', …' if len(changed) > 3 else ''})" if changed else ""
+            outcome = replace(outcome, warning=f"the baseline was {DIRTY}{names}")
+        for path in paths:
+            save_baseline(config, path, environment)
     except GateError as error:
         return replace(outcome, exit_code=_worse(outcome.exit_code, error.exit_code), error=str(error))
     return outcome
@@ -462,6 +472,8 @@ def _effects(step: Step | None, outcome: Outcome) -> list[Effect]:
         place = _place(step) if step is not None else Place()
         effects.append(WriteSummary(render_markdown(result, limit=SUMMARY_CHARS, place=place)))
         effects.append(Annotate(annotations_of(result)))
+    if outcome.warning:
+        effects.append(Annotate((Annotation("warning", "Agent Gate", outcome.warning),)))
     if outcome.error:
         effects.append(WriteSummary(f"### Agent Gate\n\n{markdown(outcome.error, 2_000)}"))
         effects.append(Annotate((Annotation("error", "Agent Gate", outcome.error),)))

@@ -271,14 +271,15 @@ def baseline() -> None:
 
 
 @baseline.command("save")
-@click.argument("record", type=click.Path(path_type=Path))
+@click.argument("record", type=click.Path(path_type=Path), required=False)
 @CONFIG
-def baseline_save(record: Path, config_path: Path) -> None:
-    """Store a complete record as the baseline of its commit."""
+def baseline_save(record: Path | None, config_path: Path) -> None:
+    """Store a complete record as the baseline of its commit; without one, the newest finished record of each suite."""
     from gate.config import load_config
-    from gate.review import save_baseline
+    from gate.review import save_baseline, save_newest
 
-    click.echo(save_baseline(load_config(config_path), record, os.environ))
+    config = load_config(config_path)
+    click.echo(save_baseline(config, record, os.environ) if record else save_newest(config, os.environ))
 
 
 @baseline.command("list")

@@ -169,16 +169,34 @@ class Git:
         return self.resolve("HEAD") if self.is_repository() else None
 
     def dirty(self, *, exclude: Sequence[str] = ()) -> bool:
-        """Whether the work tree below the root differs from HEAD, untracked files included.
+        """Whether anything is `changed`."""
+        return bool(self.changed(exclude=exclude))
 
-        ``exclude`` are paths relative to the root that do not count, such as where records are written. Files in LFS
-        are not looked at where git-lfs is not installed: their content could not be told from a change.
+    def changed(self, *, exclude: Sequence[str] = ()) -> list[str]:
+        """What of the work tree below the root differs from HEAD, untracked files included; names from the top.
+
+        ``exclude`` are paths relative to the root that do not count, such as where records are written. Nor do folders
+        of bytecode and virtual environments that git does not track. Files in LFS are not looked at where git-lfs is
+        not installed: their content could not be told from a change.
         """
         inside = [path for path in exclude if not path.startswith(("/", ".."))]
         paths = [".", *(f":(exclude,literal){path}" for path in inside)]
         if not self.has_lfs:
             paths.append(":(exclude,attr:filter=lfs)")
-        return bool(self.run("status", "--porcelain", "-z", "--untracked-files=normal", "--", *paths))
+        entries = iter(self.run("status", "--porcelain", "-z", "--untracked-files=normal", "--", *paths).split(b"\0"))
+        found = []
+        for entry in filter(None, entries):
+            status, name = entry[:2], os.fsdecode(entry[3:])
+            if b"R" in status or b"C" in status:
+                next(entries)  # where it came from
+            if status != b"??" or not self._is_generated(name):
+                found.append(name)
+        return found
+
+    def _is_generated(self, name: str) -> bool:
+        """Whether a name from the top is of a folder that running Python code leaves."""
+        path = self.root / os.path.relpath(name, self.text("rev-parse", "--show-prefix") or ".")
+        return path.name == "__pycache__" or (path / "pyvenv.cfg").is_file()
 
     def has_only_pointers(self) -> bool:
         """Whether files in LFS have their content here and would be mere pointers in another work tree."""

@@ -44,7 +44,7 @@ def open_journal(
     Raises:
         MeasureError: nothing to resume, a record of another run, another gate writing it, no room.
     """
-    folder = config.output / "records" / suite_key(header.suite_id)
+    folder = records_folder(config, header.suite_id)
     if path is not None:
         return _open_writer(path, header, resume=path.exists(), remember=remember)
     if resume:
@@ -59,7 +59,12 @@ def path_of(config: Config, header: Header) -> Path | None:
     """Where the record of a commit lies, whoever measured it; None where the agent may be another by now."""
     if not (header.commit and header.agent) or header.dirty:
         return None
-    return config.output / "records" / suite_key(header.suite_id) / f"{header.commit}{_part(header)}.jsonl"
+    return records_folder(config, header.suite_id) / f"{header.commit}{_part(header)}.jsonl"
+
+
+def records_folder(config: Config, suite_id: str) -> Path:
+    """Where the records of a suite lie, unless a run was told otherwise."""
+    return config.output / "records" / suite_key(suite_id)
 
 
 def _part(header: Header) -> str:

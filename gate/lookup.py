@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gate.baselines import Store, StoreSettings, open_store
@@ -17,6 +17,8 @@ from gate.reports.numbers import count
 OWN = "the one saved last is of this very commit: change something, then run again"
 SEARCHED = 200
 """First-parent ancestors that are looked at."""
+REPORTS = "gate-results"
+"""Folder of reports and records that other steps take up: the action writes it, the guides name it."""
 
 
 @dataclass(frozen=True)
@@ -32,18 +34,26 @@ class Standing:
     note: str = ""
 
 
-def standing(config: Config, git: Git) -> Standing:
+def changes(config: Config, git: Git, written: Sequence[str] = ()) -> tuple[str, ...]:
+    """Files of the user's that differ from HEAD; ``written`` are files that a run leaves, relative to the root."""
+    return tuple(git.changed(exclude=(*_own_files(config), *written))) if git.is_repository() else ()
+
+
+def standing(
+    config: Config, git: Git, written: Sequence[str] = (), *, changed: Sequence[str] | None = None
+) -> Standing:
     """Asks git where we are.
 
     The base is ``baseline.against`` where given; else the merge base with the default branch; on that branch itself,
-    the commit before HEAD, or HEAD while the work tree differs from it.
+    the commit before HEAD, or HEAD while the work tree differs from it. ``changed`` are the `changes`, where they were
+    asked for before something was installed here.
     """
     if not git.is_repository():
         if config.file.baseline.against:
             raise ConfigError("baseline.against names a commit, and this is no git repository", where=str(config.path))
         return Standing(note="not a git repository: the baseline is the one saved last")
     head = git.head()
-    dirty = git.dirty(exclude=_own_files(config))
+    dirty = bool(changes(config, git, written) if changed is None else changed)
     base = _base(config, git, head, dirty)
     ancestors = tuple(git.first_parents(base, SEARCHED)) if base else ()
     note = ""
@@ -54,7 +64,7 @@ def standing(config: Config, git: Git) -> Standing:
 
 def _own_files(config: Config) -> tuple[str, ...]:
     """What the gate itself writes is no change of the user's."""
-    return (config.file.output, config.file.baseline.path)
+    return (config.file.output, config.file.baseline.path, REPORTS)
 
 
 def _base(config: Config, git: Git, head: str | None, dirty: bool) -> str | None:

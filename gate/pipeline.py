@@ -34,7 +34,7 @@ from gate.git import Git
 from gate.held import Rules, shown
 from gate.journal import SECRET_NAME, open_journal, redactor_of
 from gate.judges.meter import Budget as JudgeBudget
-from gate.lookup import Standing, find_reference, standing, store_of, unlike
+from gate.lookup import REPORTS, Standing, find_reference, standing, store_of, unlike
 from gate.measure import Bench, Purse
 from gate.model import FULL, Result, Side, SuiteResult, Trial
 from gate.plan import Plan, make_plans
@@ -58,6 +58,8 @@ class RunOptions:
     command: str = "gate run"
     rules: Rules | None = None
     """Those that the configuration comes from, where it is held to a base commit's."""
+    changed: tuple[str, ...] | None = None
+    """What differed from the commit before anything was installed here; None: git is asked as the run begins."""
     origin: str = ""
     """Whose measurements lie where this run takes up the record of its commit, in words."""
     note: str = ""
@@ -93,12 +95,12 @@ async def run_gate(
     plans = make_plans(config, environment)
     if options.record_path is not None and len(plans) > 1:
         raise ConfigError("--record names one file, and there are several suites", hint="leave it out")
-    check_outputs(outputs)
     suites, paths = [], []
     with ExitStack() as stack:
         stack.callback(progress.close)
         written = [path for path in (options.record_path, *outputs.wanted.values()) if path is not None]
         session = _open(config, options, environment, progress, stack, written)
+        check_outputs(outputs)  # creates them, so the work tree has been looked at before
         for plan in plans:
             decided, path = await _run_suite(session, plan)
             suites.append(decided)
@@ -123,7 +125,9 @@ def _open(
     written: Sequence[Path],
 ) -> Session:
     git = Git(config.root, environment=environment)
-    where = standing(config, git)
+    root = git.root.resolve()
+    left = [path.resolve().relative_to(root).as_posix() for path in written if path.resolve().is_relative_to(root)]
+    where = standing(config, git, left, changed=options.changed)
     budget = config.file.budget
     store = store_of(config, environment)
     if store is not None:
@@ -135,25 +139,23 @@ def _open(
         progress,
         git,
         where,
-        _agent_fingerprint(config, git, environment, written),
+        _agent_fingerprint(config, git, environment, left),
         store,
         settings_of(config, now()),
         Purse(budget, JudgeBudget(max_calls=budget.judge_calls, usd=budget.usd)),
     )
 
 
-def _agent_fingerprint(config: Config, git: Git, environment: Mapping[str, str], written: Sequence[Path]) -> str:
+def _agent_fingerprint(config: Config, git: Git, environment: Mapping[str, str], left: Sequence[str]) -> str:
     """Of the agent's files, its settings and the environment it sees, secrets aside; empty for an agent elsewhere.
 
-    ``written`` are the files that this run leaves behind: they are none of the agent's.
+    ``left`` are the files that this run leaves behind: they are none of the agent's.
     """
     if config.agent_kind not in LOCAL_KINDS:
         return ""
     seen = {name: environment.get(name) for name in config.agent.env if not SECRET_NAME.search(name)}
     settings = [config.agent.model_dump(mode="json"), config.file.setup, seen]
-    root = git.root.resolve()
-    left = [path.resolve().relative_to(root).as_posix() for path in written if path.resolve().is_relative_to(root)]
-    own = (config.file.output, config.file.baseline.path, *config.file.suite, config.path.name, *left)
+    own = (config.file.output, config.file.baseline.path, REPORTS, *config.file.suite, config.path.name, *left)
     return of_agent(git, sources=config.agent.sources, exclude=own, settings=settings)
 
 

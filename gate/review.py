@@ -25,10 +25,11 @@ from gate.config import Config, load_config
 from gate.decision.consistency import compared
 from gate.decision.history import case_history
 from gate.decision.power import PowerRow, power_table
-from gate.errors import BaselineError, ConfigError, MeasureError, UntrustedError, nearest
+from gate.errors import BaselineError, BaselineWriteError, ConfigError, MeasureError, UntrustedError, nearest
 from gate.escape import console
 from gate.git import Git
 from gate.held import Rules, shown
+from gate.journal import records_folder
 from gate.judges.calibration import calibrate, describe, read_labels, save
 from gate.judges.client import open_judge
 from gate.lookup import SEARCHED, Standing, find_reference, standing, store_of, unlike
@@ -41,6 +42,7 @@ from gate.reports.diff import call_text
 from gate.reports.numbers import change_interval, count, dollars, evidence, figure, interval, sample
 from gate.suites import distribution
 
+DIRTY = "measured on a work tree with uncommitted changes: no run finds it by its commit, only as the one saved last"
 BAR = 40
 """Columns of the widest bar of a plot."""
 
@@ -260,8 +262,25 @@ def decide_merged(
 
 def save_baseline(config: Config, path: Path, environment: Mapping[str, str]) -> str:
     """Stores a complete record. Raises `BaselineWriteError`."""
+    record = read(path)
     with _store(config, environment) as store:
-        return f"saved {store.save(read(path))}"
+        saved = f"saved {store.save(record)}"
+    return f"{saved}\n{DIRTY}" if record.header.dirty else saved
+
+
+def save_newest(config: Config, environment: Mapping[str, str]) -> str:
+    """Stores the newest finished record of each suite. Raises `BaselineWriteError`, also where there is none."""
+    paths = [_newest_finished(config, suite_id) for suite_id in suite_ids(config, environment)]
+    return "\n".join(save_baseline(config, path, environment) for path in paths)
+
+
+def _newest_finished(config: Config, suite_id: str) -> Path:
+    folder = records_folder(config, suite_id)
+    for path in sorted(folder.glob("*.jsonl"), key=lambda path: path.stat().st_mtime, reverse=True):
+        record = read(path, complete=False)
+        if record.footer is not None and record.header.shard == (1, 1):
+            return path
+    raise BaselineWriteError(f"no finished record of {suite_id!r}", where=str(folder), hint="`gate run` makes one")
 
 
 def list_baselines(config: Config, environment: Mapping[str, str]) -> str:

@@ -101,6 +101,21 @@ def test_dirty(root: Path, merged: dict[str, str]) -> None:
     assert git.dirty(exclude=[".gate"])
 
 
+def test_what_running_leaves_is_no_change(root: Path, merged: dict[str, str]) -> None:
+    for name in ("__pycache__/agent.pyc", "src/__pycache__/x.pyc", ".agent/pyvenv.cfg", ".agent/bin/python"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text("x")
+    commit(root, "x", "src/x.py")
+    sh(root, "rm", "-rq", "--cached", "__pycache__", "src/__pycache__", ".agent")
+    sh(root, "commit", "-qm", "no bytecode")
+    assert at(root).changed() == at(root / "src").changed() == []
+    sh(root, "mv", "agent.py", "moved ü.py")
+    (root / "src" / "x.py").write_text("edited")
+    (root / "src" / "new").write_text("")
+    assert at(root).changed() == ["moved ü.py", "src/x.py", "src/new"]
+    assert at(root / "src").changed(exclude=["x.py"]) == ["src/new"]
+
+
 def test_asking_writes_no_index(root: Path, merged: dict[str, str]) -> None:
     os.utime(root / "agent.py", (1, 1))
     before = (root / ".git" / "index").read_bytes()

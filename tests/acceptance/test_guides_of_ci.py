@@ -1,0 +1,144 @@
+"""The lines that the guides of other CI systems give, run as they stand: what one commit stores the next one finds."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.acceptance.conftest import REPOSITORY
+
+IDENTITY = {"GIT_AUTHOR_NAME": "t", "GIT_AUTHOR_EMAIL": "t@example.com"}
+IDENTITY |= {"GIT_COMMITTER_NAME": "t", "GIT_COMMITTER_EMAIL": "t@example.com"}
+CONFIG = """\
+suite: suite.yaml
+name: support
+agent: {python: agent:answer}
+criteria: {tool_trajectory_avg_score: 0.5, "checks:said": 0.5}
+baseline: {store: git}
+"""
+CASES = {"cases": [{"id": f"case-{n}", "input": f"item {n}", "tools": ["look_up"]} for n in range(12)]}
+FILES = {
+    "gate.yaml": CONFIG,
+    "suite.yaml": json.dumps(CASES),
+    "agent.py": "def answer(message):\n    return {'output': 'Done.', 'tool_calls': [{'name': 'look_up'}]}\n",
+    "checks.py": "def said(case, answer):\n    return bool(answer)\n",  # importing it leaves __pycache__
+}
+
+
+@dataclass
+class Project:
+    """A repository with a remote, of which every pipeline has a clone of its own."""
+
+    folder: Path
+    jobs: int = 0
+
+    def git(self, *arguments: str) -> str:
+        command = ["git", "-C", str(self.folder / "work"), *arguments]
+        return subprocess.run(
+            command, env={**os.environ, **IDENTITY}, check=True, capture_output=True, text=True
+        ).stdout.strip()
+
+    def commit(self, branch: str, **files: str) -> str:
+        for name, content in files.items():
+            (self.folder / "work" / name.replace("__", ".")).write_text(content, encoding="utf-8")
+        self.git("checkout", "-q", "-B", branch)
+        self.git("add", "-A")
+        self.git("commit", "-q", "--allow-empty", "-m", branch)
+        self.git("push", "-q", "origin", f"HEAD:refs/heads/{branch}")
+        return self.git("rev-parse", "HEAD")
+
+    def job(self, script: list[str], commit: str, **variables: str) -> tuple[Path, str]:
+        """Runs the lines in a fresh clone of the commit, as runners do; its folder, and what was printed."""
+        self.jobs += 1
+        clone = self.folder / f"job-{self.jobs}"
+        remote = (self.folder / "remote.git").as_uri()
+        subprocess.run(["git", "clone", "-q", remote, str(clone)], check=True)
+        subprocess.run(["git", "-C", str(clone), "checkout", "-q", "--detach", commit], check=True)
+        lines = "\n".join(script)
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        environment = {**os.environ, **IDENTITY, "PATH": path, "CI_DEFAULT_BRANCH": "main", **variables}
+        done = subprocess.run(
+            ["sh", "-ec", lines], cwd=clone, env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return clone, done.stdout + done.stderr
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    made = Project(tmp_path)
+    subprocess.run(["git", "init", "-q", "--bare", "-b", "main", str(tmp_path / "remote.git")], check=True)
+    subprocess.run(["git", "clone", "-q", (tmp_path / "remote.git").as_uri(), str(tmp_path / "work")], check=True)
+    for name, content in FILES.items():
+        (tmp_path / "work" / name).write_text(content, encoding="utf-8")
+    return made
+
+
+def gitlab() -> list[str]:
+    page = (REPOSITORY / "docs/guide/gitlab.md").read_text(encoding="utf-8")
+    found = re.search(r"^```yaml\n(# \.gitlab-ci\.yml.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    assert found is not None
+    script: list[str] = yaml.safe_load(found[1])["gate"]["script"]
+    return script
+
+
+def others() -> list[str]:
+    """The commands of the page's text; ``<commit>`` is the one before the change."""
+    page = (REPOSITORY / "docs/guide/other-ci.md").read_text(encoding="utf-8")
+    run, save = re.findall(r"^```\n(gate .*)\n```$", page, re.MULTILINE)[:2]
+    return [run, save]
+
+
+def reported(clone: Path) -> str:
+    return (clone / "gate-results/report.md").read_text(encoding="utf-8")
+
+
+def test_gitlabs_lines_store_what_the_next_merge_request_finds(project: Project) -> None:
+    main = project.commit("main")
+    clone, said = project.job(gitlab(), main, CI_COMMIT_BRANCH="main", CI_COMMIT_SHA=main)
+    assert "uncommitted changes" not in said
+    assert project.git("ls-remote", "origin", "refs/heads/gate-baselines")
+    change = project.commit("change", agent__py=FILES["agent.py"] + "# another agent\n")
+    clone, said = project.job(gitlab(), change, CI_MERGE_REQUEST_DIFF_BASE_SHA=main, CI_COMMIT_SHA=change)
+    assert main[:7] in reported(clone)
+    assert "no baseline" not in reported(clone)
+    listed = subprocess.run(
+        [sys.executable, "-m", "gate", "baseline", "list"], cwd=clone, capture_output=True, text=True, check=True
+    )
+    assert len(listed.stdout.splitlines()) == 2, "a merge request stores nothing"
+
+
+def test_the_lines_for_any_other_ci_do_the_same(project: Project) -> None:
+    first = project.commit("main")
+    project.job([line.replace("<commit>", "HEAD") for line in others()], first)
+    second = project.commit("main", agent__py=FILES["agent.py"] + "# another agent\n")
+    clone, said = project.job([line.replace("<commit>", shlex.quote(first)) for line in others()], second)
+    assert "no baseline" not in reported(clone)
+    assert first[:7] in reported(clone)
+    assert "uncommitted changes" not in said
+
+
+def test_reports_of_an_earlier_run_are_no_change_and_a_file_of_the_users_is(project: Project) -> None:
+    first = project.commit("main")
+    run, save = others()
+    run = run.replace("--against <commit>", "--quiet")
+    _, said = project.job([run, f"{run} --json report.json", f"{run} --json report.json", save], first)
+    assert "uncommitted changes" not in said
+    _, said = project.job(["touch notes.txt", run, save], first)
+    assert "uncommitted changes" in said
+
+
+def test_without_any_record_there_is_nothing_to_save(project: Project) -> None:
+    first = project.commit("main")
+    _, said = project.job(["gate baseline save || echo exit code $?"], first)
+    assert "no finished record of 'support'" in said
+    assert "exit code" in said
