@@ -30,6 +30,7 @@ from gate.hosts.base import (
     CopyFile,
     Effect,
     PostComment,
+    PostFailure,
     Publication,
     SetOutputs,
     Stamp,
@@ -48,11 +49,12 @@ from gate.interrupts import run as run_coroutine
 from gate.lookup import REPORTS, changes
 from gate.model import EXIT_PRECEDENCE, ExitCode, Result, Verdict
 from gate.pipeline import LOCAL_KINDS, RunOptions, run_gate
+from gate.plan import read_suites
 from gate.progress import Lines
 from gate.record import Record, merge, read_header, read_record, write_record
 from gate.reports import load_report
 from gate.reports.console import render as render_console
-from gate.reports.markdown import Place, render_suite
+from gate.reports.markdown import Place, render_suite, render_unmeasured
 from gate.reports.markdown import render as render_markdown
 from gate.review import DIRTY, decide_merged, judge_records, save_baseline, suite_ids
 
@@ -129,6 +131,8 @@ class Outcome:
     warning: str = ""
     """What to mind of a result that stands."""
     pull_request: int | None = None
+    note: str = ""
+    """Why there is nothing to publish, where that is as it should be."""
 
 
 def main(environment: Mapping[str, str]) -> NoReturn:
@@ -282,11 +286,13 @@ def _report(step: Step) -> Outcome:
     run = step.activity.run
     assert run is not None, "REPORT names the run"
     pull = step.github.pull_request_of(run)
+    if pull is None:
+        return Outcome(0, note=f"nothing to report: no open pull request has the head {run.head[:12]} any more")
     base = fork_point(step.git, pull.head, pull.base_branch)  # fetches history; nothing of it is checked out
     overrides = _store(step, overrides_of(step.inputs)) | ({"baseline.against": base} if base else {})
     config = load_config(step.config_path, overrides)
     records = [replace(record, header=replace(record.header, commit=pull.head)) for record in _untrusted(step, config)]
-    result = judge_records(records, config, step.environment, command=_command(step, overrides))
+    result = judge_records(records, config, step.environment, command=_command(step, overrides, pull.number))
     result = _accepted(step, config, result, pull.number)
     step.say(render_console(result))
     return Outcome(int(result.exit_code), result, pull_request=pull.number)
@@ -380,8 +386,8 @@ def _untrusted(step: Step, config: Config) -> list[Record]:
     return records_of(archive, run, suite_ids(config, step.environment), complete=True)
 
 
-def _command(step: Step, overrides: Mapping[str, Any]) -> str:
-    """The command that does the same on a reviewer's machine."""
+def _command(step: Step, overrides: Mapping[str, Any], pull_request: int | None = None) -> str:
+    """The commands that do the same on a reviewer's machine: fetch, then run."""
     words = ["gate", "run"]
     if step.inputs["config"] != INPUTS["config"].default:
         words += ["--config", step.inputs["config"]]
@@ -389,9 +395,19 @@ def _command(step: Step, overrides: Mapping[str, Any]) -> str:
         words += ["--tag", tag]
     if step.inputs["trials"]:
         words += ["--trials", str(step.inputs["trials"])]
-    if "baseline.against" in overrides:
-        words += ["--against", overrides["baseline.against"]]
-    return join(words)
+    for key, option in (("baseline.against", "--against"), ("baseline.store", "--store")):
+        words += [option, overrides[key]] if key in overrides else []
+    return f"{_checkout(step, overrides.get('baseline.against'), pull_request)}\n{join(words)}"
+
+
+def _checkout(step: Step, base: str | None, pull_request: int | None) -> str:
+    """Brings the commit and the one that it is measured against to a reviewer's clone."""
+    found, known = step.activity, [base] if base else []
+    number = pull_request or (found.pull_request if found.comments else None)
+    if number is not None:
+        return " && ".join([f"gh pr checkout {number}", *(join(["git", "fetch", "origin", ref]) for ref in known)])
+    head = found.head or ""
+    return f"{join(['git', 'fetch', 'origin', *dict.fromkeys([head, *known])])} && {join(['git', 'checkout', head])}"
 
 
 def _accepted(step: Step, config: Config, result: Result, number: int | None) -> Result:
@@ -474,6 +490,8 @@ def _effects(step: Step | None, outcome: Outcome) -> list[Effect]:
         effects.append(Annotate(annotations_of(result)))
     if outcome.warning:
         effects.append(Annotate((Annotation("warning", "Agent Gate", outcome.warning),)))
+    if outcome.note:
+        effects.append(WriteSummary(f"### Agent Gate\n\n{markdown(outcome.note)}"))
     if outcome.error:
         effects.append(WriteSummary(f"### Agent Gate\n\n{markdown(outcome.error, 2_000)}"))
         effects.append(Annotate((Annotation("error", "Agent Gate", outcome.error),)))
@@ -512,7 +530,8 @@ def _outputs(outcome: Outcome) -> dict[str, str]:
     """The outputs as text; empty where there is nothing to say. ``comment_url`` follows once there is one."""
     result, code = outcome.result, str(outcome.exit_code)
     if result is None:
-        return dict.fromkeys(OUTPUTS, "") | {"verdict": Verdict.ERROR.value, "exit_code": code}
+        verdict = "" if outcome.note else Verdict.ERROR.value
+        return dict.fromkeys(OUTPUTS, "") | {"verdict": verdict, "exit_code": code}
     compared = next((s.baseline for s in result.suites if s.baseline and s.baseline.commit), None)
     spent = [cost for s in result.suites for cost in (s.cost_usd, s.judge_cost_usd) if cost is not None]
     regressed = sum(c.verdict is Verdict.REGRESSED for s in result.suites for c in s.criteria)
@@ -535,13 +554,38 @@ def _place(step: Step, *, url: str = "") -> Place:
     return Place(activity.head or "", url, step.inputs["accept_label"] if on_change else "")
 
 
+def _left_unmeasured(step: Step) -> int | None:
+    """The pull request on which a run without a result leaves an earlier verdict standing; a part is not the run."""
+    run = step.activity.run
+    if step.inputs["shard"] != (1, 1) or not step.activity.comments:
+        return None
+    try:
+        pull = step.github.pull_request_of(run) if run is not None else None
+    except GateError:
+        return None
+    return pull.number if pull is not None else step.activity.pull_request
+
+
+def _suites(step: Step) -> tuple[str, ...] | None:
+    """The suites that the run is about; None where the configuration cannot be read."""
+    try:
+        return tuple(suite.id for suite in read_suites(load_config(step.config_path)))
+    except GateError:
+        return None
+
+
 def _comment(step: Step | None, outcome: Outcome) -> Publication:
     """The comment of each suite on the pull request that was measured, where the token may write it."""
     result = outcome.result
-    if step is None or result is None or outcome.pull_request is None or not step.inputs["comment"]:
+    if step is None or outcome.note or not step.inputs["comment"]:
+        return Publication(notes=(outcome.note,) if outcome.note else ())
+    number = outcome.pull_request if result is not None else _left_unmeasured(step)
+    if number is None:
         return Publication()
     if step.activity.is_fork and step.activity.mode is not Mode.REPORT:
         return Publication(notes=("no comment: a fork's token only reads; the `workflow_run` job comments",))
     place = _place(step, url=step.summary_url)
-    effects = [PostComment(suite.suite_id, render_suite(suite, result, place=place)) for suite in result.suites]
-    return publish(effects, PullRequestHost(step.github, outcome.pull_request, step.stamp))
+    effects: list[Effect] = [PostFailure(render_unmeasured(outcome.error, place), _suites(step))]
+    if result is not None:
+        effects = [PostComment(suite.suite_id, render_suite(suite, result, place=place)) for suite in result.suites]
+    return publish(effects, PullRequestHost(step.github, number, step.stamp))

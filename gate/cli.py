@@ -72,6 +72,7 @@ def cli(debug: bool) -> None:
 @with_options(TAG, COMPLEXITY, CASE)
 @click.option("--trials", help="`auto`, or exactly this many passes over all cases.")
 @click.option("--against", metavar="COMMIT", help="Measure against this commit, branch or tag.")
+@click.option("--store", type=click.Choice(["file", "git", "none"]), help="Where baselines are looked up.")
 @click.option(
     "--record",
     "record_path",
@@ -323,6 +324,8 @@ def _overrides(given: dict[str, Any]) -> dict[str, Any]:
         overrides["trials"] = int(text) if text.isdigit() else text
     if given.get("against"):
         overrides["baseline.against"] = given["against"]
+    if given.get("store"):
+        overrides["baseline.store"] = given["store"]
     return overrides
 
 

@@ -68,7 +68,17 @@ class PostComment:
     """Markdown, its outside parts escaped."""
 
 
-Effect = WriteFile | CopyFile | SetOutputs | WriteSummary | Annotate | PostComment
+@dataclass(frozen=True, slots=True)
+class PostFailure:
+    """That a run on the change under review ended without a verdict: what was said before is of an earlier run."""
+
+    body: str
+    """Markdown, its outside parts escaped."""
+    suites: tuple[str, ...] | None = None
+    """Whose comments it concerns; None where that is not known: all of them."""
+
+
+Effect = WriteFile | CopyFile | SetOutputs | WriteSummary | Annotate | PostComment | PostFailure
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,21 +157,56 @@ _MARKER = re.compile(
 
 def with_marker(comment: PostComment, stamp: Stamp, *, limit: int) -> str:
     """The comment's text behind the invisible line that names its suite and run; cut to ``limit`` characters."""
-    marker = (
-        f"<!-- agent-gate suite={_key(comment.suite_id)} run={stamp.run} attempt={stamp.attempt} head={stamp.head} -->"
-    )
+    key = key_of(comment.suite_id)
+    marker = f"<!-- agent-gate suite={key} run={stamp.run} attempt={stamp.attempt} head={stamp.head} -->"
     text = f"{marker}\n{comment.body}"
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def stamp_of(body: str, suite_id: str) -> Stamp | None:
     """The stamp of a comment on this suite. The marker counts at the very start alone, where only its author writes."""
+    found = mark_of(body)
+    return found[1] if found and found[0] == key_of(suite_id) else None
+
+
+def mark_of(body: str) -> tuple[str, Stamp] | None:
+    """The suite's key and the stamp of a comment of any suite."""
     match = _MARKER.match(body)
-    if match is None or match["suite"] != _key(suite_id):
-        return None
-    return Stamp(int(match[2]), int(match[3]), match[4])
+    return (match["suite"], Stamp(int(match[2]), int(match[3]), match[4])) if match else None
 
 
-def _key(suite_id: str) -> str:
+NO_SUITE = ""
+"""Whose comment it is where no suite had one before the first run failed; the next verdict takes it over."""
+_UNMEASURED = "<!-- agent-gate unmeasured -->"
+_EARLIER = "<!-- agent-gate earlier verdict -->"
+
+
+def failed_anew(failure: PostFailure, stamp: Stamp, *, limit: int) -> str:
+    """The text of a comment that says nothing but that."""
+    return with_marker(PostComment(NO_SUITE, f"{_UNMEASURED}\n{failure.body}"), stamp, limit=limit)
+
+
+def failed_over(body: str, failure: PostFailure, stamp: Stamp, *, limit: int) -> str:
+    """The failure above what the comment said before, which is kept in a fold: once, and its heading where it is long.
+
+    The marker stays, so that whoever has a verdict may still write it.
+    """
+    marker, _, said = body.partition("\n")
+    parts = [marker, _UNMEASURED, failure.body]
+    if said.startswith(_UNMEASURED):  # its outside text is escaped and forges no comment of ours
+        earlier = said.partition(f"\n{_EARLIER}\n")[2]
+    else:
+        earlier = _folded(said, mark_of(body), stamp, limit - sum(map(len, parts)) - 300)
+    return "\n".join([*parts, *(["", _EARLIER, earlier] if earlier else [])])
+
+
+def _folded(said: str, mark: tuple[str, Stamp] | None, stamp: Stamp, limit: int) -> str:
+    head = mark[1].head if mark else ""
+    of = "an earlier run on this commit" if head == stamp.head else f"an earlier commit, <code>{head[:7]}</code>"
+    kept = said if len(said) <= limit else said.partition("\n")[0]
+    return f"<details>\n<summary>The verdict below is of {of}</summary>\n\n{kept}\n\n</details>"
+
+
+def key_of(suite_id: str) -> str:
     """A suite's id is outside text and could end the marker; its hash cannot."""
     return hashlib.sha256(suite_id.encode("utf-8", "surrogatepass")).hexdigest()[:16]

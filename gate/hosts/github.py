@@ -11,7 +11,18 @@ from typing import Any
 
 from gate.errors import PublishError, UntrustedError
 from gate.hosts.artifact import MAX_ARCHIVE_BYTES
-from gate.hosts.base import Done, PostComment, Stamp, stamp_of, with_marker
+from gate.hosts.base import (
+    NO_SUITE,
+    Done,
+    PostComment,
+    PostFailure,
+    Stamp,
+    failed_anew,
+    failed_over,
+    key_of,
+    mark_of,
+    with_marker,
+)
 from gate.hosts.events import MeasuringRun
 from gate.hosts.rest import Rest, RestError
 
@@ -26,6 +37,8 @@ PERMISSION_HINT = (
     "for forks and Dependabot the `workflow_run` job comments"
 )
 LOCKED_HINT = "unlock it, or set `comment: false`; the summary of the run has everything"
+
+MOVED_ON = "no comment: the pull request has moved on to another commit"
 
 
 class CannotComment(PublishError):  # noqa: N818  (named by its consequence)
@@ -59,8 +72,11 @@ class Written:
     """A comment of ours."""
 
     id: int
+    key: str
+    """Of its suite."""
     stamp: Stamp
     url: str
+    body: str
 
 
 class GitHub:
@@ -91,24 +107,24 @@ class GitHub:
     def pull_request(self, number: int) -> PullRequest:
         return _pull_request(self._rest.get(self._path(f"pulls/{number}")))
 
-    def pull_request_of(self, run: MeasuringRun) -> PullRequest:
+    def pull_request_of(self, run: MeasuringRun) -> PullRequest | None:
         """The open pull request of this repository whose head the run measured; nothing of it is taken from the run.
 
+        None: there is none any more, for it was closed, or a later push has a run of its own.
+
         Raises:
-            UntrustedError: there is none, or not exactly one.
+            UntrustedError: there is more than one.
         """
         found = self._open_with_head(self._rest.pages(self._path(f"commits/{run.head}/pulls")), run.head)
         if not found and run.head_repository:  # a commit of a fork may be unknown here; the branch it came from is not
             owner = run.head_repository.partition("/")[0]
             query = {"state": "open", "head": f"{owner}:{run.head_branch}"}
             found = self._open_with_head(self._rest.pages(self._path("pulls"), **query), run.head)
-        if len(found) != 1:
+        if len(found) > 1:
             raise UntrustedError(
-                f"{len(found)} open pull requests have the head {run.head[:12]}, exactly one was expected",
-                where=f"run {run.id}",
-                hint="the pull request was closed, or a later push has a run of its own",
+                f"{len(found)} open pull requests have the head {run.head[:12]}", where=f"run {run.id}"
             )
-        return found[0]
+        return found[0] if found else None
 
     def _open_with_head(self, pulls: Iterable[Any], head: str) -> list[PullRequest]:
         return [
@@ -226,24 +242,34 @@ class GitHub:
             PublishError: anything else that the host refuses.
         """
         body = with_marker(comment, stamp, limit=COMMENT_LIMIT)
-        try:
+        with _explained(number):
             if self.pull_request(number).head != stamp.head:
-                return Done(note="no comment: the pull request has moved on to another commit")
+                return Done(note=MOVED_ON)
             return self._write_comment(number, comment.suite_id, body, stamp)
-        except RestError as error:
-            if error.status == 403 and "locked" in error.what:
-                raise CannotComment("the conversation is locked", where=f"#{number}", hint=LOCKED_HINT) from error
-            if error.status in (401, 403, 404):
-                raise CannotComment(f"cannot comment: {error.what}", hint=PERMISSION_HINT) from error
-            raise
-        except (KeyError, TypeError) as error:
-            raise PublishError(f"an answer of the API cannot be read: {error!r}", where="GitHub") from error
+
+    def fail(self, number: int, failure: PostFailure, stamp: Stamp) -> Done:
+        """Puts the failure above what earlier runs said, so that it is not taken for this one's. Raises likewise."""
+        with _explained(number):
+            if self.pull_request(number).head != stamp.head:
+                return Done(note=MOVED_ON)
+            keys = None if failure.suites is None else {key_of(suite) for suite in (*failure.suites, NO_SUITE)}
+            ours = [comment for comment in self._comments(number) if keys is None or comment.key in keys]
+            if not ours:
+                return self._create_comment(number, NO_SUITE, failed_anew(failure, stamp, limit=COMMENT_LIMIT), stamp)
+            stale = [comment for comment in ours if stamp.is_newer(comment.stamp)]  # else of this run's other jobs
+            for comment in stale:
+                body = failed_over(comment.body, failure, stamp, limit=COMMENT_LIMIT)
+                self._rest.send("PATCH", self._path(f"issues/comments/{comment.id}"), {"body": body})
+            return Done(url=ours[0].url)
 
     def _write_comment(self, number: int, suite_id: str, body: str, stamp: Stamp) -> Done:
-        existing = self._comments(number, suite_id)
-        if not existing:
+        ours = self._comments(number)
+        known = [comment for comment in ours if comment.key == key_of(suite_id)]
+        failures = [comment for comment in ours if comment.key == key_of(NO_SUITE) and stamp.is_newer(comment.stamp)]
+        existing = next(iter(known + failures), None)
+        if existing is None:
             return self._create_comment(number, suite_id, body, stamp)
-        return self._update_comment(existing[0], body, stamp)
+        return self._update_comment(existing, body, stamp)
 
     def _update_comment(self, existing: Written, body: str, stamp: Stamp) -> Done:
         if existing.stamp.is_newer(stamp):
@@ -258,7 +284,7 @@ class GitHub:
         except RestError as error:
             if not error.executed:
                 raise
-        ours = self._comments(number, suite_id)
+        ours = [comment for comment in self._comments(number) if comment.key == key_of(suite_id)]
         if not ours:  # the answer was lost, and so was the comment
             return Done(url=self._rest.send("POST", path, {"body": body})["html_url"])
         first = ours[0]
@@ -270,14 +296,15 @@ class GitHub:
             self._rest.send("DELETE", self._path(f"issues/comments/{mine}"))
         return done
 
-    def _comments(self, number: int, suite_id: str) -> list[Written]:
-        """Our comments on the suite, the oldest first: by marker and author, over all pages."""
+    def _comments(self, number: int) -> list[Written]:
+        """Our comments, the oldest first: by marker and author, over all pages."""
         login = self.login()
         found = []
         for comment in self._rest.pages(self._path(f"issues/{number}/comments")):
-            stamp = stamp_of(comment.get("body") or "", suite_id)
-            if stamp is not None and _get(comment, "user", "login") == login:
-                found.append(Written(comment["id"], stamp, comment["html_url"]))
+            body = comment.get("body") or ""
+            mark = mark_of(body)
+            if mark is not None and _get(comment, "user", "login") == login:
+                found.append(Written(comment["id"], *mark, comment["html_url"], body))
         return sorted(found, key=lambda comment: comment.id)
 
     # --- artifacts --------------------------------------------------------------------------------
@@ -325,9 +352,27 @@ class PullRequestHost:
         self._stamp = stamp
 
     def apply(self, effect: object) -> Done:
-        if not isinstance(effect, PostComment):
-            return Done()
-        return self._github.comment(self._number, effect, self._stamp)
+        match effect:
+            case PostComment():
+                return self._github.comment(self._number, effect, self._stamp)
+            case PostFailure():
+                return self._github.fail(self._number, effect, self._stamp)
+        return Done()
+
+
+@contextmanager
+def _explained(number: int) -> Iterator[None]:
+    """What the API answers to who comments, as what to do about it."""
+    try:
+        yield
+    except RestError as error:
+        if error.status == 403 and "locked" in error.what:
+            raise CannotComment("the conversation is locked", where=f"#{number}", hint=LOCKED_HINT) from error
+        if error.status in (401, 403, 404):
+            raise CannotComment(f"cannot comment: {error.what}", hint=PERMISSION_HINT) from error
+        raise
+    except (KeyError, TypeError) as error:
+        raise PublishError(f"an answer of the API cannot be read: {error!r}", where="GitHub") from error
 
 
 def _check_origin(artifact: Mapping[str, Any], run: MeasuringRun, where: str) -> None:

@@ -76,6 +76,16 @@ def render_suite(suite: SuiteResult, result: Result, *, limit: int = LIMIT, plac
     return _fitted(suite, max(limit, _LEAST) - len(tail) - 1, place) + "\n" + tail
 
 
+def render_unmeasured(error: str, place: Place = NOWHERE) -> str:
+    """What there is to say of a run that ended without a result."""
+    commit = escape.markdown_code(place.head[:7])
+    link = f" · [the run]({place.url})" if place.url else ""
+    return (
+        f"## 💥 not measured{f' at {commit}' if commit else ''}\n\n{escape.markdown(error, 1_000)}{link}  \n"
+        "**Next:** mend it and push, or run the job again.\n"
+    )
+
+
 def _fitted(suite: SuiteResult, limit: int, place: Place, explain: str = "") -> str:
     for left_out in (FULL, NO_PASSES, NO_DETAIL):
         text = _suite(suite, left_out, place, explain)

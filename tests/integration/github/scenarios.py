@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import zipfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -86,8 +87,13 @@ def archive_of(workspace: Path) -> bytes:
     return stream.getvalue()
 
 
-def report(world: World, content: bytes | None = None, number: int = 1) -> Done:
-    """The job that the completed run of a fork's pull request starts; its artifact is what the last step left."""
+def report(
+    world: World, content: bytes | None = None, number: int = 1, change: Callable[[], object] = lambda: None
+) -> Done:
+    """The job that the completed run of a fork's pull request starts; its artifact is what the last step left.
+
+    ``change`` is what happens between the two.
+    """
     head = world.fake.pulls[number]["head"]
     archive = archive_of(world.last.workspace) if content is None else content
     world.fake.add_artifact(
@@ -104,4 +110,5 @@ def report(world: World, content: bytes | None = None, number: int = 1) -> Done:
     }
     sha = git(world.repository.remote, "rev-parse", "main")
     payload = {"action": "completed", "workflow_run": run}
+    change()
     return world.step("workflow_run", payload, "refs/heads/main", sha, environment={"GITHUB_RUN_ID": "101"})
