@@ -18,6 +18,7 @@ from gate.judges.meter import Budget as JudgeBudget
 from gate.metrics.custom import CheckedElsewhere
 from gate.model import Side, Trial
 from gate.plan import Plan
+from gate.prices import turn_cost
 from gate.score import score_trial
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class Purse:
     dearest_usd: float = 0.0
     most_tokens: int = 0
     unpriced: int = 0
-    """Trials that reported no cost."""
+    """Trials with a turn that has neither a cost nor a price; counted under a budget of dollars."""
     stopped: str = ""
     """Which budget ended the run; empty where none did."""
 
@@ -57,12 +58,14 @@ class Purse:
         tokens = (usage.tokens or 0) if usage else 0
         self.tokens += tokens
         self.most_tokens = max(self.most_tokens, tokens)
-        if usage is None or usage.cost_usd is None:
-            self.unpriced += 1
-        else:
-            self.usd += usage.cost_usd
-            self.dearest_usd = max(self.dearest_usd, usage.cost_usd)
-            self.judge.elsewhere_usd += usage.cost_usd
+        if self.limits.usd is None:
+            return
+        costs = [turn_cost(invocation.usage) for invocation in trial.invocations]
+        cost = sum(cost for cost in costs if cost is not None)
+        self.unpriced += None in costs or not costs
+        self.usd += cost
+        self.dearest_usd = max(self.dearest_usd, cost)
+        self.judge.elsewhere_usd += cost
 
     def refuses(self) -> str:
         """Why no further trial may start; empty where one may.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from gate.model import Usage
+
 
 def price(model: str, input_tokens: int, output_tokens: int) -> float | None:
     """US dollars; None where the list does not know the model.
@@ -18,3 +20,10 @@ def price(model: str, input_tokens: int, output_tokens: int) -> float | None:
         except LookupError:
             continue
     return None
+
+
+def turn_cost(usage: Usage | None) -> float | None:
+    """US dollars of one turn: what the agent reports, else the list price of its tokens; None where it says neither."""
+    if usage is None or usage.cost_usd is not None or usage.model is None or usage.tokens is None:
+        return None if usage is None else usage.cost_usd
+    return price(usage.model, usage.input_tokens or 0, usage.output_tokens or 0)

@@ -77,6 +77,19 @@ def test_spent_before_every_case_was_run_is_an_error(project: Project, name: str
     assert any("budget" in line for line in [*suite["story"], *suite["warnings"]])
 
 
+def test_tokens_of_a_known_model_are_dollars(project: Project) -> None:
+    """The agent reports no cost. 5,000 + 5,000 tokens of gpt-4o were $0.0625 or less at any time."""
+    priced = AGENT.replace('"output_tokens": 10}', '"output_tokens": 5000, "model": "gpt-4o"}').replace(
+        ', "cost_usd": 0.01', ""
+    )
+    project.write("agent.py", priced.replace("BROKEN", "False").replace("SECONDS", "0").replace("90", "5000"))
+    code, result = limited(project, "{usd: 0.2}")
+    suite = result["suites"][0]
+    assert (code, result["verdict"]) == (3, "error")
+    assert 1 <= suite["agent_runs"] < CASES
+    assert not any("does not bound them" in warning for warning in suite["warnings"])
+
+
 def test_runs_that_cannot_cover_one_pass_are_refused_before_anything_runs(project: Project) -> None:
     write_agent(project)
     project.write("limited.yaml", (project.root / "gate.yaml").read_text() + "budget: {runs: 6}\n")
