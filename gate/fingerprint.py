@@ -34,19 +34,29 @@ def of_json(value: Any) -> str:
 
     Raises ValueError for NaN and infinities, TypeError for what is no JSON value.
     """
-    text = json.dumps(_canonical(value), sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    text = _ENCODER.encode(_canonical(value))
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:LENGTH]
 
 
+_ENCODER = json.JSONEncoder(sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+_CANONICAL = frozenset({str, int, bool, type(None)})
+"""Types whose values are their own canonical form, and nearly all that a case holds."""
+
+
 def _canonical(value: Any) -> Any:
+    if type(value) in _CANONICAL:
+        return value
     if isinstance(value, float):
         if not math.isfinite(value):
             raise ValueError("a fingerprint of a number that is not finite")
         return int(value) if value.is_integer() and abs(value) < _EXACT else value
-    if isinstance(value, Mapping):
-        return {_key(key): _canonical(held) for key, held in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_canonical(item) for item in value]
+        return [item if type(item) in _CANONICAL else _canonical(item) for item in value]
+    if isinstance(value, Mapping):
+        return {
+            key if type(key) is str else _key(key): held if type(held) in _CANONICAL else _canonical(held)
+            for key, held in value.items()
+        }
     if isinstance(value, (set, frozenset)):
         return sorted((_canonical(item) for item in value), key=lambda item: json.dumps(item, sort_keys=True))
     return value

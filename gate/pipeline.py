@@ -39,7 +39,7 @@ from gate.measure import Bench, Purse
 from gate.model import FULL, Result, Side, SuiteResult, Trial
 from gate.plan import Plan, make_plans
 from gate.progress import Progress
-from gate.record import Header, RecordWriter, from_digest, redacted
+from gate.record import Header, RecordWriter, from_digest, to_record
 from gate.replay import Replay, check_executor, waits
 from gate.reports.numbers import count
 from gate.shards import assigned, measured, passes_of
@@ -417,7 +417,7 @@ class SuiteRun:
             return
         self.session.progress.plan(self.plan.suite.id, len(jobs), why)
         async for scored in self.bench.run(jobs):
-            trial = redacted(scored, self.redactor)
-            self.journal.append(trial)
+            trial, line = to_record(scored, self.redactor)
+            self.journal.extend([(trial, line)])
             self.trials.append(self.memory.keep(trial))
             self.session.progress.trial(trial)

@@ -66,7 +66,7 @@ class TurnModel(_Model):
     input: Text
     tools: list[Tool] | None = None
     response: Texts | None = None
-    rubrics: list[RubricItem] = []
+    rubrics: list[RubricItem] = Field(default_factory=list)
 
 
 class CaseModel(_Model):
@@ -77,13 +77,13 @@ class CaseModel(_Model):
     tools: list[Tool] | None = None
     response: Texts | None = None
     turns: Annotated[list[TurnModel], Field(min_length=1)] | None = None
-    rubrics: list[RubricItem] = []
-    tags: Texts = []
+    rubrics: list[RubricItem] = Field(default_factory=list)
+    tags: Texts = Field(default_factory=list)
     complexity: Complexity | None = None
-    metadata: dict[str, Any] = {}
-    state: dict[str, Any] = {}
-    thresholds: dict[str, Annotated[float, Field(allow_inf_nan=False)]] = {}
-    options: dict[str, dict[str, Any]] = {}
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    state: dict[str, Any] = Field(default_factory=dict)
+    thresholds: dict[str, Annotated[float, Field(allow_inf_nan=False)]] = Field(default_factory=dict)
+    options: dict[str, dict[str, Any]] = Field(default_factory=dict)
     forbidden_tools: Texts | None = None
     contains: Texts | None = None
     not_contains: Texts | None = None
@@ -97,7 +97,8 @@ class CaseModel(_Model):
             raise ValueError("a case has either an input or turns")
         if self.turns is not None and (self.tools is not None or self.response is not None):
             raise ValueError("where a case has turns, tools and response belong to a turn")
-        for shortcut, (criterion, option) in SHORTCUTS.items():
+        for shortcut in _stated_shortcuts(self):
+            criterion, option = SHORTCUTS[shortcut]
             if getattr(self, shortcut) is not None and option in self.options.get(criterion, {}):
                 raise ValueError(f"{shortcut} and options.{criterion}.{option} say the same")
         return self
@@ -106,7 +107,7 @@ class CaseModel(_Model):
 class DefaultsModel(_Model):
     """What all cases of a file have in common; a case adds to it, or overrides it."""
 
-    tags: Texts = []
+    tags: Texts = Field(default_factory=list)
     complexity: Complexity = Complexity.MEDIUM
     metadata: dict[str, Any] = {}
     state: dict[str, Any] = {}
@@ -151,13 +152,14 @@ def read(document: Document) -> Contents:
 
 
 def _case(document: Document, model: CaseModel, defaults: DefaultsModel, keys: tuple[Key, ...]) -> Case:
-    turns = model.turns
-    if turns is None:
+    if model.turns is None:
         assert model.input is not None
-        turns = [TurnModel(input=model.input, tools=model.tools, response=model.response)]
+        turns = [_turn(model.input, model.tools, model.response, [])]
+    else:
+        turns = [_turn(turn.input, turn.tools, turn.response, turn.rubrics) for turn in model.turns]
     return Case(
         model.id,
-        tuple(_turn(turn) for turn in turns),
+        tuple(turns),
         tags=frozenset([*defaults.tags, *model.tags]),
         complexity=model.complexity or defaults.complexity,
         metadata={**defaults.metadata, **model.metadata},
@@ -169,26 +171,30 @@ def _case(document: Document, model: CaseModel, defaults: DefaultsModel, keys: t
     )
 
 
-def _turn(model: TurnModel) -> Turn:
-    tools = None
-    if model.tools is not None:
-        tools = tuple(
-            ToolCall(tool.name or "", tool.args, category=tool.category, any_args=tool.args is None)
-            for tool in model.tools
-        )
-    response = None if model.response is None else tuple(Part(text) for text in model.response)
-    return Turn(model.input, tools, response, _rubrics(model.rubrics))
+def _turn(user: str, tools: list[ToolModel] | None, response: list[str] | None, rubrics: list[RubricModel]) -> Turn:
+    calls = None if tools is None else tuple(_expected(tool) for tool in tools)
+    parts = None if response is None else tuple(Part(text) for text in response)
+    return Turn(user, calls, parts, _rubrics(rubrics))
+
+
+def _expected(tool: ToolModel) -> ToolCall:
+    return ToolCall(tool.name or "", tool.args, category=tool.category, any_args=tool.args is None)
 
 
 def _rubrics(models: list[RubricModel]) -> tuple[Rubric, ...]:
     return tuple(Rubric(model.id, model.text, model.type, model.description) for model in models)
 
 
+def _stated_shortcuts(model: CaseModel) -> list[str]:
+    return [key for key in SHORTCUTS if key in model.model_fields_set]
+
+
 def _options(model: CaseModel) -> dict[str, dict[str, Any]]:
     options = {criterion: dict(values) for criterion, values in model.options.items()}
-    for shortcut, (criterion, option) in SHORTCUTS.items():
+    for shortcut in _stated_shortcuts(model):
         value = getattr(model, shortcut)
         if value is not None:
+            criterion, option = SHORTCUTS[shortcut]
             options.setdefault(criterion, {})[option] = value
     return options
 
