@@ -142,6 +142,37 @@ def test_our_workflows_grant_nothing_by_default_and_pin_everything(path: Path) -
     assert [use for use in used if not re.search(r"@[0-9a-f]{40}$|^\./$", use)] == []
 
 
+def jobs_with_the_gate() -> list[tuple[str, str, dict[str, Any]]]:
+    """Of every whole workflow that we show or run: where, the job's name, and the job."""
+    shown = [(f"{b.page}:{b.line}", b.text) for b in BLOCKS if b.kind == "github-workflows"]
+    own = [(path.name, path.read_text(encoding="utf-8")) for path in WORKFLOWS]
+    found = []
+    for where, text in [*shown, *own]:
+        content = yaml.safe_load(text)
+        for name, job in (content.get("jobs", {}) if isinstance(content, dict) else {}).items():
+            if any(re.match(r"agent-gate/|\./$", step.get("uses", "")) for step in job["steps"]):
+                found.append((where, name, job))
+    return found
+
+
+def test_no_job_that_runs_a_change_holds_a_token_that_writes_code() -> None:
+    jobs = jobs_with_the_gate()
+    assert [name for _, name, _ in jobs].count("gate") >= 4
+    for where, name, job in jobs:
+        writes = job["permissions"].get("contents") == "write"
+        assert writes is ("github.event_name == 'push'" in job.get("if", "")), (where, name)
+
+
+def test_every_job_that_measures_leaves_its_records_and_may_read_those_of_earlier_ones() -> None:
+    for where, name, job in jobs_with_the_gate():
+        given = [step.get("with") or {} for step in job["steps"]]
+        if name == "report":
+            continue
+        assert any("gate-results/" in step.get("path", "") for step in given), (where, name)
+        if not any("shards" in step for step in given):
+            assert job["permissions"]["actions"] == "read", (where, name)
+
+
 # --- one list of inputs and outputs ---------------------------------------------------------------
 
 
