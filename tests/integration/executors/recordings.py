@@ -28,11 +28,13 @@ CONFIG: dict[str, Any] = {
 CHECK = """
 import os, time
 
+HERE = os.path.dirname(os.path.abspath(__file__))
+
 def unhurried(actual, expected):
     time.sleep(0.01)
-    with open(os.environ.get("HOME", "/tmp") + "/scored-by", "a") as log:
+    with open(HERE + "/scored-by", "a") as log:
         log.write(f"{os.getppid()}\\n")
-    while os.path.exists(os.environ.get("HOME", "/tmp") + "/hold") and os.path.getsize(log.name) > 600:
+    while os.path.exists(HERE + "/hold") and os.path.getsize(log.name) > 600:
         time.sleep(0.02)
     return 1.0
 """
