@@ -103,7 +103,6 @@ async def score_trial(
         for name, scoring in waited.items():
             scores[name] = await scoring
     else:
-        if waited:
         scores.update(zip(waited, await asyncio.gather(*waited.values()), strict=True))
     for name, composite in composites:
         scores[name] = composite.combine(case, scores)
