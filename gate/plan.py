@@ -109,7 +109,7 @@ def read_suites(config: Config) -> list[Suite]:
 
 
 def _place_in_repository(root: Path) -> PurePosixPath:
-    """The configuration's folder as seen from the repository's top: two configurations may both have a suite/ folder."""
+    """The configuration's folder from the repository's top: two configurations may both have a folder suite/."""
     root = root.resolve()
     top = next((folder for folder in (root, *root.parents) if (folder / ".git").exists()), root)
     return PurePosixPath(root.relative_to(top))
