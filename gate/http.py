@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from time import perf_counter
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 from urllib.parse import SplitResult, urlsplit
 
 from gate.errors import ConfigError
@@ -28,6 +28,8 @@ CONNECT_SECONDS = 10.0
 MAX_HEAD_BYTES = 65_536
 _LINE_BYTES = 256
 """The longest chunk-size line; everything longer is an attack or garbage."""
+MOST_ROUTES = 1000
+"""Addresses that are remembered; an agent may put an id of its own into each."""
 _NO_BODY = frozenset({204, 304})
 
 
@@ -304,6 +306,16 @@ class _Connection(asyncio.Protocol):
             self._transport.abort()
 
 
+class _Route(NamedTuple):
+    """What follows from an address, the same for every request to it."""
+
+    place: tuple[str, str, int]
+    """Scheme, host and port."""
+    netloc: str
+    target: str
+    proxy: str | None
+
+
 class Client:
     """A pool of connections to the agents under test. Redirects are not followed, bodies are not decoded.
 
@@ -320,6 +332,7 @@ class Client:
         self._idle: dict[tuple[str, str, int], deque[_Connection]] = {}
         self._tls: ssl.SSLContext | None = None
         self._proxied: dict[str, httpx.AsyncClient] = {}
+        self._routes: dict[str, _Route] = {}
 
     async def __aenter__(self) -> Self:
         return self
@@ -346,19 +359,30 @@ class Client:
 
         ``on_send`` is called when the request goes out: what came before was waiting for a connection.
         """
-        parts = check_url(url)
-        if proxy := proxy_for(parts, self._environment):
-            client = self._proxy_client(proxy)
+        route = self._routes.get(url) or self._find_route(url)
+        if route.proxy:
+            client = self._proxy_client(route.proxy)
             asked = client.build_request(method, url, headers=dict(headers or {}), content=body)
             return await self._through_proxy(client, asked, on_send)
-        data = _encode(method, parts, headers or {}, body)
+        data = _encode(method, route, headers or {}, body)
         async with self._slots:
-            return await self._exchange(parts, data, on_send)
+            return await self._exchange(route.place, data, on_send)
 
-    async def _exchange(self, parts: SplitResult, data: bytes, on_send: Callable[[], None]) -> Response:
+    def _find_route(self, url: str) -> _Route:
+        """Checks an address that was not asked before, or is forgotten. Raises ConfigError."""
+        parts = check_url(url)
         assert parts.hostname is not None
-        key = (parts.scheme, parts.hostname, parts.port or (443 if parts.scheme == "https" else 80))
-        idle = self._idle.setdefault(key, deque())
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+        target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        proxy = proxy_for(parts, self._environment)
+        route = _Route((parts.scheme, parts.hostname, port), parts.netloc, target, proxy)
+        if len(self._routes) >= MOST_ROUTES:
+            self._routes.clear()
+        self._routes[url] = route
+        return route
+
+    async def _exchange(self, place: tuple[str, str, int], data: bytes, on_send: Callable[[], None]) -> Response:
+        idle = self._idle.setdefault(place, deque())
         while idle:
             connection = idle.pop()
             if not connection.alive:
@@ -369,7 +393,7 @@ class Client:
             except HttpError:
                 if not connection.fresh:
                     raise  # else: the server had closed the idle connection, which says nothing about this request
-        connection = await self._connect(*key)
+        connection = await self._connect(*place)
         on_send()
         return await self._finish(connection, idle, data)
 
@@ -453,12 +477,12 @@ def check_url(url: str) -> SplitResult:
     return parts
 
 
-def _encode(method: str, parts: SplitResult, headers: Mapping[str, str], body: bytes) -> bytes:
-    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    lines = [f"{method} {target} HTTP/1.1", f"Host: {parts.netloc}", f"Content-Length: {len(body)}"]
+def _encode(method: str, route: _Route, headers: Mapping[str, str], body: bytes) -> bytes:
+    lines = [f"{method} {route.target} HTTP/1.1", f"Host: {route.netloc}", f"Content-Length: {len(body)}"]
     lines += ["Accept-Encoding: identity", "User-Agent: agent-gate"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
-    if any("\r" in line or "\n" in line or "\0" in line for line in lines):
+    text = "\n".join(lines)
+    if text.count("\n") != len(lines) - 1 or "\r" in text or "\0" in text:
         raise ConfigError("a request header holds a line break")
     try:
         return "\r\n".join([*lines, "", ""]).encode("latin-1") + body

@@ -155,7 +155,7 @@ def tame(value: Any) -> Any:
     Lone surrogates are replaced. Raises `ValueError` where the value nests too deeply.
     """
     _check_nesting(value)
-    return _without_surrogates(value)
+    return _without_surrogates(value) if "\\ud" in repr(value) else value  # where each one is spelled out
 
 
 # --- files ----------------------------------------------------------------------------------------

@@ -112,11 +112,11 @@ def to_call(raw: Any) -> ToolCall:
     body = raw.get("function", raw)
     if not isinstance(body, Mapping):
         raise FormatError(f"function must be an object, not {_kind(body)}")
-    arguments = next((body[key] for key in ("arguments", "args", "input") if key in body), None)
+    key = "arguments" if "arguments" in body else "args" if "args" in body else "input"
     error = raw.get("error")
     return ToolCall(
         name=tool_name(body.get("name")),
-        args=to_arguments(arguments),
+        args=to_arguments(body.get(key)),
         id=_optional_text(raw, "id", "call_id", "tool_call_id"),
         result=raw.get("result", raw.get("output")),
         error=None if error is None else _as_text(error),
