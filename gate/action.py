@@ -23,7 +23,7 @@ from gate.environment import TOKEN
 from gate.errors import Cancelled, ConfigError, GateError, MeasureError, PublishError
 from gate.escape import console, markdown
 from gate.git import Git, token_header, with_header
-from gate.held import Rules, hold
+from gate.held import Rules, in_tree, rules_of
 from gate.hosts.base import (
     Annotate,
     Annotation,
@@ -40,9 +40,9 @@ from gate.hosts.base import (
 )
 from gate.hosts.container import ROUTES, gateway_of, give_back, prepare, reachable
 from gate.hosts.events import Activity, Facts, Mode, activity
-from gate.hosts.github import GitHub, PullRequestHost
+from gate.hosts.github import GitHub, PullRequest, PullRequestHost
 from gate.hosts.inputs import INPUTS, is_input, overrides_of, read_inputs
-from gate.hosts.measured import base_of, fork_point
+from gate.hosts.measured import base_of, branch_tip, fork_point
 from gate.hosts.rest import Rest, RestError
 from gate.hosts.runner import SUMMARY_BYTES, Runner, Silence, annotations_of
 from gate.interrupts import run as run_coroutine
@@ -282,15 +282,22 @@ def _measure(step: Step, overrides: Mapping[str, Any], stack: ExitStack) -> Outc
 
 
 def _report(step: Step) -> Outcome:
-    """Judges what an untrusted run measured: its raw scores, under the criteria checked out here, the base's."""
+    """Judges what an untrusted run measured: its raw scores, under the rules and cases of the base branch."""
     run = step.activity.run
     assert run is not None, "REPORT names the run"
     pull = step.github.pull_request_of(run)
     if pull is None:
         return Outcome(0, note=f"nothing to report: no open pull request has the head {run.head[:12]} any more")
     base = fork_point(step.git, pull.head, pull.base_branch)  # fetches history; nothing of it is checked out
-    overrides = _store(step, overrides_of(step.inputs)) | ({"baseline.against": base} if base else {})
-    config = load_config(step.config_path, overrides)
+    tip = branch_tip(step.git, pull.base_branch)
+    with step.git.worktree(tip) as tree:
+        return _judge(step, pull, in_tree(step.git, tree, step.config_path), {"baseline.against": base} if base else {})
+
+
+def _judge(step: Step, pull: PullRequest, path: Path, overrides: Mapping[str, Any]) -> Outcome:
+    """The verdict by the configuration at ``path``."""
+    overrides = {**_store(path, overrides_of(step.inputs)), **overrides}
+    config = load_config(path, overrides)
     records = [replace(record, header=replace(record.header, commit=pull.head)) for record in _untrusted(step, config)]
     result = judge_records(records, config, step.environment, command=_command(step, overrides, pull.number))
     result = _accepted(step, config, result, pull.number)
@@ -309,14 +316,14 @@ _MODES: dict[Mode, Callable[[Step], Outcome]] = {
 
 def _overrides(step: Step) -> dict[str, Any]:
     """Inputs and event as keys of the configuration."""
-    overrides = _store(step, overrides_of(step.inputs))
+    overrides = _store(step.config_path, overrides_of(step.inputs))
     base = base_of(step.activity, step.git)
     return overrides | ({"baseline.against": base} if base else {})
 
 
-def _store(step: Step, overrides: dict[str, Any]) -> dict[str, Any]:
+def _store(path: Path, overrides: dict[str, Any]) -> dict[str, Any]:
     """A runner's disk is gone after the job: baselines are kept in git unless the configuration says where."""
-    stated = load_config(step.config_path, overrides).file.baseline.model_fields_set
+    stated = load_config(path, overrides).file.baseline.model_fields_set
     return overrides if "store" in stated else overrides | {"baseline.store": "git"}
 
 
@@ -328,8 +335,7 @@ def _rules(step: Step, overrides: Mapping[str, Any], stack: ExitStack) -> Rules:
     base = overrides.get("baseline.against")
     if base is None or step.activity.mode is not Mode.RUN:
         return Rules(load_config(step.config_path, overrides))
-    tree = stack.enter_context(step.git.worktree(base))
-    return hold(step.config_path, overrides, tree / step.git.text("rev-parse", "--show-prefix") / step.config_path.name)
+    return stack.enter_context(rules_of(base, step.config_path, overrides, step.git))
 
 
 def _ready(step: Step, overrides: Mapping[str, Any], stack: ExitStack) -> tuple[Mapping[str, str], Rules]:

@@ -1,4 +1,4 @@
-"""How a check that a user wrote is called, and what its answer means: in our process, or by worker.py in the agent's.
+"""How a check that a user wrote is called, and what its answer means: in our child, or by worker.py in the agent's.
 
 Standard library only, Python 3.8 and later, and no import of the gate: this file is loaded into the user's interpreter.
 Two signatures are known: ``(actual, expected)``, and google-adk's ``(eval_metric, actual_invocations,

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
@@ -73,6 +75,7 @@ def cli(debug: bool) -> None:
 @click.option("--trials", help="`auto`, or exactly this many passes over all cases.")
 @click.option("--against", metavar="COMMIT", help="Measure against this commit, branch or tag.")
 @click.option("--store", type=click.Choice(["file", "git", "none"]), help="Where baselines are looked up.")
+@click.option("--rules-from", metavar="REVISION", help="Hold the work tree to the rules of this commit, branch or tag.")
 @click.option(
     "--record",
     "record_path",
@@ -88,13 +91,20 @@ def cli(debug: bool) -> None:
 def run(config_path: Path, **given: Any) -> NoReturn:
     """Run the suite, compare with the baseline, and give a verdict as exit code."""
     from gate.config import load_config
+    from gate.git import Git
+    from gate.held import Rules, rules_of
     from gate.interrupts import run as run_coroutine
     from gate.pipeline import run_gate
 
-    config = load_config(config_path, _overrides(given))
-    result = run_coroutine(
-        run_gate(config, _run_options(given), _outputs(given), os.environ, _progress(given["quiet"]))
-    )
+    overrides, revision = _overrides(given), given["rules_from"]
+    with ExitStack() as stack:
+        if revision is None:
+            rules = Rules(load_config(config_path, overrides))
+        else:
+            git = Git(config_path.resolve().parent, environment=os.environ)
+            rules = stack.enter_context(rules_of(revision, config_path, overrides, git))
+        options = replace(_run_options(given), rules=rules)
+        result = run_coroutine(run_gate(rules.config, options, _outputs(given), os.environ, _progress(given["quiet"])))
     if given["comment"]:
         _comment(result)
     _finish(result, given["quiet"])

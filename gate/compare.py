@@ -10,6 +10,7 @@ from pathlib import Path
 from gate import __version__
 from gate.config import Config, TrialsSection
 from gate.decision import Settings, exit_code, next_step
+from gate.decision.compare import EDITED
 from gate.errors import ConfigError, MeasureError
 from gate.model import (
     EXIT_PRECEDENCE,
@@ -71,7 +72,7 @@ def pair(
             excluded |= {(case_id, criterion.name): why for case_id in now}
     for case in nearest.header.plan:
         if now.get(case.id, case.fingerprint) != case.fingerprint:
-            excluded |= {(case.id, criterion.name): "the case was edited" for criterion in criteria}
+            excluded |= {(case.id, criterion.name): EDITED for criterion in criteria}
     trials = [trial for trial in _candidates(nearest) if trial.case_id not in unselected]
     for record in earlier:
         if {c.name: c.fingerprint for c in record.header.criteria}.items() >= {
@@ -140,11 +141,19 @@ def decide_records(
     *,
     criteria: Sequence[Criterion] | None = None,
     settings: Settings | None = None,
+    unselected: Set[str] | None = None,
 ) -> SuiteResult:
-    """The verdict on a record as it stands; nothing is run. ``criteria`` judge instead of the record's own."""
+    """The verdict on a record as it stands; nothing is run. ``criteria`` judge instead of the record's own.
+
+    ``unselected``: cases of the suite that were left out on purpose. None: of a record that says that some were,
+    nobody knows which, and all that it lacks are taken for such.
+    """
     header = candidate.header
     effective = tuple(criteria if criteria is not None else header.criteria)
-    paired = pair(header.plan, effective, reference)
+    if unselected is None and header.selected:
+        unselected = {case.id for record in reference.records for case in record.header.plan}
+        unselected -= {case.id for case in header.plan}
+    paired = pair(header.plan, effective, reference, unselected=unselected or frozenset())
     step = next_step(
         cases_of(header),
         effective,

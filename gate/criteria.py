@@ -193,7 +193,7 @@ def _metric_type(
         raise ConfigError(f"run_in: expected `gate` or `agent`, found {run_in!r}", where=where)
     own = {key: value for key, value in options.items() if key != "run_in"}
     folder, source = check_source(path, setting, beside_agent=run_in == "agent")
-    use = replace(use, folder=folder, environment=setting.environment)
+    use = replace(use, folder=folder, hidden=_hidden(folder, setting), environment=setting.environment)
     code = {"code": hashlib.sha256(source).hexdigest()} if source is not None else {}
     if run_in == "agent":
         return resolve_elsewhere(path, use), own, {"run_in": "agent", **code}
@@ -210,16 +210,22 @@ def is_users(metric: str) -> bool:
 def check_source(path: str, setting: Setting, *, beside_agent: bool) -> tuple[str, bytes | None]:
     """The folder that a check is imported from, and its module's content; None where its file is not found there."""
     for folder in (setting.held_folder, setting.folder):
-        found = check_file(path, folder, setting.paths, beside_agent) if folder else None
+        hidden = _hidden(folder, setting)
+        found = check_file(path, folder, setting.paths, beside_agent=beside_agent, hidden=hidden) if folder else None
         if found is not None:
             return folder, found.read_bytes()
     return setting.folder, None
 
 
-def check_file(path: str, folder: str, paths: Sequence[str], beside_agent: bool) -> Path | None:
+def _hidden(folder: str, setting: Setting) -> str:
+    """The change's own folder, where a check is taken from another."""
+    return setting.folder if folder != setting.folder else ""
+
+
+def check_file(path: str, folder: str, paths: Sequence[str], *, beside_agent: bool, hidden: str = "") -> Path | None:
     """The file of a check's module where it would be imported; ``paths`` are the agent's, relative to ``folder``."""
     beside = [folder, *(str(Path(folder) / inner) for inner in paths)]
-    return source_of(path, beside if beside_agent else searched(folder))
+    return source_of(path, beside if beside_agent else searched(folder, hidden))
 
 
 def _registered(name: str, where: str) -> type[Metric[Any]]:

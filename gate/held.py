@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from gate.config import Config, File, Held, load_config
 from gate.criteria import check_file, custom_path, is_users
 from gate.decision.rules import doubted
 from gate.errors import ConfigError, GateError
+from gate.git import HINT_HISTORY, Git
 from gate.limits import shorten
 from gate.metrics import METRICS, load_metric
 from gate.model import Case, Direction, Suite, SuiteResult
@@ -55,7 +57,7 @@ def hold(path: Path, overrides: Mapping[str, Any], base: Path) -> Rules:
     if not base.is_file():
         return Rules(head, ("the base commit has no such configuration: the change's own rules hold",))
     try:
-        known = load_config(base, {key: value for key, value in overrides.items() if key.partition(".")[0] != "agent"})
+        known = load_config(base, _of_base(overrides, path, base))
     except GateError as error:
         what = f"the base commit's configuration cannot be read: {error.what}"
         return Rules(replace(head, held_root=base.parent), (f"{what}; the change's own rules hold",), (what,))
@@ -70,6 +72,31 @@ def hold(path: Path, overrides: Mapping[str, Any], base: Path) -> Rules:
     changes += [*gone, *_edited(CALIBRATION_FILE, base.parent / CALIBRATION_FILE, head.root / CALIBRATION_FILE)]
     config = replace(head, held={name: suite for name, suite in held.items() if suite is not None})
     return Rules(config, tuple(dict.fromkeys(changes)), gone)
+
+
+@contextmanager
+def rules_of(revision: str, path: Path, overrides: Mapping[str, Any], git: Git) -> Iterator[Rules]:
+    """The configuration at ``path`` under the rules of a commit, branch or tag; its work tree stays as long.
+
+    Raises:
+        ConfigError: there is no such commit here.
+    """
+    if git.resolve(revision) is None:
+        raise ConfigError(f"there is no commit {revision!r} here", where=str(git.root), hint=HINT_HISTORY)
+    with git.worktree(revision) as tree:
+        yield hold(path, overrides, in_tree(git, tree, path))
+
+
+def in_tree(git: Git, tree: Path, path: Path) -> Path:
+    """Where a configuration of this repository lies in another work tree of it."""
+    return tree / git.text("rev-parse", "--show-prefix") / path.name
+
+
+def _of_base(overrides: Mapping[str, Any], path: Path, base: Path) -> dict[str, Any]:
+    """The overrides that say something of the base too: not of its agent, nor of a store that the change took out."""
+    now, before = (load_config(one).file.baseline.model_fields_set for one in (path, base))
+    own = {"baseline.store"} if "store" in before - now else set()
+    return {key: value for key, value in overrides.items() if key.partition(".")[0] != "agent" and key not in own}
 
 
 def _suites_of(known: Config) -> tuple[dict[str, Suite], str]:
@@ -105,7 +132,8 @@ def _edited_checks(head: Config, criteria: Mapping[str, Any], custom: Mapping[st
         path = options.get("metric") or custom_path(name, custom, head.criteria_where) or name
         if is_users(path):
             beside = options.get("run_in") == "agent"
-            before, now = (check_file(path, str(root), head.paths, beside) for root in (head.held_root, head.root))
+            before = check_file(path, str(head.held_root), head.paths, beside_agent=beside, hidden=str(head.root))
+            now = check_file(path, str(head.root), head.paths, beside_agent=beside)
             found += _edited(f"check {path}", before, now)
     return found
 

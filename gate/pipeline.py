@@ -215,6 +215,7 @@ def _header(session: Session, plan: Plan, reference: Reference) -> Header:
         agent=session.agent,
         seed=session.config.file.seed,
         shard=session.options.shard,
+        selected=bool(plan.unselected),
         created=now().timestamp(),
     )
 

@@ -22,9 +22,12 @@ from gate.compare import (
     write_reports,
 )
 from gate.config import Config, load_config
+from gate.decision import Settings
+from gate.decision.cases import LEAST_LOST, MOST_LOST
 from gate.decision.consistency import compared
 from gate.decision.history import case_history
 from gate.decision.power import PowerRow, power_table
+from gate.decision.rules import doubted
 from gate.errors import BaselineError, BaselineWriteError, ConfigError, MeasureError, UntrustedError, nearest
 from gate.escape import console
 from gate.git import Git
@@ -35,9 +38,9 @@ from gate.judges.client import open_judge
 from gate.lookup import SEARCHED, Standing, find_reference, standing, store_of, unlike
 from gate.metrics.base import Performance
 from gate.metrics.judged import JudgedMetric
-from gate.model import BaselineInfo, CaseResult, Result, Scale, SuiteResult, Trial
+from gate.model import BaselineInfo, CaseResult, Result, Scale, Side, SuiteResult, Trial
 from gate.plan import CALIBRATION_FILE, Plan, make_plans
-from gate.record import Header, Record, merge, read_record, write_record
+from gate.record import Header, PlannedCase, Record, merge, read_record, write_record
 from gate.reports.diff import call_text
 from gate.reports.numbers import change_interval, count, dollars, evidence, figure, interval, sample
 from gate.suites import distribution
@@ -132,6 +135,8 @@ def _found_again(record: Record, config: Config, environment: Mapping[str, str])
 def judge_records(records: Sequence[Record], config: Config, environment: Mapping[str, str], *, command: str) -> Result:
     """The verdict on records that were measured elsewhere, under this configuration and against its stored baselines.
 
+    Of a record only the candidate's scores are believed; what they are held to is what this configuration says.
+
     Raises:
         ConfigError: a record is of a suite that the configuration does not have.
         UntrustedError: a record was measured by criteria other than those that are to judge it.
@@ -147,8 +152,42 @@ def judge_records(records: Sequence[Record], config: Config, environment: Mappin
             plan = _plan_of(config, environment, record)
             _check_measured_by(record, plan)
             reference = find_reference(config, store, plan.suite.id, where)
-            suites.append(decide_records(record, reference, criteria=plan.criteria, settings=settings))
+            trusted = _trusted(record, plan, config.file.seed)
+            decided = decide_records(
+                trusted, reference, criteria=plan.criteria, settings=settings, unselected=plan.unselected
+            )
+            missing = _missing(trusted, plan, settings)
+            suites.append(doubted(decided, missing) if missing and not decided.doubt else decided)
     return conclude(suites, settings, command=command, duration=sum(suite.duration for suite in suites))
+
+
+def _trusted(record: Record, plan: Plan, seed: int) -> Record:
+    """The record's own scores under the cases of this plan.
+
+    A case that is known here is what is known here; where its content was another, it counts as edited, whatever the
+    baseline says. Of one that is not known, its own word is taken for its content and nothing else.
+    """
+    known = {case.id: case for case in plan.planned}
+    cases = []
+    for case in record.header.plan:
+        here = known.get(case.id)
+        if here is None:
+            cases.append(PlannedCase(case.id, f"new {case.fingerprint}"))
+        elif here.fingerprint == case.fingerprint:
+            cases.append(here)
+        else:
+            cases.append(replace(here, fingerprint=f"edited {case.fingerprint}"))
+    trials = tuple(trial for trial in record.trials if trial.side is Side.CANDIDATE)
+    return replace(record, header=replace(record.header, plan=tuple(cases), seed=seed), trials=trials)
+
+
+def _missing(record: Record, plan: Plan, settings: Settings) -> str:
+    """The cases of this plan that were not measured, where they are too many for a pass; empty where they are not."""
+    known = plan.cases.keys() - settings.quarantine.keys()
+    gone = known - {case.id for case in record.header.plan}
+    if len(gone) < LEAST_LOST or len(gone) <= MOST_LOST * len(known):
+        return ""
+    return f"{len(gone)} of {len(known)} cases of the base branch were not measured"
 
 
 def suite_ids(config: Config, environment: Mapping[str, str]) -> list[str]:
@@ -249,7 +288,7 @@ def decide_merged(
     with store if store is not None else nullcontext():
         reference = find_reference(config, store, record.header.suite_id, where)
     settings = settings_of(config, now())
-    suite = decide_records(record, reference, criteria=plan.criteria, settings=settings)
+    suite = decide_records(record, reference, criteria=plan.criteria, settings=settings, unselected=plan.unselected)
     notes = (*plan.notes, *expired_quarantine(config, now()), *((where.note,) if where.note else ()))
     suite = replace(suite, warnings=suite.warnings + notes)
     suites = [suite] if rules is None else shown([suite], rules)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import exp
 
-from gate.decision.compare import Comparison, full_values, holds, passed
+from gate.decision.compare import EDITED, Comparison, full_values, holds, passed
 from gate.decision.state import Outcome
 from gate.estimates import case_log_e, mean
 from gate.limits import cut, shorten
@@ -14,6 +14,11 @@ from gate.model import Case, CaseResult, CaseStatus, Criterion, Part, ToolCall, 
 
 SUSPECT_E = 2.0
 """From here on a case is shown as suspected."""
+MOST_LOST = 0.1
+"""Share of the baseline's cases that may be removed or edited under a pass. A drop over the whole suite shows from ten
+points on (the default margin): were every one of these cases a regression, it would have shown no more than that."""
+LEAST_LOST = 2
+"""So many of them at least: a case that is renamed or mended is no reason to doubt a suite of nine."""
 MAX_REASONS = 5
 MAX_REASON_CHARS = 500
 MAX_TEXT_CHARS = 2_000
@@ -46,6 +51,26 @@ def case_results(comparison: Comparison, outcome: Outcome | None) -> tuple[CaseR
 def removed(comparison: Comparison) -> tuple[str, ...]:
     """The cases that the baseline measured and the suite no longer has."""
     return tuple(sorted(set(comparison.baseline) - set(comparison.by_id)))
+
+
+def edited(comparison: Comparison) -> tuple[str, ...]:
+    """The cases that the baseline measured with another content."""
+    found = {case_id for (case_id, _), why in comparison.not_comparable.items() if why == EDITED}
+    return tuple(sorted(found.intersection(comparison.baseline, comparison.by_id)))
+
+
+def lost(comparison: Comparison) -> str:
+    """What of the baseline is no longer compared, where that is too much for a pass; empty where it is not.
+
+    Cases in quarantine are left out on both sides: they were not going to be judged.
+    """
+    excused = comparison.settings.quarantine.keys()
+    known = comparison.baseline.keys() - excused
+    counts = [len(set(ids) - excused) for ids in (removed(comparison), edited(comparison))]
+    if sum(counts) < LEAST_LOST or sum(counts) <= MOST_LOST * len(known):
+        return ""
+    parts = [f"{n} {word}" for n, word in zip(counts, ("removed", "edited"), strict=True) if n]
+    return f"{sum(counts)} of {len(known)} cases of the baseline are no longer compared ({', '.join(parts)})"
 
 
 @dataclass(frozen=True, slots=True)

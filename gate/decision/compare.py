@@ -13,7 +13,8 @@ from gate.model import Case, Criterion, Direction, Scale, Score, Side, Trial, ki
 
 PASS_RATE = "pass rate"  # noqa: S105 - no password
 """The name of metric 0: whether a trial holds every blocking criterion."""
-
+EDITED = "the case was edited"
+"""Why nothing that the baseline measured of a case is comparable, where its content is another."""
 
 DEFAULT_MARGINS = {
     Scale.BINARY: 0.10,

@@ -6,11 +6,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from gate.decision.cases import case_results
+from gate.decision.cases import case_results, lost
 from gate.decision.compare import PASS_RATE, Comparison, error_share, passed, whole_passes
 from gate.decision.findings import Finding, natural, plural
 from gate.decision.rules import (
     change_estimate,
+    doubted,
     error_of,
     estimate,
     hard_failures,
@@ -37,7 +38,7 @@ def conclude(comparison: Comparison, outcome: Outcome | None, stopped: str = "")
     cut_short = bool(stopped) and verdict in (Verdict.PASS, Verdict.INCONCLUSIVE) and _unfinished(comparison)
     verdict = Verdict.INCONCLUSIVE if cut_short else verdict
     cases = case_results(comparison, outcome)
-    return SuiteResult(
+    result = SuiteResult(
         suite_id="",
         verdict=verdict,
         headline=_cut_short(comparison, stopped)
@@ -52,6 +53,8 @@ def conclude(comparison: Comparison, outcome: Outcome | None, stopped: str = "")
         errors=sum(t.error is not None for t in comparison.trials),
         evidence={**outcome.report, "stage": outcome.stage} if outcome is not None else {},
     )
+    missing = lost(comparison)
+    return doubted(result, missing) if missing else result
 
 
 def _suite_verdict(comparison: Comparison, results: Sequence[CriterionResult]) -> tuple[Verdict, str]:

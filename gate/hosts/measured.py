@@ -46,6 +46,17 @@ def fork_point(git: Git, head: str, branch: str) -> str | None:
         raise ConfigError(f"the fork point cannot be found: {error.what}", where=str(git.root)) from error
 
 
+def branch_tip(git: Git, branch: str) -> str:
+    """The remote branch's commit, brought here; nothing is checked out. Raises `ConfigError` where there is none."""
+    try:
+        tip = _tip(branch, git)
+    except GitError as error:
+        raise ConfigError(f"the base branch cannot be found: {error.what}", where=str(git.root)) from error
+    if tip is None:
+        raise ConfigError(f"the base branch {branch!r} is no longer there", where=str(git.root))
+    return tip
+
+
 def same_file(git: Git, path: str, one: str, other: str) -> bool:
     """Whether a file is the same in two commits, by its path in the repository; one that cannot be had is another."""
     try:

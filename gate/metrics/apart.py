@@ -190,7 +190,7 @@ class _LostError(Exception):
 
 def _child(path: str, use: Use) -> _Child:
     """The process for a check, shared with others of the same module; a new one where the module was edited."""
-    places = tuple(searched(use.folder))
+    places = tuple(searched(use.folder, use.hidden))
     found = source_of(path, places)
     content = found.read_bytes() if found is not None else b""
     return _child_for(content, places, use.folder, tuple(sorted(use.environment.items())))

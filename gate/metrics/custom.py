@@ -36,6 +36,8 @@ class Use:
     threshold: float | None = None
     folder: str = ""
     """Where the check's module is looked for after everything that is installed: the configuration's folder."""
+    hidden: str = ""
+    """The folder that it is not to be taken from: the change's own, where it is the base commit's."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """What its process sees of the environment."""
 
@@ -68,9 +70,12 @@ def resolve_elsewhere(path: str, use: Use) -> type[Metric[Any]]:
     return type("Elsewhere", (CheckedElsewhere,), {"__doc__": f"The check {path}.", "path": path, "use": use})
 
 
-def searched(folder: str) -> list[str]:
-    """Where a check is looked for: the user's folder last, so that nothing there stands in for a module of ours."""
-    installed = [place for place in sys.path if place]
+def searched(folder: str, hidden: str = "") -> list[str]:
+    """Where a check is looked for: the user's folder last, so that nothing there stands in for a module of ours.
+
+    ``hidden`` is left out, even where Python itself looks there, as it does in the folder that it is started in.
+    """
+    installed = [place for place in sys.path if place and not (hidden and Path(place).resolve() == Path(hidden))]
     return [*installed, folder] if folder and folder not in installed else installed
 
 

@@ -162,7 +162,9 @@ def _word(words: Mapping[str, T], data: Mapping[str, Any], key: str, default: st
 
 # --- header ---------------------------------------------------------------------------------------
 
-_HEADER = _keys("gate_record suite cases commit base dirty agent seed shard run gate created stripped criteria")
+_HEADER = _keys(
+    "gate_record suite cases commit base dirty agent seed shard run gate created selected stripped criteria"
+)
 _PLANNED = _keys("id fp tags complexity at hint shard thresholds expect equivalent")
 _COMPLEXITIES = {c.value: c for c in Complexity}
 _SCALES = {s.value: s for s in Scale}
@@ -193,6 +195,7 @@ def header(data: dict[str, Any]) -> tuple[Header, int]:
         seed=_count(data, "seed", 0, least=-MAX_COUNT),
         shard=_shard(data),
         created=_amount(data, "created") or 0.0,
+        selected=_flag(data, "selected"),
         stripped=_flag(data, "stripped"),
     )
     return head, _count(data, "cases")

@@ -129,6 +129,8 @@ def _header(header: Header) -> dict[str, Any]:
     out |= {"commit": header.commit, "base": header.base_commit, "dirty": header.dirty, "agent": header.agent}
     out |= {"seed": header.seed, "shard": list(header.shard), "run": header.run_id, "gate": header.gate_version}
     out |= {"created": header.created, "stripped": header.stripped}
+    if header.selected:
+        out["selected"] = True
     out["criteria"] = [_criterion(criterion) for criterion in header.criteria]
     return out
 

@@ -56,6 +56,8 @@ class Header:
     """Which shard of how many, from 1."""
     created: float = 0.0
     """Unix time."""
+    selected: bool = False
+    """Whether a selection left cases of the suite out of the plan."""
     stripped: bool = False
     """Whether messages and responses were dropped (the form of a stored baseline)."""
 

@@ -130,7 +130,7 @@ def test_the_lines_for_any_other_ci_do_the_same(project: Project) -> None:
 def test_reports_of_an_earlier_run_are_no_change_and_a_file_of_the_users_is(project: Project) -> None:
     first = project.commit("main")
     run, save = others()
-    run = run.replace("--against <commit>", "--quiet")
+    run = run.replace("--against <commit> --rules-from <commit>", "--quiet")
     _, said = project.job([run, f"{run} --json report.json", f"{run} --json report.json", save], first)
     assert "uncommitted changes" not in said
     _, said = project.job(["touch notes.txt", run, save], first)

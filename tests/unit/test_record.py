@@ -148,6 +148,12 @@ def test_everything_survives_the_round_trip(tmp_path: Path) -> None:
     assert read_header(tmp_path / "r.jsonl") == HEADER
 
 
+def test_that_a_selection_left_cases_out_is_kept() -> None:
+    selected = replace(RECORD, header=replace(HEADER, selected=True))
+    assert parse_record(text_of(selected)).header.selected
+    assert not parse_record(text_of(RECORD)).header.selected
+
+
 @pytest.mark.parametrize(
     "value",
     [
@@ -164,7 +170,7 @@ def test_everything_survives_the_round_trip(tmp_path: Path) -> None:
 )
 def test_the_samples_above_leave_no_field_at_its_default(value: object) -> None:
     """So that a field added to a noun and forgotten in the format fails the round trip."""
-    unusual = {"error", "stripped", "shard", "digest"}  # FAILED_TRIAL, strip, shard tests; a digest is never written
+    unusual = {"error", "stripped", "shard", "selected", "digest"}  # tests of their own; a digest is never written
     for field in fields(value):  # type: ignore[arg-type]
         if field.name not in unusual:
             assert getattr(value, field.name) not in (field.default, (), {}, frozenset()), field.name

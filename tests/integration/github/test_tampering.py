@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from gate.model import Side
+from gate.record import PlannedCase, Record, parse_record, write_record
+from gate.record.nouns import count
 from tests.integration.github.fake_github import FakeGitHub
 from tests.integration.github.job import CONFIG, Done, Step, as_process, git, suite
-from tests.integration.github.scenarios import World
+from tests.integration.github.scenarios import World, report
 
 CRITERION = "  tool_trajectory_avg_score: {threshold: 0.5, match_type: IN_ORDER}"
 
@@ -188,3 +193,134 @@ def test_a_first_configuration_is_held_to_itself(world: World) -> None:
     done = world.pull_request("good")
     assert (done.code, done.outputs["verdict"]) == (0, "pass"), done.log
     assert "the base commit has no such configuration" in said(done)
+
+
+# --- cases that are no longer compared ------------------------------------------------------------
+
+CASES = suite().splitlines()
+ODD = "".join(f"{line}\n" for line in [CASES[0], *CASES[13:]])
+"""Without the twelve cases that a bad agent fails."""
+REWORDED = suite().replace("input: refund order", "input: please refund order")
+
+
+@pytest.mark.parametrize(
+    ("cases", "why"),
+    [
+        (ODD, "12 of 24 cases of the baseline are no longer compared (12 removed)"),
+        (REWORDED, "24 of 24 cases of the baseline are no longer compared (24 edited)"),
+    ],
+)
+def test_a_regression_is_not_hidden_by_its_cases(recorded: World, cases: str, why: str) -> None:
+    done = recorded.pull_request("bad", files={"suite__yaml": cases})
+    assert done.code == 0, done.log
+    assert done.outputs["verdict"] == "inconclusive"
+    assert why in recorded.comments()[0].split("###")[0]
+    blocking = CONFIG.replace("alpha: 0.05", "alpha: 0.05, on_inconclusive: block")
+    again = recorded.pull_request("bad", 2, files={"suite__yaml": cases, "gate__yaml": blocking})
+    assert again.code == 1, again.log
+
+
+def test_a_renamed_suite_is_not_a_fresh_start(recorded: World) -> None:
+    renamed = CONFIG.replace("name: support", "name: support2")
+    done = recorded.pull_request("bad", files={"gate__yaml": renamed})
+    assert done.outputs["verdict"] == "inconclusive"
+    assert "suite 'support' of the base commit is no longer there" in said(done)
+
+
+def test_a_case_or_two_may_go(recorded: World) -> None:
+    few = "".join(f"{line}\n" for line in [CASES[0], *CASES[3:]])
+    done = recorded.pull_request("good", files={"suite__yaml": few})
+    assert (done.code, done.outputs["verdict"]) == (0, "pass"), done.log
+
+
+def test_a_selection_removes_nothing(recorded: World) -> None:
+    smoke = [line.replace("{id", "{tags: [smoke], id") for line in CASES[:13]]
+    recorded.repository.files["suite.yaml"] = "".join(f"{line}\n" for line in [*smoke, *CASES[13:]])
+    pushed = recorded.push("good")
+    assert pushed.code == 0, pushed.log
+    done = recorded.pull_request("good", inputs={"tags": "smoke"})
+    assert (done.code, done.outputs["verdict"]) == (0, "pass"), done.log
+
+
+def test_a_writers_label_accepts_that_cases_went(recorded: World) -> None:
+    blocking = CONFIG.replace("alpha: 0.05", "alpha: 0.05, on_inconclusive: block")
+    done = recorded.pull_request("good", files={"suite__yaml": ODD, "gate__yaml": blocking})
+    assert done.code == 1, done.log
+    accepted = accept(recorded)
+    assert accepted.code == 0, accepted.log
+    assert accepted.outputs["verdict"] == "inconclusive"
+    assert "wendy" in recorded.comments()[0]
+
+
+# --- the record that a fork hands over ------------------------------------------------------------
+
+
+def forged(world: World, change: Callable[[Record], Record]) -> Done:
+    """The trusted half's answer to the record of a fork's bad agent, changed on its way."""
+    done = world.pull_request("bad", fork=True)
+    assert done.code == 1, done.log
+    [path] = (world.last.workspace / "gate-results").glob("*.jsonl")
+    record = change(parse_record(path.read_bytes()))
+    path.unlink()
+    write_record(path, replace(record, footer=count(record.trials)))
+    return report(world)
+
+
+def with_cases(record: Record, change: Callable[[PlannedCase], PlannedCase | None]) -> Record:
+    plan = tuple(found for case in record.header.plan if (found := change(case)) is not None)
+    kept = {case.id for case in plan}
+    trials = tuple(trial for trial in record.trials if trial.case_id in kept)
+    return replace(record, header=replace(record.header, plan=plan), trials=trials)
+
+
+def test_a_forged_plan_does_not_pass(recorded: World) -> None:
+    """Fingerprints that equal nothing: nothing is compared."""
+    done = forged(recorded, lambda record: with_cases(record, lambda case: replace(case, fingerprint="0" * 32)))
+    assert done.outputs["verdict"] == "inconclusive", done.log
+    assert "24 of 24 cases of the baseline are no longer compared (24 edited)" in said(done)
+
+
+def test_cases_that_fail_cannot_be_left_out_of_the_record(recorded: World) -> None:
+    failing = {f"refund-{n}" for n in range(12)}
+    done = forged(recorded, lambda record: with_cases(record, lambda case: None if case.id in failing else case))
+    assert done.outputs["verdict"] == "inconclusive", done.log
+    assert "12 of 24 cases of the baseline are no longer compared (12 removed)" in said(done)
+
+
+def test_cases_that_fail_cannot_be_left_out_before_there_is_a_baseline(world: World) -> None:
+    world.repository.commit("good", gate__yaml=CONFIG.replace("0.5", "0.9"))
+    failing = {f"refund-{n}" for n in range(12)}
+    done = forged(world, lambda record: with_cases(record, lambda case: None if case.id in failing else case))
+    assert done.outputs["verdict"] == "inconclusive", done.log
+    assert "12 of 24 cases of the base branch were not measured" in said(done)
+
+
+def test_thresholds_of_the_record_hold_for_nothing(recorded: World) -> None:
+    lowered = {"tool_trajectory_avg_score": 0.0}
+    done = forged(recorded, lambda record: with_cases(record, lambda case: replace(case, thresholds=lowered)))
+    assert done.code == 1, done.log
+    assert "50 % [" in said(done)  # of trials that pass: the record's own marks would have passed all
+
+
+def test_trials_of_a_baseline_that_the_record_brings_are_left_out(recorded: World) -> None:
+    def double(record: Record) -> Record:
+        return replace(record, trials=(*record.trials, *(replace(t, side=Side.BASELINE) for t in record.trials)))
+
+    done = forged(recorded, double)
+    assert done.code == 1, done.log
+    assert "of the baseline's agent" not in said(done)
+
+
+def test_the_base_branch_judges_and_not_the_default_branch(recorded: World) -> None:
+    """What is checked out beside the trusted half is the default branch, and the change is not for it."""
+    loose = CONFIG.replace("threshold: 0.5", "threshold: 0.0").replace("gate: {alpha: 0.05}", "gate: {alpha: 0.0001}")
+    done = recorded.pull_request("awful", fork=True)
+    assert done.code == 1, done.log
+    git(recorded.repository.work, "push", "-q", "origin", "main:refs/heads/release")
+    recorded.fake.pulls[1]["base"]["ref"] = "release"
+    measured = recorded.last
+    recorded.repository.commit("good", gate__yaml=loose)
+    recorded.last = measured
+    reported = report(recorded)
+    assert reported.code == 1, reported.log
+    assert "at least 0.50" in reported.summary

@@ -1,0 +1,61 @@
+"""`gate run --rules-from`: where no event says what a change is held to, its job names the commit."""
+
+from __future__ import annotations
+
+from tests.acceptance.conftest import Project
+
+SUITE = "cases:\n  - {id: a, input: hello, response: hello}\n  - {id: b, input: bye, response: bye}\n"
+AGENT = "def answer(message):\n    return 'something else'\n"
+CONFIG = """\
+name: s
+suite: suite.yaml
+agent: {python: "agent:answer"}
+baseline: {store: none}
+criteria:
+  said: {metric: "checks:said", threshold: 1.0, strict: true}
+"""
+SAID = "def said(actual, expected):\n    return actual[0].text == expected[0].response[0].text\n"
+BLIND = "def said(actual, expected):\n    return 1.0\n"
+
+
+def changed(project: Project) -> str:
+    """A project whose change loosens its threshold and blinds its check; returns the commit before it."""
+    for name, content in {"suite.yaml": SUITE, "agent.py": AGENT, "gate.yaml": CONFIG, "checks.py": SAID}.items():
+        project.write(name, content)
+    project.git("init", "-q", "-b", "main")
+    project.git("add", "-A")
+    project.git("commit", "-q", "-m", "base")
+    project.write("gate.yaml", CONFIG.replace("threshold: 1.0", "threshold: 0.1"))
+    project.write("checks.py", BLIND)
+    return project.git("rev-parse", "HEAD")
+
+
+def test_a_change_is_held_to_the_rules_of_the_commit(project: Project) -> None:
+    base = changed(project)
+    assert project.gate("run").code == 0
+    for revision in (base, "main"):
+        code, result = project.result("run", "--rules-from", revision)
+        assert code == 1, result
+        [suite] = result["suites"]
+        assert "said.threshold: 1.0 → 0.1 holds once it is merged" in suite["changes"]
+        assert "check checks:said: edited, holds once it is merged" in suite["changes"]
+    assert project.git("worktree", "list").count("\n") == 0
+
+
+def test_a_suite_that_went_is_in_every_report(project: Project) -> None:
+    changed(project)
+    project.write("checks.py", SAID)
+    project.write("agent.py", "def answer(message):\n    return message\n")
+    project.write("gate.yaml", CONFIG.replace("name: s", "name: t"))
+    code, result = project.result("run", "--rules-from", "main", "--markdown", "report.md")
+    [suite] = result["suites"]
+    assert (code, suite["verdict"]) == (0, "inconclusive")
+    assert suite["headline"] == suite["doubt"] == "suite 's' of the base commit is no longer there"
+    assert "is no longer there" in (project.root / "report.md").read_text()
+
+
+def test_a_revision_that_is_not_here(project: Project) -> None:
+    changed(project)
+    ran = project.gate("run", "--rules-from", "elsewhere")
+    assert ran.code == 2
+    assert "there is no commit 'elsewhere' here" in ran.err
