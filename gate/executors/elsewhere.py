@@ -39,7 +39,7 @@ RESUME = "what was measured is kept: continue with --resume"
 
 
 class DiedError(Exception):
-    """The worker is gone; the message says how."""
+    """The worker is gone; `Link.fate` says how."""
 
 
 class Link(asyncio.Protocol):
@@ -80,7 +80,7 @@ class Link(asyncio.Protocol):
 
     async def _send(self, kind: int, number: int, data: bytes) -> None:
         if self.gone or self._child is None or self._child.process.stdin is None:
-            raise DiedError(await self._fate())
+            raise DiedError
         with suppress(BrokenPipeError, ConnectionResetError):  # the end of its output says so too
             self._child.process.stdin.write(frames.frame(kind, number, data))
             await self._child.process.stdin.drain()
@@ -100,13 +100,11 @@ class Link(asyncio.Protocol):
         for waiting in self._asked.values():
             if not waiting.done():
                 waiting.set_exception(DiedError())
-            waiting.exception() if not waiting.cancelled() else None  # nobody may be waiting any more
+            if not waiting.cancelled():
+                waiting.exception()  # nobody may be waiting any more, and asyncio would say so
 
     async def fate(self) -> str:
         """How the worker ended, in words."""
-        return await self._fate()
-
-    async def _fate(self) -> str:
         if self._child is None:
             return "was never started"
         await self._child.settle()
