@@ -46,13 +46,13 @@ _CANONICAL = frozenset({str, int, bool, type(None)})
 def _canonical(value: Any) -> Any:
     if type(value) in _CANONICAL:
         return value
+    if isinstance(value, (list, tuple)):
+        return [item if type(item) in _CANONICAL else _canonical(item) for item in value]
     if isinstance(value, float):
         if not math.isfinite(value):
             raise ValueError("a fingerprint of a number that is not finite")
         return int(value) if value.is_integer() and abs(value) < _EXACT else value
-    if isinstance(value, (list, tuple)):
-        return [item if type(item) in _CANONICAL else _canonical(item) for item in value]
-    if isinstance(value, Mapping):
+    if isinstance(value, (dict, Mapping)):  # the first saves asking the second, which is slow
         return {
             key if type(key) is str else _key(key): held if type(held) in _CANONICAL else _canonical(held)
             for key, held in value.items()

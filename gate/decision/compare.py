@@ -127,6 +127,16 @@ class Comparison:
         return (self._full if full else self._measured).get(case_id, ())
 
     @cached_property
+    def judged_trials(self) -> tuple[Trial, ...]:
+        """The measured trials of all judged cases."""
+        return tuple([trial for case in self.judged for trial in self.measured(case.id)])
+
+    @cached_property
+    def full_passes(self) -> Sequence[int]:
+        """Trials of full passes by judged case, infrastructure errors included."""
+        return [sum([t.tag == FULL for t in self.scheduled(case.id)]) for case in self.judged]
+
+    @cached_property
     def _measured(self) -> Mapping[str, tuple[Trial, ...]]:
         return {case_id: tuple([t for t in group if t.error is None]) for case_id, group in self.candidate.items()}
 
@@ -276,16 +286,12 @@ def full_values(trials: Sequence[Trial], criterion: Criterion) -> list[float]:
 
 def passes(comparison: Comparison) -> int:
     """Full passes so far, infrastructure errors included."""
-    return max(_pass_counts(comparison), default=0)
+    return max(comparison.full_passes, default=0)
 
 
 def whole_passes(comparison: Comparison) -> int:
     """Full passes that took in every judged case."""
-    return min(_pass_counts(comparison), default=0)
-
-
-def _pass_counts(comparison: Comparison) -> list[int]:
-    return [sum(t.tag == FULL for t in comparison.scheduled(case.id)) for case in comparison.judged]
+    return min(comparison.full_passes, default=0)
 
 
 def error_share(comparison: Comparison) -> float:

@@ -131,7 +131,6 @@ def _result(comparison: Comparison, criterion: Criterion, outcome: Outcome | Non
     report = outcome.report if outcome is not None else {}
     found = report.get("metrics", {}).get(criterion.name)
     now, before = (_estimate_rate if is_rate else _estimate_scores)(comparison, criterion)
-    trials = [t for case in comparison.judged for t in comparison.measured(case.id)]
     if verdict is Verdict.PASS and now is None:
         findings = [Finding(Verdict.NOT_MEASURED, "no trial was measured")]
         verdict = Verdict.NOT_MEASURED
@@ -145,7 +144,7 @@ def _result(comparison: Comparison, criterion: Criterion, outcome: Outcome | Non
         p_value=_p_value(report, criterion.name),
         detectable=_detectable(found, criterion),
         spent=spent(report) if found is not None and found["gating"] else None,
-        not_measured=0 if is_rate else sum(error_of(t, criterion) is not None for t in trials),
+        not_measured=0 if is_rate else sum([error_of(t, criterion) is not None for t in comparison.judged_trials]),
         quantiles=quantile_estimates(criterion, case_values(comparison, criterion)[1]),
     )
 

@@ -88,12 +88,11 @@ def _unmeasured(comparison: Comparison, criterion: Criterion) -> list[Finding]:
     """A case of which no trial could be measured, or no score at all: not measured."""
     if any(hard_failures(comparison, c) for c in comparison.criteria if c.hard and c.blocking):
         return []  # its other scores were not computed, and the verdict does not wait for them
-    lost = [case.id for case in comparison.judged if _lost(comparison.measured(case.id), criterion)]
-    if lost:
+    if any(error_of(t, criterion) for t in comparison.judged_trials) and (lost := _lost(comparison, criterion)):
         error = next((e for t in comparison.measured(lost[0]) if (e := error_of(t, criterion))), "no score")
         count = f"{len(lost)} of {len(comparison.judged)} cases" if len(lost) > 1 else lost[0]
         return [Finding(Verdict.NOT_MEASURED, f"could not be measured for {count}: {error}")]
-    trials = [t for case in comparison.judged for t in comparison.measured(case.id)]
+    trials = comparison.judged_trials
     if found := _largely_lost(trials, criterion, comparison.settings.max_error_rate):
         return [found]
     if trials and not full_values(trials, criterion):
@@ -112,8 +111,10 @@ def _largely_lost(trials: Sequence[Trial], criterion: Criterion, most: float) ->
     return Finding(Verdict.NOT_MEASURED, said)
 
 
-def _lost(trials: Sequence[Trial], criterion: Criterion) -> bool:
-    return bool(trials) and all(error_of(t, criterion) for t in trials)
+def _lost(comparison: Comparison, criterion: Criterion) -> list[str]:
+    """The cases of which no trial has a score."""
+    groups = {case.id: comparison.measured(case.id) for case in comparison.judged}
+    return [case_id for case_id, trials in groups.items() if trials and all(error_of(t, criterion) for t in trials)]
 
 
 def error_of(trial: Trial, criterion: Criterion) -> str | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import MISSING, fields, replace
 from enum import Enum
 from typing import Any
@@ -85,20 +85,17 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(","
 
 def depth_within(value: Any, limit: int) -> bool:
     """Whether the containers nest at most ``limit`` deep; level by level, so that depth costs no stack."""
-    level = [value]
+    level = [value] if isinstance(value, (dict, list, tuple)) else []
     for _ in range(limit):
-        level = list(_children(level))
+        level = [
+            child
+            for item in level
+            for child in (item.values() if isinstance(item, dict) else item)
+            if isinstance(child, (dict, list, tuple))
+        ]
         if not level:
             return True
     return False
-
-
-def _children(values: list[Any]) -> Iterator[Any]:
-    for value in values:
-        if isinstance(value, dict):
-            yield from value.values()
-        elif isinstance(value, (list, tuple)):
-            yield from value
 
 
 def clean(value: Any, depth: int = 0, text_limit: int | None = None) -> Any:

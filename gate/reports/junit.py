@@ -6,6 +6,7 @@ A suite whose verdict fails the gate has at least one failure or error: a reader
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from junit_xml import TestCase, TestSuite, to_xml_report_string
 
@@ -21,6 +22,7 @@ _OUTPUT_CHARS = 20_000
 MOST_INDENTED = 500
 """Tests of a report that is indented for people; a larger one is for programs, and indenting takes the longest."""
 _FAILURES = (Verdict.REGRESSED, Verdict.BELOW_THRESHOLD)
+_PASSED = (CaseStatus.OK, CaseStatus.FLAKY, CaseStatus.SUSPECT)
 _ERRORS = (Verdict.ERROR, Verdict.NOT_MEASURED)
 
 
@@ -48,7 +50,7 @@ def _suite(suite: SuiteResult, result: Result) -> TestSuite:
         "command": " && ".join(words.command_lines(result.command)),
     }
     named = {key: _attribute(str(value)) for key, value in properties.items()}
-    return TestSuite(_attribute(suite.suite_id, MAX_ID_CHARS) or "suite", tests, properties=named)
+    return TestSuite(_classname(suite.suite_id), tests, properties=named)
 
 
 def _attribute(text: str, limit: int = _MESSAGE_CHARS) -> str:
@@ -56,12 +58,17 @@ def _attribute(text: str, limit: int = _MESSAGE_CHARS) -> str:
     return " ".join(xml_text(shorten(text, limit)).split())
 
 
+@lru_cache(maxsize=1)
+def _classname(suite_id: str) -> str:
+    return _attribute(suite_id, MAX_ID_CHARS) or "suite"
+
+
 def _output(lines: Sequence[str]) -> str:
     return xml_text(shorten("\n".join(line for line in lines if line), _OUTPUT_CHARS))
 
 
 def _test(suite: SuiteResult, name: str, group: str = "") -> TestCase:
-    classname = _attribute(suite.suite_id, MAX_ID_CHARS) or "suite"
+    classname = _classname(suite.suite_id)
     return TestCase(_attribute(name, MAX_ID_CHARS) or "(no name)", f"{classname}.{group}" if group else classname)
 
 
@@ -115,6 +122,8 @@ def _case(suite: SuiteResult, case: CaseResult) -> TestCase:
     test.elapsed_sec = case.duration
     if case.location is not None:
         test.file, test.line = _attribute(case.location.path), case.location.line
+    if case.status in _PASSED and case.passed >= case.trials:
+        return test
     status = words.STATUSES[case.status]
     message = _attribute("; ".join([f"{status}: {words.tally(case)}", *case.reasons[:3]]))
     output = _output([*case.reasons, *_diff(case)])
@@ -130,7 +139,7 @@ def _case(suite: SuiteResult, case: CaseResult) -> TestCase:
         case CaseStatus.QUARANTINED:
             test.add_skipped_info(_attribute(f"{message} ({case.quarantine})"), output)
         case CaseStatus.OK | CaseStatus.FLAKY | CaseStatus.SUSPECT:
-            test.stdout = _output([message, output]) if case.passed < case.trials else ""
+            test.stdout = _output([message, output])
     return test
 
 
