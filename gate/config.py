@@ -270,10 +270,12 @@ def _config_error(
 ) -> ConfigError:
     """The first problem of a validation as one line; pydantic's union branches are no part of the user's path."""
     problem = error.errors()[0]
-    path = tuple(part for part in problem["loc"] if not _is_branch(part))
+    found, unknown = problem["loc"], problem["type"] == "extra_forbidden"
+    ours, theirs = (found[:-1], found[-1:]) if unknown else (found, ())  # a key of the user's may look like a branch
+    path = (*(part for part in ours if not _is_branch(part)), *theirs)
     place = _at(where, lines, path)
     name = ".".join(str(part) for part in path)
-    if problem["type"] == "extra_forbidden":
+    if unknown:
         return unknown_key(str(path[-1]), _known_keys(path[:-1]), place)
     if problem["type"] == "missing":
         return ConfigError(f"missing key {name!r}", where=place)

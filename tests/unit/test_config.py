@@ -43,6 +43,7 @@ def test_examples_hold_to_the_schema_and_load(path: Path, validator: jsonschema.
     "wrong",
     [
         {"critera": {}},
+        {"crit[eria": {}},
         {"criteria": {}},
         {"criteria": {"response_match_score": {"treshold": 1}}},
         {"criteria": {"latencyy": 3}},
