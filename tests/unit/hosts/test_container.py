@@ -146,10 +146,12 @@ def test_setup_stops_at_the_first_command_that_fails(tmp_path: Path, uv_without_
 
 
 SERVER = """
-import os, signal, socket, sys, time
-signal.alarm(60)  # it ends by itself, and so would a test that waits for it
+import os, signal, socket, time
+signal.alarm(600)  # it ends by itself, and so would a test that waits for it
 server = socket.socket()
-server.bind(("127.0.0.1", int(sys.argv[1])))
+server.bind(("127.0.0.1", 0))
+with open("port.new", "w") as file: file.write(str(server.getsockname()[1]))
+os.rename("port.new", "port")
 print("x" * 300_000, flush=True)  # more than a pipe holds
 time.sleep(3)
 server.listen()
@@ -161,15 +163,14 @@ while True:
 
 def test_a_server_that_setup_starts_in_the_background_outlives_it(tmp_path: Path, uv_without_seed: Path) -> None:
     (tmp_path / "server.py").write_text(SERVER)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     said: list[str] = []
-    command = f"{sys.executable} server.py {port} &\necho $! > pid\necho started"
+    command = f"{sys.executable} server.py &\necho $! > pid\necho started"
     prepare(command, root=tmp_path, cache=tmp_path / "c", environment=os.environ, say=said.append)
     pid = int((tmp_path / "pid").read_text())
     try:
         assert "started" in "\n".join(said)
+        assert eventually((tmp_path / "port").exists)
+        port = int((tmp_path / "port").read_text())
         url = f"http://127.0.0.1:{port}/"
         assert reachable(url, None) == url
         before = len(said)
