@@ -213,6 +213,5 @@ def _calls(trial: Trial | None) -> tuple[tuple[ToolCall, ...], ...]:
 
 def _means(comparison: Comparison, case_id: str, criterion: Criterion) -> tuple[float | None, float | None]:
     now = full_values(comparison.measured(case_id), criterion)
-    comparable = (case_id, criterion.name) not in comparison.not_comparable
-    before = full_values(comparison.baseline.get(case_id, ()) if comparable else (), criterion)
+    before = comparison.stored_values(criterion).get(case_id)
     return (mean(now) if now else None), (mean(before) if before else None)

@@ -152,6 +152,22 @@ class Comparison:
             found = self._values[criterion.name] = {case_id: group for case_id, group in groups.items() if group}
         return found
 
+    def stored_values(self, criterion: Criterion) -> Mapping[str, Sequence[float]]:
+        """What of the baseline can be compared with that, by case; of cases that have a value."""
+        found = self._stored_values.get(criterion.name)
+        if found is None:
+            groups = {
+                case_id: full_values(trials, criterion)
+                for case_id, trials in self.baseline.items()
+                if (case_id, criterion.name) not in self.not_comparable
+            }
+            found = self._stored_values[criterion.name] = {case_id: group for case_id, group in groups.items() if group}
+        return found
+
+    @cached_property
+    def _stored_values(self) -> dict[str, Mapping[str, Sequence[float]]]:
+        return {}
+
     @cached_property
     def _values(self) -> dict[str, Mapping[str, Sequence[float]]]:
         return {}

@@ -173,7 +173,7 @@ def _outcomes(
     return [float(outcome) for outcome in outcomes if outcome is not None]
 
 
-def _estimate_groups(groups: Sequence[list[float]], criterion: Criterion) -> Estimate | None:
+def _estimate_groups(groups: Sequence[Sequence[float]], criterion: Criterion) -> Estimate | None:
     return estimate([mean(g) for g in groups if g], [v for g in groups for v in g], criterion.scale)
 
 

@@ -80,12 +80,10 @@ class Sample:
 
 def sample_of(comparison: Comparison, criterion: Criterion, cases: Iterable[Case]) -> Sample:
     kept, before, new = [], [], []
-    values = comparison.values(criterion)
+    values, stored = comparison.values(criterion), comparison.stored_values(criterion)
     for case in cases:
         if now := values.get(case.id):
-            comparable = (case.id, criterion.name) not in comparison.not_comparable
-            then = full_values(comparison.baseline.get(case.id, ()), criterion) if comparable else []
-            if then:
+            if then := stored.get(case.id):
                 kept.append(now)
                 before.append(then)
             else:
@@ -100,9 +98,9 @@ def suite_threshold(comparison: Comparison, criterion: Criterion, *, final: bool
     sample = sample_of(comparison, criterion, comparison.judged)
     if not sample.all:
         return []
-    mean, least = mean_of(sample.all), criterion.threshold
-    said = f"mean {show(mean, criterion)} over {plural(len(sample.all), 'case')}, threshold {show(least, criterion)}"
-    return [_held_to(sample, least, said, criterion, threshold_error(comparison), final=final)]
+    reached, least = mean_of(sample.all), criterion.threshold
+    said = f"mean {show(reached, criterion)} over {plural(len(sample.all), 'case')}, threshold {show(least, criterion)}"
+    return [_held_to(sample, reached, least, said, criterion, threshold_error(comparison), final=final)]
 
 
 def own_thresholds(comparison: Comparison, criterion: Criterion, *, final: bool = False) -> list[Finding]:
@@ -112,9 +110,10 @@ def own_thresholds(comparison: Comparison, criterion: Criterion, *, final: bool 
     for case in _with_own_threshold(comparison, criterion):
         sample, least = sample_of(comparison, criterion, [case]), case.thresholds[criterion.name]
         if sample.all:
-            mean = show(mean_of(sample.all), criterion)
-            said = f"{case.id} is below its own threshold: mean {mean}, threshold {show(least, criterion)}"
-            finding = _held_to(sample, least, said, criterion, error, final=final)
+            reached = mean_of(sample.all)
+            shown = f"mean {show(reached, criterion)}, threshold {show(least, criterion)}"
+            said = f"{case.id} is below its own threshold: {shown}"
+            finding = _held_to(sample, reached, least, said, criterion, error, final=final)
             found.setdefault(finding.verdict, []).append(finding)
     return [_in_one(findings) for findings in found.values()]
 
@@ -128,9 +127,11 @@ def _in_one(findings: Sequence[Finding]) -> Finding:
     return Finding(first.verdict, first.reason + more, first.settles)
 
 
-def _held_to(sample: Sample, least: float, said: str, criterion: Criterion, error: float, *, final: bool) -> Finding:
+def _held_to(
+    sample: Sample, reached: float, least: float, said: str, criterion: Criterion, error: float, *, final: bool
+) -> Finding:
     """A mean against a threshold: held, missed as it was at the baseline, proven short of it, or open."""
-    if not _short_of(mean_of(sample.all), least, criterion):
+    if not _short_of(reached, least, criterion):
         return Finding(OK, said)
     if criterion.strict:
         return Finding(Verdict.BELOW_THRESHOLD, f"{said} (strict)", settles=True)
@@ -237,14 +238,10 @@ def case_values(comparison: Comparison, criterion: Criterion) -> tuple[list[floa
     return [mean(group) for group in groups], [value for group in groups for value in group]
 
 
-def baseline_groups(comparison: Comparison, criterion: Criterion) -> list[list[float]]:
+def baseline_groups(comparison: Comparison, criterion: Criterion) -> list[Sequence[float]]:
     """The baseline's values that can be compared, by case."""
-    groups = [
-        full_values(comparison.baseline.get(case.id, ()), criterion)
-        for case in comparison.judged
-        if (case.id, criterion.name) not in comparison.not_comparable
-    ]
-    return [group for group in groups if group]
+    stored = comparison.stored_values(criterion)
+    return [stored[case.id] for case in comparison.judged if case.id in stored]
 
 
 def best_case(means: Sequence[float], values: Sequence[float], criterion: Criterion, error: float) -> float | None:

@@ -186,7 +186,8 @@ def _rubrics(models: list[RubricModel]) -> tuple[Rubric, ...]:
 
 
 def _stated_shortcuts(model: CaseModel) -> list[str]:
-    return [key for key in SHORTCUTS if key in model.model_fields_set]
+    stated = model.model_fields_set
+    return [key for key in SHORTCUTS if key in stated]
 
 
 def _options(model: CaseModel) -> dict[str, dict[str, Any]]:
