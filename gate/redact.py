@@ -10,7 +10,7 @@ import base64
 import json
 import re
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 from urllib.parse import quote
 
@@ -69,19 +69,24 @@ _BEARER = r"(?P<bearer>\bbearer[ \t]{1,4})[A-Za-z0-9._~+/-]{20,4000}={0,2}"
 _QUERY = r"(?P<query>[?&](?:key|sig|signature|code)=)[^&\s\"'<>\[\]]{8,2000}"
 _USERINFO = r"(?<=://)[^\s/:@\[\]]{0,200}:[^\s/@\[\]]{1,200}(?=@)"
 
-_SECRETS = re.compile(
-    "|".join(
-        (
-            _START + "(?:" + "|".join(_TOKENS) + ")[A-Za-z0-9_-]*+",  # a run is masked whole
-            _KEY_BLOCK,
-            rf"(?i:{_HEADER})",
-            rf"(?i:{_BEARER})",
-            rf"(?i:{_PAIR})",
-            rf"(?i:{_QUERY})",
-            _USERINFO,
+
+@cache
+def _secrets() -> re.Pattern[str]:
+    """Every shape in one pattern; built when a text first holds a clue, which most runs never see."""
+    return re.compile(
+        "|".join(
+            (
+                _START + "(?:" + "|".join(_TOKENS) + ")[A-Za-z0-9_-]*+",  # a run is masked whole
+                _KEY_BLOCK,
+                rf"(?i:{_HEADER})",
+                rf"(?i:{_BEARER})",
+                rf"(?i:{_PAIR})",
+                rf"(?i:{_QUERY})",
+                _USERINFO,
+            )
         )
     )
-)
+
 
 # What every secret of a known shape contains, and nothing slower to look for: each begins with one letter, which `re`
 # finds as fast as memory is read, and what stands before it is looked at only there.
@@ -201,7 +206,7 @@ class Redactor:
             assert self._extra is not None
             text = self._extra.sub(MARK, text)
         if _may_hold_secret(text):
-            text = _SECRETS.sub(_mask_secret, text)
+            text = _secrets().sub(_mask_secret, text)
         return _PERSONAL.sub(_mask_personal, text) if self._personal else text
 
     def _holds_value(self, text: str) -> bool:
