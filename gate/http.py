@@ -11,7 +11,6 @@ import os
 import ssl
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, NamedTuple, Self
 from urllib.parse import SplitResult, urlsplit
@@ -33,8 +32,7 @@ MOST_ROUTES = 1000
 _NO_BODY = frozenset({204, 304})
 
 
-@dataclass(frozen=True, slots=True)
-class Response:
+class Response(NamedTuple):
     """What a server answered, whatever its status."""
 
     status: int

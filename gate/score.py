@@ -82,14 +82,13 @@ async def score_trial(
         return trial
     performance = Performance(trial.invocations, trial.duration)
     scores: dict[str, Score] = {}
-    for scorer in (s for s in scorers if s.criterion.hard):
+    for scorer in [s for s in scorers if s.criterion.hard]:
         scores[scorer.criterion.name] = await _score(scorer.for_case(case), case, performance, judge)
-    blocking = {scorer.criterion.name for scorer in scorers if scorer.criterion.blocking}
-    if any(score.value is not None and score.value < 1.0 for name, score in scores.items() if name in blocking):
+    if scores and any(_blocks(scores.get(s.criterion.name)) for s in scorers if s.criterion.blocking):
         return replace(trial, scores=scores)
     composites: list[tuple[str, Composite[Any]]] = []
     waited: dict[str, Awaitable[Score]] = {}
-    for scorer in (s for s in scorers if not s.criterion.hard):
+    for scorer in [s for s in scorers if not s.criterion.hard]:
         metric, name = scorer.for_case(case), scorer.criterion.name
         if isinstance(metric, Composite):
             composites.append((name, metric))
@@ -107,6 +106,10 @@ async def score_trial(
     for name, composite in composites:
         scores[name] = composite.combine(case, scores)
     return replace(trial, scores=scores)
+
+
+def _blocks(score: Score | None) -> bool:
+    return score is not None and score.value is not None and score.value < 1.0
 
 
 def score_recorded(scorers: Sequence[Scorer], case: Case, trial: Trial) -> Trial:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
@@ -37,8 +37,7 @@ class Context:
     """Category → the names of its tools."""
 
 
-@dataclass(frozen=True, slots=True)
-class Performance:
+class Performance(NamedTuple):
     """What a metric sees of a trial."""
 
     invocations: tuple[Invocation, ...]
@@ -103,8 +102,7 @@ class NotMeasurableError(ValueError):
     """Raised inside a metric for what it cannot judge; becomes `Score.error` and never leaves the metric."""
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(NamedTuple):
     """What a metric found in one turn. ``value`` None: the turn states nothing to compare with."""
 
     value: float | None
