@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from gate.baselines import Store, StoreSettings, open_store
+from gate.baselines import Found, Store, StoreSettings, open_store
 from gate.compare import Reference
 from gate.config import Config
 from gate.environment import TOKEN
@@ -121,10 +121,14 @@ def find_reference(config: Config, store: Store | None, suite_id: str, where: St
     if store is None:
         return Reference(BaselineInfo(None, missing="baselines are switched off"))
     found = store.find(suite_id, where.ancestors, pool=config.file.baseline.pool)
-    note = "" if found is not None or not where.ancestors else "saved last; not an ancestor of this commit"
+    note = ""
+    if found is None and where.head:
+        here = store.find(suite_id, (where.head,))
+        found = here if here is not None and not _is_own(here, where) else None
     if found is None and config.file.baseline.on_missing != "fail":
         found = store.latest(suite_id)
-        if found is not None and found.commit is not None and found.commit == where.head:
+        note = "saved last; not an ancestor of this commit" if where.ancestors else ""
+        if found is not None and _is_own(found, where):
             return _missing(config, suite_id, where, OWN)
     if found is None:
         return _missing(config, suite_id, where)
@@ -133,6 +137,11 @@ def find_reference(config: Config, store: Store | None, suite_id: str, where: St
     source = f"{found.where} ({note})" if note else found.where
     info = BaselineInfo(found.commit, found.distance, trials / cases, len(found.records), source)
     return Reference(info, tuple(found.records))
+
+
+def _is_own(found: Found, where: Standing) -> bool:
+    """Whether it is of the very agent that runs; what people did, or an agent elsewhere, may differ on one commit."""
+    return found.commit is not None and found.commit == where.head and bool(found.records[0].header.agent)
 
 
 def _missing(config: Config, suite_id: str, where: Standing, why: str = "") -> Reference:

@@ -55,7 +55,7 @@ class Project:
         path = self.root / "result.json"
         path.unlink(missing_ok=True)
         ran = self.gate(*arguments, "--json", str(path), **environment)
-        assert path.exists(), ran.err
+        assert path.exists() and path.stat().st_size, ran.err
         return ran.code, json.loads(path.read_text(encoding="utf-8"))
 
     def git(self, *arguments: str) -> str:
