@@ -63,6 +63,7 @@ async def bare(port, cases, concurrency):
             start = time.perf_counter()
             writer.write(HEAD % len(QUESTION) + QUESTION)
             head = await reader.readuntil(b"\r\n\r\n")
+            assert head.startswith(b"HTTP/1.1 200 "), head
             json.loads(await reader.readexactly(int(head.partition(b"Content-Length: ")[2].split(b"\r\n")[0])))
             durations.append(time.perf_counter() - start)
         writer.close()
