@@ -17,12 +17,14 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import combinations
 from pathlib import Path
 from random import Random
 from statistics import fmean, stdev
+
+from msgspec.structs import replace
 
 from gate.decision.engine import decide
 from gate.decision.evidence import Looks

@@ -7,10 +7,12 @@ import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import join
 from typing import Any, NoReturn
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from gate.agents.base import expand
 from gate.agents.http import Server
@@ -81,8 +83,7 @@ Say = Callable[[str], None]
 # --- one step -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(Struct, frozen=True):
     """What the runner says of this step. ``api`` and ``say`` are its only ways out."""
 
     environment: Mapping[str, str]
@@ -120,8 +121,7 @@ class Step:
         return Stamp(int(self.environment["GITHUB_RUN_ID"]), int(self.environment["GITHUB_RUN_ATTEMPT"]), head)
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """What came of the step, before anything of it is published."""
 
     exit_code: int

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 from time import perf_counter, time
 from typing import Any, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from gate.agents.base import AgentFailure
 from gate.agents.replay import answer_of
@@ -47,16 +49,14 @@ class Scored(NamedTuple):
     duration: float | None
 
 
-@dataclass(frozen=True)
-class Batch:
+class Batch(Struct, frozen=True):
     """Recorded trials with their cases."""
 
     cases: Sequence[Case]
     recordings: Sequence[Recording]
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """A scored batch, in its order."""
 
     scored: Sequence[Scored]
@@ -64,8 +64,7 @@ class Answer:
     """How long it took."""
 
 
-@dataclass(frozen=True)
-class Kit:
+class Kit(Struct, frozen=True, dict=True):
     """What scoring needs besides the trials."""
 
     scorers: Sequence[Scorer]

@@ -7,7 +7,9 @@ only where agent, cases and metrics are the same; the verdict is then reached as
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from gate.baselines.base import storable, suite_key
 from gate.config import Config
@@ -46,8 +48,7 @@ def records_of(archive: bytes, run: MeasuringRun, suites: Iterable[str], *, comp
     return found
 
 
-@dataclass(frozen=True)
-class Carrier:
+class Carrier(Struct, frozen=True):
     """Where earlier jobs left their records, and what this one may take of them."""
 
     github: GitHub

@@ -7,11 +7,11 @@ import os
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
+from msgspec.structs import replace
 
 from gate import __version__
 from gate.errors import Cancelled, GateError

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from gate import __version__
 from gate.config import Config, TrialsSection
@@ -31,16 +33,14 @@ from gate.reports import load_report
 EXPIRED = "quarantine of {case} expired on {date}: the case is judged again"
 
 
-@dataclass(frozen=True)
-class Reference:
+class Reference(Struct, frozen=True):
     """What a candidate is compared with: the records of one agent, and where they come from."""
 
     info: BaselineInfo
     records: tuple[Record, ...] = ()
 
 
-@dataclass(frozen=True)
-class Pairing:
+class Pairing(Struct, frozen=True):
     """Which scores of the reference say something about which of the candidate."""
 
     not_comparable: Mapping[tuple[str, str], str]
@@ -221,8 +221,7 @@ def conclude(
     )
 
 
-@dataclass(frozen=True)
-class Outputs:
+class Outputs(Struct, frozen=True):
     """Where reports are written; None: not at all."""
 
     junit: Path | None = None

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 from typing import Any, Literal
 
+from msgspec import Struct, field
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from gate.agents import AGENTS
@@ -142,8 +142,7 @@ class File(Section):
         return value
 
 
-@dataclass(frozen=True)
-class Held:
+class Held(Struct, frozen=True):
     """What a suite is held to instead of what its files say: the base commit's rules, where a change loosens them."""
 
     criteria: Mapping[str, Any]
@@ -152,8 +151,7 @@ class Held:
     """By case, those of its own thresholds."""
 
 
-@dataclass(frozen=True)
-class Config:
+class Config(Struct, frozen=True):
     """A validated configuration and where it came from."""
 
     file: File

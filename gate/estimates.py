@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import chain, combinations, product
 from operator import add
 from random import Random
 from statistics import NormalDist, stdev
+
+from msgspec import Struct
 
 # --- distributions --------------------------------------------------------------------------------
 
@@ -240,8 +241,7 @@ _LANE = 96
 _MASK = (1 << _LANE) - 1
 
 
-@dataclass(frozen=True, slots=True)
-class MetricTest:
+class MetricTest(Struct, frozen=True):
     """What the joint permutation test found for one metric."""
 
     p_mean: float
@@ -251,8 +251,7 @@ class MetricTest:
     """The smaller of the two, adjusted for every statistic of the test."""
 
 
-@dataclass(frozen=True, slots=True)
-class JointTest:
+class JointTest(Struct, frozen=True):
     """Whether candidate trials are worse than baseline trials of the same cases, over several metrics at once."""
 
     p: float

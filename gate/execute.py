@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterable, Iterator
-from dataclasses import dataclass
 from random import Random
 from time import monotonic, time
 from typing import Any
 from uuid import uuid4
+
+from msgspec import Struct
 
 from gate.agents.base import Agent, AgentFailure, Clock, Request
 from gate.errors import MeasureError
@@ -26,8 +27,7 @@ LEAST_WAVE = 10
 """How many trials must fail at least before an agent that never answered is called down."""
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(Struct, frozen=True):
     """One trial to run."""
 
     case: Case
@@ -76,8 +76,7 @@ async def execute(
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-@dataclass(frozen=True, slots=True)
-class _Limits:
+class _Limits(Struct, frozen=True):
     concurrency: int
     timeout: float
     retries: int

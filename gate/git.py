@@ -14,10 +14,11 @@ import signal
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 from gate.errors import GateError
 from gate.limits import MAX_DOCUMENT_BYTES, shorten
@@ -70,8 +71,7 @@ class GitError(GateError):
         """What git said, redacted."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tag:
+class Tag(Struct, frozen=True):
     name: str
     commit: str
 

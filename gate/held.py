@@ -10,10 +10,11 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
+from msgspec.structs import replace
 from pydantic import BaseModel
 from pydantic.alias_generators import to_snake
 
@@ -38,8 +39,7 @@ _STRICTER_FALSE = {"ratchet"}
 _QUANTILE = re.compile(r"p\d{1,2}(\.\d+)?$")
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
+class Rules(Struct, frozen=True):
     """What holds, and what of the change's own rules does not yet."""
 
     config: Config

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from gate.baselines import Found, Store, StoreSettings, open_store
 from gate.compare import Reference
@@ -21,8 +23,7 @@ REPORTS = "gate-results"
 """Folder of reports and records that other steps take up: the action writes it, the guides name it."""
 
 
-@dataclass(frozen=True)
-class Standing:
+class Standing(Struct, frozen=True):
     """Where the work tree stands in its history."""
 
     head: str | None = None

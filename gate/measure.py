@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing
-from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
+
+from msgspec import Struct, field
 
 from gate.agents.base import Agent, create
 from gate.config import BudgetSection, Config
@@ -29,8 +30,7 @@ JUDGE_BACKLOG = 256
 """Trials that may wait for a judge's answer before no further one is taken from the agent."""
 
 
-@dataclass
-class Purse:
+class Purse(Struct):
     """What a run may spend and has spent. Asked before each trial is started."""
 
     limits: BudgetSection

@@ -7,15 +7,15 @@ A value that was not measured is None with an error beside it, never 0 and never
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 from typing import Any, Literal
+
+from msgspec import Struct, field
 
 # --- a conversation -------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCall:
+class ToolCall(Struct, frozen=True):
     """One tool that the agent called, or that the author of a case expects it to call."""
 
     name: str
@@ -32,8 +32,7 @@ class ToolCall:
     """Expected calls only: the author named the tool and said nothing of its arguments."""
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """One text part of a response."""
 
     text: str
@@ -46,8 +45,7 @@ def text_of(parts: tuple[Part, ...], *, thoughts: bool = True) -> str:
     return "\n".join(part.text for part in parts if thoughts or not part.thought)
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(Struct, frozen=True):
     """What a turn or a trial consumed. None means that the agent did not say."""
 
     input_tokens: int | None = None
@@ -64,8 +62,7 @@ class Usage:
         return (self.input_tokens or 0) + (self.output_tokens or 0)
 
 
-@dataclass(frozen=True, slots=True)
-class Invocation:
+class Invocation(Struct, frozen=True):
     """What happened in one turn of one trial."""
 
     user: str = ""
@@ -96,8 +93,7 @@ class Complexity(str, Enum):
     COMPLEX = "complex"
 
 
-@dataclass(frozen=True, slots=True)
-class Rubric:
+class Rubric(Struct, frozen=True):
     """One property that a judge checks, as the author wrote it."""
 
     id: str
@@ -106,8 +102,7 @@ class Rubric:
     description: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
+class Turn(Struct, frozen=True):
     """What the author wrote for one turn."""
 
     user: str
@@ -118,8 +113,7 @@ class Turn:
     rubrics: tuple[Rubric, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Location:
+class Location(Struct, frozen=True):
     """Where something was written: a path relative to the working directory, and a line from 1."""
 
     path: str
@@ -129,8 +123,7 @@ class Location:
         return self.path if self.line is None else f"{self.path}:{self.line}"
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
+class Case(Struct, frozen=True):
     """One conversation to hold with the agent."""
 
     id: str
@@ -152,8 +145,7 @@ class Case:
     """What the case's fingerprint is taken of; None means the fields above."""
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedTrial:
+class RecordedTrial(Struct, frozen=True):
     """One execution that was recorded elsewhere, as read from a file beside its case."""
 
     case_id: str
@@ -164,8 +156,7 @@ class RecordedTrial:
     """Where it was read from and the number that it has there, for messages."""
 
 
-@dataclass(frozen=True, slots=True)
-class Suite:
+class Suite(Struct, frozen=True):
     """The cases that are run together, judged together and compared together."""
 
     id: str
@@ -182,8 +173,7 @@ class Suite:
 # --- a measurement --------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Score:
+class Score(Struct, frozen=True):
     """What a metric found in one trial.
 
     ``value`` None with ``error`` set: could not be measured, which fails closed.
@@ -211,8 +201,7 @@ class ErrorKind(str, Enum):
     CANCELLED = "cancelled"
 
 
-@dataclass(frozen=True, slots=True)
-class TrialError:
+class TrialError(Struct, frozen=True):
     kind: ErrorKind
     message: str
 
@@ -230,8 +219,7 @@ CONFIRM = "confirm"
 """Tag of a round that reruns suspicious cases."""
 
 
-@dataclass(frozen=True, slots=True)
-class Trial:
+class Trial(Struct, frozen=True):
     """One execution of a case, scored."""
 
     case_id: str
@@ -300,8 +288,7 @@ class Direction(str, Enum):
     LOWER = "lower"
 
 
-@dataclass(frozen=True, slots=True)
-class Criterion:
+class Criterion(Struct, frozen=True):
     """A metric with its threshold and options, as the user set them."""
 
     name: str
@@ -387,8 +374,7 @@ EXIT_PRECEDENCE = (
 """Where several apply, the first of these is the answer. Cancellation is no part of it: it ends the process at once."""
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
+class Estimate(Struct, frozen=True):
     """A mean with its interval and what it rests on."""
 
     value: float
@@ -401,8 +387,7 @@ class Estimate:
     level: float = 0.95
 
 
-@dataclass(frozen=True, slots=True)
-class CriterionResult:
+class CriterionResult(Struct, frozen=True):
     """What was found for one criterion over the suite."""
 
     criterion: Criterion
@@ -437,8 +422,7 @@ class CaseStatus(str, Enum):
     QUARANTINED = "quarantined"
 
 
-@dataclass(frozen=True, slots=True)
-class CaseResult:
+class CaseResult(Struct, frozen=True):
     """What was found for one case."""
 
     id: str
@@ -470,8 +454,7 @@ class CaseResult:
     """Seconds that the agent took for the candidate's trials together; None where it is not known of all."""
 
 
-@dataclass(frozen=True, slots=True)
-class BaselineInfo:
+class BaselineInfo(Struct, frozen=True):
     """What the candidate was compared with."""
 
     commit: str | None
@@ -484,8 +467,7 @@ class BaselineInfo:
     """Why there is none, where there is none."""
 
 
-@dataclass(frozen=True, slots=True)
-class SuiteResult:
+class SuiteResult(Struct, frozen=True):
     """The verdict on one suite, and everything that a report shows of it."""
 
     suite_id: str
@@ -516,8 +498,7 @@ class SuiteResult:
     """The numbers behind the verdict: looks, p- and e-values, bounds, error budget; JSON values only."""
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(Struct, frozen=True):
     """What a whole run of the gate says."""
 
     suites: tuple[SuiteResult, ...]

@@ -6,9 +6,11 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, aclosing
-from dataclasses import dataclass, replace
 from pathlib import Path
 from uuid import uuid4
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from gate import __version__
 from gate.baselines import Store
@@ -48,8 +50,7 @@ LOCAL_KINDS = ("python", "command")
 """Kinds of agents whose source is here, so that it has a fingerprint and the base commit's can be run."""
 
 
-@dataclass(frozen=True)
-class RunOptions:
+class RunOptions(Struct, frozen=True):
     """What the command line says of one run, besides the configuration."""
 
     record_path: Path | None = None
@@ -66,8 +67,7 @@ class RunOptions:
     """What a reader should know of how this run came about."""
 
 
-@dataclass(frozen=True)
-class Session:
+class Session(Struct, frozen=True):
     """Everything that the suites of one run share."""
 
     config: Config

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from gate.agents.base import allowed_environment
 from gate.config import Config, criteria_of
@@ -28,8 +30,7 @@ CALIBRATION_FILE = "calibration.json"
 """Beside the configuration, so that it is reviewed and versioned with it."""
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(Struct, frozen=True, dict=True):
     """One suite with everything that it will be judged by."""
 
     suite: Suite
@@ -137,8 +138,7 @@ def _held(config: Config, suite: Suite) -> Suite:
     return replace(suite, cases=tuple(cases))
 
 
-@dataclass(frozen=True)
-class RawCriteria:
+class RawCriteria(Struct, frozen=True):
     """A suite's criteria as they are written, and where."""
 
     criteria: Mapping[str, Any]

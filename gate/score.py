@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
+from msgspec import Struct
+from msgspec.structs import replace
 from pydantic import ValidationError
 
 from gate.errors import ConfigError, unknown_key
@@ -15,8 +16,7 @@ from gate.metrics.custom import CheckedElsewhere, RunCheck
 from gate.model import Case, Criterion, Score, Trial
 
 
-@dataclass(frozen=True, slots=True)
-class Scorer:
+class Scorer(Struct, frozen=True):
     """A criterion with what computes it: a metric for the suite, and one for each case with options of its own."""
 
     criterion: Criterion

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from statistics import fmean
+
+from msgspec.structs import replace
 
 from gate.compare import Reference
 from gate.config import Config, TrialsSection

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
+
+from msgspec.structs import replace
 
 from gate.agents.base import AgentFailure, AgentOptions, Request
 from gate.agents.http import Server, ServerAgent, find

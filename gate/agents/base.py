@@ -7,11 +7,11 @@ import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
 
+from msgspec import Struct, field
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
 
 from gate.agents import AGENTS
@@ -75,8 +75,7 @@ class AgentOptions(BaseModel):
         return True
 
 
-@dataclass(slots=True)
-class Clock:
+class Clock(Struct):
     """The time limit of a turn, which stands still while the request waits for a process or a connection."""
 
     seconds: float | None = None
@@ -93,8 +92,7 @@ class Clock:
             self.limit.reschedule(asyncio.get_running_loop().time() + self.seconds)
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Struct, frozen=True):
     """One turn, as it is put to the agent."""
 
     case_id: str
@@ -109,7 +107,7 @@ class Request:
     state: Mapping[str, Any] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
     app: Mapping[str, str] = field(default_factory=dict)
-    clock: Clock = field(default_factory=Clock, compare=False)
+    clock: Clock = field(default_factory=Clock)
 
     def payload(self) -> dict[str, Any]:
         """The JSON object that agents are asked with."""

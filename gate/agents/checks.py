@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from typing import Any
+
+from msgspec import field
 
 from gate.agents.base import AgentFailure, Clock, Request
 from gate.agents.python import PythonAgent, PythonOptions
@@ -19,8 +20,7 @@ ATTEMPTS = 3
 """How often a check is tried whose process was ended by another's fault, or ended under it."""
 
 
-@dataclass(frozen=True, slots=True)
-class _CheckRequest(Request):
+class _CheckRequest(Request, frozen=True):
     body: Mapping[str, Any] = field(default_factory=dict)
 
     def payload(self) -> dict[str, Any]:

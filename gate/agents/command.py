@@ -10,11 +10,11 @@ import shlex
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 from typing import Annotated, Any
 
+from msgspec.structs import replace
 from pydantic import field_validator
 
 from gate.agents.base import (

@@ -6,12 +6,12 @@ import json
 import re
 import resource
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 from time import time
 from typing import Any, Literal, Self
 
+from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from gate.agents.base import (

@@ -9,13 +9,13 @@ import socket
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from difflib import get_close_matches
 from itertools import count
 from math import isfinite
 from pathlib import Path
 from typing import Any, Self
 
+from msgspec.structs import replace
 from pydantic import Field, field_validator
 
 from gate.agents.base import (

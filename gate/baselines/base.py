@@ -9,10 +9,12 @@ import hashlib
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from gate.errors import BaselineError, BaselineWriteError
 from gate.git import COMMIT_ID
@@ -29,19 +31,18 @@ UNCOMMITTED = "uncommitted"
 """Stands for the commit of a record that was measured outside any repository."""
 
 
-@dataclass(frozen=True)
-class StoreSettings:
+class StoreSettings(Struct, frozen=True):
     """Everything that a store may need to know; each takes what concerns it."""
 
     root: Path
     """The folder of the configuration, to which paths are relative."""
-    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+    environment: Mapping[str, str] = field(default_factory=dict)
     path: str = ".gate/baselines"
     """Folder of the file store."""
     remote: str = "origin"
     """Name, URL or path of the git store's remote."""
     branch: str = "gate-baselines"
-    token: str = field(default="", repr=False)
+    token: str = ""
     """Signs in to remotes on ``server``; elsewhere, or empty: as the repository, or git itself, is configured to."""
     server: str = "https://github.com"
     """The only server that is ever given the token: the remote may come from a stranger's configuration."""
@@ -50,9 +51,11 @@ class StoreSettings:
     max_age_days: float = 365
     """The git store drops what is older, but never a suite's newest."""
 
+    def __repr__(self) -> str:
+        return f"StoreSettings(root={self.root!r}, path={self.path!r}, branch={self.branch!r})"  # and no secret
 
-@dataclass(frozen=True, slots=True)
-class Found:
+
+class Found(Struct, frozen=True):
     """The records that a change is compared with."""
 
     records: tuple[Record, ...]
@@ -63,8 +66,7 @@ class Found:
     where: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """One stored baseline."""
 
     suite_id: str

@@ -4,31 +4,30 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from gate.model import Criterion, Side, ToolCall, Trial
 from gate.record import PlannedCase, Record, strip
 
 
-@dataclass(frozen=True, slots=True)
-class Mean:
+class Mean(Struct, frozen=True):
     """A mean over trials; ``value`` is None where there is no score."""
 
     value: float | None
     n: int
 
 
-@dataclass(frozen=True, slots=True)
-class Trajectory:
+class Trajectory(Struct, frozen=True):
     """A way that trials went, and how many went it."""
 
     turns: tuple[tuple[ToolCall, ...], ...]
     count: int
 
 
-@dataclass(frozen=True, slots=True)
-class CaseDiff:
+class CaseDiff(Struct, frozen=True):
     """One case in both records; ``old`` or ``new`` figures are empty where it is in one only."""
 
     id: str
@@ -43,8 +42,7 @@ class CaseDiff:
     new_only: tuple[Trajectory, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class RecordDiff:
+class RecordDiff(Struct, frozen=True):
     """Everything that differs, and the figures of what does not."""
 
     header: Mapping[str, tuple[Any, Any]]
@@ -98,7 +96,7 @@ def _words(one: Criterion | None, other: Criterion | None) -> tuple[str, str]:
     """The fields in which the two differ, spelled out for each."""
     if one is None or other is None:
         return ("" if one is None else one.metric, "" if other is None else other.metric)
-    pairs = [(field.name, getattr(one, field.name), getattr(other, field.name)) for field in fields(Criterion)]
+    pairs = [(name, getattr(one, name), getattr(other, name)) for name in Criterion.__struct_fields__]
     different = [(name, mine, theirs) for name, mine, theirs in pairs if mine != theirs]
     return (
         ", ".join(f"{name} {mine}" for name, mine, _ in different),

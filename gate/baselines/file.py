@@ -7,9 +7,10 @@ import os
 import time
 from collections.abc import Iterator, Sequence, Set
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Self
+
+from msgspec.structs import replace
 
 from gate.baselines.base import (
     POOL,

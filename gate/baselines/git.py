@@ -13,10 +13,12 @@ import random
 import re
 import time
 from collections.abc import Sequence, Set
-from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Self
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from gate.baselines.base import (
     POOL,
@@ -56,8 +58,7 @@ _IDENTITY = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _File:
+class _File(Struct, frozen=True):
     """A record on the branch, as far as its path tells."""
 
     path: str

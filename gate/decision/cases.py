@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from math import exp
+
+from msgspec import Struct
 
 from gate.decision.compare import EDITED, Comparison, full_values, holds, passed
 from gate.decision.state import Outcome
@@ -73,8 +74,7 @@ def lost(comparison: Comparison) -> str:
     return f"{sum(counts)} of {len(known)} cases of the baseline are no longer compared ({', '.join(parts)})"
 
 
-@dataclass(frozen=True, slots=True)
-class _Seen:
+class _Seen(Struct, frozen=True):
     """Whether the trials of a case passed, on both sides."""
 
     now: Sequence[bool]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
+
+from msgspec import Struct, field
 
 from gate.decision import consistency
 from gate.decision.state import FULL, Config, Metric, Rerun, Round, Row, State
@@ -28,8 +29,7 @@ DEFAULT_MARGINS = {
 """The loss still called unchanged where a criterion gives none; relative for seconds, dollars and counts."""
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(Struct, frozen=True):
     """How a suite is judged."""
 
     alpha: float = 0.02
@@ -62,8 +62,7 @@ class Settings:
         return self.exact_passes is None and self.longest_passes > self.max_passes
 
 
-@dataclass(frozen=True)
-class Comparison:
+class Comparison(Struct, frozen=True, dict=True):
     """Everything that is known of a suite, arranged for judging."""
 
     cases: tuple[Case, ...]

@@ -6,8 +6,9 @@ docs/decisions/0007-strategy-consistency.md says why the pairs are disjoint, and
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from itertools import groupby
+
+from msgspec.structs import replace
 
 from gate.limits import shorten
 from gate.model import FULL, Case, Criterion, Score, Side, Trial

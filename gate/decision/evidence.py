@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import fmean, variance
+
+from msgspec import Struct, field
 
 from gate.decision.state import CONCURRENT, FULL, Config, Metric, Row, State
 from gate.estimates import (
@@ -31,8 +32,7 @@ FALSE_DISCOVERY = 0.10
 DEFAULT_MARGINS = {"binary": 0.10, "bounded": 0.05, "positive": 0.20}
 
 
-@dataclass(slots=True)
-class CaseEvidence:
+class CaseEvidence(Struct):
     """The trials of one paired case, larger values better."""
 
     id: str
@@ -58,8 +58,7 @@ class CaseEvidence:
         return math.exp(min(self.log_e, 700.0))
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
+class Look(Struct, frozen=True):
     """One joint test of the whole suite."""
 
     passes: int
@@ -73,8 +72,7 @@ class Look:
         return self.test.p <= self.threshold
 
 
-@dataclass(frozen=True, slots=True)
-class Bound:
+class Bound(Struct, frozen=True):
     """What is certified of one metric. Values are oriented: a loss is negative; positive metrics are logarithms."""
 
     metric: Metric
@@ -91,8 +89,7 @@ class Bound:
         return self.low >= -self.margin
 
 
-@dataclass
-class Evidence:
+class Evidence(Struct, dict=True):
     """Everything that the rule looks at."""
 
     state: State

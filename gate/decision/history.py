@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
+
+from msgspec import Struct
 
 from gate.decision.power import outcomes_by_case
 from gate.estimates import wilson
 from gate.model import Case, Criterion, Trial
 
 
-@dataclass(frozen=True, slots=True)
-class CaseHistory:
+class CaseHistory(Struct, frozen=True):
     """One case over time."""
 
     id: str

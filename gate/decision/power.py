@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from statistics import fmean, variance
+
+from msgspec import Struct
 
 from gate.decision.compare import passed
 from gate.decision.evidence import CASES_SHARE
@@ -17,8 +18,7 @@ TRIAL_COUNTS = (1, 3, 5, 10)
 MOST_RERUNS = 200
 
 
-@dataclass(frozen=True, slots=True)
-class PowerRow:
+class PowerRow(Struct, frozen=True):
     """A design and what it finds."""
 
     cases: int
@@ -34,8 +34,7 @@ class PowerRow:
     """Failing trials in a row that prove one broken case, where its baseline always passed; None: more than 200."""
 
 
-@dataclass(frozen=True, slots=True)
-class Power:
+class Power(Struct, frozen=True):
     """What the trials of a record say about designs."""
 
     within_sd: float

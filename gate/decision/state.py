@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Literal
+
+from msgspec import Struct, field
 
 from gate.model import CONFIRM, FULL, Direction, MetricKind, Side
 
@@ -31,8 +32,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Metric:
+class Metric(Struct, frozen=True):
     """What the engine needs to know of a metric."""
 
     name: str
@@ -43,8 +43,7 @@ class Metric:
     gating: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Config:
+class Config(Struct, frozen=True):
     """How much error and how many runs a decision may cost."""
 
     alpha: float = 0.02
@@ -60,8 +59,7 @@ class Config:
     """Agent runs that may still be asked for; None: no limit. 0 ends the schedule where it stands."""
 
 
-@dataclass(frozen=True, slots=True)
-class Round:
+class Round(Struct, frozen=True):
     """Trials that were run together."""
 
     tag: str
@@ -69,8 +67,7 @@ class Round:
     trials: Mapping[str, Sequence[Row]]
 
 
-@dataclass(frozen=True, slots=True)
-class State:
+class State(Struct, frozen=True):
     """Everything known so far. A decision is a pure function of it."""
 
     metrics: tuple[Metric, ...]
@@ -80,8 +77,7 @@ class State:
     seed: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Struct, frozen=True):
     """Trials that would help: ``n`` more of each case."""
 
     side: Side
@@ -94,16 +90,14 @@ class Request:
         return len(self.cases) * self.n
 
 
-@dataclass(frozen=True, slots=True)
-class Continue:
+class Continue(Struct, frozen=True):
     """Undecided; these trials are wanted next."""
 
     requests: tuple[Request, ...]
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """The answer on the pairing."""
 
     verdict: Literal["PASS", "REGRESSION", "INCONCLUSIVE"]

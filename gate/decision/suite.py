@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from gate.decision.compare import Comparison, Settings, error_share, passes, to_state
 from gate.decision.consistency import compared, lacks_pairs
@@ -18,8 +20,7 @@ MOST_RETRIES = 2
 """Rounds that run again the cases of which no trial could be measured."""
 
 
-@dataclass(frozen=True, slots=True)
-class More:
+class More(Struct, frozen=True):
     """Undecided: these trials are wanted, all in one round."""
 
     requests: tuple[Request, ...]

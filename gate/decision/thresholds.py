@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from gate.decision.compare import (
     DEFAULT_MARGINS,
@@ -64,8 +65,7 @@ def _with_own_threshold(comparison: Comparison, criterion: Criterion) -> list[Ca
     return [case for case in comparison.judged if criterion.name in case.thresholds]
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(Struct, frozen=True):
     """Values of full passes by case; of the cases that the baseline can be compared with, and of the others."""
 
     kept: Sequence[Sequence[float]]

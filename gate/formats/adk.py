@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any
+
+from msgspec.structs import replace
 
 from gate.formats.messages import FormatError, OpenCalls, number
 from gate.limits import MAX_ID_CHARS, shorten

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import fields, replace
 from difflib import get_close_matches
 from typing import Any
+
+from msgspec.structs import replace
 
 from gate.formats import messages
 from gate.formats.documents import tame
@@ -83,7 +84,7 @@ def _overlay(counted: Usage | None, stated: Usage | None) -> Usage | None:
     """What the answer states as a whole, completed by what its messages add up to."""
     if counted is None or stated is None:
         return stated or counted
-    said = {name: value for f in fields(Usage) if (value := getattr(stated, (name := f.name))) is not None}
+    said = {name: value for name in Usage.__struct_fields__ if (value := getattr(stated, name)) is not None}
     return replace(counted, **said)
 
 

@@ -12,11 +12,11 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
 import yaml
+from msgspec import Struct
 
 from gate.errors import ConfigError
 from gate.limits import MAX_DOCUMENT_BYTES, MAX_LINE_BYTES, MAX_NESTING, shorten
@@ -30,8 +30,7 @@ CHARS_PER_VALUE = 100
 Key = str | int
 
 
-@dataclass(slots=True)
-class _Mark:
+class _Mark(Struct):
     """Where a value was written, and how large and deep it is with its aliases expanded."""
 
     line: int
@@ -469,8 +468,7 @@ def _scalar_value(event: Any, line: int) -> Any:
         raise _RefusedError(f"not a value of its type: {shorten(event.value, 40)!r}", line) from error
 
 
-@dataclass(slots=True)
-class _Frame:
+class _Frame(Struct):
     """A container that is still being read."""
 
     value: dict[str, Any] | list[Any]

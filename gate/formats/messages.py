@@ -6,8 +6,10 @@ import json
 import math
 from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from gate.errors import ConfigError
 from gate.formats.documents import parse_json
@@ -58,8 +60,7 @@ class OpenCalls:
         return None
 
 
-@dataclass
-class _Reading:
+class _Reading(Struct):
     """What was found so far."""
 
     user: str | None = None

@@ -6,17 +6,17 @@ import hashlib
 import re
 import shutil
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
+
+from msgspec import Struct
 
 from gate.errors import PublishError
 
 Level = Literal["error", "warning", "notice"]
 
 
-@dataclass(frozen=True, slots=True)
-class Annotation:
+class Annotation(Struct, frozen=True):
     """One remark at a place in the repository, or on the run as a whole."""
 
     level: Level
@@ -27,40 +27,34 @@ class Annotation:
     line: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class WriteFile:
+class WriteFile(Struct, frozen=True):
     path: Path
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class CopyFile:
+class CopyFile(Struct, frozen=True):
     path: Path
     source: Path
 
 
-@dataclass(frozen=True, slots=True)
-class SetOutputs:
+class SetOutputs(Struct, frozen=True):
     """What later steps of the same job read."""
 
     values: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class WriteSummary:
+class WriteSummary(Struct, frozen=True):
     """The page of the run. Markdown, its outside parts escaped."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Annotate:
+class Annotate(Struct, frozen=True):
     annotations: tuple[Annotation, ...]
     """Most important first: a host shows only so many."""
 
 
-@dataclass(frozen=True, slots=True)
-class PostComment:
+class PostComment(Struct, frozen=True):
     """The one comment of a suite on the change under review, new or updated in place."""
 
     suite_id: str
@@ -68,8 +62,7 @@ class PostComment:
     """Markdown, its outside parts escaped."""
 
 
-@dataclass(frozen=True, slots=True)
-class PostFailure:
+class PostFailure(Struct, frozen=True):
     """That a run on the change under review ended without a verdict: what was said before is of an earlier run."""
 
     body: str
@@ -81,8 +74,7 @@ class PostFailure:
 Effect = WriteFile | CopyFile | SetOutputs | WriteSummary | Annotate | PostComment | PostFailure
 
 
-@dataclass(frozen=True, slots=True)
-class Publication:
+class Publication(Struct, frozen=True):
     """How publishing went. Its problems never change a verdict."""
 
     comment_urls: tuple[str, ...] = ()
@@ -91,8 +83,7 @@ class Publication:
     problems: tuple[PublishError, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
+class Done(Struct, frozen=True):
     """How one effect went; a failure is raised as PublishError instead."""
 
     url: str = ""
@@ -136,8 +127,7 @@ def write(effect: WriteFile | CopyFile) -> Done:
     return Done()
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Stamp:
+class Stamp(Struct, frozen=True, order=True):
     """Which run a comment comes from; a later run is greater."""
 
     run: int

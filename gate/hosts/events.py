@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
 from typing import Any, TypeVar
+
+from msgspec import Struct
 
 T = TypeVar("T")
 
@@ -46,8 +47,7 @@ class Base(str, Enum):
     """The nearest release tag before ``tag``."""
 
 
-@dataclass(frozen=True, slots=True)
-class Activity:
+class Activity(Struct, frozen=True):
     """What to do, with what, and for whom."""
 
     mode: Mode
@@ -72,8 +72,7 @@ class Activity:
     """REPORT: the run that measured."""
 
 
-@dataclass(frozen=True, slots=True)
-class MeasuringRun:
+class MeasuringRun(Struct, frozen=True):
     """A workflow run that measured: the one whose completion started this one, or one before it. GitHub's own words."""
 
     id: int
@@ -85,8 +84,7 @@ class MeasuringRun:
     head_repository_id: int
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(Struct, frozen=True):
     """What the runner says beside the payload."""
 
     ref: str = ""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
+
+from msgspec import Struct
 
 from gate.errors import PublishError, UntrustedError
 from gate.hosts.artifact import MAX_ARCHIVE_BYTES
@@ -45,8 +46,7 @@ class CannotComment(PublishError):  # noqa: N818  (named by its consequence)
     """The token may not write comments. The summary of the run still has everything."""
 
 
-@dataclass(frozen=True, slots=True)
-class PullRequest:
+class PullRequest(Struct, frozen=True):
     number: int
     head: str
     base: str
@@ -56,8 +56,7 @@ class PullRequest:
     head_branch: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Acceptance:
+class Acceptance(Struct, frozen=True):
     """What came of the label that accepts a regression."""
 
     label: str
@@ -67,8 +66,7 @@ class Acceptance:
     """Why it does not count, where it does not."""
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(Struct, frozen=True):
     """A comment of ours."""
 
     id: int

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from gate.errors import PublishError
 from gate.hosts.base import Done, PostComment, Stamp, stamp_of, with_marker
@@ -17,8 +18,7 @@ TOKEN_VARIABLE = "GATE_GITLAB_TOKEN"  # noqa: S105  (a name, not a token)
 TOKEN_HINT = f"set the masked CI/CD variable {TOKEN_VARIABLE} to a project access token with the scope `api`"
 
 
-@dataclass(frozen=True, slots=True)
-class MergeRequest:
+class MergeRequest(Struct, frozen=True):
     """The merge request that a pipeline runs for, by GitLab's predefined variables."""
 
     api: str

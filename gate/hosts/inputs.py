@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from gate.errors import ConfigError, nearest
 from gate.hosts.events import ACCEPT_LABEL
 
 
-@dataclass(frozen=True, slots=True)
-class Input:
+class Input(Struct, frozen=True):
     """One input of the action: its default, as ``action.yml`` states it, and how its text is read."""
 
     default: str

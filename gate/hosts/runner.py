@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from gate.errors import PublishError
 from gate.escape import console, workflow_data, workflow_property
@@ -32,8 +33,7 @@ OUTPUTS_BYTES = 1_000_000
 MESSAGE_CHARS = 2_000
 
 
-@dataclass(frozen=True, slots=True)
-class Runner:
+class Runner(Struct, frozen=True):
     """The step's side of the runner. Comments are no part of it."""
 
     say: Callable[[str], None]

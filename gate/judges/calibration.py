@@ -6,11 +6,12 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from random import Random
 from typing import Any
 
+import msgspec
+from msgspec import Struct
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from gate.errors import ConfigError, MeasureError
@@ -25,8 +26,7 @@ DRAWS = 2000
 """Draws behind an interval; its ends are then good to about a hundredth."""
 
 
-@dataclass(frozen=True, slots=True)
-class Label:
+class Label(Struct, frozen=True):
     """One answer with what a person says of it."""
 
     case: Case
@@ -37,8 +37,7 @@ class Label:
     """Whether the person said pass or fail rather than a score."""
 
 
-@dataclass(frozen=True, slots=True)
-class Interval:
+class Interval(Struct, frozen=True):
     """A share or κ with its 95 % interval."""
 
     value: float
@@ -46,8 +45,7 @@ class Interval:
     high: float
 
 
-@dataclass(frozen=True, slots=True)
-class Agreement:
+class Agreement(Struct, frozen=True):
     """How often judge and people say the same, of answers that both decided."""
 
     both_pass: int
@@ -157,8 +155,7 @@ def _label(data: Any, where: str, number: int) -> Label:
     return Label(case, invocation, float(said), isinstance(said, bool))
 
 
-@dataclass(frozen=True, slots=True)
-class Calibration:
+class Calibration(Struct, frozen=True):
     """The agreement of one measure, and how much of it could not be measured."""
 
     agreement: Agreement
@@ -188,7 +185,7 @@ async def calibrate(
 def save(path: Path, fingerprint: str, calibration: Calibration) -> None:
     """Keeps a calibration under the fingerprint of what was calibrated: metric, version, options and judge."""
     entries = _entries(path) if path.is_file() else {}
-    entries[fingerprint] = asdict(calibration)
+    entries[fingerprint] = msgspec.to_builtins(calibration)
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(path.name + ".new")
     draft.write_text(json.dumps({"version": FORMAT, "calibrations": entries}, indent=2) + "\n", encoding="utf-8")
@@ -205,13 +202,9 @@ def load(path: Path, fingerprint: str) -> Calibration | None:
     if entry is None:
         return None
     try:
-        return _Stored.model_validate({"calibration": entry}).calibration
-    except ValidationError as error:
-        raise ConfigError(f"not a calibration: {error.errors()[0]['msg']}", where=str(path)) from None
-
-
-class _Stored(BaseModel):
-    calibration: Calibration
+        return msgspec.convert(entry, Calibration)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"not a calibration: {error}", where=str(path)) from None
 
 
 def _entries(path: Path) -> dict[str, Any]:

@@ -9,13 +9,13 @@ import asyncio
 import math
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakValueDictionary
 
+from msgspec import Struct
 from pydantic import BaseModel, Field, ValidationError
 
 from gate.judges.cache import Cache, key_of
@@ -70,8 +70,7 @@ class _Moderations(BaseModel):
     results: list[_Category] = Field(min_length=1)
 
 
-@dataclass(frozen=True, slots=True)
-class Moderation:
+class Moderation(Struct, frozen=True):
     """What the moderation endpoint says of a text; ``error`` set where it could not be asked."""
 
     flagged: bool = False
@@ -79,8 +78,7 @@ class Moderation:
     error: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Spending:
+class Spending(Struct, frozen=True):
     """What judging took so far."""
 
     calls: int

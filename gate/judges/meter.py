@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from gate.judges.options import Member
 from gate.prices import price
 
 
-@dataclass
-class Budget:
+class Budget(Struct):
     """The most that may be spent, checked before spending; one object for the whole run."""
 
     max_calls: int | None = None
@@ -25,8 +25,8 @@ class Budget:
     elsewhere_usd: float = 0.0
     """What others spent of the same dollars: the agent under test."""
 
-    _in_flight: int = field(default=0, repr=False)
-    _settled: asyncio.Event = field(default_factory=asyncio.Event, repr=False)
+    _in_flight: int = 0
+    _settled: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def reserve(self, estimate: float | None) -> str | None:
         """Takes one call from the budget, or says why it cannot. ``estimate`` None: the price is not known.

@@ -7,10 +7,10 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Generic, TypeVar
 
+from msgspec import Struct, field
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from gate.judges.options import JudgeModelOptions
@@ -30,8 +30,7 @@ class Answer(BaseModel):
 A = TypeVar("A", bound=Answer)
 
 
-@dataclass(frozen=True, slots=True)
-class Question(Generic[A]):
+class Question(Struct, Generic[A], frozen=True):
     """What a judge is asked, once per vote."""
 
     name: str
@@ -46,8 +45,7 @@ class Question(Generic[A]):
     overrides: JudgeModelOptions = field(default_factory=JudgeModelOptions)
 
 
-@dataclass(frozen=True, slots=True)
-class Sample(Generic[A]):
+class Sample(Struct, Generic[A], frozen=True):
     """One vote."""
 
     answer: A | None
@@ -58,8 +56,7 @@ class Sample(Generic[A]):
     cached: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Answers(Generic[A]):
+class Answers(Struct, Generic[A], frozen=True):
     """All votes on one question."""
 
     samples: tuple[Sample[A], ...] = ()

@@ -11,13 +11,13 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import lru_cache
 from itertools import count
 from time import monotonic
 from typing import Any, ClassVar
 from weakref import finalize
 
+from msgspec.structs import replace
 from pydantic import ConfigDict, ValidationError, create_model
 from pydantic_core import InitErrorDetails, PydanticCustomError
 

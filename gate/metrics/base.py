@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
+from msgspec import Struct, field
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
@@ -29,8 +29,7 @@ class NoOptions(Options):
 OptionsT = TypeVar("OptionsT", bound=Options)
 
 
-@dataclass(frozen=True)
-class Context:
+class Context(Struct, frozen=True):
     """What the configuration hands to every metric besides its own options."""
 
     tool_categories: Mapping[str, frozenset[str]] = field(default_factory=dict)

@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
 from queue import SimpleQueue
 from threading import Thread, Timer
 from typing import Any, BinaryIO
 
+from msgspec.structs import asdict
 from pydantic import ValidationError
 
 from gate.errors import ConfigError

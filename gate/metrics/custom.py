@@ -10,10 +10,11 @@ import inspect
 import math
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
 from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any, ClassVar
+
+from msgspec import Struct, field, to_builtins
 
 from gate import checks
 from gate.errors import ConfigError
@@ -27,8 +28,7 @@ RunCheck = Callable[[str, Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
 """(dotted path, request) → the meaning of its answer, from where the agent runs."""
 
 
-@dataclass(frozen=True, slots=True)
-class Use:
+class Use(Struct, frozen=True):
     """How a criterion uses a check."""
 
     name: str = ""
@@ -145,10 +145,15 @@ class _FromUser(Metric[NoOptions]):
     def request(self, case: Case, performance: Performance) -> dict[str, Any]:
         """The trial as JSON: what gate/checks.py takes."""
         return {
-            "actual": [{**asdict(invocation), "text": invocation.text} for invocation in performance.invocations],
-            "expected": [asdict(turn) for turn in case.turns],
+            "actual": [{**_plain(invocation), "text": invocation.text} for invocation in performance.invocations],
+            "expected": [_plain(turn) for turn in case.turns],
             "metric": {"name": self.use.name or self.path, "threshold": self.use.threshold, "path": self.path},
         }
+
+
+def _plain(noun: Struct) -> dict[str, Any]:
+    plain: dict[str, Any] = to_builtins(noun, enc_hook=str)
+    return plain
 
 
 class _Function(_FromUser):

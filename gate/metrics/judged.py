@@ -6,9 +6,9 @@ from __future__ import annotations
 import json
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
+from msgspec import Struct
 from pydantic import Field
 
 from gate.judges.client import Judge
@@ -73,8 +73,7 @@ class JudgedMetric(Judged[JudgedT]):
         return await judge.ask(Question(name, instructions, material, answer, self.samples, overrides))
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(Struct, frozen=True):
     """What one vote comes to. ``value`` None: this vote found nothing to judge."""
 
     value: float | None
@@ -140,8 +139,7 @@ def reference(case: Case) -> Material:
     return (("expected responses", "\n".join(f"Turn {number}: {text}" for number, text in stated)),)
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Struct, frozen=True):
     """What was found in one turn."""
 
     value: float | None

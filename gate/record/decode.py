@@ -9,7 +9,6 @@ import json
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import Any, NoReturn, TypeVar
 
 from gate.limits import MAX_NESTING
@@ -257,7 +256,7 @@ def _location(data: Mapping[str, Any]) -> Location | None:
     return Location(at[0], _count({"line": at[1]}, "line", least=1) if len(at) == 2 else None)
 
 
-_CRITERION = frozenset(field.name for field in fields(Criterion))
+_CRITERION = frozenset(Criterion.__struct_fields__)
 
 
 def _criterion(data: dict[str, Any]) -> Criterion:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import MISSING, fields, replace
-from enum import Enum
 from typing import Any
+
+from msgspec import to_builtins
+from msgspec.structs import replace
 
 from gate.errors import MeasureError
 from gate.limits import MAX_LINE_BYTES, MAX_NESTING, shorten
@@ -134,12 +135,12 @@ def _header(header: Header) -> dict[str, Any]:
 
 def _criterion(criterion: Criterion) -> dict[str, Any]:
     """Every field that is not at its default."""
-    out: dict[str, Any] = {}
-    for field in fields(criterion):
-        value = getattr(criterion, field.name)
-        if field.default is MISSING or value != field.default:
-            out[field.name] = value.value if isinstance(value, Enum) else value
-    return out
+    plain: dict[str, Any] = to_builtins(criterion)
+    usual = [name for name, value in _USUAL.items() if getattr(criterion, name) == value]
+    return {name: value for name, value in plain.items() if name not in usual}
+
+
+_USUAL = dict(zip(reversed(Criterion.__struct_fields__), reversed(Criterion.__struct_defaults__), strict=False))
 
 
 def _planned(case: PlannedCase) -> dict[str, Any]:

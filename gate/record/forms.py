@@ -5,11 +5,12 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from hashlib import blake2b
 from itertools import islice
 from typing import Any
+
+from msgspec.structs import replace
 
 from gate.errors import MeasureError
 from gate.limits import cut, shorten

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from gate.model import Complexity, Criterion, Location, ToolCall, Trial
 
@@ -12,8 +13,7 @@ FORMAT = 1
 # 1: the first.
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedCase:
+class PlannedCase(Struct, frozen=True):
     """A case that a run sets out to measure."""
 
     id: str
@@ -34,8 +34,7 @@ class PlannedCase:
     """The group of cases that the author holds to be the same task."""
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
+class Header(Struct, frozen=True):
     """What was going to be measured, of whom, and against what."""
 
     suite_id: str
@@ -62,8 +61,7 @@ class Header:
     """Whether messages and responses were dropped (the form of a stored baseline)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Footer:
+class Footer(Struct, frozen=True):
     """What the closing line says of the lines before it."""
 
     trials: int
@@ -78,8 +76,7 @@ class Footer:
     """Why the run ended before its schedule did (budget, cancelled); empty where it did not."""
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(Struct, frozen=True):
     """Everything that a run measured."""
 
     header: Header

@@ -10,9 +10,10 @@ import hashlib
 import io
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
+
+from msgspec.structs import replace
 
 from gate.errors import BaselineError, GateError
 from gate.limits import MAX_LINE_BYTES

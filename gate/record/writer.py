@@ -10,11 +10,12 @@ import hashlib
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from io import FileIO
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+
+from msgspec.structs import replace
 
 from gate.errors import GateError, MeasureError
 from gate.model import Trial

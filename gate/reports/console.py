@@ -6,9 +6,10 @@ Outside text reaches rich only as `Text`, never as markup, and only through `gat
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from io import StringIO
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from gate import escape
 from gate.limits import cut

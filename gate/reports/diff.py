@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import zip_longest
 from typing import Any
+
+from msgspec import Struct
 
 from gate.escape import one_line
 from gate.limits import MAX_NESTING, cut, shorten
@@ -23,8 +24,7 @@ _CONTEXT = 2
 """Equal calls shown on each side of a difference."""
 
 
-@dataclass(frozen=True, slots=True)
-class TurnDiff:
+class TurnDiff(Struct, frozen=True):
     """One turn's calls or answer, line by line."""
 
     turn: int

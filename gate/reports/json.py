@@ -8,9 +8,11 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
 from enum import Enum
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from gate.limits import MAX_NESTING
 from gate.model import Result
@@ -35,8 +37,8 @@ def _plain(value: Any, depth: int = 0) -> Any:  # noqa: PLR0911  (one line per k
         return value if math.isfinite(value) else None
     if depth > MAX_NESTING:
         return "[nested too deeply]"
-    if is_dataclass(value):
-        return {item.name: _plain(getattr(value, item.name), depth + 1) for item in fields(value)}
+    if isinstance(value, Struct):
+        return {name: _plain(held, depth + 1) for name, held in asdict(value).items()}
     if isinstance(value, Mapping):
         return {_text(str(key)): _plain(held, depth + 1) for key, held in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
@@ -51,15 +53,21 @@ def _text(text: str) -> str:
 
 def schema() -> dict[str, Any]:
     """The JSON Schema of version 1, taken from the model itself, so that the two cannot drift apart."""
-    from pydantic import TypeAdapter  # weight: only `gate schema` asks
+    from msgspec.json import schema as schema_of  # weight: only `gate schema` asks
 
-    made = TypeAdapter(Result).json_schema(mode="serialization")
-    for part in (made, *made.get("$defs", {}).values()):
+    defined = schema_of(Result)["$defs"]
+    for part in defined.values():
         if "properties" in part:
             part["required"] = list(part["properties"])  # defaults are written out too
             for described in part["properties"].values():
                 described.pop("default", None)
+    made = defined.pop("Result")
     head = {"version": {"const": VERSION}, "gate_version": made["properties"].pop("version")}
     made["properties"] = {**head, **made["properties"]}
     made["required"] = list(made["properties"])
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **made, "title": "Agent Gate result"}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **made,
+        "title": "Agent Gate result",
+        "$defs": defined,
+    }

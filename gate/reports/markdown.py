@@ -7,7 +7,8 @@ Everything from outside goes through `gate.escape`; the length is held by leavin
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from gate import escape
 from gate.model import CaseResult, CaseStatus, CriterionResult, Result, SuiteResult, Verdict
@@ -36,8 +37,7 @@ FULL, NO_PASSES, NO_DETAIL, HEADLINE = range(4)
 """How much is left out: nothing; what passed; also further cases and the story; all but verdict and links."""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """What is known of the place where the report is read."""
 
     head: str = ""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from gate.errors import ConfigError, MeasureError
 from gate.formats.documents import read_document, read_document_with_lines, read_json_lines
@@ -40,8 +41,7 @@ SUFFIXES = (".evalset.json", ".test.json", ".json", ".jsonl", ".yaml", ".yml")
 """The files of a folder that are read, longest suffix first."""
 
 
-@dataclass(frozen=True)
-class _File:
+class _File(Struct, frozen=True):
     path: Path
     source: Path
     """The file or folder that was asked for."""

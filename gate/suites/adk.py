@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any
+
+from msgspec.structs import replace
 
 from gate.errors import ConfigError
 from gate.formats import adk

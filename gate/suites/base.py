@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from msgspec import Struct
 from pydantic import BaseModel, ValidationError
 
 from gate.errors import ConfigError, unknown_key
@@ -13,8 +13,7 @@ from gate.formats.documents import Key, Lines
 from gate.model import Case, Location, RecordedTrial
 
 
-@dataclass(frozen=True)
-class Document:
+class Document(Struct, frozen=True):
     """A file's content, parsed but not yet understood."""
 
     data: Any
@@ -39,16 +38,14 @@ class Document:
         return ConfigError(what, where=str(self.location(*keys)), hint=hint)
 
 
-@dataclass(frozen=True)
-class Contents:
+class Contents(Struct, frozen=True):
     """What a file holds."""
 
     cases: tuple[Case, ...]
     recorded: tuple[RecordedTrial, ...] = ()
 
 
-@dataclass(frozen=True)
-class Format:
+class Format(Struct, frozen=True):
     """A way to write suites."""
 
     shape: str

@@ -7,11 +7,12 @@ simulated user says something else in every trial; the case is what the rows agr
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Annotated, Any
 
+from msgspec import Struct
+from msgspec.structs import replace
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from gate.errors import ConfigError, nearest
@@ -72,8 +73,7 @@ class FieldPaths(_Model):
     """Read these trials alone, by the number that the rows give."""
 
 
-@dataclass(frozen=True)
-class _Row:
+class _Row(Struct, frozen=True):
     """One row, understood."""
 
     case: Case
@@ -169,8 +169,7 @@ def _peek(value: Any, path: str) -> Any:
     return value
 
 
-@dataclass(frozen=True)
-class _Place:
+class _Place(Struct, frozen=True):
     """A value and where in its document it is."""
 
     document: Document
@@ -304,8 +303,7 @@ def _complexity(raw: Any) -> Complexity:
 # --- rows of one case -----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Recording:
+class _Recording(Struct, frozen=True):
     """What is kept of a row once its case is known."""
 
     trial: str | int | None

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Annotated
 
+from msgspec import Struct
+from msgspec.structs import replace
 from pydantic import BaseModel, BeforeValidator, ConfigDict, WithJsonSchema
 
 from gate.errors import ConfigError, MeasureError, nearest
@@ -96,8 +97,7 @@ def _what_there_is(cases: Iterable[Case]) -> str:
     return f"there are {listed}" if listed else "there are no cases"
 
 
-@dataclass(frozen=True, slots=True)
-class Distribution:
+class Distribution(Struct, frozen=True):
     """What a suite consists of, in numbers of cases."""
 
     cases: int

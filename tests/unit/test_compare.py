@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from gate.compare import Outputs, Reference, check_outputs, conclude, decide_records, pair, settings_of
 from gate.config import load_config

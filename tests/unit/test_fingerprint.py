@@ -1,11 +1,11 @@
 import os
 import subprocess
-from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import fields, replace
 
 from gate.errors import ConfigError
 from gate.fingerprint import of_agent, of_case, of_criterion, of_json

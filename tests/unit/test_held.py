@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from msgspec.structs import replace
 
 from gate.decision import Settings, exit_code
 from gate.held import hold, hold_criteria, is_stricter, shown

@@ -5,12 +5,12 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import fields, replace
 
 from gate.errors import BaselineError, GateError, MeasureError, UntrustedError
 from gate.limits import MAX_LINE_BYTES

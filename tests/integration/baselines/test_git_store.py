@@ -5,10 +5,10 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from gate.baselines import StoreSettings, open_store
 from gate.baselines.git import GitStore

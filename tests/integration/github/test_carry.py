@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from gate.record import read_header, read_record, write_record
 from tests.integration.github.fake_github import WORKFLOW, Answer, FakeGitHub

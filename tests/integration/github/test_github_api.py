@@ -6,12 +6,13 @@ import io
 import zipfile
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 import httpx
 import pytest
+from msgspec.structs import replace
 
 from gate.errors import PublishError, UntrustedError
 from gate.hosts.artifact import read_member

@@ -1,4 +1,4 @@
-from dataclasses import replace
+from msgspec.structs import replace
 
 from gate.baselines import diff
 from gate.baselines.diff import Mean

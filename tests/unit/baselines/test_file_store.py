@@ -1,11 +1,11 @@
 import fcntl
 import multiprocessing
 import os
-from dataclasses import replace
 from multiprocessing.synchronize import Event
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from gate.baselines import StoreSettings, open_store
 from gate.baselines import file as file_module

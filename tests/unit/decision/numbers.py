@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from random import Random
+
+from msgspec.structs import replace
 
 from gate.decision.engine import decide
 from gate.decision.evidence import Looks

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from gate.decision.history import case_history
 from gate.decision.power import power_table, reruns_to_prove

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from gate.decision import Settings
 from gate.decision.cases import MAX_TEXT_CHARS

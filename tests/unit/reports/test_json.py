@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import pytest
 from jsonschema import Draft202012Validator, ValidationError
+from msgspec.structs import replace
 
 from gate.reports.json import VERSION, render, schema
 

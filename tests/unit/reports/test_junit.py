@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
+from msgspec.structs import replace
 
 from gate.model import CaseResult, CaseStatus, ExitCode, Verdict
 from gate.reports.junit import render

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from gate.model import CaseStatus, Verdict
 from gate.reports.markdown import Place, render, render_suite

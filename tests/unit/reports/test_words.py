@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from gate.model import CriterionResult, Verdict
 from gate.reports import REPORTS, load_report, words
