@@ -140,7 +140,8 @@ def parse_json(text: str, where: str, *, first_line: int = 1) -> Any:
     """
     try:
         value = _STRICT.decode(text)
-        _check_nesting(value)
+        if text.count("[") + text.count("{") > MAX_NESTING:
+            _check_nesting(value)
     except json.JSONDecodeError:
         raise
     except (ValueError, RecursionError):

@@ -5,11 +5,10 @@ Knows single lines; what lines mean together (order, counts, checksum) is left t
 
 from __future__ import annotations
 
-import json
-import math
-import re
 from collections.abc import Mapping
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
+
+from msgspec.json import Decoder
 
 from gate.limits import MAX_NESTING
 from gate.model import (
@@ -29,7 +28,7 @@ from gate.model import (
     TrialError,
     Usage,
 )
-from gate.record.encode import clean, depth_within
+from gate.record.encode import depth_within
 from gate.record.nouns import FORMAT, Footer, Header, PlannedCase
 
 T = TypeVar("T")
@@ -50,31 +49,18 @@ class MalformedError(ValueError):
 def parse_line(line: bytes) -> dict[str, Any]:
     """The JSON object on one line: finite numbers, bounded nesting, no unpaired surrogates."""
     try:
-        value: Any = _DECODER.decode(line.decode())
+        value = _DECODER.decode(line)
     except (ValueError, RecursionError) as error:
         raise MalformedError(f"not a line of JSON: {error}") from None
     if not isinstance(value, dict):
         raise MalformedError("not a JSON object")
     if line.count(b"[") + line.count(b"{") > MAX_NESTING and not depth_within(value, MAX_NESTING):
         raise MalformedError(f"nested more than {MAX_NESTING} deep")
-    if _SURROGATE.search(line):
-        return dict(clean(value))
     return value
 
 
-def _finite(text: str) -> float:
-    value = float(text)
-    if not math.isfinite(value):
-        raise MalformedError(f"a number beyond all bounds: {text[:40]}")
-    return value
-
-
-def _constant(text: str) -> NoReturn:
-    raise MalformedError(f"{text} is not JSON")
-
-
-_DECODER = json.JSONDecoder(parse_float=_finite, parse_constant=_constant)
-_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+_DECODER = Decoder()
+"""Takes neither unpaired surrogates, nor NaN, nor a number beyond all bounds."""
 
 
 # --- fields ---------------------------------------------------------------------------------------

@@ -6,12 +6,12 @@ Fields at their default are left out.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from typing import Any
 
 from msgspec import to_builtins
+from msgspec.json import Encoder
 from msgspec.structs import replace
 
 from gate.errors import MeasureError
@@ -67,21 +67,22 @@ def footer_line(footer: Footer, checksum: str) -> bytes:
 
 
 def to_line(value: Any) -> bytes:
-    """One line of JSON. Values that JSON cannot hold are replaced by the nearest that it can; this is the slow path."""
+    """One line of JSON. Values that JSON cannot hold are replaced by the nearest that it can."""
     try:
         line = _dump(value)
         if line.count(b"[") + line.count(b"{") <= _INNER_NESTING:
             return line
-    except (ValueError, TypeError, RecursionError):
+    except (ValueError, TypeError, RecursionError):  # the slow path
         return _dump(clean(value))
     return line if depth_within(value, MAX_NESTING) else _dump(clean(value))
 
 
 def _dump(value: Any) -> bytes:
-    return _ENCODER.encode(value).encode() + b"\n"
+    return _ENCODER.encode(value) + b"\n"
 
 
-_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+_ENCODER = Encoder()
+"""Writes numbers that are not finite as null."""
 
 
 def depth_within(value: Any, limit: int) -> bool:
@@ -116,10 +117,12 @@ def clean(value: Any, depth: int = 0, text_limit: int | None = None) -> Any:
 
 
 def _clean_number(value: Any) -> Any:
+    if isinstance(value, bool):
+        return value
     if isinstance(value, int):
         bits = value.bit_length()
-        return value if bits <= _MAX_INTEGER_BITS else f"(an integer of {bits} bits)"
-    return value if value is not None and math.isfinite(value) else None
+        return int(value) if bits <= _MAX_INTEGER_BITS else f"(an integer of {bits} bits)"
+    return float(value) if value is not None and math.isfinite(value) else None
 
 
 def _header(header: Header) -> dict[str, Any]:

@@ -345,8 +345,8 @@ def test_every_changed_byte_is_noticed() -> None:
         (GOOD.replace(b'"n":3', b'"n":0'), "whole number"),
         (GOOD.replace(b'"side":"baseline"', b'"side":"both"'), "side is not one of"),
         (GOOD.replace(b'"ok":1.0', b'"ok":true'), "ok is not a number"),
-        (GOOD.replace(b'"ok":1.0', b'"ok":NaN'), "NaN is not JSON"),
-        (GOOD.replace(b'"ok":1.0', b'"ok":1e999'), "beyond all bounds"),
+        (GOOD.replace(b'"ok":1.0', b'"ok":NaN'), "not a line of JSON"),
+        (GOOD.replace(b'"ok":1.0', b'"ok":1e999'), "out of range"),
         (GOOD.replace(b'"ok":1.0', b'"ok":' + b"9" * 400), "ok is not a number"),
         (GOOD.replace(b'"ok":1.0', b'"ok":' + b"9" * 5000), "not a line of JSON"),
         (GOOD.replace(b'"args":{}', b'"args":' + b"[" * 200 + b"]" * 200), "nested more than"),
@@ -378,10 +378,8 @@ def test_the_caller_names_the_error(tmp_path: Path) -> None:
         read_record(tmp_path)
 
 
-def test_escaped_surrogates_of_a_stranger_are_replaced() -> None:
-    line = b'{"case":"refund","n":1,"turns":[{"user":"\\ud800"}]}\n'
-    read = parse_record(b"".join(LINES[:2]) + line, complete=False)
-    assert read.trials[0].invocations[0].user == "\ufffd"
+def test_escaped_surrogates_of_a_stranger_are_refused() -> None:
+    assert "not a line of JSON" in refusal(GOOD.replace(b'"n":3', b'"n":3,"tag":"\\ud800"'))
 
 
 json_text = json_values.map(lambda value: json.dumps(value).encode())
