@@ -15,7 +15,7 @@ from gate.agents import AGENTS
 from gate.agents.base import AgentOptions, agent_class, parse_options
 from gate.criteria import both_spellings, criterion_schema
 from gate.errors import ConfigError, unknown_key
-from gate.executors.options import Executor, ExecutorOptions
+from gate.executors.options import Executor
 from gate.formats.documents import Lines, read_document_with_lines
 from gate.judges.options import JudgeOptions
 from gate.metrics import METRICS
@@ -38,6 +38,11 @@ class Section(BaseModel):
     """Base of every section: unknown keys are errors, never ignored."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+
+
+def unstated() -> Any:
+    """The default of a section: all of its defaults, read with the file's own reader instead of one made for it."""
+    return Field(default_factory=dict, validate_default=True)
 
 
 class BaselineSection(Section):
@@ -103,13 +108,13 @@ class File(Section):
     custom_metrics: dict[str, Any] = {}
     tool_categories: dict[str, list[str]] = {}
     trials: Literal["auto"] | int | TrialsSection = "auto"
-    baseline: BaselineSection = BaselineSection()
-    gate: GateSection = GateSection()
+    baseline: BaselineSection = unstated()
+    gate: GateSection = unstated()
     judge: JudgeOptions | None = None
-    budget: BudgetSection = BudgetSection()
+    budget: BudgetSection = unstated()
     select: Selection | None = None
     quarantine: list[QuarantineEntry] = []
-    executor: Executor = ExecutorOptions()
+    executor: Executor = unstated()
     """Where recorded trials are scored."""
     seed: int = Field(default=0, ge=0)
     output: str = ".gate"

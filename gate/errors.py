@@ -5,6 +5,8 @@ Anything that can happen to a single trial or score is a value (`TrialError`, `S
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from gate.model import ExitCode
 
 
@@ -70,12 +72,15 @@ class Cancelled(Exception):  # noqa: N818 - what happened, and no error
 
 def nearest(word: str, known: list[str]) -> str:
     """A hint that names the nearest known word, or the known words where none is near."""
+    close = closest(word, known, cutoff=0.5)
+    return f"did you mean {close!r}?" if close else "known: " + ", ".join(sorted(known))
+
+
+def closest(word: str, known: Iterable[str], *, cutoff: float = 0.6) -> str | None:
+    """The known word that is most like this one, where one is by at least ``cutoff`` (0–1)."""
     from difflib import get_close_matches  # weight: only on the way to an error
 
-    close = get_close_matches(word, known, n=1, cutoff=0.5)
-    if close:
-        return f"did you mean {close[0]!r}?"
-    return "known: " + ", ".join(sorted(known))
+    return next(iter(get_close_matches(word, sorted(known), n=1, cutoff=cutoff)), None)
 
 
 def unknown_key(key: str, known: list[str], where: str, *, noun: str = "key") -> ConfigError:

@@ -6,7 +6,6 @@ included, and never raises. What cannot be shown becomes visible (``␛``, ``⟨
 
 from __future__ import annotations
 
-import html as _html
 import re
 
 MARKDOWN_LIMIT = 300
@@ -97,7 +96,7 @@ def markdown(text: str, limit: int = MARKDOWN_LIMIT) -> str:
 
 def markdown_html(text: str, limit: int = MARKDOWN_LIMIT) -> str:
     """Text on one line inside an HTML element of a Markdown document, where backslashes would be shown as they are."""
-    return _html.escape(_unlinked(one_line(text, limit)))
+    return _entities(_unlinked(one_line(text, limit)))
 
 
 def markdown_code(text: str, limit: int = MARKDOWN_LIMIT) -> str:
@@ -132,7 +131,13 @@ def console(text: str, limit: int = 2_000) -> str:
 
 def html(text: str) -> str:
     """Text for an HTML element or a quoted attribute; newlines kept."""
-    return _html.escape(visible(text))
+    return _entities(visible(text))
+
+
+def _entities(text: str) -> str:
+    from html import escape  # weight: it brings all named entities, and few reports are HTML
+
+    return escape(text)
 
 
 def xml_text(text: str) -> str:

@@ -9,7 +9,6 @@ import socket
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from difflib import get_close_matches
 from itertools import count
 from math import isfinite
 from pathlib import Path
@@ -29,7 +28,7 @@ from gate.agents.base import (
     refuse_torn,
 )
 from gate.agents.processes import GRACE_SECONDS, MARK, Child, new_mark, sweep
-from gate.errors import ConfigError, MeasureError
+from gate.errors import ConfigError, MeasureError, closest
 from gate.limits import MAX_ANSWER_BYTES, shorten
 from gate.model import ErrorKind, Invocation, RecordedTrial
 
@@ -403,9 +402,9 @@ def _near_module(name: str, folders: Sequence[Path]) -> str:
     names = {path.stem for path in files if path.suffix == ".py"} | {
         p.name for p in files if (p / "__init__.py").exists()
     }
-    near = get_close_matches(leaf, sorted(names), n=1)
+    near = closest(leaf, names)
     if near:
-        return f"did you mean {f'{package}.{near[0]}' if package else near[0]!r}?"
+        return f"did you mean {f'{package}.{near}' if package else near!r}?"
     return "modules are looked for beside the configuration and in agent.path"
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 from typing import Any
 
 from msgspec.structs import replace
 
+from gate.errors import closest
 from gate.formats.messages import FormatError, OpenCalls, number
 from gate.limits import MAX_ID_CHARS, shorten
 from gate.model import Invocation, Part, Rubric, ToolCall, Usage, total_usage
@@ -107,8 +107,8 @@ def refuse_unknown(body: Mapping[str, Any], known: Iterable[str], what: str) -> 
     spelled = {*names, *(camel(name) for name in names)}
     for key in body:
         if key not in spelled:
-            near = get_close_matches(str(key), sorted(spelled), n=1)
-            hint = f", did you mean {near[0]!r}?" if near else ""
+            near = closest(str(key), spelled)
+            hint = f", did you mean {near!r}?" if near else ""
             raise FormatError(f"unknown key {shorten(str(key), 80)!r} in {what}{hint}")
 
 

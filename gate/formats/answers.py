@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from difflib import get_close_matches
 from typing import Any
 
 from msgspec.structs import replace
 
+from gate.errors import closest
 from gate.formats import messages
 from gate.formats.documents import tame
 from gate.formats.messages import FormatError
@@ -94,6 +94,6 @@ def _parts(text: str) -> tuple[Part, ...]:
 
 def _refuse_misspelt(answer: Mapping[str, Any]) -> None:
     for key in answer:
-        near = [] if key in KEYS else get_close_matches(str(key), KEYS, n=1, cutoff=0.85)
+        near = None if key in KEYS else closest(str(key), KEYS, cutoff=0.85)
         if near:
-            raise FormatError(f"unknown key {shorten(str(key), 80)!r}, did you mean {near[0]!r}?")
+            raise FormatError(f"unknown key {shorten(str(key), 80)!r}, did you mean {near!r}?")

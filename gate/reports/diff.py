@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from difflib import SequenceMatcher
 from itertools import zip_longest
 from typing import Any
 
@@ -123,6 +122,8 @@ def _difference(wanted: Sequence[ToolCall], made: Sequence[ToolCall]) -> list[tu
     named = {c.name for c in wanted if c.any_args}  # of these, any arguments are as expected
     keys = [c.name if c.any_args else text for c, text in zip(wanted, left, strict=False)]
     made_keys = [c.name if c.name in named and t not in left else t for c, t in zip(made, right, strict=False)]
+    from difflib import SequenceMatcher  # weight: only where something differs
+
     matcher = SequenceMatcher(None, keys, made_keys, autojunk=False)
     lines: list[tuple[str, str]] = []
     for group in matcher.get_grouped_opcodes(_CONTEXT):

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 from typing import Any
 
 from msgspec.structs import replace
 
-from gate.errors import ConfigError
+from gate.errors import ConfigError, closest
 from gate.formats import adk
 from gate.formats.documents import Key
 from gate.formats.messages import FormatError
@@ -83,10 +82,10 @@ def _refuse_misspelt(document: Document, body: Mapping[str, Any], identifier: st
     """ADK lets a case have any key; one that is nearly a known one is taken for a mistake."""
     known = {*_CASE_KEYS, *(adk.camel(key) for key in _CASE_KEYS)}
     for key in body:
-        near = get_close_matches(key, sorted(known), n=1, cutoff=0.85)
-        if key not in known and near:
+        near = None if key in known else closest(key, known, cutoff=0.85)
+        if near:
             raise document.error(
-                f"case {identifier!r}: unknown key {key!r}", *keys, key, hint=f"did you mean {near[0]!r}?"
+                f"case {identifier!r}: unknown key {key!r}", *keys, key, hint=f"did you mean {near!r}?"
             )
 
 

@@ -117,7 +117,7 @@ class FileModel(_Model):
     """A suite file; a bare list of cases will do as well."""
 
     cases: list[CaseModel]
-    defaults: DefaultsModel = DefaultsModel()
+    defaults: DefaultsModel = Field(default_factory=dict, validate_default=True)
 
 
 SHORTCUTS = {
