@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Iterable, Iterator
 from random import Random
+from secrets import token_hex
 from time import monotonic, time
 from typing import Any
-from uuid import uuid4
 
 from msgspec import Struct
 
@@ -150,7 +150,7 @@ class _Run:
 
     async def _attempt(self, job: Job) -> tuple[list[Invocation], AgentFailure | None]:
         """Holds the conversation once, in a session of its own; what happened before a failure is kept."""
-        session_id = uuid4().hex
+        session_id = token_hex(16)
         invocations: list[Invocation] = []
         try:
             for request in _requests(job, session_id, invocations):
@@ -165,7 +165,7 @@ class _Run:
         clock = request.clock
         clock.seconds = self._limits.timeout
         try:
-            async with asyncio.timeout(clock.seconds) as clock.limit:
+            async with asyncio.timeout(None if self._agent.starts_clock else clock.seconds) as clock.limit:
                 if request.turn == 0:
                     await self._agent.open_session(request)
                 return await self._agent.answer(request)

@@ -34,7 +34,11 @@ def of_json(value: Any) -> str:
 
     Raises ValueError for NaN and infinities, TypeError for what is no JSON value.
     """
-    text = _ENCODER.encode(_canonical(value))
+    return _digest(_canonical(value))
+
+
+def _digest(canonical: Any) -> str:
+    text = _ENCODER.encode(canonical)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:LENGTH]
 
 
@@ -44,7 +48,8 @@ _CANONICAL = frozenset({str, int, bool, type(None)})
 
 
 def _canonical(value: Any) -> Any:
-    if type(value) in _CANONICAL:
+    kind = type(value)
+    if kind in _CANONICAL or (not value and kind in (dict, list)):
         return value
     if isinstance(value, (list, tuple)):
         return [item if type(item) in _CANONICAL else _canonical(item) for item in value]
@@ -74,8 +79,11 @@ def of_case(case: Case) -> str:
     """
     content = case.content
     if content is None:
-        content = [[_turn(turn) for turn in case.turns], case.state, case.metadata, case.app]
-    return of_json(["case", content, case.options, _rubrics(case.rubrics)])
+        own = [_canonical(part) for part in (case.state, case.metadata, case.app)]
+        content = [[_turn(turn) for turn in case.turns], *own]
+    else:
+        content = _canonical(content)
+    return _digest(["case", content, _canonical(case.options), _rubrics(case.rubrics)])
 
 
 def _turn(turn: Turn) -> list[Any]:
@@ -84,7 +92,7 @@ def _turn(turn: Turn) -> list[Any]:
 
 
 def _tool(tool: ToolCall) -> list[Any]:
-    return [tool.name, tool.args, tool.any_args, tool.category, tool.result, tool.error]
+    return [tool.name, _canonical(tool.args), tool.any_args, tool.category, _canonical(tool.result), tool.error]
 
 
 def _parts(parts: tuple[Part, ...] | None) -> list[list[Any]] | None:

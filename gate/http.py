@@ -11,8 +11,9 @@ import os
 import ssl
 from collections import deque
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from time import perf_counter
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 from urllib.parse import SplitResult, urlsplit
 
 from gate.errors import ConfigError
@@ -21,6 +22,9 @@ from gate.model import ErrorKind
 
 if TYPE_CHECKING:
     import httpx
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
 
 CONNECT_SECONDS = 10.0
 """How long a connection may take to open; the time of the request itself is its caller's to bound."""
@@ -56,6 +60,17 @@ class HttpError(Exception):
 
 class _Malformed(ValueError):  # noqa: N818 - private, never shown
     """The bytes read are not an HTTP/1.1 response within bounds."""
+
+
+def _read_header(line: str) -> tuple[str, str]:
+    name, colon, value = line.partition(":")
+    if not colon or name != name.strip() or not name:
+        raise _Malformed("a malformed response header")
+    return name.lower(), value.strip()
+
+
+_known_header = lru_cache(maxsize=256)(_read_header)
+"""Most headers of a server's answers are the same in all of them."""
 
 
 class _Parser:
@@ -126,13 +141,10 @@ class _Parser:
         headers = self.headers
         lengths = set()
         for line in lines:
-            name, colon, value = line.partition(":")
-            if not colon or name != name.strip() or not name:
-                raise _Malformed("a malformed response header")
-            key = name.lower()
-            headers[key] = value.strip()
+            key, value = _known_header(line) if len(line) <= _LINE_BYTES else _read_header(line)
+            headers[key] = value
             if key == "content-length":
-                lengths.add(headers[key])
+                lengths.add(value)
         if "close" in headers.get("connection", "").lower():
             self.reusable = False
         if headers.get("content-encoding", "identity").lower() not in ("identity", ""):
@@ -331,6 +343,7 @@ class Client:
         self._tls: ssl.SSLContext | None = None
         self._proxied: dict[str, httpx.AsyncClient] = {}
         self._routes: dict[str, _Route] = {}
+        self._heads: dict[tuple[Any, ...], bytes] = {}
 
     async def __aenter__(self) -> Self:
         return self
@@ -362,7 +375,11 @@ class Client:
             client = self._proxy_client(route.proxy)
             asked = client.build_request(method, url, headers=dict(headers or {}), content=body)
             return await self._through_proxy(client, asked, on_send)
-        data = _encode(method, route, headers or {}, body)
+        key = (method, url, *(headers or {}).items())
+        head = self._heads.get(key)
+        if head is None:
+            head = self._remember(self._heads, key, _encode_head(method, route, headers or {}))
+        data = b"%b%d\r\n\r\n%b" % (head, len(body), body)
         async with self._slots:
             return await self._exchange(route.place, data, on_send)
 
@@ -374,10 +391,14 @@ class Client:
         target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         proxy = proxy_for(parts, self._environment)
         route = _Route((parts.scheme, parts.hostname, port), parts.netloc, target, proxy)
-        if len(self._routes) >= MOST_ROUTES:
-            self._routes.clear()
-        self._routes[url] = route
-        return route
+        return self._remember(self._routes, url, route)
+
+    @staticmethod
+    def _remember(known: dict[Key, Value], key: Key, value: Value) -> Value:
+        if len(known) >= MOST_ROUTES:
+            known.clear()
+        known[key] = value
+        return value
 
     async def _exchange(self, place: tuple[str, str, int], data: bytes, on_send: Callable[[], None]) -> Response:
         idle = self._idle.setdefault(place, deque())
@@ -475,15 +496,17 @@ def check_url(url: str) -> SplitResult:
     return parts
 
 
-def _encode(method: str, route: _Route, headers: Mapping[str, str], body: bytes) -> bytes:
-    lines = [f"{method} {route.target} HTTP/1.1", f"Host: {route.netloc}", f"Content-Length: {len(body)}"]
+def _encode_head(method: str, route: _Route, headers: Mapping[str, str]) -> bytes:
+    """The request up to the number of bytes in its body."""
+    lines = [f"{method} {route.target} HTTP/1.1", f"Host: {route.netloc}"]
     lines += ["Accept-Encoding: identity", "User-Agent: agent-gate"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
+    lines.append("Content-Length: ")
     text = "\n".join(lines)
     if text.count("\n") != len(lines) - 1 or "\r" in text or "\0" in text:
         raise ConfigError("a request header holds a line break")
     try:
-        return "\r\n".join([*lines, "", ""]).encode("latin-1") + body
+        return "\r\n".join(lines).encode("latin-1")
     except UnicodeEncodeError as error:
         raise ConfigError("a request header holds characters that HTTP cannot carry") from error
 

@@ -150,6 +150,8 @@ class Agent(ABC):
     """Drives an agent. Entered once per run; ``answer`` is called concurrently."""
 
     Options: ClassVar[type[AgentOptions]]
+    starts_clock: ClassVar[bool] = False
+    """Whether the agent starts the clock of a turn itself, when a request goes out; else it runs from the beginning."""
 
     @classmethod
     @abstractmethod

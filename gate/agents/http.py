@@ -142,6 +142,8 @@ class Server(BaseModel):
 class ServerAgent(Agent):
     """An agent behind a server, asked through one client, whose statuses are read as failures."""
 
+    starts_clock = True
+
     def __init__(self, server: Server, kind: str, environment: Mapping[str, str]) -> None:
         self._environment = environment
         self._url = expand(server.url, environment, where=f"agent.{kind}.url")

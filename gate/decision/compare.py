@@ -235,11 +235,16 @@ def passed(trial: Trial, case: Case, criteria: Iterable[Criterion]) -> bool | No
     """
     if trial.error is not None:
         return None
-    outcomes = [(c.hard, holds(c, case, trial.scores.get(c.name))) for c in criteria if c.blocking]
-    if (True, False) in outcomes:
-        return False
-    found = [outcome for _, outcome in outcomes]
-    return None if None in found else all(found)
+    found: bool | None = True
+    for criterion in criteria:
+        if not criterion.blocking:
+            continue
+        outcome = holds(criterion, case, trial.scores.get(criterion.name))
+        if outcome is False and criterion.hard:
+            return False
+        if not outcome and found is not None:
+            found = outcome
+    return found
 
 
 def to_state(comparison: Comparison, *, seed: int, can_run: bool, stopped: bool) -> State:

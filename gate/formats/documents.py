@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 
 import yaml
 from msgspec import Struct
+from msgspec.json import Encoder
 
 from gate.errors import ConfigError
 from gate.limits import MAX_DOCUMENT_BYTES, MAX_LINE_BYTES, MAX_NESTING, shorten
@@ -154,8 +155,17 @@ def tame(value: Any) -> Any:
 
     Lone surrogates are replaced. Raises `ValueError` where the value nests too deeply.
     """
-    _check_nesting(value)
-    return _without_surrogates(value) if "\\ud" in repr(value) else value  # where each one is spelled out
+    try:
+        text = _ENCODER.encode(value)
+    except (TypeError, ValueError, RecursionError):  # no JSON value, or text that no encoding knows
+        _check_nesting(value)
+        return _without_surrogates(value)
+    if text.count(b"[") + text.count(b"{") > MAX_NESTING:
+        _check_nesting(value)
+    return value
+
+
+_ENCODER = Encoder()
 
 
 # --- files ----------------------------------------------------------------------------------------

@@ -134,8 +134,8 @@ class PerTurn(Metric[OptionsT]):
             return Score(None, error=str(error))
         except RecursionError:
             return Score(None, error="arguments are nested too deeply to be compared")
-        values = [finding.value for finding in findings if finding.value is not None]
-        per_turn = tuple(finding.value for finding in findings)
+        per_turn = tuple([finding.value for finding in findings])
+        values = [value for value in per_turn if value is not None]
         if not values:
             return Score(None, reason="no turn of this case states what this metric compares", per_turn=per_turn)
         return Score(mean(values), reason=self._reason(findings), per_turn=per_turn)
