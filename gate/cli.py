@@ -49,7 +49,7 @@ OUTPUTS = (
 )
 
 
-GARBAGE_THRESHOLD = 50_000
+GARBAGE_THRESHOLD = 200_000
 """Values made between two searches for cyclic garbage. A run makes many that stay and few cycles: at Python's 700, the
 search would look at all cases and modules again and again, for a twentieth of the whole time."""
 
@@ -445,6 +445,8 @@ def main() -> NoReturn:
             ExitCode.NOT_MEASURED,
             debug,
         )
+    finally:
+        gc.freeze()  # or the interpreter, as it ends, looks for cycles among everything that the run left behind
     raise SystemExit(0)
 
 
