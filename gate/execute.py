@@ -17,7 +17,7 @@ from gate.model import FULL, Case, ErrorKind, Invocation, Side, Trial, TrialErro
 
 FIRST_PAUSE = 0.5
 """Seconds before the first retry; each further one waits twice as long. Up to half of a pause is left out at random."""
-RAMP_SECONDS = 0.0005
+RAMP_SECONDS = 0.0003
 """Between the starts of the first trials: answers that arrive all at once would be timed late."""
 LONGEST_PAUSE = 60.0
 """The most that is waited before a retry, whatever an agent asks for."""
