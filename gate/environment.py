@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from fnmatch import fnmatchcase
+from fnmatch import translate
+from functools import lru_cache
 
 ALWAYS_ALLOWED = (
     "PATH",
@@ -36,16 +38,22 @@ _BY_NAME_ALONE = ("GITHUB_TOKEN",)
 """No pattern stands for it. By its name one gets what the workflow itself has put there, never the action's token."""
 
 
+@lru_cache(maxsize=64)
+def _any_of(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    """What at least one of the patterns matches; none matches nothing."""
+    return re.compile("|".join(map(translate, patterns)) or r"(?!)")
+
+
 def is_withheld(name: str) -> bool:
     """Whether a variable is handed to nobody, whoever asks for it."""
-    return any(fnmatchcase(name, pattern) for pattern in _NEVER)
+    return _any_of(_NEVER).match(name) is not None
 
 
 def is_allowed(name: str, patterns: tuple[str, ...]) -> bool:
     """Whether a variable may be handed on by these patterns."""
     if is_withheld(name):
         return False
-    return name in patterns or (name not in _BY_NAME_ALONE and any(fnmatchcase(name, p) for p in patterns))
+    return name in patterns or (name not in _BY_NAME_ALONE and _any_of(patterns).match(name) is not None)
 
 
 def handed_on(environment: Mapping[str, str], patterns: tuple[str, ...]) -> dict[str, str]:

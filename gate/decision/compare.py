@@ -109,7 +109,8 @@ class Comparison(Struct, frozen=True, dict=True):
 
     def scheduled(self, case_id: str) -> tuple[Trial, ...]:
         """The candidate's trials of a case, errors included, without those that were run for one that failed."""
-        return tuple([t for t in self.candidate.get(case_id, ()) if t.tag != FULL or t.round not in self.retries])
+        trials = self.candidate.get(case_id, ())
+        return tuple([t for t in trials if t.tag != FULL or t.round not in self.retries]) if self.retries else trials
 
     @cached_property
     def baseline(self) -> Mapping[str, tuple[Trial, ...]]:
