@@ -95,13 +95,14 @@ def _case_result(comparison: Comparison, case: Case, outcome: Outcome | None) ->
     stored = (*comparison.baseline.get(case.id, ()), *comparison.reruns.get(case.id, ())) if paired else ()
     before = _outcomes(stored, case, criteria)
     seen = _Seen(now, before)
-    failing = [t for t in measured if _fails(t, case, comparison.criteria)]
+    clean = len(criteria) == len(comparison.criteria) and len(now) == len(measured) and all(now)
+    failing = [] if clean else [t for t in measured if _fails(t, case, comparison.criteria)]
     attempts = comparison.candidate.get(case.id, ())
     worst = min(failing, key=_quality, default=None)
     said = _texts(case, worst, comparison.criteria)
     return CaseResult(
         case.id,
-        _status(comparison, case, outcome, seen),
+        _status(comparison, case, outcome, seen, failing),
         location=case.location,
         passed=sum(now),
         trials=len(now),
@@ -126,23 +127,29 @@ def _duration(trials: Sequence[Trial]) -> float | None:
     return sum(known) if known and len(known) == len(trials) else None
 
 
-def _status(comparison: Comparison, case: Case, outcome: Outcome | None, seen: _Seen) -> CaseStatus:
+def _status(
+    comparison: Comparison, case: Case, outcome: Outcome | None, seen: _Seen, failing: Sequence[Trial]
+) -> CaseStatus:
     """The first that holds."""
-    hard = [c for c in comparison.criteria if c.hard and c.blocking]
     trials = comparison.measured(case.id)
     first = seen.before or seen.now
     rules = (
-        (CaseStatus.FAILED, any(holds(c, case, t.scores.get(c.name)) is False for c in hard for t in trials)),
+        (CaseStatus.FAILED, bool(failing) and _fails_hard(comparison, case, failing)),
         (CaseStatus.QUARANTINED, case.id in comparison.settings.quarantine),
         (CaseStatus.ERROR, not trials),
         (CaseStatus.BROKEN, outcome is not None and case.id in outcome.cases),
-        (CaseStatus.FAILED, _below_its_own(comparison, case)),
+        (CaseStatus.FAILED, bool(failing) and _below_its_own(comparison, case)),
         (CaseStatus.NEW, bool(comparison.baseline) and case.id not in comparison.with_baseline),
         (CaseStatus.SUSPECT, seen.e_value is not None and seen.e_value >= SUSPECT_E),
         (CaseStatus.FLAKY, 0 < sum(first) < len(first)),
         (CaseStatus.FAILED, not seen.before and bool(seen.now) and not any(seen.now)),
     )
     return next((status for status, holds_ in rules if holds_), CaseStatus.OK)
+
+
+def _fails_hard(comparison: Comparison, case: Case, failing: Sequence[Trial]) -> bool:
+    hard = [c for c in comparison.criteria if c.hard and c.blocking]
+    return any(holds(c, case, t.scores.get(c.name)) is False for c in hard for t in failing)
 
 
 def _below_its_own(comparison: Comparison, case: Case) -> bool:

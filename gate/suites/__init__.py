@@ -70,7 +70,7 @@ def load(
     groups: dict[Path | None, list[_File]] = {}
     for file in files:
         groups.setdefault(_criteria_folder(file) if split else None, []).append(file)
-    layout = fields or FieldPaths()
+    layout = fields or FieldPaths.model_construct()  # its defaults need no checking
     return [_suite(members, sources, folder, fields=layout, root=root, name=name) for folder, members in groups.items()]
 
 
