@@ -1,5 +1,33 @@
-"""`python -m gate` is the `gate` command."""
+"""The `gate` command as a process of its own; `python -m gate` is the same."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+from contextlib import suppress
+from typing import NoReturn
 
 from gate.cli import main
 
-main()
+
+def run() -> NoReturn:
+    """Runs the command and ends the process with its exit code.
+
+    What was registered for the end is done; the memory is left to the system as a whole, since the interpreter would
+    free it value by value, which takes longer than the reports of a large run.
+    """
+    code = 1
+    try:
+        main()
+    except SystemExit as ended:
+        code = ended.code if isinstance(ended.code, int) else 1
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError, AttributeError):  # the reader left early, or there never was one
+            stream.flush()
+    os._exit(code)
+
+
+if __name__ == "__main__":
+    run()

@@ -445,8 +445,6 @@ def main() -> NoReturn:
             ExitCode.NOT_MEASURED,
             debug,
         )
-    finally:
-        gc.freeze()  # or the interpreter, as it ends, looks for cycles among everything that the run left behind
     raise SystemExit(0)
 
 
@@ -461,5 +459,3 @@ def _fail(message: str, exit_code: int, debug: bool) -> NoReturn:
     raise SystemExit(int(exit_code))
 
 
-if __name__ == "__main__":
-    main()
