@@ -22,7 +22,7 @@ from gate.decision.consistency import compares_trials
 from gate.execute import total_duration
 from gate.metrics.base import Metric
 from gate.model import Case, Criterion, Invocation, Trial, TrialError
-from gate.packing import pack, unpack
+from gate.packing import pack, pack_invocations, unpack, unpack_invocations
 from gate.record import Digest, digest_of, to_record
 from gate.redact import Redactor
 from gate.score import Scorer, score_recorded
@@ -117,9 +117,8 @@ def _score(kit: Kit, case: Case, recording: Recording, redactor: Redactor) -> Sc
 
 def _replayed(case: Case, recording: Recording) -> Trial:
     """The trial as the replay agent would have served it, turn by turn."""
-    said: Sequence[Invocation] = (
-        unpack(recording.invocations) if isinstance(recording.invocations, bytes) else tuple(recording.invocations)
-    )
+    kept = recording.invocations
+    said = unpack_invocations(kept) if isinstance(kept, bytes) else tuple(kept)
     invocations: list[Invocation] = []
     error = None
     try:
@@ -141,7 +140,7 @@ def _packed(said: Sequence[Invocation] | bytes) -> bytes:
     if isinstance(said, bytes):
         return said
     ready = getattr(said, "packed", None)
-    return pack(tuple(said)) if ready is None else ready
+    return pack_invocations(tuple(said)) if ready is None else ready
 
 
 # --- the kit as bytes -----------------------------------------------------------------------------

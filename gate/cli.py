@@ -457,5 +457,3 @@ def _fail(message: str, exit_code: int, debug: bool) -> NoReturn:
 
     click.echo(f"gate: {console(message)}", err=True)
     raise SystemExit(int(exit_code))
-
-

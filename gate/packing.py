@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
+
+from msgspec.msgpack import Decoder, Encoder
+
+from gate.model import Invocation
+
+_ENCODER = Encoder()
+_PICKLED = 0x80
+"""What a pickle begins with; a list of MessagePack, which takes a fraction of the time, never does."""
 
 
 def pack(value: Any) -> bytes:
@@ -17,3 +26,24 @@ def unpack(data: bytes) -> Any:
     import pickle  # weight
 
     return pickle.loads(data)  # noqa: S301 - see above
+
+
+def pack_invocations(invocations: tuple[Invocation, ...]) -> bytes:
+    """What was said, as bytes."""
+    try:
+        return _ENCODER.encode(invocations)
+    except (TypeError, ValueError, OverflowError):  # a number or a text that MessagePack cannot hold
+        return pack(invocations)
+
+
+def unpack_invocations(data: bytes) -> tuple[Invocation, ...]:
+    """What `pack_invocations` made."""
+    if data[0] == _PICKLED:
+        found: tuple[Invocation, ...] = unpack(data)
+        return found
+    return _decoder().decode(data)
+
+
+@cache
+def _decoder() -> Decoder[tuple[Invocation, ...]]:
+    return Decoder(tuple[Invocation, ...])

@@ -250,17 +250,22 @@ def _telling(key: str, held: Any) -> bool:
 def _tells_nothing(value: Any, depth: int = 0) -> bool:
     """Whether a JSON value has no key that tells of a secret, and the form that `redact_json` would give it."""
     kind = type(value)
+    if kind in _SCALARS:
+        return True
+    if depth >= MAX_DEPTH or kind not in (dict, list):
+        return False
     if kind is dict:
-        return depth < MAX_DEPTH and all(
-            type(key) is str and not _names_secret(key) and _tells_nothing(held, depth + 1)
-            for key, held in value.items()
-        )
-    if kind is list:
-        return depth < MAX_DEPTH and all(_tells_nothing(item, depth + 1) for item in value)
-    return kind in _SCALARS
+        for key in value:
+            if type(key) is not str or _names_secret(key):
+                return False
+        value = value.values()
+    for held in value:  # noqa: SIM110 - a generator costs more than what it would run
+        if not _tells_nothing(held, depth + 1):
+            return False
+    return True
 
 
-_SCALARS = (str, int, float, bool, type(None))
+_SCALARS = frozenset({str, int, float, bool, type(None)})
 
 
 @lru_cache(maxsize=4096)

@@ -188,7 +188,7 @@ def read_answer(answer: Any, *, user: str) -> Invocation:
 
 def refuse_error(answer: Any) -> None:
     """An object that states an ``error`` is none of the agent's answers, whatever else is in it."""
-    error = answer.get("error") if isinstance(answer, Mapping) else None
+    error = answer.get("error") if isinstance(answer, (dict, Mapping)) else None
     if error:
         said = error if isinstance(error, str) else json.dumps(error, ensure_ascii=False, default=repr)
         raise AgentFailure(ErrorKind.CRASH, f"the agent states an error: {shorten(said, 1000)}")

@@ -147,7 +147,7 @@ def parse_json(text: str, where: str, *, first_line: int = 1) -> Any:
         raise
     except (ValueError, RecursionError):
         _name_refused(text, where, first_line)
-    return _without_surrogates(value) if "\\ud" in text or "\\uD" in text else value
+    return _without_surrogates(value) if "\\u" in text and ("\\ud" in text or "\\uD" in text) else value
 
 
 def tame(value: Any) -> Any:

@@ -9,7 +9,10 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
+from collections.abc import Mapping
+from functools import lru_cache
 from itertools import groupby
+from typing import NamedTuple
 
 from gate.metrics.porter import stem
 
@@ -36,13 +39,37 @@ def rouge_1(candidate: str, reference: str) -> tuple[float, float, float]:
     Raises:
         UnreadableTextError: thousands of combining marks in a row.
     """
-    said, wanted = tokens(candidate), tokens(reference)
-    said_counts, wanted_counts = Counter(said), Counter(wanted)
-    shared = said_counts.keys() & wanted_counts.keys()
-    common = sum(map(min, map(said_counts.__getitem__, shared), map(wanted_counts.__getitem__, shared)))
+    said, wanted = tokens(candidate), _bag(reference)
+    common = wanted.common(said)
     precision = common / max(len(said), 1)
-    recall = common / max(len(wanted), 1)
+    recall = common / max(wanted.size, 1)
     return precision, recall, _harmonic(precision, recall)
+
+
+class _Bag(NamedTuple):
+    """The words of a text with how often each is there, arranged for being compared with many others."""
+
+    size: int
+    words: frozenset[str]
+    repeated: Mapping[str, int]
+    """Those that are there more than once."""
+
+    def common(self, said: list[str]) -> int:
+        """How many words both have, each as often as both have it."""
+        shared = self.words.intersection(said)
+        again = shared.intersection(self.repeated) if self.repeated else ()
+        if not again:
+            return len(shared)
+        counts = Counter([word for word in said if word in again])
+        return len(shared) + sum([min(counts[word], self.repeated[word]) - 1 for word in again])
+
+
+@lru_cache(maxsize=64)
+def _bag(text: str) -> _Bag:
+    """Of an expected answer, which the trials of its case share."""
+    counts = Counter(tokens(text))
+    repeated = {word: n for word, n in counts.items() if n > 1}
+    return _Bag(counts.total(), frozenset(counts), repeated)
 
 
 def rouge_1_sets(candidate: str, reference: str) -> tuple[float, float, float]:

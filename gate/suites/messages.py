@@ -12,6 +12,7 @@ from hashlib import blake2b
 from typing import Annotated, Any
 
 from msgspec import Struct
+from msgspec.json import Encoder
 from msgspec.structs import replace
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -21,7 +22,6 @@ from gate.formats.documents import Key
 from gate.formats.messages import FormatError
 from gate.limits import shorten
 from gate.model import Case, Complexity, Invocation, Part, RecordedTrial, ToolCall, Turn
-from gate.packing import pack
 from gate.suites.base import Contents, Document, Format
 from gate.suites.spill import Spill
 
@@ -245,7 +245,14 @@ def _stated(place: _Place, fields: FieldPaths) -> bytes:
     tools = None if fields.expected_tools is None else fields.expected_tools.path
     paths = (tools, fields.expected_response, *fields.metadata.values(), fields.tags, fields.complexity)
     values = [place.at(path) for path in (*paths, *fields.content)]
-    return blake2b(pack(values), digest_size=16).digest()
+    try:
+        stated = _ENCODER.encode(values)
+    except (TypeError, ValueError):  # YAML has keys that JSON has not
+        stated = repr(values).encode("utf-8", "surrogatepass")
+    return blake2b(stated, digest_size=16).digest()
+
+
+_ENCODER = Encoder(enc_hook=repr)
 
 
 def _case(place: _Place, fields: FieldPaths, user: str) -> Case:

@@ -9,7 +9,7 @@ from tempfile import TemporaryFile
 from typing import overload
 
 from gate.model import Invocation
-from gate.packing import pack, unpack
+from gate.packing import pack_invocations, unpack_invocations
 
 IN_MEMORY = 4_000_000
 """Bytes that are kept in memory before they are written."""
@@ -25,7 +25,7 @@ class Spill:
 
     def keep(self, invocation: Invocation) -> Spilled:
         """Writes an invocation; what is returned reads it."""
-        data = pack((invocation,))
+        data = pack_invocations((invocation,))
         offset = self._written + len(self._tail)
         self._tail += data
         if len(self._tail) >= IN_MEMORY:
@@ -76,12 +76,10 @@ class Spilled(Sequence[Invocation]):
     @overload
     def __getitem__(self, index: slice) -> Sequence[Invocation]: ...
     def __getitem__(self, index: int | slice) -> Invocation | Sequence[Invocation]:
-        invocations: tuple[Invocation, ...] = unpack(self.packed)
-        return invocations[index]
+        return unpack_invocations(self.packed)[index]
 
     def __iter__(self) -> Iterator[Invocation]:
-        invocations: tuple[Invocation, ...] = unpack(self.packed)
-        return iter(invocations)
+        return iter(unpack_invocations(self.packed))
 
     def __eq__(self, other: object) -> bool:
         return tuple(self) == tuple(other) if isinstance(other, Sequence) else NotImplemented
