@@ -172,8 +172,8 @@ def _case(document: Document, model: CaseModel, defaults: DefaultsModel, keys: t
 
 
 def _turn(user: str, tools: list[ToolModel] | None, response: list[str] | None, rubrics: list[RubricModel]) -> Turn:
-    calls = None if tools is None else tuple(_expected(tool) for tool in tools)
-    parts = None if response is None else tuple(Part(text) for text in response)
+    calls = None if tools is None else tuple([_expected(tool) for tool in tools])
+    parts = None if response is None else tuple([Part(text) for text in response])
     return Turn(user, calls, parts, _rubrics(rubrics))
 
 
@@ -182,12 +182,12 @@ def _expected(tool: ToolModel) -> ToolCall:
 
 
 def _rubrics(models: list[RubricModel]) -> tuple[Rubric, ...]:
-    return tuple(Rubric(model.id, model.text, model.type, model.description) for model in models)
+    return tuple([Rubric(model.id, model.text, model.type, model.description) for model in models])
 
 
 def _stated_shortcuts(model: CaseModel) -> list[str]:
     stated = model.model_fields_set
-    return [key for key in SHORTCUTS if key in stated]
+    return [] if stated.isdisjoint(SHORTCUTS) else [key for key in SHORTCUTS if key in stated]
 
 
 def _options(model: CaseModel) -> dict[str, dict[str, Any]]:
