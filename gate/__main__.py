@@ -22,7 +22,8 @@ def run() -> NoReturn:
         main()
     except SystemExit as ended:
         code = ended.code if isinstance(ended.code, int) else 1
-    atexit._run_exitfuncs()
+    with suppress(Exception):  # what fails there is printed there, and the verdict stands
+        atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError, AttributeError):  # the reader left early, or there never was one
             stream.flush()
