@@ -170,10 +170,8 @@ class Buildah:
     def network(self) -> Iterator[str]:
         """A namespace with one wire to this machine, which is its default route."""
         name = f"gate{secrets.token_hex(3)}"
-        net, four = (
-            secrets.randbelow(256),
-            4 * secrets.randbelow(64),
-        )  # one that was left by a killed run is in nobody's way
+        # Of its own: one that a killed run left behind is in nobody's way.
+        net, four = secrets.randbelow(256), 4 * secrets.randbelow(64)
         runner, inside = (f"10.213.{net}.{four + host}" for host in (1, 2))
         run = ("ip", "netns", "exec", name, "ip")
         if call("ip", "netns", "add", name).returncode:
