@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Self
 from urllib.parse import SplitResult, urlsplit
 
 from gate.errors import ConfigError
@@ -22,9 +22,6 @@ from gate.model import ErrorKind
 
 if TYPE_CHECKING:
     import httpx
-
-Key = TypeVar("Key")
-Value = TypeVar("Value")
 
 CONNECT_SECONDS = 10.0
 """How long a connection may take to open; the time of the request itself is its caller's to bound."""
@@ -343,7 +340,6 @@ class Client:
         self._tls: ssl.SSLContext | None = None
         self._proxied: dict[str, httpx.AsyncClient] = {}
         self._routes: dict[str, _Route] = {}
-        self._heads: dict[tuple[Any, ...], bytes] = {}
 
     async def __aenter__(self) -> Self:
         return self
@@ -375,10 +371,7 @@ class Client:
             client = self._proxy_client(route.proxy)
             asked = client.build_request(method, url, headers=dict(headers or {}), content=body)
             return await self._through_proxy(client, asked, on_send)
-        key = (method, url, *(headers or {}).items())
-        head = self._heads.get(key)
-        if head is None:
-            head = self._remember(self._heads, key, _encode_head(method, route, headers or {}))
+        head = _encode_head(method, route, tuple((headers or {}).items()))
         data = b"%b%d\r\n\r\n%b" % (head, len(body), body)
         async with self._slots:
             return await self._exchange(route.place, data, on_send)
@@ -391,14 +384,10 @@ class Client:
         target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         proxy = proxy_for(parts, self._environment)
         route = _Route((parts.scheme, parts.hostname, port), parts.netloc, target, proxy)
-        return self._remember(self._routes, url, route)
-
-    @staticmethod
-    def _remember(known: dict[Key, Value], key: Key, value: Value) -> Value:
-        if len(known) >= MOST_ROUTES:
-            known.clear()
-        known[key] = value
-        return value
+        if len(self._routes) >= MOST_ROUTES:
+            self._routes.clear()
+        self._routes[url] = route
+        return route
 
     async def _exchange(self, place: tuple[str, str, int], data: bytes, on_send: Callable[[], None]) -> Response:
         idle = self._idle.setdefault(place, deque())
@@ -496,11 +485,12 @@ def check_url(url: str) -> SplitResult:
     return parts
 
 
-def _encode_head(method: str, route: _Route, headers: Mapping[str, str]) -> bytes:
-    """The request up to the number of bytes in its body."""
+@lru_cache(maxsize=MOST_ROUTES)
+def _encode_head(method: str, route: _Route, headers: tuple[tuple[str, str], ...]) -> bytes:
+    """The request up to the number of bytes in its body; most requests to an agent have the same."""
     lines = [f"{method} {route.target} HTTP/1.1", f"Host: {route.netloc}"]
     lines += ["Accept-Encoding: identity", "User-Agent: agent-gate"]
-    lines += [f"{name}: {value}" for name, value in headers.items()]
+    lines += [f"{name}: {value}" for name, value in headers]
     lines.append("Content-Length: ")
     text = "\n".join(lines)
     if text.count("\n") != len(lines) - 1 or "\r" in text or "\0" in text:

@@ -19,7 +19,7 @@ from gate.environment import ALWAYS_ALLOWED, handed_on, is_withheld
 from gate.errors import ConfigError, nearest
 from gate.formats import answers
 from gate.formats.documents import parse_json
-from gate.formats.messages import FormatError
+from gate.formats.messages import OBJECT, FormatError
 from gate.limits import shorten
 from gate.model import ErrorKind, Invocation, RecordedTrial
 
@@ -188,7 +188,7 @@ def read_answer(answer: Any, *, user: str) -> Invocation:
 
 def refuse_error(answer: Any) -> None:
     """An object that states an ``error`` is none of the agent's answers, whatever else is in it."""
-    error = answer.get("error") if isinstance(answer, (dict, Mapping)) else None
+    error = answer.get("error") if isinstance(answer, OBJECT) else None
     if error:
         said = error if isinstance(error, str) else json.dumps(error, ensure_ascii=False, default=repr)
         raise AgentFailure(ErrorKind.CRASH, f"the agent states an error: {shorten(said, 1000)}")

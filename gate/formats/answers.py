@@ -34,7 +34,7 @@ def to_invocation(answer: Any, *, user: str) -> Invocation:
         return Invocation(user=user, response=_parts(answer))
     if isinstance(answer, list):
         return messages.to_invocation(_latest(answer), user=user)
-    if not isinstance(answer, (dict, Mapping)):
+    if not isinstance(answer, messages.OBJECT):
         raise FormatError("an answer must be text or an object")
     _refuse_misspelt(answer)
     if "messages" in answer:

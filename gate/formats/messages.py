@@ -21,7 +21,7 @@ class FormatError(ValueError):
     """What was read is not of the form that it claims to be; one line, fit to be shown."""
 
 
-_OBJECT = (dict, Mapping)
+OBJECT = (dict, Mapping)
 """What an object of JSON is: the first saves asking the second, which is slow."""
 _ROLES = {
     **{role: role for role in ("system", "user", "assistant", "tool")},
@@ -90,7 +90,7 @@ def to_invocation(messages: Any, *, user: str = "") -> Invocation:
         raise FormatError(f"messages must be a list, not {_kind(messages)}")
     reading = _Reading()
     for index, message in enumerate(messages):
-        if not isinstance(message, _OBJECT):
+        if not isinstance(message, OBJECT):
             raise FormatError(f"message {index} must be an object, not {_kind(message)}")
         try:
             _read(reading, message)
@@ -110,10 +110,10 @@ def to_call(raw: Any) -> ToolCall:
 
     ``id``, ``result``, ``error`` and ``duration`` are taken where present. Raises `FormatError`.
     """
-    if not isinstance(raw, _OBJECT):
+    if not isinstance(raw, OBJECT):
         raise FormatError(f"a tool call must be an object, not {_kind(raw)}")
     body = raw.get("function", raw)
-    if not isinstance(body, _OBJECT):
+    if not isinstance(body, OBJECT):
         raise FormatError(f"function must be an object, not {_kind(body)}")
     key = "arguments" if "arguments" in body else "args" if "args" in body else "input"
     error = raw.get("error")
@@ -143,7 +143,7 @@ def to_usage(raw: Any, *, cost_usd: Any = None) -> Usage | None:
     """Usage in OpenAI's spellings, old and new, or ours; None where nothing is said. Raises `FormatError`."""
     if raw is None and cost_usd is None:
         return None
-    if raw is not None and not isinstance(raw, _OBJECT):
+    if raw is not None and not isinstance(raw, OBJECT):
         raise FormatError(f"usage must be an object, not {_kind(raw)}")
     body: Mapping[str, Any] = raw or {}
     usage = Usage(
@@ -184,7 +184,7 @@ def _count(body: Mapping[str, Any], *keys: str) -> int | None:
 
 def is_from_user(message: Any) -> bool:
     """Whether a message, of any form read here, is the user's."""
-    return isinstance(message, _OBJECT) and message.get("role", message.get("type")) in ("user", "human")
+    return isinstance(message, OBJECT) and message.get("role", message.get("type")) in ("user", "human")
 
 
 # --- one message ----------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 PROGRAM = """
-import atexit, sys, threading
+import atexit, sys
 import gate.__main__ as process
 
 def main():
