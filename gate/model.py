@@ -6,11 +6,14 @@ A value that was not measured is None with an error beside it, never 0 and never
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum, IntEnum
 from typing import Any, Literal
 
 from msgspec import Struct, field
+
+MAX_SECONDS = 1e15
+"""More than anything takes; a duration beyond it cannot be meant."""
 
 # --- a conversation -------------------------------------------------------------------------------
 
@@ -262,6 +265,42 @@ def total_usage(parts: tuple[Usage, ...]) -> Usage | None:
         add([p.model_calls for p in parts]),
         models.pop() if len(models) == 1 else None,
     )
+
+
+class ToolTime(Struct, frozen=True):
+    """How long one tool took, over some calls of it: total time / timed calls."""
+
+    name: str
+    calls: int
+    timed: int = 0
+    """Calls of which the agent reported a duration."""
+    seconds: float = 0.0
+    """In the timed calls together."""
+
+    @property
+    def seconds_per_call(self) -> float | None:
+        """The mean over the timed calls; None where none was timed."""
+        return self.seconds / self.timed if self.timed else None
+
+    @property
+    def figures(self) -> dict[str, Any]:
+        """As JSON values."""
+        mean = self.seconds_per_call
+        return {"calls": self.calls, "timed": self.timed, "seconds": self.seconds, "seconds_per_call": mean}
+
+
+def tool_times(invocations: Iterable[Invocation]) -> list[ToolTime]:
+    """Calls and time of each tool, the one that took longest first. A duration that cannot be meant is none."""
+    found: dict[str, list[float | None]] = {}
+    for invocation in invocations:
+        for call in invocation.tool_calls:
+            known = call.duration is not None and 0 <= call.duration <= MAX_SECONDS
+            found.setdefault(call.name, []).append(call.duration if known else None)
+    times = []
+    for name, durations in found.items():
+        timed = [seconds for seconds in durations if seconds is not None]
+        times.append(ToolTime(name, len(durations), len(timed), sum(timed)))
+    return sorted(times, key=lambda time: (-time.seconds, -time.calls, time.name))
 
 
 # --- criteria -------------------------------------------------------------------------------------

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from pydantic import Field
-
 from gate.metrics.weighted import Bound, Weight, WeightedOptions, WeightedScore
 from gate.model import Case, Scale, Score
 
@@ -18,34 +16,22 @@ class AgentScoreOptions(WeightedOptions):
         "relevance": 0.2,
         "step_efficiency": 0.1,
     }
-    minimums: Mapping[str, Bound] = Field(
-        default={"tool_trajectory_avg_score": 0.85, "accuracy": 0.90, "relevance": 0.75}
-    )
-    """Criterion → the least it must reach in a trial, on its own scale."""
+    minimums: Mapping[str, Bound] = {"tool_trajectory_avg_score": 0.85, "accuracy": 0.90, "relevance": 0.75}
 
 
 class AgentScore(WeightedScore):
     """Trajectory .4, accuracy .3, relevance .2, efficiency .1. Range 0–1, threshold 0.80.
 
-    A part below its minimum (trajectory .85, accuracy .90, relevance .75) keeps the score below the threshold: at most
-    0.80 · part / minimum, whatever the others reach. The parts are criteria of the same run.
+    A part below its minimum (trajectory .85, accuracy .90, relevance .75) makes the score 0, so that the trial fails at
+    any threshold, whatever the others reach. The parts are criteria of the same run. Source: ADK-TS, weights and
+    minimums of its example.
     """
+
+    version = 2  # 2: a part below its minimum scores 0, not a share of the default threshold
 
     options_type: ClassVar[type[WeightedOptions]] = AgentScoreOptions
     default_threshold = 0.80
     pass_mark = 0.80
-
-    def combine(self, case: Case, scores: Mapping[str, Score]) -> Score:
-        score = super().combine(case, scores)
-        if score.value is None or not isinstance(self.options, AgentScoreOptions):
-            return score
-        value, reason = score.value, score.reason
-        for name, least in self.options.minimums.items():
-            part = scores.get(name)
-            if part is not None and part.value is not None and part.value < least:
-                value = min(value, self.default_threshold * part.value / least)
-                reason += f"; {name} {part.value:.2f} is below its minimum {least:g}"
-        return Score(value, reason, details=score.details)
 
 
 class OverallScoreOptions(WeightedOptions):

@@ -8,11 +8,14 @@ from typing import Any, ClassVar
 
 from gate.limits import shorten
 from gate.metrics.base import Metric, NoOptions, Performance, mean
-from gate.model import Case, Direction, Invocation, Scale, Score, Usage
+from gate.model import Case, Direction, Invocation, Scale, Score, Usage, tool_times
 from gate.prices import price
 
 MAX_FIGURE = 1e15
 """More than any trial takes of anything, and small enough to be added up."""
+
+MAX_TOOLS = 50
+"""The most tools that the details of a score tell of."""
 
 Measure = Callable[[Invocation], float | None]
 
@@ -116,7 +119,8 @@ class Tokens(_LowerIsBetter):
 class Latency(_LowerIsBetter):
     """Seconds spent inside requests to the agent: the sum over the turns of the trial. Range 0 and up.
 
-    Details: ``tool_seconds`` (inside tools, where the agent times them), ``tool_calls`` and ``seconds_per_tool_call``.
+    Details: ``tool_calls``; where the agent times its tools, ``tool_seconds``, ``seconds_per_tool_call`` (total time /
+    timed calls) and ``tools``, the same for each tool: ``{calls, timed, seconds, seconds_per_call}``.
     Typical limits: what a user waits for, as ``max`` per trial or ``p95`` over the suite.
     """
 
@@ -154,6 +158,7 @@ def _tool_times(performance: Performance) -> dict[str, Any]:
     details: dict[str, Any] = {"tool_calls": len(calls)}
     if timed:
         details |= {"tool_seconds": sum(timed), "seconds_per_tool_call": sum(timed) / len(timed)}
+        details["tools"] = {time.name: time.figures for time in tool_times(performance.invocations)[:MAX_TOOLS]}
     return details
 
 

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from gate.judges.client import Judge
 from gate.judges.prompt import Answer
+from gate.limits import shorten
 from gate.metrics.base import Performance, mean
 from gate.metrics.judged import JudgedMetric, JudgedOptions, Mark, Material, Voted, rationale
 from gate.model import Case, Scale, Score
@@ -86,6 +87,69 @@ class SourceAttribution(Graded):
     asked = """\
 Source attribution: where an answer rests on a document, a policy or a tool's result, does it say which, and is that
 the right one? An invented source is a failure. Where nothing rests on a source, grade excellent."""
+
+
+class CitedSource(Answer):
+    source: str
+    reasoning: str
+    level: Level
+
+
+class CitedSources(Answer):
+    sources: list[CitedSource]
+
+
+class SourceQuality(Voted[JudgedOptions]):
+    """How reliable and fitting the cited sources are: the mean level over the sources. Range 0–1, typically 0.7.
+
+    Each source gets one of the `LEVELS`: primary where a primary one is to be had, reputable, current, and saying what
+    it is cited for. Answers that cite nothing have no sources to grade: the metric does not apply, and
+    ``citation_coverage`` asks whether sources are cited at all. Source: ADK-TS, "Accuracy and reliability of cited
+    sources"; "appropriate primary sources were used" of the evaluation of research agents.
+    """
+
+    options_type = JudgedOptions
+    answer = CitedSources
+    pass_mark = 0.6
+    nothing = "the answers cite no source"
+    question = f"""\
+List every source that the agent's answers cite or name as their ground (documents, policies, pages, data, results of
+tools), each once, and grade each: is it a primary source where one is to be had, reputable and reliable for this
+question, current, and does it say what it is cited for? A source that appears to be made up is failed. Where the
+answers rest on no source, list none.
+{SCALE}"""
+
+    def mark(self, answer: Any) -> Mark:
+        if not answer.sources:
+            return Mark(None)
+        worst = min(answer.sources, key=lambda one: LEVELS[one.level])
+        told = f"{len(answer.sources)} cited; {shorten(worst.source, 80)} {worst.level}: {rationale(worst.reasoning)}"
+        return Mark(mean([LEVELS[one.level] for one in answer.sources]), told)
+
+
+class FollowUpHandling(Graded):
+    """How well natural follow-up questions are addressed. Range 0–1, typically 0.7.
+
+    Those that the user asks in later turns, in the context of what was said before; and those that the answer itself
+    raises, where the user has not asked yet. Source: ADK-TS, "Addressing natural follow-up questions".
+    """
+
+    asked = """\
+Follow-up handling: are natural follow-up questions addressed? A question that the user asks in a later turn is taken in
+the context of what was said before, without making the user repeat it. A question that the answer obviously raises
+(how long, how much, what next, what if it fails) is answered or offered, and no more than that."""
+
+
+class DetailLevel(Graded):
+    """Whether the answers have the depth that the question asks for. Range 0–1, typically 0.7.
+
+    Too shallow and too deep are both lapses. Source: ADK-TS, "Appropriate depth".
+    """
+
+    asked = """\
+Detail level: is the depth right for this question and this user? Enough to act on, with the figures, conditions and
+steps that are needed; no detail that the user did not ask for and does not need. A short question to which a short
+answer is complete deserves one. Whether the content is right does not matter here."""
 
 
 class Appropriateness(Graded):
@@ -183,7 +247,7 @@ class Completeness(Voted[CompletenessOptions]):
 class ResponseQuality(JudgedMetric[CompletenessOptions]):
     """Mean of relevance, completeness, clarity and accuracy, each by its own question. Range 0–1, typically 0.75.
 
-    Where these are criteria of the same run, the answers are shared and paid once.
+    Where these are criteria of the same run, the answers are shared and paid once. Details: ``dimensions``, the four.
     """
 
     options_type = CompletenessOptions
@@ -205,19 +269,27 @@ class ResponseQuality(JudgedMetric[CompletenessOptions]):
         values = {name: score.value for name, score in found.items() if score.value is not None}
         worst = min(values, key=lambda name: values[name])
         told = ", ".join(f"{name} {value:.2f}" for name, value in values.items())
-        return Score(mean(list(values.values())), f"{told}; {worst}: {found[worst].reason}", details=values)
+        details = {"dimensions": values}
+        return Score(mean(list(values.values())), f"{told}; {worst}: {found[worst].reason}", details=details)
+
+
+MOST_POINTS = 25
+"""For each of the four counts of `OutputQuality`."""
 
 
 class Quarters(Answer):
     reasoning: str
-    answers_the_question: int = Field(ge=0, le=25)
-    accurate: int = Field(ge=0, le=25)
-    structured: int = Field(ge=0, le=25)
-    follows_instructions: int = Field(ge=0, le=25)
+    answers_the_question: int = Field(ge=0, le=MOST_POINTS)
+    accurate: int = Field(ge=0, le=MOST_POINTS)
+    structured: int = Field(ge=0, le=MOST_POINTS)
+    follows_instructions: int = Field(ge=0, le=MOST_POINTS)
 
 
 class OutputQuality(Voted[JudgedOptions]):
-    """Points from 0 to 100: answers the question, accurate, structured, follows instructions, 25 each; typically 70."""
+    """Points from 0 to 100: answers the question, accurate, structured, follows instructions, 25 each; typically 70.
+
+    Details: ``dimensions``, for each of the four its mean share of the 25 points, 0 to 1.
+    """
 
     options_type = JudgedOptions
     answer = Quarters
@@ -231,4 +303,5 @@ that the user gave on form and content."""
     def mark(self, answer: Any) -> Mark:
         counts = answer.model_dump(exclude={"reasoning"})
         told = ", ".join(f"{name.replace('_', ' ')} {points}" for name, points in counts.items())
-        return Mark(float(sum(counts.values())), f"{told}: {rationale(answer.reasoning)}")
+        shares = {name: points / MOST_POINTS for name, points in counts.items()}
+        return Mark(float(sum(counts.values())), f"{told}: {rationale(answer.reasoning)}", shares)

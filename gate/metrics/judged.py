@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import json
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, field
 from pydantic import Field
 
 from gate.judges.client import Judge
@@ -78,6 +78,8 @@ class Mark(Struct, frozen=True):
 
     value: float | None
     reason: str = ""
+    dimensions: Mapping[str, float] = field(default_factory=dict)
+    """What the value is made of, where it is: name → 0 to 1."""
 
 
 class Voted(JudgedMetric[JudgedT]):
@@ -116,19 +118,27 @@ class Voted(JudgedMetric[JudgedT]):
                 problems.append(str(error))
                 continue
             if mark.value is not None:
-                marks.append((mark.value, mark.reason))
+                marks.append((mark.value, mark.reason, mark.dimensions))
         if not marks:
             return Score(None, reason="" if problems else self.nothing, error=problems[0] if problems else None)
-        values = [value for value, _ in marks]
-        worst = min(marks)
-        votes = {"votes": values} if len(values) > 1 else {}
-        return Score(self.combine(values), shorten(worst[1], MAX_REASON_CHARS), details=votes)
+        values = [value for value, _, _ in marks]
+        worst = min(marks, key=lambda mark: mark[:2])
+        details: dict[str, Any] = {"votes": values} if len(values) > 1 else {}
+        if dimensions := mean_by_name([parts for _, _, parts in marks]):
+            details["dimensions"] = dimensions
+        return Score(self.combine(values), shorten(worst[1], MAX_REASON_CHARS), details=details)
 
     def combine(self, votes: Sequence[float]) -> float:
         """One value of several votes': their mean, or what the majority says of a binary one; a tie is 0."""
         if self.scale is not Scale.BINARY:
             return mean(votes)
         return float(2 * sum(votes) > len(votes))
+
+
+def mean_by_name(votes: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """For each name the mean over the votes that have it, in the order of its first appearance."""
+    names = dict.fromkeys(name for vote in votes for name in vote)
+    return {name: mean([vote[name] for vote in votes if name in vote]) for name in names}
 
 
 def reference(case: Case) -> Material:

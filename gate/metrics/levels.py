@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
@@ -17,6 +17,8 @@ from gate.metrics.graded import LEVELS
 from gate.metrics.judged import JudgedOptions, Mark, Voted, rationale
 from gate.model import Case, Score
 
+LevelValue = Annotated[float, Field(ge=0, le=1, strict=True)]
+
 
 class Dimension(Options):
     """One dimension of a rubric."""
@@ -26,6 +28,22 @@ class Dimension(Options):
     """What to look at; left out, the dimension's name has to say it."""
     method: Literal["level", "claims"] = "level"
     """``claims``: extract factual claims, verify each and weigh the major ones, instead of one level."""
+    levels: Mapping[str, LevelValue | str] = Field(default_factory=dict)
+    """Level → what it means in this dimension, in words for the judge, or what it is worth here (0 to 1)."""
+
+    @field_validator("levels")
+    @classmethod
+    def _said(cls, levels: Mapping[str, float | str]) -> Mapping[str, float | str]:
+        for name, level in levels.items():
+            if isinstance(level, str) and not level.strip():
+                raise ValueError(f"level {name!r} has an empty text: say what it means, or leave it out")
+        return levels
+
+    @model_validator(mode="after")
+    def _graded(self) -> Dimension:
+        if self.levels and self.method == "claims":
+            raise ValueError("a dimension judged by claims has no levels: leave `levels` or `method: claims` out")
+        return self
 
 
 class LevelRubricOptions(JudgedOptions):
@@ -47,7 +65,27 @@ class LevelRubricOptions(JudgedOptions):
         total = math.fsum(dimension.weight for dimension in self.dimensions.values())
         if not math.isclose(total, 1.0, abs_tol=1e-6):
             raise ValueError(f"the weights sum to {total:g}, not to 1")
+        for name, dimension in self.dimensions.items():
+            for level in dimension.levels:
+                if level not in self.levels:
+                    known = ", ".join(self.levels)
+                    raise ValueError(f"dimension {name!r} describes the level {level!r}; the levels are {known}")
         return self
+
+    def value(self, dimension: str, level: str) -> float:
+        """What a level is worth in a dimension."""
+        own = self.dimensions[dimension].levels.get(level)
+        return own if isinstance(own, float) else self.levels[level]
+
+    def described(self, name: str) -> str:
+        """A dimension as the judge reads it: what to look at, and what its levels mean and are worth here."""
+        dimension = self.dimensions[name]
+        lines = [f"- {name}: {dimension.description}"]
+        for level in self.levels:
+            said = dimension.levels.get(level)
+            if said is not None:
+                lines.append(f"  {level}: {said}" if isinstance(said, str) else f"  {level}: worth {said:g} here")
+        return "\n".join(lines)
 
 
 RESEARCH: Mapping[str, Dimension] = {
@@ -78,8 +116,9 @@ class DimensionLevels(Answer):
 class LevelRubric(Voted[LevelRubricOptions]):
     """Weighted sum over dimensions of the value of the judge's level: Σ wᵢ·levelᵢ. Range 0–1, typically 0.7.
 
-    Levels: excellent 1.0, good 0.8, acceptable 0.6, poor 0.3, failed 0.0, or the user's own. A dimension judged by
-    claims that finds none is left out, its weight shared among the others.
+    Levels: excellent 1.0, good 0.8, acceptable 0.6, poor 0.3, failed 0.0, or the user's own; a dimension may say in
+    words what a level means there, or give it another value. A dimension judged by claims that finds none is left out,
+    its weight shared among the others. Details: ``dimensions``, the mean value of each over the votes.
     """
 
     options_type = LevelRubricOptions
@@ -88,8 +127,8 @@ class LevelRubric(Voted[LevelRubricOptions]):
     pass_mark = 0.7
 
     def instructions(self, case: Case) -> str:
-        graded = {name: one for name, one in self.options.dimensions.items() if one.method == "level"}
-        listed = "\n".join(f"- {name}: {one.description}" for name, one in graded.items())
+        graded = [name for name, one in self.options.dimensions.items() if one.method == "level"]
+        listed = "\n".join(self.options.described(name) for name in graded)
         levels = ", ".join(f"{name} ({value:g})" for name, value in self.options.levels.items())
         return f"""\
 Grade the agent's work over the whole conversation on every dimension below, each by itself, with one of the levels.
@@ -104,15 +143,17 @@ Dimensions:
         missing = [name for name in graded if name not in given or given[name].level not in self.options.levels]
         if missing:
             raise NotMeasurableError(f"the judge gave no known level for {', '.join(missing)}")
-        value = math.fsum(weight * self.options.levels[given[name].level] for name, weight in graded.items())
-        worst = min(graded, key=lambda name: self.options.levels[given[name].level])
+        values = {name: self.options.value(name, given[name].level) for name in graded}
+        value = math.fsum(weight * values[name] for name, weight in graded.items()) / math.fsum(graded.values())
+        worst = min(graded, key=lambda name: values[name])
         told = ", ".join(f"{name} {given[name].level}" for name in graded)
-        return Mark(value / math.fsum(graded.values()), f"{told}; {worst}: {rationale(given[worst].reasoning)}")
+        return Mark(value, f"{told}; {worst}: {rationale(given[worst].reasoning)}", values)
 
     async def judge_score(self, case: Case, performance: Performance, judge: Judge | None) -> Score:
-        weights = {"level": 0.0, "claims": 0.0}
-        for dimension in self.options.dimensions.values():
+        weights, names = {"level": 0.0, "claims": 0.0}, list[str]()
+        for name, dimension in self.options.dimensions.items():
             weights[dimension.method] += dimension.weight
+            names += [name] if dimension.method == "claims" else []
         parts = []
         if weights["level"]:
             parts.append((weights["level"], super().judge_score(case, performance, judge)))
@@ -128,7 +169,12 @@ Dimensions:
             return Score(None, reason=self.nothing)
         total = math.fsum(weight for weight, _ in found)
         value = math.fsum(weight * (score.value or 0.0) for weight, score in found) / total
-        return Score(min(value, 1.0), "; ".join(score.reason for _, score in found))
+        details: dict[str, Any] = {}
+        if weights["level"]:
+            details |= scores[0].details
+        if weights["claims"] and scores[-1].value is not None:
+            details["dimensions"] = {**details.get("dimensions", {}), **dict.fromkeys(names, scores[-1].value)}
+        return Score(min(value, 1.0), "; ".join(score.reason for _, score in found), details=details)
 
 
 class ResearchRubric(LevelRubric):

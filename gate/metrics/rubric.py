@@ -121,7 +121,8 @@ def score_of(turns: Sequence[Turn], *, before: int = 0) -> Score:
     if not values:
         unread = next((turn.unread for turn in turns if turn.unread is not None), None)
         return Score(None, error=unread or "the judge gave no verdict on any rubric", per_turn=per_turn)
-    details = {"rubrics": {name: _over_turns(turns, name) for turn in turns for name in turn.texts}}
+    rubrics = {name: _over_turns(turns, name) for turn in turns for name in turn.texts}
+    details = {"dimensions": {name: value for name, value in rubrics.items() if value is not None}}
     return Score(statistics.mean(values), _reason(turns, before), per_turn=per_turn, details=details)
 
 

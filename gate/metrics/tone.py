@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, StringConstraints, model_validator
 
 from gate.judges.client import Judge
 from gate.judges.prompt import Answer
@@ -12,68 +15,42 @@ from gate.metrics.judged import JudgedOptions, Mark, Voted, answer_text, rationa
 from gate.model import Case, Score
 
 Tone = Literal["friendly", "professional", "neutral"]
-KEYWORDS: dict[Tone, tuple[str, ...]] = {
-    "friendly": (
-        *(
-            "thanks",
-            "thank you so much",
-            "happy to",
-            "glad",
-            "great",
-            "awesome",
-            "welcome",
-            "hope",
-            "wonderful",
-            "enjoy",
-        ),
-        *(
-            "no problem",
-            "no worries",
-            "hi",
-            "hey",
-            "hello",
-            "cheers",
-            "sure thing",
-            "of course",
-            "lovely",
-            "sorry to hear",
-        ),
-    ),
-    "professional": (
-        *(
-            "please",
-            "regarding",
-            "we would",
-            "kindly",
-            "assist",
-            "assistance",
-            "accordingly",
-            "in accordance",
-            "furthermore",
-        ),
-        *(
-            "we apologize",
-            "we regret",
-            "sincerely",
-            "dear",
-            "inquiry",
-            "request",
-            "confirm",
-            "provide",
-            "ensure",
-            "per your",
-        ),
-    ),
+HeardByWords = Literal["friendly", "professional"]
+_FRIENDLY = """
+please, thank you, thanks, happy to, glad, great, awesome, welcome, hope, wonderful, enjoy, no problem, no worries, hi,
+hey, hello, cheers, sure thing, of course, lovely, sorry to hear
+"""
+_PROFESSIONAL = """
+regarding, furthermore, consequently, we would, kindly, assist, assistance, accordingly, in accordance, we apologize,
+we regret, sincerely, dear, inquiry, request, confirm, provide, ensure, per your
+"""
+KEYWORDS: Mapping[HeardByWords, tuple[str, ...]] = {
+    "friendly": tuple(" ".join(_FRIENDLY.split()).split(", ")),
+    "professional": tuple(" ".join(_PROFESSIONAL.split()).split(", ")),
 }
-"""The documented list; whole words, whatever their case. Exclamation marks and smileys count as friendly."""
+"""The documented lists; whole words, whatever their case. Exclamation marks and smileys count as friendly.
+
+Both begin with the words of ADK-TS: please, thank you, happy to help; regarding, furthermore, consequently.
+"""
 HEARD = "keywords hear no irony, and English only"
 _MARKS = re.compile(r"!|[\U0001F600-\U0001F64F\u263A]|[:;]-?\)")
+
+
+Word = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
 
 class ToneOptions(JudgedOptions):
     expected: Tone | None = None
     """The tone that is wanted; for all cases, or by one case for itself."""
     backend: Literal["keywords", "judge"] = "judge"
+    words: Mapping[HeardByWords, tuple[Word, ...]] = Field(default_factory=dict)
+    """Tone → the keywords that tell it, in place of the shipped list; for the backend ``keywords``."""
+
+    @model_validator(mode="after")
+    def _heard(self) -> ToneOptions:
+        if self.words and self.backend != "keywords":
+            raise ValueError("words are for `backend: keywords`; the judge hears tones by itself")
+        return self
 
 
 class HeardTone(Answer):
@@ -81,9 +58,12 @@ class HeardTone(Answer):
     tone: Tone
 
 
-def detect_tone(text: str) -> Tone:
-    """The tone with the most keywords; neutral where none has more than the other, or none has any."""
-    counts = {tone: sum(_count(text, word) for word in words) for tone, words in KEYWORDS.items()}
+def detect_tone(text: str, words: Mapping[HeardByWords, Sequence[str]] = KEYWORDS) -> Tone:
+    """The tone with the most keywords; neutral where none has more than the other, or none has any.
+
+    ``words`` stand in place of the shipped ones, tone by tone.
+    """
+    counts = {tone: sum(_count(text, word) for word in found) for tone, found in {**KEYWORDS, **words}.items()}
     counts["friendly"] += len(_MARKS.findall(text))
     first, second = sorted(counts, key=lambda tone: -counts[tone])
     return first if counts[first] > counts[second] else "neutral"
@@ -94,7 +74,12 @@ def _count(text: str, word: str) -> int:
 
 
 class ToneMatch(Voted[ToneOptions]):
-    """Share of votes (judge) or turns (keywords) that hear the expected tone. Range 0–1, typically 0.8."""
+    """Share of votes (judge) or turns (keywords) that hear the expected tone. Range 0–1, typically 0.8.
+
+    By keywords a turn has the tone of which it has more words; neutral where it has as many of either, or none.
+    """
+
+    version = 2  # 2: "please" and "thank you" are friendly, "consequently" is professional
 
     options_type = ToneOptions
     answer = HeardTone
@@ -117,7 +102,7 @@ courteous, formal, businesslike. neutral: matter-of-fact, neither warm nor forma
             return super().score(case, performance)
         if self.options.expected is None or not performance.invocations:
             return Score(None, reason=self.nothing)
-        heard = [detect_tone(answer_text(invocation)) for invocation in performance.invocations]
+        heard = [detect_tone(answer_text(invocation), self.options.words) for invocation in performance.invocations]
         per_turn = tuple(float(tone == self.options.expected) for tone in heard)
         told = f"{', '.join(heard)}, expected {self.options.expected} ({HEARD})"
         return Score(sum(per_turn) / len(per_turn), told, per_turn=per_turn)

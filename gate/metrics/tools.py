@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import Field, StringConstraints
 
 from gate.metrics.base import Metric, NoOptions, NotMeasurableError, Options, Performance, unpaired
 from gate.metrics.matching import NAMES_ONLY, Matcher, assign, trajectory_words
@@ -134,16 +135,27 @@ class StepEfficiency(Metric[StepOptions]):
         return Score(min(1.0, necessary / len(taken)), reason=reason, details=details)
 
 
-class ErrorRecoveryRate(Metric[NoOptions]):
-    """Recovered tool errors / tool errors: an error counts as recovered if a later call for the same goal succeeds.
+class RecoveryOptions(Options):
+    """What counts as a failure besides errors."""
+
+    empty_results: bool = False
+    """An empty result (none, ``""``, ``[]``, ``{}``) is an incorrect response, where the agent reports results."""
+    incorrect: tuple[Annotated[str, StringConstraints(min_length=1)], ...] = ()
+    """Texts that show a response to be incorrect, anywhere in the result, whatever their case: ``not found``."""
+
+
+class ErrorRecoveryRate(Metric[RecoveryOptions]):
+    """Recovered tool failures / tool failures: one counts as recovered if a later call for the same goal succeeds.
 
     The same goal means the same tool, or one of the same category. An error is what the agent reports as one, or a
     result that says so itself: ``{"error": …}``, ``{"isError": true}``, ``{"status": "error"}``, or text that starts
-    with "Error". Range 0–1, typical threshold 0.8. A trial without errors has nothing to recover from: it does not
-    apply. Source: recovery rate of agent benchmarks.
+    with "Error". Incorrect responses are failures too, by the options: empty results, and results with a text that
+    shows them to be wrong. Range 0–1, typical threshold 0.8. A trial without failures has nothing to recover from: it
+    does not apply. Source: recovery rate of agent benchmarks; ADK-TS, "tool failures and incorrect responses".
     """
 
     reads_tools = True
+    options_type = RecoveryOptions
 
     def score(self, case: Case, performance: Performance) -> Score:
         calls = [call for invocation in performance.invocations for call in invocation.tool_calls]
@@ -151,27 +163,51 @@ class ErrorRecoveryRate(Metric[NoOptions]):
             return Score(None, reason="no tool was called")
         if all(call.result is None and call.error is None for call in calls):
             return Score(None, error="the agent reports neither results nor errors of its tools")
-        failed = [index for index, call in enumerate(calls) if is_tool_error(call)]
+        told = any(call.result is not None for call in calls)
+        failed = [index for index, call in enumerate(calls) if self._failed(call, told)]
         if not failed:
             return Score(None, reason="no tool call failed")
         lost = [calls[index] for index in failed if not self._recovered(calls[index], calls[index + 1 :])]
         recovered = len(failed) - len(lost)
-        reason = f"{recovered} of {len(failed)} tool errors were recovered"
+        wrong = sum(not is_tool_error(calls[index]) for index in failed)
+        what = f"tool errors and incorrect responses ({wrong})" if wrong else "tool errors"
+        reason = f"{recovered} of {len(failed)} {what} were recovered"
         if lost:
             reason += f"; not recovered: {trajectory_words(lost, args=False)}"
-        return Score(recovered / len(failed), reason=reason, details={"errors": len(failed), "recovered": recovered})
+        details = {"errors": len(failed) - wrong, "incorrect": wrong, "recovered": recovered}
+        return Score(recovered / len(failed), reason=reason, details=details)
+
+    def _failed(self, call: ToolCall, told: bool) -> bool:
+        """Whether a call failed, or was answered incorrectly; ``told``: whether the agent reports results at all."""
+        if is_tool_error(call):
+            return True
+        if self.options.empty_results and told and call.result in (None, "", [], {}):
+            return True
+        if not self.options.incorrect or call.result is None:
+            return False
+        text = _text_of(call.result).casefold()
+        return any(sign.casefold() in text for sign in self.options.incorrect)
 
     def _recovered(self, failed: ToolCall, later: Sequence[ToolCall]) -> bool:
         goal = {failed.name}
         for tools in self.context.tool_categories.values():
             if failed.name in tools:
                 goal |= tools
-        return any(call.name in goal and call.result is not None and not is_tool_error(call) for call in later)
+        return any(call.name in goal and call.result is not None and not self._failed(call, True) for call in later)
 
 
 def is_tool_error(call: ToolCall) -> bool:
     """Whether a call failed, by what the agent reports or by what the result says of itself."""
     return call.error is not None or _says_error(call.result)
+
+
+def _text_of(result: Any) -> str:
+    if isinstance(result, str):
+        return result
+    try:
+        return json.dumps(result, ensure_ascii=False, default=str)
+    except (ValueError, RecursionError):
+        return ""
 
 
 def _says_error(result: Any) -> bool:

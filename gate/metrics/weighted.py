@@ -22,6 +22,8 @@ class WeightedOptions(Options):
     """Criterion → weight; the weights sum to 1."""
     ranges: Mapping[str, tuple[Bound, Bound]] = Field(default_factory=dict)
     """Criterion → its lowest and highest score, where these are not 0 and 1: ``[1, 5]``, ``[0, 100]``."""
+    minimums: Mapping[str, Bound] = Field(default_factory=dict)
+    """Criterion → the least it must reach in a trial, on its own scale."""
 
     @field_validator("weights")
     @classmethod
@@ -38,12 +40,19 @@ class WeightedOptions(Options):
                 raise ValueError(f"the range of {name} is empty: {low:g} to {high:g}")
         return self
 
+    @property
+    def demanded(self) -> Mapping[str, float]:
+        """The minimums that hold: the user's own, and of the shipped ones those of parts that are weighed."""
+        own = "minimums" in self.model_fields_set
+        return {name: least for name, least in self.minimums.items() if own or self.weights.get(name)}
+
 
 class WeightedScore(Composite[WeightedOptions]):
     """Weighted mean of other criteria's scores of the same trial: Σ wᵢ·sᵢ, with each score brought to 0–1 by its range.
 
     Range 0–1, typical threshold 0.8. A score that could not be measured leaves this one not measured. A criterion that
     does not apply to the case is left out, its weight shared among the others in proportion, and the reason says so.
+    A part below its minimum makes the score 0, whatever the others reach: no threshold is met by what is missing.
     """
 
     options_type = WeightedOptions
@@ -68,7 +77,23 @@ class WeightedScore(Composite[WeightedOptions]):
                 if not low <= score.value <= high:
                     return Score(None, error=f"{name} is {score.value:g}, outside {low:g} to {high:g}: give its range")
                 applying[name] = (score.value - low) / (high - low)
-        return _weighted(applying, weights)
+        return self._demanding(_weighted(applying, weights), scores)
+
+    def _demanding(self, score: Score, scores: Mapping[str, Score]) -> Score:
+        """The score itself where every minimum is reached, else 0 with what is short; on any scale 0 is the least."""
+        short = []
+        for name, least in self.options.demanded.items():
+            part = scores.get(name)
+            if part is None:
+                return Score(None, error=f"minimum for {name!r}, which is no criterion of this run")
+            if part.error is not None:
+                return Score(None, error=f"{name} could not be measured: {part.error}")
+            if part.value is not None and part.value < least:
+                short.append(f"{name} {part.value:.4g} is below its minimum {least:g}")
+        if not short or score.value is None:
+            return score
+        details = {**score.details, "without_minimums": score.value}
+        return Score(0.0, f"{'; '.join(short)}: 0 in place of {score.value:.2f}; {score.reason}", details=details)
 
 
 def _weighted(values: Mapping[str, float], weights: Mapping[str, float]) -> Score:

@@ -155,7 +155,7 @@ class TestRubrics:
         score = run(stub, self.name, case("a", "b"), options={"rubrics": rubrics("x", "y")})
         assert score.per_turn == (0.5, 1.0)  # x: 3 to 1; y: 2 to 2, a tie
         assert score.value == 0.75
-        assert score.details["rubrics"] == {"x": 1.0, "y": 0.5}
+        assert score.details["dimensions"] == {"x": 1.0, "y": 0.5}
         assert "no to 'y' (property y)" in score.reason
 
     def test_mean_over_verdicts_not_over_turns(self, stub: JudgeStub) -> None:
@@ -188,7 +188,7 @@ class TestRubrics:
             rubrics=(Rubric("mine", "m", "FINAL_RESPONSE_QUALITY"), Rubric("untyped", "u")),
         )
         score = run(stub, self.name, of, options={"rubrics": rubrics("x")})
-        assert score.details["rubrics"] == {"x": 1.0, "mine": 1.0, "turn": 0.0}
+        assert score.details["dimensions"] == {"x": 1.0, "mine": 1.0, "turn": 0.0}
 
     def test_each_turn_has_its_own_rubrics(self, stub: JudgeStub) -> None:
         quality = "FINAL_RESPONSE_QUALITY"

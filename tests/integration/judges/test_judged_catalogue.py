@@ -57,7 +57,7 @@ def level(name: str) -> dict[str, Any]:
 
 GRADED = [
     *("relevance", "clarity", "accuracy", "source_attribution", "appropriateness", "engagement"),
-    *("error_handling", "api_usage", "data_handling", "satisfaction"),
+    *("error_handling", "api_usage", "data_handling", "satisfaction", "follow_up_handling", "detail_level"),
 ]
 
 
@@ -71,6 +71,17 @@ def test_graded_qualities_are_the_mean_of_named_levels(stub: JudgeStub, name: st
     assert failed.value is None and "HTTP 500" in (failed.error or "")
     unread = measure(stub, name, {"reasoning": "so", "level": "superb"})
     assert unread.value is None and unread.error
+
+
+def test_source_quality_is_the_mean_level_of_the_cited_sources(stub: JudgeStub) -> None:
+    def cited(*levels: str) -> dict[str, Any]:
+        return {"sources": [{"source": f"s{n}", **level(one)} for n, one in enumerate(levels, 1)]}
+
+    score = measure(stub, "source_quality", cited("excellent", "poor"), cited("excellent", "poor", "good"))
+    assert score.value == pytest.approx(((1.0 + 0.3) / 2 + (1.0 + 0.3 + 0.8) / 3) / 2)
+    assert score.reason == "2 cited; s2 poor: it is poor"
+    nothing = measure(stub, "source_quality", cited())
+    assert (nothing.value, nothing.error, nothing.reason) == (None, None, "the answers cite no source")
 
 
 def test_the_expected_responses_are_shown_where_there_are_any(stub: JudgeStub) -> None:
@@ -112,7 +123,7 @@ def test_response_quality_is_the_mean_of_four_and_shares_their_answers(stub: Jud
     stub.answer = answer
     score = measure(stub, "response_quality")
     assert score.value == pytest.approx((0.8 + 0.5 + 1.0 + 0.3) / 4)
-    assert score.details["accuracy"] == 0.3
+    assert score.details["dimensions"]["accuracy"] == 0.3
     assert "accuracy 0.30" in score.reason and "it is poor" in score.reason
     assert len(stub.requests) == 4
 
@@ -139,7 +150,11 @@ def test_one_failed_part_leaves_response_quality_unmeasured(stub: JudgeStub) -> 
 
 def test_output_quality_is_in_points(stub: JudgeStub) -> None:
     given = {"answers_the_question": 25, "accurate": 20, "structured": 10, "follows_instructions": 15}
-    assert measure(stub, "output_quality", {"reasoning": "so", **given}).value == 70.0
+    score = measure(stub, "output_quality", {"reasoning": "so", **given})
+    assert score.value == 70.0
+    assert score.details["dimensions"] == {
+        **{"answers_the_question": 1.0, "accurate": 0.8, "structured": 0.4, "follows_instructions": 0.6}
+    }
     assert measure(stub, "output_quality", {"reasoning": "so", **given, "accurate": 26}).error
 
 
@@ -216,6 +231,29 @@ def test_rubric_of_ones_own(stub: JudgeStub) -> None:
     assert own.value == pytest.approx(0.7)
 
 
+def test_a_rubric_keeps_the_mean_of_each_dimension(stub: JudgeStub) -> None:
+    dimensions = {"depth": {"weight": 0.7}, "form": {"weight": 0.3}}
+    votes = [
+        {"dimensions": [dimension("depth", "good"), dimension("form", "poor")]},
+        {"dimensions": [dimension("depth", "excellent"), dimension("form", "failed")]},
+    ]
+    score = measure(stub, "rubric", *votes, dimensions=dimensions)
+    assert score.value == pytest.approx((0.7 * 0.8 + 0.3 * 0.3 + 0.7 * 1.0 + 0.3 * 0.0) / 2)
+    assert score.details["dimensions"] == {"depth": pytest.approx(0.9), "form": pytest.approx(0.15)}
+
+
+def test_the_levels_of_a_dimension_are_described_in_words_or_given_another_value(stub: JudgeStub) -> None:
+    dimensions = {
+        "facts": {"weight": 0.5, "levels": {"excellent": "All claims verified against ground truth, no errors"}},
+        "form": {"weight": 0.5, "description": "is tidy", "levels": {"good": 1, "poor": 0.1, "failed": "A heap."}},
+    }
+    answer = {"dimensions": [dimension("facts", "good"), dimension("form", "good")]}
+    assert measure(stub, "rubric", answer, dimensions=dimensions).value == pytest.approx(0.5 * 0.8 + 0.5 * 1.0)
+    asked = stub.requests[0].unfenced
+    assert "- facts: \n  excellent: All claims verified against ground truth, no errors\n- form: is tidy\n" in asked
+    assert "  good: worth 1 here\n  poor: worth 0.1 here\n  failed: A heap." in asked
+
+
 def test_a_dimension_without_a_known_level_is_not_guessed(stub: JudgeStub) -> None:
     dimensions = {"depth": {"weight": 0.5}, "form": {"weight": 0.5}}
     for given in ([dimension("depth", "good")], [dimension("depth", "good"), dimension("form", "meh")]):
@@ -237,6 +275,11 @@ def test_a_dimension_without_a_known_level_is_not_guessed(stub: JudgeStub) -> No
         {"dimensions": {"a": {"weight": 1.0}}, "levels": {"one": 1.0}},
         {"dimensions": {"a": {"weight": 1.0}}, "levels": {"one": 1.0, "two": 1.5}},
         {"dimensions": {"a": {"weight": 1.0, "wieght": 1}}},
+        {"dimensions": {"a": {"weight": 1.0, "levels": {"exellent": "all right"}}}},
+        {"dimensions": {"a": {"weight": 1.0, "levels": {"good": 1.5}}}},
+        {"dimensions": {"a": {"weight": 1.0, "levels": {"good": True}}}},
+        {"dimensions": {"a": {"weight": 1.0, "levels": {"good": " "}}}},
+        {"dimensions": {"a": {"weight": 1.0, "method": "claims", "levels": {"good": "so"}}}},
     ],
 )
 def test_rubrics_that_make_no_sense_are_refused(options: dict[str, Any]) -> None:
@@ -256,6 +299,10 @@ def test_the_research_rubric_judges_facts_by_claims_and_the_rest_by_levels(stub:
     stub.answer = lambda request: chat(claims if request.question == "Claims" else levels)
     score = measure(stub, "research_rubric")
     assert score.value == pytest.approx(0.30 * 2 / 3 + 0.25 * 0.8 + 0.15 * 1.0 + 0.10 * 0.3 + 0.20 * 0.0)
+    assert score.details["dimensions"] == {
+        **{"completeness": 0.8, "citation_accuracy": 1.0, "source_quality": 0.3, "tool_efficiency": 0.0},
+        "factual_accuracy": pytest.approx(2 / 3),
+    }
     assert load_metric("research_rubric").default_threshold == 0.7
     stub.answer = lambda request: chat({"claims": []} if request.question == "Claims" else levels)
     assert measure(stub, "research_rubric").value == pytest.approx((0.25 * 0.8 + 0.15 * 1.0 + 0.10 * 0.3) / 0.70)

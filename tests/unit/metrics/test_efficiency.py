@@ -87,11 +87,23 @@ def test_latency_is_the_time_inside_requests() -> None:
 
 
 def test_latency_tells_the_time_inside_tools() -> None:
-    calls = (ToolCall("a", duration=0.25), ToolCall("b", duration=0.75), ToolCall("c"))
+    calls = (
+        *(ToolCall("a", duration=0.25), ToolCall("b", duration=0.75), ToolCall("c")),
+        *(ToolCall("b", duration=0.5), ToolCall("b"), ToolCall("a", duration=-1.0)),
+    )
     performance = Performance((Invocation("q", tool_calls=calls),), duration=3.0)
     score = metric("response_time").score(Case("c", (Turn("q"),)), performance)
     assert score.value == 3.0
-    assert score.details == {"tool_calls": 3, "tool_seconds": 1.0, "seconds_per_tool_call": 0.5}
+    assert score.details == {
+        "tool_calls": 6,
+        "tool_seconds": 1.5,
+        "seconds_per_tool_call": 0.5,
+        "tools": {
+            "b": {"calls": 3, "timed": 2, "seconds": 1.25, "seconds_per_call": 0.625},
+            "a": {"calls": 2, "timed": 1, "seconds": 0.25, "seconds_per_call": 0.25},
+            "c": {"calls": 1, "timed": 0, "seconds": 0, "seconds_per_call": None},
+        },
+    }
 
 
 def test_tool_calls_are_counted_and_named() -> None:

@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from gate.metrics.base import Performance
 from gate.metrics.tone import ToneMatch, ToneOptions, detect_tone
@@ -19,7 +20,12 @@ from gate.model import Case, Invocation, Part, Score, Turn
         ("Dear customer, regarding your inquiry, kindly provide the number.", "professional"),
         ("The train leaves at 10:04 from platform 3.", "neutral"),
         ("", "neutral"),
-        ("Thanks. Please.", "neutral"),  # one of each
+        ("Thanks. Regarding the fee:", "neutral"),  # one of each
+        ("Please wait.", "friendly"),
+        ("Thank you for waiting", "friendly"),
+        ("I am happy to help", "friendly"),
+        ("Consequently the order was cancelled.", "professional"),
+        ("Furthermore, the fee is due.", "professional"),
         ("THANKS", "friendly"),
         ("Thanksgiving greatness", "neutral"),  # whole words alone
     ],
@@ -38,6 +44,17 @@ def test_share_of_turns_with_the_expected_tone() -> None:
     score = measure("Thanks!", "It is 10:04.", expected="friendly")
     assert (score.value, score.per_turn) == (0.5, (1.0, 0.0))
     assert "no irony" in score.reason
+
+
+def test_words_of_the_users_own_stand_in_place_of_the_shipped_ones_tone_by_tone() -> None:
+    own = {"words": {"friendly": ["Servus"]}}
+    assert measure("Servus!", "Please wait.", expected="friendly", **own).per_turn == (1.0, 0.0)
+    assert measure("Consequently it is late.", expected="professional", **own).value == 1.0
+    for words in ({"neutral": ["so"]}, {"friendly": [" "]}):
+        with pytest.raises(ValidationError):
+            measure("Hi", expected="friendly", words=words)
+    with pytest.raises(ValidationError, match="backend: keywords"):
+        ToneOptions.model_validate({"words": {"friendly": ["Servus"]}})
 
 
 def test_no_expectation_does_not_apply() -> None:

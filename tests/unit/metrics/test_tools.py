@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 
 from gate.metrics.base import Context, Performance
@@ -66,9 +68,9 @@ def test_the_necessary_steps_may_be_given() -> None:
     assert (score.value, score.reason) == (0.75, "steps: 3 necessary, 4 taken")
 
 
-def recovery(*calls: ToolCall, categories: dict[str, frozenset[str]] | None = None) -> Score:
+def recovery(*calls: ToolCall, categories: dict[str, frozenset[str]] | None = None, **options: Any) -> Score:
     case = Case("c", (Turn("q"),))
-    return metric("error_recovery_rate", Context(categories or {})).score(
+    return metric("error_recovery_rate", Context(categories or {}), **options).score(
         case, Performance((Invocation("q", tool_calls=calls),))
     )
 
@@ -100,6 +102,20 @@ def test_results_that_say_they_are_errors_are(result: object) -> None:
 def test_other_results_are_not(result: object) -> None:
     score = recovery(ToolCall("get", result=result))
     assert (score.value, score.error, score.reason) == (None, None, "no tool call failed")
+
+
+def test_incorrect_responses_are_failures_where_the_options_say_so() -> None:
+    wrong, empty = ToolCall("get", result={"message": "No such user"}), ToolCall("get", result=[])
+    assert recovery(wrong, WORKED).value is None
+    score = recovery(wrong, FAILED, ToolCall("pay", error="x"), WORKED, incorrect=["no such"])
+    assert score.value == pytest.approx(2 / 3)
+    assert score.reason.startswith("2 of 3 tool errors and incorrect responses (1) were recovered; not recovered: pay")
+    assert score.details == {"errors": 2, "incorrect": 1, "recovered": 2}
+    assert recovery(FAILED, wrong, incorrect=["no such"]).value == 0.0  # an incorrect response recovers nothing
+    assert recovery(empty, WORKED).value is None
+    assert recovery(empty, WORKED, empty_results=True).value == 1.0
+    assert recovery(WORKED, ToolCall("get"), empty_results=True).value == 0.0
+    assert recovery(ToolCall("get", result=0), empty_results=True).value is None  # a figure is a result
 
 
 def test_without_results_nothing_is_measured() -> None:
