@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
@@ -40,6 +40,13 @@ COMPLEXITY = click.option(
     "--complexity", "complexities", multiple=True, help="Only cases of this complexity; may be repeated."
 )
 CASE = click.option("--case", "ids", multiple=True, help="Only this case, or a pattern with * and ?; may be repeated.")
+WHERE = click.option(
+    "--where",
+    "conditions",
+    metavar="KEY=VALUE",
+    multiple=True,
+    help="Only cases with this in their metadata (or tag=, complexity=, id=); may be repeated.",
+)
 OUTPUTS = (
     click.option("--junit", type=click.Path(path_type=Path), help="Write a JUnit report here."),
     click.option("--markdown", type=click.Path(path_type=Path), help="Write a Markdown report here."),
@@ -76,7 +83,7 @@ def cli(debug: bool) -> None:
 
 @cli.command()
 @CONFIG
-@with_options(TAG, COMPLEXITY, CASE)
+@with_options(TAG, COMPLEXITY, CASE, WHERE)
 @click.option("--trials", help="`auto`, or exactly this many passes over all cases.")
 @click.option("--against", metavar="COMMIT", help="Measure against this commit, branch or tag.")
 @click.option("--store", type=click.Choice(["file", "git", "none"]), help="Where baselines are looked up.")
@@ -137,7 +144,7 @@ def compare(candidate: Path, baseline: Path, config_path: Path | None, **given: 
 
 @cli.command()
 @CONFIG
-@with_options(TAG, COMPLEXITY, CASE)
+@with_options(TAG, COMPLEXITY, CASE, WHERE)
 def suite(config_path: Path, **given: Any) -> None:
     """Show what would be run: cases, tags, complexity, criteria."""
     from gate.config import load_config
@@ -334,6 +341,9 @@ def _overrides(given: dict[str, Any]) -> dict[str, Any]:
     for key, name in (("select.tags", "tags"), ("select.complexity", "complexities"), ("select.ids", "ids")):
         if given.get(name):
             overrides[key] = list(given[name])
+    for key, values in _where(given.get("conditions") or ()).items():
+        more = overrides.get(f"select.{key}", [])
+        overrides[f"select.{key}"] = values if isinstance(values, dict) else [*more, *values]
     if given.get("trials"):
         text = given["trials"]
         overrides["trials"] = int(text) if text.isdigit() else text
@@ -342,6 +352,14 @@ def _overrides(given: dict[str, Any]) -> dict[str, Any]:
     if given.get("store"):
         overrides["baseline.store"] = given["store"]
     return overrides
+
+
+def _where(conditions: Sequence[str]) -> dict[str, Any]:
+    if not conditions:
+        return {}
+    from gate.suites.selection import where
+
+    return where(conditions)
 
 
 def _run_options(given: dict[str, Any]) -> RunOptions:

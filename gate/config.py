@@ -29,6 +29,7 @@ OPTIONS = {
     "select.tags": "--tag",
     "select.complexity": "--complexity",
     "select.ids": "--case",
+    "select.metadata": "--where",
     "baseline.against": "--against",
 }
 """Key → the option that overrides it, for what is wrong with its value."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Annotated
+from typing import Annotated, Any
 
 from msgspec import Struct
 from msgspec.structs import replace
-from pydantic import BaseModel, BeforeValidator, ConfigDict, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from gate.errors import ConfigError, MeasureError, nearest
 from gate.limits import shorten
@@ -20,14 +20,23 @@ _ONE_OR_MORE_SCHEMA = WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "ar
 Words = Annotated[list[str], _one_or_more, _ONE_OR_MORE_SCHEMA]
 
 
+Plain = str | bool | int | float
+_one_value_or_more = BeforeValidator(lambda value: value if isinstance(value, list) else [value])
+_PLAIN_SCHEMA = {"type": ["string", "number", "boolean"]}
+_PLAINS_SCHEMA = WithJsonSchema({"anyOf": [_PLAIN_SCHEMA, {"type": "array", "items": _PLAIN_SCHEMA, "minItems": 1}]})
+Values = Annotated[list[Plain], Field(min_length=1), _one_value_or_more, _PLAINS_SCHEMA]
+
 _COMPLEXITY = {"enum": [one.value for one in Complexity]}
 _COMPLEXITY_SCHEMA = WithJsonSchema({"anyOf": [_COMPLEXITY, {"type": "array", "items": _COMPLEXITY}]})
 
 
 class Selection(BaseModel):
-    """Which cases to run: those with any of the tags, any of the complexities and any of the ids.
+    """Which cases to run: those with any of the tags, any of the complexities, any of the ids, and for every key of
+    ``metadata`` any of its values.
 
-    An empty list selects all. Ids are exact or patterns with ``*``, ``?`` and ``[…]``.
+    An empty list selects all. Ids are exact or patterns with ``*``, ``?`` and ``[…]``. Keys of metadata may lead into
+    mappings (``owner.team``); ``app_name`` and ``user_id`` are also those of an ADK case. Values are compared as text,
+    so that ``3`` and ``"3"`` are one; of a list in the metadata, one that fits is enough.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
@@ -35,6 +44,7 @@ class Selection(BaseModel):
     tags: Words = []
     complexity: Annotated[list[Complexity], _one_or_more, _COMPLEXITY_SCHEMA] = []
     ids: Words = []
+    metadata: dict[str, Values] = {}
 
     def takes(self, case: Case) -> bool:
         """Whether a case is run."""
@@ -42,7 +52,47 @@ class Selection(BaseModel):
             (not self.tags or not case.tags.isdisjoint(self.tags))
             and (not self.complexity or case.complexity in self.complexity)
             and (not self.ids or any(_matches(case.id, pattern) for pattern in self.ids))
+            and all(not _texts(wanted).isdisjoint(stated(case, key)) for key, wanted in self.metadata.items())
         )
+
+
+def where(conditions: Iterable[str]) -> dict[str, Any]:
+    """Conditions ``KEY=VALUE`` of a command line as keys of a selection; a key that is given twice takes any value.
+
+    ``tag``, ``complexity`` and ``id`` are those of the case, every other key is one of its metadata.
+
+    Raises:
+        ConfigError: a condition is not of that form.
+    """
+    own = {"tag": "tags", "tags": "tags", "complexity": "complexity", "id": "ids", "ids": "ids"}
+    found: dict[str, Any] = {}
+    for condition in conditions:
+        key, equals, value = condition.partition("=")
+        if not equals or not key.strip() or not value.strip():
+            hint = "as in --where team=billing"
+            raise ConfigError(f"expected KEY=VALUE, found {shorten(condition, 80)!r}", where="--where", hint=hint)
+        name = key.strip()
+        group = found if name in own else found.setdefault("metadata", {})
+        group.setdefault(own.get(name, name), []).append(value.strip())
+    return found
+
+
+def stated(case: Case, key: str) -> frozenset[str]:
+    """What a case states under a key of its metadata, as text; empty where it states nothing."""
+    value: Any = case.metadata
+    if key in value:
+        return _texts(value[key])
+    for part in key.split("."):
+        if not isinstance(value, Mapping) or part not in value:
+            return frozenset({case.app[key]}) if key in case.app else frozenset()
+        value = value[part]
+    return _texts(value)
+
+
+def _texts(value: Any) -> frozenset[str]:
+    """Plain values as text, ``true`` and ``false`` as YAML writes them; mappings have none."""
+    values = value if isinstance(value, list | tuple) else [value]
+    return frozenset(str(v).lower() if isinstance(v, bool) else str(v) for v in values if isinstance(v, Plain))
 
 
 def select(suite: Suite, selection: Selection) -> Suite:
@@ -89,6 +139,15 @@ def _refuse_unknown(cases: Sequence[Case], selection: Selection) -> None:
         if not any(_matches(case.id, pattern) for case in cases):
             hint = shorten(nearest(pattern, [case.id for case in cases]), 300) if cases else ""
             raise ConfigError(f"no case has the id {pattern!r}", where="select.ids", hint=hint)
+    for key, wanted in selection.metadata.items():
+        known = set().union(*(stated(case, key) for case in cases))
+        if not known:
+            keys = sorted({key for case in cases for key in (*case.metadata, *case.app)})
+            hint = nearest(key, keys) if keys else "no case has any metadata"
+            raise ConfigError(f"no case has the key {key!r} in its metadata", where="select.metadata", hint=hint)
+        for value in sorted(_texts(wanted) - known):
+            what = f"no case has the {key} {shorten(value, 80)!r}"
+            raise ConfigError(what, where="select.metadata", hint=shorten(nearest(value, sorted(known)), 300))
 
 
 def _what_there_is(cases: Iterable[Case]) -> str:
