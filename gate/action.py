@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from gate.agents.base import expand
 from gate.agents.http import Server
 from gate.carry import Carrier, record_name, records_of
-from gate.compare import Outputs, conclude, settings_of
+from gate.compare import Outputs, settings_of
 from gate.compare import now as utc_now
 from gate.config import Config, load_config
 from gate.decision.rules import acceptable
@@ -58,7 +58,9 @@ from gate.reports import load_report
 from gate.reports.console import render as render_console
 from gate.reports.markdown import Place, render_suite, render_unmeasured
 from gate.reports.markdown import render as render_markdown
-from gate.review import DIRTY, decide_merged, judge_records, save_baseline, suite_ids
+from gate.review import DIRTY, save_baseline
+from gate.stored import decide_merged, judge_records, suite_ids
+from gate.verdict import conclude
 
 RESULTS = Path(REPORTS)
 """Folder of reports and records in the workspace; not hidden, because uploads leave hidden files out."""
@@ -437,7 +439,7 @@ def _accepted(step: Step, config: Config, result: Result, number: int | None) ->
     by = f"{found.by} at {found.at.isoformat()}"
     suites = [replace(s, accepted=by) if s.verdict in acceptable(s) else s for s in result.suites]
     settings, paths = settings_of(config, utc_now()), [Path(path) for path in result.record_paths]
-    return conclude(suites, settings, command=result.command, duration=result.duration, record_paths=paths)
+    return conclude(suites, settings, command=result.command, record_paths=paths)
 
 
 def _part(outcome: Outcome) -> Outcome:

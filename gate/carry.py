@@ -23,7 +23,7 @@ from gate.journal import path_of
 from gate.model import Side
 from gate.record import Record, parse_record, write_record
 from gate.record.nouns import count
-from gate.review import suite_ids
+from gate.stored import suite_ids
 
 SEARCHED = 3
 """Earlier runs of one commit that are looked at."""

@@ -136,7 +136,7 @@ def run(config_path: Path, **given: Any) -> NoReturn:
 def compare(candidate: Path, baseline: Path, config_path: Path | None, **given: Any) -> NoReturn:
     """Decide between two records; nothing is run."""
     from gate.config import load_config
-    from gate.review import compare_records
+    from gate.stored import compare_records
 
     config = load_config(config_path) if config_path else None
     _finish(compare_records(candidate, baseline, config, os.environ, _outputs(given), _command()), given["quiet"])
@@ -184,7 +184,7 @@ def decide(jsonl: bool) -> None:  # noqa: ARG001 - what the command speaks anywa
 @with_options(*OUTPUTS)
 def report(record: Path, baseline: str | None, config_path: Path, **given: Any) -> NoReturn:
     """Render a record's verdict again, in any form, against the baseline that its run would find."""
-    from gate.review import report_record
+    from gate.stored import report_record
 
     _finish(report_record(record, baseline, config_path, os.environ, _outputs(given), _command()), given["quiet"])
 
@@ -203,7 +203,7 @@ def report(record: Path, baseline: str | None, config_path: Path, **given: Any) 
 def merge(records: tuple[Path, ...], output: Path, config_path: Path | None, **given: Any) -> None:
     """Join the records of all shards; refuses a missing, doubled, torn or foreign one."""
     from gate.config import load_config
-    from gate.review import decide_merged, merge_records
+    from gate.stored import decide_merged, merge_records
 
     if config_path is None and any(given.values()):
         raise click.UsageError("reports need a verdict: name the configuration that decides (-c gate.yaml)")

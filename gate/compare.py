@@ -1,4 +1,4 @@
-"""Two records → a result: what is comparable, what the decision says of it, and the reports that are written."""
+"""What of a baseline is comparable with a record, what the settings of a configuration come to, and report files."""
 
 from __future__ import annotations
 
@@ -9,25 +9,20 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gate import __version__
 from gate.config import Config, TrialsSection
-from gate.decision import Settings, exit_code, next_step
+from gate.decision import Settings
 from gate.decision.compare import EDITED
-from gate.errors import ConfigError, MeasureError
+from gate.errors import ConfigError
 from gate.model import (
     EXIT_PRECEDENCE,
     BaselineInfo,
-    Case,
     Criterion,
     ExitCode,
     Result,
     Side,
-    SuiteResult,
     Trial,
-    Turn,
-    worst,
 )
-from gate.record import Header, PlannedCase, Record
+from gate.record import PlannedCase, Record
 from gate.reports import load_report
 
 EXPIRED = "quarantine of {case} expired on {date}: the case is judged again"
@@ -38,6 +33,15 @@ class Reference(Struct, frozen=True):
 
     info: BaselineInfo
     records: tuple[Record, ...] = ()
+    name: str = "baseline"
+    """What reports call it, where a suite is compared with several."""
+
+
+def reference_to(records: Sequence[Record], commit: str | None, *, distance: int | None, source: str) -> Reference:
+    """The records of one agent as a reference, the nearest first."""
+    measured = sum(trial.error is None for record in records for trial in record.trials)
+    cases = len({case.id for record in records for case in record.header.plan}) or 1
+    return Reference(BaselineInfo(commit, distance, measured / cases, len(records), source), tuple(records))
 
 
 class Pairing(Struct, frozen=True):
@@ -117,108 +121,6 @@ def expired_quarantine(config: Config, now: datetime) -> tuple[str, ...]:
     """A warning for each entry whose date has passed."""
     entries = [entry for entry in config.file.quarantine if entry.expires < now.date()]
     return tuple(EXPIRED.format(case=entry.case, date=entry.expires.isoformat()) for entry in entries)
-
-
-def cases_of(header: Header) -> tuple[Case, ...]:
-    """The cases of a record as far as judging needs them; what was said is not in its plan."""
-    return tuple(
-        Case(
-            id=case.id,
-            turns=tuple(Turn("", tools) for tools in case.expected) or (Turn(""),),
-            tags=case.tags,
-            complexity=case.complexity,
-            thresholds=case.thresholds,
-            location=case.location,
-            metadata={"equivalent": case.equivalent} if case.equivalent else {},
-        )
-        for case in header.plan
-    )
-
-
-def decide_records(
-    candidate: Record,
-    reference: Reference,
-    *,
-    criteria: Sequence[Criterion] | None = None,
-    settings: Settings | None = None,
-    unselected: Set[str] | None = None,
-) -> SuiteResult:
-    """The verdict on a record as it stands; nothing is run. ``criteria`` judge instead of the record's own.
-
-    ``unselected``: cases of the suite that were left out on purpose. None: of a record that says that some were,
-    nobody knows which, and all that it lacks are taken for such.
-    """
-    header = candidate.header
-    effective = tuple(criteria if criteria is not None else header.criteria)
-    if unselected is None and header.selected:
-        unselected = {case.id for record in reference.records for case in record.header.plan}
-        unselected -= {case.id for case in header.plan}
-    paired = pair(header.plan, effective, reference, unselected=unselected or frozenset())
-    step = next_step(
-        cases_of(header),
-        effective,
-        candidate.trials,
-        paired.trials,
-        settings=settings or Settings(),
-        seed=header.seed,
-        suite_id=header.suite_id,
-        not_comparable=paired.not_comparable,
-        can_run=False,
-    )
-    if not isinstance(step, SuiteResult):
-        raise MeasureError("the record has no trials", where=header.suite_id)
-    footer = candidate.footer
-    return complete(
-        step,
-        reference,
-        candidate.trials,
-        duration=footer.duration if footer else 0.0,
-        judge_cost_usd=footer.judge_cost_usd if footer else None,
-        commit=header.commit,
-    )
-
-
-def complete(
-    result: SuiteResult,
-    reference: Reference,
-    trials: Iterable[Trial],
-    *,
-    duration: float,
-    judge_cost_usd: float | None,
-    commit: str | None,
-    notes: tuple[str, ...] = (),
-) -> SuiteResult:
-    """The decided suite with what the decision does not know: baseline, cost, time, commit."""
-    costs = [usage.cost_usd for t in trials if (usage := t.usage) is not None and usage.cost_usd is not None]
-    return replace(
-        result,
-        baseline=reference.info,
-        warnings=result.warnings + notes,
-        cost_usd=sum(costs) if costs else None,
-        judge_cost_usd=judge_cost_usd,
-        duration=duration,
-        commit=commit,
-    )
-
-
-def conclude(
-    suites: Sequence[SuiteResult],
-    settings: Settings,
-    *,
-    command: str,
-    duration: float,
-    record_paths: Sequence[Path] = (),
-) -> Result:
-    """All suites under one verdict and one exit code."""
-    return Result(
-        suites=tuple(suites),
-        verdict=worst([suite.verdict for suite in suites]),
-        exit_code=exit_code(suites, settings),
-        command=command,
-        version=__version__,
-        duration=duration,
-        record_paths=tuple(str(path) for path in record_paths),
-    )
 
 
 class Outputs(Struct, frozen=True):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,12 +20,11 @@ from pydantic.alias_generators import to_snake
 
 from gate.config import Config, File, Held, load_config
 from gate.criteria import check_file, custom_path, is_users
-from gate.decision.rules import doubted
 from gate.errors import ConfigError, GateError
 from gate.git import HINT_HISTORY, Git
 from gate.limits import shorten
 from gate.metrics import METRICS, load_metric
-from gate.model import Case, Direction, Suite, SuiteResult
+from gate.model import Case, Direction, Suite
 from gate.plan import CALIBRATION_FILE, raw_criteria, read_suites
 
 RULES = ("trials", "baseline", "gate", "judge", "budget", "select", "quarantine", "tool_categories", "custom_metrics")
@@ -145,12 +144,6 @@ def _edited(what: str, before: Path | None, now: Path | None) -> list[str]:
     if now is None or not now.is_file():
         return [f"{what}: removed once it is merged"]
     return [] if before.read_bytes() == now.read_bytes() else [f"{what}: edited, holds once it is merged"]
-
-
-def shown(suites: Sequence[SuiteResult], rules: Rules) -> list[SuiteResult]:
-    """The suites with what of the change's rules does not hold yet; none passes where that is in doubt."""
-    said = [replace(suite, changes=(*suite.changes, *rules.changes)) for suite in suites]
-    return [doubted(suite, "; ".join(rules.doubts)) for suite in said] if rules.doubts else said
 
 
 # --- settings -------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gate.baselines import Found, Store, StoreSettings, open_store
-from gate.compare import Reference
+from gate.compare import Reference, reference_to
 from gate.config import Config
 from gate.environment import TOKEN
 from gate.errors import BaselineError, ConfigError
@@ -133,11 +133,8 @@ def find_reference(config: Config, store: Store | None, suite_id: str, where: St
             return _missing(config, suite_id, where, OWN)
     if found is None:
         return _missing(config, suite_id, where)
-    trials = sum(t.error is None for record in found.records for t in record.trials)
-    cases = len({case.id for record in found.records for case in record.header.plan}) or 1
     source = f"{found.where} ({note})" if note else found.where
-    info = BaselineInfo(found.commit, found.distance, trials / cases, len(found.records), source)
-    return Reference(info, tuple(found.records))
+    return reference_to(found.records, found.commit, distance=found.distance, source=source)
 
 
 def _is_own(found: Found, where: Standing) -> bool:

@@ -535,6 +535,8 @@ class SuiteResult(Struct, frozen=True):
     """Why a suite that would have passed is inconclusive: what it was to be held to is no longer compared, or gone."""
     evidence: Mapping[str, Any] = field(default_factory=dict)
     """The numbers behind the verdict: looks, p- and e-values, bounds, error budget; JSON values only."""
+    further: tuple[SuiteResult, ...] = ()
+    """The same record against further references, such as the anchor; the verdict is the worst of all."""
 
 
 class Result(Struct, frozen=True):

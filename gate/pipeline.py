@@ -19,9 +19,6 @@ from gate.compare import (
     Outputs,
     Reference,
     check_outputs,
-    complete,
-    conclude,
-    expired_quarantine,
     now,
     pair,
     settings_of,
@@ -33,7 +30,7 @@ from gate.errors import ConfigError, MeasureError
 from gate.execute import Job
 from gate.fingerprint import of_agent
 from gate.git import Git
-from gate.held import Rules, shown
+from gate.held import Rules
 from gate.journal import SECRET_NAME, open_journal, redactor_of
 from gate.judges.meter import Budget as JudgeBudget
 from gate.lookup import REPORTS, Standing, find_reference, standing, store_of, unlike
@@ -45,6 +42,7 @@ from gate.record import Header, RecordWriter, from_digest, to_record
 from gate.replay import Replay, check_executor, waits
 from gate.reports.numbers import count
 from gate.shards import assigned, measured, passes_of
+from gate.verdict import MAX_SHOWN_CHARS, Terms, conclude, judge, load, terms_of_plan
 
 LOCAL_KINDS = ("python", "command")
 """Kinds of agents whose source is here, so that it has a fingerprint and the base commit's can be run."""
@@ -91,7 +89,6 @@ async def run_gate(
     Raises:
         GateError: what keeps the run from meaning anything; its exit code says which kind.
     """
-    started = time.monotonic()
     plans = make_plans(config, environment)
     if options.record_path is not None and len(plans) > 1:
         raise ConfigError("--record names one file, and there are several suites", hint="leave it out")
@@ -105,14 +102,10 @@ async def run_gate(
             decided, path = await _run_suite(session, plan)
             suites.append(decided)
             paths.append(path)
-    if options.rules is not None:
-        suites = shown(suites, options.rules)
     settings = session.settings
     if options.shard[1] > 1:  # nothing is decided, so nothing can be blocked for want of evidence
         settings = replace(settings, on_inconclusive="warn")
-    result = conclude(
-        suites, settings, command=options.command, duration=time.monotonic() - started, record_paths=paths
-    )
+    result = conclude(suites, settings, command=options.command, record_paths=paths)
     return write_reports(result, outputs)
 
 
@@ -175,20 +168,30 @@ async def _run_suite(session: Session, plan: Plan) -> tuple[SuiteResult, Path]:
         base = BaseTree(session, reference, stack)
         async with Bench(session.config, plan, session.environment, session.purse, base.root) as bench:
             run = SuiteRun(session, plan, reference, journal, bench, base.possible, memory)
-            decided = await run.decide()
+            await run.measure()
             judge_cost = bench.judge_cost_usd
-        duration = time.monotonic() - started
-        journal.finish(duration=duration, judge_cost_usd=judge_cost, stopped=session.purse.stopped)
-    result = complete(
-        decided,
-        reference,
-        run.trials,
-        duration=duration,
-        judge_cost_usd=judge_cost,
-        commit=session.where.head,
-        notes=(*_notes(session, plan, journal), *filter(None, (base.note,))),
+        terms = _terms(session, plan, run, (*_notes(session, plan, journal), *filter(None, (base.note,))))
+        journal.finish(
+            duration=time.monotonic() - started,
+            judge_cost_usd=judge_cost,
+            stopped=session.purse.stopped,
+            terms=run.redactor.redact_json(terms.plain()),
+        )
+    if session.options.shard[1] > 1:
+        return replace(run.part(), duration=time.monotonic() - started, judge_cost_usd=judge_cost), journal.path
+    run.forget()
+    record = load(journal.path, criteria=plan.criteria)
+    return judge(record, [reference], terms), journal.path
+
+
+def _terms(session: Session, plan: Plan, run: SuiteRun, notes: Sequence[str]) -> Terms:
+    """What the record is judged by, here and wherever it is shown again."""
+    alone = session.options.shard[1] == 1
+    return replace(
+        terms_of_plan(plan, session.config, run.settings, notes=notes, rules=session.options.rules),
+        scheduled=alone and session.config.agent_kind != "replay",
+        command=session.options.command if alone else "",
     )
-    return result, journal.path
 
 
 def _check_runs(session: Session, plan: Plan) -> None:
@@ -222,8 +225,7 @@ def _header(session: Session, plan: Plan, reference: Reference) -> Header:
 
 def _notes(session: Session, plan: Plan, journal: RecordWriter) -> tuple[str, ...]:
     """What a reader should know of how the result came together."""
-    notes = [*plan.notes, *expired_quarantine(session.config, now())]
-    notes += [note for note in (session.options.note, session.where.note) if note]
+    notes = [note for note in (session.options.note, session.where.note) if note]
     if journal.resumed:
         fresh = "" if session.purse.runs else "; nothing new was run"
         whose = f" of {session.options.origin}" if session.options.origin else ""
@@ -264,11 +266,8 @@ class BaseTree:
 class Memory:
     """What stays in memory of a trial that is on disk, so that a run of any length fits."""
 
-    MAX_CHARS = 20_000_000
-    """Characters of failing answers that are kept to be shown; those after are in the record alone."""
-
     def __init__(self, plan: Plan) -> None:
-        self._room = self.MAX_CHARS
+        self._room = MAX_SHOWN_CHARS
         self._cases, self._kit = plan.cases, Kit(plan.scorers)
 
     def keep(self, trial: Trial) -> Trial:
@@ -315,37 +314,44 @@ class SuiteRun:
         self._earlier = [trial for trial in journal.resumed if trial.error is None]
         self._numbers = Counter((trial.case_id, trial.side) for trial in journal.resumed)
 
-    async def decide(self) -> SuiteResult:
-        """The verdict; for a shard, whether it measured."""
+    async def measure(self) -> None:
+        """Everything that is needed for the verdict; for a shard, its cases."""
         if self.session.options.shard[1] > 1:
-            return await self.measure_shard()
-        return await (self.replay() if self.session.config.agent_kind == "replay" else self.follow_schedule())
-
-    async def measure_shard(self) -> SuiteResult:
-        """Runs every case of this shard as often as the schedule may ask for, and decides nothing."""
-        header, config = self.journal.header, self.session.config
-        own = tuple(case.id for case in header.plan if case.shard == header.shard[0])
-        if config.agent_kind == "replay":
-            await self._replay_trials(own)
+            await self._measure_shard()
+        elif self.session.config.agent_kind == "replay":
+            await self._replay_trials([case.id for case in self.plan.suite.cases])
         else:
-            request = Request(Side.CANDIDATE, FULL, own, passes_of(config))
-            await self._round(More((request,), 1, f"shard {header.shard[0]} of {header.shard[1]}"))
-        return measured(header.shard, own, self.trials, suite_id=self.plan.suite.id, seed=header.seed, config=config)
+            while isinstance(step := self._next(), More):
+                await self._round(step)
 
-    async def follow_schedule(self) -> SuiteResult:
-        """Runs what the decision asks for until it answers."""
-        while True:
-            step = self._next()
-            if isinstance(step, SuiteResult):
-                return step
-            await self._round(step)
+    @property
+    def _own(self) -> tuple[str, ...]:
+        """The cases of this shard."""
+        header = self.journal.header
+        return tuple(case.id for case in header.plan if case.shard == header.shard[0])
 
-    async def replay(self) -> SuiteResult:
-        """Scores every recorded trial, then decides on what there is."""
-        await self._replay_trials([case.id for case in self.plan.suite.cases])
-        step = self._next(can_run=False)
-        assert isinstance(step, SuiteResult), "nothing can be asked for where nothing can be run"
-        return step
+    async def _measure_shard(self) -> None:
+        """Runs every case of this shard as often as the schedule may ask for."""
+        index, total = self.journal.header.shard
+        if self.session.config.agent_kind == "replay":
+            await self._replay_trials(self._own)
+        else:
+            request = Request(Side.CANDIDATE, FULL, self._own, passes_of(self.session.config))
+            await self._round(More((request,), 1, f"shard {index} of {total}"))
+
+    def part(self) -> SuiteResult:
+        """What a shard says of itself: it decides nothing."""
+        header, config = self.journal.header, self.session.config
+        found = measured(
+            header.shard, self._own, self.trials, suite_id=self.plan.suite.id, seed=header.seed, config=config
+        )
+        costs = [usage.cost_usd for t in self.trials if (usage := t.usage) is not None and usage.cost_usd is not None]
+        return replace(found, cost_usd=sum(costs) if costs else None, commit=self.session.where.head)
+
+    def forget(self) -> None:
+        """Lets go of the trials: the record has them."""
+        self.trials = []
+        self._earlier = []
 
     async def _replay_trials(self, ids: Sequence[str]) -> None:
         available = Counter(trial.case_id for trial in self.plan.suite.recorded)
@@ -383,7 +389,7 @@ class SuiteRun:
                     self.trials.append(self.memory.fit(trial))
                     session.progress.trial(trial)
 
-    def _next(self, *, can_run: bool = True) -> More | SuiteResult:
+    def _next(self) -> More | SuiteResult:
         return next_step(
             self.plan.suite.cases,
             self.plan.criteria,
@@ -393,7 +399,6 @@ class SuiteRun:
             seed=self.journal.header.seed,
             suite_id=self.plan.suite.id,
             not_comparable=self.paired.not_comparable,
-            can_run=can_run,
             stopped=self.session.purse.stopped,
         )
 

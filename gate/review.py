@@ -1,226 +1,38 @@
-"""What can be said from records alone: compare, explain, power, history, differences, merging. Runs no agent."""
+"""What can be said of suites, baselines and records besides a verdict: explain, power, history, differences."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from typing import Any
 
-from msgspec.structs import replace
-
 from gate.baselines import RecordDiff, Store, diff
-from gate.compare import (
-    Outputs,
-    Reference,
-    cases_of,
-    check_outputs,
-    conclude,
-    decide_records,
-    expired_quarantine,
-    now,
-    settings_of,
-    write_reports,
-)
+from gate.compare import Reference, now, settings_of
 from gate.config import Config, load_config
-from gate.decision import Settings
-from gate.decision.cases import LEAST_LOST, MOST_LOST
 from gate.decision.consistency import compared
 from gate.decision.history import case_history
 from gate.decision.power import PowerRow, power_table
-from gate.decision.rules import doubted
-from gate.errors import BaselineError, BaselineWriteError, ConfigError, MeasureError, UntrustedError, nearest
+from gate.errors import BaselineWriteError, ConfigError, MeasureError, nearest
 from gate.escape import console
 from gate.git import Git
-from gate.held import Rules, shown
 from gate.journal import records_folder
 from gate.judges.calibration import calibrate, describe, read_labels, save
 from gate.judges.client import open_judge
-from gate.lookup import SEARCHED, Standing, find_reference, standing, store_of, unlike
+from gate.lookup import find_reference, standing, store_of
 from gate.metrics.base import Performance
 from gate.metrics.judged import JudgedMetric
-from gate.model import BaselineInfo, CaseResult, Result, Scale, Side, SuiteResult, Trial
+from gate.model import CaseResult, Scale, SuiteResult, Trial
 from gate.plan import CALIBRATION_FILE, Plan, make_plans
-from gate.record import Header, PlannedCase, Record, merge, read_record, write_record
+from gate.record import Header, Record
 from gate.reports.diff import call_text
 from gate.reports.numbers import change_interval, count, dollars, evidence, figure, interval, sample
+from gate.stored import found_again, named, read, read_baseline, suite_ids
 from gate.suites import distribution
+from gate.verdict import NO_REFERENCE, Terms, cases_of, judge, own_terms
 
 DIRTY = "measured on a work tree with uncommitted changes: no run finds it by its commit, only as the one saved last"
 BAR = 40
 """Columns of the widest bar of a plot."""
-
-
-def read(path: Path, *, complete: bool = True) -> Record:
-    """A record from a file. Raises `MeasureError` where it is missing, torn or foreign."""
-    if not path.is_file():
-        raise MeasureError("no such record", where=str(path))
-    return read_record(path, complete=complete, error=MeasureError)
-
-
-def read_baseline(path: Path) -> Reference:
-    """A record to compare with. Raises `BaselineError`."""
-    if not path.is_file():
-        raise BaselineError("no such baseline record", where=str(path))
-    record = read_record(path, error=BaselineError)
-    cases = len(record.header.plan) or 1
-    measured = sum(trial.error is None for trial in record.trials)
-    return Reference(BaselineInfo(record.header.commit, None, measured / cases, 1, str(path)), (record,))
-
-
-def _reference(baseline: Path | None) -> Reference:
-    return Reference(BaselineInfo(None, missing="none was named")) if baseline is None else read_baseline(baseline)
-
-
-def compare_records(
-    candidate: Path,
-    baseline: Path | None,
-    config: Config | None,
-    environment: Mapping[str, str],
-    outputs: Outputs,
-    command: str,
-) -> Result:
-    """The verdict on one record against another, or against thresholds alone. ``config`` judges by its criteria."""
-    check_outputs(outputs)
-    record = read(candidate)
-    reference = _reference(baseline)
-    if reference.records and record.header.run_id and reference.records[0].header.run_id == record.header.run_id:
-        raise BaselineError("the baseline is the same run as the candidate: it would always pass", where=str(baseline))
-    if reference.records and reference.records[0].header.suite_id != record.header.suite_id:
-        other = reference.records[0].header.suite_id
-        raise BaselineError(f"the baseline is of suite {other!r}, not {record.header.suite_id!r}", where=str(baseline))
-    settings = settings_of(config, now())
-    criteria = None if config is None else _plan_of(config, environment, record).criteria
-    suite = decide_records(record, reference, criteria=criteria, settings=settings)
-    result = conclude([suite], settings, command=command, duration=suite.duration, record_paths=[candidate])
-    return write_reports(result, outputs)
-
-
-def report_record(
-    path: Path, baseline: str | None, config_path: Path, environment: Mapping[str, str], outputs: Outputs, command: str
-) -> Result:
-    """The verdict on a record by its own criteria, against a named baseline or the one that its run would find now.
-
-    Raises:
-        ConfigError: without a configuration nobody knows where the baseline is, and a comparison that is left out
-            must not look like one that passed.
-    """
-    if baseline is not None:
-        return compare_records(path, _named(baseline), None, environment, outputs, command)
-    check_outputs(outputs)
-    record = read(path)
-    if not config_path.exists():
-        hint = "--against BASELINE names it, --against none leaves it out, --config FILE says where it is kept"
-        raise ConfigError("what to compare the record with is not known here", where=str(path), hint=hint)
-    config = load_config(config_path)
-    settings = settings_of(config, now())
-    suite = decide_records(record, _found_again(record, config, environment), settings=settings)
-    result = conclude([suite], settings, command=command, duration=suite.duration, record_paths=[path])
-    return write_reports(result, outputs)
-
-
-def _named(baseline: str) -> Path | None:
-    return None if baseline == "none" else Path(baseline)
-
-
-def _found_again(record: Record, config: Config, environment: Mapping[str, str]) -> Reference:
-    """The baseline that the record's run would find now."""
-    git, header = Git(config.root, environment=environment), record.header
-    base = git.resolve(header.base_commit) if header.base_commit and git.is_repository() else None
-    where = Standing(header.commit, header.dirty, base, tuple(git.first_parents(base, SEARCHED)) if base else ())
-    store = store_of(config, environment)
-    with store if store is not None else nullcontext():
-        return unlike(find_reference(config, store, header.suite_id, where), header.run_id)
-
-
-def judge_records(records: Sequence[Record], config: Config, environment: Mapping[str, str], *, command: str) -> Result:
-    """The verdict on records that were measured elsewhere, under this configuration and against its stored baselines.
-
-    Of a record only the candidate's scores are believed; what they are held to is what this configuration says.
-
-    Raises:
-        ConfigError: a record is of a suite that the configuration does not have.
-        UntrustedError: a record was measured by criteria other than those that are to judge it.
-    """
-    environment = _as_if_judged(config, environment)
-    settings, where = settings_of(config, now()), standing(config, Git(config.root, environment=environment))
-    suites = []
-    with ExitStack() as stack:
-        store = store_of(config, environment)
-        if store is not None:
-            stack.enter_context(store)
-        for record in records:
-            plan = _plan_of(config, environment, record)
-            _check_measured_by(record, plan)
-            reference = find_reference(config, store, plan.suite.id, where)
-            trusted = _trusted(record, plan, config.file.seed)
-            decided = decide_records(
-                trusted, reference, criteria=plan.criteria, settings=settings, unselected=plan.unselected
-            )
-            missing = _missing(trusted, plan, settings)
-            suites.append(doubted(decided, missing) if missing and not decided.doubt else decided)
-    return conclude(suites, settings, command=command, duration=sum(suite.duration for suite in suites))
-
-
-def _trusted(record: Record, plan: Plan, seed: int) -> Record:
-    """The record's own scores under the cases of this plan.
-
-    A case that is known here is what is known here; where its content was another, it counts as edited, whatever the
-    baseline says. Of one that is not known, its own word is taken for its content and nothing else.
-    """
-    known = {case.id: case for case in plan.planned}
-    cases = []
-    for case in record.header.plan:
-        here = known.get(case.id)
-        if here is None:
-            cases.append(PlannedCase(case.id, f"new {case.fingerprint}"))
-        elif here.fingerprint == case.fingerprint:
-            cases.append(here)
-        else:
-            cases.append(replace(here, fingerprint=f"edited {case.fingerprint}"))
-    trials = tuple(trial for trial in record.trials if trial.side is Side.CANDIDATE)
-    return replace(record, header=replace(record.header, plan=tuple(cases), seed=seed), trials=trials)
-
-
-def _missing(record: Record, plan: Plan, settings: Settings) -> str:
-    """The cases of this plan that were not measured, where they are too many for a pass; empty where they are not."""
-    known = plan.cases.keys() - settings.quarantine.keys()
-    gone = known - {case.id for case in record.header.plan}
-    if len(gone) < LEAST_LOST or len(gone) <= MOST_LOST * len(known):
-        return ""
-    return f"{len(gone)} of {len(known)} cases of the base branch were not measured"
-
-
-def suite_ids(config: Config, environment: Mapping[str, str]) -> list[str]:
-    """The suites that the configuration runs."""
-    return [plan.suite.id for plan in make_plans(config, _as_if_judged(config, environment))]
-
-
-def _as_if_judged(config: Config, environment: Mapping[str, str]) -> Mapping[str, str]:
-    """Nothing is asked of a judge here, so its key need not be; its model and address count all the same."""
-    named = config.file.judge.api_key_env if config.file.judge else None
-    return {"OPENAI_API_KEY": "not used", **({named: "not used"} if named else {}), **environment}
-
-
-def _check_measured_by(record: Record, plan: Plan) -> None:
-    measured = {criterion.name: criterion.fingerprint for criterion in record.header.criteria}
-    for criterion in plan.criteria:
-        if measured.get(criterion.name) != criterion.fingerprint:
-            raise UntrustedError(
-                f"the record was not measured by the criterion {criterion.name!r} as it stands here",
-                where=record.header.suite_id,
-                hint="bring the change up to date with its base, and measure again",
-            )
-
-
-def _plan_of(config: Config, environment: Mapping[str, str], record: Record) -> Plan:
-    plans = {plan.suite.id: plan for plan in make_plans(config, environment)}
-    suite_id = record.header.suite_id
-    if suite_id not in plans:
-        raise ConfigError(
-            f"the record is of suite {suite_id!r}", where=str(config.path), hint=nearest(suite_id, list(plans))
-        )
-    return plans[suite_id]
 
 
 def describe_suites(config: Config, environment: Mapping[str, str]) -> str:
@@ -251,50 +63,6 @@ def _demand(plan: Plan) -> list[str]:
     from gate.reports.numbers import threshold
 
     return [f"{console(c.name)}: {threshold(c)}{'' if c.blocking else ' (informational)'}" for c in plan.criteria]
-
-
-def merge_records(paths: Sequence[Path], output: Path) -> str:
-    """Joins shards into one record. Raises `MeasureError` for a missing, doubled, torn or foreign one."""
-    whole = merge([read(path) for path in paths])
-    footer = write_record(output, whole)
-    return f"{output}: {count(len(paths), 'shard')}, {count(footer.trials, 'trial')}, {count(footer.errors, 'error')}"
-
-
-def decide_merged(
-    record_path: Path,
-    config: Config,
-    environment: Mapping[str, str],
-    outputs: Outputs,
-    command: str,
-    rules: Rules | None = None,
-) -> Result:
-    """The verdict that one run over all shards would have come to: criteria and baseline are looked up as it would.
-
-    ``rules`` are those that the configuration comes from, where it is held to a base commit's.
-
-    Raises:
-        ConfigError: the record is of another suite, or of another commit than the one checked out.
-    """
-    check_outputs(outputs)
-    record = read(record_path)
-    where = standing(config, Git(config.root, environment=environment))
-    if record.header.commit != where.head:
-        raise ConfigError(
-            f"the record is of commit {record.header.commit}, and {where.head} is checked out",
-            where=str(record_path),
-            hint="check out the commit that the shards ran on",
-        )
-    plan = _plan_of(config, environment, record)
-    store = store_of(config, environment)
-    with store if store is not None else nullcontext():
-        reference = find_reference(config, store, record.header.suite_id, where)
-    settings = settings_of(config, now())
-    suite = decide_records(record, reference, criteria=plan.criteria, settings=settings, unselected=plan.unselected)
-    notes = (*plan.notes, *expired_quarantine(config, now()), *((where.note,) if where.note else ()))
-    suite = replace(suite, warnings=suite.warnings + notes)
-    suites = [suite] if rules is None else shown([suite], rules)
-    result = conclude(suites, settings, command=command, duration=suite.duration, record_paths=[record_path])
-    return write_reports(result, outputs)
 
 
 # --- baselines ------------------------------------------------------------------------------------
@@ -355,7 +123,7 @@ def _show(plan: Plan, reference: Reference) -> str:
     if info.distance is not None:
         head += f", {count(info.distance, 'commit')} back"
     head += f", {info.trials_per_case:.1f} trials a case from {count(info.records, 'record')}, {console(info.source)}"
-    suite = decide_records(reference.records[0], Reference(BaselineInfo(None)), criteria=plan.criteria)
+    suite = judge(reference.records[0], [NO_REFERENCE], Terms(plan.criteria))
     rows = [(r.criterion.name, interval(r.candidate, r.criterion.scale), sample(r.candidate)) for r in suite.criteria]
     return head + "\n" + table(rows)
 
@@ -401,12 +169,16 @@ def explain_record(
     """How the verdict on a record comes about; or one case's trials on both sides."""
     record = read(path)
     if baseline is None and config_path.exists():
-        reference = _found_again(record, load_config(config_path), environment)
+        config = load_config(config_path)
+        reference = found_again(record.header, config, environment)
+        terms = own_terms(record, settings_of(config, now()))
     else:
-        reference = _reference(_named(baseline or "none"))
+        path_of_baseline = named(baseline or "none")
+        reference = NO_REFERENCE if path_of_baseline is None else read_baseline(path_of_baseline)
+        terms = own_terms(record)
     if case_id is not None:
         return _explain_case(record, reference, case_id)
-    suite = decide_records(record, reference)
+    suite = judge(record, [reference], terms)
     lines = [
         f"{console(suite.suite_id)}: {suite.verdict.value}: {console(suite.headline)}",
         *map(console, suite.story),

@@ -6,7 +6,7 @@
 from gate.decision.compare import PASS_RATE, Settings
 from gate.decision.rules import exit_code
 from gate.decision.state import CONCURRENT, Request
-from gate.decision.suite import More, next_step
+from gate.decision.suite import More, next_step, verdict_on
 
 __all__ = [
     "CONCURRENT",
@@ -16,4 +16,5 @@ __all__ = [
     "Settings",
     "exit_code",
     "next_step",
+    "verdict_on",
 ]

@@ -250,7 +250,8 @@ def exit_code(suites: Iterable[SuiteResult], settings: Settings) -> ExitCode:
     for position, suite in enumerate(suites):
         if position == 0:
             codes.clear()
-        found = [suite.verdict, *(r.verdict for r in suite.criteria if r.criterion.blocking and _is_proven(r))]
+        criteria = [result for one in (suite, *suite.further) for result in one.criteria]
+        found = [suite.verdict, *(r.verdict for r in criteria if r.criterion.blocking and _is_proven(r))]
         left = [v for v in found if not (suite.accepted and v in acceptable(suite))]
         codes += [_code(v, settings) for v in left] or [ExitCode.PASS]
     return min(codes, key=EXIT_PRECEDENCE.index)

@@ -56,8 +56,7 @@ def next_step(
     ``stopped`` says why a run ends early (budget, clock): nothing more is asked for. The pipeline completes baseline,
     cost, duration and commit of the result.
     """
-    now, before = (compared(cases, criteria, side, settings.quarantine) for side in (trials, baseline_trials))
-    comparison = Comparison(tuple(cases), tuple(criteria), now, before, settings, dict(not_comparable or {}))
+    comparison = _comparison(cases, criteria, trials, baseline_trials, settings, not_comparable)
     if can_run and not stopped and (again := _again(comparison)) is not None:
         return again
     outcome, wanted = _ask(comparison, seed, can_run=can_run, stopped=bool(stopped))
@@ -70,6 +69,41 @@ def next_step(
     if wanted is not None:
         outcome, _ = _ask(comparison, seed, can_run=can_run, stopped=True)
     return replace(conclude(comparison, outcome, stopped), suite_id=suite_id, seed=seed)
+
+
+def verdict_on(
+    cases: Sequence[Case],
+    criteria: Sequence[Criterion],
+    trials: Sequence[Trial],
+    baseline_trials: Sequence[Trial],
+    *,
+    settings: Settings,
+    seed: int = 0,
+    suite_id: str = "",
+    not_comparable: Mapping[tuple[str, str], str] | None = None,
+    scheduled: bool = False,
+    stopped: str = "",
+) -> SuiteResult:
+    """The verdict on these trials as they stand; arguments as of `next_step`.
+
+    ``scheduled``: the schedule was followed with these settings, so the trials are looked at where it looked at them.
+    Otherwise trials of one round are looked at once.
+    """
+    comparison = _comparison(cases, criteria, trials, baseline_trials, settings, not_comparable)
+    outcome, _ = _ask(comparison, seed, can_run=scheduled, stopped=True)
+    return replace(conclude(comparison, outcome, stopped), suite_id=suite_id, seed=seed)
+
+
+def _comparison(
+    cases: Sequence[Case],
+    criteria: Sequence[Criterion],
+    trials: Sequence[Trial],
+    baseline_trials: Sequence[Trial],
+    settings: Settings,
+    not_comparable: Mapping[tuple[str, str], str] | None,
+) -> Comparison:
+    now, before = (compared(cases, criteria, side, settings.quarantine) for side in (trials, baseline_trials))
+    return Comparison(tuple(cases), tuple(criteria), now, before, settings, dict(not_comparable or {}))
 
 
 def _again(comparison: Comparison) -> More | None:

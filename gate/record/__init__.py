@@ -12,7 +12,7 @@ from gate.record.forms import (
     to_record,
 )
 from gate.record.nouns import FORMAT, Footer, Header, PlannedCase, Record
-from gate.record.reader import RecordReader, iter_trials, parse_record, read_header, read_record
+from gate.record.reader import RecordReader, fold_record, iter_trials, parse_record, read_header, read_record
 from gate.record.writer import RecordWriter, record_lines, write_record
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "assign_shards",
     "digest_of",
     "digested",
+    "fold_record",
     "from_digest",
     "iter_trials",
     "merge",

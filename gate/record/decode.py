@@ -383,7 +383,7 @@ def _usage(data: dict[str, Any]) -> Usage:
 
 # --- closing line ---------------------------------------------------------------------------------
 
-_CLOSING = _keys("trials errors rounds duration judge_cost_usd stopped sha256")
+_CLOSING = _keys("trials errors rounds duration judge_cost_usd stopped terms sha256")
 
 
 def footer(data: dict[str, Any]) -> tuple[Footer, str]:
@@ -398,4 +398,5 @@ def footer(data: dict[str, Any]) -> tuple[Footer, str]:
         duration=_amount(closing, "duration") or 0.0,
         judge_cost_usd=_amount(closing, "judge_cost_usd"),
         stopped=_text(closing, "stopped"),
+        terms=_object(closing.get("terms", {}), "terms"),
     ), _text(closing, "sha256")

@@ -62,6 +62,8 @@ def footer_line(footer: Footer, checksum: str) -> bytes:
         closing["judge_cost_usd"] = footer.judge_cost_usd
     if footer.stopped:
         closing["stopped"] = footer.stopped
+    if footer.terms:
+        closing["terms"] = footer.terms
     closing["sha256"] = checksum
     return to_line({"closing": closing})
 

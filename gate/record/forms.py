@@ -163,7 +163,8 @@ def strip(record: Record, redactor: Redactor | None = None) -> Record:
         return record
     mask = redactor or Redactor()
     trials = tuple([_stripped(trial, mask) for trial in record.trials])
-    return Record(replace(record.header, stripped=True), trials, record.footer)
+    footer = None if record.footer is None else replace(record.footer, terms={})
+    return Record(replace(record.header, stripped=True), trials, footer)
 
 
 def _stripped(trial: Trial, mask: Redactor) -> Trial:
@@ -271,4 +272,13 @@ def _joined(records: list[Record], trials: tuple[Trial, ...]) -> Footer:
         duration=max(footer.duration for footer in footers),
         judge_cost_usd=sum(costs) if costs else None,
         stopped="; ".join(reasons),
+        terms=_joined_terms([footer.terms for footer in footers if footer.terms]),
     )
+
+
+def _joined_terms(terms: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """Those of the first shard with the notes of all; the command ran one shard alone."""
+    if len(terms) < 2:
+        return terms[0] if terms else {}
+    notes = dict.fromkeys(note for one in terms for note in one.get("notes", ()))
+    return {**terms[0], "notes": list(notes), "command": ""}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from msgspec import Struct, field
 
@@ -74,6 +75,8 @@ class Footer(Struct, frozen=True):
     judge_cost_usd: float | None = None
     stopped: str = ""
     """Why the run ended before its schedule did (budget, cancelled); empty where it did not."""
+    terms: Mapping[str, Any] = field(default_factory=dict)
+    """What the run's verdict was reached by, as `gate.verdict.Terms` writes it; empty where the run did not say."""
 
 
 class Record(Struct, frozen=True):

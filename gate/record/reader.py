@@ -199,6 +199,16 @@ def read_record(path: Path, *, complete: bool = True, error: type[GateError] = B
         return _whole(RecordReader(lines_of(file), where=str(path), complete=complete, error=error))
 
 
+def fold_record(
+    path: Path, keeper: Callable[[Header], Callable[[Trial], Trial]], *, error: type[GateError] = BaselineError
+) -> Record:
+    """The closed record in a file with every trial as ``keeper(header)`` keeps it. Raises as `read_record`."""
+    with _opened(path, error) as file:
+        reader = RecordReader(lines_of(file), where=str(path), error=error)
+        trials = tuple(map(keeper(reader.header), reader))
+        return Record(reader.header, trials, reader.footer)
+
+
 def iter_trials(path: Path, *, complete: bool = True, error: type[GateError] = BaselineError) -> Iterator[Trial]:
     """The trials of a record, one at a time; what `read_record` refuses is refused when the place is reached."""
     with _opened(path, error) as file:

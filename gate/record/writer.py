@@ -8,12 +8,12 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from io import FileIO
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from msgspec.structs import replace
 
@@ -87,16 +87,23 @@ class RecordWriter:
             self._tally.add(trial)
         self._footer = None
 
-    def finish(self, *, duration: float = 0.0, judge_cost_usd: float | None = None, stopped: str = "") -> Footer:
+    def finish(
+        self,
+        *,
+        duration: float = 0.0,
+        judge_cost_usd: float | None = None,
+        stopped: str = "",
+        terms: Mapping[str, Any] | None = None,
+    ) -> Footer:
         """Writes the closing line and makes sure that everything is on disk.
 
         ``duration`` (seconds) and ``judge_cost_usd`` are of this sitting and added to those of earlier ones;
-        ``stopped`` says why the run ended before its schedule did.
+        ``stopped`` says why the run ended before its schedule did, ``terms`` what its verdict is reached by.
         """
         trials, errors, rounds = self._tally.counts
         costs = [cost for cost in (self._before.judge_cost_usd, judge_cost_usd) if cost is not None]
         total = sum(costs) if costs else None
-        footer = Footer(trials, errors, rounds, self._before.duration + duration, total, stopped)
+        footer = Footer(trials, errors, rounds, self._before.duration + duration, total, stopped, terms or {})
         if footer != self._footer:
             self._write(footer_line(footer, self._checksum.hexdigest()))
             self._before = self._footer = footer

@@ -8,12 +8,9 @@ from typing import Any
 
 import pytest
 import yaml
-from msgspec.structs import replace
 
-from gate.decision import Settings, exit_code
-from gate.held import hold, hold_criteria, is_stricter, shown
+from gate.held import hold, hold_criteria, is_stricter
 from gate.judges import calibration
-from gate.model import ExitCode, SuiteResult, Verdict
 from gate.plan import CALIBRATION_FILE, make_plans
 
 SUITE = "cases:\n  - {id: a, input: hello, response: hello}\n  - {id: b, input: bye, response: bye}\n"
@@ -246,24 +243,6 @@ def test_a_renamed_suite_is_said_doubted_and_held_to_the_bases_criteria(tmp_path
 )
 def test_what_cannot_be_told_to_be_stricter_is_not(key: str, before: Any, now: Any, stricter: bool) -> None:
     assert is_stricter(key, before, now) is stricter
-
-
-def test_every_report_shows_what_does_not_hold_yet(tmp_path: Path) -> None:
-    rules = replace(held(tmp_path), changes=("two",))
-    suite = SuiteResult("s", Verdict.PASS, "fine", (), (), changes=("one",))
-    assert shown([suite], rules) == [replace(suite, changes=("one", "two"))]
-
-
-def test_a_doubt_keeps_a_suite_from_passing_and_hides_nothing_worse(tmp_path: Path) -> None:
-    rules = replace(held(tmp_path), doubts=("gone",))
-    fine, bad = (SuiteResult("s", verdict, "said", (), ()) for verdict in (Verdict.PASS, Verdict.REGRESSED))
-    [doubtful, regressed] = shown([fine, bad], rules)
-    assert (doubtful.verdict, doubtful.headline, doubtful.doubt) == (Verdict.INCONCLUSIVE, "gone", "gone")
-    assert regressed == bad
-    blocks = Settings(on_inconclusive="block")
-    assert exit_code([doubtful], blocks) is ExitCode.FAILED
-    assert exit_code([replace(doubtful, accepted="wendy")], blocks) is ExitCode.PASS
-    assert exit_code([replace(doubtful, doubt="", accepted="wendy")], blocks) is ExitCode.FAILED
 
 
 def test_a_calibration_is_the_bases_where_the_base_has_one(tmp_path: Path) -> None:

@@ -127,7 +127,7 @@ RICH_TRIAL = Trial(
     started=1_700_000_001.5,
 )
 FAILED_TRIAL = Trial("größe → 漢字", 1, error=TrialError(ErrorKind.TIMEOUT, "60 s"))
-RECORD = Record(HEADER, (RICH_TRIAL, FAILED_TRIAL), Footer(2, 1, 2, 12.5, 0.04, "budget"))
+RECORD = Record(HEADER, (RICH_TRIAL, FAILED_TRIAL), Footer(2, 1, 2, 12.5, 0.04, "budget", {"notes": ["a note"]}))
 
 
 def text_of(record: Record) -> bytes:

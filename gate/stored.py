@@ -1,0 +1,262 @@
+"""Verdicts on records that are there: compared, reported, merged, or measured by somebody else. Runs no agent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, nullcontext
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from gate.compare import Outputs, Reference, check_outputs, now, reference_to, settings_of, write_reports
+from gate.config import Config, load_config
+from gate.decision import Settings
+from gate.decision.cases import LEAST_LOST, MOST_LOST
+from gate.errors import BaselineError, ConfigError, MeasureError, UntrustedError, nearest
+from gate.git import Git
+from gate.held import Rules
+from gate.lookup import SEARCHED, Standing, find_reference, standing, store_of, unlike
+from gate.model import Result, Side
+from gate.plan import Plan, make_plans
+from gate.record import Header, PlannedCase, Record, merge, read_record, write_record
+from gate.reports.numbers import count
+from gate.verdict import NO_REFERENCE, Terms, conclude, judge, load, own_terms, terms_of_plan, told_by
+
+
+def read(path: Path, *, complete: bool = True) -> Record:
+    """A whole record from a file. Raises `MeasureError` where it is missing, cut short or damaged."""
+    if not path.is_file():
+        raise MeasureError("no such record", where=str(path))
+    return read_record(path, complete=complete, error=MeasureError)
+
+
+def read_baseline(path: Path, *, distance: int | None = None) -> Reference:
+    """A record to compare with. Raises `BaselineError`."""
+    if not path.is_file():
+        raise BaselineError("no such baseline record", where=str(path))
+    record = read_record(path, error=BaselineError)
+    return reference_to([record], record.header.commit, distance=distance, source=str(path))
+
+
+def compare_records(
+    candidate: Path,
+    baseline: Path | None,
+    config: Config | None,
+    environment: Mapping[str, str],
+    outputs: Outputs,
+    command: str,
+) -> Result:
+    """The verdict on one record against another, or against thresholds alone.
+
+    ``config`` judges by its criteria and settings; without one, the candidate's own do.
+    """
+    check_outputs(outputs)
+    if config is None:
+        record = load(candidate)
+        terms = own_terms(record)
+    else:
+        plan = _plan_of(config, environment, load(candidate).header)
+        record = load(candidate, criteria=plan.criteria)
+        terms = told_by(record, terms_of_plan(plan, config))
+    reference = NO_REFERENCE if baseline is None else read_baseline(baseline)
+    _check_other_run(record, reference, baseline)
+    if config is not None and reference.records:
+        distance = _distance(Git(config.root, environment=environment), record.header, reference)
+        reference = replace(reference, info=replace(reference.info, distance=distance))
+    return _result(candidate, record, reference, terms, outputs, command)
+
+
+def _check_other_run(record: Record, reference: Reference, baseline: Path | None) -> None:
+    """Raises `BaselineError` where the baseline is the candidate itself, or of another suite."""
+    for stored in reference.records:
+        if record.header.run_id and stored.header.run_id == record.header.run_id:
+            what = "the baseline is the same run as the candidate: it would always pass"
+            raise BaselineError(what, where=str(baseline))
+        if stored.header.suite_id != record.header.suite_id:
+            what = f"the baseline is of suite {stored.header.suite_id!r}, not {record.header.suite_id!r}"
+            raise BaselineError(what, where=str(baseline))
+
+
+def _distance(git: Git, header: Header, reference: Reference) -> int | None:
+    """First-parent commits from the commit that the record's change is measured against to the reference's."""
+    ancestors = _ancestors(git, header)
+    commit = reference.info.commit
+    return ancestors.index(commit) if commit in ancestors else None
+
+
+def _ancestors(git: Git, header: Header) -> tuple[str, ...]:
+    base = git.resolve(header.base_commit) if header.base_commit and git.is_repository() else None
+    return tuple(git.first_parents(base, SEARCHED)) if base else ()
+
+
+def report_record(
+    path: Path, baseline: str | None, config_path: Path, environment: Mapping[str, str], outputs: Outputs, command: str
+) -> Result:
+    """The verdict on a record as its run reached it, against a named baseline or the one that its run would find now.
+
+    Raises:
+        ConfigError: without a configuration nobody knows where the baseline is, and a comparison that is left out
+            must not look like one that passed.
+    """
+    if baseline is not None:
+        return compare_records(path, named(baseline), None, environment, outputs, command)
+    check_outputs(outputs)
+    record = load(path)
+    if not config_path.exists():
+        hint = "--against BASELINE names it, --against none leaves it out, --config FILE says where it is kept"
+        raise ConfigError("what to compare the record with is not known here", where=str(path), hint=hint)
+    config = load_config(config_path)
+    terms = own_terms(record, settings_of(config, now()))
+    return _result(path, record, found_again(record.header, config, environment), terms, outputs, command)
+
+
+def named(baseline: str) -> Path | None:
+    """The file that ``--against`` names; None for ``none``."""
+    return None if baseline == "none" else Path(baseline)
+
+
+def found_again(header: Header, config: Config, environment: Mapping[str, str]) -> Reference:
+    """The baseline that the record's run would find now."""
+    ancestors = _ancestors(Git(config.root, environment=environment), header)
+    where = Standing(header.commit, header.dirty, ancestors[0] if ancestors else None, ancestors)
+    store = store_of(config, environment)
+    with store if store is not None else nullcontext():
+        return unlike(find_reference(config, store, header.suite_id, where), header.run_id)
+
+
+def _result(path: Path, record: Record, reference: Reference, terms: Terms, outputs: Outputs, command: str) -> Result:
+    suite = judge(record, [reference], terms)
+    result = conclude([suite], terms.settings, command=terms.command or command, record_paths=[path])
+    return write_reports(result, outputs)
+
+
+# --- shards ---------------------------------------------------------------------------------------
+
+
+def merge_records(paths: Sequence[Path], output: Path) -> str:
+    """Joins shards into one record. Raises `MeasureError` for a missing, doubled, torn or foreign one."""
+    whole = merge([read(path) for path in paths])
+    footer = write_record(output, whole)
+    return f"{output}: {count(len(paths), 'shard')}, {count(footer.trials, 'trial')}, {count(footer.errors, 'error')}"
+
+
+def decide_merged(
+    record_path: Path,
+    config: Config,
+    environment: Mapping[str, str],
+    outputs: Outputs,
+    command: str,
+    rules: Rules | None = None,
+) -> Result:
+    """The verdict that one run over all shards would have come to: criteria and baseline are looked up as it would.
+
+    ``rules`` are those that the configuration comes from, where it is held to a base commit's.
+
+    Raises:
+        ConfigError: the record is of another suite, or of another commit than the one checked out.
+    """
+    check_outputs(outputs)
+    where = standing(config, Git(config.root, environment=environment))
+    header = load(record_path).header
+    if header.commit != where.head:
+        raise ConfigError(
+            f"the record is of commit {header.commit}, and {where.head} is checked out",
+            where=str(record_path),
+            hint="check out the commit that the shards ran on",
+        )
+    plan = _plan_of(config, environment, header)
+    record = load(record_path, criteria=plan.criteria)
+    store = store_of(config, environment)
+    with store if store is not None else nullcontext():
+        reference = unlike(find_reference(config, store, header.suite_id, where), header.run_id)
+    notes = [where.note] if where.note else []
+    terms = told_by(record, terms_of_plan(plan, config, notes=notes, rules=rules))
+    return _result(record_path, record, reference, terms, outputs, command)
+
+
+def _plan_of(config: Config, environment: Mapping[str, str], header: Header) -> Plan:
+    plans = {plan.suite.id: plan for plan in make_plans(config, as_if_judged(config, environment))}
+    if header.suite_id not in plans:
+        hint = nearest(header.suite_id, list(plans))
+        raise ConfigError(f"the record is of suite {header.suite_id!r}", where=str(config.path), hint=hint)
+    return plans[header.suite_id]
+
+
+def suite_ids(config: Config, environment: Mapping[str, str]) -> list[str]:
+    """The suites that the configuration runs."""
+    return [plan.suite.id for plan in make_plans(config, as_if_judged(config, environment))]
+
+
+def as_if_judged(config: Config, environment: Mapping[str, str]) -> Mapping[str, str]:
+    """Nothing is asked of a judge here, so its key need not be; its model and address count all the same."""
+    key = config.file.judge.api_key_env if config.file.judge else None
+    return {"OPENAI_API_KEY": "not used", **({key: "not used"} if key else {}), **environment}
+
+
+# --- measured by somebody who is not trusted ------------------------------------------------------
+
+
+def judge_records(records: Sequence[Record], config: Config, environment: Mapping[str, str], *, command: str) -> Result:
+    """The verdict on records that were measured elsewhere, under this configuration and against its stored baselines.
+
+    Of a record only the candidate's scores are believed; what they are held to is what this configuration says.
+
+    Raises:
+        ConfigError: a record is of a suite that the configuration does not have.
+        UntrustedError: a record was measured by criteria other than those that are to judge it.
+    """
+    settings, where = settings_of(config, now()), standing(config, Git(config.root, environment=environment))
+    suites = []
+    with ExitStack() as stack:
+        store = store_of(config, environment)
+        if store is not None:
+            stack.enter_context(store)
+        for record in records:
+            plan = _plan_of(config, environment, record.header)
+            _check_measured_by(record, plan)
+            trusted = _trusted(record, plan, config.file.seed)
+            missing = _missing(trusted, plan, settings)
+            terms = terms_of_plan(plan, config, settings, doubts=(missing,) if missing else ())
+            suites.append(judge(trusted, [find_reference(config, store, plan.suite.id, where)], terms))
+    return conclude(suites, settings, command=command)
+
+
+def _trusted(record: Record, plan: Plan, seed: int) -> Record:
+    """The record's own scores under the cases of this plan; nothing of what it says about how it is to be judged.
+
+    A case that is known here is what is known here; where its content was another, it counts as edited, whatever the
+    baseline says. Of one that is not known, its own word is taken for its content and nothing else.
+    """
+    known = {case.id: case for case in plan.planned}
+    cases = []
+    for case in record.header.plan:
+        here = known.get(case.id)
+        if here is None:
+            cases.append(PlannedCase(case.id, f"new {case.fingerprint}"))
+        elif here.fingerprint == case.fingerprint:
+            cases.append(here)
+        else:
+            cases.append(replace(here, fingerprint=f"edited {case.fingerprint}"))
+    trials = tuple(trial for trial in record.trials if trial.side is Side.CANDIDATE)
+    footer = None if record.footer is None else replace(record.footer, terms={})
+    return Record(replace(record.header, plan=tuple(cases), seed=seed), trials, footer)
+
+
+def _missing(record: Record, plan: Plan, settings: Settings) -> str:
+    """The cases of this plan that were not measured, where they are too many for a pass; empty where they are not."""
+    known = plan.cases.keys() - settings.quarantine.keys()
+    gone = known - {case.id for case in record.header.plan}
+    if len(gone) < LEAST_LOST or len(gone) <= MOST_LOST * len(known):
+        return ""
+    return f"{len(gone)} of {len(known)} cases of the base branch were not measured"
+
+
+def _check_measured_by(record: Record, plan: Plan) -> None:
+    measured = {criterion.name: criterion.fingerprint for criterion in record.header.criteria}
+    for criterion in plan.criteria:
+        if measured.get(criterion.name) != criterion.fingerprint:
+            raise UntrustedError(
+                f"the record was not measured by the criterion {criterion.name!r} as it stands here",
+                where=record.header.suite_id,
+                hint="bring the change up to date with its base, and measure again",
+            )

@@ -1,0 +1,257 @@
+"""The one path from a record to a result: pair, decide, note, and name the exit code, whoever asks.
+
+`gate run` takes it once its record is closed, `gate report`, `compare`, `merge` and the action for records of others.
+Measures nothing and looks nothing up: a record, its references and the terms of judging come in, a result comes out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence, Set
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from gate import __version__
+from gate.compare import Reference, expired_quarantine, now, pair, settings_of
+from gate.config import Config
+from gate.decision import Settings, exit_code, verdict_on
+from gate.decision.compare import passed
+from gate.decision.consistency import compares_trials
+from gate.decision.rules import doubted
+from gate.errors import MeasureError
+from gate.held import Rules
+from gate.model import SEVERITY, BaselineInfo, Case, Criterion, Result, Side, SuiteResult, Trial, Turn, worst
+from gate.plan import Plan
+from gate.record import Header, Record, digested, fold_record
+
+MAX_SHOWN_CHARS = 20_000_000
+"""Characters of failing answers that are held to be shown; those after are in the record alone."""
+
+
+class Terms(Struct, frozen=True, omit_defaults=True):
+    """What a record is judged by, and what its reader is told besides. Kept in the record that a run closes."""
+
+    criteria: tuple[Criterion, ...]
+    settings: Settings = Settings()
+    thresholds: Mapping[str, Mapping[str, float]] | None = None
+    """Thresholds of single cases, by case and criterion; None: those of the record's plan."""
+    deselected: frozenset[str] | None = None
+    """Cases of the suite that were left out on purpose. None: of a record that says that some were, nobody knows which,
+    and all that it lacks are taken for such."""
+    scheduled: bool = False
+    """Whether a schedule decided from round to round what to run, so that each of its looks counts."""
+    notes: tuple[str, ...] = ()
+    """Warnings about how the record came about."""
+    changes: tuple[str, ...] = ()
+    """What of the change's own rules does not hold yet."""
+    doubts: tuple[str, ...] = ()
+    """Why no pass is believed."""
+    command: str = ""
+    """The command that reproduces the result; empty: the one that shows it."""
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON values, for the record."""
+        found: dict[str, Any] = msgspec.to_builtins(self, order="deterministic")
+        return found
+
+
+def terms_of_plan(
+    plan: Plan,
+    config: Config,
+    settings: Settings | None = None,
+    *,
+    notes: Sequence[str] = (),
+    doubts: Sequence[str] = (),
+    rules: Rules | None = None,
+) -> Terms:
+    """What a configuration judges a suite by. ``rules`` are those it comes from, where it is held to a base's."""
+    return Terms(
+        plan.criteria,
+        settings or settings_of(config, now()),
+        thresholds={case.id: dict(case.thresholds) for case in plan.suite.cases if case.thresholds},
+        deselected=plan.unselected,
+        notes=tuple(dict.fromkeys((*plan.notes, *expired_quarantine(config, now()), *notes))),
+        changes=rules.changes if rules is not None else (),
+        doubts=(*(rules.doubts if rules is not None else ()), *doubts),
+    )
+
+
+def own_terms(record: Record, settings: Settings | None = None) -> Terms:
+    """What the record's run judged it by; of a record that does not say, its criteria under these ``settings``.
+
+    Raises:
+        MeasureError: the record says so in a form that cannot be read.
+    """
+    kept = record.footer.terms if record.footer is not None else {}
+    if not kept:
+        return Terms(record.header.criteria, settings or Settings())
+    try:
+        return msgspec.convert(kept, Terms)
+    except (msgspec.ValidationError, TypeError) as error:
+        raise MeasureError(
+            f"the record's terms cannot be read: {error}", where=record.header.suite_id, hint="name a configuration: -c"
+        ) from None
+
+
+DESIGN = ("max_passes", "longest_passes", "exact_passes", "rerun", "runs")
+"""Settings that say how trials were asked for, not what they are held to."""
+
+
+def told_by(record: Record, terms: Terms) -> Terms:
+    """The terms with what only the record's run can say: how it asked for trials, its notes and its command."""
+    own = own_terms(record)
+    settings = terms.settings
+    if record.footer is not None and record.footer.terms:
+        settings = replace(settings, **{name: getattr(own.settings, name) for name in DESIGN})
+    notes = tuple(dict.fromkeys((*own.notes, *terms.notes)))
+    return replace(terms, settings=settings, notes=notes, scheduled=own.scheduled, command=own.command)
+
+
+# --- a record as far as judging and showing need it -----------------------------------------------
+
+
+class Keeper:
+    """What stays of a trial that is on disk, so that any record fits: one that fails is kept to be shown."""
+
+    def __init__(self, cases: Mapping[str, Case], criteria: Sequence[Criterion]) -> None:
+        self._room = MAX_SHOWN_CHARS
+        self._cases = cases
+        self._criteria = [replace(criterion, blocking=True) for criterion in criteria]
+        self._compares = compares_trials(self._criteria)
+
+    def keep(self, trial: Trial) -> Trial:
+        case = self._cases.get(trial.case_id)
+        failed = case is None or passed(trial, case, self._criteria) is False
+        if failed and self._room > 0:
+            self._room -= sum(len(turn.text) for turn in trial.invocations)
+            return trial
+        return digested(trial, failed=failed, calls=self._compares)
+
+
+def load(path: Path, *, criteria: Sequence[Criterion] | None = None) -> Record:
+    """A closed record as `judge` wants it. ``criteria`` say which trials fail; None: the record's own.
+
+    Raises:
+        MeasureError: missing, cut short, or damaged.
+    """
+    if not path.is_file():
+        raise MeasureError("no such record", where=str(path))
+
+    def keeper(header: Header) -> Callable[[Trial], Trial]:
+        cases = {case.id: case for case in cases_of(header)}
+        return Keeper(cases, header.criteria if criteria is None else criteria).keep
+
+    return fold_record(path, keeper, error=MeasureError)
+
+
+def cases_of(header: Header, thresholds: Mapping[str, Mapping[str, float]] | None = None) -> tuple[Case, ...]:
+    """The cases of a record as far as judging needs them; what was said is not in its plan."""
+    return tuple(
+        Case(
+            id=case.id,
+            turns=tuple(Turn("", tools) for tools in case.expected) or (Turn(""),),
+            tags=case.tags,
+            complexity=case.complexity,
+            thresholds=case.thresholds if thresholds is None else thresholds.get(case.id, {}),
+            location=case.location,
+            metadata={"equivalent": case.equivalent} if case.equivalent else {},
+        )
+        for case in header.plan
+    )
+
+
+# --- the verdict ----------------------------------------------------------------------------------
+
+
+def judge(record: Record, references: Sequence[Reference], terms: Terms) -> SuiteResult:
+    """The verdict on a record as it stands; nothing is run.
+
+    Against several references the first is the one whose figures are shown first, and the verdict is the worst of all.
+
+    Raises:
+        MeasureError: the record holds no trial.
+    """
+    stopped = record.footer is not None and record.footer.stopped
+    if not stopped and not any(trial.side is Side.CANDIDATE for trial in record.trials):
+        raise MeasureError("the record has no trials", where=record.header.suite_id)
+    first, *others = [_against(record, reference, terms) for reference in references or [NO_REFERENCE]]
+    said = replace(
+        _worst_of(first, others, references),
+        changes=tuple(dict.fromkeys((*first.changes, *terms.changes))),
+        warnings=tuple(dict.fromkeys((*first.warnings, *terms.notes))),
+        **_spent(record),
+    )
+    return doubted(said, "; ".join(terms.doubts)) if terms.doubts else said
+
+
+NO_REFERENCE = Reference(BaselineInfo(None, missing="none was named"))
+
+
+def _against(record: Record, reference: Reference, terms: Terms) -> SuiteResult:
+    header = record.header
+    paired = pair(header.plan, terms.criteria, reference, unselected=_deselected(header, reference, terms))
+    decided = verdict_on(
+        cases_of(header, terms.thresholds),
+        terms.criteria,
+        record.trials,
+        paired.trials,
+        settings=terms.settings,
+        seed=header.seed,
+        suite_id=header.suite_id,
+        not_comparable=paired.not_comparable,
+        scheduled=terms.scheduled,
+        stopped=record.footer.stopped if record.footer is not None else "",
+    )
+    return replace(decided, baseline=reference.info)
+
+
+def _deselected(header: Header, reference: Reference, terms: Terms) -> Set[str]:
+    if terms.deselected is not None or not header.selected:
+        return terms.deselected or frozenset()
+    stored = {case.id for record in reference.records for case in record.header.plan}
+    return stored - {case.id for case in header.plan}
+
+
+def _worst_of(first: SuiteResult, others: Sequence[SuiteResult], references: Sequence[Reference]) -> SuiteResult:
+    """The first, under the worst verdict of all; the others go with it, each under the name of its reference."""
+    if not others:
+        return first
+    further = [
+        replace(other, headline=f"against the {reference.name}: {other.headline}")
+        for other, reference in zip(others, references[1:], strict=True)
+    ]
+    worse = max(further, key=lambda suite: SEVERITY.index(suite.verdict))
+    found = replace(first, further=tuple(further))
+    if SEVERITY.index(worse.verdict) <= SEVERITY.index(first.verdict):
+        return found
+    return replace(found, verdict=worse.verdict, headline=worse.headline, doubt=worse.doubt)
+
+
+def _spent(record: Record) -> dict[str, Any]:
+    """What the record's run cost."""
+    costs = [usage.cost_usd for t in record.trials if (usage := t.usage) is not None and usage.cost_usd is not None]
+    footer = record.footer
+    return {
+        "cost_usd": sum(costs) if costs else None,
+        "judge_cost_usd": footer.judge_cost_usd if footer else None,
+        "duration": footer.duration if footer else 0.0,
+        "commit": record.header.commit,
+    }
+
+
+def conclude(
+    suites: Sequence[SuiteResult], settings: Settings, *, command: str, record_paths: Sequence[Path] = ()
+) -> Result:
+    """All suites under one verdict and one exit code."""
+    return Result(
+        suites=tuple(suites),
+        verdict=worst([suite.verdict for suite in suites]),
+        exit_code=exit_code(suites, settings),
+        command=command,
+        version=__version__,
+        duration=sum(suite.duration for suite in suites),
+        record_paths=tuple(str(path) for path in record_paths),
+    )

@@ -1,0 +1,98 @@
+"""One record, one result: `run`, `report`, `compare -c` and `merge -c` render the same, to the byte."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.conftest import Project
+
+AGENT = """
+import hashlib, json, sys
+request = json.load(sys.stdin)
+number = int(request["case_id"].partition("-")[2])
+key = f"{request['case_id']}:{request['trial']}".encode()
+luck = int(hashlib.sha256(key).hexdigest(), 16) % 100
+if BROKEN and number == 1 and request["trial"] == 1:
+    sys.exit(3)
+good = not (BROKEN and number in BROKEN) and luck < LUCK
+call = {"name": "lookup" if good else "guess", "arguments": {"of": number}}
+if not good:
+    call["error"] = "the table has no such row"
+print(json.dumps({"output": "done" if good else "I had to guess", "tool_calls": [call], "cost_usd": 0.001}))
+"""
+CONFIG = """
+suite: suite.json
+agent: {command: [PYTHON, -S, agent.py], concurrency: 8}
+criteria:
+  tool_trajectory_avg_score: {match_type: ANY_ORDER, threshold: 0.5}
+  response_match_score: {threshold: 0.3, blocking: false}
+quarantine:
+  - {case: case-3, owner: me, reason: flaky upstream, expires: 2020-01-01}
+"""
+SITUATIONS = {
+    "unchanged": {"BROKEN": "()", "LUCK": "101"},
+    "unsteady": {"BROKEN": "()", "LUCK": "80"},
+    "broken": {"BROKEN": "(4, 5, 6, 7, 8, 9)", "LUCK": "95"},
+}
+
+
+@pytest.fixture
+def compared(project: Project) -> Project:
+    cases = [
+        {
+            "id": f"case-{n}",
+            "input": f"question {n}",
+            "tools": [{"name": "lookup", "args": {"of": n}}],
+            "response": "done",
+        }
+        for n in range(14)
+    ]
+    project.write("suite.json", {"cases": cases})
+    project.write("gate.yaml", CONFIG.replace("PYTHON", sys.executable))
+    write_agent(project, "unchanged")
+    project.write(".gitignore", ".gate\n")
+    project.git("init", "-q", "-b", "main")
+    project.git("add", ".")
+    project.git("commit", "-q", "-m", "base")
+    ran = project.gate("run", "--trials", "5", "--record", ".gate/base.jsonl", "-q")
+    assert ran.code == 0, ran.out + ran.err
+    assert project.gate("baseline", "save", ".gate/base.jsonl").code == 0
+    return project
+
+
+def write_agent(project: Project, situation: str) -> None:
+    text = AGENT
+    for word, value in SITUATIONS[situation].items():
+        text = text.replace(word, value)
+    project.write("agent.py", text)
+
+
+def rendered(project: Project, *arguments: str) -> tuple[int, str]:
+    path = project.root / ".gate" / "out.md"
+    path.unlink(missing_ok=True)
+    ran = project.gate(*arguments, "--markdown", str(path))
+    assert path.exists(), ran.err
+    return ran.code, path.read_text(encoding="utf-8")
+
+
+def stored(project: Project) -> Path:
+    [path] = (project.root / ".gate" / "baselines").rglob("*.jsonl")
+    return path
+
+
+@pytest.mark.parametrize("trials", ["auto", "2"])
+@pytest.mark.parametrize("situation", SITUATIONS)
+def test_the_four_commands_render_one_record_alike(compared: Project, situation: str, trials: str) -> None:
+    write_agent(compared, situation)
+    compared.git("commit", "-q", "--allow-empty", "-a", "-m", situation)
+    ran = rendered(compared, "run", "--trials", trials, "--record", ".gate/a.jsonl")
+    assert rendered(compared, "report", ".gate/a.jsonl") == ran
+    assert rendered(compared, "compare", ".gate/a.jsonl", str(stored(compared)), "-c", "gate.yaml") == ran
+    assert rendered(compared, "merge", ".gate/a.jsonl", "-o", ".gate/a.jsonl", "-c", "gate.yaml") == ran
+    assert rendered(compared, "report", ".gate/a.jsonl") == ran
+    assert "expired" in ran[1]
+    if situation == "broken":
+        assert "the table has no such row" in ran[1]

@@ -1,0 +1,122 @@
+"""The one path from a record to a result: terms, several references, doubts, and what is kept of a trial."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from gate.compare import Reference
+from gate.decision import Settings, exit_code
+from gate.errors import MeasureError
+from gate.model import BaselineInfo, Criterion, ExitCode, Scale, Score, SuiteResult, Trial, Verdict
+from gate.record import Footer, Header, PlannedCase, Record
+from gate.verdict import Terms, conclude, judge, own_terms, told_by
+
+CRITERION = Criterion("ok", "contains", Scale.BINARY, threshold=1.0, pass_mark=1.0, fingerprint="f")
+PLAN = tuple(PlannedCase(f"c{n}", f"content {n}") for n in range(20))
+
+
+def record(value: float = 1.0, *, plan: tuple[PlannedCase, ...] = PLAN, trials: int = 3) -> Record:
+    made = tuple(Trial(case.id, n, round=n, scores={"ok": Score(value)}) for case in plan for n in range(1, trials + 1))
+    return Record(Header("s", plan, (CRITERION,)), made, None)
+
+
+def against(*records: Record, name: str = "baseline") -> Reference:
+    return Reference(BaselineInfo("abc"), records, name)
+
+
+def judged(candidate: Record, *baseline: Record, terms: Terms | None = None) -> SuiteResult:
+    return judge(candidate, [against(*baseline)], terms or own_terms(candidate))
+
+
+def test_an_equal_record_passes_and_a_broken_one_is_regressed() -> None:
+    assert judged(record(), record()).verdict is Verdict.PASS
+    broken = judged(record(0.0), record())
+    assert broken.verdict is Verdict.REGRESSED
+    assert conclude([broken], Settings(), command="").exit_code is ExitCode.FAILED
+
+
+def test_a_regression_is_not_hidden_by_the_edit_of_another_case() -> None:
+    edited = (replace(PLAN[0], fingerprint="other"), *PLAN[1:])
+    assert judged(record(0.0, plan=edited), record()).verdict is Verdict.REGRESSED
+
+
+def test_renaming_every_case_is_no_pass_of_a_comparison() -> None:
+    renamed = tuple(replace(case, id=f"new {case.id}") for case in PLAN)
+    found = judged(record(plan=renamed), record())
+    assert any("new" in change or "removed" in change for change in found.changes)
+    assert all(case.status.value in ("new", "removed") for case in found.cases)
+
+
+def test_no_suite_is_never_green() -> None:
+    assert conclude([], Settings(), command="").exit_code is ExitCode.NOT_MEASURED
+
+
+TERMS = Terms(
+    (CRITERION,),
+    Settings(alpha=0.05, quarantine={"c1": "me"}, exact_passes=3),
+    thresholds={"c2": {"ok": 0.5}},
+    deselected=frozenset({"x", "y"}),
+    scheduled=True,
+    notes=("a note",),
+    changes=("a change",),
+    doubts=("a doubt",),
+    command="gate run",
+)
+
+
+def test_terms_come_back_from_the_record_that_keeps_them() -> None:
+    plain = msgspec.json.decode(msgspec.json.encode(TERMS.plain()))
+    kept = replace(record(), footer=Footer(60, 0, 3, terms=plain))
+    assert own_terms(kept) == TERMS
+    assert own_terms(record(), Settings(alpha=0.01)) == Terms((CRITERION,), Settings(alpha=0.01))
+
+
+def test_terms_that_cannot_be_read_are_refused_in_one_line() -> None:
+    with pytest.raises(MeasureError, match="terms cannot be read"):
+        own_terms(replace(record(), footer=Footer(60, 0, 3, terms={"criteria": 5})))
+
+
+def test_a_configuration_judges_and_the_record_tells_how_it_was_made() -> None:
+    kept = replace(record(), footer=Footer(60, 0, 3, terms=TERMS.plain()))
+    told = told_by(kept, Terms((CRITERION,), Settings(alpha=0.01), notes=("another", "a note")))
+    assert (told.settings.alpha, told.settings.exact_passes, told.settings.quarantine) == (0.01, 3, {})
+    assert (told.notes, told.scheduled, told.command) == (("a note", "another"), True, "gate run")
+    assert (told.changes, told.doubts) == ((), ())
+
+
+def test_every_report_shows_what_does_not_hold_yet_and_how_the_record_came_about() -> None:
+    found = judged(record(), record(), terms=Terms((CRITERION,), changes=("two",), notes=("a note",)))
+    assert found.changes == ("two",)
+    assert "a note" in found.warnings
+
+
+def test_a_doubt_keeps_a_suite_from_passing_and_hides_nothing_worse() -> None:
+    terms = Terms((CRITERION,), doubts=("gone",))
+    doubtful, regressed = judged(record(), record(), terms=terms), judged(record(0.0), record(), terms=terms)
+    assert (doubtful.verdict, doubtful.headline, doubtful.doubt) == (Verdict.INCONCLUSIVE, "gone", "gone")
+    assert regressed == judged(record(0.0), record())
+    blocks = Settings(on_inconclusive="block")
+    assert exit_code([doubtful], blocks) is ExitCode.FAILED
+    assert exit_code([replace(doubtful, accepted="wendy")], blocks) is ExitCode.PASS
+    assert exit_code([replace(doubtful, doubt="", accepted="wendy")], blocks) is ExitCode.FAILED
+
+
+def test_against_several_references_the_worst_verdict_stands_and_all_are_shown() -> None:
+    lenient = replace(CRITERION, threshold=None)
+    terms, now = Terms((lenient,)), record(0.0)
+    base, anchor = against(record(0.0)), against(record(), name="anchor")
+    assert judge(now, [base], terms).verdict is Verdict.PASS
+    both = judge(now, [base, anchor], terms)
+    assert (both.verdict, both.headline[:19]) == (Verdict.REGRESSED, "against the anchor:")
+    assert [suite.verdict for suite in both.further] == [Verdict.REGRESSED]
+    assert conclude([both], Settings(), command="").exit_code is ExitCode.FAILED
+    swapped = judge(now, [replace(anchor, name="baseline"), replace(base, name="anchor")], terms)
+    assert (swapped.verdict, [s.verdict for s in swapped.further]) == (Verdict.REGRESSED, [Verdict.PASS])
+    assert not swapped.headline.startswith("against")
+
+
+def test_a_record_without_trials_is_not_judged() -> None:
+    with pytest.raises(MeasureError, match="no trials"):
+        judged(replace(record(), trials=()), record())
