@@ -127,7 +127,8 @@ RICH_TRIAL = Trial(
     started=1_700_000_001.5,
 )
 FAILED_TRIAL = Trial("größe → 漢字", 1, error=TrialError(ErrorKind.TIMEOUT, "60 s"))
-RECORD = Record(HEADER, (RICH_TRIAL, FAILED_TRIAL), Footer(2, 1, 2, 12.5, 0.04, "budget", {"notes": ["a note"]}))
+RECORD = Record(HEADER, (RICH_TRIAL, FAILED_TRIAL), Footer(2, 1, 2, 12.5, 0.04, "budget"))
+RICH_FOOTER = Footer(2, 1, 2, 12.5, 0.04, "budget", {"notes": ["a note"]})
 
 
 def text_of(record: Record) -> bytes:
@@ -164,7 +165,7 @@ def test_that_a_selection_left_cases_out_is_kept() -> None:
         RICH_TRIAL.invocations[0],
         RICH_TRIAL.invocations[0].usage,
         RICH_TRIAL.invocations[0].tool_calls[0],
-        RECORD.footer,
+        RICH_FOOTER,
     ],
     ids=lambda value: type(value).__name__,
 )
@@ -826,3 +827,12 @@ def test_forty_thousand_trials_are_read_in_flat_memory(tmp_path: Path) -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     assert sum(1 for _ in iter_trials(tmp_path / "r.jsonl")) == 40_000
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50_000
+
+
+def test_terms_of_the_closing_line_come_back_and_are_not_stored_with_a_baseline(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    write_record(path, replace(RECORD, footer=RICH_FOOTER))
+    assert read_record(path).footer == RICH_FOOTER
+    stripped = strip(read_record(path)).footer
+    assert stripped is not None
+    assert stripped.terms == {}
