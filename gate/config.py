@@ -35,6 +35,13 @@ OPTIONS = {
 """Key → the option that overrides it, for what is wrong with its value."""
 
 
+ELSEWHERE = dict.fromkeys(
+    ("pass_rate", "gate.pass_rate", "gate.min_pass_rate", "gate.threshold"),
+    "a limit on the pass rate stands under criteria: `pass_rate: 0.85`",
+)
+"""Keys that are looked for in one place and stand in another → where."""
+
+
 class Section(BaseModel):
     """Base of every section: unknown keys are errors, never ignored."""
 
@@ -279,6 +286,8 @@ def _config_error(
     path = (*(part for part in ours if not _is_branch(part)), *theirs)
     place = _at(where, lines, path)
     name = ".".join(str(part) for part in path)
+    if unknown and name in ELSEWHERE:
+        return ConfigError(f"unknown key {name!r}", where=place, hint=ELSEWHERE[name])
     if unknown:
         return unknown_key(str(path[-1]), _known_keys(path[:-1]), place)
     if problem["type"] == "missing":

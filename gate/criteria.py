@@ -104,7 +104,11 @@ def parse_criteria(raw: Mapping[str, Any], cases: Sequence[Case], setting: Setti
 
 def check_something_blocks(scorers: Sequence[Scorer], where: str, hint: str) -> None:
     """Raises ConfigError where all criteria only report."""
-    if not any(scorer.criterion.blocking for scorer in scorers):
+    blocking = [scorer for scorer in scorers if scorer.criterion.blocking]
+    if blocking and all(scorer.metric.needs_others for scorer in blocking):
+        what = f"{blocking[0].criterion.name} counts the trials that hold the other criteria, and no other one blocks"
+        raise ConfigError(what, where=where, hint="add a criterion that says when a trial passes")
+    if not blocking:
         raise ConfigError("no criterion blocks: the gate could never fail", where=where, hint=hint)
 
 

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Literal
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from gate.decision import consistency
 from gate.decision.state import FULL, Config, Metric, Rerun, Round, Row, State
@@ -14,6 +15,9 @@ from gate.model import Case, Criterion, Direction, Scale, Score, Side, Trial, ki
 
 PASS_RATE = "pass rate"  # noqa: S105 - no password
 """The name of metric 0: whether a trial holds every blocking criterion."""
+RATE_METRIC = "pass_rate"
+"""The metric of a criterion that demands something of metric 0."""
+UNKNOWN = "whether the trial passes is not known: a blocking criterion could not be measured"
 EDITED = "the case was edited"
 """Why nothing that the baseline measured of a case is comparable, where its content is another."""
 
@@ -190,7 +194,13 @@ class Comparison(Struct, frozen=True, dict=True):
     @cached_property
     def metrics(self) -> tuple[Criterion, ...]:
         """Metric 0, then every criterion that is measured on a scale. A hard one is no statistics."""
-        return (pass_rate(self.settings.pass_rate_margin), *(c for c in self.criteria if not c.hard))
+        rate = pass_rate(self.settings.pass_rate_margin, self.rate)
+        return (rate, *(c for c in self.criteria if not c.hard and c.metric != RATE_METRIC))
+
+    @cached_property
+    def rate(self) -> Criterion | None:
+        """The criterion that limits metric 0, where one does."""
+        return next((c for c in self.criteria if c.metric == RATE_METRIC and c.blocking), None)
 
 
 def _by_case(trials: Iterable[Trial]) -> dict[str, tuple[Trial, ...]]:
@@ -200,13 +210,44 @@ def _by_case(trials: Iterable[Trial]) -> dict[str, tuple[Trial, ...]]:
     return {case_id: tuple(sorted(group, key=lambda t: (t.round, t.number))) for case_id, group in found.items()}
 
 
-def pass_rate(margin: float | None = None) -> Criterion:
-    return Criterion(PASS_RATE, PASS_RATE, Scale.BINARY, margin=margin)
+def pass_rate(margin: float | None = None, own: Criterion | None = None) -> Criterion:
+    """Metric 0, with the limit that the criterion ``own`` sets to it."""
+    if own is None:
+        return Criterion(PASS_RATE, PASS_RATE, Scale.BINARY, margin=margin)
+    margin = own.margin if own.margin is not None else margin
+    return replace(own, name=PASS_RATE, metric=PASS_RATE, margin=margin, gate_regression=True, fingerprint="")
+
+
+def with_outcomes(
+    trials: Sequence[Trial],
+    cases: Mapping[str, Case],
+    criteria: Sequence[Criterion],
+    not_comparable: Mapping[tuple[str, str], str] | None = None,
+) -> tuple[Trial, ...]:
+    """The trials with the score of `RATE_METRIC` where a criterion asks for it: 1 where a trial passes, else 0.
+
+    ``not_comparable``: of the baseline, which criteria say nothing of which case; there it passes by the others.
+    """
+    names = [criterion.name for criterion in criteria if criterion.metric == RATE_METRIC]
+    if not names:
+        return tuple(trials)
+    others = [criterion for criterion in criteria if criterion.metric != RATE_METRIC]
+    found = []
+    for trial in trials:
+        case = cases.get(trial.case_id)
+        held = [c for c in others if (trial.case_id, c.name) not in (not_comparable or {})]
+        outcome = None if case is None else passed(trial, case, held)
+        if outcome is None and trial.error is not None:
+            found.append(trial)
+            continue
+        score = Score(None, error=UNKNOWN) if outcome is None else Score(float(outcome))
+        found.append(replace(trial, scores={**trial.scores, **dict.fromkeys(names, score)}))
+    return tuple(found)
 
 
 def mark(criterion: Criterion, case: Case) -> float | None:
     """What a single trial has to reach, or stay within where lower is better; None: trials are not judged singly."""
-    if criterion.metric == consistency.METRIC:
+    if criterion.metric in (consistency.METRIC, RATE_METRIC):
         return None
     own = case.thresholds.get(criterion.name)
     if own is not None:

@@ -33,7 +33,8 @@ MAX_ERROR_CHARS = 120
 def conclude(comparison: Comparison, outcome: Outcome | None, stopped: str = "") -> SuiteResult:
     """The verdict on what there is."""
     rate = comparison.metrics[0]
-    results = tuple(_result(comparison, c, outcome, stopped=stopped) for c in (rate, *comparison.criteria))
+    judged = [c for c in comparison.criteria if c is not comparison.rate]
+    results = tuple(_result(comparison, c, outcome, stopped=stopped) for c in (rate, *judged))
     verdict, problem = _suite_verdict(comparison, results)
     cut_short = bool(stopped) and verdict in (Verdict.PASS, Verdict.INCONCLUSIVE) and _unfinished(comparison)
     verdict = Verdict.INCONCLUSIVE if cut_short else verdict
@@ -125,7 +126,9 @@ def _commonest_error(comparison: Comparison) -> str:
 
 def _result(comparison: Comparison, criterion: Criterion, outcome: Outcome | None, *, stopped: str) -> CriterionResult:
     is_rate = criterion.name == PASS_RATE
-    findings = regression(criterion, outcome) if is_rate else judge(comparison, criterion, outcome, final=not stopped)
+    limited = comparison.rate if is_rate else criterion
+    findings = judge(comparison, limited, None if is_rate else outcome, final=not stopped) if limited else []
+    findings += regression(criterion, outcome) if is_rate else []
     findings = findings or [Finding(Verdict.PASS, "no baseline yet to compare it with")]
     verdict = worst([f.verdict for f in findings])
     report = outcome.report if outcome is not None else {}

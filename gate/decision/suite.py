@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gate.decision.compare import Comparison, Settings, error_share, passes, to_state
+from gate.decision.compare import Comparison, Settings, error_share, passes, to_state, with_outcomes
 from gate.decision.consistency import compared, lacks_pairs
 from gate.decision.findings import Finding
 from gate.decision.results import conclude
@@ -103,7 +103,9 @@ def _comparison(
     not_comparable: Mapping[tuple[str, str], str] | None,
 ) -> Comparison:
     now, before = (compared(cases, criteria, side, settings.quarantine) for side in (trials, baseline_trials))
-    return Comparison(tuple(cases), tuple(criteria), now, before, settings, dict(not_comparable or {}))
+    by_id, apart = {case.id: case for case in cases}, dict(not_comparable or {})
+    now, before = with_outcomes(now, by_id, criteria), with_outcomes(before, by_id, criteria, apart)
+    return Comparison(tuple(cases), tuple(criteria), now, before, settings, apart)
 
 
 def _again(comparison: Comparison) -> More | None:

@@ -33,6 +33,7 @@ METRICS: dict[str, str] = {
     "inference_call_count_v1": "gate.metrics.efficiency:InferenceCallCountV1",
     "token_usage_v1": "gate.metrics.efficiency:TokenUsageV1",
     "invocation_duration_v1": "gate.metrics.efficiency:InvocationDurationV1",
+    "pass_rate": "gate.metrics.outcome:PassRate",
     "weighted_score": "gate.metrics.weighted:WeightedScore",
     "response_evaluation_score": "gate.metrics.final_response:ResponseEvaluationScore",
     "pii": "gate.metrics.safety:Pii",

@@ -63,6 +63,8 @@ class Metric(ABC, Generic[OptionsT]):
     over_trials: ClassVar[bool] = False
     """Compares trials with one another: scored when the suite is judged, says nothing of a single trial, and a change
     against the baseline cannot block."""
+    needs_others: ClassVar[bool] = False
+    """Judges what the other criteria found, and so checks nothing where it blocks alone."""
     reads_tools: ClassVar[bool] = False
     """Looks at tool calls: without meaning where the agent's answers do not tell of them."""
     options_type: ClassVar[type[Options]] = NoOptions

@@ -155,6 +155,12 @@ def test_what_an_option_says_wrongly_is_told_of_the_option(tmp_path: Path) -> No
         load(tmp_path, {**MINIMAL, "trials": "five"})
 
 
+@pytest.mark.parametrize("wrong", [{"gate": {"pass_rate": 0.85}}, {"pass_rate": 0.85}])
+def test_a_limit_on_the_pass_rate_is_sent_to_the_criteria(tmp_path: Path, wrong: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=r"unknown key '(gate\.)?pass_rate' \(.*under criteria: `pass_rate: 0.85`\)"):
+        load(tmp_path, {**MINIMAL, **wrong})
+
+
 def test_criteria_may_stand_in_a_file_of_their_own(tmp_path: Path) -> None:
     (tmp_path / "test_config.json").write_text(
         '{"criteria": {"mine": 0.5}, "custom_metrics": {"mine": {"code_config": {"name": "checks.mine"}}}}'

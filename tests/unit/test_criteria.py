@@ -205,3 +205,18 @@ def test_what_compares_trials_is_judged_over_the_suite_alone() -> None:
         parse(weighted)
     with pytest.raises(ConfigError, match="which is judged over the suite"):
         parse({"strategy_consistency": 0.8}, (Case("a", (Turn("hello"),), thresholds={"strategy_consistency": 1.0}),))
+
+
+def test_the_pass_rate_has_a_threshold_and_needs_another_criterion_that_blocks() -> None:
+    found = parse({"response_match_score": 0.5, "pass_rate": {"threshold": 0.85, "strict": True}})[1].criterion
+    assert (found.threshold, found.strict, found.gate_regression) == (0.85, True, False)
+    for alone in ({"pass_rate": 0.85}, {"pass_rate": 0.85, "response_match_score": {"blocking": False}}):
+        with pytest.raises(ConfigError, match="no other one blocks"):
+            parse(alone)
+    with pytest.raises(ConfigError, match=r"unknown metric 'pass rate' \(did you mean 'pass_rate'\?\)"):
+        parse({"pass rate": 0.85, "response_match_score": 0.5})
+    with pytest.raises(ConfigError, match="judged over the suite"):
+        own = (Case("a", (Turn("hello"),), thresholds={"pass_rate": 0.5}),)
+        parse({"response_match_score": 0.5, "pass_rate": 0.85}, own)
+    with pytest.raises(ConfigError, match="says nothing of a single trial"):
+        parse({"response_match_score": 0.5, "pass_rate": 0.85, "weighted_score": {"weights": {"pass_rate": 1.0}}})

@@ -177,3 +177,56 @@ def test_new_cases_at_zero_miss_a_threshold_of_one_beside_a_baseline_that_held()
     criterion = replace(TRAJECTORY, threshold=1.0)
     now = once(suite, {"new": {"trajectory": 0.0}}, trajectory=1.0)
     assert judge(suite, [criterion], now, stored(cases(12), trajectory=1.0)).verdict is Verdict.BELOW_THRESHOLD
+
+
+# --- of the pass rate -----------------------------------------------------------------------------
+
+RATE = Criterion("pass_rate", "pass_rate", Scale.BINARY, threshold=0.85, gate_regression=False)
+RATED = [TRAJECTORY, RATE]
+
+
+def test_a_limit_on_the_pass_rate_is_judged_as_the_threshold_of_metric_0() -> None:
+    suite = cases(10)
+    half = {case.id: {"trajectory": 0.5} for case in suite[:5]}
+    result = judge(suite, RATED, once(suite, half, trajectory=1.0), settings=Settings(exact_passes=1))
+    assert [(r.criterion.name, r.criterion.threshold) for r in result.criteria] == [
+        ("pass rate", 0.85),
+        ("trajectory", None),
+    ]
+    # 5 of 10 pass; at most 0.872 of them do, by Clopper and Pearson at 0.005 one-sided: not proven to be short of 0.85
+    assert result.verdict is Verdict.INCONCLUSIVE
+    assert "mean 50.0% over 10 cases, threshold 85.0%" in reason(result, "pass rate")
+    many = times(suite[:5], 3, trajectory=0.5) + times(suite[5:], 3, trajectory=1.0)
+    proven = judge(suite, RATED, many, settings=Settings(exact_passes=3))
+    assert proven.verdict is Verdict.BELOW_THRESHOLD
+    assert share_upper_bound(15, 30, 0.005) < 0.85 <= share_upper_bound(5, 10, 0.005)
+    strict = judge(suite, [TRAJECTORY, replace(RATE, strict=True)], once(suite, half, trajectory=1.0))
+    assert strict.verdict is Verdict.BELOW_THRESHOLD
+    assert judge(suite, RATED, once(suite, trajectory=1.0)).verdict is Verdict.PASS
+
+
+def test_a_pass_rate_that_the_baseline_missed_too_is_excused_and_a_drop_blocks_as_ever() -> None:
+    suite = cases(20)
+    half = {case.id: {"trajectory": 0.0} for case in suite[:10]}
+    before = [replace(t, number=n) for n in range(1, 6) for t in once(suite, half, trajectory=1.0)]
+    same, _ = follow(suite, RATED, lambda c, _s: {"trajectory": float(c not in half)}, before)
+    assert same.verdict is Verdict.PASS
+    assert "the baseline missed it too" in reason(same, "pass rate")
+    dropped, _ = follow(suite, RATED, lambda _c, _s: {"trajectory": 0.0}, before)
+    assert dropped.verdict is Verdict.REGRESSED
+
+
+def test_where_a_trial_may_pass_or_not_its_pass_rate_is_not_measured() -> None:
+    suite = cases(3)
+    result = judge(suite, RATED, once(suite, {"case-00": {"trajectory": "judge down"}}, trajectory=1.0))
+    assert result.criteria[0].verdict is Verdict.NOT_MEASURED
+    assert "could not be measured for case-00" in result.criteria[0].reason
+
+
+def test_a_pass_rate_that_only_reports_stands_beside_metric_0() -> None:
+    suite = cases(10)
+    result = judge(suite, [TRAJECTORY, replace(RATE, blocking=False)], stored(suite, 3, trajectory=0.0))
+    assert [r.criterion.name for r in result.criteria] == ["pass rate", "trajectory", "pass_rate"]
+    assert result.criteria[0].criterion.threshold is None
+    assert result.criteria[2].verdict is Verdict.BELOW_THRESHOLD
+    assert result.verdict is not Verdict.BELOW_THRESHOLD
