@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from shlex import join
+from tempfile import TemporaryDirectory
 from typing import Any, NoReturn
 
 from msgspec import Struct
@@ -24,7 +25,7 @@ from gate.decision.rules import acceptable
 from gate.environment import TOKEN
 from gate.errors import Cancelled, ConfigError, GateError, MeasureError, PublishError
 from gate.escape import console, markdown
-from gate.git import Git, token_header, with_header
+from gate.git import SEALED, Git, encode_sealed, token_header, with_header
 from gate.held import Rules, in_tree, rules_of
 from gate.hosts.base import (
     Annotate,
@@ -59,6 +60,7 @@ from gate.reports.console import render as render_console
 from gate.reports.markdown import Place, render_suite, render_unmeasured
 from gate.reports.markdown import render as render_markdown
 from gate.review import DIRTY, save_baseline
+from gate.sealing import seal
 from gate.stored import decide_merged, judge_records, suite_ids
 from gate.verdict import conclude
 
@@ -153,8 +155,9 @@ def act(environment: Mapping[str, str], say: Say) -> int:
     runner = Runner(say, _path(environment, "GITHUB_OUTPUT"), _path(environment, "GITHUB_STEP_SUMMARY"))
     silence = Silence()
     say(silence.begin)  # whatever the agent or its setup prints from here on, the runner obeys none of it
+    sealed = TemporaryDirectory(prefix="gate-git-", ignore_cleanup_errors=True)
     try:
-        step, outcome = _carry_out(environment, workspace, say)
+        step, outcome = _carry_out(environment, workspace, say, Path(sealed.name))
     finally:
         _empty(environment)
         say(silence.end)
@@ -166,6 +169,7 @@ def act(environment: Mapping[str, str], say: Say) -> int:
         publish([Annotate((Annotation("error", "Agent Gate", said),))], runner)
         return outcome.exit_code or int(ExitCode.PUBLISH)
     finally:
+        sealed.cleanup()
         give_back(workspace)
         if step is not None:
             step.github.close()
@@ -184,10 +188,11 @@ def _path(environment: Mapping[str, str], name: str) -> Path | None:
     return Path(environment[name]) if environment.get(name) else None
 
 
-def _carry_out(environment: Mapping[str, str], workspace: Path, say: Say) -> tuple[Step | None, Outcome]:
+def _carry_out(environment: Mapping[str, str], workspace: Path, say: Say, sealed: Path) -> tuple[Step | None, Outcome]:
     step: Step | None = None
     try:
         step = _step(environment, workspace, say)
+        step = _sealed(step, sealed)
         return step, _MODES[step.activity.mode](step)
     except GateError as error:
         _trace(environment)
@@ -228,10 +233,16 @@ def _environment(environment: Mapping[str, str], token: str) -> dict[str, str]:
     It has a name that is handed to nobody else; a ``GITHUB_TOKEN`` is one that the workflow has set.
     """
     seen = {name: value for name, value in environment.items() if not is_input(name)}
-    if not token:
-        return seen
-    server = environment.get("GITHUB_SERVER_URL", "https://github.com")
-    return with_header({**seen, TOKEN: token}, server, token_header(token))
+    return {**seen, TOKEN: token} if token else seen
+
+
+def _sealed(step: Step, folder: Path) -> Step:
+    """The step with its repository as it is now: whatever ``setup`` and the agent write to it, git reads none of it."""
+    token, git = step.inputs["token"], step.git
+    if token:
+        server = step.environment.get("GITHUB_SERVER_URL", "https://github.com")
+        git = Git(git.root, environment=with_header(step.environment, server, token_header(token)))
+    return replace(step, environment={**step.environment, SEALED: encode_sealed(seal(git, folder))})
 
 
 def _payload(environment: Mapping[str, str]) -> Mapping[str, Any]:

@@ -1,7 +1,11 @@
 """A thin layer over the git executable: what the gate asks of a repository, without trusting it or its user's habits.
 
-Never prompts, never waits for ever, never runs hooks or a file-system monitor, and writes to no index. Revisions and
-remotes are checked before they reach a command line. Credentials travel in the environment alone (`with_header`).
+Never prompts, never waits for ever, never runs hooks or a file-system monitor, and writes to no index. The executable
+is an absolute path. Revisions and remotes are checked before they reach a command line. Credentials travel in the
+environment alone (`with_header`), and in that of commands that use the network alone.
+
+On a developer's machine the user's own git configuration applies. Where code that is not trusted runs beside the gate,
+git is `Sealed`: see `gate.sealing`.
 """
 
 from __future__ import annotations
@@ -12,14 +16,16 @@ import re
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.parse import urlsplit
 
+import msgspec
 from msgspec import Struct
 
+from gate.environment import is_withheld
 from gate.errors import GateError
 from gate.limits import MAX_DOCUMENT_BYTES, shorten
 from gate.redact import redact
@@ -34,7 +40,18 @@ _NEUTRAL = (
     "maintenance.auto=false",
     "submodule.recurse=false",
     "advice.detachedHead=false",
+    "safe.bareRepository=explicit",  # or a folder of the change that looks like a repository would be taken for one
+    "protocol.ext.allow=never",
 )
+_UNTOUCHED = (
+    "core.attributesFile=/dev/null",
+    "core.excludesFile=/dev/null",
+    "core.commitGraph=false",  # it is beside the objects, and may lie about history
+    "core.multiPackIndex=false",
+    "diff.ignoreSubmodules=dirty",  # git would run itself in each of them, by its configuration
+    "credential.helper=",
+)
+"""Set beside a sealed repository, where whatever else git would look at may have been written by the change."""
 _POINTERS = (
     "filter.lfs.required=false",
     "filter.lfs.smudge=",
@@ -50,6 +67,7 @@ _DROPPED = re.compile(
 )
 """Set inside hooks and by debugging; each would lead a command elsewhere, or have it print secrets."""
 _FIXED = {
+    "GIT_NO_REPLACE_OBJECTS": "1",
     "LC_ALL": "C",
     "LANGUAGE": "",
     "GIT_TERMINAL_PROMPT": "0",
@@ -58,6 +76,14 @@ _FIXED = {
     "GCM_INTERACTIVE": "never",
 }
 _PROTOCOLS = "file:git:http:https:ssh"
+_LET_THROUGH = re.compile(
+    r"(?:HOME|TMPDIR|TZ|SSH_AUTH_SOCK|SSL_CERT_(?:FILE|DIR)|GIT_SSL_\w+|GIT_HTTP_\w+|GIT_SSH(?:_COMMAND|_VARIANT)?"
+    r"|GIT_(?:AUTHOR|COMMITTER)_\w+|(?i:https?_proxy|no_proxy|all_proxy))"
+)
+"""What a sealed git sees of the environment: where things are and how the network is reached, and no secret."""
+_ONLINE = ("fetch", "push", "ls-remote")
+_READING = ("cat-file", "ls-tree", "merge-base", "rev-list", "rev-parse", "status", "worktree")
+"""Commands that fetch what is missing of a partial clone."""
 _DEEPENING = (50, 200, 1000, 5000)
 COMMIT_ID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
@@ -76,15 +102,90 @@ class Tag(Struct, frozen=True):
     commit: str
 
 
+class Sealed(Struct, frozen=True):
+    """A repository as it was before code that is not trusted ran beside it; travels in the environment as `SEALED`.
+
+    Git then knows this repository alone: no configuration of the user's, the machine's or the repository's is read.
+    """
+
+    program: str = ""
+    """The executable, an absolute path; empty where there is none."""
+    path: str = ""
+    """Where programs are looked for."""
+    folder: str = ""
+    """The git directory, the gate's own; empty where there is no repository."""
+    top: str = ""
+    """The work tree; empty for a bare repository."""
+    machine: str = ""
+    """The file that stands in for the machine's configuration; empty for none."""
+    remotes: Mapping[str, str] = {}
+    """Name → URL."""
+    network: tuple[tuple[str, str], ...] = ()
+    """Settings (key, value) of commands that use the network, credentials among them."""
+    is_partial: bool = False
+    """Whether objects may be missing that git fetches when it needs them."""
+
+
+SEALED = "INPUT_GIT"
+"""The variable that holds a `Sealed`; by its name it is handed to nobody."""
+
+
 class Git:
     """The repository that holds the folder ``root``, which need not be its top."""
 
     def __init__(self, root: Path, *, environment: Mapping[str, str], timeout: float = TIMEOUT) -> None:
         self.root = root
         self.timeout = timeout
-        kept = {name: value for name, value in environment.items() if not _DROPPED.fullmatch(name)}
-        self.environment = {"GIT_ALLOW_PROTOCOL": _PROTOCOLS, **kept, **_FIXED}
-        self.has_lfs = shutil.which("git-lfs", path=self.environment.get("PATH")) is not None
+        self.sealed = _sealed_in(environment)
+        self._online: tuple[str, ...] = _ONLINE
+        if self.sealed is None:
+            kept = {name: value for name, value in environment.items() if _is_kept(name)}
+            self.program = program(environment.get("PATH"))
+            self.environment, self.signing = _parted({"GIT_ALLOW_PROTOCOL": _PROTOCOLS, **kept, **_FIXED})
+            self.has_lfs = shutil.which("git-lfs", path=self.environment.get("PATH")) is not None
+        else:
+            self.program = self.sealed.program
+            self.environment = _sealed_environment(self.sealed, root, environment)
+            self.signing = _numbered(self.sealed.network) if _is_http(self.sealed.remotes.values()) else {}
+            self.has_lfs = False  # its filters are programs
+            self._online = (*_ONLINE, *_READING) if self.sealed.is_partial else _ONLINE
+
+    def scratch(self, folder: Path, remote: str, *, token: str = "", server: str = "") -> Git:
+        """An empty repository in ``folder`` that knows one remote, ``origin``: the one that is called ``remote`` here.
+
+        Signs in with ``token`` if the remote is on ``server``, else as this repository does.
+        """
+        url = self.remote_url(remote)
+        local = self.root / url
+        url = str(local.resolve()) if "://" not in url and local.exists() else url
+        signs = bool(token) and f"{url}/".startswith(f"{server.rstrip('/')}/")
+        header = token_header(token) if signs else None
+        if self.sealed is not None:
+            network = _with_header(self.sealed.network, url, header) if header else self.sealed.network
+            sealed = msgspec.structs.replace(
+                self.sealed, folder=str(folder), top="", remotes={"origin": url}, network=network, is_partial=True
+            )
+            clone = Git(folder, environment={**self.environment, SEALED: encode_sealed(sealed)}, timeout=self.timeout)
+        else:
+            environment = self._signed_in(url, header)
+            clone = Git(folder, environment=environment, timeout=self.timeout)
+            clone.environment["GIT_DIR"] = str(folder)
+            clone._online = (*_ONLINE, *_READING)
+        folder.mkdir(exist_ok=True)
+        clone.run("init", "--quiet", "--bare", "--template=", str(folder))
+        clone.run("config", "remote.origin.url", url)
+        return clone
+
+    def _signed_in(self, url: str, header: str | None) -> dict[str, str]:
+        """The environment in which another repository of the user's reaches this URL as this one does."""
+        environment = {**self.environment, **self.signing}
+        if not self.is_repository():
+            return environment if header is None else with_header(environment, url, header)
+        ssh = self.ask("config", "--get", "core.sshCommand")
+        if ssh and "GIT_SSH_COMMAND" not in environment:
+            environment["GIT_SSH_COMMAND"] = ssh
+        header = header or self.header_for(url)
+        return environment if header is None else with_header(environment, url, header)
 
     # --- running --------------------------------------------------------------------------------
 
@@ -109,13 +210,16 @@ class Git:
         return os.fsdecode(output).removesuffix("\n")
 
     def _call(self, arguments: Sequence[str], stdin: bytes, extra: Mapping[str, str]) -> tuple[int, bytes, str]:
-        settings = _NEUTRAL if self.has_lfs else (*_NEUTRAL, *_POINTERS)
-        command = ["git", *(part for setting in settings for part in ("-c", setting)), *arguments]
+        if not self.program:
+            raise GitError("git cannot be run: it is not in an absolute folder of PATH", where=str(self.root))
+        settings = (*_NEUTRAL, *(() if self.has_lfs else _POINTERS), *(() if self.sealed is None else _UNTOUCHED))
+        command = [self.program, *(part for setting in settings for part in ("-c", setting)), *arguments]
+        signing = self.signing if _command_of(arguments) in self._online else {}
         try:
             process = subprocess.Popen(  # noqa: S603  # a list, no shell; revisions and remotes are checked
                 command,
                 cwd=self.root,
-                env={**self.environment, **extra},
+                env={**self.environment, **signing, **extra},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -143,6 +247,9 @@ class Git:
         if "dubious ownership" in said:
             reason = "git refuses the folder, which belongs to another user"
             hint = "git config --global --add safe.directory with its path, or run as its owner"
+        if "cannot use bare repository" in said:
+            reason = "the folder has the files of a git repository in it, which git would take for the whole"
+            hint = "remove HEAD, objects and refs from it"
         what = f"git {arguments[0]} failed: {shorten(reason, 300)}"
         return GitError(what, where=str(self.root), hint=hint, output=shorten(said, 2000))
 
@@ -278,13 +385,21 @@ class Git:
         checked_remote(remote)
         if "/" in remote or ":" in remote:
             return remote
-        return self.text("remote", "get-url", remote)
+        if self.sealed is None:
+            return self.text("remote", "get-url", remote)
+        if remote not in self.sealed.remotes:
+            raise GitError(f"No such remote {remote!r}", where=str(self.root))
+        return self.sealed.remotes[remote]
 
     def header_for(self, url: str) -> str | None:
         """The HTTP header that this repository is configured to send there, as CI checkouts leave one."""
         if not url.startswith(("http://", "https://")):
             return None
-        return self.ask("config", "--get-urlmatch", "http.extraHeader", url)
+        arguments = ("config", "--get-urlmatch", "http.extraHeader", url)
+        status, output, errors = self._call(arguments, b"", self.signing)
+        if status not in (0, 1):
+            raise self._failed(arguments, errors)
+        return os.fsdecode(output).removesuffix("\n") or None if status == 0 else None
 
     # --- more history ---------------------------------------------------------------------------
 
@@ -362,22 +477,121 @@ def checked_remote(remote: str) -> str:
     return remote
 
 
+# --- the environment ------------------------------------------------------------------------------
+
+
+def program(path: str | None) -> str:
+    """The absolute path of git; empty where there is none. A folder relative to the repository is not looked into."""
+    return shutil.which("git", path=absolute(path)) or ""
+
+
+def absolute(path: str | None) -> str:
+    """A list of folders without those that are relative to wherever a program is started."""
+    folders = [folder for folder in (path or os.defpath).split(os.pathsep) if Path(folder).is_absolute()]
+    return os.pathsep.join(folders) or os.devnull
+
+
+def encode_sealed(sealed: Sealed) -> str:
+    return msgspec.json.encode(sealed).decode()
+
+
+def _sealed_in(environment: Mapping[str, str]) -> Sealed | None:
+    found = environment.get(SEALED)
+    return msgspec.json.decode(found, type=Sealed) if found else None
+
+
+def _sealed_environment(sealed: Sealed, root: Path, environment: Mapping[str, str]) -> dict[str, str]:
+    """What git sees: one repository, and of the environment what `_LET_THROUGH` names."""
+    folder, top = _place(sealed, root.resolve())
+    kept = {name: value for name, value in environment.items() if _LET_THROUGH.fullmatch(name)}
+    places = {"GIT_DIR": folder} | ({"GIT_WORK_TREE": top} if top else {})
+    return {
+        **kept,
+        **_FIXED,
+        **places,
+        "PATH": sealed.path,
+        "GIT_ALLOW_PROTOCOL": _PROTOCOLS,
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_CONFIG_SYSTEM": sealed.machine or os.devnull,
+        "GIT_ATTR_NOSYSTEM": "1",
+    }
+
+
+def _place(sealed: Sealed, root: Path) -> tuple[str, str]:
+    """The git directory and the work tree of a folder: the repository's own, or another work tree made of it."""
+    if not sealed.folder or not sealed.top or root.is_relative_to(sealed.top):
+        return sealed.folder or os.devnull, sealed.top
+    for known in Path(sealed.folder, "worktrees").glob("*/gitdir"):
+        tree = Path(known.read_text(encoding="utf-8", errors="surrogateescape").rstrip("\n")).parent
+        if root.is_relative_to(tree):
+            return str(known.parent), str(tree)
+    return os.devnull, ""
+
+
+def _is_kept(name: str) -> bool:
+    return not _DROPPED.fullmatch(name) and (name.startswith("GIT_CONFIG_") or not is_withheld(name))
+
+
+def _parted(environment: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """The environment without headers to sign in with, and what adds them to it."""
+    entries = _entries(environment)
+    harmless = [entry for entry in entries if not entry[0].lower().endswith(".extraheader")]
+    if len(harmless) == len(entries):
+        return dict(environment), {}
+    kept = {name: value for name, value in environment.items() if not _ENTRY.fullmatch(name)}
+    return {**kept, **_numbered(harmless)}, _numbered(entries)
+
+
+_MOST_ENTRIES = 1_000
+_ENTRY = re.compile(r"GIT_CONFIG_(?:COUNT|KEY_\d+|VALUE_\d+)")
+
+
+def _entries(environment: Mapping[str, str]) -> list[tuple[str, str]]:
+    """The settings that the environment holds."""
+    said = environment.get("GIT_CONFIG_COUNT", "")
+    count = min(int(said), _MOST_ENTRIES) if said.isascii() and said.isdigit() else 0
+    values = environment.get
+    return [(values(f"GIT_CONFIG_KEY_{n}", ""), values(f"GIT_CONFIG_VALUE_{n}", "")) for n in range(count)]
+
+
+def _numbered(entries: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """Settings as git reads them from its environment."""
+    keys = {f"GIT_CONFIG_KEY_{n}": key for n, (key, _) in enumerate(entries)}
+    values = {f"GIT_CONFIG_VALUE_{n}": value for n, (_, value) in enumerate(entries)}
+    return {"GIT_CONFIG_COUNT": str(len(entries)), **keys, **values}
+
+
+def _command_of(arguments: Sequence[str]) -> str:
+    """The name of the command, behind settings of its own."""
+    rest = iter(arguments)
+    for argument in rest:
+        if argument != "-c":
+            return argument
+        next(rest, None)
+    return ""
+
+
+def _is_http(urls: Iterable[str]) -> bool:
+    return any(url.startswith(("http://", "https://")) for url in urls)
+
+
 def with_header(environment: Mapping[str, str], url: str, header: str) -> dict[str, str]:
     """The environment with which git sends this header, and no other, to the URL's host: never on a command line.
 
     Does nothing for URLs that are not http(s).
     """
+    entries = _entries(environment)
+    added = _with_header(entries, url, header)
+    return {**environment, **_numbered(added)} if len(added) > len(entries) else dict(environment)
+
+
+def _with_header(entries: Sequence[tuple[str, str]], url: str, header: str) -> tuple[tuple[str, str], ...]:
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https"):
-        return dict(environment)
+        return tuple(entries)
     host = parts.netloc.rpartition("@")[2]
     key = f"http.{parts.scheme}://{host}/.extraHeader"
-    count = int(environment.get("GIT_CONFIG_COUNT") or 0)
-    entries = {"GIT_CONFIG_COUNT": str(count + 2)}
-    for offset, value in enumerate(("", header)):  # an empty value takes back headers configured elsewhere
-        entries[f"GIT_CONFIG_KEY_{count + offset}"] = key
-        entries[f"GIT_CONFIG_VALUE_{count + offset}"] = value
-    return {**environment, **entries}
+    return (*entries, (key, ""), (key, header))  # an empty value takes back headers configured elsewhere
 
 
 def token_header(token: str, *, user: str = "x-access-token") -> str:

@@ -33,7 +33,7 @@ from gate.baselines.base import (
     suite_key,
 )
 from gate.errors import BaselineError, BaselineWriteError
-from gate.git import Git, GitError, checked_revision, token_header, with_header
+from gate.git import Git, GitError, checked_revision
 from gate.record import Header, Record, parse_record, record_lines
 
 PUSHES = 30
@@ -152,30 +152,13 @@ class GitStore(Store):
     def _cloned(self) -> Git:
         """An empty repository that knows the remote; made once."""
         if self._clone is None:
-            url = self._url()
-            environment = self._environment(url)
             self._folder = TemporaryDirectory(prefix="gate-baselines-", ignore_cleanup_errors=True)
-            self._clone = Git(Path(self._folder.name), environment=environment)
-            self._clone.run("init", "--quiet", "--bare", "--template=", ".")
-            self._clone.run("remote", "add", "--", "origin", url)
+            settings = self._settings
+            self._clone = self._repository.scratch(
+                Path(self._folder.name), settings.remote, token=settings.token, server=settings.server
+            )
+            self._clone.environment.update(_IDENTITY)
         return self._clone
-
-    def _url(self) -> str:
-        url = self._repository.remote_url(self._settings.remote)
-        local = self._repository.root / url
-        return str(local.resolve()) if "://" not in url and local.exists() else url
-
-    def _environment(self, url: str) -> dict[str, str]:
-        """How to sign in: the token, else whatever the user's own repository is configured to send."""
-        environment = {**self._repository.environment, **_IDENTITY}
-        here = self._repository.is_repository()
-        ssh = self._repository.ask("config", "--get", "core.sshCommand") if here else None
-        if ssh and "GIT_SSH_COMMAND" not in environment:
-            environment["GIT_SSH_COMMAND"] = ssh
-        header = self._repository.header_for(url) if here else None
-        if self._settings.token and f"{url}/".startswith(f"{self._settings.server.rstrip('/')}/"):
-            header = token_header(self._settings.token)
-        return environment if header is None else with_header(environment, url, header)
 
     def _fetch(self) -> str | None:
         """The branch's tip, fetched; None where there is no such branch yet."""

@@ -429,9 +429,11 @@ def test_an_error_is_one_line_without_secrets(root: Path) -> None:
 
 
 def test_a_header_is_for_its_host_alone_and_takes_the_place_of_others() -> None:
-    environment = with_header({"A": "1", "GIT_CONFIG_COUNT": "1"}, "https://me@example.com:8443/o/r.git", "X: y")
+    own = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "safe.directory", "GIT_CONFIG_VALUE_0": "/x"}
+    environment = with_header({"A": "1", **own}, "https://me@example.com:8443/o/r.git", "X: y")
     assert environment == {
         "A": "1",
+        **own,
         "GIT_CONFIG_COUNT": "3",
         "GIT_CONFIG_KEY_1": "http.https://example.com:8443/.extraHeader",
         "GIT_CONFIG_VALUE_1": "",

@@ -1,0 +1,77 @@
+"""A change whose ``setup`` goes for the machine: the git that the gate calls, the token, files outside the workspace."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.integration.github.fake_github import FakeGitHub
+from tests.integration.github.job import CONFIG, as_process, git
+from tests.integration.github.scenarios import World
+
+ATTACK = """
+import os, pathlib, shutil, subprocess, sys
+home = pathlib.Path(os.environ["HOME"])
+marker = home / "ran"
+evil = home / "evil"
+evil.write_text(f'#!/bin/sh\\necho "$0 $@" >>{marker}\\ncat\\n')
+evil.chmod(0o755)
+shutil.copy(evil, pathlib.Path(os.environ["VIRTUAL_ENV"], "bin", "git"))
+def config(*words):
+    subprocess.run(["/usr/bin/env", "-u", "VIRTUAL_ENV", REAL, "config", *words], check=True)
+REAL = shutil.which("git", path=os.environ["PATH"].partition(os.pathsep)[2])
+for key in ("core.fsmonitor", "core.sshCommand", "filter.evil.clean", "filter.evil.smudge", "diff.external"):
+    config(key, str(evil))
+    config("--file", str(home / ".gitconfig"), key, str(evil))
+config("core.hooksPath", str(home / "hooks"))
+(home / "hooks").mkdir()
+for name in ("post-checkout", "reference-transaction", "pre-push", "post-index-change"):
+    shutil.copy(evil, home / "hooks" / name)
+pathlib.Path(".git/info/attributes").write_text("* filter=evil\\n")
+thief = home / "thief.git"
+subprocess.run([REAL, "init", "-q", "--bare", str(thief)], check=True)
+origin = subprocess.run([REAL, "remote", "get-url", "origin"], check=True, capture_output=True, text=True).stdout.strip()
+config(f"url.{thief.as_uri()}.insteadOf", origin)
+config("remote.origin.pushurl", thief.as_uri())
+for path in pathlib.Path(".").glob("*.py"):
+    os.utime(path, (1, 1))
+"""
+
+
+@pytest.fixture
+def world(tmp_path: Path, fake: FakeGitHub) -> World:
+    return World(tmp_path, fake, as_process)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    """A uv that makes the environment with the standard library: the real one downloads pip."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    (folder / "uv").write_text(
+        f'#!/bin/sh\nfor last; do :; done\nexec "{sys.executable}" -m venv --without-pip "$last"\n'
+    )
+    (folder / "uv").chmod(0o755)
+    return f"{folder}{os.pathsep}{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+
+
+def with_setup(world: World, code: str) -> None:
+    config = CONFIG.replace("criteria:", "setup: python attack.py\ncriteria:")
+    world.repository.files |= {"attack.py": code, "gate.yaml": config}
+
+
+def test_setup_chooses_neither_git_nor_its_programs_nor_its_remote(world: World, path: str) -> None:
+    with_setup(world, ATTACK)
+    home = world.folder / "job-1" / "home"
+    done = world.push(
+        "good", environment={"PATH": path, "HOME": str(home), "GIT_CONFIG_GLOBAL": str(home / ".gitconfig")}
+    )
+    assert done.code == 0, done.log
+    assert (home / "evil").exists(), "setup attacked"
+    assert not (home / "ran").exists(), (home / "ran").read_text()
+    assert git(home / "thief.git", "for-each-ref") == "", "nothing was pushed there"
+    assert "refs/heads/gate-baselines" in git(world.repository.remote, "for-each-ref")
+    assert "the baseline was" not in done.log, "what the gate thinks of the work tree is its own"
