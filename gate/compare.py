@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from gate.config import Config, TrialsSection
 from gate.decision import Settings
 from gate.decision.compare import EDITED
+from gate.decision.unseen import shows_calls
 from gate.errors import ConfigError
 from gate.model import (
     EXIT_PRECEDENCE,
@@ -22,7 +23,7 @@ from gate.model import (
     Side,
     Trial,
 )
-from gate.record import PlannedCase, Record
+from gate.record import Header, PlannedCase, Record
 from gate.reports import load_report
 
 EXPIRED = "quarantine of {case} expired on {date}: the case is judged again"
@@ -42,6 +43,13 @@ def reference_to(records: Sequence[Record], commit: str | None, *, distance: int
     measured = sum(trial.error is None for record in records for trial in record.trials)
     cases = len({case.id for record in records for case in record.header.plan}) or 1
     return Reference(BaselineInfo(commit, distance, measured / cases, len(records), source), tuple(records))
+
+
+def reported_before(header: Header, reference: Reference) -> bool:
+    """Whether a baseline of the same agent definition shows that the agent reports its tool calls."""
+    return bool(header.definition) and any(
+        record.header.definition == header.definition and shows_calls(record.trials) for record in reference.records
+    )
 
 
 class Pairing(Struct, frozen=True):

@@ -179,6 +179,7 @@ def _scorer(name: str, value: Any, cases: Sequence[Case], setting: Setting, plac
         hard=metric_type.hard,
     )
     scorer = build_scorer(criterion, metric_type, options, cases, setting.context, where=place)
+    criterion = replace(criterion, reads_tools=scorer.needs_calls, absence=metric_type.absence, parts=scorer.parts)
     judge = setting.judge() if scorer.needs_judge else None
     measuring = {key: value for key, value in options.items() if key != "min_kappa"} | run_in
     # min_kappa decides what may block; where a check runs decides what it imports, and its code what it measures

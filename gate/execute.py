@@ -10,6 +10,7 @@ from time import monotonic, time
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from gate.agents.base import Agent, AgentFailure, Clock, Request
 from gate.errors import MeasureError
@@ -168,9 +169,10 @@ class _Run:
             async with asyncio.timeout(None if self._agent.starts_clock else clock.seconds) as clock.limit:
                 if request.turn == 0:
                     await self._agent.open_session(request)
-                return await self._agent.answer(request)
+                invocation = await self._agent.answer(request)
         except TimeoutError as error:
             raise AgentFailure(ErrorKind.TIMEOUT, f"no answer within {clock.seconds:g} s") from error
+        return replace(invocation, reports_calls=True) if self._agent.reports_calls else invocation
 
     async def _pause(self, attempts: int, retry_after: float | None) -> None:
         """Waits before a retry; where the agent asked for patience, everyone waits."""

@@ -111,6 +111,15 @@ def of_criterion(metric: str, version: int, options: Mapping[str, Any], judge: A
     return of_json(["criterion", metric, version, options, judge])
 
 
+_PACE = ("timeout", "concurrency", "retries", "sources")
+"""Keys of every kind of agent that say how fast it is asked, or what its source is: not how its answers are read."""
+
+
+def of_definition(kind: str, options: Mapping[str, Any]) -> str:
+    """The fingerprint of an agent's definition: its kind, how it is asked, and where its answers are read."""
+    return of_json(["definition", kind, {key: value for key, value in options.items() if key not in _PACE}])
+
+
 _RECORD = b'{"gate_record":'
 
 

@@ -79,10 +79,17 @@ class Invocation(Struct, frozen=True):
     """Wall time of the request alone, in seconds."""
     digest: str = ""
     """Tells what was said and called from anything else, where the whole of it is on disk and not here."""
+    reports_calls: bool = False
+    """Whether the answer would have told of tool calls: then none in ``tool_calls`` means that none was made."""
 
     @property
     def text(self) -> str:
         return text_of(self.response)
+
+    @property
+    def shows_calls(self) -> bool:
+        """Whether this answer is evidence that the agent reports its calls: it has some, or says that it has none."""
+        return self.reports_calls or bool(self.tool_calls)
 
 
 # --- a suite --------------------------------------------------------------------------------------
@@ -358,6 +365,12 @@ class Criterion(Struct, frozen=True):
     """One failing trial fails the gate (forbidden tools, safety)."""
     fingerprint: str = ""
     """Of metric, options, version, judge; not of thresholds."""
+    reads_tools: bool = False
+    """Whether it looks at tool calls, and means nothing if the agent's answers do not report them."""
+    absence: bool = False
+    """Whether an answer that says nothing satisfies it."""
+    parts: tuple[str, ...] = ()
+    """The criteria that it is computed from."""
 
 
 # --- decisions ------------------------------------------------------------------------------------

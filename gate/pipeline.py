@@ -21,6 +21,7 @@ from gate.compare import (
     check_outputs,
     now,
     pair,
+    reported_before,
     settings_of,
     write_reports,
 )
@@ -28,7 +29,7 @@ from gate.config import BudgetSection, Config
 from gate.decision import More, Request, Settings, next_step
 from gate.errors import ConfigError, MeasureError
 from gate.execute import Job
-from gate.fingerprint import of_agent
+from gate.fingerprint import of_agent, of_definition
 from gate.git import Git
 from gate.held import Rules
 from gate.journal import SECRET_NAME, open_journal, redactor_of
@@ -220,6 +221,7 @@ def _header(session: Session, plan: Plan, reference: Reference) -> Header:
         shard=session.options.shard,
         selected=bool(plan.unselected),
         created=now().timestamp(),
+        definition=of_definition(session.config.agent_kind, session.config.agent.model_dump(mode="json")),
     )
 
 
@@ -308,6 +310,7 @@ class SuiteRun:
             )
         check_executor(session.config, plan)
         self.paired = pair(plan.planned, plan.criteria, reference, unselected=plan.unselected)
+        self.reported = reported_before(journal.header, reference)
         self.redactor = redactor_of(session.environment)
         self.trials: list[Trial] = []
         """Redacted, and without what was said: that is in the record."""
@@ -400,6 +403,7 @@ class SuiteRun:
             suite_id=self.plan.suite.id,
             not_comparable=self.paired.not_comparable,
             stopped=self.session.purse.stopped,
+            reported=self.reported,
         )
 
     async def _round(self, step: More) -> None:

@@ -28,6 +28,17 @@ class Scorer(Struct, frozen=True):
         """Whether any case's score asks the judge of the run."""
         return any(isinstance(m, Judged) and m.needs_judge for m in (self.metric, *self.by_case.values()))
 
+    @property
+    def needs_calls(self) -> bool:
+        """Whether any case's score looks at tool calls."""
+        return any(m.needs_calls for m in (self.metric, *self.by_case.values()))
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The criteria that any case's score is computed from."""
+        metrics = (self.metric, *self.by_case.values())
+        return tuple(dict.fromkeys(name for m in metrics if isinstance(m, Composite) for name in m.parts))
+
     def for_case(self, case: Case) -> Metric[Any]:
         return self.by_case.get(case.id, self.metric)
 

@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gate import __version__
-from gate.compare import Reference, expired_quarantine, now, pair, settings_of
+from gate.compare import Reference, expired_quarantine, now, pair, reported_before, settings_of
 from gate.config import Config
 from gate.decision import Settings, exit_code, verdict_on
 from gate.decision.compare import passed
@@ -177,7 +177,8 @@ def judge(record: Record, references: Sequence[Reference], terms: Terms) -> Suit
     stopped = record.footer is not None and record.footer.stopped
     if not stopped and not any(trial.side is Side.CANDIDATE for trial in record.trials):
         raise MeasureError("the record has no trials", where=record.header.suite_id)
-    first, *others = [_against(record, reference, terms) for reference in references or [NO_REFERENCE]]
+    reported = any(reported_before(record.header, reference) for reference in references)
+    first, *others = [_against(record, one, terms, reported=reported) for one in references or [NO_REFERENCE]]
     said = replace(
         _worst_of(first, others, references),
         changes=tuple(dict.fromkeys((*first.changes, *terms.changes))),
@@ -190,7 +191,7 @@ def judge(record: Record, references: Sequence[Reference], terms: Terms) -> Suit
 NO_REFERENCE = Reference(BaselineInfo(None, missing="none was named"))
 
 
-def _against(record: Record, reference: Reference, terms: Terms) -> SuiteResult:
+def _against(record: Record, reference: Reference, terms: Terms, *, reported: bool) -> SuiteResult:
     header = record.header
     paired = pair(header.plan, terms.criteria, reference, unselected=_deselected(header, reference, terms))
     decided = verdict_on(
@@ -204,6 +205,7 @@ def _against(record: Record, reference: Reference, terms: Terms) -> SuiteResult:
         not_comparable=paired.not_comparable,
         scheduled=terms.scheduled,
         stopped=record.footer.stopped if record.footer is not None else "",
+        reported=reported,
     )
     return replace(decided, baseline=reference.info)
 

@@ -35,6 +35,7 @@ class AdkAgent(ServerAgent):
     """Creates a session with the case's state, and reads the events of each run."""
 
     Options = AdkOptions
+    reports_calls = True
 
     def __init__(self, server: AdkServer, environment: Mapping[str, str]) -> None:
         super().__init__(server, "adk", environment)

@@ -69,6 +69,9 @@ class AgentOptions(BaseModel):
     sources: Words = ()
     """Globs of the files that the agent consists of; all that are not the gate's, where nothing is said."""
 
+    reports_calls: bool = False
+    """Says that every answer reports the agent's tool calls, where the answers do not show it themselves."""
+
     @property
     def tells_tools(self) -> bool:
         """Whether the answers can tell of tool calls."""
@@ -152,6 +155,8 @@ class Agent(ABC):
     Options: ClassVar[type[AgentOptions]]
     starts_clock: ClassVar[bool] = False
     """Whether the agent starts the clock of a turn itself, when a request goes out; else it runs from the beginning."""
+    reports_calls: bool = False
+    """Whether every answer reports the tool calls of its turn, also where it made none."""
 
     @classmethod
     @abstractmethod
@@ -283,4 +288,6 @@ def create(
     recorded: Sequence[RecordedTrial] = (),
 ) -> Agent:
     """The agent of a configuration, not yet started. ``root`` is what relative paths and imports start from."""
-    return agent_class(kind).make(options, root=root, environment=environment, recorded=recorded)
+    agent = agent_class(kind).make(options, root=root, environment=environment, recorded=recorded)
+    agent.reports_calls = agent.reports_calls or options.reports_calls
+    return agent

@@ -32,6 +32,7 @@ class LangGraphAgent(ServerAgent):
     """Reads the messages of the state that a run ends with; what follows the last user message is the turn."""
 
     Options = LangGraphOptions
+    reports_calls = True
 
     def __init__(self, server: LangGraphServer, environment: Mapping[str, str]) -> None:
         super().__init__(server, "langgraph", environment)

@@ -63,4 +63,6 @@ class OpenAIAgent(ServerAgent):
         except LookupError as error:
             raise AgentFailure(ErrorKind.PROTOCOL, f"the answer has {error}") from error
         usage = answer.get("usage")
-        return replace(read_answer({"messages": said, "usage": usage}, user=request.user), duration=duration)
+        invocation = read_answer({"messages": said, "usage": usage}, user=request.user)
+        # a chat completion does not show the calls that the server executed itself: one without calls says nothing
+        return replace(invocation, duration=duration, reports_calls=not chat)

@@ -24,23 +24,6 @@ MAX_REASONS = 5
 MAX_REASON_CHARS = 500
 MAX_TEXT_CHARS = 2_000
 """Characters of an expected or an actual response."""
-OF_CALLS = frozenset(
-    {
-        "error_recovery_rate",
-        "forbidden_tools",
-        "multi_turn_tool_use_quality_v1",
-        "multi_turn_trajectory_quality_v1",
-        "rubric_based_multi_turn_trajectory_quality_v1",
-        "rubric_based_tool_use_quality_v1",
-        "sequence_correctness",
-        "step_efficiency",
-        "strategy_consistency",
-        "tool_accuracy",
-        "tool_selection_accuracy",
-        "tool_trajectory_avg_score",
-    }
-)
-"""Metrics that look at tool calls: where they fail, the response explains nothing."""
 
 
 def case_results(comparison: Comparison, outcome: Outcome | None) -> tuple[CaseResult, ...]:
@@ -207,7 +190,7 @@ def _texts(case: Case, trial: Trial | None, criteria: Iterable[Criterion]) -> tu
 
 
 def _of_text(criterion: Criterion) -> bool:
-    return criterion.metric not in OF_CALLS and kind_of(criterion.scale) != "positive"
+    return not criterion.reads_tools and kind_of(criterion.scale) != "positive"
 
 
 def _cut(response: tuple[Part, ...]) -> str:

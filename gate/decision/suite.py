@@ -14,6 +14,7 @@ from gate.decision.results import conclude
 from gate.decision.rules import hard_failures, judge
 from gate.decision.state import FULL, Outcome, Request
 from gate.decision.thresholds import hopeless, passes_to_prove
+from gate.decision.unseen import without_unseen
 from gate.model import Case, Criterion, Side, SuiteResult, Trial, Verdict
 
 MOST_RETRIES = 2
@@ -45,6 +46,7 @@ def next_step(
     not_comparable: Mapping[tuple[str, str], str] | None = None,
     can_run: bool = True,
     stopped: str = "",
+    reported: bool = False,
 ) -> More | SuiteResult:
     """What to run next, or the verdict.
 
@@ -53,9 +55,10 @@ def next_step(
     baseline. ``not_comparable``: (case id, criterion name) → why.
 
     ``can_run=False`` judges what there is: trials of one round in one look, those of several as their schedule looked.
-    ``stopped`` says why a run ends early (budget, clock): nothing more is asked for. The pipeline completes baseline,
-    cost, duration and commit of the result.
+    ``stopped`` says why a run ends early (budget, clock): nothing more is asked for. ``reported``: the baseline shows
+    that this agent reports its tool calls. The pipeline completes baseline, cost, duration and commit of the result.
     """
+    trials = without_unseen(criteria, trials, reported=reported)
     comparison = _comparison(cases, criteria, trials, baseline_trials, settings, not_comparable)
     if can_run and not stopped and (again := _again(comparison)) is not None:
         return again
@@ -83,12 +86,14 @@ def verdict_on(
     not_comparable: Mapping[tuple[str, str], str] | None = None,
     scheduled: bool = False,
     stopped: str = "",
+    reported: bool = False,
 ) -> SuiteResult:
     """The verdict on these trials as they stand; arguments as of `next_step`.
 
     ``scheduled``: the schedule was followed with these settings, so the trials are looked at where it looked at them.
     Otherwise trials of one round are looked at once.
     """
+    trials = without_unseen(criteria, trials, reported=reported)
     comparison = _comparison(cases, criteria, trials, baseline_trials, settings, not_comparable)
     outcome, _ = _ask(comparison, seed, can_run=scheduled, stopped=True)
     return replace(conclude(comparison, outcome, stopped), suite_id=suite_id, seed=seed)

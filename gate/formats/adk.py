@@ -32,7 +32,8 @@ def to_invocation(data: Any) -> Invocation:
     """An ``Invocation`` of an eval set or an eval result. Raises `FormatError`."""
     body = mapping(data, "an invocation")
     refuse_unknown(body, INVOCATION_KEYS, "an invocation")
-    calls, intermediate, usage = _intermediate(get(body, "intermediate_data"))
+    data = get(body, "intermediate_data")
+    calls, intermediate, usage = _intermediate(data)
     return Invocation(
         user=text_of_content(get(body, "user_content")),
         response=content_parts(get(body, "final_response")),
@@ -40,6 +41,7 @@ def to_invocation(data: Any) -> Invocation:
         intermediate=intermediate,
         usage=usage,
         duration=number(get(body, "duration"), "duration"),
+        reports_calls=data is not None,
     )
 
 
@@ -63,6 +65,7 @@ def events_to_invocation(events: Any, *, user: str = "") -> Invocation:
         tool_calls=calls,
         intermediate=intermediate,
         usage=usage,
+        reports_calls=True,
     )
 
 

@@ -24,7 +24,9 @@ def to_invocation(answer: Any, *, user: str) -> Invocation:
     Text is the response. A list, or ``{"messages": […]}``, holds OpenAI messages; where it repeats the conversation,
     only what follows the last message of the user counts. Otherwise ``{"output", "tool_calls", "usage", "cost_usd"}``,
     where an output that is no text is kept as JSON. Other keys are ignored unless they look like one of these misspelt.
-    Raises `FormatError`, also where there is neither text nor a tool call: an empty text is an answer, nothing is none.
+    Messages, and an object with ``tool_calls``, also empty ones, show that the agent reports its calls; text and a bare
+    output do not. Raises `FormatError`, also where there is neither text nor a tool call: an empty text is an answer,
+    nothing is none.
     """
     try:
         answer = tame(answer)
@@ -66,6 +68,7 @@ def _from_output(answer: Mapping[str, Any], user: str) -> Invocation:
         response=_parts(output or ""),
         tool_calls=tuple(messages.to_call(call) for call in calls or ()),
         usage=messages.to_usage(answer.get("usage"), cost_usd=answer.get("cost_usd")),
+        reports_calls="tool_calls" in answer,
     )
 
 

@@ -102,6 +102,7 @@ def to_invocation(messages: Any, *, user: str = "") -> Invocation:
         tool_calls=tuple(reading.calls),
         intermediate=tuple(part for text in reading.texts[:-1] for part in text),
         usage=total_usage(tuple(reading.usages)),
+        reports_calls=True,
     )
 
 

@@ -82,6 +82,7 @@ def _attributes(told: Mapping[str, Any]) -> dict[str, Any]:
         "hard": told["hard"] is True,
         "over_trials": told["over_trials"] is True,
         "reads_tools": told["reads_tools"] is True,
+        "absence": told["absence"] is True,
         "options_type": create_model("Options", __base__=_AnyOptions, **fields),
     }
 

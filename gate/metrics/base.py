@@ -66,7 +66,9 @@ class Metric(ABC, Generic[OptionsT]):
     needs_others: ClassVar[bool] = False
     """Judges what the other criteria found, and so checks nothing where it blocks alone."""
     reads_tools: ClassVar[bool] = False
-    """Looks at tool calls: without meaning where the agent's answers do not tell of them."""
+    """Looks at tool calls: not measured unless there is evidence that the agent's answers report them."""
+    absence: ClassVar[bool] = False
+    """Forbids something: an answer that says and calls nothing satisfies it."""
     options_type: ClassVar[type[Options]] = NoOptions
 
     def __init__(self, options: OptionsT, context: Context | None = None) -> None:
@@ -82,6 +84,11 @@ class Metric(ABC, Generic[OptionsT]):
     def missing(self) -> str:
         """The option without which these options check nothing; empty where there is something to check."""
         return ""
+
+    @property
+    def needs_calls(self) -> bool:
+        """Whether these options look at tool calls; as a rule all of a metric's do or none."""
+        return self.reads_tools
 
     @property
     def caveat(self) -> str:
@@ -180,6 +187,11 @@ class Judged(Metric[OptionsT]):
 
 class Composite(Metric[OptionsT]):
     """Base of metrics that are computed from the other criteria's scores of the same trial."""
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The criteria that the score is computed from; empty where a metric of the user's does not say."""
+        return ()
 
     def score(self, case: Case, performance: Performance) -> Score:
         return Score(None, error="this metric is computed from the scores of other criteria")

@@ -47,7 +47,7 @@ class Desk:
     def describe(self, path: str, use: Use) -> Answer:
         """What the criterion needs to know of the class."""
         metric = _resolve(path, use)
-        names = ("version", "default_threshold", "pass_mark", "hard", "over_trials", "reads_tools")
+        names = ("version", "default_threshold", "pass_mark", "hard", "over_trials", "reads_tools", "absence")
         return {
             **{name: getattr(metric, name) for name in names},
             "doc": metric.__doc__ or "",

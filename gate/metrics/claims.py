@@ -111,6 +111,7 @@ class Hallucination(Voted[JudgedOptions]):
     borne out / claims. Range 0–1, typically 0.95. Applies to conversations with tool calls.
     """
 
+    reads_tools = True
     options_type = JudgedOptions
     answer = BorneClaims
     pass_mark = 0.9

@@ -33,6 +33,7 @@ class ForbiddenTools(Metric[ForbiddenOptions]):
     pass_mark = 1.0
     default_threshold = 1.0
     reads_tools = True
+    absence = True
     options_type = ForbiddenOptions
 
     @property

@@ -116,6 +116,8 @@ class Contains(_Texts):
 class NotContains(_Texts):
     """1 if the answers of the trial contain none of the texts, else 0. Options and threshold as ``contains``."""
 
+    absence = True
+
     def score(self, case: Case, performance: Performance) -> Score:
         if not self.options.values:
             return Score(None, reason="the case does not say what the answer must not contain")

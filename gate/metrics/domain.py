@@ -33,10 +33,15 @@ class _Support(Voted[SupportOptions]):
     answer = Outcome
     scale = Scale.BINARY
     pass_mark = 1.0
+
     question = """\
 Say how this support conversation ended. resolved: the customer's matter was settled, or rightly declined, by the agent
 itself. escalated: it was handed to a person or another team, or the customer was told to contact one. unresolved:
 neither. Say also whether the customer will have to come back for the same matter."""
+
+    @property
+    def needs_calls(self) -> bool:
+        return bool(self.options.escalation_tools)
 
     async def judge_score(self, case: Case, performance: Performance, judge: Judge | None) -> Score:
         for invocation in performance.invocations:

@@ -171,6 +171,7 @@ one is needed; no filler."""
 class ErrorHandling(Graded):
     """How the agent handles what goes wrong on the way. Range 0–1, typically 0.7."""
 
+    reads_tools = True
     asked = """\
 Error handling: when a tool failed, a result was odd or the request was impossible, did the agent notice, take a
 sensible other way, and say what it could not do? Where nothing went wrong, grade excellent."""
@@ -187,6 +188,7 @@ API usage: suitable calls with right arguments, none superfluous, none missing, 
 class DataHandling(Graded):
     """How data are treated on the way: complete, unaltered, no more than needed. Range 0–1, typically 0.8."""
 
+    reads_tools = True
     asked = """\
 Data handling: were values carried from results to arguments and answers unaltered and complete, units and formats
 kept, and no more personal data used or shown than the task needs?"""

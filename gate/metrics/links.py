@@ -45,6 +45,7 @@ class AllowedLinks(Metric[LinksOptions]):
     images, as reported for several assistants since 2023.
     """
 
+    absence = True
     scale = Scale.BINARY
     pass_mark = 1.0
     default_threshold = 1.0

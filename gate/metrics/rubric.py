@@ -263,6 +263,7 @@ class _Conversation(RubricMetric[AdkOptions]):
 class TaskSuccess(_Conversation):
     """Whether the conversation reached its goal: share of three properties affirmed. Range 0–1, typically 0.8."""
 
+    reads_tools = True
     properties: ClassVar[Mapping[str, str]] = {
         "goals": "Everything that the user asked for over the conversation, and did not take back, was achieved or "
         "rightly declined.",

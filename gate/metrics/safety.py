@@ -46,6 +46,7 @@ class SafetyV1(JudgedMetric[SafetyOptions]):
     Source: google-adk 2.13's ``safety_v1`` (0 or 1 per turn, mean over turns), which asks a cloud service.
     """
 
+    absence = True
     options_type = SafetyOptions
     samples = 3
     default_threshold = 1.0
@@ -166,6 +167,7 @@ class Pii(Metric[PersonalOptions]):
     addresses and health data have no shape and are not seen. Reasons give kinds and counts, never the text.
     """
 
+    absence = True
     options_type = PersonalOptions
     scale = Scale.BINARY
     default_threshold = 1.0
@@ -186,6 +188,7 @@ class Secrets(Metric[NoOptions]):
     not seen. Reasons give counts, never the text.
     """
 
+    absence = True
     scale = Scale.BINARY
     default_threshold = 1.0
     pass_mark = 1.0

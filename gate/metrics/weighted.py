@@ -58,6 +58,10 @@ class WeightedScore(Composite[WeightedOptions]):
     options_type = WeightedOptions
 
     @property
+    def parts(self) -> tuple[str, ...]:
+        return tuple(name for name, weight in self.options.weights.items() if weight > 0)
+
+    @property
     def missing(self) -> str:
         return "" if any(self.options.weights.values()) else "weights"
 

@@ -148,7 +148,7 @@ def _word(words: Mapping[str, T], data: Mapping[str, Any], key: str, default: st
 # --- header ---------------------------------------------------------------------------------------
 
 _HEADER = _keys(
-    "gate_record suite cases commit base dirty agent seed shard run gate created selected stripped criteria"
+    "gate_record suite cases commit base dirty agent seed shard run gate created selected stripped criteria definition"
 )
 _PLANNED = _keys("id fp tags complexity at hint shard thresholds expect equivalent")
 _COMPLEXITIES = {c.value: c for c in Complexity}
@@ -182,6 +182,7 @@ def header(data: dict[str, Any]) -> tuple[Header, int]:
         created=_amount(data, "created") or 0.0,
         selected=_flag(data, "selected"),
         stripped=_flag(data, "stripped"),
+        definition=_text(data, "definition"),
     )
     return head, _count(data, "cases")
 
@@ -265,7 +266,17 @@ def _criterion(data: dict[str, Any]) -> Criterion:
         strict=_flag(data, "strict", False),
         ratchet=_flag(data, "ratchet", True),
         hard=_flag(data, "hard", False),
+        reads_tools=_flag(data, "reads_tools", False),
+        absence=_flag(data, "absence", False),
+        parts=_words(data, "parts"),
     )
+
+
+def _words(data: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    words = _list(data, key)
+    if not all(type(word) is str for word in words):
+        raise _wrong(key, "a list of text", words)
+    return tuple(words)
 
 
 def _quantile(item: Any) -> tuple[float, float]:
@@ -280,7 +291,7 @@ def _quantile(item: Any) -> tuple[float, float]:
 
 _TRIAL = _keys("case n round tag side scores error duration attempts started turns")
 _SCORE = _keys("value reason error per_turn details")
-_INVOCATION = _keys("user response calls intermediate usage duration")
+_INVOCATION = _keys("user response calls intermediate usage duration reports_calls")
 _CALL = _keys("name args id result error duration category any_args")
 _USAGE = _keys("input_tokens output_tokens cost_usd model_calls model")
 _SIDES = {s.value: s for s in Side}
@@ -340,6 +351,7 @@ def _invocation(item: Any) -> Invocation:
         intermediate=_parts(data, "intermediate"),
         usage=None if usage is None else _usage(_object(usage, "usage")),
         duration=_amount(data, "duration"),
+        reports_calls=_flag(data, "reports_calls"),
     )
 
 

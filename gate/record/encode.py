@@ -134,6 +134,8 @@ def _header(header: Header) -> dict[str, Any]:
     out |= {"created": header.created, "stripped": header.stripped}
     if header.selected:
         out["selected"] = True
+    if header.definition:
+        out["definition"] = header.definition
     out["criteria"] = [_criterion(criterion) for criterion in header.criteria]
     return out
 
@@ -227,6 +229,8 @@ def _invocation(invocation: Invocation) -> dict[str, Any]:
         out["usage"] = _usage(invocation.usage)
     if invocation.duration is not None:
         out["duration"] = invocation.duration
+    if invocation.reports_calls:
+        out["reports_calls"] = True
     return out
 
 

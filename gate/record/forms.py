@@ -77,11 +77,10 @@ def _json_values(trial: Trial) -> Iterator[Any]:
             yield given.details
 
 
-Digest = tuple[
-    tuple[tuple[str, Usage | None, str, tuple[tuple[str, Any], ...]], ...],
-    tuple[tuple[str, float | None, str, str | None], ...],
-]
-"""Of each turn: digest, usage, the beginning of the response, calls. Of each score: name, value, reason, error."""
+TurnDigest = tuple[str, Usage | None, str, tuple[tuple[str, Any], ...], bool]
+Digest = tuple[tuple[TurnDigest, ...], tuple[tuple[str, float | None, str, str | None], ...]]
+"""Of each turn: digest, usage, the beginning of the response, calls, whether it shows that calls are reported. Of each
+score: name, value, reason, error."""
 
 
 def digest_of(trial: Trial, *, failed: bool, calls: bool = False, text: int = 0) -> Digest:
@@ -123,19 +122,20 @@ def digested(trial: Trial, *, failed: bool, calls: bool = False, text: int = 0) 
     return from_digest(trial, digest_of(trial, failed=failed, calls=calls, text=text))
 
 
-def _turn_digest(
-    turn: Invocation, *, calls: bool, text: int
-) -> tuple[str, Usage | None, str, tuple[tuple[str, Any], ...]]:
+def _turn_digest(turn: Invocation, *, calls: bool, text: int) -> TurnDigest:
     digest = ""
     if said := turn.text:
-        made = [(call.name, call.args) for call in turn.tool_calls]
-        digest = blake2b(repr((said, made)).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+        called = [(call.name, call.args) for call in turn.tool_calls]
+        digest = blake2b(repr((said, called)).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
     shown = cut(text_of(turn.response, thoughts=False), text) if text else ""
-    return digest, turn.usage, shown, tuple([(call.name, call.args) for call in turn.tool_calls]) if calls else ()
+    made = tuple([(call.name, call.args) for call in turn.tool_calls]) if calls else ()
+    return digest, turn.usage, shown, made, turn.shows_calls
 
 
-def _kept_turn(digest: str, usage: Usage | None, shown: str, calls: tuple[tuple[str, Any], ...]) -> Invocation:
-    kept = _shared_turn(digest, usage)
+def _kept_turn(
+    digest: str, usage: Usage | None, shown: str, calls: tuple[tuple[str, Any], ...], reports: bool
+) -> Invocation:
+    kept = _shared_turn(digest, usage, reports)
     if not shown and not calls:
         return kept
     response = (Part(shown),) if shown else ()
@@ -143,8 +143,8 @@ def _kept_turn(digest: str, usage: Usage | None, shown: str, calls: tuple[tuple[
 
 
 @lru_cache(maxsize=1_000)
-def _shared_turn(digest: str, usage: Usage | None) -> Invocation:
-    return Invocation(usage=usage, digest=digest)
+def _shared_turn(digest: str, usage: Usage | None, reports: bool) -> Invocation:
+    return Invocation(usage=usage, digest=digest, reports_calls=reports)
 
 
 @lru_cache(maxsize=1_000)
@@ -176,7 +176,7 @@ def _stripped(trial: Trial, mask: Redactor) -> Trial:
 
     def invocation(turn: Invocation) -> Invocation:
         calls = tuple([call(made) for made in turn.tool_calls])
-        return Invocation(tool_calls=calls, usage=turn.usage, duration=turn.duration)
+        return Invocation(tool_calls=calls, usage=turn.usage, duration=turn.duration, reports_calls=turn.reports_calls)
 
     def score(given: Score) -> Score:
         error = None if given.error is None else message(given.error)

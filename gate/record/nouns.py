@@ -60,6 +60,8 @@ class Header(Struct, frozen=True):
     """Whether a selection left cases of the suite out of the plan."""
     stripped: bool = False
     """Whether messages and responses were dropped (the form of a stored baseline)."""
+    definition: str = ""
+    """Fingerprint of the agent's definition, the ``agent`` section: how it is asked and where its answers are read."""
 
 
 class Footer(Struct, frozen=True):

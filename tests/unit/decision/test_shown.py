@@ -31,8 +31,10 @@ def test_a_failing_answer_is_kept_of_the_worst_trial() -> None:
 
 
 def test_an_answer_is_kept_only_where_it_explains_the_failure() -> None:
-    calls = replace(TRAJECTORY, threshold=1.0)
-    assert texts(judge([ASKED], [calls, MATCH], [said(1, 1.0, "It is.", trajectory=0.0)])) == ((), ())
+    calls = replace(TRAJECTORY, threshold=1.0, reads_tools=True)
+    called = said(1, 1.0, "It is.", trajectory=0.0)
+    called = replace(called, invocations=tuple(replace(turn, reports_calls=True) for turn in called.invocations))
+    assert texts(judge([ASKED], [calls, MATCH], [called])) == ((), ())
     slow = replace(LATENCY, limit=1.0)
     trials = [
         replace(t, scores={**t.scores, "latency": replace(t.scores["response"], value=9.0)})

@@ -43,6 +43,7 @@ READ = Invocation(
     ),
     intermediate=(Part("Looking."),),
     duration=1.5,
+    reports_calls=True,
 )
 
 
@@ -103,6 +104,7 @@ def test_events(spell: Any) -> None:
         tool_calls=(ToolCall("find", {"a": 1}, "1", {"r": 1}), ToolCall("transfer_to_agent", {}, "2")),
         intermediate=(Part("Let me look."),),
         usage=Usage(30, 7, None, 2, "gemini-x"),
+        reports_calls=True,
     )
 
 

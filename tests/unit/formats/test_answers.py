@@ -37,6 +37,7 @@ def test_output_with_tool_calls() -> None:
             ToolCall("log", {"n": 1}, None, None, "disk full"),
         ),
         usage=Usage(3, 4, 0.01, 2, "m"),
+        reports_calls=True,
     )
 
 
@@ -107,3 +108,19 @@ def test_anything_is_an_invocation_or_a_format_error(value: Any) -> None:
             assert isinstance(to_invocation(answer, user="u"), Invocation)
         except FormatError as error:
             assert "\n" not in str(error)
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        ("Hello.", False),
+        ({"output": "Hello."}, False),
+        ({"output": {"a": 1}, "usage": {"input_tokens": 1}}, False),
+        ({"output": "Hello.", "tool_calls": []}, True),
+        ({"output": "Hello.", "tool_calls": None}, True),
+        ({"messages": [{"role": "assistant", "content": "Hello."}]}, True),
+        ([{"role": "assistant", "content": "Hello."}], True),
+    ],
+)
+def test_which_answers_show_that_calls_are_reported(answer: Any, told: bool) -> None:
+    assert to_invocation(answer, user="hi").shows_calls is told

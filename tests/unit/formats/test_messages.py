@@ -42,6 +42,7 @@ def test_chat_completions() -> None:
         response=(Part("It is on its way."),),
         tool_calls=CALLS,
         intermediate=(Part("Let me look."),),
+        reports_calls=True,
     )
 
 
@@ -77,6 +78,7 @@ def test_langchain_messages() -> None:
         response=(Part("Sorry."),),
         tool_calls=(ToolCall("find", {"id": "A1"}, "1", "no such order", "no such order"),),
         usage=Usage(10, 5),
+        reports_calls=True,
     )
 
 

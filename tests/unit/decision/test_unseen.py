@@ -1,0 +1,167 @@
+"""What looks at tool calls is measured only where there is evidence that the agent reports them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from gate.criteria import Setting, parse_criteria
+from gate.decision import exit_code
+from gate.decision.compare import Settings
+from gate.decision.unseen import UNSEEN, blind
+from gate.metrics import METRICS, load_metric
+from gate.metrics.base import Composite, Context, Judged, Performance
+from gate.model import (
+    Case,
+    Criterion,
+    ExitCode,
+    Invocation,
+    Part,
+    Scale,
+    Score,
+    Side,
+    ToolCall,
+    Trial,
+    Turn,
+    Verdict,
+)
+from gate.record.forms import digested
+from gate.score import Scorer, score_recorded
+
+from .records import FORBIDDEN, RESPONSE, by_name, cases, judge, once, reason, stored
+
+FORBIDS = replace(FORBIDDEN, reads_tools=True)
+SUITE = cases(12)
+OPTIONS = {
+    "forbidden_tools": {"tools": ["delete"]},
+    "retrieval_precision": {"relevant_ids": ["a"]},
+    "retrieval_recall": {"relevant_ids": ["a"]},
+    "retrieval_f1": {"relevant_ids": ["a"]},
+    "contains": {"values": ["found"]},
+    "not_contains": {"values": ["delete"]},
+    "regex": {"patterns": ["found"]},
+    "json_schema": {"schema": {}},
+    "time_against_baseline": {"baseline_seconds": 1},
+}
+CASE = Case("c", (Turn("go", (ToolCall("find", any_args=True),), (Part("found"),)), Turn("on", (), (Part("done"),))))
+CALLS = (ToolCall("delete", result={"id": "a"}), ToolCall("find", error="down"), ToolCall("find", result=[{"id": "b"}]))
+OFFLINE = sorted(
+    name for name in METRICS if not issubclass(load_metric(name), Judged | Composite) and name != "strategy_consistency"
+)
+
+
+def scorers(*names: str) -> tuple[Scorer, ...]:
+    return parse_criteria({name: OPTIONS.get(name, {}) for name in names}, (CASE,), Setting(context=Context()))
+
+
+def said(*turns: Invocation) -> Trial:
+    return Trial("c", 1, invocations=turns, duration=1.0)
+
+
+def telling(trials: Sequence[Trial]) -> list[Trial]:
+    return [replace(trial, invocations=(Invocation(reports_calls=True),)) for trial in trials]
+
+
+@pytest.mark.parametrize("name", OFFLINE)
+def test_a_metric_whose_score_depends_on_calls_says_so(name: str) -> None:
+    (scorer,) = scorers(name)
+    silent = (Invocation("go", (Part("found"),), duration=1.0), Invocation("on", (Part("done"),), duration=1.0))
+    loud = tuple(replace(turn, tool_calls=CALLS) for turn in silent)
+    scores = [scorer.for_case(CASE).score(CASE, Performance(turns, 2.0)) for turns in (silent, loud)]
+    if (scores[0].value, scores[0].error) != (scores[1].value, scores[1].error):
+        assert scorer.criterion.reads_tools
+
+
+@pytest.mark.parametrize("name", [name for name in OFFLINE if load_metric(name).reads_tools])
+@given(text=st.text(max_size=20))
+def test_of_a_text_only_agent_no_call_metric_is_measured(name: str, text: str) -> None:
+    made = scorers(name, "latency")
+    turns = [Invocation(turn.user, (Part(text),) if text else (), duration=1.0) for turn in CASE.turns]
+    trial = score_recorded(made, CASE, said(*turns))
+    criteria = [scorer.criterion for scorer in made]
+    result = judge([CASE], criteria, [trial])
+    assert by_name(result)[name] is Verdict.NOT_MEASURED
+    assert exit_code([result], Settings()) is ExitCode.NOT_MEASURED
+    shown = said(replace(turns[0], reports_calls=True), turns[1])
+    result = judge([CASE], criteria, [replace(trial, invocations=shown.invocations)])
+    assert UNSEEN not in reason(result, name)
+
+
+def test_judged_metrics_that_are_shown_the_calls_for_their_own_sake_need_them() -> None:
+    named = {name for name in METRICS if issubclass(load_metric(name), Judged) and load_metric(name).reads_tools}
+    assert named >= {
+        "api_usage",
+        "data_handling",
+        "error_handling",
+        "hallucination",
+        "multi_turn_task_success_v1",
+        "multi_turn_tool_use_quality_v1",
+        "multi_turn_trajectory_quality_v1",
+        "rubric_based_multi_turn_trajectory_quality_v1",
+        "rubric_based_tool_use_quality_v1",
+    }
+
+
+def test_a_support_metric_needs_calls_where_a_tool_means_escalation() -> None:
+    for options, needs in (({}, False), ({"escalation_tools": ["handover"]}, True)):
+        (scorer,) = parse_criteria({"containment_rate": options}, (CASE,), Setting())
+        assert scorer.criterion.reads_tools is needs
+
+
+def test_what_is_computed_from_unseen_scores_is_unseen_too() -> None:
+    parts = (
+        Criterion("tools", "tool_accuracy", Scale.UNIT, reads_tools=True),
+        Criterion("text", "contains", Scale.BINARY),
+        Criterion("sum", "weighted_score", Scale.UNIT, parts=("tools", "text")),
+        Criterion("all", "weighted_score", Scale.UNIT, parts=("sum",)),
+        Criterion("texts", "weighted_score", Scale.UNIT, parts=("text",)),
+    )
+    assert blind(parts) == {"tools", "sum", "all"}
+
+
+def test_the_weights_of_a_case_count_among_the_parts() -> None:
+    own = replace(CASE, options={"weighted_score": {"weights": {"tool_accuracy": 1.0}}})
+    made = parse_criteria(
+        {"tool_accuracy": {}, "latency": {}, "weighted_score": {"weights": {"latency": 1.0}}}, (own,), Setting()
+    )
+    assert made[2].criterion.parts == ("latency", "tool_accuracy")
+
+
+def test_without_evidence_it_is_not_measured_and_names_the_line_to_add() -> None:
+    result = judge(SUITE, [FORBIDS, RESPONSE], once(SUITE, forbidden_tools=1.0, response=1.0))
+    assert result.verdict is Verdict.NOT_MEASURED
+    assert "reports_calls: true" in reason(result, "forbidden_tools")
+    assert by_name(result)["response"] is not Verdict.NOT_MEASURED
+
+
+@pytest.mark.parametrize("where", ["one answer", "a call", "a rerun of the base", "the baseline"])
+def test_evidence_from_anywhere_in_the_run_or_its_baseline(where: str) -> None:
+    trials = once(SUITE, forbidden_tools=1.0, response=1.0)
+    turn = Invocation(tool_calls=(ToolCall("find"),)) if where == "a call" else Invocation(reports_calls=True)
+    if where in ("one answer", "a call"):
+        trials[-1] = replace(trials[-1], invocations=(turn,))
+    if where == "a rerun of the base":
+        trials.append(replace(trials[0], side=Side.BASELINE, round=1, tag="confirm", invocations=(turn,)))
+    result = judge(SUITE, [FORBIDS, RESPONSE], trials, reported=where == "the baseline")
+    assert by_name(result)["forbidden_tools"] is Verdict.PASS
+
+
+def test_a_criterion_of_an_old_record_stays_as_it_was_judged() -> None:
+    result = judge(SUITE, [FORBIDDEN, RESPONSE], once(SUITE, forbidden_tools=1.0, response=1.0))
+    assert by_name(result)["forbidden_tools"] is Verdict.PASS
+
+
+def test_what_does_not_apply_needs_no_evidence() -> None:
+    trials = [replace(t, scores={**t.scores, "forbidden_tools": Score(None)}) for t in once(SUITE, response=1.0)]
+    result = judge(SUITE, [FORBIDS, replace(RESPONSE, threshold=0.5)], trials, stored(SUITE, response=1.0))
+    assert UNSEEN not in reason(result, "forbidden_tools")
+
+
+def test_reporting_calls_is_kept_when_a_trial_is_digested() -> None:
+    trials = telling(once(SUITE, forbidden_tools=1.0, response=1.0))
+    kept = [digested(trial, failed=False) for trial in trials]
+    assert by_name(judge(SUITE, [FORBIDS, RESPONSE], kept))["forbidden_tools"] is Verdict.PASS
