@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
@@ -16,6 +16,8 @@ from typing import Self, TypeVar
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from gate.baselines.ledger import Candidate, Ledger, Line, anchors
+from gate.baselines.union import is_sound, unite, without
 from gate.errors import BaselineError, BaselineWriteError
 from gate.git import COMMIT_ID
 from gate.model import Side
@@ -76,22 +78,55 @@ class Entry(Struct, frozen=True):
     where: str
     """Names it inside its store."""
     dirty: bool = False
-    """Measured on a work tree with changes: never found by its commit, only as the latest."""
+    """Measured on a work tree with changes, and stored by an older version: never found."""
+
+    @property
+    def key(self) -> str:
+        """As the record's file is named, without suffix."""
+        return key_of(self.commit, dirty=self.dirty)
+
+
+class Anchor(Struct, frozen=True):
+    """The best proven record of a suite, without the runs that fell short."""
+
+    record: Record
+    candidate: Candidate
+    where: str = ""
+
+
+Say = Callable[[str], None]
+
+
+def _silent(_line: str) -> None:
+    pass
 
 
 class Store(ABC):
-    """Keeps one record per suite and commit. To be closed after use, best by ``with``."""
+    """Keeps one record per suite and commit, and the ledger of each suite. To be closed after use, best by ``with``."""
 
     @classmethod
     @abstractmethod
     def open(cls, settings: StoreSettings) -> Self: ...
 
     @abstractmethod
-    def save(self, record: Record) -> str:
-        """Stores the stripped form of a complete record, in place of an earlier one of its suite and commit.
+    def save(
+        self, record: Record, lines: Iterable[Line] = (), *, scope: Set[str] | None = None, say: Say = _silent
+    ) -> str:
+        """Stores the stripped form of a complete record, united with what is stored of its suite and commit.
+
+        ``lines`` go to the suite's ledger with it. ``scope``: the cases that the configuration runs; a record of a
+        selection is complete if it has them all, and without a scope never. ``say`` is told what was not added.
 
         Returns where it is. Raises `BaselineWriteError`; what was stored before then stays.
         """
+
+    @abstractmethod
+    def note(self, suite_id: str, lines: Iterable[Line]) -> None:
+        """Adds lines to the ledger of a suite. Raises `BaselineWriteError`."""
+
+    @abstractmethod
+    def ledger(self, suite_id: str) -> Ledger:
+        """What was found of the suite's records. Raises `BaselineError` if it is damaged or another suite's."""
 
     @abstractmethod
     def find(
@@ -105,7 +140,10 @@ class Store(ABC):
 
     @abstractmethod
     def latest(self, suite_id: str) -> Found | None:
-        """The newest record of the suite, whatever its commit. To be announced: it may not be an ancestor."""
+        """The newest record of the suite, whatever its commit, unless it is of a dirty work tree.
+
+        To be announced: it may not be an ancestor.
+        """
 
     @abstractmethod
     def entries(self, suite_id: str | None = None) -> list[Entry]:
@@ -114,6 +152,34 @@ class Store(ABC):
     @abstractmethod
     def read(self, entry: Entry) -> Record:
         """The record of an entry. Raises `BaselineError` where it is torn."""
+
+    def anchor(
+        self,
+        suite_id: str,
+        *,
+        is_near: Callable[[str | None], bool] = lambda _commit: True,
+        series: str | None = None,
+        run_id: str = "",
+    ) -> Anchor | None:
+        """The best proven record of the suite: the last accepted release, else the last record that did not fall short.
+
+        ``is_near`` says which commits come into question, ``series`` which releases, and ``run_id`` is the run that is
+        to be compared, which is no yardstick for itself. None if there is no such record.
+        """
+        entries = {entry.key: entry for entry in self.entries(suite_id) if not entry.dirty}
+        times = {key: entry.created for key, entry in entries.items()}
+        for candidate in anchors(self.ledger(suite_id), times, series=series):
+            entry = entries[candidate.key]
+            if not is_near(entry.commit):
+                continue
+            proven = without(self.read(entry), candidate.without | {run_id})
+            if proven is not None:
+                return Anchor(proven, candidate, self.place(entry))
+        return None
+
+    def place(self, entry: Entry) -> str:
+        """Where an entry is, for people."""
+        return entry.where
 
     def close(self) -> None:  # noqa: B027  # most stores hold nothing
         """Lets go of what the store holds open."""
@@ -151,8 +217,10 @@ def look_up(
     return stored[commit], Found(tuple(records), commit, distance)
 
 
-def storable(record: Record) -> Record:
+def storable(record: Record, scope: Set[str] | None = None) -> Record:
     """The form in which a record is kept. Raises `BaselineWriteError` where it is not fit to be a baseline.
+
+    ``scope``: see `Store.save`.
 
     Trials of the base commit's agent, which ran beside the candidate's, are not of this commit and left out.
     """
@@ -164,6 +232,10 @@ def storable(record: Record) -> Record:
         problem = "it was not closed: continue the run with --resume"
     elif footer.stopped:
         problem = f"its run was stopped: {footer.stopped}"
+    elif header.dirty:
+        problem = "it was measured on a work tree with uncommitted changes: commit or ignore them, then run again"
+    elif header.selected and not (scope and scope <= {case.id for case in header.plan}):
+        problem = f"it holds a selection of the suite, {len(header.plan)} cases: run all that the configuration names"
     own = tuple(trial for trial in record.trials if trial.side is Side.CANDIDATE)
     measured = {trial.case_id for trial in own}
     missing = [case.id for case in header.plan if case.id not in measured]
@@ -185,12 +257,39 @@ def suite_key(suite_id: str) -> str:
 
 def commit_key(header: Header) -> str:
     """A file name for a record, without suffix. A dirty one does not stand for its commit."""
-    return f"{header.commit or UNCOMMITTED}{'-dirty' if header.dirty else ''}"
+    return key_of(header.commit, dirty=header.dirty)
+
+
+def key_of(commit: str | None, *, dirty: bool = False) -> str:
+    """The same, of a commit."""
+    return f"{commit or UNCOMMITTED}{'-dirty' if dirty else ''}"
 
 
 def check_belongs(record: Record, suite_id: str, key: str, where: str) -> Record:
-    """The record, if it is what its name says. Raises `BaselineError`: a moved or renamed file is foreign."""
+    """The record, if it is what its name says. Raises `BaselineError`: a moved, copied or renamed file is foreign."""
     if record.header.suite_id != suite_id or commit_key(record.header) != key:
-        what = "the stored baseline is foreign: it is of another suite or commit than its name says"
-        raise BaselineError(what, where=where, hint="save it again from a run of this suite")
+        raise foreign(where)
+    if not is_sound(record):
+        raise BaselineError("the stored baseline is damaged: its runs are not those of its trials", where=where)
     return record
+
+
+def foreign(where: str) -> BaselineError:
+    what = "the stored baseline is foreign: it is of another suite or commit than its name says"
+    return BaselineError(what, where=where, hint="save it again from a run of this suite")
+
+
+def united(read: Callable[[], Record], new: Record, say: Say) -> Record:
+    """What is stored of a commit once ``new`` is saved beside what ``read`` gives.
+
+    Raises `BaselineWriteError` for a damaged one: it may be of a newer format, or can be restored.
+    """
+    try:
+        stored = read()
+    except BaselineError as error:
+        what = f"the record of this commit that is stored already cannot be read: {error.what}"
+        raise BaselineWriteError(what, where=error.where, hint="restore or remove it, then save again") from None
+    made = unite(stored, new)
+    if made.note:
+        say(made.note)
+    return made.record

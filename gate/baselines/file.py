@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import time
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
@@ -16,25 +16,32 @@ from gate.baselines.base import (
     POOL,
     Entry,
     Found,
+    Say,
     Store,
     StoreSettings,
     check_belongs,
     commit_key,
+    foreign,
     look_up,
     storable,
     suite_key,
+    united,
 )
-from gate.errors import BaselineWriteError
+from gate.baselines.ledger import LEDGER, Ledger, Line
+from gate.baselines.ledger import read as read_ledger
+from gate.baselines.ledger import write as write_ledger
+from gate.errors import BaselineError, BaselineWriteError
 from gate.record import Record, read_header, read_record, write_record
 
 SUFFIX = ".jsonl"
 LOCK_SECONDS = 30.0
-_ATTRIBUTES = "*.jsonl -text linguist-generated\n"
-"""For folders that are committed: line ends are part of a record's checksum, and nobody reviews one line by line."""
+_ATTRIBUTES = f"*.jsonl -text linguist-generated\n{LEDGER} merge=union\n"
+"""For folders that are committed: line ends are part of a record's checksum, and nobody reviews one line by line. The
+lines of a ledger say when they were written, so that those of two branches may stand in any order."""
 
 
 class FileStore(Store):
-    """``FOLDER/<suite>/<commit>.jsonl``."""
+    """``FOLDER/<suite>/<commit>.jsonl``, and ``FOLDER/<suite>/ledger.jsonl``."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -43,12 +50,56 @@ class FileStore(Store):
     def open(cls, settings: StoreSettings) -> Self:
         return cls(settings.root / settings.path)
 
-    def save(self, record: Record) -> str:
-        kept = storable(record)
-        path = self._path(kept.header.suite_id, commit_key(kept.header))
+    def save(
+        self,
+        record: Record,
+        lines: Iterable[Line] = (),
+        *,
+        scope: Set[str] | None = None,
+        say: Say = lambda _line: None,
+    ) -> str:
+        kept = storable(record, scope)
+        suite_id = kept.header.suite_id
+        path = self._path(suite_id, commit_key(kept.header))
         with self._lock(path.parent):
-            write_record(path, kept, error=BaselineWriteError)
+            whole = united(lambda: self._read(path, suite_id), kept, say) if path.is_file() else kept
+            write_record(path, whole, error=BaselineWriteError)
+            self._note(suite_id, lines)
         return str(path)
+
+    def note(self, suite_id: str, lines: Iterable[Line]) -> None:
+        with self._lock(self._folder(suite_id)):
+            self._note(suite_id, lines)
+
+    def ledger(self, suite_id: str) -> Ledger:
+        path = self._folder(suite_id) / LEDGER
+        try:
+            data = path.read_bytes()
+        except FileNotFoundError:
+            return Ledger()
+        except OSError as problem:
+            what = f"the ledger of the baselines cannot be read: {problem.strerror}"
+            raise BaselineError(what, where=str(path)) from None
+        return read_ledger(data, suite_key(suite_id), str(path))
+
+    def _note(self, suite_id: str, lines: Iterable[Line]) -> None:
+        """Under the lock. The file is replaced whole, so that readers see all of it or nothing."""
+        path = self._folder(suite_id) / LEDGER
+        try:
+            known = self.ledger(suite_id)
+            more = known.add(lines)
+            if more is not known:
+                part = path.with_name(f".{LEDGER}.part")
+                with part.open("wb") as file:
+                    file.write(write_ledger(more))
+                    file.flush()
+                    os.fsync(file.fileno())
+                part.replace(path)
+        except BaselineError as problem:
+            raise BaselineWriteError(problem.what, where=problem.where, hint=problem.hint) from None
+        except OSError as problem:
+            what = f"the ledger of the baselines cannot be written: {problem.strerror}"
+            raise BaselineWriteError(what, where=str(path)) from None
 
     def find(
         self, suite_id: str, commits: Sequence[str], *, exclude: Set[str] = frozenset(), pool: int = POOL
@@ -59,18 +110,18 @@ class FileStore(Store):
         return None if hit is None else replace(hit[1], where=str(hit[0]))
 
     def latest(self, suite_id: str) -> Found | None:
-        entries = self.entries(suite_id)
-        if not entries:
-            return None
-        return Found((self.read(entries[0]),), entries[0].commit, None, entries[0].where)
+        entry = next((entry for entry in self.entries(suite_id) if not entry.dirty), None)
+        return None if entry is None else Found((self.read(entry),), entry.commit, None, entry.where)
 
     def entries(self, suite_id: str | None = None) -> list[Entry]:
         below = "*" if suite_id is None else suite_key(suite_id)
         found = []
         for path in self.folder.glob(f"{below}/*{SUFFIX}"):
-            if path.name.startswith("."):
+            if path.name.startswith(".") or path.name == LEDGER:
                 continue  # being written
             header = read_header(path)
+            if (path.parent.name, path.stem) != (suite_key(header.suite_id), commit_key(header)):
+                raise foreign(str(path))
             found.append(Entry(header.suite_id, header.commit, header.created, str(path), header.dirty))
         return sorted(found, key=lambda entry: (-entry.created, entry.where))
 
@@ -78,7 +129,10 @@ class FileStore(Store):
         return self._read(Path(entry.where), entry.suite_id)
 
     def _path(self, suite_id: str, key: str) -> Path:
-        return self.folder / suite_key(suite_id) / f"{key}{SUFFIX}"
+        return self._folder(suite_id) / f"{key}{SUFFIX}"
+
+    def _folder(self, suite_id: str) -> Path:
+        return self.folder / suite_key(suite_id)
 
     def _read(self, path: Path, suite_id: str) -> Record:
         return check_belongs(read_record(path), suite_id, path.name.removesuffix(SUFFIX), str(path))

@@ -12,26 +12,33 @@ import hashlib
 import random
 import re
 import time
-from collections.abc import Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Self
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from gate.baselines.base import (
     POOL,
+    UNCOMMITTED,
     Entry,
     Found,
+    Say,
     Store,
     StoreSettings,
     check_belongs,
     commit_key,
+    foreign,
     look_up,
     storable,
     suite_key,
+    united,
 )
+from gate.baselines.ledger import LEDGER, Acceptance, Ledger, Line, anchors
+from gate.baselines.ledger import read as read_ledger
+from gate.baselines.ledger import write as write_ledger
 from gate.errors import BaselineError, BaselineWriteError
 from gate.git import Git, GitError, checked_revision
 from gate.record import Header, Record, parse_record, record_lines
@@ -78,9 +85,38 @@ class _File(Struct, frozen=True):
         except ValueError:
             return 0.0
 
+    @property
+    def is_dirty(self) -> bool:
+        return self.key.endswith("-dirty")
+
+
+class _Change(Struct, frozen=True):
+    """What a push is to make of the branch; nothing if both are empty."""
+
+    path: str
+    """What it is about."""
+    files: Mapping[str, str]
+    """Path → blob of what is added or replaced."""
+    gone: tuple[str, ...] = ()
+    about: str = ""
+    """The commit in short, for the message."""
+
+
+class _Tree(Struct, frozen=True):
+    """What is on the branch at one commit of it."""
+
+    tip: str | None = None
+    files: tuple[_File, ...] = ()
+    """Every record, newest first."""
+    ledgers: Mapping[str, str] = field(default_factory=dict)
+    """Suite folder → blob of its ledger."""
+
 
 class GitStore(Store):
-    """``<suite>/<time>-<commit>-<agent>.jsonl`` on an orphan branch: listing its tree is the whole index."""
+    """``<suite>/<time>-<commit>-<agent>.jsonl`` on an orphan branch: listing its tree is the whole index.
+
+    Beside the records of a suite is its ledger, ``<suite>/ledger.jsonl``.
+    """
 
     def __init__(self, repository: Git, settings: StoreSettings) -> None:
         self._repository = repository
@@ -88,21 +124,31 @@ class GitStore(Store):
         self._branch = f"refs/heads/{checked_revision(settings.branch)}"
         self._folder: TemporaryDirectory[str] | None = None
         self._clone: Git | None = None
-        self._files: tuple[_File, ...] | None = None
+        self._tree: _Tree | None = None
 
     @classmethod
     def open(cls, settings: StoreSettings) -> Self:
         return cls(Git(settings.root, environment=settings.environment), settings)
 
-    def save(self, record: Record) -> str:
-        kept = storable(record)
-        try:
-            return self._save(kept.header, b"".join(record_lines(kept)))
-        except GitError as error:
-            hint = error.hint or "the token needs permission to write to the repository (contents: write)"
-            raise BaselineWriteError(
-                f"the baseline cannot be pushed: {error.what}", where=self._where, hint=hint
-            ) from None
+    def save(
+        self,
+        record: Record,
+        lines: Iterable[Line] = (),
+        *,
+        scope: Set[str] | None = None,
+        say: Say = lambda _line: None,
+    ) -> str:
+        kept = storable(record, scope)
+        suite = suite_key(kept.header.suite_id)
+        path = self._pushed(lambda tree: self._with_record(tree, kept, tuple(lines), say), f"Baseline of {suite}")
+        return f"{self._where}:{path}"
+
+    def note(self, suite_id: str, lines: Iterable[Line]) -> None:
+        suite, kept = suite_key(suite_id), tuple(lines)
+        self._pushed(lambda tree: self._with_lines(tree, suite, kept), f"Note on {suite}")
+
+    def ledger(self, suite_id: str) -> Ledger:
+        return self._ledger(self._listed(), suite_key(suite_id))
 
     def find(
         self, suite_id: str, commits: Sequence[str], *, exclude: Set[str] = frozenset(), pool: int = POOL
@@ -112,36 +158,41 @@ class GitStore(Store):
         if not hits:
             return None
         same = [file for file in hits if file.agent == hits[0].agent or file is hits[0]]
-        self._bring(same[:pool])
+        self._bring([file.blob for file in same[:pool]])
         near = {file.key: file for file in same}
         hit = look_up(commits, near, lambda file: self._read(file, suite_id), exclude=exclude, pool=pool)
         return None if hit is None else replace(hit[1], where=f"{self._where}:{hit[0].path}")
 
     def latest(self, suite_id: str) -> Found | None:
-        files = self._of(suite_id)
-        if not files:
+        newest = next((file for file in self._of(suite_id) if not file.is_dirty), None)
+        if newest is None:
             return None
-        record = self._read(files[0], suite_id)
-        return Found((record,), record.header.commit, None, f"{self._where}:{files[0].path}")
+        record = self._read(newest, suite_id)
+        return Found((record,), record.header.commit, None, f"{self._where}:{newest.path}")
 
     def entries(self, suite_id: str | None = None) -> list[Entry]:
-        files = self._list() if suite_id is None else self._of(suite_id)
+        if suite_id is not None:
+            return [_entry(file, suite_id) for file in self._of(suite_id)]
+        files = self._listed().files
         newest = {file.suite: file for file in reversed(files)}
-        self._bring(list(newest.values()))
-        names = {file.suite: self._parse(file).header.suite_id for file in newest.values()}
+        self._bring([file.blob for file in newest.values()])
+        names = {file.suite: self._checked(file, self._parse(file)).header.suite_id for file in newest.values()}
         return [_entry(file, names[file.suite]) for file in files]
 
     def read(self, entry: Entry) -> Record:
-        file = next((file for file in self._list() if file.path == entry.where), None)
+        file = next((file for file in self._listed().files if file.path == entry.where), None)
         if file is None:
-            raise BaselineError("the baseline is not there any more", where=f"{self._where}:{entry.where}")
+            raise BaselineError("the baseline is not there any more", where=self.place(entry))
         return self._read(file, entry.suite_id)
+
+    def place(self, entry: Entry) -> str:
+        return f"{self._where}:{entry.where}"
 
     def close(self) -> None:
         """Removes the temporary clone; the store can be used again, which makes another."""
         if self._folder is not None:
             self._folder.cleanup()
-        self._folder = self._clone = self._files = None
+        self._folder = self._clone = self._tree = None
 
     # --- the clone ------------------------------------------------------------------------------
 
@@ -184,89 +235,154 @@ class GitStore(Store):
 
     # --- reading --------------------------------------------------------------------------------
 
-    def _list(self) -> tuple[_File, ...]:
-        """Every record on the branch, newest first; fetched once."""
-        if self._files is None:
+    def _listed(self) -> _Tree:
+        """What is on the branch; fetched once."""
+        if self._tree is None:
             try:
-                tip = self._fetch()
-                self._files = () if tip is None else _listed(self._cloned(), tip)
+                self._tree = _listed(self._cloned(), self._fetch())
             except GitError as error:
                 hint = error.hint or "check the remote, and that the token may read the repository (contents: read)"
                 what = f"the baselines cannot be read: {error.what}"
                 raise BaselineError(what, where=self._where, hint=hint) from None
-        return self._files
+        return self._tree
 
     def _of(self, suite_id: str) -> tuple[_File, ...]:
         key = suite_key(suite_id)
-        return tuple(file for file in self._list() if file.suite == key)
+        return tuple(file for file in self._listed().files if file.suite == key)
 
-    def _bring(self, files: Sequence[_File]) -> None:
-        """Fetches several records in one go; what is missing afterwards, git fetches one by one."""
-        if len(files) > 1:
-            wanted = "".join(f"{file.blob}\n" for file in files).encode()
+    def _bring(self, blobs: Sequence[str]) -> None:
+        """Fetches several files in one go; what is missing afterwards, git fetches one by one."""
+        if len(blobs) > 1:
+            wanted = "".join(f"{blob}\n" for blob in blobs).encode()
             options = ("--quiet", "--no-tags", "--no-write-fetch-head", "--filter=blob:none", "--stdin")
             try:
                 self._retried("-c", "fetch.negotiationAlgorithm=noop", "fetch", *options, "origin", stdin=wanted)
             except GitError:
                 return  # a server that gives no single objects: reading one says what is wrong, if anything is
 
-    def _parse(self, file: _File) -> Record:
-        where = f"{self._where}:{file.path}"
+    def _content(self, blob: str, where: str) -> bytes:
         try:
-            data = self._cloned().run("cat-file", "blob", file.blob)
+            return self._cloned().run("cat-file", "blob", blob)
         except GitError as error:
             raise BaselineError(f"the baseline cannot be read: {error.what}", where=where, hint=error.hint) from None
-        return parse_record(data, where=where)
+
+    def _ledger(self, tree: _Tree, suite: str) -> Ledger:
+        blob, where = tree.ledgers.get(suite), f"{self._where}:{suite}/{LEDGER}"
+        return Ledger() if blob is None else read_ledger(self._content(blob, where), suite, where)
+
+    def _parse(self, file: _File) -> Record:
+        where = f"{self._where}:{file.path}"
+        return parse_record(self._content(file.blob, where), where=where)
 
     def _read(self, file: _File, suite_id: str) -> Record:
-        return check_belongs(self._parse(file), suite_id, file.key, f"{self._where}:{file.path}")
+        record = check_belongs(self._parse(file), suite_id, file.key, f"{self._where}:{file.path}")
+        return self._checked(file, record)
+
+    def _checked(self, file: _File, record: Record) -> Record:
+        """The record, if its file is where it would have been stored."""
+        if _named(record.header, file.blob).path != file.path:
+            raise foreign(f"{self._where}:{file.path}")
+        return record
 
     # --- writing --------------------------------------------------------------------------------
 
-    def _save(self, header: Header, data: bytes) -> str:
-        clone = self._cloned()
-        new = _named(header, clone.run("hash-object", "-w", "--stdin", stdin=data).decode().strip())
-        self._files = None
+    def _pushed(self, change: Callable[[_Tree], _Change], message: str) -> str:
+        """Makes a change to the branch, on its newest tip, until the push is taken; returns the path that it is of."""
+        try:
+            return self._push(change, message)
+        except GitError as error:
+            hint = error.hint or "the token needs permission to write to the repository (contents: write)"
+            what = f"the baseline cannot be pushed: {error.what}"
+            raise BaselineWriteError(what, where=self._where, hint=hint) from None
+        except BaselineError as error:
+            raise BaselineWriteError(error.what, where=error.where, hint=error.hint) from None
+
+    def _push(self, change: Callable[[_Tree], _Change], message: str) -> str:
+        self._tree = None
         for attempt in range(PUSHES):
-            tip = self._fetch()
-            files = () if tip is None else _listed(clone, tip)
-            if new in files:
-                return f"{self._where}:{new.path}"
-            gone = _superseded(files, new, self._settings.max_records, self._settings.max_age_days)
+            tree = _listed(self._cloned(), self._fetch())
+            wanted = change(tree)
+            if not wanted.files and not wanted.gone:
+                return wanted.path
+            commit = self._commit(tree.tip, wanted, f"{message} at {wanted.about}" if wanted.about else message)
             try:
-                self._retried(
-                    "push", "--quiet", "--no-verify", "origin", f"{self._commit(tip, new, gone)}:{self._branch}"
-                )
+                self._retried("push", "--quiet", "--no-verify", "origin", f"{commit}:{self._branch}")
             except GitError as error:
                 if not _LOST_RACE.search(error.output):
                     raise
                 _wait(attempt)
             else:
-                return f"{self._where}:{new.path}"
+                return wanted.path
         raise GitError(f"{PUSHES} pushes lost the race against other writers", hint="run it again")
 
-    def _commit(self, tip: str | None, new: _File, gone: Sequence[_File]) -> str:
-        """A commit on the tip that adds one file and drops others, made in an index of its own."""
+    def _with_record(self, tree: _Tree, kept: Record, lines: Sequence[Line], say: Say) -> _Change:
+        """The record united with what is stored of its commit, the ledger with these lines, and what they drive out."""
+        suite_id = kept.header.suite_id
+        suite, key = suite_key(suite_id), commit_key(kept.header)
+        mine = [file for file in tree.files if file.suite == suite]
+        same = [file for file in mine if file.key == key]
+        for file in same:
+            kept = united(lambda file=file: self._read(file, suite_id), kept, say)  # type: ignore[misc]
+        new = _named(kept.header, self._stored(b"".join(record_lines(kept))))
+        known = self._ledger(tree, suite)
+        ledger = known.add(lines)
+        gone = [file for file in same if file.path != new.path]
+        gone += self._superseded([file for file in mine if file.key != key], new, ledger)
+        ledger = ledger.only({file.key for file in mine if file not in gone} | {key})
+        files = {} if new in mine else {new.path: new.blob}
+        if ledger is not known:
+            files[f"{suite}/{LEDGER}"] = self._stored(write_ledger(ledger))
+        return _Change(new.path, files, tuple(file.path for file in gone), key[:12])
+
+    def _with_lines(self, tree: _Tree, suite: str, lines: Sequence[Line]) -> _Change:
+        known = self._ledger(tree, suite)
+        ledger, path = known.add(lines), f"{suite}/{LEDGER}"
+        return _Change(path, {} if ledger is known else {path: self._stored(write_ledger(ledger))})
+
+    def _superseded(self, others: Sequence[_File], new: _File, ledger: Ledger) -> list[_File]:
+        """The oldest of a suite beyond the bounds; never a release, what someone accepted, or the anchor."""
+        stored = {file.key: file.time for file in (*others, new) if not file.is_dirty}
+        pinned = {line.key for line in ledger.lines if isinstance(line, Acceptance) or line.release}
+        pinned |= {candidate.key for candidate in anchors(ledger, stored)[:1]}
+        kept = max(self._settings.max_records - 1, 0)
+        oldest = new.time - self._settings.max_age_days * _DAY
+        return [
+            file for nth, file in enumerate(others) if file.key not in pinned and (nth >= kept or file.time < oldest)
+        ]
+
+    def _stored(self, data: bytes) -> str:
+        return self._cloned().run("hash-object", "-w", "--stdin", stdin=data).decode().strip()
+
+    def _commit(self, tip: str | None, change: _Change, message: str) -> str:
+        """A commit on the tip that adds files and drops others, made in an index of its own."""
         clone = self._cloned()
         index = {"GIT_INDEX_FILE": str(clone.root / "gate-index")}
         clone.run("read-tree", tip or "--empty", environment=index)
-        changes = [f"0 {'0' * len(new.blob)}\t{file.path}" for file in gone] + [f"100644 {new.blob}\t{new.path}"]
+        none = "0" * len(next(iter(change.files.values()), tip or "0" * 40))
+        changes = [f"0 {none}\t{path}" for path in change.gone]
+        changes += [f"100644 {blob}\t{path}" for path, blob in change.files.items()]
         clone.run("update-index", "-z", "--index-info", stdin="\0".join([*changes, ""]).encode(), environment=index)
         tree = clone.run("write-tree", "--missing-ok", environment=index).decode().strip()
         parent = () if tip is None else ("-p", tip)
-        message = f"Baseline of {new.suite} at {new.key[:12]}\n".encode()
-        return clone.run("commit-tree", *parent, "-F", "-", tree, stdin=message).decode().strip()
+        return clone.run("commit-tree", *parent, "-F", "-", tree, stdin=f"{message}\n".encode()).decode().strip()
 
 
-def _listed(clone: Git, tip: str) -> tuple[_File, ...]:
-    """The records in a tree, newest first. Files that are not named like one are none of ours."""
-    found = []
+def _listed(clone: Git, tip: str | None) -> _Tree:
+    """The records in a tree, newest first, and the ledgers. Files of other names are not ours."""
+    if tip is None:
+        return _Tree()
+    found, ledgers = [], {}
     for line in clone.run("ls-tree", "-r", "-z", "--full-tree", tip).decode("utf-8", "replace").split("\0"):
         entry, _, path = line.partition("\t")
-        name = _NAME.fullmatch(path)
-        if name is not None and entry.startswith("100644 blob "):
-            found.append(_File(path, name["suite"], name["created"], name["key"], name["agent"], entry.split(" ")[2]))
-    return tuple(sorted(found, key=lambda file: (file.created, file.key), reverse=True))
+        if not entry.startswith("100644 blob "):
+            continue
+        name, (folder, _, last), blob = _NAME.fullmatch(path), path.rpartition("/"), entry.split(" ")[2]
+        if name is not None:
+            found.append(_File(path, name["suite"], name["created"], name["key"], name["agent"], blob))
+        elif last == LEDGER:
+            ledgers[folder] = blob
+    files = sorted(found, key=lambda file: (file.created, file.key), reverse=True)
+    return _Tree(tip, tuple(files), ledgers)
 
 
 def _named(header: Header, blob: str) -> _File:
@@ -280,20 +396,10 @@ def _named(header: Header, blob: str) -> _File:
     return _File(f"{suite}/{created}-{key}-{agent}.jsonl", suite, created, key, agent, blob)
 
 
-def _superseded(files: Sequence[_File], new: _File, most: int, days: float) -> list[_File]:
-    """What a new record drives out of its suite: earlier ones of its commit, the oldest beyond the bounds."""
-    mine = [file for file in files if file.suite == new.suite and file.path != new.path]
-    replaced = [file for file in mine if file.key == new.key]
-    others = [file for file in mine if file.key != new.key]
-    kept = max(most - 1, 0)
-    old = [file for file in others[:kept] if new.time - file.time > days * _DAY]
-    return [*replaced, *others[kept:], *old]
-
-
 def _entry(file: _File, suite_id: str) -> Entry:
     commit = file.key.removesuffix("-dirty")
-    known = None if commit == "uncommitted" else commit
-    return Entry(suite_id, known, file.time, file.path, file.key.endswith("-dirty"))
+    known = None if commit == UNCOMMITTED else commit
+    return Entry(suite_id, known, file.time, file.path, file.is_dirty)
 
 
 def _wait(attempt: int) -> None:

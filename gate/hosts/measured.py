@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import re
-
 from gate.errors import ConfigError
 from gate.git import HINT_HISTORY, Git, GitError
 from gate.hosts.events import Activity, Base
+from gate.tags import is_candidate, series_of
 
 HISTORY = 200
 """Commits that are fetched of a shallow clone."""
 REMOTE = "origin"
-_VERSION = re.compile(r"(?P<series>.*?)(?P<version>\d+(\.\d+)+|(?<=v)\d+)(?P<rest>.*)$")
-"""A tag with a version; what follows the numbers makes it a candidate, a build or a post-release."""
 
 
 def base_of(activity: Activity, git: Git) -> str | None:
@@ -68,17 +65,6 @@ def same_file(git: Git, path: str, one: str, other: str) -> bool:
     return len(blobs) == 1 and None not in blobs
 
 
-def _series(tag: str) -> str | None:
-    """What stands before a tag's version, as ``agent-v`` in ``agent-v1.2.0``; None for a tag without one."""
-    found = _VERSION.match(tag)
-    return found["series"] if found else None
-
-
-def _is_candidate(tag: str) -> bool:
-    found = _VERSION.match(tag)
-    return found is not None and bool(found["rest"]) and not found["rest"].startswith(("+", ".post", "-post"))
-
-
 def _find(activity: Activity, git: Git, head: str) -> str | None:
     match activity.base:
         case Base.COMMIT:
@@ -126,9 +112,9 @@ def _tip(branch: str | None, git: Git) -> str | None:
 
 def _previous_release(activity: Activity, git: Git, head: str) -> str | None:
     """The nearest earlier tag of the same series; never a candidate, which may have failed and is not what is out."""
-    series = _series(activity.tag or "")
+    own = series_of(activity.tag or "")
     tags = [tag for tag in git.tags(merged=head) if tag.name != activity.tag and tag.commit != head]
-    earlier = [tag for tag in tags if series is None or (_series(tag.name) == series and not _is_candidate(tag.name))]
+    earlier = [tag for tag in tags if own is None or (series_of(tag.name) == own and not is_candidate(tag.name))]
     if earlier:
         return earlier[0].commit
     if git.is_shallow():

@@ -11,7 +11,7 @@ from gate.record.forms import (
     strip,
     to_record,
 )
-from gate.record.nouns import FORMAT, Footer, Header, PlannedCase, Record
+from gate.record.nouns import FORMAT, Footer, Header, PlannedCase, Record, Run, count, difference
 from gate.record.reader import RecordReader, fold_record, iter_trials, parse_record, read_header, read_record
 from gate.record.writer import RecordWriter, record_lines, write_record
 
@@ -24,7 +24,10 @@ __all__ = [
     "Record",
     "RecordReader",
     "RecordWriter",
+    "Run",
     "assign_shards",
+    "count",
+    "difference",
     "digest_of",
     "digested",
     "fold_record",

@@ -29,7 +29,7 @@ from gate.model import (
     Usage,
 )
 from gate.record.encode import depth_within
-from gate.record.nouns import FORMAT, Footer, Header, PlannedCase
+from gate.record.nouns import FORMAT, Footer, Header, PlannedCase, Run
 
 T = TypeVar("T")
 
@@ -148,7 +148,8 @@ def _word(words: Mapping[str, T], data: Mapping[str, Any], key: str, default: st
 # --- header ---------------------------------------------------------------------------------------
 
 _HEADER = _keys(
-    "gate_record suite cases commit base dirty agent seed shard run gate created selected stripped criteria definition"
+    "gate_record suite cases commit base dirty agent seed shard run gate created selected stripped runs criteria "
+    "definition"
 )
 _PLANNED = _keys("id fp tags complexity at hint shard thresholds expect equivalent")
 _COMPLEXITIES = {c.value: c for c in Complexity}
@@ -183,6 +184,7 @@ def header(data: dict[str, Any]) -> tuple[Header, int]:
         selected=_flag(data, "selected"),
         stripped=_flag(data, "stripped"),
         definition=_text(data, "definition"),
+        runs=_runs(data),
     )
     return head, _count(data, "cases")
 
@@ -192,6 +194,18 @@ def _shard(data: Mapping[str, Any]) -> tuple[int, int]:
     if len(value) == 2 and all(type(part) is int for part in value) and 1 <= value[0] <= value[1] <= MAX_COUNT:
         return value[0], value[1]
     raise _wrong("shard", "[i, n] with i from 1 to n", value)
+
+
+def _runs(data: Mapping[str, Any]) -> tuple[Run, ...]:
+    found = []
+    for item in _list(data, "runs"):
+        if type(item) is not list or len(item) != 3:
+            raise _wrong("runs", "a list of [id, time, trials]", item)
+        named = {"id": item[0], "created": item[1], "trials": item[2]}
+        found.append(Run(_text(named, "id"), _amount(named, "created") or 0.0, _count(named, "trials")))
+    if len({run.id for run in found}) < len(found):
+        raise MalformedError("a run is named twice")
+    return tuple(found)
 
 
 def plan(data: dict[str, Any]) -> list[PlannedCase]:

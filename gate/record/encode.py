@@ -136,6 +136,8 @@ def _header(header: Header) -> dict[str, Any]:
         out["selected"] = True
     if header.definition:
         out["definition"] = header.definition
+    if header.runs:
+        out["runs"] = [[run.id, run.created, run.trials] for run in header.runs]
     out["criteria"] = [_criterion(criterion) for criterion in header.criteria]
     return out
 

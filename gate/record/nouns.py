@@ -35,6 +35,16 @@ class PlannedCase(Struct, frozen=True):
     """The group of cases that the author holds to be the same task."""
 
 
+class Run(Struct, frozen=True):
+    """One run of those whose trials a stored record unites."""
+
+    id: str
+    created: float
+    """Unix time."""
+    trials: int
+    """How many of the record's trials are its own; they follow those of the runs before it."""
+
+
 class Header(Struct, frozen=True):
     """What was going to be measured, of whom, and against what."""
 
@@ -62,6 +72,8 @@ class Header(Struct, frozen=True):
     """Whether messages and responses were dropped (the form of a stored baseline)."""
     definition: str = ""
     """Fingerprint of the agent's definition, the ``agent`` section: how it is asked and where its answers are read."""
+    runs: tuple[Run, ...] = ()
+    """The runs that a stored record unites, oldest first; empty: the record is of one run alone, ``run_id``."""
 
 
 class Footer(Struct, frozen=True):

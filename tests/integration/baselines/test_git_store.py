@@ -142,23 +142,19 @@ def test_an_unknown_agent_is_never_pooled(store: GitStore) -> None:
 def test_latest_entries_and_read(store: GitStore) -> None:
     for number, suite in ((1, "one"), (2, "two"), (3, "one")):
         store.save(at(number, suite=suite))
-    dirty = at(4, suite="one")
-    store.save(replace(dirty, header=replace(dirty.header, dirty=True)))
     entries = store.entries()
     assert [(e.suite_id, e.commit, e.dirty) for e in entries] == [
-        ("one", commit(4), True),
         ("one", commit(3), False),
         ("two", commit(2), False),
         ("one", commit(1), False),
     ]
     assert [e.commit for e in store.entries("two")] == [commit(2)]
-    assert store.read(entries[1]) == strip(at(3, suite="one"))
+    assert store.read(entries[0]) == strip(at(3, suite="one"))
     latest = store.latest("one")
-    assert latest is not None and (latest.commit, latest.distance) == (commit(4), None)
-    assert store.find("one", [commit(4)]) is None, "a dirty record does not stand for its commit"
+    assert latest is not None and (latest.commit, latest.distance) == (commit(3), None)
 
 
-def test_saving_again_replaces_and_saving_the_same_changes_nothing(store: GitStore, remote: Path) -> None:
+def test_saving_again_adds_and_saving_the_same_changes_nothing(store: GitStore, remote: Path) -> None:
     store.save(at(1))
     tip = git(remote, "rev-parse", BRANCH)
     store.save(at(1))
@@ -166,7 +162,9 @@ def test_saving_again_replaces_and_saving_the_same_changes_nothing(store: GitSto
     store.save(at(1, trials=5, created=1_800_000_000.0))
     assert len(files(remote)) == 1
     found = store.find("support", [commit(1)])
-    assert found is not None and len(found.records[0].trials) == 10
+    assert found is not None and len(found.records[0].trials) == 14
+    store.save(at(1))
+    assert len(files(remote)) == 1
 
 
 def test_a_lookup_reads_only_the_records_it_needs(work: Path, remote: Path) -> None:

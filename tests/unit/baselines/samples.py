@@ -17,7 +17,14 @@ def make_trial(case: str, number: int, value: float = 1.0, side: Side = Side.CAN
 
 
 def make_record(
-    number: int = 1, *, suite: str = "support", agent: str = "a1", created: float | None = None, trials: int = 2
+    number: int = 1,
+    *,
+    suite: str = "support",
+    agent: str = "a1",
+    created: float | None = None,
+    trials: int = 2,
+    run: str = "",
+    value: float = 1.0,
 ) -> Record:
     header = Header(
         suite_id=suite,
@@ -25,7 +32,8 @@ def make_record(
         criteria=CRITERIA,
         commit=commit(number),
         agent=agent,
+        run_id=run,
         created=1_700_000_000.0 + number if created is None else created,
     )
-    made = tuple(make_trial(case.id, n) for case in PLAN for n in range(1, trials + 1))
+    made = tuple(make_trial(case.id, n, value) for case in PLAN for n in range(1, trials + 1))
     return Record(header, made, Footer(len(made), 0, 1))

@@ -13,7 +13,7 @@ from gate.baselines.base import suite_key
 from gate.baselines.file import FileStore
 from gate.errors import BaselineError, BaselineWriteError
 from gate.model import Side
-from gate.record import Record, read_record, strip
+from gate.record import Record, read_record, strip, write_record
 from tests.patience import eventually
 from tests.unit.baselines.samples import commit, make_record, make_trial
 
@@ -96,13 +96,31 @@ def test_the_latest_is_the_newest_and_says_that_it_was_not_found_by_history(stor
     assert (found.commit, found.distance) == (commit(7), None)
 
 
-def test_a_dirty_record_does_not_stand_for_its_commit(store: FileStore) -> None:
+def test_a_dirty_record_is_refused(store: FileStore) -> None:
     record = make_record(1)
-    store.save(replace(record, header=replace(record.header, dirty=True)))
-    assert store.find("support", commits(1)) is None
-    found = store.latest("support")
-    assert found is not None and found.commit == commit(1)
+    with pytest.raises(BaselineWriteError, match="uncommitted changes"):
+        store.save(replace(record, header=replace(record.header, dirty=True)))
+    assert store.entries() == []
+
+
+def test_a_dirty_record_of_an_older_version_is_never_found(store: FileStore) -> None:
+    record = strip(make_record(1))
+    dirty = replace(record, header=replace(record.header, dirty=True))
+    write_record(store.folder / suite_key("support") / f"{commit(1)}-dirty.jsonl", dirty)
     assert store.entries()[0].dirty
+    assert store.find("support", commits(1)) is None
+    assert store.latest("support") is None
+    assert store.anchor("support") is None
+
+
+def test_a_selection_is_refused_unless_it_is_the_configurations_own(store: FileStore) -> None:
+    record = make_record(1)
+    selected = replace(record, header=replace(record.header, selected=True))
+    for scope in (None, set(), {"a", "b", "c"}):
+        with pytest.raises(BaselineWriteError, match="a selection of the suite, 2 cases"):
+            store.save(selected, scope=scope)
+    store.save(selected, scope={"a", "b"})
+    assert store.find("support", commits(1)) is not None
 
 
 def test_a_record_without_a_repository_is_kept_as_the_latest(store: FileStore) -> None:
@@ -112,12 +130,35 @@ def test_a_record_without_a_repository_is_kept_as_the_latest(store: FileStore) -
     assert found is not None and found.commit is None
 
 
-def test_saving_again_replaces(store: FileStore) -> None:
+def test_a_continued_run_takes_the_place_of_what_it_began_with(store: FileStore) -> None:
     store.save(make_record(1, trials=1))
     store.save(make_record(1, trials=4))
+    store.save(make_record(1, trials=2))
     found = store.find("support", commits(1))
     assert found is not None and len(found.records[0].trials) == 8
     assert len(store.entries()) == 1
+
+
+def test_another_run_of_the_commit_is_added(store: FileStore) -> None:
+    said: list[str] = []
+    store.save(make_record(1, trials=55, run="rich"), say=said.append)
+    store.save(make_record(1, trials=10, run="thin", created=9e9), say=said.append)
+    store.save(make_record(1, trials=10, run="thin", created=9e9), say=said.append)
+    found = store.find("support", commits(1))
+    assert found is not None and len(found.records[0].trials) == 130
+    assert [(run.id, run.trials) for run in found.records[0].header.runs] == [("rich", 110), ("thin", 20)]
+    assert said == []
+
+
+def test_a_record_copied_over_another_suites_is_foreign(store: FileStore) -> None:
+    mine, other = Path(store.save(make_record(1))), Path(store.save(make_record(1, suite="other")))
+    mine.write_bytes(other.read_bytes())
+    for look in (store.latest, store.entries, store.anchor, lambda suite: store.find(suite, commits(1))):
+        with pytest.raises(BaselineError, match="foreign"):
+            look("support")
+    with pytest.raises(BaselineWriteError, match="restore or remove it"):
+        store.save(make_record(1, run="new"))
+    assert mine.read_bytes() == other.read_bytes(), "nothing is lost that someone may want to look at"
 
 
 def test_entries_are_listed_newest_first_and_read(store: FileStore) -> None:
@@ -248,7 +289,7 @@ def test_a_held_lock_is_waited_for_and_then_reported(store: FileStore, monkeypat
 
 def test_committed_folders_keep_their_bytes(store: FileStore) -> None:
     store.save(make_record(1))
-    assert (store.folder / ".gitattributes").read_text() == "*.jsonl -text linguist-generated\n"
+    assert (store.folder / ".gitattributes").read_text().startswith("*.jsonl -text linguist-generated\n")
     (store.folder / ".gitattributes").write_text("mine\n")
     store.save(make_record(2))
     assert (store.folder / ".gitattributes").read_text() == "mine\n"
@@ -260,7 +301,7 @@ def test_committed_folders_keep_their_bytes(store: FileStore) -> None:
 def write_again_and_again(folder: Path, writer: int, enough: Event) -> None:
     store = FileStore(folder)
     while True:
-        store.save(make_record(1, trials=20 + writer))
+        store.save(make_record(1, trials=20 + writer, run="" if writer == 0 else f"run {writer}"))
         store.save(make_record(100 + writer, trials=3))
         if enough.is_set():
             return
@@ -281,7 +322,7 @@ def test_four_writers_and_a_reader_never_tear(tmp_path: Path) -> None:
         assert found is not None
         seen.append(len(found.records[0].trials) // 2)
         store.entries()
-        return len(seen) > 300 and set(seen) == {20, 21, 22, 23}
+        return len(seen) > 300 and set(seen) >= {20, 20 + 21 + 22 + 23}
 
     try:
         assert eventually(reads_of_several_writers, pause=0), seen

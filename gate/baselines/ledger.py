@@ -1,0 +1,228 @@
+"""What the gate and people found of stored records: which regressed, which were released, which were accepted.
+
+One line of JSON for each, appended and never changed, beside the records of a suite; from it follows the *anchor*, the
+best proven record. Verdicts can be derived again from the records; acceptances say who, when and why. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Set
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from gate.errors import BaselineError
+from gate.limits import shorten
+from gate.model import Verdict
+from gate.tags import series_of
+
+LEDGER = "ledger.jsonl"
+"""Name of the file, in the folder of its suite."""
+VERSION = 1
+# 1: the first.
+MAX_TEXT = 500
+MAX_LINE = 10_000
+SOUND = (Verdict.PASS, Verdict.INCONCLUSIVE)
+
+
+class Mark(Struct, frozen=True, tag="mark", tag_field="kind", omit_defaults=True, forbid_unknown_fields=True):
+    """What was found of one run when its record was stored."""
+
+    suite: str
+    """Name of the suite's folder."""
+    key: str
+    """The record that it is part of: its commit, as its file is named."""
+    run: str
+    verdict: str
+    """Against everything that the run was compared with."""
+    at: float
+    """Unix time."""
+    base: str = ""
+    """The commit that it was measured against; empty without a baseline."""
+    anchor: str = ""
+    """The commit of the anchor that it was compared with; empty if there was none."""
+    release: str = ""
+    """The tag that it was released as, if it was."""
+    v: int = VERSION
+
+    @property
+    def proven(self) -> bool:
+        """Whether the run may stand for the best: it passed, or there was nothing yet that it could fall short of."""
+        if self.verdict == Verdict.PASS:
+            return True
+        return self.verdict == Verdict.INCONCLUSIVE and not self.base and not self.anchor
+
+
+class Acceptance(Struct, frozen=True, tag="accepted", tag_field="kind", omit_defaults=True, forbid_unknown_fields=True):
+    """Someone made a stored record the anchor, whatever was found of it."""
+
+    suite: str
+    key: str
+    by: str
+    at: float
+    """Unix time."""
+    why: str
+    v: int = VERSION
+
+
+Line = Mark | Acceptance
+
+
+class Ledger(Struct, frozen=True):
+    """All lines of a suite, in the order of their time."""
+
+    lines: tuple[Line, ...] = ()
+
+    @property
+    def marks(self) -> tuple[Mark, ...]:
+        return tuple(line for line in self.lines if isinstance(line, Mark))
+
+    @property
+    def acceptances(self) -> tuple[Acceptance, ...]:
+        return tuple(line for line in self.lines if isinstance(line, Acceptance))
+
+    def add(self, new: Iterable[Line]) -> Ledger:
+        """With further lines. What repeats the last word on its run, or is there already, adds nothing."""
+        last = {(mark.key, mark.run, mark.release): replace(mark, at=0.0) for mark in self.marks}
+        fresh = [line for line in dict.fromkeys(map(_bounded, new)) if line not in self.lines]
+        fresh = [m for m in fresh if not isinstance(m, Mark) or last.get((m.key, m.run, m.release)) != replace(m, at=0)]
+        return Ledger(_ordered((*self.lines, *fresh))) if fresh else self
+
+    def only(self, keys: Set[str]) -> Ledger:
+        """Without the marks of records that are no longer there. Acceptances and releases stay."""
+        kept = [line for line in self.lines if line.key in keys or isinstance(line, Acceptance) or line.release]
+        return self if len(kept) == len(self.lines) else Ledger(tuple(kept))
+
+    def accepted(self, key: str) -> Acceptance | None:
+        """The newest acceptance of a record."""
+        return next((line for line in reversed(self.acceptances) if line.key == key), None)
+
+    def failed_runs(self, key: str) -> frozenset[str]:
+        """Runs of a record that may not stand for the best: each by what was found of it last."""
+        accepted = self.accepted(key)
+        last = {mark.run: mark for mark in self.marks if mark.key == key}
+        return frozenset(
+            run
+            for run, mark in last.items()
+            if not mark.proven and not (accepted is not None and mark.at <= accepted.at)
+        )
+
+    def knows(self, key: str) -> bool:
+        """Whether anything was found of a record."""
+        return any(line.key == key for line in self.lines)
+
+    def verdict(self, key: str) -> str:
+        """The newest verdict on a record; empty if it was stored without one."""
+        return next((mark.verdict for mark in reversed(self.marks) if mark.key == key), "")
+
+    def below(self, key: str) -> Mark | None:
+        """The newest mark of a record, if it says that the record fell short and nobody accepted that."""
+        mark = next((mark for mark in reversed(self.marks) if mark.key == key), None)
+        if mark is None or mark.verdict in SOUND or mark.run not in self.failed_runs(key):
+            return None
+        return mark
+
+    def releases(self, key: str) -> tuple[str, ...]:
+        """The tags that a record was released as."""
+        return tuple(dict.fromkeys(mark.release for mark in self.marks if mark.key == key and mark.release))
+
+    def rejected(self, key: str) -> bool:
+        """Whether a record is of a release that the gate turned down and nobody accepted."""
+        last = {mark.release: mark for mark in self.marks if mark.key == key and mark.release}
+        return bool(last) and all(mark.run in self.failed_runs(key) for mark in last.values())
+
+
+class Candidate(Struct, frozen=True):
+    """A record that may be the anchor."""
+
+    key: str
+    why: str
+    """``release TAG``, ``accepted by …`` or ``last proven``."""
+    without: frozenset[str] = frozenset()
+    """Runs that do not count: they fell short."""
+    release: str = ""
+    accepted: bool = False
+
+
+def anchors(ledger: Ledger, stored: Mapping[str, float], *, series: str | None = None) -> list[Candidate]:
+    """The records that may be the anchor, the first choice first. ``stored``: key and time of those that are there.
+
+    Once a release was accepted, releases and acceptances alone move the anchor: what lies between is compared with the
+    release. Until then every proven record moves it. A record that nobody judged, because an older version stored it,
+    counts as proven. ``series`` leaves out releases of other packages: those whose tags begin otherwise.
+    """
+    failed = {key: ledger.failed_runs(key) for key in stored}
+    events = [(time, -1, _unjudged(key)) for key, time in stored.items() if not ledger.knows(key)]
+    for number, line in enumerate(ledger.lines):
+        candidate = _candidate(line, failed[line.key], series) if line.key in stored else None
+        if candidate is not None:
+            events.append((line.at, number, candidate))
+    found = [candidate for _, _, candidate in sorted(events, key=lambda event: event[:2], reverse=True)]
+    if any(candidate.release for candidate in found):
+        found = [candidate for candidate in found if candidate.release or candidate.accepted]
+    unique: dict[str, Candidate] = {}
+    for candidate in found:
+        unique.setdefault(candidate.key, candidate)
+    return list(unique.values())
+
+
+def _unjudged(key: str) -> Candidate:
+    return Candidate(key, "stored before verdicts were kept")
+
+
+def _candidate(line: Line, failed: frozenset[str], series: str | None) -> Candidate | None:
+    if isinstance(line, Acceptance):
+        return Candidate(line.key, f"accepted by {line.by}", failed, accepted=True)
+    if line.run in failed:
+        return None
+    if line.release and series in (None, series_of(line.release)):
+        return Candidate(line.key, f"release {line.release}", failed, release=line.release)
+    return Candidate(line.key, "last proven", failed)
+
+
+def write(ledger: Ledger) -> bytes:
+    """The file's content."""
+    return b"".join(_ENCODER.encode(line) + b"\n" for line in ledger.lines)
+
+
+def read(data: bytes, suite: str, where: str) -> Ledger:
+    """The ledger in these bytes. Raises `BaselineError` for what is damaged, or of another suite."""
+    lines = []
+    for number, raw in enumerate(data.splitlines(), 1):
+        if not raw.strip():
+            continue
+        lines.append(_parsed(raw, suite, f"{where}:{number}"))
+    return Ledger(_ordered(lines))
+
+
+def _parsed(raw: bytes, suite: str, where: str) -> Line:
+    hint = "restore the file from the branch's history"
+    if len(raw) > MAX_LINE:
+        raise BaselineError("the ledger of the baselines is damaged: a line is too long", where=where, hint=hint)
+    try:
+        line: Line = _DECODER.decode(raw)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        what = f"the ledger of the baselines is damaged: {shorten(str(error), 200)}"
+        raise BaselineError(what, where=where, hint=hint) from None
+    if line.v > VERSION:
+        raise BaselineError(f"written in format {line.v}; this version reads up to {VERSION}", where=where)
+    if line.suite != suite:
+        raise BaselineError(
+            f"the ledger is of suite {shorten(line.suite, 60)!r}, not {suite!r}", where=where, hint=hint
+        )
+    return line
+
+
+_ENCODER = msgspec.json.Encoder()
+_DECODER = msgspec.json.Decoder(Line)
+
+
+def _bounded(line: Line) -> Line:
+    if isinstance(line, Acceptance):
+        return replace(line, by=shorten(line.by, 100), why=shorten(line.why, MAX_TEXT))
+    return line
+
+
+def _ordered(lines: Iterable[Line]) -> tuple[Line, ...]:
+    return tuple(sorted(lines, key=lambda line: line.at))

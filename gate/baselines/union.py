@@ -1,0 +1,180 @@
+"""Unites what several runs measured of one commit: nothing that was stored is ever replaced by less. Pure.
+
+The result does not depend on the order in which runs are saved, and a run that is saved again adds nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Sequence, Set
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from gate.model import Trial
+from gate.record import Footer, Header, Record, Run, count, difference
+from gate.record.encode import trial_line
+
+MOST_PER_CASE = 1_000
+"""Trials a case, on average, beyond which a commit is known well enough: further runs are not added."""
+MOST = 200_000
+"""Trials of one record, likewise."""
+
+
+class Part(Struct, frozen=True):
+    """One run of a stored record, with its own trials."""
+
+    run: Run
+    trials: tuple[Trial, ...]
+
+
+class United(Struct, frozen=True):
+    """What is stored of a commit after a record was saved."""
+
+    record: Record
+    note: str = ""
+    """Why not everything of the new record is in it; empty if it is."""
+
+
+def run_ids(record: Record) -> tuple[str, ...]:
+    """The runs whose trials a record holds, oldest first."""
+    return tuple(part.run.id for part in parts_of(record))
+
+
+def parts_of(record: Record) -> tuple[Part, ...]:
+    """The record's trials, run by run. A run without an id is known by the time of its beginning."""
+    header = record.header
+    if not header.runs:
+        name = header.run_id or f"unnamed {header.created}"
+        return (Part(Run(name, header.created, len(record.trials)), record.trials),)
+    parts, start = [], 0
+    for run in header.runs:
+        parts.append(Part(run, record.trials[start : start + run.trials]))
+        start += run.trials
+    return tuple(parts)
+
+
+def is_sound(record: Record) -> bool:
+    """Whether the runs that the header lists account for every trial."""
+    runs = record.header.runs
+    return not runs or sum(run.trials for run in runs) == len(record.trials)
+
+
+def without(record: Record, ids: Set[str]) -> Record | None:
+    """The record without the trials of some runs; None if nothing is left."""
+    parts = parts_of(record)
+    kept = [part for part in parts if part.run.id not in ids]
+    if len(kept) == len(parts):
+        return record
+    return _joined(record.header, kept, record.footer) if kept else None
+
+
+def unite(stored: Record | None, new: Record) -> United:
+    """The record that a commit has once ``new`` is saved beside ``stored``. Both are of one suite and commit.
+
+    Records that do not fit together, because the criteria, the cases or the agent's surroundings differ, cannot share a
+    header. The one that measured more stays, the newer if they measured the same: whichever proves more.
+    """
+    if stored is None:
+        return United(new)
+    if why := difference(new.header, stored.header):
+        return _richer(stored, new, why)
+    merged = {part.run.id: part for part in parts_of(stored)}
+    kept = ""
+    for part in parts_of(new):
+        known = merged.get(part.run.id)
+        if known is None and _is_full(merged.values(), stored):
+            kept = "the record of this commit holds enough trials already, so none were added"
+            continue
+        merged[part.run.id] = part if known is None else _same_run(known, part)
+    parts = sorted(merged.values(), key=lambda part: (part.run.created, part.run.id))
+    for record in (stored, new):
+        if tuple(parts) == parts_of(record):
+            return United(record, kept)
+    newer = max((stored, new), key=lambda record: (record.header.created, record.header.run_id)).header
+    return United(_joined(newer, parts, _footer(stored.footer, new.footer, parts)), kept)
+
+
+def _richer(stored: Record, new: Record, why: str) -> United:
+    if _rank(new) > _rank(stored):
+        return United(new, f"it takes the place of a record of the same commit that measured no more, for {why}")
+    why = difference(stored.header, new.header)
+    return United(stored, f"not added, for a record of the same commit that measured more stays: {why}")
+
+
+def _rank(record: Record) -> tuple[Any, ...]:
+    measured = sum(trial.error is None for trial in record.trials)
+    header = record.header
+    return len(header.plan), len(header.criteria), measured, header.created, header.run_id, _digest(record.trials)
+
+
+def _is_full(parts: Iterable[Part], record: Record) -> bool:
+    trials = sum(len(part.trials) for part in parts)
+    return trials >= min(MOST, MOST_PER_CASE * max(len(record.header.plan), 1))
+
+
+def _same_run(one: Part, other: Part) -> Part:
+    """Two versions of one run: the one that holds the other, as a continued run holds what it began with.
+
+    Where neither does, as when two jobs continued one record, each trial of either, as often as one of them has it.
+    """
+    lines = _lines(one.trials), _lines(other.trials)
+    have, more = Counter(lines[0]), Counter(lines[1])
+    if more <= have:
+        return one
+    if have <= more:
+        return other
+    missing = more - have
+    extra = []
+    for line, trial in zip(lines[1], other.trials, strict=True):
+        if missing[line] > 0:
+            missing[line] -= 1
+            extra.append(trial)
+    trials = (*one.trials, *extra)
+    created = max(one.run.created, other.run.created)
+    return Part(Run(one.run.id, created, len(trials)), trials)
+
+
+def _lines(trials: Sequence[Trial]) -> list[bytes]:
+    """What was measured, without the number, which is given anew when records are united."""
+    return [trial_line(replace(trial, number=1)) for trial in trials]
+
+
+def _digest(trials: Sequence[Trial]) -> str:
+    digest = hashlib.sha256()
+    for line in sorted(_lines(trials)):
+        digest.update(line)
+    return digest.hexdigest()[:32]
+
+
+def _joined(header: Header, parts: Sequence[Part], footer: Footer | None) -> Record:
+    """The parts as one record, trials numbered from 1 for each case."""
+    trials = _renumbered(trial for part in parts for trial in part.trials)
+    runs = tuple(replace(part.run, trials=len(part.trials)) for part in parts)
+    newest = max(run.created for run in runs)
+    head = replace(header, runs=runs, run_id=runs[-1].id, created=newest)
+    closing = count(trials)
+    if footer is not None:
+        closing = replace(closing, duration=footer.duration, judge_cost_usd=footer.judge_cost_usd)
+    return Record(head, trials, closing)
+
+
+def _renumbered(trials: Iterable[Trial]) -> tuple[Trial, ...]:
+    numbers: Counter[str] = Counter()
+    found = []
+    for trial in trials:
+        numbers[trial.case_id] += 1
+        found.append(replace(trial, number=numbers[trial.case_id]))
+    return tuple(found)
+
+
+def _footer(one: Footer | None, other: Footer | None, parts: Sequence[Part]) -> Footer | None:
+    """Durations and costs of both; of one run that was saved twice, the longer."""
+    if one is None or other is None:
+        return one or other
+    if len(parts) == 1:
+        return max(one, other, key=lambda footer: (footer.trials, footer.duration))
+    costs = [footer.judge_cost_usd for footer in (one, other) if footer.judge_cost_usd is not None]
+    return replace(one, duration=one.duration + other.duration, judge_cost_usd=sum(costs) if costs else None)

@@ -1,0 +1,20 @@
+"""Release tags: which package a tag is of, and whether it is of a release or of a candidate for one."""
+
+from __future__ import annotations
+
+import re
+
+_VERSION = re.compile(r"(?P<series>.*?)(?P<version>\d+(\.\d+)+|(?<=v)\d+)(?P<rest>.*)$")
+"""A tag with a version; what follows the numbers makes it a candidate, a build or a post-release."""
+
+
+def series_of(tag: str) -> str | None:
+    """What stands before a tag's version, as ``agent-v`` in ``agent-v1.2.0``; None for a tag without one."""
+    found = _VERSION.match(tag)
+    return found["series"] if found else None
+
+
+def is_candidate(tag: str) -> bool:
+    """Whether the tag is of a candidate, as ``v2.0.0-rc.1``: it may have failed, and is not what is out."""
+    found = _VERSION.match(tag)
+    return found is not None and bool(found["rest"]) and not found["rest"].startswith(("+", ".post", "-post"))
