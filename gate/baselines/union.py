@@ -93,8 +93,8 @@ def unite(stored: Record | None, new: Record) -> United:
     for record in (stored, new):
         if tuple(parts) == parts_of(record):
             return United(record, kept)
-    newer = max((stored, new), key=lambda record: (record.header.created, record.header.run_id)).header
-    return United(_joined(newer, parts, _footer(stored.footer, new.footer, parts)), kept)
+    older, newer = sorted((stored, new), key=lambda record: (record.header.created, record.header.run_id))
+    return United(_joined(newer.header, parts, _footer(newer.footer, older.footer, parts)), kept)
 
 
 def _richer(stored: Record, new: Record, why: str) -> United:
@@ -157,7 +157,7 @@ def _joined(header: Header, parts: Sequence[Part], footer: Footer | None) -> Rec
     head = replace(header, runs=runs, run_id=runs[-1].id, created=newest)
     closing = count(trials)
     if footer is not None:
-        closing = replace(closing, duration=footer.duration, judge_cost_usd=footer.judge_cost_usd)
+        closing = replace(closing, duration=footer.duration, judge_cost_usd=footer.judge_cost_usd, terms=footer.terms)
     return Record(head, trials, closing)
 
 
@@ -171,7 +171,7 @@ def _renumbered(trials: Iterable[Trial]) -> tuple[Trial, ...]:
 
 
 def _footer(one: Footer | None, other: Footer | None, parts: Sequence[Part]) -> Footer | None:
-    """Durations and costs of both; of one run that was saved twice, the longer."""
+    """Durations and costs of both; of one run that was saved twice, the longer. Its terms are those of the newer."""
     if one is None or other is None:
         return one or other
     if len(parts) == 1:
