@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 import ssl
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -31,6 +32,8 @@ _LINE_BYTES = 256
 MOST_ROUTES = 1000
 """Addresses that are remembered; an agent may put an id of its own into each."""
 _NO_BODY = frozenset({204, 304})
+TURNS_TO_READ = 2
+"""Turns of the event loop after which it has read what had arrived on a connection."""
 
 
 class Response(NamedTuple):
@@ -241,7 +244,6 @@ class _Connection(asyncio.Protocol):
         self._sent = 0.0
         self._transport: asyncio.Transport | None = None
         self.alive = False
-        self.used = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -259,8 +261,6 @@ class _Connection(asyncio.Protocol):
         except asyncio.CancelledError:
             self.abort()
             raise
-        finally:
-            self.used = True
 
     def data_received(self, data: bytes) -> None:
         if self._answer is None or self._answer.done():
@@ -273,6 +273,7 @@ class _Connection(asyncio.Protocol):
             self._fail(HttpError(ErrorKind.PROTOCOL, str(error), transient=False))
 
     def eof_received(self) -> bool:
+        self.alive = False
         if self._answer is not None and not self._answer.done() and self._parser.end():
             self._finish()
         return False
@@ -303,14 +304,44 @@ class _Connection(asyncio.Protocol):
         self.abort()
 
     @property
-    def fresh(self) -> bool:
-        """Whether nothing of the last answer came: with a reused connection, the server had merely closed it."""
+    def unanswered(self) -> bool:
+        """Whether nothing came of the last answer."""
         return not self._parser.started
+
+    @property
+    def quiet(self) -> bool:
+        """Whether nothing has arrived since the last answer, not even the server's end of the connection.
+
+        Asked of the operating system, since the event loop may not have looked yet.
+        """
+        if not self.alive or self._transport is None:
+            return False
+        poll = select.poll()
+        poll.register(self._transport.get_extra_info("socket").fileno(), select.POLLIN)
+        return not poll.poll(0)
 
     def abort(self) -> None:
         self.alive = False
         if self._transport is not None:
             self._transport.abort()
+
+
+async def _take_open(idle: deque[_Connection]) -> _Connection | None:
+    """An idle connection that the server has not closed; None if there is none.
+
+    A request is never sent twice: a server that closed the connection may have read it, and acted on it. So whether a
+    connection still stands is asked before anything is written.
+    """
+    while idle:
+        connection = idle.pop()
+        if connection.quiet:
+            return connection
+        for _ in range(TURNS_TO_READ):  # the event loop takes what has arrived: the end, or a TLS session ticket
+            await asyncio.sleep(0)
+        if connection.quiet:
+            return connection
+        connection.abort()
+    return None
 
 
 class _Route(NamedTuple):
@@ -337,6 +368,8 @@ class Client:
         self._max_bytes = max_bytes
         self._environment = environment or {}
         self._idle: dict[tuple[str, str, int], deque[_Connection]] = {}
+        self._closing: set[tuple[str, str, int]] = set()
+        """Servers that closed a kept connection under a request: from then on each request gets one of its own."""
         self._tls: ssl.SSLContext | None = None
         self._proxied: dict[str, httpx.AsyncClient] = {}
         self._routes: dict[str, _Route] = {}
@@ -391,24 +424,21 @@ class Client:
 
     async def _exchange(self, place: tuple[str, str, int], data: bytes, on_send: Callable[[], None]) -> Response:
         idle = self._idle.setdefault(place, deque())
-        while idle:
-            connection = idle.pop()
-            if not connection.alive:
-                continue
-            try:
-                on_send()
-                return await self._finish(connection, idle, data)
-            except HttpError:
-                if not connection.fresh:
-                    raise  # else: the server had closed the idle connection, which says nothing about this request
-        connection = await self._connect(*place)
+        connection = await _take_open(idle)
+        reused = connection is not None
+        if connection is None:
+            connection = await self._connect(*place)
         on_send()
-        return await self._finish(connection, idle, data)
-
-    async def _finish(self, connection: _Connection, idle: deque[_Connection], data: bytes) -> Response:
-        response = await connection.exchange(data)
-        if connection.alive:
+        try:
+            response = await connection.exchange(data)
+        except HttpError:
+            if reused and connection.unanswered:
+                self._closing.add(place)
+            raise
+        if connection.alive and place not in self._closing:
             idle.append(connection)
+        else:
+            connection.abort()
         return response
 
     async def _connect(self, scheme: str, host: str, port: int) -> _Connection:

@@ -200,24 +200,80 @@ def test_connections_are_kept_and_bounded() -> None:
     assert connections == most == 5
 
 
-def test_a_server_that_closes_idle_connections_is_asked_again() -> None:
+def test_a_connection_that_the_server_closed_while_idle_is_not_written_to() -> None:
     asked = 0
+    closed = asyncio.Event()
 
     async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         nonlocal asked
         await read_request(reader)
         asked += 1
         writer.write(response(b"ok"))  # says keep-alive, and closes
+        writer.close()
+        await writer.wait_closed()
+        closed.set()
 
     async def main() -> None:
         async with serving(handler) as port, Client() as client:
-            for pause in (0.0, 0.05, 0.0, 0.0):
+            for _ in range(4):
+                closed.clear()
                 answer = await client.request("POST", f"http://127.0.0.1:{port}/")
                 assert answer.body == b"ok"
-                await asyncio.sleep(pause)
+                await closed.wait()
 
     asyncio.run(main())
     assert asked == 4
+
+
+@pytest.mark.parametrize("kept", [0, 1, 6])
+def test_a_request_is_delivered_once_however_many_idle_connections_a_server_then_closes(kept: int) -> None:
+    deliveries: list[bytes] = []
+    together = asyncio.Barrier(max(kept, 1))
+
+    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while True:
+            _, _, body = await read_request(reader)
+            deliveries.append(body)
+            if body == b"fatal":
+                return  # read, perhaps acted upon, and closed without an answer
+            if body == b"warm":
+                await together.wait()
+            writer.write(response(b"ok"))
+
+    async def main() -> None:
+        async with asyncio.timeout(CEILING), serving(handler) as port, Client() as client:
+            url = f"http://127.0.0.1:{port}/"
+            await asyncio.gather(*(client.request("POST", url, body=b"warm") for _ in range(kept)))
+            with pytest.raises(HttpError) as caught:
+                await client.request("POST", url, body=b"fatal")
+            assert caught.value.kind is ErrorKind.UNREACHABLE
+            assert (await client.request("POST", url, body=b"next")).body == b"ok"
+
+    asyncio.run(main())
+    assert deliveries.count(b"fatal") == 1
+    assert deliveries.count(b"next") == 1
+
+
+def test_a_server_that_closed_a_kept_connection_under_a_request_gets_a_new_one_for_each() -> None:
+    connections = 0
+
+    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal connections
+        connections += 1
+        while (await read_request(reader))[2] != b"fatal":
+            writer.write(response(b"ok"))
+
+    async def main() -> None:
+        async with serving(handler) as port, Client() as client:
+            url = f"http://127.0.0.1:{port}/"
+            await client.request("POST", url)
+            with pytest.raises(HttpError):
+                await client.request("POST", url, body=b"fatal")
+            for _ in range(3):
+                await client.request("POST", url)
+
+    asyncio.run(main())
+    assert connections == 4
 
 
 def test_a_cancelled_request_gives_its_connection_up() -> None:
