@@ -3,33 +3,52 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 from collections.abc import Coroutine
+from time import monotonic
+from types import FrameType
 from typing import Any, TypeVar
 
 from gate.errors import Cancelled
 
 T = TypeVar("T")
 
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+PATIENCE = 2.0
+"""Seconds after the first signal, from which on a further one ends the process at once. Programs such as `timeout`
+send the same signal twice in one moment."""
+
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """The coroutine's result. Raises Cancelled after SIGINT or SIGTERM, once the coroutine has let go of everything."""
+    """The coroutine's result. SIGHUP is left ignored if it is, as under `nohup`.
+
+    Raises Cancelled after SIGINT, SIGTERM or SIGHUP, once the coroutine has let go of everything. The handlers are
+    Python's and not the event loop's, so that they run even if the loop is kept busy and never gets to look.
+    """
 
     async def main() -> T:
-        task = asyncio.current_task()
-        caught: list[signal.Signals] = []
+        task, loop = asyncio.current_task(), asyncio.get_running_loop()
+        caught: list[tuple[int, float]] = []
 
-        def cancel(number: signal.Signals) -> None:
-            caught.append(number)
+        def cancel(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the signal module's signature
+            if caught and monotonic() >= caught[0][1] + PATIENCE:
+                os._exit(128 + number)  # what was measured is recorded; the guardian ends the agent's processes
+            caught.append((number, monotonic()))
             if task is not None:
-                task.cancel()
+                loop.call_soon_threadsafe(task.cancel)
 
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, cancel, number)
+        before = {number: signal.signal(number, cancel) for number in SIGNALS if _heeded(number)}
         try:
             return await work
         except asyncio.CancelledError:
-            raise Cancelled(caught[0] if caught else signal.SIGTERM) from None
+            raise Cancelled(caught[0][0] if caught else signal.SIGTERM) from None
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
     return asyncio.run(main())
+
+
+def _heeded(number: signal.Signals) -> bool:
+    return number is not signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN

@@ -409,6 +409,7 @@ class ExitCode(IntEnum):
     PUBLISH = 5
     BASELINE_WRITE = 6
     UNTRUSTED = 7
+    HUNG_UP = 129
     INTERRUPTED = 130
     TERMINATED = 143
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from time import perf_counter
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from msgspec.structs import replace
 from pydantic import field_validator
@@ -27,7 +27,7 @@ from gate.agents.base import (
     decode_answer,
     read_answer,
 )
-from gate.agents.processes import MARK, Child, Collector, new_mark, sweep
+from gate.agents.processes import Child, Collector, Descendants
 from gate.errors import ConfigError
 from gate.limits import MAX_ANSWER_BYTES
 from gate.model import ErrorKind, Invocation, RecordedTrial
@@ -66,8 +66,8 @@ class CommandAgent(Agent):
         self._argv = options.command
         self._persistent = options.persistent
         self._root = root
-        self._mark = new_mark()
-        self._environment = {**environment, MARK: self._mark}
+        self._descendants = Descendants()
+        self._environment = self._descendants.marked(environment)
         self._idle: list[_Line] = []
         self._lines: dict[str, _Line] = {}
 
@@ -82,11 +82,15 @@ class CommandAgent(Agent):
     ) -> CommandAgent:
         return cls(options, root, allowed_environment(environment, options.env))
 
+    async def __aenter__(self) -> Self:
+        self._descendants.watch()
+        return self
+
     async def __aexit__(self, *_: object) -> None:
         try:
             await asyncio.gather(*(line.end() for line in (*self._idle, *self._lines.values())))
         finally:
-            sweep(self._mark)
+            self._descendants.end()
 
     async def answer(self, request: Request) -> Invocation:
         return await (self._next_line(request) if self._persistent else self._run(request))

@@ -5,18 +5,24 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Self
 from uuid import uuid4
 
+from gate import guardian
+from gate.guardian import MARK, sweep
+
+__all__ = ["GRACE_SECONDS", "MARK", "TAIL_BYTES", "Child", "Collector", "Descendants", "new_mark", "sweep"]
+
 TAIL_BYTES = 4_096
 """How much of a child's last output is kept for messages."""
 GRACE_SECONDS = 2.0
 """Between SIGTERM and SIGKILL."""
-MARK = "AGENT_GATE_RUN"
-"""Set in every child's environment, so that descendants that left their group are still found."""
+GUARDIAN = Path(guardian.__file__)
 
 
 class Collector(asyncio.Protocol):
@@ -158,25 +164,38 @@ def new_mark() -> str:
     return uuid4().hex
 
 
-def sweep(mark: str) -> None:
-    """Kills every process that carries the mark, wherever it moved to. Linux only; elsewhere groups have to do."""
-    needle = f"{MARK}={mark}".encode()
-    for _ in range(3):  # a stray may fork while we look
-        strays = [pid for pid in _processes() if needle in _environment_of(pid)]
-        for pid in strays:
-            with suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
-        if not strays:
-            return
+class Descendants:
+    """Everything that one agent's processes come to start; nothing of it outlives the gate.
 
+    ``end`` is called when the agent is left. A guardian does the same if the gate is killed and can do nothing itself.
+    """
 
-def _processes() -> list[int]:
-    proc = Path("/proc")
-    return [int(entry.name) for entry in proc.iterdir() if entry.name.isdigit()] if proc.is_dir() else []
+    def __init__(self) -> None:
+        self._mark = new_mark()
+        self._guardian: subprocess.Popen[bytes] | None = None
 
+    def marked(self, environment: Mapping[str, str]) -> dict[str, str]:
+        """The environment for a process that is started."""
+        return {**environment, MARK: self._mark}
 
-def _environment_of(pid: int) -> list[bytes]:
-    try:
-        return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-    except OSError:
-        return []
+    def watch(self) -> None:
+        """Starts the guardian, before the first process. Without one, what a killed gate leaves has to be ended by hand."""
+        with suppress(OSError):
+            self._guardian = subprocess.Popen(  # noqa: S603 - this interpreter
+                [sys.executable, "-I", "-S", str(GUARDIAN), self._mark],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                cwd="/",
+                start_new_session=True,
+            )
+
+    def end(self) -> None:
+        """Kills whatever is left, in whatever group or session it is."""
+        sweep(self._mark)
+        if self._guardian is not None:
+            self._guardian.kill()
+            self._guardian.wait()
+            assert self._guardian.stdin is not None
+            self._guardian.stdin.close()
+            self._guardian = None

@@ -27,7 +27,7 @@ from gate.agents.base import (
     read_answer,
     refuse_torn,
 )
-from gate.agents.processes import GRACE_SECONDS, MARK, Child, new_mark, sweep
+from gate.agents.processes import GRACE_SECONDS, Child, Descendants
 from gate.errors import ConfigError, MeasureError, closest
 from gate.limits import MAX_ANSWER_BYTES, shorten
 from gate.model import ErrorKind, Invocation, RecordedTrial
@@ -246,8 +246,8 @@ class PythonAgent(Agent):
         self._options = options
         self._root = root
         self._interpreter = interpreter
-        self._mark = new_mark()
-        self._environment = {**environment, "PYTHONUNBUFFERED": "1", MARK: self._mark}
+        self._descendants = Descendants()
+        self._environment = self._descendants.marked({**environment, "PYTHONUNBUFFERED": "1"})
         self._workers: list[_Worker | None] = [None] * options.workers
         self._suspect_worker: list[_Worker | None] = [None]
         self._starting = asyncio.Lock()
@@ -270,6 +270,7 @@ class PythonAgent(Agent):
         return cls(options, root, interpreter, allowed_environment(environment, options.env))
 
     async def __aenter__(self) -> Self:
+        self._descendants.watch()
         try:
             self._workers = list(await asyncio.gather(*(self._start() for _ in self._workers)))
         except BaseException:
@@ -282,7 +283,7 @@ class PythonAgent(Agent):
         try:
             await asyncio.gather(*(worker.end() for worker in workers))
         finally:
-            sweep(self._mark)
+            self._descendants.end()
 
     async def answer(self, request: Request) -> Invocation:
         reply = await self._reply(request)

@@ -144,7 +144,7 @@ def test_killed_fifty_times(project: Project, uninterrupted: tuple[int, object])
         kill_and_resume(project, uninterrupted, (rng.uniform(0.05, 1.6) for _ in range(5)), f"killed-{repeat}")
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)])
 def test_stopped_by_a_signal(
     project: Project, uninterrupted: tuple[int, object], number: signal.Signals, code: int
 ) -> None:
@@ -161,6 +161,48 @@ def test_stopped_by_a_signal(
     assert 10 <= len(before) < 2 * CASES
     assert verdict(project, record) == uninterrupted
     assert all(ran(project)[trial] == 1 for trial in before)
+
+
+def test_under_nohup_a_closed_terminal_stops_nothing(project: Project, uninterrupted: tuple[int, object]) -> None:
+    record = project.root / "hup.jsonl"
+    with held(project):
+        run = start(
+            project, "--record", str(record), limit=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN) and None
+        )
+        assert eventually(lambda: len(recorded(record)) >= 10)
+        run.send_signal(signal.SIGHUP)
+    _, err = run.communicate(timeout=CEILING)
+    assert run.returncode == uninterrupted[0], err
+    assert len(recorded(record)) == 2 * CASES
+
+
+DAEMON = """
+import os, subprocess, sys, time
+bare = {} if os.path.exists("bare") else None
+subprocess.Popen([sys.executable, "-S", "-E", "-c", "import time; time.sleep(3600)"], start_new_session=True, env=bare)
+open("started", "w").close()
+time.sleep(3600)
+"""
+
+
+@pytest.mark.parametrize(("number", "bare"), [(signal.SIGHUP, False), (signal.SIGKILL, False), (signal.SIGKILL, True)])
+@pytest.mark.parametrize("kind", ["command", "python"])
+def test_what_the_agent_started_goes_with_the_gate(
+    project: Project, kind: str, number: signal.Signals, bare: bool
+) -> None:
+    """Also what moved to a session of its own, and, if its parent still lives, even with an empty environment."""
+    project.write("agent.py", DAEMON if kind == "command" else f"def answer(message):\n    exec({DAEMON!r})\n")
+    if kind == "python":
+        changed = CONFIG.replace("command: [PYTHON, -S, -E, agent.py]", "python: agent:answer")
+        project.write("gate.yaml", changed)
+    if bare:
+        project.write("bare", "")
+    run = start(project)
+    assert eventually((project.root / "started").exists)
+    run.send_signal(number)
+    run.communicate(timeout=CEILING)
+    assert run.returncode == (129 if number is signal.SIGHUP else -9)
+    assert nothing_runs(project)
 
 
 def test_a_full_disk(project: Project, uninterrupted: tuple[int, object]) -> None:

@@ -1,0 +1,71 @@
+"""Ends what a run started: finds every process that carries the run's mark, wherever it moved to, with its descendants.
+
+Started as a script, it waits for the gate to be gone, however that ended, and then does the same. Standard library
+only: it has to be there a few milliseconds after an agent's first process.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from contextlib import suppress
+
+MARK = "AGENT_GATE_RUN"
+"""Set in every child's environment, so that descendants that left their group or session are still found."""
+ROUNDS = 100
+"""How often is looked at most: processes may fork in the meantime."""
+
+
+def sweep(mark: str) -> None:
+    """Kills every process that carries the mark, and what descends from one. Linux only; elsewhere groups have to do.
+
+    All are stopped first, so that none forks and none loses its parent while others are still looked for. What cannot
+    be found: a process that cleared its environment and whose parents had all ended before.
+    """
+    stopped: set[int] = set()
+    for _ in range(ROUNDS):
+        new = _family(f"{MARK}={mark}".encode()) - stopped
+        if not new:
+            break
+        _signal(new, signal.SIGSTOP)
+        stopped |= new
+    _signal(stopped, signal.SIGKILL)
+
+
+def _signal(pids: set[int], number: signal.Signals) -> None:
+    for pid in pids:
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, number)
+
+
+def _family(needle: bytes) -> set[int]:
+    """The living processes with this entry in their environment, and their descendants; never this one."""
+    pids = [int(name) for name in os.listdir("/proc") if name.isdigit()] if os.path.isdir("/proc") else []  # noqa: PTH112, PTH208
+    found = {pid for pid in pids if needle in _read(pid, "environ").split(b"\0")}
+    if not found:
+        return found
+    children: dict[int, list[int]] = {}
+    for pid in pids:
+        fields = _read(pid, "stat").rpartition(b")")[2].split()  # state, parent, …
+        if fields and fields[0] != b"Z":
+            children.setdefault(int(fields[1]), []).append(pid)
+    pending = list(found)
+    while pending:
+        new = [pid for pid in children.get(pending.pop(), ()) if pid not in found]
+        found.update(new)
+        pending += new
+    return found - {os.getpid()}
+
+
+def _read(pid: int, name: str) -> bytes:
+    try:
+        with open(f"/proc/{pid}/{name}", "rb") as file:  # noqa: PTH123 - pathlib takes longer to import than all this
+            return file.read()
+    except OSError:
+        return b""
+
+
+if __name__ == "__main__":
+    sys.stdin.buffer.read()  # ends when the gate is gone
+    sweep(sys.argv[1])
