@@ -185,8 +185,16 @@ time.sleep(3600)
 """
 
 
-@pytest.mark.parametrize(("number", "bare"), [(signal.SIGHUP, False), (signal.SIGKILL, False), (signal.SIGKILL, True)])
-@pytest.mark.parametrize("kind", ["command", "python"])
+@pytest.mark.parametrize(
+    ("kind", "number", "bare"),
+    [
+        ("command", signal.SIGHUP, False),
+        ("command", signal.SIGKILL, False),
+        ("command", signal.SIGKILL, True),
+        ("python", signal.SIGHUP, False),
+        ("python", signal.SIGKILL, False),
+    ],
+)
 def test_what_the_agent_started_goes_with_the_gate(
     project: Project, kind: str, number: signal.Signals, bare: bool
 ) -> None:
