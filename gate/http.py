@@ -308,8 +308,7 @@ class _Connection(asyncio.Protocol):
         """Whether nothing came of the last answer."""
         return not self._parser.started
 
-    @property
-    def quiet(self) -> bool:
+    def is_quiet(self) -> bool:
         """Whether nothing has arrived since the last answer, not even the server's end of the connection.
 
         Asked of the operating system, since the event loop may not have looked yet.
@@ -334,11 +333,11 @@ async def _take_open(idle: deque[_Connection]) -> _Connection | None:
     """
     while idle:
         connection = idle.pop()
-        if connection.quiet:
+        if connection.is_quiet():
             return connection
         for _ in range(TURNS_TO_READ):  # the event loop takes what has arrived: the end, or a TLS session ticket
             await asyncio.sleep(0)
-        if connection.quiet:
+        if connection.is_quiet():
             return connection
         connection.abort()
     return None

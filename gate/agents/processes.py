@@ -179,7 +179,7 @@ class Descendants:
         return {**environment, MARK: self._mark}
 
     def watch(self) -> None:
-        """Starts the guardian, before the first process. Without one, what a killed gate leaves has to be ended by hand."""
+        """Starts the guardian, before the first process; without one, a killed gate leaves its processes behind."""
         with suppress(OSError):
             self._guardian = subprocess.Popen(  # noqa: S603 - this interpreter
                 [sys.executable, "-I", "-S", str(GUARDIAN), self._mark],
