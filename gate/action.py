@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from gate.agents.base import expand
 from gate.agents.http import Server
+from gate.base_policy import Rules, path_at, rules_of
 from gate.carry import Carrier, record_name, records_of
 from gate.compare import Outputs, settings_of
 from gate.compare import now as utc_now
@@ -26,7 +27,6 @@ from gate.environment import TOKEN
 from gate.errors import Cancelled, ConfigError, GateError, MeasureError, PublishError
 from gate.escape import console, markdown
 from gate.git import SEALED, Git, encode_sealed, token_header, with_header
-from gate.held import Rules, in_tree, rules_of
 from gate.hosts.base import (
     Annotate,
     Annotation,
@@ -303,8 +303,8 @@ def _report(step: Step) -> Outcome:
         return Outcome(0, note=f"nothing to report: no open pull request has the head {run.head[:12]} any more")
     base = fork_point(step.git, pull.head, pull.base_branch)  # fetches history; nothing of it is checked out
     tip = branch_tip(step.git, pull.base_branch)
-    with step.git.worktree(tip) as tree:
-        return _judge(step, pull, in_tree(step.git, tree, step.config_path), {"baseline.against": base} if base else {})
+    with path_at(tip, step.config_path, step.environment) as path:
+        return _judge(step, pull, path, {"baseline.against": base} if base else {})
 
 
 def _judge(step: Step, pull: PullRequest, path: Path, overrides: Mapping[str, Any]) -> Outcome:
@@ -348,7 +348,7 @@ def _rules(step: Step, overrides: Mapping[str, Any], stack: ExitStack) -> Rules:
     base = overrides.get("baseline.against")
     if base is None or step.activity.mode is not Mode.RUN:
         return Rules(load_config(step.config_path, overrides))
-    return stack.enter_context(rules_of(base, step.config_path, overrides, step.git))
+    return stack.enter_context(rules_of(base, step.config_path, overrides, step.environment))
 
 
 def _ready(step: Step, overrides: Mapping[str, Any], stack: ExitStack) -> tuple[Mapping[str, str], Rules]:

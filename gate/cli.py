@@ -102,9 +102,8 @@ def cli(debug: bool) -> None:
 @with_options(*OUTPUTS)
 def run(config_path: Path, **given: Any) -> NoReturn:
     """Run the suite, compare with the baseline, and give a verdict as exit code."""
+    from gate.base_policy import Rules, rules_of
     from gate.config import load_config
-    from gate.git import Git
-    from gate.held import Rules, rules_of
     from gate.interrupts import run as run_coroutine
     from gate.pipeline import run_gate
 
@@ -113,8 +112,7 @@ def run(config_path: Path, **given: Any) -> NoReturn:
         if revision is None:
             rules = Rules(load_config(config_path, overrides))
         else:
-            git = Git(config_path.resolve().parent, environment=os.environ)
-            rules = stack.enter_context(rules_of(revision, config_path, overrides, git))
+            rules = stack.enter_context(rules_of(revision, config_path, overrides, os.environ))
         options = replace(_run_options(given), rules=rules)
         result = run_coroutine(run_gate(rules.config, options, _outputs(given), os.environ, _progress(given["quiet"])))
     if given["comment"]:

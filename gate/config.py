@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from datetime import date
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import Struct, field
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
@@ -14,11 +13,15 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from gate.agents import AGENTS
 from gate.agents.base import AgentOptions, agent_class, parse_options
 from gate.criteria import both_spellings, criterion_schema
-from gate.errors import ConfigError, unknown_key
+from gate.decision.compare import DEFAULT_MARGINS
+from gate.errors import ConfigError, first_problem, unknown_key
 from gate.executors.options import Executor
 from gate.formats.documents import Lines, read_document_with_lines
 from gate.judges.options import JudgeOptions
 from gate.metrics import METRICS
+from gate.model import Case, Scale
+from gate.specs import CriterionSpec
+from gate.strictness import DOWN, FREE, UP, Tightens, steps
 from gate.suites import Selection
 from gate.suites.messages import FieldPaths
 
@@ -42,6 +45,10 @@ ELSEWHERE = dict.fromkeys(
 """Keys that are looked for in one place and stand in another → where."""
 
 
+PASS_RATE_MARGIN = DEFAULT_MARGINS[Scale.BINARY]
+"""The loss of pass rate that is still called unchanged where the configuration gives none."""
+
+
 class Section(BaseModel):
     """Base of every section: unknown keys are errors, never ignored."""
 
@@ -61,9 +68,9 @@ class BaselineSection(Section):
     """Folder of the file store, relative to the configuration file."""
     branch: str = "gate-baselines"
     remote: str = "origin"
-    on_missing: Literal["warn", "fail"] = "warn"
+    on_missing: Annotated[Literal["warn", "fail"], steps("warn", "fail")] = "warn"
     rerun: Literal["auto", "never", "match", "concurrent"] = "auto"
-    against: str | None = None
+    against: Annotated[str | None, FREE] = None
     """A commit, branch or tag to measure against, instead of the merge base."""
     pool: int = Field(default=5, ge=1, le=50)
     """The most records of one agent fingerprint that are pooled."""
@@ -72,11 +79,14 @@ class BaselineSection(Section):
 class GateSection(Section):
     """The decision: error rate, margins, and what an inconclusive answer does."""
 
-    alpha: float = Field(default=0.02, gt=0, lt=0.5)
-    on_inconclusive: Literal["warn", "block"] = "warn"
-    max_error_rate: float = Field(default=0.1, ge=0, le=1)
+    alpha: Annotated[float, UP] = Field(default=0.02, gt=0, lt=0.5)
+    """Bound on the share of unchanged agents that are blocked; a larger one is spent on finding more."""
+    on_inconclusive: Annotated[Literal["warn", "block"], steps("warn", "block")] = "warn"
+    max_error_rate: Annotated[float, DOWN] = Field(default=0.1, ge=0, le=1)
     """Share of trials that may end in an infrastructure error before nothing can be said."""
-    pass_rate_margin: float | None = Field(default=None, ge=0, le=1)
+    pass_rate_margin: Annotated[float | None, Tightens("down", unset=PASS_RATE_MARGIN)] = Field(
+        default=None, ge=0, le=1
+    )
 
 
 class BudgetSection(Section):
@@ -105,13 +115,13 @@ class QuarantineEntry(Section):
 
 
 class File(Section):
-    """The configuration file as written."""
+    """The configuration file as written. What does not state otherwise is a rule, and a change cannot loosen it."""
 
-    name: str | None = None
-    suite: list[str]
-    fields: FieldPaths | None = None
-    agent: dict[str, Any] = Field(min_length=1)
-    setup: str | None = None
+    name: Annotated[str | None, FREE] = None
+    suite: Annotated[list[str], FREE]
+    fields: Annotated[FieldPaths | None, FREE] = None
+    agent: Annotated[dict[str, Any], FREE] = Field(min_length=1)
+    setup: Annotated[str | None, FREE] = None
     criteria: dict[str, Any] | None = None
     custom_metrics: dict[str, Any] = {}
     tool_categories: dict[str, list[str]] = {}
@@ -122,10 +132,10 @@ class File(Section):
     budget: BudgetSection = unstated()
     select: Selection | None = None
     quarantine: list[QuarantineEntry] = []
-    executor: Executor = unstated()
+    executor: Annotated[Executor, FREE] = unstated()
     """Where recorded trials are scored."""
     seed: int = Field(default=0, ge=0)
-    output: str = ".gate"
+    output: Annotated[str, FREE] = ".gate"
     """Folder for records and reports, relative to the configuration file."""
 
     @field_validator("suite", mode="before")
@@ -155,13 +165,14 @@ class File(Section):
         return value
 
 
-class Held(Struct, frozen=True):
-    """What a suite is held to instead of what its files say: the base commit's rules, where a change loosens them."""
+class SuiteRules(Struct, frozen=True):
+    """What a suite is judged by instead of what its files say: the base commit's rules where a change is looser."""
 
-    criteria: Mapping[str, Any]
-    custom_metrics: Mapping[str, Any] = field(default_factory=dict)
+    specs: tuple[CriterionSpec, ...]
     thresholds: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """By case, those of its own thresholds."""
+    formerly: Mapping[str, Case] = field(default_factory=dict)
+    """By case, what it was at the base commit: a case that was selected there is selected here."""
 
 
 class Config(Struct, frozen=True):
@@ -178,10 +189,15 @@ class Config(Struct, frozen=True):
     """Of the file that the criteria stand in."""
     criteria_keys: tuple[str, ...] = ()
     """Where in it they stand."""
-    held: Mapping[str, Held] = field(default_factory=dict)
+    base_rules: Mapping[str, SuiteRules] = field(default_factory=dict)
     """By suite."""
-    held_root: Path | None = None
+    base_root: Path | None = None
     """This file's folder at the base commit, as long as it is there: checks and calibrations are taken from it."""
+
+    @property
+    def has_adk_criteria(self) -> bool:
+        """Whether the criteria come from a file of ADK's, whose thresholds may be true and false."""
+        return self.criteria_where != str(self.path)
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -194,11 +210,54 @@ class Config(Struct, frozen=True):
         return self.root / self.file.output
 
 
+Place = tuple[str, Lines | None, tuple[str, ...]]
+"""A file, its lines, and the keys in it."""
+
+
+class ConfigFile(Struct, frozen=True):
+    """A configuration file as it was read, once; what overrides make of it is `load`."""
+
+    path: Path
+    data: Mapping[str, Any]
+    """Its content, with the criteria of a file that it names in their place."""
+    lines: Lines
+    criteria: Place
+    """Where the criteria stand."""
+
+    def load(self, overrides: Mapping[str, Any] | None = None) -> Config:
+        """Validates the content; ``overrides`` (dotted key → value) are laid over it, as the command line has them.
+
+        Raises:
+            ConfigError: invalid content, with file, line and the nearest known key.
+        """
+        overrides = overrides or {}
+        data = dict(self.data)
+        for key, value in overrides.items():
+            _set(data, key.split("."), value)
+        where = str(self.path)
+        file = _validate(data, where, self.lines, tuple(overrides))
+        kind, agent = _agent(file, where, self.lines)
+        _check_executor(file, kind, where, self.lines)
+        if file.criteria is not None and not file.criteria:
+            raise ConfigError(
+                "no criteria: nothing would be checked",
+                where=_at(where, self.lines, ("criteria",)),
+                hint="remove the key for ADK's defaults, or name a metric",
+            )
+        root = self.path.resolve().parent
+        return Config(file, self.path, root, kind, agent, *self.criteria)
+
+
 def load_config(path: Path, overrides: Mapping[str, Any] | None = None) -> Config:
-    """Reads the configuration file; ``overrides`` (dotted key → value) are laid over it, as the command line has them.
+    """Reads and validates a configuration file. Raises as `read_config` and `ConfigFile.load`."""
+    return read_config(path).load(overrides)
+
+
+def read_config(path: Path) -> ConfigFile:
+    """Reads a configuration file, and the file of criteria that it names.
 
     Raises:
-        ConfigError: missing, unreadable or invalid file; each with file, line and the nearest known key.
+        ConfigError: missing or unreadable.
     """
     if not path.is_file():
         hint = "write one, or name another with --config; `gate init` writes a first one"
@@ -207,26 +266,7 @@ def load_config(path: Path, overrides: Mapping[str, Any] | None = None) -> Confi
     if not isinstance(data, dict):
         raise ConfigError(f"expected a mapping of keys, found {_kind(data)}", where=str(path))
     data = dict(data)
-    for key, value in (overrides or {}).items():
-        _set(data, key.split("."), value)
-    root = path.resolve().parent
-    criteria = _criteria_from_file(data, root, str(path), lines)
-    if any(key.partition(".")[0] == "criteria" for key in overrides or {}):
-        criteria = (criteria[0], None, ())
-    file = _validate(data, str(path), lines, tuple(overrides or {}))
-    kind, agent = _agent(file, str(path), lines)
-    _check_executor(file, kind, str(path), lines)
-    if file.criteria is not None and not file.criteria:
-        raise ConfigError(
-            "no criteria: nothing would be checked",
-            where=_at(str(path), lines, ("criteria",)),
-            hint="remove the key for ADK's defaults, or name a metric",
-        )
-    return Config(file, path, root, kind, agent, *criteria)
-
-
-Place = tuple[str, Lines | None, tuple[str, ...]]
-"""A file, its lines, and the keys in it."""
+    return ConfigFile(path, data, lines, _criteria_from_file(data, path.resolve().parent, str(path), lines))
 
 
 def _criteria_from_file(data: dict[str, Any], root: Path, where: str, lines: Lines) -> Place:
@@ -279,48 +319,17 @@ def _validate(data: dict[str, Any], where: str, lines: Lines | None, overridden:
 def _config_error(
     error: ValidationError, where: str, lines: Lines | None, overridden: Sequence[str] = ()
 ) -> ConfigError:
-    """The first problem of a validation as one line; pydantic's union branches are no part of the user's path."""
-    problem = error.errors()[0]
-    found, unknown = problem["loc"], problem["type"] == "extra_forbidden"
-    ours, theirs = (found[:-1], found[-1:]) if unknown else (found, ())  # a key of the user's may look like a branch
-    path = (*(part for part in ours if not _is_branch(part)), *theirs)
-    place = _at(where, lines, path)
-    name = ".".join(str(part) for part in path)
-    if unknown and name in ELSEWHERE:
-        return ConfigError(f"unknown key {name!r}", where=place, hint=ELSEWHERE[name])
-    if unknown:
-        return unknown_key(str(path[-1]), _known_keys(path[:-1]), place)
-    if problem["type"] == "missing":
-        return ConfigError(f"missing key {name!r}", where=place)
-    message = problem["msg"].removeprefix("Value error, ")
+    """The first problem of a validation as one line, with its place."""
+    problem = first_problem(error, File)
+    place = _at(where, lines, problem.path)
+    if problem.kind == "unknown" and problem.name in ELSEWHERE:
+        return ConfigError(f"unknown key {problem.name!r}", where=place, hint=ELSEWHERE[problem.name])
+    if problem.kind == "unknown":
+        return unknown_key(str(problem.path[-1]), list(problem.known), place)
     for key in overridden:
-        if key in OPTIONS and name.startswith(key):
-            return ConfigError(message, where=OPTIONS[key])
-    return ConfigError(f"{name}: {message}" if name else message, where=place)
-
-
-def _is_branch(part: Any) -> bool:
-    return isinstance(part, str) and bool(re.search(r"[\[(]|^literal|^int$|^[A-Z]\w+Section$", part))
-
-
-def _known_keys(path: tuple[Any, ...]) -> list[str]:
-    """The keys of the section at ``path`` of the configuration model."""
-    model: Any = File
-    for part in path:
-        if not isinstance(part, str) or part not in model.model_fields:
-            continue
-        model = _section_type(model.model_fields[part].annotation) or model
-    return list(model.model_fields)
-
-
-def _section_type(annotation: Any) -> type[BaseModel] | None:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    for inner in getattr(annotation, "__args__", ()):
-        found = _section_type(inner)
-        if found is not None:
-            return found
-    return None
+        if key in OPTIONS and problem.name.startswith(key):
+            return ConfigError(problem.message, where=OPTIONS[key])
+    return problem.as_error(place)
 
 
 def _agent(file: File, where: str, lines: Lines | None) -> tuple[str, AgentOptions]:

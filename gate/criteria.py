@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Callable, Mapping, Sequence
-from math import isfinite
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from msgspec import Struct, field
 from msgspec.structs import replace
-from pydantic import BaseModel, ConfigDict, ValidationError
-from pydantic.alias_generators import to_camel, to_snake
+from pydantic.alias_generators import to_camel
 
 from gate.errors import ConfigError, unknown_key
 from gate.fingerprint import of_criterion
@@ -23,6 +20,7 @@ from gate.metrics.custom import Use, resolve_elsewhere, searched, source_of
 from gate.metrics.weighted import WeightedScore
 from gate.model import Case, Criterion, Direction, Scale
 from gate.score import Scorer, build_scorer
+from gate.specs import QUANTILE, Common, CriterionSpec, effective, limit_as_max, read_specs
 
 ADK_DEFAULTS: Mapping[str, Any] = {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.8}
 """What google-adk checks where no criteria are given."""
@@ -36,23 +34,6 @@ RANGES = {
     Scale.USD: (0.0, float("inf")),
     Scale.COUNT: (0.0, float("inf")),
 }
-
-_QUANTILE = re.compile(r"p(\d{1,2}(?:\.\d+)?)$")
-
-
-class Common(BaseModel):
-    """What every criterion understands, whatever its metric."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
-
-    threshold: float | None = None
-    max: float | None = None
-    margin: float | None = None
-    blocking: bool = True
-    regression: Literal["block", "warn"] | None = None
-    strict: bool = False
-    ratchet: bool = True
-    metric: str | None = None
 
 
 class Setting(Struct, frozen=True):
@@ -68,7 +49,7 @@ class Setting(Struct, frozen=True):
     """ADK's ``custom_metrics``."""
     folder: str = ""
     """Where checks of the user's are imported from, besides what is installed."""
-    held_folder: str = ""
+    base_folder: str = ""
     """The same at the base commit; a check that is there is taken from there."""
     paths: tuple[str, ...] = ()
     """Further folders of the agent's, relative to the former."""
@@ -83,18 +64,20 @@ class Setting(Struct, frozen=True):
         return f"{self.where}:{line}" if line is not None else self.where
 
 
-def parse_criteria(raw: Mapping[str, Any], cases: Sequence[Case], setting: Setting) -> tuple[Scorer, ...]:
-    """One scorer per criterion, in the order written.
+def parse_criteria(
+    raw: Mapping[str, Any], cases: Sequence[Case], setting: Setting, *, adk: bool = False
+) -> tuple[Scorer, ...]:
+    """One scorer per criterion, in the order written. Raises as `read_specs` and `build_scorers`."""
+    return build_scorers(read_specs(raw, setting.at, setting.custom, adk=adk), cases, setting)
+
+
+def build_scorers(specs: Sequence[CriterionSpec], cases: Sequence[Case], setting: Setting) -> tuple[Scorer, ...]:
+    """One scorer per criterion, in their order.
 
     Raises:
-        ConfigError: unknown metric or option, threshold out of range, settings of a case for an absent criterion.
+        ConfigError: unknown option, threshold out of range, settings of a case for an absent criterion.
     """
-    if not raw:
-        raise ConfigError("no criteria: nothing would be checked", where=setting.at(), hint="name at least one metric")
-    scorers = tuple(_scorer(_canonical(name), value, cases, setting, setting.at(name)) for name, value in raw.items())
-    names = [scorer.criterion.name for scorer in scorers]
-    for name in {name for name in names if names.count(name) > 1}:
-        raise ConfigError(f"criterion {name!r} is given twice", where=setting.at())
+    scorers = tuple(_scorer(spec, cases, setting) for spec in specs)
     check_something_blocks(scorers, setting.at(), "leave `blocking: false` off one")
     _check_weights(scorers, setting.at())
     _check_cases(cases, scorers)
@@ -131,90 +114,80 @@ def _check_weights(scorers: Sequence[Scorer], where: str) -> None:
                 raise ConfigError(what, where=where, hint="gate it by a threshold of its own")
 
 
-def _canonical(name: Any) -> str:
-    """ADK-TS writes names in upper case; a registered metric is meant by either spelling."""
-    text = str(name)
-    return text.lower() if text not in METRICS and text.lower() in METRICS else text
+def _scorer(spec: CriterionSpec, cases: Sequence[Case], setting: Setting) -> Scorer:
+    where = f"{spec.where}: {spec.name}"
+    metric_type, options, run_in = _metric_type(spec, setting, where)
+    common = effective(limit_as_max(spec.common, metric_type, where), metric_type)
+    _check_limits(common, spec.quantiles, metric_type, where)
+    criterion = Criterion(
+        name=spec.name,
+        metric=spec.metric,
+        scale=metric_type.scale,
+        direction=metric_type.direction,
+        threshold=common.threshold,
+        limit=common.max,
+        quantiles=spec.quantiles,
+        margin=common.margin,
+        pass_mark=common.threshold if common.threshold is not None else metric_type.pass_mark,
+        blocking=common.blocking,
+        gate_regression=common.blocking and common.regression == "block",
+        strict=common.strict,
+        ratchet=common.ratchet,
+        hard=metric_type.hard,
+    )
+    scorer = build_scorer(criterion, metric_type, options, cases, setting.context, where=spec.where)
+    criterion = replace(criterion, reads_tools=scorer.needs_calls, absence=metric_type.absence, parts=scorer.parts)
+    judge = setting.judge() if scorer.needs_judge else None
+    measuring = {key: value for key, value in options.items() if key != "min_kappa"} | run_in
+    # min_kappa decides what may block; where a check runs decides what it imports, and its code what it measures
+    fingerprint = of_criterion(spec.metric, metric_type.version, measuring, judge=judge)
+    return replace(scorer, criterion=replace(criterion, fingerprint=fingerprint))
 
 
-def _scorer(name: str, value: Any, cases: Sequence[Case], setting: Setting, place: str) -> Scorer:
-    where = f"{place}: {name}"
-    common, quantiles, options = _split(value, where)
-    metric_name = common.metric or custom_path(name, setting.custom, where) or name
-    metric_type, options, run_in = _metric_type(metric_name, options, Use(name, common.threshold), setting, where)
-    positive = metric_type.scale in (Scale.SECONDS, Scale.USD, Scale.COUNT)
-    lower = metric_type.direction is Direction.LOWER
-    if lower and common.threshold is not None:
-        common = common.model_copy(update={"threshold": None, "max": _one_of(common.threshold, common.max, where)})
-    if not lower and (common.max is not None or quantiles):
-        raise ConfigError(
-            "`max` and quantile limits are for metrics where lower is better", where=where, hint="use `threshold`"
-        )
-    threshold = common.threshold if common.threshold is not None or lower else metric_type.default_threshold
-    for label, limit in (("threshold", threshold), ("max", common.max), *((f"p{q * 100:g}", v) for q, v in quantiles)):
+def _check_limits(
+    common: Common, quantiles: Sequence[tuple[float, float]], metric_type: type[Metric[Any]], where: str
+) -> None:
+    """What a metric's direction and scale allow. Raises ConfigError."""
+    if metric_type.direction is not Direction.LOWER and (common.max is not None or quantiles):
+        what = "`max` and quantile limits are for metrics where lower is better"
+        raise ConfigError(what, where=where, hint="use `threshold`")
+    limits = [("threshold", common.threshold), ("max", common.max), *((f"p{q * 100:g}", v) for q, v in quantiles)]
+    for label, limit in limits:
         _check_range(label, limit, metric_type.scale, where)
-    if metric_type.hard and threshold != 1.0:
-        raise ConfigError(f"threshold {threshold:g}: one occurrence fails the gate", where=where, hint="leave it out")
+    if metric_type.hard and common.threshold != 1.0:
+        what = f"threshold {common.threshold:g}: one occurrence fails the gate"
+        raise ConfigError(what, where=where, hint="leave it out")
     if metric_type.over_trials and common.regression == "block":
         what = "it compares trials with one another, and a change of that cannot block"
         raise ConfigError(what, where=where, hint="give a `threshold`")
     if common.margin is not None and common.margin < 0:
         raise ConfigError(f"margin {common.margin:g} is below 0", where=where)
-    criterion = Criterion(
-        name=name,
-        metric=metric_name,
-        scale=metric_type.scale,
-        direction=metric_type.direction,
-        threshold=threshold,
-        limit=common.max,
-        quantiles=quantiles,
-        margin=common.margin,
-        pass_mark=threshold if threshold is not None else metric_type.pass_mark,
-        blocking=common.blocking,
-        gate_regression=common.blocking
-        and not metric_type.over_trials
-        and (common.regression or ("warn" if positive else "block")) == "block",
-        strict=common.strict,
-        ratchet=common.ratchet,
-        hard=metric_type.hard,
-    )
-    scorer = build_scorer(criterion, metric_type, options, cases, setting.context, where=place)
-    criterion = replace(criterion, reads_tools=scorer.needs_calls, absence=metric_type.absence, parts=scorer.parts)
-    judge = setting.judge() if scorer.needs_judge else None
-    measuring = {key: value for key, value in options.items() if key != "min_kappa"} | run_in
-    # min_kappa decides what may block; where a check runs decides what it imports, and its code what it measures
-    fingerprint = of_criterion(metric_name, metric_type.version, measuring, judge=judge)
-    return replace(scorer, criterion=replace(criterion, fingerprint=fingerprint))
 
 
 def _metric_type(
-    path: str, options: Mapping[str, Any], use: Use, setting: Setting, where: str
+    spec: CriterionSpec, setting: Setting, where: str
 ) -> tuple[type[Metric[Any]], dict[str, Any], dict[str, Any]]:
     """The metric, its own options, and what else decides what a check of the user's measures."""
-    if not is_users(path):
-        return _registered(path, where), dict(options), {}
-    run_in = options.get("run_in", "gate")
+    if spec.metric_type is not None:
+        return spec.metric_type, dict(spec.options), {}
+    run_in = spec.options.get("run_in", "gate")
     if run_in not in ("gate", "agent"):
         raise ConfigError(f"run_in: expected `gate` or `agent`, found {run_in!r}", where=where)
-    own = {key: value for key, value in options.items() if key != "run_in"}
-    folder, source = check_source(path, setting, beside_agent=run_in == "agent")
-    use = replace(use, folder=folder, hidden=_hidden(folder, setting), environment=setting.environment)
+    own = {key: value for key, value in spec.options.items() if key != "run_in"}
+    folder, source = check_source(spec.metric, setting, beside_agent=run_in == "agent")
+    hidden = _hidden(folder, setting)
+    use = Use(spec.name, spec.common.threshold, folder=folder, hidden=hidden, environment=setting.environment)
     code = {"code": hashlib.sha256(source).hexdigest()} if source is not None else {}
     if run_in == "agent":
-        return resolve_elsewhere(path, use), own, {"run_in": "agent", **code}
+        return resolve_elsewhere(spec.metric, use), own, {"run_in": "agent", **code}
     from gate.metrics.apart import resolve_apart  # weight: only where there are checks
 
-    return resolve_apart(path, use), own, code
-
-
-def is_users(metric: str) -> bool:
-    """Whether a metric is named by the path of a user's check."""
-    return metric not in METRICS and ("." in metric or ":" in metric)
+    return resolve_apart(spec.metric, use), own, code
 
 
 def check_source(path: str, setting: Setting, *, beside_agent: bool) -> tuple[str, bytes | None]:
     """The folder that a check is imported from, and its module's content; None where its file is not found there."""
-    for folder in (setting.held_folder, setting.folder):
+    for folder in (setting.base_folder, setting.folder):
         hidden = _hidden(folder, setting)
         found = check_file(path, folder, setting.paths, beside_agent=beside_agent, hidden=hidden) if folder else None
         if found is not None:
@@ -233,76 +206,12 @@ def check_file(path: str, folder: str, paths: Sequence[str], *, beside_agent: bo
     return source_of(path, beside if beside_agent else searched(folder, hidden))
 
 
-def _registered(name: str, where: str) -> type[Metric[Any]]:
-    try:
-        return load_metric(name)
-    except ConfigError as error:
-        raise ConfigError(error.what, where=where.removesuffix(f": {name}"), hint=error.hint) from None
-
-
-def _split(value: Any, where: str) -> tuple[Common, tuple[tuple[float, float], ...], dict[str, Any]]:
-    """What every criterion understands, the quantile limits, and the metric's own options."""
-    if not isinstance(value, Mapping):
-        return Common(threshold=_number(value, "threshold", where)), (), {}
-    common: dict[str, Any] = {}
-    quantiles: list[tuple[float, float]] = []
-    options: dict[str, Any] = {}
-    for key, item in value.items():
-        match = _QUANTILE.match(str(key))
-        if to_snake(str(key)) in Common.model_fields:
-            common[to_snake(str(key))] = item
-        elif match:
-            quantiles.append((float(match[1]) / 100, _number(item, str(key), where)))
-        else:
-            options[to_snake(str(key)) if to_camel(to_snake(str(key))) == key else str(key)] = item
-    for key in ("threshold", "max", "margin"):
-        if common.get(key) is not None:
-            common[key] = _number(common[key], key, where)
-    try:
-        return Common.model_validate(common), tuple(sorted(quantiles)), options
-    except ValidationError as error:
-        problem = error.errors()[0]
-        message = problem["msg"].removeprefix("Value error, ")
-        raise ConfigError(f"{problem['loc'][0]}: {message}", where=where) from None
-
-
-def _number(value: Any, label: str, where: str) -> float:
-    """A threshold as ADK reads it: ints, floats, numeric strings, true and false."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        raise ConfigError(f"{label}: expected a number, found {value!r}", where=where) from None
-    if not isfinite(number):
-        raise ConfigError(f"{label}: {value!r} is not a finite number", where=where)
-    return number
-
-
-def _one_of(threshold: float, limit: float | None, where: str) -> float:
-    if limit is not None:
-        raise ConfigError("`threshold` and `max` both say the most a trial may reach", where=where, hint="keep `max`")
-    return threshold
-
-
 def _check_range(label: str, value: float | None, scale: Scale, where: str) -> None:
     low, high = RANGES[scale]
     if value is not None and not low <= value <= high:
         bounds = f"{low:g} to {high:g}" if high != float("inf") else f"{low:g} or more"
         hint = f"did you mean {value / 100:g}?" if scale is Scale.UNIT and 1 < value <= 100 else f"scores are {bounds}"
         raise ConfigError(f"{label} {value:g} is out of range", where=where, hint=hint)
-
-
-def custom_path(name: str, custom: Mapping[str, Any], where: str) -> str | None:
-    """The dotted path of an ADK ``custom_metrics`` entry of this name."""
-    entry = custom.get(name)
-    if entry is None:
-        return None
-    code = entry.get("code_config", entry.get("codeConfig")) if isinstance(entry, Mapping) else None
-    path = code.get("name") if isinstance(code, Mapping) else None
-    if not isinstance(path, str):
-        raise ConfigError(
-            "custom metric without code_config.name", where=where, hint='{code_config: {name: "module.function"}}'
-        )
-    return path
 
 
 def _check_cases(cases: Sequence[Case], scorers: Sequence[Scorer]) -> None:
@@ -353,10 +262,10 @@ def criterion_schema(name: str, definitions: dict[str, Any]) -> dict[str, Any]:
     return {
         "description": summary,
         "anyOf": [
-            {"type": ["number", "string", "boolean"]},
+            {"type": ["number", "string"]},
             {
                 **both_spellings({"type": "object", "properties": {**common, **options.get("properties", {})}}),
-                "patternProperties": {_QUANTILE.pattern: {"type": "number"}},
+                "patternProperties": {QUANTILE.pattern: {"type": "number"}},
                 "additionalProperties": False,
             },
         ],

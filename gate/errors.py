@@ -5,9 +5,16 @@ Anything that can happen to a single trial or score is a value (`TrialError`, `S
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Literal
+
+from msgspec import Struct
 
 from gate.model import ExitCode
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel, ValidationError
 
 
 class GateError(Exception):
@@ -86,3 +93,66 @@ def closest(word: str, known: Iterable[str], *, cutoff: float = 0.6) -> str | No
 def unknown_key(key: str, known: list[str], where: str, *, noun: str = "key") -> ConfigError:
     """The error for a word that nobody knows, naming the nearest known one."""
     return ConfigError(f"unknown {noun} {key!r}", where=where, hint=nearest(key, known))
+
+
+class Problem(Struct, frozen=True):
+    """The first thing that a validation found, by the user's own keys."""
+
+    path: tuple[str | int, ...]
+    """The keys that lead to it; without pydantic's names for the branches of a union."""
+    kind: Literal["unknown", "missing", "invalid"]
+    message: str
+    known: tuple[str, ...] = ()
+    """The keys that are known at the level of the last one."""
+
+    @property
+    def name(self) -> str:
+        return ".".join(str(part) for part in self.path)
+
+    def as_error(self, where: str, *, noun: str = "key") -> ConfigError:
+        """One line for the user; ``where`` is the place of the whole that was validated."""
+        if self.kind == "unknown":
+            inside = ".".join(str(part) for part in self.path[:-1])
+            return unknown_key(
+                str(self.path[-1]), list(self.known), f"{where}: {inside}" if inside else where, noun=noun
+            )
+        if self.kind == "missing":
+            return ConfigError(f"missing {noun} {self.name!r}", where=where)
+        return ConfigError(f"{self.name}: {self.message}" if self.path else self.message, where=where)
+
+
+def first_problem(error: ValidationError, model: type[BaseModel]) -> Problem:
+    """What a validation by ``model`` found first. The only reader of pydantic's errors."""
+    found = error.errors(include_url=False, include_context=False)[0]
+    loc, unknown = found["loc"], found["type"] == "extra_forbidden"
+    ours, theirs = (loc[:-1], loc[-1:]) if unknown else (loc, ())  # a key of the user's may look like a branch
+    path = (*(part for part in ours if not _is_branch(part)), *theirs)
+    if unknown:
+        return Problem(path, "unknown", "", tuple(_known_keys(model, path[:-1])))
+    kind: Literal["missing", "invalid"] = "missing" if found["type"] == "missing" else "invalid"
+    return Problem(path, kind, found["msg"].removeprefix("Value error, "))
+
+
+_BRANCH = re.compile(r"[\[(]|^literal|^(int|float|str|bool|list|dict)$|^[A-Z]\w+(Section|Options|Request|Rule|Paths)$")
+"""What pydantic puts into a place for the branch of a union that it tried: names of types and of our own models."""
+
+
+def _is_branch(part: str | int) -> bool:
+    return isinstance(part, str) and _BRANCH.search(part) is not None
+
+
+def _known_keys(model: type[BaseModel], path: tuple[str | int, ...]) -> list[str]:
+    """The keys of the section at ``path`` below a model."""
+    for part in path:
+        field = next((f for name, f in model.model_fields.items() if part in (name, f.alias)), None)
+        if field is not None:
+            model = _model_in(field.annotation) or model
+    return list(model.model_fields)
+
+
+def _model_in(annotation: Any) -> type[BaseModel] | None:
+    """The first model that an annotation mentions, as in ``Mapping[str, Dimension] | None``."""
+    if isinstance(annotation, type) and hasattr(annotation, "model_fields"):
+        return annotation
+    inner = (_model_in(argument) for argument in getattr(annotation, "__args__", ()))
+    return next((found for found in inner if found is not None), None)

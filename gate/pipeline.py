@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gate import __version__
+from gate.base_policy import Rules
 from gate.baselines import Store
 from gate.batch import Kit
 from gate.compare import (
@@ -31,7 +32,6 @@ from gate.errors import ConfigError, MeasureError
 from gate.execute import Job
 from gate.fingerprint import of_agent, of_definition
 from gate.git import Git
-from gate.held import Rules
 from gate.journal import SECRET_NAME, open_journal, redactor_of
 from gate.judges.meter import Budget as JudgeBudget
 from gate.lookup import REPORTS, Standing, find_reference, standing, store_of, unlike

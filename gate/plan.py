@@ -12,11 +12,10 @@ from msgspec.structs import replace
 
 from gate.agents.base import allowed_environment
 from gate.config import Config, criteria_of
-from gate.criteria import ADK_DEFAULTS, Setting, check_something_blocks, parse_criteria
+from gate.criteria import ADK_DEFAULTS, Setting, build_scorers, check_something_blocks
 from gate.decision.consistency import group_of
 from gate.errors import ConfigError, nearest
 from gate.fingerprint import of_case
-from gate.formats.documents import Lines
 from gate.judges.options import check as check_judge
 from gate.judges.options import fingerprint as judge_fingerprint
 from gate.metrics.base import Context, Judged
@@ -24,6 +23,7 @@ from gate.metrics.custom import CheckedElsewhere
 from gate.model import Case, Criterion, Suite
 from gate.record import PlannedCase
 from gate.score import Scorer
+from gate.specs import CriterionSpec, read_specs
 from gate.suites import load, select_all
 
 CALIBRATION_FILE = "calibration.json"
@@ -74,7 +74,7 @@ def make_plans(config: Config, environment: Mapping[str, str], *, calibrating: b
         ConfigError: unreadable suite, unknown metric or option, a judge without a key.
         MeasureError: no case, or none that is selected.
     """
-    suites = [_held(config, suite) for suite in read_suites(config)]
+    suites = [_with_base_thresholds(config, suite) for suite in read_suites(config)]
     whole = {suite.id: frozenset(case.id for case in suite.cases) for suite in suites}
     _check_quarantine(config, whole.values())
     if config.file.select is not None:
@@ -82,7 +82,7 @@ def make_plans(config: Config, environment: Mapping[str, str], *, calibrating: b
     setting = Setting(
         context=Context({name: frozenset(tools) for name, tools in config.file.tool_categories.items()}),
         folder=str(config.root),
-        held_folder=str(config.held_root or ""),
+        base_folder=str(config.base_root or ""),
         paths=config.paths,
         environment=allowed_environment(environment, ()),
         judge=lambda: judge_fingerprint(config.file.judge, environment),
@@ -129,46 +129,53 @@ def _check_categories(suite: Suite, context: Context) -> None:
                 )
 
 
-def _held(config: Config, suite: Suite) -> Suite:
+def _with_base_thresholds(config: Config, suite: Suite) -> Suite:
     """The suite with the base commit's thresholds of single cases, where the change loosens them."""
-    held = config.held.get(suite.id)
-    if held is None or not held.thresholds:
+    rules = config.base_rules.get(suite.id)
+    if rules is None or not rules.thresholds:
         return suite
-    cases = (replace(c, thresholds=held.thresholds.get(c.id, c.thresholds)) for c in suite.cases)
+    cases = (replace(c, thresholds=rules.thresholds.get(c.id, c.thresholds)) for c in suite.cases)
     return replace(suite, cases=tuple(cases))
 
 
-class RawCriteria(Struct, frozen=True):
-    """A suite's criteria as they are written, and where."""
+class StatedCriteria(Struct, frozen=True):
+    """A suite's criteria, parsed, and where they are written."""
 
-    criteria: Mapping[str, Any]
-    custom: Mapping[str, Any]
-    where: str
+    specs: tuple[CriterionSpec, ...]
+    setting: Setting
+    """With their place alone."""
     note: str = ""
-    lines: Lines | None = None
-    keys: tuple[str, ...] = ()
 
 
-def raw_criteria(config: Config, suite: Suite) -> RawCriteria:
-    """Those of the configuration; else of the ``test_config.json`` beside the suite; else ADK's defaults."""
-    where, custom = config.criteria_where, config.file.custom_metrics
-    if (held := config.held.get(suite.id)) is not None:
-        return RawCriteria(held.criteria, held.custom_metrics, where)
+def stated_criteria(config: Config, suite: Suite) -> StatedCriteria:
+    """Those of the configuration; else of the ``test_config.json`` beside the suite; else ADK's defaults.
+
+    Raises:
+        ConfigError: they cannot be read as written.
+    """
+    custom, note, adk = config.file.custom_metrics, "", config.has_adk_criteria
+    place = Setting(where=config.criteria_where)
+    raw: Mapping[str, Any]
+    if (rules := config.base_rules.get(suite.id)) is not None:
+        return StatedCriteria(rules.specs, place)
     if config.file.criteria is not None:
-        return RawCriteria(config.file.criteria, custom, where, "", config.criteria_lines, config.criteria_keys)
-    if suite.criteria is not None:
-        where = f"{suite.source}/test_config.json" if suite.source else "test_config.json"
-        raw, beside = criteria_of(dict(suite.criteria), where)
-        return RawCriteria(raw, {**beside, **custom}, where)
-    note = "no criteria are given: ADK's defaults apply (tool_trajectory_avg_score 1.0, response_match_score 0.8)"
-    return RawCriteria(ADK_DEFAULTS, custom, where, note)
+        raw, place = config.file.criteria, replace(place, lines=config.criteria_lines, keys=config.criteria_keys)
+    elif suite.criteria is not None:
+        place = Setting(where=f"{suite.source}/test_config.json" if suite.source else "test_config.json")
+        raw, beside = criteria_of(dict(suite.criteria), place.where)
+        custom, adk = {**beside, **custom}, True
+    else:
+        raw = ADK_DEFAULTS
+        note = "no criteria are given: ADK's defaults apply (tool_trajectory_avg_score 1.0, response_match_score 0.8)"
+    return StatedCriteria(read_specs(raw, place.at, custom, adk=adk), place, note)
 
 
 def _plan(config: Config, suite: Suite, setting: Setting, whole: frozenset[str], *, calibrating: bool) -> Plan:
-    raw = raw_criteria(config, suite)
-    notes: tuple[str, ...] = (raw.note,) if raw.note else ()
-    scoped = replace(setting, where=raw.where, lines=raw.lines, keys=raw.keys, custom=raw.custom)
-    scorers = [_held_to_people(config, scorer) for scorer in parse_criteria(raw.criteria, suite.cases, scoped)]
+    stated = stated_criteria(config, suite)
+    notes: tuple[str, ...] = (stated.note,) if stated.note else ()
+    place = stated.setting
+    scoped = replace(setting, where=place.where, lines=place.lines, keys=place.keys)
+    scorers = [_held_to_people(config, scorer) for scorer in build_scorers(stated.specs, suite.cases, scoped)]
     held = tuple(f"{scorer.criterion.name} {why}" for scorer, why in scorers if why)
     if not calibrating:
         hint = "; ".join((*held, "see `gate calibrate`, or let another criterion block"))
@@ -184,7 +191,7 @@ def _held_to_people(config: Config, scorer: Scorer) -> tuple[Scorer, str]:
         return scorer, ""
     from gate.judges.calibration import load, may_block  # weight: only where a judge is asked
 
-    places = [root / CALIBRATION_FILE for root in (config.held_root, config.root) if root is not None]
+    places = [root / CALIBRATION_FILE for root in (config.base_root, config.root) if root is not None]
     known = load(next((path for path in places if path.exists()), places[-1]), scorer.criterion.fingerprint)
     may, why = may_block(known, scorer.metric.min_kappa)
     if may:

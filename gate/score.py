@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from pydantic import ValidationError
 
-from gate.errors import ConfigError, unknown_key
+from gate.errors import first_problem
 from gate.metrics.base import Composite, Context, Judged, Metric, Performance
 from gate.metrics.custom import CheckedElsewhere, RunCheck
 from gate.model import Case, Criterion, Score, Trial
@@ -72,14 +72,7 @@ def _metric(
     try:
         return metric_type(metric_type.options_type.model_validate(dict(options)), context)
     except ValidationError as error:
-        problem = error.errors()[0]
-        key = ".".join(str(part) for part in problem["loc"]) or "options"
-        if problem["type"] == "extra_forbidden":
-            raise unknown_key(
-                key, list(metric_type.options_type.model_fields), f"{where}: {name}", noun="option"
-            ) from None
-        message = problem["msg"].removeprefix("Value error, ")
-        raise ConfigError(f"{key}: {message}", where=f"{where}: {name}") from None
+        raise first_problem(error, metric_type.options_type).as_error(f"{where}: {name}", noun="option") from None
 
 
 async def score_trial(

@@ -8,13 +8,13 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from gate.base_policy import Rules
 from gate.compare import Outputs, Reference, check_outputs, now, reference_to, settings_of, write_reports
 from gate.config import Config, load_config
 from gate.decision import Settings
 from gate.decision.cases import LEAST_LOST, MOST_LOST
 from gate.errors import BaselineError, ConfigError, MeasureError, UntrustedError, nearest
 from gate.git import Git
-from gate.held import Rules
 from gate.lookup import SEARCHED, Standing, find_reference, standing, store_of, unlike
 from gate.model import Result, Side
 from gate.plan import Plan, make_plans

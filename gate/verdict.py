@@ -15,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gate import __version__
+from gate.base_policy import MOVED, Rules
 from gate.compare import Reference, expired_quarantine, now, pair, reported_before, settings_of
 from gate.config import Config
 from gate.decision import Settings, exit_code, verdict_on
@@ -22,7 +23,6 @@ from gate.decision.compare import passed
 from gate.decision.consistency import compares_trials
 from gate.decision.rules import doubted
 from gate.errors import MeasureError
-from gate.held import Rules
 from gate.model import SEVERITY, BaselineInfo, Case, Criterion, Result, Side, SuiteResult, Trial, Turn, worst
 from gate.plan import Plan
 from gate.record import Header, Record, digested, fold_record
@@ -49,6 +49,8 @@ class Terms(Struct, frozen=True, omit_defaults=True):
     """What of the change's own rules does not hold yet."""
     doubts: tuple[str, ...] = ()
     """Why no pass is believed."""
+    doubts_if_compared: tuple[str, ...] = ()
+    """Why none is believed where a baseline is stored."""
     command: str = ""
     """The command that reproduces the result; empty: the one that shows it."""
 
@@ -76,6 +78,7 @@ def terms_of_plan(
         notes=tuple(dict.fromkeys((*plan.notes, *expired_quarantine(config, now()), *notes))),
         changes=rules.changes if rules is not None else (),
         doubts=(*(rules.doubts if rules is not None else ()), *doubts),
+        doubts_if_compared=(MOVED,) if rules is not None and rules.is_first else (),
     )
 
 
@@ -185,7 +188,10 @@ def judge(record: Record, references: Sequence[Reference], terms: Terms) -> Suit
         warnings=tuple(dict.fromkeys((*first.warnings, *terms.notes))),
         **_spent(record),
     )
-    return doubted(said, "; ".join(terms.doubts)) if terms.doubts else said
+    doubts = terms.doubts
+    if any(reference.records for reference in references):
+        doubts = (*doubts, *terms.doubts_if_compared)
+    return doubted(said, "; ".join(doubts)) if doubts else said
 
 
 NO_REFERENCE = Reference(BaselineInfo(None, missing="none was named"))

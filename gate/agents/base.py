@@ -16,7 +16,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from gate.agents import AGENTS
 from gate.environment import ALWAYS_ALLOWED, handed_on, is_withheld
-from gate.errors import ConfigError, nearest
+from gate.errors import ConfigError, first_problem, nearest, unknown_key
 from gate.formats import answers
 from gate.formats.documents import parse_json
 from gate.formats.messages import OBJECT, FormatError
@@ -271,12 +271,11 @@ def parse_options(agent: Mapping[str, Any], *, where: str = "agent") -> tuple[st
 
 
 def _config_error(error: ValidationError, options: type[AgentOptions], where: str) -> ConfigError:
-    first = error.errors()[0]
-    place = ".".join([where, *(str(part) for part in first["loc"])])
-    if first["type"] != "extra_forbidden":
-        return ConfigError(first["msg"].removeprefix("Value error, "), where=place)
-    unknown = str(first["loc"][-1])
-    return ConfigError(f"unknown key {unknown!r}", where=place, hint=nearest(unknown, list(options.model_fields)))
+    problem = first_problem(error, options)
+    place = ".".join([where, *(str(part) for part in problem.path)])
+    if problem.kind == "unknown":
+        return unknown_key(str(problem.path[-1]), list(problem.known), place)
+    return ConfigError(problem.message, where=place)
 
 
 def create(

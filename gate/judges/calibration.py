@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from gate.errors import ConfigError, MeasureError
+from gate.errors import ConfigError, MeasureError, first_problem
 from gate.formats.answers import to_invocation
 from gate.formats.documents import read_document, read_json_lines
 from gate.formats.messages import FormatError
@@ -143,8 +143,7 @@ def _label(data: Any, where: str, number: int) -> Label:
         line = _Line.model_validate(data)
         invocation = to_invocation(line.answer, user=line.user)
     except ValidationError as error:
-        problem = error.errors()[0]
-        raise ConfigError(f"{problem['loc'][0] if problem['loc'] else 'line'}: {problem['msg']}", where=where) from None
+        raise first_problem(error, _Line).as_error(where) from None
     except FormatError as error:
         raise ConfigError(f"answer: {error}", where=where) from None
     said = _WORDS.get(line.label.lower()) if isinstance(line.label, str) else line.label

@@ -5,19 +5,20 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field
 
 from gate.limits import shorten
 from gate.metrics.base import Metric, Options, Performance
 from gate.model import Case, Scale, Score
+from gate.strictness import MORE
 
 
 class ForbiddenOptions(Options):
     """What is forbidden: for all cases, or by one case for itself."""
 
-    tools: tuple[str, ...] = Field(default=())
+    tools: Annotated[tuple[str, ...], MORE] = Field(default=())
     """Names of tools, or of categories, that must not be called."""
 
 

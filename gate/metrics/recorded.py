@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from gate.errors import ConfigError
+from gate.errors import ConfigError, first_problem
 from gate.formats.adk import to_invocation
 from gate.limits import MAX_LINE_BYTES, shorten
 from gate.metrics import load_metric
@@ -41,10 +41,7 @@ def score_lines(
     try:
         metric = metric_type(metric_type.options_type.model_validate(given), context)
     except ValidationError as error:
-        problem = error.errors()[0]
-        key = ".".join(str(part) for part in problem["loc"]) or "options"
-        message = problem["msg"].removeprefix("Value error, ")
-        raise ConfigError(f"option {key}: {message}", where=metric_name) from None
+        raise first_problem(error, metric_type.options_type).as_error(metric_name, noun="option") from None
     return (_answer(metric, line) for line in lines if line.strip())
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Struct
 from pydantic import BaseModel, ValidationError
 
-from gate.errors import ConfigError, unknown_key
+from gate.errors import ConfigError, first_problem, unknown_key
 from gate.formats.documents import Key, Lines
 from gate.model import Case, Location, RecordedTrial
 
@@ -74,20 +74,17 @@ def validation_error(
 ) -> ConfigError:
     """The first problem of a validation as one line, with its place and the nearest known key.
 
-    ``models`` has the model that stands under each key, and under ``""`` that of the file; ``added`` is the number of
-    keys that were put in front of the document before it was validated.
+    ``models`` has under ``""`` the model of the file; ``added`` is the number of keys that were put in front of the
+    document before it was validated.
     """
-    problem = error.errors(include_url=False, include_context=False)[0]
-    loc = tuple(problem["loc"])
-    path = loc[added:]
+    problem = first_problem(error, models[""])
+    path = problem.path[added:]
     subject = _subject(document, path)
-    if problem["type"] == "extra_forbidden":
+    if problem.kind == "unknown":
         where = str(document.location(*path))
-        inside = next((part for part in reversed(loc[:-1]) if isinstance(part, str)), "")
-        known = list(models.get(inside, models[""]).model_fields)
-        return unknown_key(str(loc[-1]), known, f"{where}: {subject}" if subject else where)
+        return unknown_key(str(path[-1]), list(problem.known), f"{where}: {subject}" if subject else where)
     names = ".".join(str(part) for part in path if not isinstance(part, int))
-    message = "missing" if problem["type"] == "missing" else problem["msg"].removeprefix("Value error, ")
+    message = "missing" if problem.kind == "missing" else problem.message
     what = f"{names}: {message}" if names else message
     return document.error(f"{subject}: {what}" if subject else what, *path)
 

@@ -27,8 +27,16 @@ def one(name: str, value: Any, **setting: Any) -> Criterion:
 
 @pytest.mark.parametrize("value", [1, 1.0, "1.0", True])
 def test_a_threshold_is_read_as_adk_reads_it(value: Any) -> None:
-    found = one("tool_trajectory_avg_score", value)
-    assert (found.threshold, found.pass_mark) == (1.0, 1.0)
+    [scorer] = parse_criteria({"tool_trajectory_avg_score": value}, CASES, Setting(), adk=True)
+    assert (scorer.criterion.threshold, scorer.criterion.pass_mark) == (1.0, 1.0)
+
+
+@pytest.mark.parametrize("value", [True, False, {"threshold": True}])
+def test_true_is_no_threshold_outside_of_adks_files(value: Any) -> None:
+    with pytest.raises(ConfigError, match=r"expected a number, found (true|false)"):
+        one("tool_trajectory_avg_score", value)
+    with pytest.raises(ConfigError, match="p95: expected a number, found true"):
+        one("latency", {"p95": True})
 
 
 def test_a_number_is_a_maximum_where_lower_is_better() -> None:

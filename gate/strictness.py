@@ -1,0 +1,75 @@
+"""Which way an option tightens: stated beside the option as ``Annotated`` metadata, and read by the base policy alone.
+
+An option without such a statement is not ordered: any change of it may be loosening.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from msgspec import Struct
+from pydantic import BaseModel
+
+
+class Tightens(Struct, frozen=True):
+    """The direction in which an option can only make the gate fail more often."""
+
+    way: Literal["up", "down", "steps", "more", "never", "free"]
+    steps: tuple[Any, ...] = ()
+    """Values from the loosest to the strictest."""
+    unset: float | None = None
+    """The value that stands for None; None: without a value nothing is demanded."""
+
+    def allows(self, before: Any, now: Any) -> bool:
+        """Whether a change from one value to another holds at once, because it cannot loosen anything."""
+        match self.way:
+            case "up" | "down":
+                return self._is_beyond(self._value(before), self._value(now))
+            case "steps":
+                return self._is_later(before, now)
+            case "more":
+                return set(before) <= set(now)
+            case "free":
+                return True
+            case "never":
+                return False
+
+    def _value(self, value: Any) -> Any:
+        return self.unset if value is None else value
+
+    def _is_beyond(self, before: Any, now: Any) -> bool:
+        if now is None or before is None:
+            return now is not None
+        return bool(now > before) if self.way == "up" else bool(now < before)
+
+    def _is_later(self, before: Any, now: Any) -> bool:
+        if now not in self.steps:
+            return False
+        if before not in self.steps:  # unset, and what that means is known where it is used
+            return bool(now == self.steps[-1])
+        return self.steps.index(now) > self.steps.index(before)
+
+
+UP = Tightens("up")
+"""A larger number is stricter, and any number is stricter than none."""
+DOWN = Tightens("down")
+"""A smaller number is stricter, and any number is stricter than none."""
+ON = Tightens("steps", (False, True))
+OFF = Tightens("steps", (True, False))
+MORE = Tightens("more")
+"""A set that keeps all its members is at least as strict."""
+FREE = Tightens("free")
+"""Says nothing about how strict the gate is: the change's own value holds."""
+NEVER = Tightens("never")
+"""Not ordered: every change may loosen."""
+
+
+def steps(*values: Any) -> Tightens:
+    """Values from the loosest to the strictest."""
+    return Tightens("steps", values)
+
+
+def strictness_of(model: type[BaseModel], option: str) -> Tightens:
+    """What an option of a model states; `NEVER` where it states nothing."""
+    stated = (item for item in model.model_fields[option].metadata if isinstance(item, Tightens))
+    return next(stated, NEVER)
