@@ -55,6 +55,8 @@ class Setting(Struct, frozen=True):
     """Further folders of the agent's, relative to the former."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """What a check sees of the environment."""
+    selected: bool = False
+    """Whether a selection left cases out: what a criterion checks may stand in those."""
     judge: Callable[[], str] = str
     """Fingerprint of the judge of the run; asked only where a criterion needs one."""
 
@@ -81,7 +83,8 @@ def build_scorers(specs: Sequence[CriterionSpec], cases: Sequence[Case], setting
     check_something_blocks(scorers, setting.at(), "leave `blocking: false` off one")
     _check_weights(scorers, setting.at())
     _check_cases(cases, scorers)
-    _check_idle(cases, scorers, setting)
+    if not setting.selected:
+        _check_idle(cases, scorers, setting)
     return scorers
 
 

@@ -65,6 +65,10 @@ class Usage(Struct, frozen=True):
         return (self.input_tokens or 0) + (self.output_tokens or 0)
 
 
+SILENT = "-"
+"""The digest of an answer that says nothing."""
+
+
 class Invocation(Struct, frozen=True):
     """What happened in one turn of one trial."""
 
@@ -78,7 +82,8 @@ class Invocation(Struct, frozen=True):
     duration: float | None = None
     """Wall time of the request alone, in seconds."""
     digest: str = ""
-    """Tells what was said and called from anything else, where the whole of it is on disk and not here."""
+    """Tells what was said and called from anything else, where the whole of it is on disk and not here; `SILENT` of an
+    answer without text."""
     reports_calls: bool = False
     """Whether the answer would have told of tool calls: then none in ``tool_calls`` means that none was made."""
 
@@ -379,6 +384,8 @@ class Criterion(Struct, frozen=True):
 class Verdict(str, Enum):
     """What the gate says of a criterion or a suite."""
 
+    NOT_APPLIED = "not_applied"
+    """Of a criterion alone: it applies to none of the selected cases, has no tick, and decides nothing."""
     PASS = "pass"  # noqa: S105 - a verdict
     INCONCLUSIVE = "inconclusive"
     NOT_MEASURED = "not_measured"
@@ -388,6 +395,7 @@ class Verdict(str, Enum):
 
 
 SEVERITY = (
+    Verdict.NOT_APPLIED,
     Verdict.PASS,
     Verdict.INCONCLUSIVE,
     Verdict.NOT_MEASURED,
@@ -473,6 +481,8 @@ class CaseStatus(str, Enum):
     FAILED = "failed"
     """A hard failure, or below its own threshold."""
     QUARANTINED = "quarantined"
+    UNCHECKED = "unchecked"
+    """No blocking criterion applies to it: nothing was checked, so it neither passed nor failed."""
 
 
 class CaseResult(Struct, frozen=True):

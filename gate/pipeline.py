@@ -404,6 +404,7 @@ class SuiteRun:
             not_comparable=self.paired.not_comparable,
             stopped=self.session.purse.stopped,
             reported=self.reported,
+            selected=bool(self.plan.unselected),
         )
 
     async def _round(self, step: More) -> None:

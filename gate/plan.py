@@ -174,7 +174,8 @@ def _plan(config: Config, suite: Suite, setting: Setting, whole: frozenset[str],
     stated = stated_criteria(config, suite)
     notes: tuple[str, ...] = (stated.note,) if stated.note else ()
     place = stated.setting
-    scoped = replace(setting, where=place.where, lines=place.lines, keys=place.keys)
+    selected = len(whole) > len(suite.cases)
+    scoped = replace(setting, where=place.where, lines=place.lines, keys=place.keys, selected=selected)
     scorers = [_held_to_people(config, scorer) for scorer in build_scorers(stated.specs, suite.cases, scoped)]
     held = tuple(f"{scorer.criterion.name} {why}" for scorer, why in scorers if why)
     if not calibrating:

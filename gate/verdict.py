@@ -212,6 +212,7 @@ def _against(record: Record, reference: Reference, terms: Terms, *, reported: bo
         scheduled=terms.scheduled,
         stopped=record.footer.stopped if record.footer is not None else "",
         reported=reported,
+        selected=header.selected,
     )
     return replace(decided, baseline=reference.info)
 

@@ -7,7 +7,7 @@ from math import exp
 
 from msgspec import Struct
 
-from gate.decision.compare import EDITED, Comparison, full_values, holds, passed
+from gate.decision.compare import EDITED, Comparison, all_unchecked, full_values, holds, passed
 from gate.decision.state import Outcome
 from gate.estimates import case_log_e, mean
 from gate.limits import cut, shorten
@@ -120,6 +120,7 @@ def _status(
         (CaseStatus.FAILED, bool(failing) and _fails_hard(comparison, case, failing)),
         (CaseStatus.QUARANTINED, case.id in comparison.settings.quarantine),
         (CaseStatus.ERROR, not trials),
+        (CaseStatus.UNCHECKED, all_unchecked(trials, comparison.criteria)),
         (CaseStatus.BROKEN, outcome is not None and case.id in outcome.cases),
         (CaseStatus.FAILED, bool(failing) and _below_its_own(comparison, case)),
         (CaseStatus.NEW, bool(comparison.baseline) and case.id not in comparison.with_baseline),

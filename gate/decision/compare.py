@@ -78,6 +78,8 @@ class Comparison(Struct, frozen=True, dict=True):
     settings: Settings
     not_comparable: Mapping[tuple[str, str], str] = field(default_factory=dict)
     """(case id, criterion name) → why the baseline's score of it says nothing about this one."""
+    selected: bool = False
+    """Whether a selection left cases of the suite out: a criterion may then apply to those alone."""
 
     @cached_property
     def judged(self) -> tuple[Case, ...]:
@@ -240,7 +242,8 @@ def with_outcomes(
         if outcome is None and trial.error is not None:
             found.append(trial)
             continue
-        score = Score(None, error=UNKNOWN) if outcome is None else Score(float(outcome))
+        none = Score(None) if unchecked(trial, held) else Score(None, error=UNKNOWN)
+        score = none if outcome is None else Score(float(outcome))
         found.append(replace(trial, scores={**trial.scores, **dict.fromkeys(names, score)}))
     return tuple(found)
 
@@ -274,19 +277,33 @@ def holds(criterion: Criterion, case: Case, score: Score | None) -> bool | None:
 def passed(trial: Trial, case: Case, criteria: Iterable[Criterion]) -> bool | None:
     """Metric 0: every blocking criterion holds. None where one could not be measured, even if another fails: of the
     trials under a judge that is down only failures would be left. A hard failure alone decides: nothing else is scored.
+    None also where none of them applies: nothing was checked.
     """
     if trial.error is not None:
         return None
+    blocking = [criterion for criterion in criteria if criterion.blocking]
+    if unchecked(trial, blocking):
+        return None
     found: bool | None = True
-    for criterion in criteria:
-        if not criterion.blocking:
-            continue
+    for criterion in blocking:
         outcome = holds(criterion, case, trial.scores.get(criterion.name))
         if outcome is False and criterion.hard:
             return False
         if not outcome and found is not None:
             found = outcome
     return found
+
+
+def unchecked(trial: Trial, criteria: Iterable[Criterion]) -> bool:
+    """Whether no blocking criterion applies to an answered trial: nothing that it holds could fail."""
+    scores = [trial.scores.get(criterion.name) for criterion in criteria if criterion.blocking]
+    return bool(scores) and all(score is not None and score.value is None and not score.error for score in scores)
+
+
+def all_unchecked(trials: Sequence[Trial], criteria: Sequence[Criterion]) -> bool:
+    """Whether nothing was checked in any of a case's trials."""
+    own = [criterion for criterion in criteria if criterion.metric != RATE_METRIC]
+    return bool(trials) and all(unchecked(trial, own) for trial in trials)
 
 
 def to_state(comparison: Comparison, *, seed: int, can_run: bool, stopped: bool) -> State:

@@ -63,6 +63,7 @@ def _suite_verdict(comparison: Comparison, results: Sequence[CriterionResult]) -
     if any(hard_failures(comparison, c) for c in comparison.criteria if c.hard and c.blocking):
         return Verdict.BELOW_THRESHOLD, ""
     found = worst([r.verdict for r in results if r.criterion.blocking])
+    found = Verdict.NOT_MEASURED if found is Verdict.NOT_APPLIED else found
     if found in (Verdict.REGRESSED, Verdict.BELOW_THRESHOLD):
         return found, ""
     problem = measuring_problem(comparison)
@@ -135,7 +136,9 @@ def _result(comparison: Comparison, criterion: Criterion, outcome: Outcome | Non
     found = report.get("metrics", {}).get(criterion.name)
     now, before = (_estimate_rate if is_rate else _estimate_scores)(comparison, criterion)
     if verdict is Verdict.PASS and now is None:
-        findings = [Finding(Verdict.NOT_MEASURED, "no trial was measured")]
+        why = "no blocking criterion applies to any of these cases: nothing was checked"
+        why = why if is_rate and comparison.judged_trials else "no trial was measured"
+        findings = [Finding(Verdict.NOT_MEASURED, why)]
         verdict = Verdict.NOT_MEASURED
     return CriterionResult(
         criterion,

@@ -38,6 +38,7 @@ from gate.model import (
     Estimate,
     ExitCode,
     Scale,
+    Score,
     SuiteResult,
     Trial,
     Verdict,
@@ -48,6 +49,8 @@ def judge(
     comparison: Comparison, criterion: Criterion, outcome: Outcome | None, *, final: bool = False
 ) -> list[Finding]:
     """Everything that was found of one criterion; its verdict is the worst of it. ``final``: no trial will follow."""
+    if _applies_elsewhere(comparison, criterion):
+        return [Finding(Verdict.NOT_APPLIED, "applies to none of the selected cases")]
     findings = [
         *_hard(comparison, criterion),
         *_unmeasured(comparison, criterion),
@@ -73,6 +76,18 @@ def _hard(comparison: Comparison, criterion: Criterion) -> list[Finding]:
     case_id, reason = next(iter(failed.items()))
     more = f" and {len(failed) - 1} more" if len(failed) > 1 else ""
     return [Finding(Verdict.BELOW_THRESHOLD, f"{case_id}{more}: {reason or 'failed'}", settles=True)]
+
+
+def _applies_elsewhere(comparison: Comparison, criterion: Criterion) -> bool:
+    """Whether a selection left out every case that a criterion applies to: then it decides nothing."""
+    answered = [t for case in comparison.cases for t in comparison.measured(case.id) if t.scores]
+    if not comparison.selected or not answered or criterion.name == PASS_RATE:
+        return False
+    return all(_applies_not(trial.scores.get(criterion.name)) for trial in answered)
+
+
+def _applies_not(score: Score | None) -> bool:
+    return score is not None and score.value is None and not score.error
 
 
 def hard_failures(comparison: Comparison, criterion: Criterion) -> list[Trial]:
@@ -231,6 +246,7 @@ def quantile_estimates(criterion: Criterion, values: Sequence[float]) -> tuple[t
 # --- the exit code table --------------------------------------------------------------------------
 
 EXIT_CODES: Mapping[Verdict, ExitCode] = {
+    Verdict.NOT_APPLIED: ExitCode.NOT_MEASURED,
     Verdict.PASS: ExitCode.PASS,
     Verdict.INCONCLUSIVE: ExitCode.PASS,
     Verdict.NOT_MEASURED: ExitCode.NOT_MEASURED,

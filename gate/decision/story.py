@@ -7,10 +7,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from gate.decision.cases import removed
-from gate.decision.compare import PASS_RATE, Comparison, passes
+from gate.decision.compare import PASS_RATE, Comparison, all_unchecked, passes
 from gate.decision.findings import natural, plural, show, show_change
 from gate.decision.state import CONCURRENT, CONFIRM, Outcome
-from gate.model import CaseResult, CaseStatus, Criterion, CriterionResult, Direction, Side, Trial, Verdict, kind_of
+from gate.decision.unseen import silence
+from gate.model import (
+    SILENT,
+    CaseResult,
+    CaseStatus,
+    Criterion,
+    CriterionResult,
+    Direction,
+    Side,
+    Trial,
+    Verdict,
+    kind_of,
+)
 
 FIXED_DESIGN = 5
 """Trials a case of the fixed design that runs are compared with."""
@@ -240,7 +252,21 @@ def warnings(comparison: Comparison, outcome: Outcome | None, results: Sequence[
         *_partly_measured(comparison),
         *_errors(comparison),
         *_repeats(comparison),
+        *silence(comparison.criteria, comparison.judged_trials),
+        *_unchecked(comparison),
     )
+
+
+def _unchecked(comparison: Comparison) -> list[str]:
+    """Cases that ran without anything to fail by."""
+    found = [c.id for c in comparison.judged if all_unchecked(comparison.measured(c.id), comparison.criteria)]
+    if not found:
+        return []
+    one = len(found) == 1
+    what = (
+        "states nothing that a blocking criterion checks: it is" if one else "state nothing that is checked: they are"
+    )
+    return [f"{plural(len(found), 'case')} {what} unchecked, not passed ({listing(found)})"]
 
 
 def _excused(results: Iterable[CriterionResult]) -> list[str]:
@@ -336,7 +362,7 @@ def _said(trial: Trial) -> tuple[Any, ...]:
     return tuple(
         i.digest or (i.text, tuple((c.name, repr(c.args)) for c in i.tool_calls))
         for i in trial.invocations
-        if i.digest or i.text
+        if i.digest not in ("", SILENT) or i.text
     )
 
 

@@ -47,6 +47,7 @@ def next_step(
     can_run: bool = True,
     stopped: str = "",
     reported: bool = False,
+    selected: bool = False,
 ) -> More | SuiteResult:
     """What to run next, or the verdict.
 
@@ -56,10 +57,11 @@ def next_step(
 
     ``can_run=False`` judges what there is: trials of one round in one look, those of several as their schedule looked.
     ``stopped`` says why a run ends early (budget, clock): nothing more is asked for. ``reported``: the baseline shows
-    that this agent reports its tool calls. The pipeline completes baseline, cost, duration and commit of the result.
+    that this agent reports its tool calls. ``selected``: a selection left cases of the suite out. The pipeline
+    completes baseline, cost, duration and commit of the result.
     """
     trials = without_unseen(criteria, trials, reported=reported)
-    comparison = _comparison(cases, criteria, trials, baseline_trials, settings, not_comparable)
+    comparison = _comparison(cases, criteria, trials, baseline_trials, settings, not_comparable, selected)
     if can_run and not stopped and (again := _again(comparison)) is not None:
         return again
     outcome, wanted = _ask(comparison, seed, can_run=can_run, stopped=bool(stopped))
@@ -87,6 +89,7 @@ def verdict_on(
     scheduled: bool = False,
     stopped: str = "",
     reported: bool = False,
+    selected: bool = False,
 ) -> SuiteResult:
     """The verdict on these trials as they stand; arguments as of `next_step`.
 
@@ -94,7 +97,7 @@ def verdict_on(
     Otherwise trials of one round are looked at once.
     """
     trials = without_unseen(criteria, trials, reported=reported)
-    comparison = _comparison(cases, criteria, trials, baseline_trials, settings, not_comparable)
+    comparison = _comparison(cases, criteria, trials, baseline_trials, settings, not_comparable, selected)
     outcome, _ = _ask(comparison, seed, can_run=scheduled, stopped=True)
     return replace(conclude(comparison, outcome, stopped), suite_id=suite_id, seed=seed)
 
@@ -106,11 +109,12 @@ def _comparison(
     baseline_trials: Sequence[Trial],
     settings: Settings,
     not_comparable: Mapping[tuple[str, str], str] | None,
+    selected: bool,
 ) -> Comparison:
     now, before = (compared(cases, criteria, side, settings.quarantine) for side in (trials, baseline_trials))
     by_id, apart = {case.id: case for case in cases}, dict(not_comparable or {})
     now, before = with_outcomes(now, by_id, criteria), with_outcomes(before, by_id, criteria, apart)
-    return Comparison(tuple(cases), tuple(criteria), now, before, settings, apart)
+    return Comparison(tuple(cases), tuple(criteria), now, before, settings, apart, selected)
 
 
 def _again(comparison: Comparison) -> More | None:

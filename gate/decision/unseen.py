@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
-from gate.model import Criterion, Score, Trial
+from gate.model import SILENT, Criterion, Invocation, Score, Trial
 
 UNSEEN = (
     "no answer shows that this agent reports its tool calls, so a call could not have been seen: "
@@ -53,3 +53,28 @@ def _blinded(trial: Trial, names: frozenset[str]) -> Trial:
 def _unseen(score: Score) -> Score:
     """Not measured; what does not apply to the case needs no evidence."""
     return score if score.value is None else Score(None, error=UNSEEN)
+
+
+# --- answers that say nothing ---------------------------------------------------------------------
+
+
+def silence(criteria: Sequence[Criterion], trials: Sequence[Trial]) -> list[str]:
+    """A warning if criteria of absence hold for answers that are empty, or all the same."""
+    names = ", ".join(criterion.name for criterion in criteria if criterion.absence)
+    turns = [turn for trial in trials for turn in trial.invocations] if names else []
+    empty = sum(map(_is_silent, turns))
+    if turns and 2 * empty >= len(turns):
+        return [f"{empty} of {len(turns)} answers are empty, and an empty answer holds {names}"]
+    cases = {trial.case_id for trial in trials}
+    if len(cases) > 1 and len(turns) > 1 and len({turn.digest or turn.text for turn in turns} - {""}) == 1:
+        return [
+            f"all {len(turns)} answers to {len(cases)} cases are the same, and the same answer always holds {names}"
+        ]
+    return []
+
+
+def _is_silent(turn: Invocation) -> bool:
+    """Whether an answer is known to have neither text nor calls; of a stored baseline nobody knows what was said."""
+    if turn.digest:
+        return turn.digest == SILENT and not turn.tool_calls
+    return bool(turn.user) and not turn.text and not turn.tool_calls

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from gate.errors import MeasureError
 from gate.limits import cut, shorten
-from gate.model import Invocation, Part, Score, ToolCall, Trial, TrialError, Usage, text_of
+from gate.model import SILENT, Invocation, Part, Score, ToolCall, Trial, TrialError, Usage, text_of
 from gate.record.encode import COMFORTABLE_BYTES, trial_line
 from gate.record.nouns import Footer, Header, PlannedCase, Record, count, difference
 from gate.redact import Redactor
@@ -123,7 +123,7 @@ def digested(trial: Trial, *, failed: bool, calls: bool = False, text: int = 0) 
 
 
 def _turn_digest(turn: Invocation, *, calls: bool, text: int) -> TurnDigest:
-    digest = ""
+    digest = SILENT
     if said := turn.text:
         called = [(call.name, call.args) for call in turn.tool_calls]
         digest = blake2b(repr((said, called)).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()

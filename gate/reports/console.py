@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 _MARKS = {
+    Verdict.NOT_APPLIED: ("–", "dim"),
     Verdict.PASS: ("✓", "green"),
     Verdict.INCONCLUSIVE: ("?", "yellow"),
     Verdict.NOT_MEASURED: ("?", "yellow"),

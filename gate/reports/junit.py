@@ -134,7 +134,7 @@ def _case(suite: SuiteResult, case: CaseResult) -> TestCase:
             test.add_skipped_info(_attribute(f"{message} (accepted: {suite.accepted})"), output)
         case CaseStatus.ERROR:
             test.add_error_info(message, output, case.status.value)
-        case CaseStatus.NEW | CaseStatus.REMOVED:
+        case CaseStatus.NEW | CaseStatus.REMOVED | CaseStatus.UNCHECKED:
             test.add_skipped_info(message)  # nothing to compare it with: neither passed nor failed
         case CaseStatus.QUARANTINED:
             test.add_skipped_info(_attribute(f"{message} ({case.quarantine})"), output)

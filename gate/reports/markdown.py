@@ -20,6 +20,7 @@ LIMIT = 60_000
 """Characters; the host refuses more than 65,536."""
 _LEAST = 5_000
 _MARKS = {
+    Verdict.NOT_APPLIED: "–",
     Verdict.PASS: "✅",
     Verdict.INCONCLUSIVE: "⚠️",
     Verdict.NOT_MEASURED: "⚠️",

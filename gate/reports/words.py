@@ -19,6 +19,7 @@ from gate.model import (
 from gate.reports.numbers import count, dollars, seconds
 
 VERDICTS = {
+    Verdict.NOT_APPLIED: "not applied",
     Verdict.PASS: "pass",
     Verdict.INCONCLUSIVE: "inconclusive",
     Verdict.NOT_MEASURED: "not measured",
@@ -47,6 +48,7 @@ STATUSES = {
     CaseStatus.NEW: "new",
     CaseStatus.OK: "ok",
     CaseStatus.QUARANTINED: "quarantined",
+    CaseStatus.UNCHECKED: "unchecked",
     CaseStatus.REMOVED: "removed",
 }
 _AMOUNT = r"[+−-]?[\d.,e]+(?: ?%| points| s| USD)?"

@@ -17,6 +17,7 @@ from gate.metrics import METRICS, load_metric
 from gate.metrics.base import Composite, Context, Judged, Performance
 from gate.model import (
     Case,
+    CaseStatus,
     Criterion,
     ExitCode,
     Invocation,
@@ -49,8 +50,10 @@ OPTIONS = {
 }
 CASE = Case("c", (Turn("go", (ToolCall("find", any_args=True),), (Part("found"),)), Turn("on", (), (Part("done"),))))
 CALLS = (ToolCall("delete", result={"id": "a"}), ToolCall("find", error="down"), ToolCall("find", result=[{"id": "b"}]))
+COMPARED = ("strategy_consistency", "pass_rate")
+"""Metrics that are computed when the suite is judged."""
 OFFLINE = sorted(
-    name for name in METRICS if not issubclass(load_metric(name), Judged | Composite) and name != "strategy_consistency"
+    name for name in METRICS if not issubclass(load_metric(name), Judged | Composite) and name not in COMPARED
 )
 
 
@@ -165,3 +168,71 @@ def test_reporting_calls_is_kept_when_a_trial_is_digested() -> None:
     trials = telling(once(SUITE, forbidden_tools=1.0, response=1.0))
     kept = [digested(trial, failed=False) for trial in trials]
     assert by_name(judge(SUITE, [FORBIDS, RESPONSE], kept))["forbidden_tools"] is Verdict.PASS
+
+
+# --- nothing checked, nothing said ----------------------------------------------------------------
+
+MATCH = replace(RESPONSE, threshold=0.5)
+PII = Criterion("pii", "pii", Scale.BINARY, hard=True, absence=True)
+
+
+def unchecked(case_id: str) -> Trial:
+    return replace(once([Case(case_id, ())], response=1.0)[0], scores={"response": Score(None, "states nothing")})
+
+
+def test_a_case_to_which_nothing_applies_is_unchecked_and_counts_for_nothing() -> None:
+    trials = [unchecked(SUITE[0].id), *once(SUITE[1:], response=1.0)]
+    result = judge(SUITE, [MATCH], trials)
+    assert [case.status for case in result.cases[:2]] == [CaseStatus.UNCHECKED, CaseStatus.OK]
+    assert (result.cases[0].passed, result.cases[0].trials) == (0, 0)
+    assert result.criteria[0].candidate is not None
+    assert result.criteria[0].candidate.n == len(SUITE) - 1
+    assert any("1 case states nothing" in line and SUITE[0].id in line for line in result.warnings)
+    assert result.verdict is Verdict.PASS
+
+
+@pytest.mark.parametrize("selected", [False, True])
+def test_a_suite_of_unchecked_cases_measured_nothing(selected: bool) -> None:
+    result = judge(SUITE, [MATCH], [unchecked(case.id) for case in SUITE], selected=selected)
+    assert result.verdict is Verdict.NOT_MEASURED
+    assert exit_code([result], Settings()) is ExitCode.NOT_MEASURED
+    assert by_name(result)["response"] is (Verdict.NOT_APPLIED if selected else Verdict.NOT_MEASURED)
+    assert {case.status for case in result.cases} == {CaseStatus.UNCHECKED}
+
+
+def test_of_a_selection_a_criterion_of_other_cases_is_not_applied_and_decides_nothing() -> None:
+    other = replace(FORBIDDEN, name="other", hard=False, threshold=1.0)
+    trials = [replace(t, scores={**t.scores, "other": Score(None)}) for t in once(SUITE, response=1.0)]
+    chosen, whole = (judge(SUITE, [MATCH, other], trials, selected=selected) for selected in (True, False))
+    assert (chosen.verdict, by_name(chosen)["other"]) == (Verdict.PASS, Verdict.NOT_APPLIED)
+    assert (whole.verdict, by_name(whole)["other"]) == (Verdict.NOT_MEASURED, Verdict.NOT_MEASURED)
+    failing = once(SUITE, response=0.0)
+    failing = [replace(t, scores={**t.scores, "other": Score(None)}) for t in failing]
+    assert judge(SUITE, [MATCH, other], failing, selected=True).verdict is not Verdict.PASS
+
+
+def answering(*texts: str, digests: bool = False) -> list[Trial]:
+    trials = once(SUITE, pii=1.0, response=1.0)
+    turns = [Invocation("q", (Part(text),) if text else ()) for text in texts]
+    trials = [replace(t, invocations=(turns[n % len(turns)],)) for n, t in enumerate(trials)]
+    return [digested(trial, failed=False) for trial in trials] if digests else trials
+
+
+@pytest.mark.parametrize("digests", [False, True])
+@pytest.mark.parametrize(
+    ("texts", "said"),
+    [
+        (("",), "are empty"),
+        (("", "a"), "are empty"),
+        (("a",), "are the same"),
+        (("a", "b"), None),
+        (("", "a", "b"), None),
+    ],
+)
+def test_answers_that_say_nothing_are_told_under_criteria_of_absence(
+    texts: tuple[str, ...], said: str | None, digests: bool
+) -> None:
+    trials = answering(*texts, digests=digests)
+    told = [line for line in judge(SUITE, [PII, MATCH], trials).warnings if line.endswith("pii")]
+    assert [said in line for line in told] == [True] if said else told == []
+    assert not [line for line in judge(SUITE, [MATCH], trials).warnings if "answers" in line]
