@@ -20,6 +20,14 @@ def mean(values: Sequence[float]) -> float:
     return math.fsum(values) / len(values)
 
 
+def deviation(values: Sequence[float]) -> float | None:
+    """The sample standard deviation, √(Σ(x − x̄)² / (n − 1)); None for fewer than two values."""
+    if len(values) < 2:
+        return None
+    middle = mean(values)
+    return math.sqrt(math.fsum((value - middle) ** 2 for value in values) / (len(values) - 1))
+
+
 def log_beta(a: float, b: float) -> float:
     """log B(a, b)."""
     return math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)

@@ -202,6 +202,15 @@ class Score(Struct, frozen=True):
     details: Mapping[str, Any] = field(default_factory=dict)
     """Further figures that a report may show; JSON values only."""
 
+    @property
+    def dimensions(self) -> dict[str, float]:
+        """What the value is made of, where the details say so: name → 0 to 1."""
+        found = self.details.get("dimensions") if self.details else None
+        if not isinstance(found, Mapping):
+            return {}
+        known = ((name, value) for name, value in found.items() if isinstance(value, int | float))
+        return {str(name): float(value) for name, value in known if 0 <= value <= 1}
+
 
 class ErrorKind(str, Enum):
     """Why a trial could not be measured. All are infrastructure errors: they leave no score."""
@@ -288,17 +297,8 @@ class ToolTime(Struct, frozen=True):
     """Calls of which the agent reported a duration."""
     seconds: float = 0.0
     """In the timed calls together."""
-
-    @property
-    def seconds_per_call(self) -> float | None:
-        """The mean over the timed calls; None where none was timed."""
-        return self.seconds / self.timed if self.timed else None
-
-    @property
-    def figures(self) -> dict[str, Any]:
-        """As JSON values."""
-        mean = self.seconds_per_call
-        return {"calls": self.calls, "timed": self.timed, "seconds": self.seconds, "seconds_per_call": mean}
+    seconds_per_call: float | None = None
+    """The mean over the timed calls; None where none was timed."""
 
 
 def tool_times(invocations: Iterable[Invocation]) -> list[ToolTime]:
@@ -311,7 +311,8 @@ def tool_times(invocations: Iterable[Invocation]) -> list[ToolTime]:
     times = []
     for name, durations in found.items():
         timed = [seconds for seconds in durations if seconds is not None]
-        times.append(ToolTime(name, len(durations), len(timed), sum(timed)))
+        total = sum(timed)
+        times.append(ToolTime(name, len(durations), len(timed), total, total / len(timed) if timed else None))
     return sorted(times, key=lambda time: (-time.seconds, -time.calls, time.name))
 
 
@@ -446,6 +447,10 @@ class Estimate(Struct, frozen=True):
     trials: int = 0
     """Trials behind the value."""
     level: float = 0.95
+    sd: float | None = None
+    """Standard deviation (n − 1) of the trials' scores; None for fewer than two trials."""
+    sd_cases: float | None = None
+    """Standard deviation (n − 1) of the cases' means; None for fewer than two cases."""
 
 
 class CriterionResult(Struct, frozen=True):
@@ -467,6 +472,8 @@ class CriterionResult(Struct, frozen=True):
     not_measured: int = 0
     """Trials of which the score is None with an error."""
     quantiles: tuple[tuple[float, Estimate], ...] = ()
+    dimensions: Mapping[str, tuple[Estimate | None, Estimate | None]] = field(default_factory=dict)
+    """Of a rubric or another score that is made of several: the candidate's mean and the baseline's of each, 0 to 1."""
 
 
 class CaseStatus(str, Enum):
@@ -515,6 +522,8 @@ class CaseResult(Struct, frozen=True):
     """Responses of the worst candidate trial, likewise; empty where they were not kept."""
     duration: float | None = None
     """Seconds that the agent took for the candidate's trials together; None where it is not known of all."""
+    improvement: float | None = None
+    """E-value for passing more often than at the baseline; ``e_value`` is the same for passing less often."""
 
 
 class BaselineInfo(Struct, frozen=True):
@@ -561,6 +570,8 @@ class SuiteResult(Struct, frozen=True):
     """The numbers behind the verdict: looks, p- and e-values, bounds, error budget; JSON values only."""
     further: tuple[SuiteResult, ...] = ()
     """The same record against further references, such as the anchor; the verdict is the worst of all."""
+    tools: tuple[ToolTime, ...] = ()
+    """Time per tool over the candidate's trials, the longest first; of the turns in which the agent times its tools."""
 
 
 class Result(Struct, frozen=True):

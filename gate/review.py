@@ -21,11 +21,22 @@ from gate.judges.client import open_judge
 from gate.lookup import find_reference, standing, store_of
 from gate.metrics.base import Performance
 from gate.metrics.judged import JudgedMetric
-from gate.model import CaseResult, Scale, SuiteResult, Trial
+from gate.model import Case, CaseResult, Criterion, Direction, Scale, Score, SuiteResult, Trial, kind_of
 from gate.plan import CALIBRATION_FILE, Plan, make_plans
 from gate.record import Header, Record
 from gate.reports.diff import call_text
-from gate.reports.numbers import change_interval, count, dollars, evidence, figure, interval, sample
+from gate.reports.numbers import (
+    change_interval,
+    count,
+    dimensions,
+    dollars,
+    evidence,
+    figure,
+    interval,
+    sample,
+    threshold,
+)
+from gate.reports.words import improved_cases, improvement
 from gate.stored import found_again, named, read, read_baseline, suite_ids
 from gate.suites import distribution
 from gate.verdict import NO_REFERENCE, Terms, cases_of, judge, own_terms
@@ -60,8 +71,6 @@ def _counts(counts: Mapping[Any, int]) -> str:
 
 
 def _demand(plan: Plan) -> list[str]:
-    from gate.reports.numbers import threshold
-
     return [f"{console(c.name)}: {threshold(c)}{'' if c.blocking else ' (informational)'}" for c in plan.criteria]
 
 
@@ -177,7 +186,7 @@ def explain_record(
         reference = NO_REFERENCE if path_of_baseline is None else read_baseline(path_of_baseline)
         terms = own_terms(record)
     if case_id is not None:
-        return _explain_case(record, reference, case_id)
+        return _explain_case(record, reference, terms, case_id)
     suite = judge(record, [reference], terms)
     lines = [
         f"{console(suite.suite_id)}: {suite.verdict.value}: {console(suite.headline)}",
@@ -192,7 +201,8 @@ def explain_record(
         lines.append(f"  change    {change_interval(result.change, scale)} {sample(result.change)}")
         if note := evidence(result):
             lines.append(f"  evidence  {console(note)}")
-    lines += ["", *_explain_rule(suite), *_suspects(suite)]
+        lines += [f"  of which  {console(name, 80)} {said}" for name, said in dimensions(result)]
+    lines += ["", *_explain_rule(suite), *_suspects(suite), *_improved(suite), *_tools(suite)]
     return "\n".join(lines)
 
 
@@ -214,13 +224,27 @@ def _suspects(suite: SuiteResult) -> list[str]:
     return ["", *(_case_line(case) for case in cases[:20])] if cases else []
 
 
+def _improved(suite: SuiteResult) -> list[str]:
+    cases = improved_cases(suite)[:20]
+    lines = [f"{console(case.id)}: {improvement(case)}" for case in cases]
+    return ["", "passing more often than at the baseline", *lines] if lines else []
+
+
+def _tools(suite: SuiteResult) -> list[str]:
+    rows = [("tool", "calls", "timed", "seconds", "seconds per call")]
+    for one in suite.tools:
+        mean = "–" if one.seconds_per_call is None else f"{one.seconds_per_call:.3g}"
+        rows.append((one.name, str(one.calls), str(one.timed), f"{one.seconds:.3g}", mean))
+    return ["", "time per tool, over the turns in which the agent times its tools", table(rows)] if suite.tools else []
+
+
 def _case_line(case: CaseResult) -> str:
     e_value = f", e = {case.e_value:.3g}" if case.e_value is not None else ""
     before = f"baseline {case.baseline_passed} of {case.baseline_trials}"
     return f"{console(case.id)}: {case.status.value}, {case.passed} of {case.trials} passed, {before}{e_value}"
 
 
-def _explain_case(record: Record, reference: Reference, case_id: str) -> str:
+def _explain_case(record: Record, reference: Reference, terms: Terms, case_id: str) -> str:
     known = [case.id for case in record.header.plan]
     if case_id not in known:
         raise ConfigError(f"no case {case_id!r} in the record", hint=nearest(case_id, known))
@@ -228,11 +252,22 @@ def _explain_case(record: Record, reference: Reference, case_id: str) -> str:
         ("candidate", _compared(record)),
         ("baseline", [trial for stored in reference.records for trial in _compared(stored)]),
     )
+    case = next(one for one in cases_of(record.header, terms.thresholds) if one.id == case_id)
+    demanded = {criterion.name: (criterion, _demanded(criterion, case)) for criterion in terms.criteria}
     lines = [console(case_id)]
     for name, trials in sides:
         for trial in (t for t in trials if t.case_id == case_id):
-            lines += _trial_lines(name if trial.side.value == "candidate" else "baseline, run now", trial)
+            lines += _trial_lines(name if trial.side.value == "candidate" else "baseline, run now", trial, demanded)
     return "\n".join(lines)
+
+
+def _demanded(criterion: Criterion, case: Case) -> str:
+    """What a criterion demands of a case, met or not; the case's own limit where it has one."""
+    own = case.thresholds.get(criterion.name)
+    if own is None:
+        return threshold(criterion)
+    word = "at most" if criterion.direction is Direction.LOWER else "at least"
+    return f"{word} {figure(own, criterion.scale)}, this case's own limit"
 
 
 def _compared(record: Record) -> Sequence[Trial]:
@@ -240,7 +275,7 @@ def _compared(record: Record) -> Sequence[Trial]:
     return compared(cases_of(record.header), record.header.criteria, record.trials)
 
 
-def _trial_lines(side: str, trial: Trial) -> list[str]:
+def _trial_lines(side: str, trial: Trial, demanded: Mapping[str, tuple[Criterion, str]]) -> list[str]:
     lines = [f"{side} trial {trial.number}, round {trial.round} ({trial.tag})"]
     if trial.error is not None:
         return [*lines, f"  not measured: {trial.error.kind.value}: {console(trial.error.message, 500)}"]
@@ -250,9 +285,20 @@ def _trial_lines(side: str, trial: Trial) -> list[str]:
         if invocation.text:
             lines.append(f"    {console(invocation.text, 300)}")
     for name, score in trial.scores.items():
-        value = f"{score.value:.3f}" if score.value is not None else "not measured" if score.error else "does not apply"
-        lines.append(f"  {console(name)} {value} {console(score.error or score.reason, 300)}".rstrip())
+        criterion, limit = demanded.get(name, (None, ""))
+        shown = f" ({limit})" if limit and score.value is not None else ""
+        said = console(score.error or score.reason, 300)
+        lines.append(f"  {console(name)} {_value(score, criterion)}{shown} {said}".rstrip())
+        lines += [f"    {console(part, 80)} {value:.3f}" for part, value in score.dimensions.items()]
     return lines
+
+
+def _value(score: Score, criterion: Criterion | None) -> str:
+    if score.value is None:
+        return "not measured" if score.error else "does not apply"
+    if criterion is not None and kind_of(criterion.scale) == "positive":
+        return figure(score.value, criterion.scale)
+    return f"{score.value:.3f}"
 
 
 def power_of_record(path: Path) -> str:

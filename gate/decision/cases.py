@@ -69,6 +69,14 @@ class _Seen(Struct, frozen=True):
             return None
         return exp(min(case_log_e(sum(self.before), len(self.before), sum(self.now), len(self.now)), 700.0))
 
+    @property
+    def improvement(self) -> float | None:
+        """The same evidence for passing more often: that failing became rarer."""
+        if not self.now or not self.before:
+            return None
+        before, now = (len(side) - sum(side) for side in (self.before, self.now))
+        return exp(min(case_log_e(before, len(self.before), now, len(self.now)), 700.0))
+
 
 def _case_result(comparison: Comparison, case: Case, outcome: Outcome | None) -> CaseResult:
     paired = case.id in comparison.with_baseline
@@ -102,6 +110,7 @@ def _case_result(comparison: Comparison, case: Case, outcome: Outcome | None) ->
         expected_text=said[0],
         actual_text=said[1],
         duration=_duration(measured),
+        improvement=seen.improvement,
     )
 
 

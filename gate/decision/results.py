@@ -24,7 +24,19 @@ from gate.decision.story import changes, headline, story, warnings
 from gate.decision.thresholds import baseline_groups, case_values
 from gate.estimates import mean
 from gate.limits import cut
-from gate.model import Criterion, CriterionResult, Estimate, SuiteResult, Trial, Verdict, kind_of, worst
+from gate.model import (
+    Criterion,
+    CriterionResult,
+    Estimate,
+    Scale,
+    SuiteResult,
+    ToolTime,
+    Trial,
+    Verdict,
+    kind_of,
+    tool_times,
+    worst,
+)
 
 MAX_ERROR_CHARS = 120
 """Characters of the commonest error that stand in a headline."""
@@ -53,6 +65,7 @@ def conclude(comparison: Comparison, outcome: Outcome | None, stopped: str = "")
         agent_runs=len(comparison.trials),
         errors=sum(t.error is not None for t in comparison.trials),
         evidence={**outcome.report, "stage": outcome.stage} if outcome is not None else {},
+        tools=_tool_times(comparison),
     )
     missing = lost(comparison)
     return doubted(result, missing) if missing else result
@@ -152,7 +165,39 @@ def _result(comparison: Comparison, criterion: Criterion, outcome: Outcome | Non
         spent=spent(report) if found is not None and found["gating"] else None,
         not_measured=0 if is_rate else sum([error_of(t, criterion) is not None for t in comparison.judged_trials]),
         quantiles=quantile_estimates(criterion, case_values(comparison, criterion)[1]),
+        dimensions={} if is_rate else _dimensions(comparison, criterion),
     )
+
+
+def _dimensions(comparison: Comparison, criterion: Criterion) -> dict[str, tuple[Estimate | None, Estimate | None]]:
+    """Means of what the scores are made of, over the cases that the criterion is estimated on."""
+    now = [comparison.measured(case.id, full=True) for case in comparison.judged]
+    stored = comparison.stored_values(criterion)
+    before = [comparison.baseline[case.id] for case in comparison.judged if case.id in stored]
+    sides = [_by_dimension(groups, criterion) for groups in (now, before)]
+    return {name: (estimates, sides[1].get(name)) for name, estimates in sides[0].items()}
+
+
+def _by_dimension(groups: Iterable[Sequence[Trial]], criterion: Criterion) -> dict[str, Estimate | None]:
+    found: dict[str, list[list[float]]] = {}
+    for trials in groups:
+        values: dict[str, list[float]] = {}
+        for trial in trials:
+            score = trial.scores.get(criterion.name)
+            if score is None or not score.details:
+                continue
+            for name, value in score.dimensions.items():
+                values.setdefault(name, []).append(value)
+        for name, group in values.items():
+            found.setdefault(name, []).append(group)
+    return {name: estimate([mean(g) for g in of], [v for g in of for v in g], Scale.UNIT) for name, of in found.items()}
+
+
+def _tool_times(comparison: Comparison) -> tuple[ToolTime, ...]:
+    """Time per tool over the candidate's measured trials; of the turns in which the agent times its tools."""
+    trials = (trial for group in comparison.candidate.values() for trial in group if trial.error is None)
+    turns = (turn for trial in trials for turn in trial.invocations)
+    return tuple(tool_times(turn for turn in turns if any(call.duration is not None for call in turn.tool_calls)))
 
 
 def _estimate_scores(comparison: Comparison, criterion: Criterion) -> tuple[Estimate | None, Estimate | None]:

@@ -25,6 +25,7 @@ from gate.decision.thresholds import (
     trial_limit,
 )
 from gate.estimates import (
+    deviation,
     mean,
     mean_interval,
     quantile,
@@ -213,13 +214,19 @@ def estimate(means: Sequence[float], values: Sequence[float], scale: Scale) -> E
     value = mean(means)
     if scale in (Scale.BINARY, Scale.UNIT) and set(values) <= {0.0, 1.0}:
         low, high = wilson(value * len(values), len(values))
-        return Estimate(value, low, high, len(means), len(values))
+        return _spread(Estimate(value, low, high, len(means), len(values)), means, values)
     sample = means if len(means) > 1 else values
     if len(sample) < 2:
         return Estimate(value, value, value, len(means), len(values), level=0.0)
     low, high = mean_interval(sample)
     least, most = RANGE.get(scale, (0.0, math.inf))
-    return Estimate(value, max(low, least), min(high, most), len(means), len(values))
+    found = Estimate(value, max(low, least), min(high, most), len(means), len(values))
+    return _spread(found, means, values)
+
+
+def _spread(found: Estimate, means: Sequence[float], values: Sequence[float]) -> Estimate:
+    """With the standard deviations of cases and trials: √(Σ(x − x̄)² / (n − 1))."""
+    return replace(found, sd=deviation(values), sd_cases=deviation(means))
 
 
 def change_estimate(found: Mapping[str, Any] | None, criterion: Criterion) -> Estimate | None:

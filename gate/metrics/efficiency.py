@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
+from msgspec.structs import asdict
+
 from gate.limits import shorten
 from gate.metrics.base import Metric, NoOptions, Performance, mean
 from gate.model import Case, Direction, Invocation, Scale, Score, Usage, tool_times
@@ -158,7 +160,10 @@ def _tool_times(performance: Performance) -> dict[str, Any]:
     details: dict[str, Any] = {"tool_calls": len(calls)}
     if timed:
         details |= {"tool_seconds": sum(timed), "seconds_per_tool_call": sum(timed) / len(timed)}
-        details["tools"] = {time.name: time.figures for time in tool_times(performance.invocations)[:MAX_TOOLS]}
+        details["tools"] = {
+            time.name: {key: value for key, value in asdict(time).items() if key != "name"}
+            for time in tool_times(performance.invocations)[:MAX_TOOLS]
+        }
     return details
 
 

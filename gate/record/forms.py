@@ -77,10 +77,12 @@ def _json_values(trial: Trial) -> Iterator[Any]:
             yield given.details
 
 
-TurnDigest = tuple[str, Usage | None, str, tuple[tuple[str, Any], ...], bool]
-Digest = tuple[tuple[TurnDigest, ...], tuple[tuple[str, float | None, str, str | None], ...]]
-"""Of each turn: digest, usage, the beginning of the response, calls, whether it shows that calls are reported. Of each
-score: name, value, reason, error."""
+CallDigest = tuple[str, Any, float | None]
+TurnDigest = tuple[str, Usage | None, str, tuple[CallDigest, ...], bool]
+ScoreDigest = tuple[str, float | None, str, str | None, tuple[tuple[str, float], ...]]
+Digest = tuple[tuple[TurnDigest, ...], tuple[ScoreDigest, ...]]
+"""Of each turn: digest, usage, the beginning of the response, calls (name, arguments, seconds), whether it shows that
+calls are reported. Of each score: name, value, reason, error, dimensions."""
 
 
 def digest_of(trial: Trial, *, failed: bool, calls: bool = False, text: int = 0) -> Digest:
@@ -88,7 +90,13 @@ def digest_of(trial: Trial, *, failed: bool, calls: bool = False, text: int = 0)
     turns = tuple([_turn_digest(turn, calls=failed or calls, text=text) for turn in trial.invocations])
     scores = tuple(
         [
-            (name, given.value, given.reason if failed or given.value is None else "", given.error)
+            (
+                name,
+                given.value,
+                given.reason if failed or given.value is None else "",
+                given.error,
+                tuple(given.dimensions.items()) if given.details else (),
+            )
             for name, given in trial.scores.items()
         ]
     )
@@ -115,9 +123,10 @@ def from_digest(trial: Trial, digest: Digest) -> Trial:
 def digested(trial: Trial, *, failed: bool, calls: bool = False, text: int = 0) -> Trial:
     """What a decision needs of a trial whose record is on disk, in a tenth of the memory.
 
-    Scores, usage, duration and error stay. What was said becomes a digest, since it is only compared with itself;
-    reasons and tool calls stay where the trial ``failed``, to be shown; ``calls``: tool calls stay in any case;
-    ``text``: so many characters of each response stay.
+    Scores with their dimensions, usage, duration and error stay. What was said becomes a digest, since it is only
+    compared with itself; reasons and tool calls stay where the trial ``failed``, to be shown; ``calls``: tool calls
+    stay in any case; of tools that are timed, names and durations stay. ``text``: so many characters of each response
+    stay.
     """
     return from_digest(trial, digest_of(trial, failed=failed, calls=calls, text=text))
 
@@ -128,18 +137,21 @@ def _turn_digest(turn: Invocation, *, calls: bool, text: int) -> TurnDigest:
         called = [(call.name, call.args) for call in turn.tool_calls]
         digest = blake2b(repr((said, called)).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
     shown = cut(text_of(turn.response, thoughts=False), text) if text else ""
-    made = tuple([(call.name, call.args) for call in turn.tool_calls]) if calls else ()
+    made: tuple[CallDigest, ...] = ()
+    if calls or any(call.duration is not None for call in turn.tool_calls):
+        made = tuple([(call.name, call.args if calls else None, call.duration) for call in turn.tool_calls])
     return digest, turn.usage, shown, made, turn.shows_calls
 
 
 def _kept_turn(
-    digest: str, usage: Usage | None, shown: str, calls: tuple[tuple[str, Any], ...], reports: bool
+    digest: str, usage: Usage | None, shown: str, calls: tuple[CallDigest, ...], reports: bool
 ) -> Invocation:
     kept = _shared_turn(digest, usage, reports)
     if not shown and not calls:
         return kept
     response = (Part(shown),) if shown else ()
-    return replace(kept, response=response, tool_calls=tuple([ToolCall(name, args) for name, args in calls]))
+    made = tuple([ToolCall(name, args, duration=seconds) for name, args, seconds in calls])
+    return replace(kept, response=response, tool_calls=made)
 
 
 @lru_cache(maxsize=1_000)
@@ -148,16 +160,19 @@ def _shared_turn(digest: str, usage: Usage | None, reports: bool) -> Invocation:
 
 
 @lru_cache(maxsize=1_000)
-def _shared_scores(scores: tuple[tuple[str, float | None, str, str | None], ...]) -> Mapping[str, Score]:
+def _shared_scores(scores: tuple[ScoreDigest, ...]) -> Mapping[str, Score]:
     """One mapping for all trials that scored alike."""
-    return {name: Score(value, reason, error) for name, value, reason, error in scores}
+    return {
+        name: Score(value, reason, error, details={"dimensions": dict(parts)} if parts else {})
+        for name, value, reason, error, parts in scores
+    }
 
 
 def strip(record: Record, redactor: Redactor | None = None) -> Record:
     """The form of a stored baseline: what was measured, without what was said.
 
-    Messages, responses, tool results, reasons and details go; scores, usage, durations, and the names and redacted
-    arguments of tools stay. Stripping twice changes nothing more.
+    Messages, responses, tool results, reasons and details go; scores with their dimensions, usage, durations, and the
+    names and redacted arguments of tools stay. Stripping twice changes nothing more.
     """
     if record.header.stripped:
         return record
@@ -180,7 +195,9 @@ def _stripped(trial: Trial, mask: Redactor) -> Trial:
 
     def score(given: Score) -> Score:
         error = None if given.error is None else message(given.error)
-        return Score(given.value, error=error, per_turn=given.per_turn)
+        parts = {message(name): value for name, value in given.dimensions.items()} if given.details else {}
+        details = {"dimensions": parts} if parts else {}
+        return Score(given.value, error=error, per_turn=given.per_turn, details=details)
 
     return replace(
         trial,

@@ -16,7 +16,16 @@ from gate.limits import cut
 from gate.model import CaseResult, CriterionResult, Result, SuiteResult, Verdict
 from gate.reports import words
 from gate.reports.diff import differences
-from gate.reports.numbers import change_interval, interval, quantiles, sample, threshold
+from gate.reports.numbers import (
+    change_interval,
+    deviation,
+    dimensions,
+    interval,
+    quantiles,
+    sample,
+    threshold,
+    tool_times,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -105,6 +114,7 @@ def _suite(console: Console, suite: SuiteResult, explain: str) -> None:
         _criterion(console, criterion)
     _worse(console, words.worse_cases(suite))
     _further(console, words.failing_cases(suite))
+    _improved(console, words.improved_cases(suite))
     _facts(console, [("details:", escape.console(explain, 500))] if explain else [])
     _listed(console, "What changed in the rules or suite", suite.changes)
     _listed(console, "How the verdict came about", suite.story)
@@ -115,6 +125,7 @@ def _suite(console: Console, suite: SuiteResult, explain: str) -> None:
             ("Cases", words.status_counts(suite)),
             ("Baseline", escape.console(words.baseline_line(suite.baseline))),
             ("Cost", words.cost_line(suite)),
+            *_times(suite),
             *([("Candidate", escape.console(suite.commit[:12]))] if suite.commit else []),
             ("Seed", str(suite.seed)),
         ],
@@ -149,11 +160,19 @@ def _criterion(console: Console, result: CriterionResult) -> None:
     else:
         for label, value, rest in zip(("candidate", "baseline ", "change   "), figures, rests, strict=True):
             _line(console, 4, (f"{label} ", "dim"), (f"{value}  ", ""), (rest, "dim"))
-    if held := ", ".join(quantiles(result)):
+    if held := ", ".join(filter(None, [deviation(result), *quantiles(result)])):
         _line(console, 4, (held, "dim"))
+    for name, figures_of in dimensions(result)[:_LISTED]:
+        _line(console, 6, (f"{escape.console(name, 80)}  ", ""), (figures_of, "dim"))
     if told := words.telling(result):
         _line(console, 4, (escape.console(told), ""))
     console.print()
+
+
+def _times(suite: SuiteResult) -> list[tuple[str, str]]:
+    times = [f"{escape.console(name, 80)} {said}" for name, said in tool_times(suite)]
+    more = [f"… and {len(times) - _FURTHER:,} more"] if len(times) > _FURTHER else []
+    return [("Tools", "; ".join([*times[:_FURTHER], *more]))] if times else []
 
 
 def _columns(console: Console, cells: Sequence[tuple[str, str]]) -> None:
@@ -192,6 +211,16 @@ def _further(console: Console, cases: Sequence[CaseResult]) -> None:
             _line(console, 4, (escape.console(cut(reason, 160), 160), ""))
         _diff(console, replace(case, expected=(), actual=(), reference=()))
     _more(console, len(cases) - _FURTHER)
+    console.print()
+
+
+def _improved(console: Console, cases: Sequence[CaseResult]) -> None:
+    if not cases:
+        return
+    _line(console, 2, ("Passing more often than at the baseline", "bold"))
+    for case in cases[:_WORST]:
+        _line(console, 2, ("✓ ", "green"), (f"{escape.console(case.id, 120)}  ", ""), (words.improvement(case), "dim"))
+    _more(console, len(cases) - _WORST)
     console.print()
 
 

@@ -11,7 +11,7 @@ from gate.limits import shorten
 from gate.model import CaseResult, CriterionResult, Estimate, Result, Scale, SuiteResult
 from gate.reports import words
 from gate.reports.diff import differences
-from gate.reports.numbers import change_interval, evidence, interval, sample, threshold
+from gate.reports.numbers import change_interval, dimensions, evidence, interval, sample, threshold, tool_times
 
 _STYLE = """
 :root{color-scheme:light dark;--ink:#1c2024;--soft:#60646c;--line:#e3e5e8;--page:#fcfcfd;--card:#fff;
@@ -62,6 +62,7 @@ td.figure{padding:.2rem 0}.figure .soft{display:inline;margin-left:.5rem}
 _STYLE_HASH = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
 _POLICY = f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; base-uri 'none'; form-action 'none'"
 _MANY = 200
+_FEW = 5
 
 
 def render(result: Result) -> str:
@@ -95,6 +96,10 @@ def _suite(suite: SuiteResult, explain: str) -> str:
         _criteria(suite.criteria),
         _cases(words.worse_title(worse), worse, opened=3),
         _cases("Cases with failing trials, not shown to be worse", words.failing_cases(suite), opened=0),
+        _listed(
+            "Passing more often than at the baseline",
+            [f"{case.id}: {words.improvement(case)}" for case in words.improved_cases(suite)],
+        ),
         f"<p>details: <code>{_text(explain)}</code></p>" if explain else "",
         _listed("What changed in the rules or suite", suite.changes),
         _listed("How the verdict came about", suite.story),
@@ -131,6 +136,8 @@ def _criterion(result: CriterionResult) -> str:
         for kind, figure, rests in figures
     )
     why = _text(result.reason) + (f'<span class="soft">{evidence(result)}</span>' if evidence(result) else "")
+    parts = [f"{_text(name, 80)} {said}" for name, said in dimensions(result)[:_MANY]]
+    why += f'<span class="soft">{"; ".join(parts)}</span>' if parts else ""
     return (
         f'<tr class="figures {verdict.value}"><th scope="row">{name}</th>{cells}'
         f"<td>{_plot(result)}</td></tr>\n"
@@ -208,6 +215,7 @@ def _facts(suite: SuiteResult) -> str:
         "Cases": words.status_counts(suite),
         "Baseline": words.baseline_line(suite.baseline),
         "Cost": words.cost_line(suite),
+        "Time per tool": "; ".join(f"{name} {said}" for name, said in tool_times(suite)[:_FEW]),
         "Candidate": shorten(suite.commit or "", 40),
         "Seed": str(suite.seed),
     }

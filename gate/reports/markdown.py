@@ -14,7 +14,17 @@ from gate import escape
 from gate.model import CaseResult, CaseStatus, CriterionResult, Result, SuiteResult, Verdict
 from gate.reports import lead, words
 from gate.reports.diff import answer_diff, differences
-from gate.reports.numbers import NOT_MEASURED, change_interval, count, evidence, interval, sample, threshold
+from gate.reports.numbers import (
+    NOT_MEASURED,
+    change_interval,
+    count,
+    dimensions,
+    evidence,
+    interval,
+    sample,
+    threshold,
+    tool_times,
+)
 
 LIMIT = 60_000
 """Characters; the host refuses more than 65,536."""
@@ -196,7 +206,17 @@ def _worst_cases(suite: SuiteResult, left_out: int) -> list[str]:
     if further and left_out < NO_PASSES:
         title = f"{count(len(further), 'case')} with failing trials, not shown to be worse"
         blocks.append(_fold(title, "\n\n".join(filter(None, [_case_list(further), _answers(further[:_WORST])]))))
+    improved = words.improved_cases(suite)
+    if improved and left_out < NO_PASSES:
+        blocks.append(
+            _fold(f"{count(len(improved), 'case')} passing more often than at the baseline", _better(improved))
+        )
     return blocks
+
+
+def _better(cases: Sequence[CaseResult]) -> str:
+    lines = [f"- {escape.markdown_code(case.id, 120) or '(no id)'} {words.improvement(case)}" for case in cases[:_MANY]]
+    return "\n".join([*lines, f"- … and {len(cases) - _MANY:,} more"] if len(cases) > _MANY else lines)
 
 
 def _case_fold(case: CaseResult, limit: int) -> str:
@@ -265,12 +285,20 @@ def _details(suite: SuiteResult, left_out: int, explain: str) -> str:
         "\n".join(["**Figures**\n", *(f"- {escape.markdown_code(name, 80)}: {note}" for name, note in noted)])
         if noted
         else "",
+        _named_figures([(f"{c.criterion.name}: {name}", said) for c in told[:_MANY] for name, said in dimensions(c)]),
+        _named_figures(tool_times(suite), "Time per tool") if story else "",
         f"Every trial of a case: {escape.markdown_code(explain, 500)}" if explain else "",
         _facts(suite),
     ]
     title = ["How the verdict came about"] if story else ["Details"]
     title += [count(len(suite.warnings), "warning")] if suite.warnings else []
     return _fold(", ".join([*title, "baseline"]), "\n\n".join(filter(None, parts)))
+
+
+def _named_figures(rows: Sequence[tuple[str, str]], title: str = "Dimensions") -> str:
+    lines = [f"- {escape.markdown_code(name, 120)}: {said}" for name, said in rows[:_MANY]]
+    more = [f"- … and {len(rows) - _MANY:,} more"] if len(rows) > _MANY else []
+    return "\n".join([f"**{title}**\n", *lines, *more]) if lines else ""
 
 
 def _bullets(texts: Sequence[str], most: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from gate.model import Criterion, CriterionResult, Direction, Estimate, Scale, kind_of
+from gate.model import Criterion, CriterionResult, Direction, Estimate, Scale, SuiteResult, kind_of
 
 MINUS = "−"
 NOT_MEASURED = "not measured"
@@ -143,7 +143,38 @@ def evidence(result: CriterionResult) -> str:
         notes.append(f"{percentage(result.spent)} of the error budget used")
     if result.not_measured:
         notes.append(f"{count(result.not_measured, 'trial')} not measured")
+    if said := deviation(result):
+        notes.append(said)
     return ", ".join([*notes, *quantiles(result)])
+
+
+def deviation(result: CriterionResult) -> str:
+    """How far scores lie apart: ``standard deviation 0.21 over 120 trials, 0.18 over the means of 40 cases``."""
+    found, scale = result.candidate, result.criterion.scale
+    if found is None or found.sd is None:
+        return ""
+    said = f"standard deviation {figure(found.sd, scale)} over {count(found.trials, 'trial')}"
+    if found.sd_cases is None or found.trials == found.n:
+        return said
+    return f"{said}, {figure(found.sd_cases, scale)} over the means of {count(found.n, 'case')}"
+
+
+def dimensions(result: CriterionResult) -> list[tuple[str, str]]:
+    """What a score is made of: ``0.82 [0.71, 0.90] n = 40, was 0.85 [0.8, 0.9] n = 40``. Names are the user's."""
+    rows = []
+    for name, sides in result.dimensions.items():
+        now, before = (f"{interval(side, Scale.UNIT)} {sample(side)}" if side else "" for side in sides)
+        rows.append((name, ", was ".join([now or NOT_MEASURED, *([before] if before else [])])))
+    return rows
+
+
+def tool_times(suite: SuiteResult) -> list[tuple[str, str]]:
+    """Time per tool: name → ``0.84 s a call (12 timed calls, 10.1 s)``. Names are the agent's."""
+    return [
+        (one.name, f"{seconds(one.seconds_per_call)} a call ({count(one.timed, 'timed call')}, {seconds(one.seconds)})")
+        for one in suite.tools
+        if one.seconds_per_call is not None
+    ]
 
 
 def quantiles(result: CriterionResult) -> list[str]:

@@ -147,6 +147,23 @@ def failing_cases(suite: SuiteResult) -> tuple[CaseResult, ...]:
     return tuple(sorted((c for c in suite.cases if c.status not in known and c.passed < c.trials), key=_badness))
 
 
+IMPROVED_E = 2.0
+"""From here on a case is listed as passing more often; the bar of a suspected one, the other way."""
+
+
+def improved_cases(suite: SuiteResult) -> tuple[CaseResult, ...]:
+    """The cases that pass more often than at the baseline, the strongest evidence first."""
+    known = [case for case in suite.cases if case.improvement is not None and case.improvement >= IMPROVED_E]
+    return tuple(sorted(known, key=lambda case: (-(case.improvement or 0.0), case.id)))
+
+
+def improvement(case: CaseResult) -> str:
+    """``0/5 → 3/3, e = 41``: how often it passed at the baseline and now, and the evidence of it."""
+    before = f"{case.baseline_passed:,}/{case.baseline_trials:,}"
+    strength = f"e = {case.improvement:.3g}" if case.improvement else ""
+    return ", ".join(filter(None, [f"{before} → {case.passed:,}/{case.trials:,}", strength]))
+
+
 def _badness(case: CaseResult) -> tuple[float | str, ...]:
     rank = _WORSE.index(case.status) if case.status in _WORSE else len(_WORSE)
     before = case.baseline_passed / case.baseline_trials if case.baseline_trials else 0.0

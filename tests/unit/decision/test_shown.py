@@ -115,3 +115,71 @@ def test_changes_have_a_minus_sign_and_one_case_is_no_plural() -> None:
     one = judge(SUITE[:1], [MATCH], [trial("case-00", response=0.5)])
     assert "over 1 case, threshold 0.9" in reason(one, "response")
     assert "1 trials" not in reason(one, "response")
+
+
+# --- figures beyond the verdict -------------------------------------------------------------------
+
+
+def graded(case_id: str, number: int, value: float, **dimensions: float) -> Trial:
+    found = trial(case_id, number, response=value)
+    score = replace(found.scores["response"], details={"dimensions": dimensions} if dimensions else {})
+    return replace(found, scores={"response": score})
+
+
+def test_dimensions_are_means_over_cases_beside_those_of_the_baseline() -> None:
+    suite = cases(2)
+    now = [graded("case-00", 1, 0.5, depth=0.2, form=0.8), graded("case-00", 2, 0.5, depth=0.4)]
+    now += [graded("case-01", 1, 1.0, depth=0.9), graded("case-01", 2, 1.0)]
+    before = [graded(case.id, n, 1.0, depth=1.0) for case in suite for n in (1, 2)]
+    found = judge(suite, [MATCH], now, before, settings=Settings(exact_passes=2)).criteria[1]
+    depth, form = found.dimensions["depth"], found.dimensions["form"]
+    assert depth[0] is not None and depth[1] is not None and form[0] is not None
+    assert (round(depth[0].value, 12), depth[0].n, depth[0].trials) == (0.6, 2, 3)  # ((0.2 + 0.4) / 2 + 0.9) / 2
+    assert (depth[1].value, depth[1].trials) == (1.0, 4)
+    assert (form[0].value, form[0].n, form[1]) == (0.8, 1, None)
+    apart = {(case.id, "response"): "its options changed" for case in suite}
+    other = judge(suite, [MATCH], now, before, settings=Settings(exact_passes=2), not_comparable=apart).criteria[1]
+    assert other.dimensions["depth"][1] is None
+
+
+def test_details_that_are_no_dimensions_are_left_out() -> None:
+    odd = graded("case-00", 1, 0.5)
+    for details in ({"dimensions": [1]}, {"dimensions": {"a": "b", "c": None, "d": 7.0, "e": float("nan")}}):
+        score = replace(odd.scores["response"], details=details)
+        found = judge(cases(1), [MATCH], [replace(odd, scores={"response": score})])
+        assert found.criteria[1].dimensions == {}
+
+
+def test_standard_deviations_over_trials_and_over_cases() -> None:
+    values = {"case-00": (0.2, 0.4), "case-01": (0.6, 1.0)}
+    trials = [trial(name, n, response=one) for name, both in values.items() for n, one in enumerate(both, 1)]
+    found = judge(cases(2), [MATCH], trials, settings=Settings(exact_passes=2)).criteria[1].candidate
+    assert found is not None and found.sd is not None and found.sd_cases is not None
+    # deviations from 0.55: −0.35, −0.15, 0.05, 0.45; means 0.3 and 0.8
+    assert round(found.sd, 9) == round((0.35 / 3) ** 0.5, 9)
+    assert round(found.sd_cases, 9) == round(0.125**0.5, 9)
+    alone = judge(cases(1), [MATCH], trials[:1]).criteria[1].candidate
+    assert alone is not None and (alone.sd, alone.sd_cases) == (None, None)
+
+
+def test_a_case_that_got_better_has_the_evidence_that_its_loss_would_have() -> None:
+    suite = cases(3)
+    before = stored(suite[:1], trajectory=0.0) + stored(suite[1:], trajectory=1.0)
+    up = judge(suite, [TRAJECTORY], once(suite, trajectory=1.0), before).cases[0]
+    lost = once(suite, {"case-00": {"trajectory": 0.0}}, trajectory=1.0)
+    down = judge(suite, [TRAJECTORY], lost, stored(suite, trajectory=1.0)).cases[0]
+    assert up.improvement == down.e_value and (up.improvement or 0) > 2
+    assert (up.baseline_passed, up.baseline_trials, up.passed, up.trials) == (0, 5, 1, 1)
+    assert (down.improvement or 0) < 1
+
+
+def test_time_per_tool_is_total_time_by_timed_calls() -> None:
+    calls = (ToolCall("pay", duration=2.0), ToolCall("pay"), ToolCall("find", duration=0.5), ToolCall("log"))
+    timed = replace(trial("case-00", 1, response=1.0), invocations=(Invocation(tool_calls=calls),))
+    silent = replace(trial("case-01", 1, response=1.0), invocations=(Invocation(tool_calls=(ToolCall("pay"),)),))
+    tools = judge(cases(2), [MATCH], [timed, silent]).tools
+    assert [(one.name, one.calls, one.timed, one.seconds, one.seconds_per_call) for one in tools] == [
+        ("pay", 2, 1, 2.0, 2.0),
+        ("find", 1, 1, 0.5, 0.5),
+        ("log", 1, 0, 0, None),
+    ]

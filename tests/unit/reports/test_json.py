@@ -33,7 +33,8 @@ def test_figures_and_words_are_kept_as_they_are() -> None:
     assert (report["version"], report["gate_version"]) == (VERSION, "1.0.0")
     assert (report["verdict"], report["exit_code"]) == ("regressed", 1)
     change = report["suites"][0]["criteria"][0]["change"]
-    assert change == {"value": -0.125, "low": -0.2, "high": -0.05, "n": 40, "trials": 40, "level": 0.95}
+    figures = {"value": -0.125, "low": -0.2, "high": -0.05, "n": 40, "trials": 40, "level": 0.95}
+    assert change == {**figures, "sd": None, "sd_cases": None}
     broken = next(c for c in report["suites"][0]["cases"] if c["status"] == "broken")
     assert broken["expected"][0][1]["args"]["amount"] == 20.5
 
