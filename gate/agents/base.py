@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, NoReturn, Self
 
 from msgspec import Struct, field
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
@@ -214,14 +214,73 @@ def decode_answer(output: bytes, *, must_be_json: bool = False) -> Any:
     if not text:
         raise AgentFailure(ErrorKind.PROTOCOL, "the answer is empty")
     if not must_be_json and not _BEGINS_LIKE_JSON.match(text):
+        _refuse_pieces(text)
         return text
     return _parse(text)
+
+
+STREAMS = frozenset(
+    {
+        "text/event-stream",
+        "application/x-ndjson",
+        "application/ndjson",
+        "application/jsonl",
+        "application/x-jsonlines",
+        "application/jsonlines",
+        "application/json-seq",
+        "application/stream+json",
+    }
+)
+"""Media types of answers that come piece by piece."""
+_EVENT_LINE = re.compile(r"(?:data|event|id|retry)?:")
+
+
+def refuse_stream(what: str) -> NoReturn:
+    """Raises AgentFailure: the pieces of a stream are not put together, and read as text they hide every call."""
+    raise AgentFailure(
+        ErrorKind.PROTOCOL, f"the answer is {what}, which is not read: answer with one JSON object, without streaming"
+    )
+
+
+def refuse_disguised(text: str) -> None:
+    """Raises AgentFailure for text with an answer object on a line of its own, or at its end: nobody saw its calls.
+
+    A program that prints a banner or a log line beside its answer is the usual cause.
+    """
+    lines = text.splitlines()
+    starts = [number for number, line in enumerate(lines) if line.lstrip().startswith("{")]
+    candidates = [lines[number] for number in starts] + ["\n".join(lines[starts[0] :])] if starts else []
+    if any(_is_answer(candidate) for candidate in candidates):
+        raise AgentFailure(
+            ErrorKind.PROTOCOL,
+            "the answer is text with a JSON answer in it: print the JSON alone, and everything else on standard error",
+        )
+
+
+def _is_answer(text: str) -> bool:
+    if not any(f'"{key}"' in text for key in answers.CONTENT):
+        return False
+    try:
+        value = parse_json(text, "the answer")
+    except (ValueError, ConfigError):
+        return False
+    return isinstance(value, dict) and not value.keys().isdisjoint(answers.CONTENT)
+
+
+def _refuse_pieces(text: str) -> None:
+    """Raises AgentFailure for an event stream, or lines of JSON, whatever media type they came under."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    if any(line.startswith("data:") for line in lines) and all(_EVENT_LINE.match(line) for line in lines):
+        refuse_stream("an event stream")
+    if len(lines) > 1 and all(line.lstrip().startswith("{") and line.rstrip().endswith("}") for line in lines):
+        refuse_stream("several lines of JSON")
 
 
 def _parse(text: str) -> Any:
     try:
         return parse_json(text, "the answer")
     except json.JSONDecodeError as error:
+        _refuse_pieces(text)
         raise AgentFailure(ErrorKind.PROTOCOL, f"the answer is not JSON: {error}") from error
     except ConfigError as error:
         raise AgentFailure(ErrorKind.PROTOCOL, f"the answer is refused: {error}") from error

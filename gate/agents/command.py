@@ -26,6 +26,7 @@ from gate.agents.base import (
     allowed_environment,
     decode_answer,
     read_answer,
+    refuse_disguised,
 )
 from gate.agents.processes import Child, Collector, Descendants
 from gate.errors import ConfigError
@@ -140,7 +141,10 @@ class CommandAgent(Agent):
             raise AgentFailure(ErrorKind.PROTOCOL, f"an answer of more than {MAX_ANSWER_BYTES:,} bytes")
         if child.process.returncode != 0:
             raise AgentFailure(ErrorKind.CRASH, f"the command {child.fate}: {child.tail or 'it wrote no error'}")
-        return replace(read_answer(decode_answer(output.data), user=request.user), duration=duration)
+        answer = decode_answer(output.data)
+        if isinstance(answer, str):
+            refuse_disguised(answer)
+        return replace(read_answer(answer, user=request.user), duration=duration)
 
     async def _next_line(self, request: Request) -> Invocation:
         line = self._lines.get(request.session_id)

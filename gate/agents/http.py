@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from gate.agents.base import (
+    STREAMS,
     Agent,
     AgentFailure,
     AgentOptions,
@@ -23,6 +24,7 @@ from gate.agents.base import (
     expand,
     read_answer,
     refuse_error,
+    refuse_stream,
 )
 from gate.http import Client, HttpError, Response, check_url
 from gate.model import ErrorKind, Invocation, RecordedTrial
@@ -175,6 +177,8 @@ class ServerAgent(Agent):
             raise AgentFailure(error.kind, error.message, transient=error.transient) from error
         if not 200 <= response.status < 300:
             raise _failure(response)
+        if (kind := _media_type(response)) in STREAMS:
+            refuse_stream(f"a stream ({kind})")
         return response
 
     async def _ask_for_json(self, request: Request, body: Any, path: str) -> tuple[Any, float]:
@@ -309,8 +313,12 @@ def _field(values: Mapping[str, Any], name: str) -> Any:
         return None
 
 
+def _media_type(response: Response) -> str:
+    return response.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
 def _decode(response: Response) -> Any:
-    kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    kind = _media_type(response)
     if kind == "text/html":
         raise AgentFailure(ErrorKind.PROTOCOL, "the answer is a web page, not JSON or plain text")
     return decode_answer(response.body, must_be_json=kind == "application/json" or kind.endswith("+json"))

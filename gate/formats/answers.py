@@ -15,7 +15,9 @@ from gate.formats.messages import FormatError
 from gate.limits import shorten
 from gate.model import Invocation, Part, Usage
 
-KEYS = ("messages", "output", "tool_calls", "usage", "cost_usd")
+CONTENT = ("messages", "output", "tool_calls")
+"""The keys of which an answer object has at least one."""
+KEYS = (*CONTENT, "usage", "cost_usd")
 
 
 def to_invocation(answer: Any, *, user: str) -> Invocation:

@@ -17,6 +17,7 @@ from gate.agents.base import (
     expand,
     parse_options,
     read_answer,
+    refuse_disguised,
 )
 from gate.errors import ConfigError
 from gate.model import ErrorKind
@@ -149,3 +150,47 @@ def test_nothing_is_no_answer(printed: bytes) -> None:
 @pytest.mark.parametrize("error", [None, False, "", {}])
 def test_an_error_that_is_none(error: Any) -> None:
     assert read_answer({"output": "yes", "error": error}, user="hi").text == "yes"
+
+
+@pytest.mark.parametrize(
+    ("output", "what"),
+    [
+        (b'data: {"output": "a"}\n\ndata: [DONE]\n', "an event stream"),
+        (b": ping\nevent: delta\nid: 1\ndata: hello\n\n", "an event stream"),
+        (b'{"output": "a"}\n{"output": "b"}\n', "several lines of JSON"),
+        (b'{"delta": "a"}\r\n\r\n{"delta": "b"}', "several lines of JSON"),
+    ],
+)
+@pytest.mark.parametrize("strict", [False, True])
+def test_a_stream_is_refused_with_one_line(output: bytes, what: str, strict: bool) -> None:
+    if strict and output[:1] != b"{":
+        return
+    with pytest.raises(AgentFailure, match="without streaming") as failure:
+        decode_answer(output, must_be_json=strict)
+    assert what in failure.value.message
+    assert "\n" not in failure.value.message
+    assert failure.value.kind is ErrorKind.PROTOCOL
+
+
+@pytest.mark.parametrize("text", ["data: one\nand more", "id: 7", "event: party at 8"])
+def test_text_that_is_no_stream_stays_text(text: str) -> None:
+    assert decode_answer(text.encode()) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'Starting agent 1.2\n{"output": "done", "tool_calls": [{"name": "delete_account"}]}',
+        'Loading\n{\n  "output": "done",\n  "tool_calls": []\n}\n',
+        'banner\n  {"messages": []}  ',
+        'banner\n{"output": "x"}\nbye',
+    ],
+)
+def test_an_answer_object_behind_a_banner_is_refused(text: str) -> None:
+    with pytest.raises(AgentFailure, match="print the JSON alone"):
+        refuse_disguised(text)
+
+
+@pytest.mark.parametrize("text", ["plain", 'The JSON is\n{"price": 3}', "{not json\n", 'so: {"output": 1}', "", '{"'])
+def test_text_that_holds_no_answer_object_is_an_answer(text: str) -> None:
+    refuse_disguised(text)
