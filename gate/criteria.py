@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 from pydantic.alias_generators import to_camel
 
-from gate.errors import ConfigError, unknown_key
+from gate.errors import ConfigError, nearest, unknown_key
 from gate.fingerprint import of_criterion
 from gate.formats.documents import Lines
 from gate.metrics import METRICS, load_metric
@@ -108,13 +108,32 @@ def _check_idle(cases: Sequence[Case], scorers: Sequence[Scorer], setting: Setti
 
 
 def _check_weights(scorers: Sequence[Scorer], where: str) -> None:
-    """What compares trials has no score for a single one, and its weight would silently go to the others."""
+    """Each part of a weighted score is a criterion of the run that is scored before it, for a single trial."""
+    _check_parts(scorers, where)
     over_trials = {scorer.criterion.name for scorer in scorers if scorer.metric.over_trials}
     for scorer in scorers:
         for metric in (scorer.metric, *scorer.by_case.values()):
             for name in over_trials.intersection(metric.options.weights if isinstance(metric, WeightedScore) else ()):
                 what = f"{scorer.criterion.name} weighs {name}, which says nothing of a single trial"
                 raise ConfigError(what, where=where, hint="gate it by a threshold of its own")
+
+
+def _check_parts(scorers: Sequence[Scorer], where: str) -> None:
+    """A part that is no criterion would leave every trial without the score, and be found out after a full run."""
+    weighted = [scorer.criterion.name for scorer in scorers if isinstance(scorer.metric, WeightedScore)]
+    known = [scorer.criterion.name for scorer in scorers if scorer.criterion.name not in weighted]
+    for scorer in (scorer for scorer in scorers if scorer.criterion.name in weighted):
+        name = scorer.criterion.name
+        for metric in (scorer.metric, *scorer.by_case.values()):
+            for part in metric.options.parts if isinstance(metric, WeightedScore) else ():
+                if part in weighted and part not in known:
+                    what, hint = f"{name} weighs {part}, which is scored after it", f"name {part} before {name}"
+                elif part not in known:
+                    what, hint = f"{name} weighs {part!r}, which is no criterion of this run", nearest(part, known)
+                else:
+                    continue
+                raise ConfigError(what, where=where, hint=hint)
+        known.append(name)
 
 
 def _scorer(spec: CriterionSpec, cases: Sequence[Case], setting: Setting) -> Scorer:

@@ -99,6 +99,7 @@ async def run_gate(
         written = [path for path in (options.record_path, *outputs.wanted.values()) if path is not None]
         session = _open(config, options, environment, progress, stack, written)
         check_outputs(outputs)  # creates them, so the work tree has been looked at before
+        _check_judged(plans, session.settings)
         for plan in plans:
             decided, path = await _run_suite(session, plan)
             suites.append(decided)
@@ -193,6 +194,14 @@ def _terms(session: Session, plan: Plan, run: SuiteRun, notes: Sequence[str]) ->
         scheduled=alone and session.config.agent_kind != "replay",
         command=session.options.command if alone else "",
     )
+
+
+def _check_judged(plans: Sequence[Plan], settings: Settings) -> None:
+    """Refuses a run in which every case is in quarantine: whatever it measured, nothing would be judged."""
+    cases = [case.id for plan in plans for case in plan.suite.cases]
+    if all(case_id in settings.quarantine for case_id in cases):
+        hint = "nothing was run; select others too, or end a quarantine"
+        raise MeasureError(f"all {len(cases)} selected cases are in quarantine", where="quarantine", hint=hint)
 
 
 def _check_runs(session: Session, plan: Plan) -> None:
@@ -325,7 +334,10 @@ class SuiteRun:
             await self._replay_trials([case.id for case in self.plan.suite.cases])
         else:
             while isinstance(step := self._next(), More):
+                before = len(self.trials)
                 await self._round(step)
+                if len(self.trials) == before and not self.session.purse.stopped:
+                    raise MeasureError(f"a round ({step.why}) brought no trial", hint="this is a defect of the gate")
 
     @property
     def _own(self) -> tuple[str, ...]:

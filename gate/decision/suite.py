@@ -69,7 +69,7 @@ def next_step(
     settled = _settled(comparison, found)
     if wanted is None and not settled:
         wanted = _for_thresholds(comparison, outcome, found, can_run=can_run and not stopped)
-    if wanted is not None and not settled and wanted.requests:
+    if wanted is not None and not settled and wanted.runs:  # a round without a trial would be asked for again for ever
         return wanted
     if wanted is not None:
         outcome, _ = _ask(comparison, seed, can_run=can_run, stopped=True)

@@ -182,6 +182,8 @@ class Judge:
                 if found is None:
                     found = await self._attempts(send, _Moderations, member, key, estimate=0.0)
                     self._cache.put(key, found.model_dump())
+                else:
+                    self._cached += 1
         except CallError as failure:
             return Moderation(error=f"moderation not reached: {failure}")
         result = found.results[0]
@@ -202,15 +204,18 @@ class Judge:
         key = key_of(["chat", member.base_url, member.model, messages, schema, sampling, number])
         async with self._lock(key):
             remembered = self._remembered(key, _Completion)
-            found = remembered
-            if found is None:
-                estimate = self._estimate(member, messages, sampling)
-                send = self._chat(member, messages, schema, sampling)
-                found = await self._attempts(send, _Completion, member, key, estimate)
+            if remembered is not None:
+                answer, problem = _read(remembered.choices[0], question.answer)
+                if answer is not None and question.decides(answer):
+                    self._cached += 1
+                    return Sample(answer, member.model, problem, cached=True)
+            estimate = self._estimate(member, messages, sampling)
+            send = self._chat(member, messages, schema, sampling)
+            found = await self._attempts(send, _Completion, member, key, estimate)
             answer, problem = _read(found.choices[0], question.answer)
-            if answer is not None and remembered is None:
+            if answer is not None and question.decides(answer):
                 self._cache.put(key, found.model_dump())
-        return Sample(answer, member.model, problem, cached=remembered is not None)
+        return Sample(answer, member.model, problem)
 
     def _sampling(self, question: Question[Any], number: int) -> dict[str, Any]:
         """The parameters to send: the criterion's, else the run's; what nobody set is left to the server."""
@@ -304,6 +309,9 @@ class Judge:
         except TimeoutError:
             raise TransientError(f"no answer within {self.options.timeout:g} s", billed=True) from None
         except openai.APIStatusError as error:
+            if 300 <= error.status_code < 400:
+                place = redact(shorten(error.response.headers.get("location", "nowhere"), 200))
+                raise RefusedError(f"HTTP {error.status_code}: redirects are not followed (to {place})") from None
             said = shorten(_said(error.body, error.message).replace(member.api_key, "***"), 200)
             message = f"HTTP {error.status_code}: {said}"
             if error.status_code in (408, 409, 429) or error.status_code >= 500:
@@ -335,12 +343,16 @@ class Judge:
         return cost_of(member, characters // 3, sampling.get("max_completion_tokens", EXPECTED_OUTPUT_TOKENS))
 
     def _client(self, member: Member) -> AsyncOpenAI:
-        from openai import AsyncOpenAI  # weight: 400 ms
+        from openai import AsyncOpenAI, DefaultAsyncHttpxClient  # weight: 400 ms
 
         where = (member.base_url, member.api_key)
         if where not in self._clients:
             self._clients[where] = AsyncOpenAI(
-                base_url=member.base_url, api_key=member.api_key, max_retries=0, timeout=self.options.timeout
+                base_url=member.base_url,
+                api_key=member.api_key,
+                max_retries=0,
+                timeout=self.options.timeout,
+                http_client=DefaultAsyncHttpxClient(follow_redirects=False),  # key and material stay at this address
             )
         return self._clients[where]
 
@@ -350,11 +362,9 @@ class Judge:
 
     def _remembered(self, key: str, shape: type[B]) -> B | None:
         try:
-            found = shape.model_validate(self._cache.get(key))
+            return shape.model_validate(self._cache.get(key))
         except ValidationError:
             return None
-        self._cached += 1
-        return found
 
 
 def open_judge(

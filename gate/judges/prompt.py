@@ -6,7 +6,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any, Generic, TypeVar
 
@@ -43,6 +43,8 @@ class Question(Struct, Generic[A], frozen=True):
     samples: int = 1
     """Votes per model where neither criterion nor configuration says."""
     overrides: JudgeModelOptions = field(default_factory=JudgeModelOptions)
+    decides: Callable[[A], bool] = lambda answer: True  # noqa: ARG005
+    """Whether an answer of the right shape says what was asked; one that does not is never remembered."""
 
 
 class Sample(Struct, Generic[A], frozen=True):

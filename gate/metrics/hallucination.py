@@ -66,7 +66,9 @@ class HallucinationsV1(JudgedMetric[HallucinationOptions]):
         return Verdict(statistics.mean(values) if values else None, reason or ("" if values else "no text to judge"))
 
     async def _response(self, text: str, invocation: Invocation, judge: Judge | None) -> Verdict:
-        first = await self.ask(judge, SEGMENT, (("response", text),), Sentences, name="sentences", votes=1)
+        first = await self.ask(
+            judge, SEGMENT, (("response", text),), Sentences, name="sentences", votes=1, decides=_has_sentences
+        )
         if first.error is not None:
             return Verdict(None, failed=first.error)
         sentences = first.readable[0].sentences if first.readable else []
@@ -74,16 +76,28 @@ class HallucinationsV1(JudgedMetric[HallucinationOptions]):
             return Verdict(None, first.failure or "the judge found no sentences")
         listed = "\n".join(f"{number}. {sentence}" for number, sentence in enumerate(sentences, 1))
         material = (("user's request", invocation.user), ("tool calls", steps(invocation)), ("sentences", listed))
-        second = await self.ask(judge, LABEL, material, Labels, name="labels", votes=1)
+        second = await self.ask(judge, LABEL, material, Labels, name="labels", votes=1, decides=_labels)
         if second.error is not None:
             return Verdict(None, failed=second.error)
         labelled = second.readable[0].sentences if second.readable else []
         return _verdict(labelled, second.failure)
 
 
-def _verdict(labelled: Sequence[LabelledSentence], failure: str | None) -> Verdict:
+def _has_sentences(answer: Sentences) -> bool:
+    return bool(answer.sentences)
+
+
+def _labels(answer: Labels) -> bool:
+    return bool(_known(answer.sentences))
+
+
+def _known(labelled: Sequence[LabelledSentence]) -> list[tuple[LabelledSentence, str]]:
     marks = [(one, one.label.strip().lower()) for one in labelled]
-    known = [(one, label) for one, label in marks if label in (*SUPPORTED, *NOT_SUPPORTED)]
+    return [(one, label) for one, label in marks if label in (*SUPPORTED, *NOT_SUPPORTED)]
+
+
+def _verdict(labelled: Sequence[LabelledSentence], failure: str | None) -> Verdict:
+    known = _known(labelled)
     if not known:
         return Verdict(None, failure or "the judge labelled no sentence")
     against = [(one, label) for one, label in known if label in NOT_SUPPORTED]

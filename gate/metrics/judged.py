@@ -62,15 +62,19 @@ class JudgedMetric(Judged[JudgedT]):
         *,
         name: str = "",
         votes: int | None = None,
+        decides: Callable[[A], bool] = lambda answer: True,  # noqa: ARG005
     ) -> Answers[A]:
-        """All votes on one question under this criterion's options; ``votes`` where their number is not the user's."""
+        """All votes on one question under this criterion's options; ``votes`` where their number is not the user's.
+
+        ``decides``: whether an answer says what was asked, and may be remembered.
+        """
         if judge is None:
             return Answers(error="no judge was handed to this metric")
         overrides = self.options.judge_model_options
         if votes is not None:
             overrides = overrides.model_copy(update={"num_samples": votes})
         name = name or type(self).__name__
-        return await judge.ask(Question(name, instructions, material, answer, self.samples, overrides))
+        return await judge.ask(Question(name, instructions, material, answer, self.samples, overrides, decides))
 
 
 class Mark(Struct, frozen=True):
@@ -107,7 +111,9 @@ class Voted(JudgedMetric[JudgedT]):
         material = self.material(case, performance)
         if material is None:
             return Score(None, reason=self.nothing)
-        answers = await self.ask(judge, self.instructions(case), material, self.answer, name=self.answer.__name__)
+        answers = await self.ask(
+            judge, self.instructions(case), material, self.answer, name=self.answer.__name__, decides=self._decides
+        )
         if answers.failure is not None:
             return Score(None, error=answers.failure)
         marks, problems = [], []
@@ -127,6 +133,13 @@ class Voted(JudgedMetric[JudgedT]):
         if dimensions := mean_by_name([parts for _, _, parts in marks]):
             details["dimensions"] = dimensions
         return Score(self.combine(values), shorten(worst[1], MAX_REASON_CHARS), details=details)
+
+    def _decides(self, answer: Any) -> bool:
+        try:
+            self.mark(answer)
+        except NotMeasurableError:
+            return False
+        return True
 
     def combine(self, votes: Sequence[float]) -> float:
         """One value of several votes': their mean, or what the majority says of a binary one; a tie is 0."""

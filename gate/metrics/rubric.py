@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from pydantic import Field, field_validator
 
 from gate.judges.client import Judge
-from gate.judges.prompt import Answer, Answers
+from gate.judges.prompt import Answer, Answers, Sample
 from gate.limits import shorten
 from gate.metrics.base import MAX_REASON_CHARS, Options, Performance, unpaired
 from gate.metrics.judged import AdkOptions, JudgedMetric, JudgedT, Material, answer_text, conversation, rationale, steps
@@ -81,7 +81,10 @@ class RubricMetric(JudgedMetric[JudgedT]):
         return f"{self.task}\n\nFor every property below give its id, a rationale, and the verdict yes or no.\n{listed}"
 
     async def judge_rubrics(self, rubrics: Sequence[Rubric], material: Material, judge: Judge | None) -> Turn:
-        answers = await self.ask(judge, self.question(rubrics), material, RubricAnswer, name="rubrics")
+        def decides(answer: RubricAnswer) -> bool:
+            return len(Turn(rubrics, Answers((Sample(answer, ""),))).values) == len(rubrics)
+
+        answers = await self.ask(judge, self.question(rubrics), material, RubricAnswer, name="rubrics", decides=decides)
         return Turn(rubrics, answers)
 
 

@@ -25,6 +25,11 @@ class WeightedOptions(Options):
     minimums: Mapping[str, Bound] = Field(default_factory=dict)
     """Criterion → the least it must reach in a trial, on its own scale."""
 
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The criteria that the score looks at: with a weight, or with a minimum."""
+        return tuple(dict.fromkeys([*(name for name, weight in self.weights.items() if weight > 0), *self.demanded]))
+
     @field_validator("weights")
     @classmethod
     def _whole(cls, weights: Mapping[str, float]) -> Mapping[str, float]:

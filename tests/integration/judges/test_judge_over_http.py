@@ -265,6 +265,31 @@ def test_unreadable_answers_are_not_kept(stub: JudgeStub, tmp_path: Path) -> Non
     assert answers.failure is None
 
 
+def test_an_answer_that_decides_nothing_is_not_kept(stub: JudgeStub, tmp_path: Path) -> None:
+    """Also one that an earlier version kept is asked for again."""
+    path = tmp_path / "judge.sqlite"
+    stub.script(chat({"reasoning": "hm", "good": False}))
+    ask(stub, question(), cache=path)
+    stub.script(chat({"reasoning": "hm", "good": False}), chat(YES))
+    for calls, cached in ((2, False), (3, False), (3, True)):
+        [answers], judge = ask(stub, question(decides=lambda answer: answer.good), cache=path)
+        assert len(stub.requests) == calls
+        assert [sample.cached for sample in answers.samples] == [cached]
+        assert judge.spending.cached == cached
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+def test_a_redirect_is_not_followed(stub: JudgeStub, status: int) -> None:
+    """Neither the key nor what is judged is handed to another address."""
+    with JudgeStub() as other:
+        other.script(chat(YES))
+        stub.script(failure(status, "moved", location=f"{other.url}/chat/completions"))
+        [answers], _ = ask(stub, question(), environment={"OPENAI_API_KEY": "k-1"}, retries=0)
+        assert not other.requests
+    assert answers.failure is not None
+    assert f"HTTP {status}: redirects are not followed (to {other.url}" in answers.failure
+
+
 def test_equal_questions_at_the_same_time_are_paid_once(stub: JudgeStub) -> None:
     stub.script(chat(YES, delay=0.1))
     found, judge = ask(stub, *[question("same")] * 20)

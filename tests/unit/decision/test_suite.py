@@ -4,21 +4,27 @@ from __future__ import annotations
 
 from random import Random
 
+import hypothesis
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gate.decision import PASS_RATE, Settings, exit_code
+from gate.decision import PASS_RATE, Settings, exit_code, next_step
 from gate.model import (
     Case,
     CaseStatus,
     Criterion,
+    ErrorKind,
     ExitCode,
     Invocation,
     Part,
     Scale,
     Side,
+    SuiteResult,
     ToolCall,
     Trial,
+    TrialError,
     Turn,
     Verdict,
 )
@@ -576,6 +582,52 @@ def test_quarantine_keeps_a_broken_case_from_blocking() -> None:
     )
     everything = Settings(quarantine={c.id: "known" for c in SUITE})
     assert judge(SUITE, [TRAJECTORY], trials, BASELINE, settings=everything).verdict is Verdict.ERROR
+
+
+def test_with_every_case_in_quarantine_nothing_more_is_asked_for() -> None:
+    everything = Settings(quarantine={c.id: "known" for c in SUITE})
+    for before in ([], BASELINE):
+        result, trials = follow(SUITE, [TRAJECTORY], lambda _c, _s: {"trajectory": 1.0}, before, everything)
+        assert (result.verdict, len(trials)) == (Verdict.ERROR, len(SUITE))
+
+
+@given(st.data())
+@hypothesis.settings(max_examples=60, deadline=None)
+def test_whatever_the_suite_every_round_asks_for_a_trial_and_the_schedule_ends(data: st.DataObject) -> None:
+    """Baselines of any part of the cases, any quarantine, any budget, any mix of scores, errors and silence."""
+    suite = cases(data.draw(st.integers(1, 6)))
+    ids = [case.id for case in suite]
+    values = st.sampled_from([0.0, 1.0, None, "no answer", "crash"])
+    stored_of = data.draw(st.lists(st.sampled_from(ids), unique=True))
+    before = [
+        trial(name, n, trajectory=data.draw(values.filter(lambda value: value != "crash")))
+        for name in stored_of
+        for n in (1, 2)
+    ]
+    options = Settings(
+        quarantine=dict.fromkeys(data.draw(st.lists(st.sampled_from(ids), unique=True)), "known"),
+        exact_passes=data.draw(st.sampled_from([None, 1, 3])),
+        runs=data.draw(st.sampled_from([None, 1, 7])),
+        rerun=data.draw(st.sampled_from(["never", "match", "concurrent"])),
+        max_error_rate=data.draw(st.sampled_from([0.1, 1.0])),
+    )
+    criterion = replace(TRAJECTORY, threshold=data.draw(st.sampled_from([None, 0.5, 1.0])))
+    trials: list[Trial] = []
+    for _ in range(80):
+        step = next_step(suite, [criterion], trials, before, settings=options)
+        if isinstance(step, SuiteResult):
+            return
+        assert step.runs > 0
+        assert all(request.cases and request.n > 0 for request in step.requests)
+        for request in step.requests:
+            for name in request.cases:
+                done = sum(t.case_id == name and t.side is request.side for t in trials)
+                for number in range(done + 1, done + request.n + 1):
+                    value = data.draw(values)
+                    made = trial(name, number, round=step.round, tag=request.tag, side=request.side, trajectory=value)
+                    crashed = replace(made, scores={}, error=TrialError(ErrorKind.UNREACHABLE, "refused"))
+                    trials.append(crashed if value == "crash" else made)
+    raise AssertionError("the schedule does not end")
 
 
 def test_quarantined_cases_are_run_once() -> None:
