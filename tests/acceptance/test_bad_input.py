@@ -61,6 +61,22 @@ CONFIGURATIONS = {
         "gate.yaml:4: response_match_score: threshold 80 is out of range (did you mean 0.8?)",
     ),
     "threshold that is no number": (CONFIG.replace("0.5", "high"), "threshold: expected a number, found 'high'"),
+    "weight on no criterion": (
+        CONFIG + "  weighted_score: {threshold: 0.5, weights: {respons_match_score: 1.0}}\n",
+        "gate.yaml:3: weighted_score weighs 'respons_match_score', which is no criterion of this run "
+        "(did you mean 'response_match_score'?)",
+    ),
+    "weight on what is scored later": (
+        CONFIG
+        + "  weighted_score: {threshold: 0.5, weights: {overall_score: 1.0}, ranges: {overall_score: [0, 100]}}\n"
+        + "  overall_score: {threshold: 50, weights: {response_match_score: 1.0}}\n",
+        "weighted_score weighs overall_score, which is scored after it (name overall_score before weighted_score)",
+    ),
+    "minimum for no criterion": (
+        CONFIG
+        + "  weighted_score: {threshold: 0.5, weights: {response_match_score: 1.0}, minimums: {contains: 1.0}}\n",
+        "weighted_score weighs 'contains', which is no criterion of this run",
+    ),
     "zero criteria": (CONFIG.replace("\n  response_match_score: 0.5", " {}"), "no criteria: nothing would be checked"),
     "only judges that may not block yet": (
         CONFIG.replace("response_match_score: 0.5", "clarity: {threshold: 0.7, min_kappa: 0.6}")
@@ -115,6 +131,19 @@ def test_a_bad_configuration_is_one_line_and_exit_2(project: Project, name: str)
     assert ran.code == 2, ran.out + ran.err
     assert expected in one_line(ran)
     assert not (project.root / ".gate").exists()
+
+
+@pytest.mark.parametrize("arguments", [[], ["--case", "bye"], ["--shard", "1/2"]])
+def test_with_every_selected_case_in_quarantine_nothing_is_run(project: Project, arguments: list[str]) -> None:
+    project.write("agent.py", "open('ran', 'w')\n" + AGENT)
+    known = "owner: me, reason: known, expires: 2999-01-01"
+    names = ["bye"] if "--case" in arguments else ["hello", "bye"]
+    listed = ", ".join(f"{{case: {name}, {known}}}" for name in names)
+    project.write("gate.yaml", CONFIG + f"quarantine: [{listed}]\n")
+    ran = project.gate("run", *arguments, timeout=120)
+    assert ran.code == 3
+    assert "in quarantine (nothing was run" in one_line(ran)
+    assert not (project.root / "ran").exists()
 
 
 def test_quarantine_of_a_case_that_is_not_selected_is_no_error(project: Project) -> None:
