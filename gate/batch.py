@@ -68,6 +68,8 @@ class Kit(Struct, frozen=True, dict=True):
     """What scoring needs besides the trials."""
 
     scorers: Sequence[Scorer]
+    transient: Sequence[str] = ()
+    """Texts in a recorded error that tell infrastructure from the agent's own failure."""
 
     @cached_property
     def _criteria(self) -> Sequence[Criterion]:
@@ -110,12 +112,12 @@ def unpack_answer(data: bytes) -> Answer:
 
 
 def _score(kit: Kit, case: Case, recording: Recording, redactor: Redactor) -> Scored:
-    trial = score_recorded(kit.scorers, case, _replayed(case, recording))
+    trial = score_recorded(kit.scorers, case, _replayed(case, recording, kit.transient))
     trial, line = to_record(trial, redactor)
     return Scored(line, kit.digest(trial, case), trial.error, trial.duration)
 
 
-def _replayed(case: Case, recording: Recording) -> Trial:
+def _replayed(case: Case, recording: Recording, transient: Sequence[str]) -> Trial:
     """The trial as the replay agent would have served it, turn by turn."""
     kept = recording.invocations
     said = unpack_invocations(kept) if isinstance(kept, bytes) else tuple(kept)
@@ -124,7 +126,8 @@ def _replayed(case: Case, recording: Recording) -> Trial:
     try:
         for turn in range(len(case.turns)):
             invocations.append(answer_of(said, recording.error, trial=recording.number, turn=turn))
-    except AgentFailure as failure:
+    except AgentFailure as raised:
+        failure = raised.under(transient)
         error = TrialError(failure.kind, failure.message)
     return Trial(
         case.id,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable, Iterator
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from random import Random
 from secrets import token_hex
 from time import monotonic, time
@@ -37,6 +37,8 @@ class Job(Struct, frozen=True):
     round: int = 1
     tag: str = FULL
     side: Side = Side.CANDIDATE
+    again: bool = False
+    """Whether it is run in place of one of its round that could not be measured."""
 
 
 async def execute(
@@ -48,16 +50,19 @@ async def execute(
     retries: int,
     deadline: float | None = None,
     seed: int = 0,
+    transient: Sequence[str] = (),
 ) -> AsyncGenerator[Trial, None]:
     """Finished, unscored trials as they finish, in no order.
 
     ``agent`` is entered already. ``jobs`` is consumed as there is room, at most twice ``concurrency`` ahead of what was
     taken from here. ``timeout`` is in seconds per turn. After ``deadline``, on the monotonic clock, nothing is started.
-    A trial is tried ``retries`` more times where its failure may pass; timeouts are not repeated, since each costs the
-    longest time there is. Raises MeasureError where every trial of the first wave failed and there are more: the agent
-    is down. Close the iterator (``contextlib.aclosing``) to cancel what is in flight; nothing is left running then.
+    After an infrastructure error that may pass a trial is tried ``retries`` more times; ``transient``: texts that tell
+    such an error too. What the agent itself fails at is an outcome, and never tried away. Raises MeasureError where
+    every trial of the first wave of a full pass failed and there are more: the agent is down. Close the iterator
+    (``contextlib.aclosing``) to cancel what is in flight; nothing is left running then.
     """
-    run = _Run(agent, iter(jobs), _Limits(concurrency, timeout, retries, deadline), Random(seed))  # noqa: S311 - jitter
+    limits = _Limits(concurrency, timeout, retries, deadline, transient)
+    run = _Run(agent, iter(jobs), limits, Random(seed))  # noqa: S311 - jitter
     tasks = [asyncio.create_task(run.work(after=index * RAMP_SECONDS)) for index in range(concurrency)]
     try:
         ended = 0
@@ -82,6 +87,7 @@ class _Limits(Struct, frozen=True):
     timeout: float
     retries: int
     deadline: float | None
+    transient: Sequence[str]
 
     @property
     def over(self) -> bool:
@@ -113,11 +119,14 @@ class _Run:
                 if job is None:
                     self.room.release()
                     return
-                self._wave.check()
-                place = self._wave.enter()
+                whole = job.tag == FULL and not job.again  # a round of failing cases says nothing of the agent
+                if whole:
+                    self._wave.check()
+                place = self._wave.enter() if whole else 0
                 trial = await self._run(job)
                 self.finished.put_nowait(trial)
-                self._wave.leave(place, trial.error)
+                if whole:
+                    self._wave.leave(place, trial.error)
         finally:
             self.finished.put_nowait(None)
 
@@ -143,10 +152,11 @@ class _Run:
             tag=job.tag,
             side=job.side,
             invocations=tuple(invocations),
-            error=None if failure is None else TrialError(failure.kind, failure.message),
+            error=None if failure is None else _error(failure),
             duration=total_duration(invocations),
             attempts=attempts,
             started=started,
+            again=job.again,
         )
 
     async def _attempt(self, job: Job) -> tuple[list[Invocation], AgentFailure | None]:
@@ -157,7 +167,7 @@ class _Run:
             for request in _requests(job, session_id, invocations):
                 invocations.append(await self._answer(request))
         except AgentFailure as failure:
-            return invocations, failure
+            return invocations, failure.under(self._limits.transient)
         finally:
             await self._agent.close_session(session_id)
         return invocations, None
@@ -186,6 +196,11 @@ class _Run:
     async def _wait_until_resumed(self) -> None:
         while (left := self._resume_at - asyncio.get_running_loop().time()) > 0:
             await asyncio.sleep(left + self._random.random() * min(left, FIRST_PAUSE))  # not all at once
+
+
+def _error(failure: AgentFailure) -> TrialError:
+    """What a trial ended in; one that others took along each time never had its chance, and says nothing."""
+    return TrialError(ErrorKind.HOST if failure.innocent else failure.kind, failure.message)
 
 
 def _requests(job: Job, session_id: str, invocations: list[Invocation]) -> Iterator[Request]:

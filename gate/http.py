@@ -48,7 +48,7 @@ class Response(NamedTuple):
 
 
 class HttpError(Exception):
-    """No response could be read: unreachable (nothing came) or protocol (what came is not an answer)."""
+    """No response could be read: unreachable (no connection), crash (dropped) or protocol (what came is no answer)."""
 
     def __init__(self, kind: ErrorKind, message: str, *, transient: bool) -> None:
         super().__init__(message)
@@ -288,7 +288,7 @@ class _Connection(asyncio.Protocol):
             )
         else:
             text = f"the connection closed before an answer came{f': {error}' if error else ''}"
-            self._fail(HttpError(ErrorKind.UNREACHABLE, text, transient=True))
+            self._fail(HttpError(ErrorKind.CRASH, text, transient=True))  # it was accepted: the server dropped it
 
     def _finish(self) -> None:
         assert self._answer is not None
@@ -486,7 +486,9 @@ class Client:
                     await response.aclose()
             except httpx.TransportError as error:
                 text = f"through the proxy: {error or type(error).__name__}"
-                raise HttpError(ErrorKind.UNREACHABLE, text, transient=True) from error
+                unopened = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.ProxyError)
+                kind = ErrorKind.UNREACHABLE if unopened else ErrorKind.PROTOCOL
+                raise HttpError(kind, text, transient=True) from error
             return Response(response.status_code, dict(response.headers), content, perf_counter() - start)
 
     async def _bounded(self, response: httpx.Response) -> bytes:

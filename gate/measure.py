@@ -166,6 +166,7 @@ class Bench:
             retries=options.retries,
             deadline=self.purse.deadline,
             seed=self.config.file.seed,
+            transient=options.transient,
         )
         judge, checks = await self._open_judge(), await self._open_checks()
         async with aclosing(finished), aclosing(self._scored(finished, judge, checks)) as scored:

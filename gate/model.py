@@ -213,21 +213,58 @@ class Score(Struct, frozen=True):
 
 
 class ErrorKind(str, Enum):
-    """Why a trial could not be measured. All are infrastructure errors: they leave no score."""
+    """Why a trial brought no answer; `ENDS` says whose fault that is."""
 
     TIMEOUT = "timeout"
     CRASH = "crash"
-    """The agent's process ended, or its code raised."""
-    UNREACHABLE = "unreachable"
-    """Refused or broken connection, or an HTTP status that says try later."""
+    """The agent's process ended, its code raised, its server answered 5xx or dropped the connection, or it said so."""
     PROTOCOL = "protocol"
     """An answer that cannot be read: garbage, too large, closed early, wrong shape."""
+    UNREACHABLE = "unreachable"
+    """A refused connection, an unknown host, or a status that says try later (429, 503)."""
+    LIMIT = "limit"
+    """The agent passed on a provider's refusal: rate limit, overloaded, quota."""
+    HOST = "host"
+    """This machine could not run it: no disk, no memory, no process."""
+    MISSING = "missing"
+    """The recording that is replayed does not hold it."""
     CANCELLED = "cancelled"
+
+
+class End(str, Enum):
+    """What a trial ended in; the three are never mixed."""
+
+    ANSWERED = "answered"
+    """There is an answer, and it is scored."""
+    FAILED = "failed"
+    """The agent failed: a failed trial of its case, counted and compared like any other outcome."""
+    UNMEASURED = "unmeasured"
+    """Infrastructure failed: run again within bounds, then unmeasured. Neither a failure nor a pass."""
+
+
+ENDS: Mapping[ErrorKind, End] = {
+    ErrorKind.TIMEOUT: End.FAILED,
+    ErrorKind.CRASH: End.FAILED,
+    ErrorKind.PROTOCOL: End.FAILED,
+    ErrorKind.UNREACHABLE: End.UNMEASURED,
+    ErrorKind.LIMIT: End.UNMEASURED,
+    ErrorKind.HOST: End.UNMEASURED,
+    ErrorKind.MISSING: End.UNMEASURED,
+    ErrorKind.CANCELLED: End.UNMEASURED,
+}
+"""The one table that says whether an error is the agent's or the infrastructure's. Records hold the kind alone, so old
+ones are read by it too."""
 
 
 class TrialError(Struct, frozen=True):
     kind: ErrorKind
     message: str
+    excused: bool = False
+    """Whether a failure of the agent is taken for infrastructure in one decision; never stored."""
+
+    @property
+    def end(self) -> End:
+        return End.UNMEASURED if self.excused else ENDS[self.kind]
 
 
 class Side(str, Enum):
@@ -241,6 +278,8 @@ FULL = "full"
 """Tag of a round that runs every case once."""
 CONFIRM = "confirm"
 """Tag of a round that reruns suspicious cases."""
+PROBE = "probe"
+"""Tag of a round that asks, a while later, whether the agent still fails: failing cases between such as answered."""
 
 
 class Trial(Struct, frozen=True):
@@ -255,13 +294,34 @@ class Trial(Struct, frozen=True):
     side: Side = Side.CANDIDATE
     invocations: tuple[Invocation, ...] = ()
     scores: Mapping[str, Score] = field(default_factory=dict)
-    """By criterion name. Empty where ``error`` is set."""
+    """By criterion name. Where ``error`` is set, only what hard criteria found in the turns before it."""
     error: TrialError | None = None
     duration: float | None = None
     """Seconds spent inside requests to the agent, all turns."""
     attempts: int = 1
+    """How often it was tried; each one but the last ended in an infrastructure error."""
     started: float | None = None
     """Unix time."""
+    again: bool = False
+    """Whether it was run in place of an earlier trial of its round that could not be measured."""
+
+    @property
+    def end(self) -> End:
+        return End.ANSWERED if self.error is None else self.error.end
+
+    @property
+    def answered(self) -> bool:
+        return self.error is None
+
+    @property
+    def failed(self) -> bool:
+        """Whether the agent failed."""
+        return self.error is not None and self.error.end is End.FAILED
+
+    @property
+    def measured(self) -> bool:
+        """Whether it counts: an answer, or a failure of the agent."""
+        return self.error is None or self.error.end is End.FAILED
 
     @property
     def usage(self) -> Usage | None:
@@ -474,6 +534,8 @@ class CriterionResult(Struct, frozen=True):
     quantiles: tuple[tuple[float, Estimate], ...] = ()
     dimensions: Mapping[str, tuple[Estimate | None, Estimate | None]] = field(default_factory=dict)
     """Of a rubric or another score that is made of several: the candidate's mean and the baseline's of each, 0 to 1."""
+    crashes: int = 0
+    """Trials without a score because the agent failed; a threshold counts them as the worst score there is."""
 
 
 class CaseStatus(str, Enum):
@@ -501,6 +563,7 @@ class CaseResult(Struct, frozen=True):
     passed: int = 0
     trials: int = 0
     errors: int = 0
+    """Trials lost to infrastructure."""
     baseline_passed: int = 0
     baseline_trials: int = 0
     e_value: float | None = None
@@ -524,6 +587,28 @@ class CaseResult(Struct, frozen=True):
     """Seconds that the agent took for the candidate's trials together; None where it is not known of all."""
     improvement: float | None = None
     """E-value for passing more often than at the baseline; ``e_value`` is the same for passing less often."""
+    crashes: int = 0
+    """Trials in which the agent failed instead of answering; they are among ``trials``."""
+    baseline_crashes: int = 0
+
+
+class CrashFacts(Struct, frozen=True):
+    """How often the agent failed instead of answering: exception, bad exit, 5xx, unreadable answer, time-out."""
+
+    cases: tuple[str, ...]
+    """The candidate's cases with such a trial, the most frequent first."""
+    failed: int
+    trials: int
+    """Measured trials of these cases; ``failed`` are among them."""
+    baseline_failed: int
+    baseline_trials: int
+    """The same cases at the baseline; 0 trials where none is stored."""
+    message: str = ""
+    """The commonest error, with its kind."""
+    unexplained: tuple[str, ...] = ()
+    """Cases that failed so, never did at the baseline, and were not cleared since: they keep a verdict from PASS."""
+    doubt: str = ""
+    """Why a block that needs these failures was not confirmed; empty where it was, or none needs them."""
 
 
 class BaselineInfo(Struct, frozen=True):
@@ -572,6 +657,10 @@ class SuiteResult(Struct, frozen=True):
     """The same record against further references, such as the anchor; the verdict is the worst of all."""
     tools: tuple[ToolTime, ...] = ()
     """Time per tool over the candidate's trials, the longest first; of the turns in which the agent times its tools."""
+    crashes: CrashFacts | None = None
+    """Where the agent failed instead of answering, on both sides; None where it never did in this run."""
+    retried: int = 0
+    """Attempts that ended in an infrastructure error and were repeated."""
 
 
 class Result(Struct, frozen=True):

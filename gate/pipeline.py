@@ -323,7 +323,7 @@ class SuiteRun:
         self.redactor = redactor_of(session.environment)
         self.trials: list[Trial] = []
         """Redacted, and without what was said: that is in the record."""
-        self._earlier = [trial for trial in journal.resumed if trial.error is None]
+        self._earlier = [trial for trial in journal.resumed if trial.measured]
         self._numbers = Counter((trial.case_id, trial.side) for trial in journal.resumed)
 
     async def measure(self) -> None:

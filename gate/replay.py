@@ -39,7 +39,7 @@ class Replay:
         self, config: Config, plan: Plan, environment: Mapping[str, str], purse: Purse, redactor: Redactor
     ) -> None:
         self._config, self._environment, self._purse, self._redactor = config, environment, purse, redactor
-        self._kit = Kit(plan.scorers)
+        self._kit = Kit(plan.scorers, config.agent.transient)
         self._recorded = in_order(plan.suite.recorded)
 
     async def run(self, jobs: Iterable[Job], trials: int) -> AsyncGenerator[list[Recorded], None]:

@@ -78,13 +78,14 @@ def _metric(
 async def score_trial(
     scorers: Sequence[Scorer], case: Case, trial: Trial, judge: Any = None, run_check: RunCheck | None = None
 ) -> Trial:
-    """The trial with its scores; a trial that ended in an infrastructure error stays without.
+    """The trial with its scores; one without an answer stays without.
 
-    Hard criteria come first: where one that blocks fails, the trial's other scores are not computed.
+    Hard criteria come first: where one that blocks fails, the trial's other scores are not computed. What breaks one
+    before the agent fails is broken all the same.
     """
-    if trial.error is not None:
-        return trial
     performance = Performance(trial.invocations, trial.duration)
+    if trial.error is not None:
+        return replace(trial, scores=await _broken_before(scorers, case, performance, judge)) if trial.failed else trial
     scores: dict[str, Score] = {}
     for scorer in [s for s in scorers if s.criterion.hard]:
         scores[scorer.criterion.name] = await _score(scorer.for_case(case), case, performance, judge)
@@ -110,6 +111,17 @@ async def score_trial(
     for name, composite in composites:
         scores[name] = composite.combine(case, scores)
     return replace(trial, scores=scores)
+
+
+async def _broken_before(
+    scorers: Sequence[Scorer], case: Case, performance: Performance, judge: Any
+) -> Mapping[str, Score]:
+    """The hard criteria that the turns before a failure break; that the others hold was not seen."""
+    if not performance.invocations:
+        return {}
+    hard = [s for s in scorers if s.criterion.hard]
+    scores = {s.criterion.name: await _score(s.for_case(case), case, performance, judge) for s in hard}
+    return {name: score for name, score in scores.items() if _blocks(score)}
 
 
 def _blocks(score: Score | None) -> bool:

@@ -49,7 +49,7 @@ def measured(
     """What a shard says: measured, or why not. It never passes nor regresses, since it knows its own cases alone."""
     index, total = shard
     name = f"shard {index} of {total}"
-    errors = sum(trial.error is not None for trial in trials)
+    errors = sum(not trial.measured for trial in trials)
     problem = _problem(own, trials, errors, config.file.gate.max_error_rate)
     made = f"{count(len(trials), 'trial')} of {count(len(own), 'case')}"
     said = f"{name}: {made}; `gate merge` decides once all shards are there"

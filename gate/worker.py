@@ -27,7 +27,7 @@ import traceback
 from typing import Any, Awaitable, Callable  # noqa: UP035 - Python 3.8
 
 FIELDS = ("message", "messages", "session_id", "state", "metadata", "case_id", "trial", "turn")
-TRY_LATER = (408, 425, 429, 502, 503, 504)
+LATER = (408, 425, 429, 503, 529)  # agents/base.py has the same, and why; a test holds them together
 
 
 def load(target: str, paths: list[str]) -> Callable[..., Any]:
@@ -133,14 +133,29 @@ def in_stdlib(path: str) -> bool:
 
 
 def failure(error: BaseException) -> dict[str, Any]:
-    """An exception of the user's code as the gate's error kinds."""
-    status = getattr(error, "status_code", getattr(getattr(error, "response", None), "status_code", None))
-    later = status in TRY_LATER or isinstance(error, (ConnectionError, TimeoutError))
+    """An exception of the user's code as the gate's error kinds: its own failure, unless somebody refused it."""
+    later = any(refused(cause) for cause in causes(error))
     return {
         "kind": "unreachable" if later else "crash",
         "message": f"{type(error).__name__}: {error}{place(error)}",
         "transient": later,
     }
+
+
+def causes(error: BaseException) -> list[BaseException]:
+    """The exception and what it was raised from: clients wrap a refused connection in errors of their own."""
+    found: list[BaseException] = []
+    cause: BaseException | None = error
+    while cause is not None and len(found) < 10 and not any(cause is known for known in found):
+        found.append(cause)
+        cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)
+    return found
+
+
+def refused(error: BaseException) -> bool:
+    """Whether a connection was refused, a host unknown, or a provider said that it takes no request now."""
+    status = getattr(error, "status_code", getattr(getattr(error, "response", None), "status_code", None))
+    return status in LATER or isinstance(error, (ConnectionRefusedError, socket.gaierror))
 
 
 class Worker:

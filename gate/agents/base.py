@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, NoReturn, Self
 
 from msgspec import Struct, field
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema, field_validator
 
 from gate.agents import AGENTS
 from gate.environment import ALWAYS_ALLOWED, handed_on, is_withheld
@@ -21,9 +21,11 @@ from gate.formats import answers
 from gate.formats.documents import parse_json
 from gate.formats.messages import OBJECT, FormatError
 from gate.limits import shorten
-from gate.model import ErrorKind, Invocation, RecordedTrial
+from gate.model import ENDS, End, ErrorKind, Invocation, RecordedTrial
 
 MAX_MESSAGE_CHARS = 5_000
+LEAST_PATTERN = 4
+"""Letters that a text under ``agent.transient`` holds at least."""
 HINT_SECRET = "give the step a variable of its own by `env:`"  # noqa: S105  (words, no secret)
 
 _BEGINS_LIKE_JSON = re.compile(r"\{|\[\s*\{|null$|\[\s*\]$")
@@ -63,7 +65,9 @@ class AgentOptions(BaseModel):
     concurrency: int = Field(default=16, ge=1, le=4096)
     """Most trials in flight at once."""
     retries: int = Field(default=2, ge=0, le=20)
-    """Further attempts at a trial after a failure that may pass, such as a refused connection."""
+    """Further attempts at a trial after an infrastructure error; what the agent itself failed at is never repeated."""
+    transient: Words = ()
+    """Texts in an error that tell a provider's trouble from the agent's own failure; ``*`` stands for anything."""
     env: Words = ()
     """Names of environment variables that a child process may see; ``OPENAI_*`` names several."""
     sources: Words = ()
@@ -71,6 +75,14 @@ class AgentOptions(BaseModel):
 
     reports_calls: bool = False
     """Says that every answer reports the agent's tool calls, where the answers do not show it themselves."""
+
+    @field_validator("transient")
+    @classmethod
+    def _says_something(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for text in value:
+            if len(text.replace("*", "").strip()) < LEAST_PATTERN:
+                raise ValueError(f"{text!r} would match almost any error: write at least {LEAST_PATTERN} letters of it")
+        return value
 
     @property
     def tells_tools(self) -> bool:
@@ -126,8 +138,44 @@ class Request(Struct, frozen=True):
         }
 
 
+LATER = frozenset({408, 425, 429, 503, 529})
+"""Statuses by which a server says that it, or who it depends on, takes no request now. Its other 5xx are its own."""
+_LIMITED = re.compile(
+    r"rate.?limit|too many requests|overloaded|resource.?exhausted|service.?unavailable|throttl(?:ed|ing)"
+    r"|insufficient.quota|quota.{0,20}exceeded|exceeded.{0,30}quota|\b(?:http|status|code)\W{0,4}(?:429|503|529)\b",
+    re.IGNORECASE,
+)
+"""A provider's refusal, as agents pass it on in the text of an error."""
+
+
+def kind_of_status(status: int) -> ErrorKind:
+    """Whose failure an HTTP status other than 2xx is: somebody's who is busy, the server's, or a wrong answer."""
+    if status in LATER:
+        return ErrorKind.UNREACHABLE
+    return ErrorKind.CRASH if status >= 500 else ErrorKind.PROTOCOL
+
+
+def is_limit(text: str) -> bool:
+    """Whether an error's text carries a provider's signature."""
+    return _LIMITED.search(text) is not None
+
+
+def _matches(pattern: str, text: str) -> bool:
+    """Whether the parts of a pattern (``*`` stands for anything) occur in order; a regular expression could hang."""
+    at = 0
+    for part in pattern.lower().split("*"):
+        found = text.find(part, at)
+        if found < 0:
+            return False
+        at = found + len(part)
+    return True
+
+
 class AgentFailure(Exception):  # noqa: N818 - a value to the trial, not an error of the run
-    """One request that brought no answer. A value to the trial, never to the run."""
+    """One request that brought no answer. A value to the trial, never to the run.
+
+    A crash whose text carries a provider's signature is that provider's limit, whatever kind of agent passed it on.
+    """
 
     def __init__(
         self,
@@ -137,16 +185,29 @@ class AgentFailure(Exception):  # noqa: N818 - a value to the trial, not an erro
         transient: bool = False,
         retry_after: float | None = None,
         innocent: bool = False,
+        said: str | None = None,
     ) -> None:
+        """``said``: the part of the message in which a signature counts, where that is not all of it."""
         super().__init__(message)
-        self.kind = kind
         self.message = shorten(message, MAX_MESSAGE_CHARS)
-        self.transient = transient
-        """Whether another attempt may well succeed."""
+        self.said = self.message if said is None else said
+        self.kind = ErrorKind.LIMIT if kind is ErrorKind.CRASH and is_limit(self.said) else kind
+        self.transient = self.kind is ErrorKind.LIMIT or (transient and self.end is End.UNMEASURED)
+        """Whether another attempt may well succeed. A failure of the agent itself is never tried away."""
         self.retry_after = retry_after
         """Seconds that the agent asked us to wait."""
         self.innocent = innocent
         """Another trial's failure took this one along; the attempt does not count."""
+
+    @property
+    def end(self) -> End:
+        return ENDS[self.kind]
+
+    def under(self, patterns: Sequence[str]) -> AgentFailure:
+        """The same, as a limit where one of the user's patterns (``agent.transient``) says so."""
+        if self.end is not End.FAILED or not any(_matches(pattern, self.message.lower()) for pattern in patterns):
+            return self
+        return AgentFailure(ErrorKind.LIMIT, self.message, transient=True, innocent=self.innocent)
 
 
 class Agent(ABC):

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from time import perf_counter
-from typing import Annotated, Any, Self
+from typing import IO, Annotated, Any, Self
 
 from msgspec.structs import replace
 from pydantic import field_validator
@@ -113,13 +113,11 @@ class CommandAgent(Agent):
                 hint="is it installed, executable, and named relative to the configuration?",
             ) from error
         except OSError as error:
-            raise AgentFailure(ErrorKind.CRASH, f"cannot run the command: {error}", transient=True) from error
+            raise AgentFailure(ErrorKind.HOST, f"cannot run the command: {error}", transient=True) from error
 
     async def _run(self, request: Request) -> Invocation:
         output = Collector(limit=MAX_ANSWER_BYTES)
-        with tempfile.TemporaryFile() as question:
-            question.write(json.dumps(request.payload()).encode() + b"\n")
-            question.seek(0)
+        with _question(request) as question:
             start = perf_counter()
             child = await self._start(stdin=question.fileno(), output=lambda: output)
         ended = asyncio.ensure_future(child.process.wait())
@@ -140,7 +138,7 @@ class CommandAgent(Agent):
         if output.overflow.is_set():
             raise AgentFailure(ErrorKind.PROTOCOL, f"an answer of more than {MAX_ANSWER_BYTES:,} bytes")
         if child.process.returncode != 0:
-            raise AgentFailure(ErrorKind.CRASH, f"the command {child.fate}: {child.tail or 'it wrote no error'}")
+            raise _ended(child)
         answer = decode_answer(output.data)
         if isinstance(answer, str):
             refuse_disguised(answer)
@@ -152,7 +150,7 @@ class CommandAgent(Agent):
             line = self._idle.pop() if self._idle else await self._open_line()
             self._lines[request.session_id] = line
         elif not line.alive:
-            raise AgentFailure(ErrorKind.CRASH, "the process that held the session has ended", transient=True)
+            raise AgentFailure(ErrorKind.CRASH, "the process that held the session has ended")
         start = perf_counter()
         try:
             answer = await line.ask(request.payload())
@@ -175,6 +173,23 @@ class CommandAgent(Agent):
         pipe = open(write, "wb", buffering=0)  # noqa: SIM115, PTH123 - the transport closes it
         transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, pipe)
         return _Line(child, reader, asyncio.StreamWriter(transport, protocol, None, loop))
+
+
+def _question(request: Request) -> IO[bytes]:
+    """A file with the request, to be the program's standard input."""
+    try:
+        question = tempfile.TemporaryFile()  # noqa: SIM115 - the caller closes it
+        question.write(json.dumps(request.payload()).encode() + b"\n")
+        question.seek(0)
+    except OSError as error:
+        raise AgentFailure(ErrorKind.HOST, f"the request cannot be written: {error}", transient=True) from error
+    return question
+
+
+def _ended(child: Child) -> AgentFailure:
+    """That the program ended without an answer. Its last line says why; those before may tell of what it overcame."""
+    tail = child.tail or "it wrote no error"
+    return AgentFailure(ErrorKind.CRASH, f"the command {child.fate}: {tail}", said=tail.splitlines()[-1])
 
 
 class _Line:
@@ -200,8 +215,7 @@ class _Line:
         if not line.endswith(b"\n"):
             await self._child.settle()
             await self._child.end(0)
-            tail = self._child.tail or "it wrote no error"
-            raise AgentFailure(ErrorKind.CRASH, f"the command {self._child.fate}: {tail}", transient=True)
+            raise _ended(self._child)
         answer = decode_answer(line)
         if not isinstance(answer, dict) or answer.pop("id", None) != self._asked:
             raise AgentFailure(ErrorKind.PROTOCOL, f"the line does not answer request {self._asked}: {line[:200]!r}")

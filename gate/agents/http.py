@@ -22,6 +22,7 @@ from gate.agents.base import (
     Request,
     decode_answer,
     expand,
+    kind_of_status,
     read_answer,
     refuse_error,
     refuse_stream,
@@ -29,7 +30,6 @@ from gate.agents.base import (
 from gate.http import Client, HttpError, Response, check_url
 from gate.model import ErrorKind, Invocation, RecordedTrial
 
-TRY_LATER = frozenset({408, 425, 429, 502, 503, 504})
 FIELDS = ("message", "messages", "session_id", "state", "metadata", "case_id", "trial", "turn")
 RESERVED_FILES = 64
 """File descriptors that are left to everything but connections."""
@@ -188,18 +188,14 @@ class ServerAgent(Agent):
 
 
 def _failure(response: Response) -> AgentFailure:
-    """What a status other than 2xx says: try later, the server's code failed, or we asked wrongly."""
+    """What a status other than 2xx says."""
     status = response.status
     said = response.body[:300].decode("utf-8", "replace").strip()
     message = f"HTTP {status}{f': {said}' if said else ''}"
-    if status in TRY_LATER:
-        wait = _seconds_to_wait(response.headers.get("retry-after"))
-        return AgentFailure(ErrorKind.UNREACHABLE, message, transient=True, retry_after=wait)
-    if status >= 500:
-        return AgentFailure(ErrorKind.CRASH, message, transient=True)
     if 300 <= status < 400:
         message = f"HTTP {status}: redirects are not followed (to {response.headers.get('location', 'nowhere')})"
-    return AgentFailure(ErrorKind.PROTOCOL, message)
+    wait = _seconds_to_wait(response.headers.get("retry-after"))
+    return AgentFailure(kind_of_status(status), message, transient=True, retry_after=wait)
 
 
 def _seconds_to_wait(header: str | None) -> float | None:

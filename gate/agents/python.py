@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import socket
 import sys
 from collections.abc import Mapping, Sequence
@@ -39,6 +40,8 @@ CANCEL_SECONDS = 1.0
 """How long an async function may take to notice that its turn is over, before its process is ended."""
 MAX_STARTS = 3
 """Failed starts in a row, after which no worker is started again."""
+_PLACE = re.compile(r" \([^()]{1,500}:\d+\)$")
+"""Where in the user's code an exception came from: a file's name is no signature."""
 
 
 class PythonOptions(AgentOptions):
@@ -316,10 +319,12 @@ class PythonAgent(Agent):
                 self._suspects.add(key)
             tail = f": {worker.child.tail}" if worker.child.tail else ""
             message = f"the agent's process {worker.fate}{tail}"
-            raise AgentFailure(ErrorKind.CRASH, message, transient=True, innocent=worker.casualties > 1) from None
+            last = (worker.child.tail.splitlines() or [""])[-1]
+            raise AgentFailure(ErrorKind.CRASH, message, innocent=worker.casualties > 1, said=last) from None
         if "error" in reply:
             error = reply["error"]
-            raise AgentFailure(ErrorKind(error["kind"]), error["message"], transient=error["transient"])
+            said = _PLACE.sub("", error["message"])
+            raise AgentFailure(ErrorKind(error["kind"]), error["message"], transient=error["transient"], said=said)
         return reply
 
     async def _worker(self, request: Request, slots: list[_Worker | None]) -> _Worker:
@@ -348,7 +353,7 @@ class PythonAgent(Agent):
                 slots[index] = await self._start()
             except MeasureError as error:
                 self._failed_starts += 1
-                raise AgentFailure(ErrorKind.CRASH, error.what, transient=True) from error
+                raise AgentFailure(ErrorKind.CRASH, error.what) from error
             self._failed_starts = 0
         return [worker for worker in slots if worker is not None and worker.alive]  # one may end while another starts
 

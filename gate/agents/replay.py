@@ -47,7 +47,7 @@ class ReplayAgent(Agent):
         trials = self._trials.get(request.case_id, [])
         if not 1 <= request.trial <= len(trials):
             message = f"trial {request.trial} was not recorded; there are {len(trials)} of this case"
-            raise AgentFailure(ErrorKind.PROTOCOL, message)
+            raise AgentFailure(ErrorKind.MISSING, message)
         trial = trials[request.trial - 1]
         return answer_of(trial.invocations, trial.error, trial=request.trial, turn=request.turn)
 
@@ -55,8 +55,8 @@ class ReplayAgent(Agent):
 def answer_of(recorded: Sequence[Invocation], error: str | None, *, trial: int, turn: int) -> Invocation:
     """What a recorded trial holds of a turn, from 0. Raises AgentFailure where it holds nothing."""
     if error is not None:
-        raise AgentFailure(ErrorKind.PROTOCOL, f"recorded as failed: {error}")
+        raise AgentFailure(ErrorKind.CRASH, f"recorded as failed: {error}")
     if turn >= len(recorded):
         message = f"turn {turn + 1} was not recorded; trial {trial} has {len(recorded)}"
-        raise AgentFailure(ErrorKind.PROTOCOL, message)
+        raise AgentFailure(ErrorKind.MISSING, message)
     return recorded[turn]

@@ -105,7 +105,7 @@ def _richer(stored: Record, new: Record, why: str) -> United:
 
 
 def _rank(record: Record) -> tuple[Any, ...]:
-    measured = sum(trial.error is None for trial in record.trials)
+    measured = sum(trial.measured for trial in record.trials)
     header = record.header
     return len(header.plan), len(header.criteria), measured, header.created, header.run_id, _digest(record.trials)
 

@@ -98,8 +98,10 @@ def _case_result(comparison: Comparison, case: Case, outcome: Outcome | None) ->
         passed=sum(now),
         trials=len(now),
         errors=len(attempts) - len(measured),
+        crashes=sum(t.failed for t in measured),
         baseline_passed=sum(before),
         baseline_trials=len(before),
+        baseline_crashes=sum(t.failed for t in stored),
         e_value=seen.e_value,
         reasons=_reasons(comparison, case, failing, attempts),
         expected=tuple(turn.tools for turn in case.turns),
@@ -149,12 +151,12 @@ def _below_its_own(comparison: Comparison, case: Case) -> bool:
     """Whether no trial holds a threshold that the author gave to this very case."""
     own = [c for c in comparison.criteria if c.name in case.thresholds and c.blocking]
     trials = comparison.measured(case.id)
-    return any(all(holds(c, case, t.scores.get(c.name)) is False for t in trials) for c in own)
+    return any(all(t.failed or holds(c, case, t.scores.get(c.name)) is False for t in trials) for c in own)
 
 
 def _fails(trial: Trial, case: Case, criteria: Iterable[Criterion]) -> bool:
-    """Whether anything that blocks does not hold, whatever else could not be measured."""
-    return any(c.blocking and holds(c, case, trial.scores.get(c.name)) is False for c in criteria)
+    """Whether the agent failed, or anything that blocks does not hold, whatever else could not be measured."""
+    return trial.failed or any(c.blocking and holds(c, case, trial.scores.get(c.name)) is False for c in criteria)
 
 
 def _outcomes(trials: Iterable[Trial], case: Case, criteria: Sequence[Criterion]) -> list[bool]:
@@ -167,13 +169,16 @@ def _reasons(
     """Why trials failed, the most frequent first; then what could not be measured."""
     counts: dict[str, int] = {}
     for trial in failing:
+        if trial.error is not None:
+            text = f"{trial.error.kind.value}: {trial.error.message}"
+            counts[text] = counts.get(text, 0) + 1
         for criterion in comparison.criteria:
             score = trial.scores.get(criterion.name)
             if criterion.blocking and score is not None and holds(criterion, case, score) is False:
                 text = f"{criterion.name}: {score.reason or score.value}"
                 counts[text] = counts.get(text, 0) + 1
     for trial in attempts:
-        errors = [f"{trial.error.kind.value}: {trial.error.message}"] if trial.error is not None else []
+        errors = [f"{trial.error.kind.value}: {trial.error.message}"] if trial.error and not trial.failed else []
         errors += [
             f"{name}: not measured: {s.error}" for name, s in trial.scores.items() if s.value is None and s.error
         ]

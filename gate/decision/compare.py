@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from gate.decision import consistency
 from gate.decision.state import FULL, Config, Metric, Rerun, Round, Row, State
-from gate.model import Case, Criterion, Direction, Scale, Score, Side, Trial, kind_of
+from gate.model import PROBE, Case, Criterion, Direction, Scale, Score, Side, Trial, kind_of
 
 PASS_RATE = "pass rate"  # noqa: S105 - no password
 """The name of metric 0: whether a trial holds every blocking criterion."""
@@ -97,7 +97,10 @@ class Comparison(Struct, frozen=True, dict=True):
 
     @cached_property
     def retries(self) -> frozenset[int]:
-        """The rounds that ran again what had no measured trial yet: these trials stand for those that failed."""
+        """The rounds that ran again what had no measured trial yet: these trials stand for those that were lost.
+
+        So it was in records before trials said of themselves that they were run ``again``.
+        """
         rounds: dict[int, list[Trial]] = {}
         for trial in self.trials:
             if trial.side is Side.CANDIDATE and trial.tag == FULL:
@@ -110,26 +113,45 @@ class Comparison(Struct, frozen=True, dict=True):
             if ids <= tried - measured:
                 found.add(number)
             tried |= ids
-            measured |= {t.case_id for t in rounds[number] if t.error is None}
+            measured |= {t.case_id for t in rounds[number] if t.measured}
         return frozenset(found)
 
     def scheduled(self, case_id: str) -> tuple[Trial, ...]:
-        """The candidate's trials of a case, errors included, without those that were run for one that failed."""
-        trials = self.candidate.get(case_id, ())
-        return tuple([t for t in trials if t.tag != FULL or t.round not in self.retries]) if self.retries else trials
+        """The candidate's trials of a case, lost ones included, without those that were run in place of a lost one."""
+        return tuple([t for t in self.candidate.get(case_id, ()) if not self.stands_in(t)])
+
+    def stands_in(self, trial: Trial) -> bool:
+        """Whether a trial was run in place of one that could not be measured."""
+        return trial.again or (trial.side is Side.CANDIDATE and trial.tag == FULL and trial.round in self.retries)
+
+    def lost(self, trials: Iterable[Trial]) -> list[Trial]:
+        """The trials that could not be measured, and in whose place none was."""
+        left: dict[tuple[int, str, str], list[Trial]] = {}
+        trials = list(trials)
+        for trial in trials:
+            if not trial.measured and not self.stands_in(trial):
+                left.setdefault(self._place(trial), []).append(trial)
+        for trial in trials:
+            if trial.measured and self.stands_in(trial) and left.get(self._place(trial)):
+                left[self._place(trial)].pop(0)
+        return [trial for group in left.values() for trial in group]
+
+    def _place(self, trial: Trial) -> tuple[int, str, str]:
+        """Round, tag and case; old records' retries are of a later round than what they stand for."""
+        return (0 if self.retries and trial.tag == FULL else trial.round, trial.tag, trial.case_id)
 
     @cached_property
     def baseline(self) -> Mapping[str, tuple[Trial, ...]]:
         """The stored baseline's measured trials of full passes, by case. Its reruns were picked by their outcomes."""
-        return _by_case(t for t in self.stored if t.error is None and t.tag == FULL)
+        return _by_case(t for t in self.stored if t.measured and t.tag == FULL)
 
     @cached_property
     def reruns(self) -> Mapping[str, tuple[Trial, ...]]:
         """The baseline's measured trials that were run now, by case."""
-        return _by_case(t for t in self.trials if t.side is Side.BASELINE and t.error is None)
+        return _by_case(t for t in self.trials if t.side is Side.BASELINE and t.measured)
 
     def measured(self, case_id: str, *, full: bool = False) -> tuple[Trial, ...]:
-        """The candidate's trials of a case without an infrastructure error; ``full``: those of full passes only."""
+        """The candidate's trials of a case that count: answered, or failed by the agent; ``full``: of full passes."""
         return (self._full if full else self._measured).get(case_id, ())
 
     @cached_property
@@ -138,13 +160,18 @@ class Comparison(Struct, frozen=True, dict=True):
         return tuple([trial for case in self.judged for trial in self.measured(case.id)])
 
     @cached_property
+    def answers(self) -> tuple[Trial, ...]:
+        """Those of them that have an answer, and so scores."""
+        return tuple([trial for trial in self.judged_trials if trial.answered])
+
+    @cached_property
     def full_passes(self) -> Sequence[int]:
         """Trials of full passes by judged case, infrastructure errors included."""
         return [sum([t.tag == FULL for t in self.scheduled(case.id)]) for case in self.judged]
 
     @cached_property
     def _measured(self) -> Mapping[str, tuple[Trial, ...]]:
-        return {case_id: tuple([t for t in group if t.error is None]) for case_id, group in self.candidate.items()}
+        return {case_id: tuple([t for t in group if t.measured]) for case_id, group in self.candidate.items()}
 
     @cached_property
     def _full(self) -> Mapping[str, tuple[Trial, ...]]:
@@ -277,10 +304,11 @@ def holds(criterion: Criterion, case: Case, score: Score | None) -> bool | None:
 def passed(trial: Trial, case: Case, criteria: Iterable[Criterion]) -> bool | None:
     """Metric 0: every blocking criterion holds. None where one could not be measured, even if another fails: of the
     trials under a judge that is down only failures would be left. A hard failure alone decides: nothing else is scored.
-    None also where none of them applies: nothing was checked.
+    None also where none of them applies: nothing was checked. A trial in which the agent failed is a failed trial,
+    whatever the criteria.
     """
     if trial.error is not None:
-        return None
+        return False if trial.failed else None
     blocking = [criterion for criterion in criteria if criterion.blocking]
     if unchecked(trial, blocking):
         return None
@@ -331,21 +359,35 @@ def _rounds(comparison: Comparison) -> tuple[Round, ...]:
     """The rounds in the order they were asked for. A trial with an infrastructure error is a row of nothing, unless it
     was run again: then the newer one takes its place.
     """
+    lost = [None] * len(comparison.metrics)
     groups: dict[tuple[int, str, Side], dict[str, list[Row]]] = {}
     for trial in sorted(comparison.trials, key=lambda t: (t.round, t.side is Side.BASELINE, t.tag, t.number)):
         if trial.case_id not in comparison.with_baseline:
             continue
-        if trial.side is Side.CANDIDATE and trial.tag == FULL and trial.round in comparison.retries:
-            rows = (g[trial.case_id] for (_, tag, _), g in groups.items() if tag == FULL and trial.case_id in g)
-            next(rows)[0] = _row(comparison, trial)
+        if trial.tag == PROBE:
+            continue  # asked of cases picked by their failures, to confirm a block: it is no part of what is confirmed
+        if comparison.stands_in(trial):
+            rows = _lost_rows(groups, trial)
+            rows[rows.index(lost) if lost in rows else 0] = _row(comparison, trial)
         else:
             group = groups.setdefault((trial.round, trial.tag, trial.side), {})
             group.setdefault(trial.case_id, []).append(_row(comparison, trial))
     return tuple(Round(tag, side, trials) for (_, tag, side), trials in groups.items())
 
 
+def _lost_rows(groups: Mapping[tuple[int, str, Side], dict[str, list[Row]]], trial: Trial) -> list[Row]:
+    """The rows among which is the one that a trial stands in for; in old records that is of an earlier round."""
+    own = groups.get((trial.round, trial.tag, trial.side), {})
+    if trial.again and trial.case_id in own:
+        return own[trial.case_id]
+    return next(g[trial.case_id] for (_, tag, _), g in groups.items() if tag == FULL and trial.case_id in g)
+
+
 def _row(comparison: Comparison, trial: Trial) -> Row:
-    """Metric 0 and the scores. Where criteria are not comparable, both sides are judged by the others alone."""
+    """Metric 0 and the scores. Where criteria are not comparable, both sides are judged by the others alone.
+
+    Where the agent failed metric 0 is 0 and the rest is missing; a trial that was lost is a row of nothing.
+    """
     comparable = comparison.comparable(trial.case_id)
     outcome = passed(trial, comparison.by_id[trial.case_id], comparable)
     names = {c.name for c in comparable}
@@ -376,4 +418,4 @@ def whole_passes(comparison: Comparison) -> int:
 def error_share(comparison: Comparison) -> float:
     """Share of the candidate's trials that ended in an infrastructure error."""
     trials = [t for group in comparison.candidate.values() for t in group]
-    return sum(t.error is not None for t in trials) / len(trials) if trials else 0.0
+    return sum(not t.measured for t in trials) / len(trials) if trials else 0.0

@@ -51,7 +51,7 @@ def compared(
         return tuple(trials)
     scores: dict[int, Score] = {}
     for side in Side:
-        chosen = [(n, t) for n, t in enumerate(trials) if t.side is side and t.error is None and t.tag == FULL]
+        chosen = [(n, t) for n, t in enumerate(trials) if t.side is side and t.answered and t.tag == FULL]
         scores |= _scores(_queues(cases, chosen, apart))
     return tuple(
         replace(trial, scores={**trial.scores, **dict.fromkeys(names, scores[n])}) if n in scores else trial

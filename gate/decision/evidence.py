@@ -269,8 +269,32 @@ def _has(rows: Sequence[Row], m: int) -> bool:
 
 def test_rows(pairs: Iterable[tuple[Sequence[Row], Sequence[Row]]], gating: Sequence[int], seed: str) -> JointTest:
     """The joint test on the gating metrics alone."""
-    cases = [tuple([[row[m] for m in gating] for row in rows] for rows in pair) for pair in pairs]
+    chosen = (tuple([[row[m] for m in gating] for row in rows] for rows in pair) for pair in pairs)
+    cases = [_level(*pair) if gating[:1] == [0] else pair for pair in chosen]
     return joint_permutation(cases, len(gating), seed=seed)  # type: ignore[arg-type]
+
+
+def _level(now: Sequence[Row], before: Sequence[Row]) -> tuple[Sequence[Row], Sequence[Row]]:
+    """The trials of a case, with the mean of both sides' values for what a failed trial lacks.
+
+    Labels change hands only among trials that lack the same values, so a crash beside answers would never enter the
+    test. The mean is the same under every relabelling, which keeps the test exact, and it says nothing of the metric.
+    A trial whose success is known lacks a gating score only where the agent failed or a hard rule ended it.
+    """
+    rows = [*now, *before]
+    if not any(map(_fell, rows)):
+        return now, before
+    columns = list(zip(*rows, strict=True))
+    means = [fmean(known) if (known := [v for v in column if v is not None]) else None for column in columns]
+
+    def filled(row: Row) -> Row:
+        return [m if v is None else v for v, m in zip(row, means, strict=True)] if _fell(row) else row
+
+    return [filled(row) for row in now], [filled(row) for row in before]
+
+
+def _fell(row: Row) -> bool:
+    return row[0] == 0 and None in row
 
 
 def _weigh(evidence: Evidence) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from gate.decision.cases import case_results, lost
 from gate.decision.compare import PASS_RATE, Comparison, error_share, passed, whole_passes
+from gate.decision.crashes import crash_facts
 from gate.decision.findings import Finding, natural, plural
 from gate.decision.rules import (
     change_estimate,
@@ -21,7 +22,7 @@ from gate.decision.rules import (
 )
 from gate.decision.state import Outcome
 from gate.decision.story import changes, headline, story, warnings
-from gate.decision.thresholds import baseline_groups, case_values
+from gate.decision.thresholds import baseline_groups, case_values, failures
 from gate.estimates import mean
 from gate.limits import cut
 from gate.model import (
@@ -63,7 +64,9 @@ def conclude(comparison: Comparison, outcome: Outcome | None, stopped: str = "")
         changes=changes(comparison),
         warnings=warnings(comparison, outcome, results),
         agent_runs=len(comparison.trials),
-        errors=sum(t.error is not None for t in comparison.trials),
+        errors=sum(not t.measured for t in comparison.trials),
+        crashes=crash_facts(comparison),
+        retried=sum(t.attempts - 1 for t in comparison.trials),
         evidence={**outcome.report, "stage": outcome.stage} if outcome is not None else {},
         tools=_tool_times(comparison),
     )
@@ -121,7 +124,7 @@ def measuring_problem(comparison: Comparison) -> str:
         return f"no trial of {len(silent)} of {count} could be measured: {', '.join(silent[:5])}{often}"
     for case in comparison.judged:
         trials = comparison.scheduled(case.id)
-        lost = sum(t.error is not None for t in trials)
+        lost = sum(not t.measured for t in trials)
         if len(trials) > 1 and 2 * lost > len(trials):
             often = _commonest_error(comparison)
             return f"{lost} of {len(trials)} trials of {case.id} ended in infrastructure errors{often}"
@@ -129,9 +132,9 @@ def measuring_problem(comparison: Comparison) -> str:
 
 
 def _commonest_error(comparison: Comparison) -> str:
-    """What most of the candidate's trials without a score ended in."""
+    """What most of the candidate's trials that were lost ended in."""
     trials = (trial for group in comparison.candidate.values() for trial in group)
-    counts = Counter(f"{t.error.kind.value}: {t.error.message}" for t in trials if t.error is not None)
+    counts = Counter(f"{t.error.kind.value}: {t.error.message}" for t in trials if t.error and not t.measured)
     if not counts:
         return ""
     text = min(counts, key=lambda text: (-counts[text], text))
@@ -164,6 +167,7 @@ def _result(comparison: Comparison, criterion: Criterion, outcome: Outcome | Non
         detectable=_detectable(found, criterion),
         spent=spent(report) if found is not None and found["gating"] else None,
         not_measured=0 if is_rate else sum([error_of(t, criterion) is not None for t in comparison.judged_trials]),
+        crashes=0 if is_rate else failures(comparison.judged_trials),
         quantiles=quantile_estimates(criterion, case_values(comparison, criterion)[1]),
         dimensions={} if is_rate else _dimensions(comparison, criterion),
     )

@@ -32,6 +32,7 @@ from gate.estimates import (
     quantile_interval,
     wilson,
 )
+from gate.limits import shorten
 from gate.model import (
     EXIT_PRECEDENCE,
     Criterion,
@@ -44,6 +45,9 @@ from gate.model import (
     Trial,
     Verdict,
 )
+
+MAX_ERROR_CHARS = 120
+"""Characters of an error that stand in a finding."""
 
 
 def judge(
@@ -73,7 +77,7 @@ def _hard(comparison: Comparison, criterion: Criterion) -> list[Finding]:
         return []
     failed = {t.case_id: t.scores[criterion.name].reason for t in hard_failures(comparison, criterion)}
     if not failed:
-        return [Finding(OK, "not once")] if comparison.trials else []
+        return [Finding(OK, "not once")] if comparison.answers else []
     case_id, reason = next(iter(failed.items()))
     more = f" and {len(failed) - 1} more" if len(failed) > 1 else ""
     return [Finding(Verdict.BELOW_THRESHOLD, f"{case_id}{more}: {reason or 'failed'}", settles=True)]
@@ -105,16 +109,35 @@ def _unmeasured(comparison: Comparison, criterion: Criterion) -> list[Finding]:
     """A case of which no trial could be measured, or no score at all: not measured."""
     if any(hard_failures(comparison, c) for c in comparison.criteria if c.hard and c.blocking):
         return []  # its other scores were not computed, and the verdict does not wait for them
-    if any(error_of(t, criterion) for t in comparison.judged_trials) and (lost := _lost(comparison, criterion)):
+    if found := _unanswered(comparison, criterion):
+        return [found]
+    if any(error_of(t, criterion) for t in comparison.answers) and (lost := _lost(comparison, criterion)):
         error = next((e for t in comparison.measured(lost[0]) if (e := error_of(t, criterion))), "no score")
         count = f"{len(lost)} of {len(comparison.judged)} cases" if len(lost) > 1 else lost[0]
         return [Finding(Verdict.NOT_MEASURED, f"could not be measured for {count}: {error}")]
-    trials = comparison.judged_trials
+    trials = comparison.answers
     if found := _largely_lost(trials, criterion, comparison.settings.max_error_rate):
         return [found]
     if trials and not full_values(trials, criterion):
         return [Finding(Verdict.NOT_MEASURED, "applies to no case: none states what it compares with")]
     return []
+
+
+def _unanswered(comparison: Comparison, criterion: Criterion) -> Finding | None:
+    """Cases in which the agent failed every time, and that no baseline is compared with: nothing else judges them."""
+    silent = [
+        case.id
+        for case in comparison.judged
+        if (trials := comparison.measured(case.id))
+        and not any(t.answered for t in trials)
+        and (case.id not in comparison.with_baseline or (case.id, criterion.name) in comparison.not_comparable)
+    ]
+    if not silent:
+        return None
+    error = comparison.measured(silent[0])[0].error
+    count = f"{len(silent)} of {len(comparison.judged)} cases" if len(silent) > 1 else silent[0]
+    said = f"{error.kind.value}: {error.message}" if error else ""
+    return Finding(Verdict.NOT_MEASURED, f"the agent never answered {count}: {shorten(said, MAX_ERROR_CHARS)}")
 
 
 def _largely_lost(trials: Sequence[Trial], criterion: Criterion, most: float) -> Finding | None:
@@ -129,13 +152,16 @@ def _largely_lost(trials: Sequence[Trial], criterion: Criterion, most: float) ->
 
 
 def _lost(comparison: Comparison, criterion: Criterion) -> list[str]:
-    """The cases of which no trial has a score."""
-    groups = {case.id: comparison.measured(case.id) for case in comparison.judged}
+    """The cases that were answered, and of which no trial has a score."""
+    groups = {case.id: [t for t in comparison.measured(case.id) if t.answered] for case in comparison.judged}
     return [case_id for case_id, trials in groups.items() if trials and all(error_of(t, criterion) for t in trials)]
 
 
 def error_of(trial: Trial, criterion: Criterion) -> str | None:
-    """Why a trial has no score of a criterion; None where it has one, or where the criterion does not apply."""
+    """Why a trial has no score of a criterion; None where it has one, or where none is due: the criterion does not
+    apply, or the agent failed."""
+    if not trial.answered:
+        return None
     score = trial.scores.get(criterion.name)
     if score is None:
         return "was not scored"

@@ -329,7 +329,7 @@ def _quiet_rises(comparison: Comparison, outcome: Outcome | None) -> list[str]:
 def _partly_measured(comparison: Comparison) -> list[str]:
     lines = []
     for criterion in comparison.criteria:
-        trials = [t for case in comparison.judged for t in comparison.measured(case.id)]
+        trials = comparison.answers
         scores = [s for t in trials if (s := t.scores.get(criterion.name)) is not None]
         lost = sum(s.value is None and s.error is not None for s in scores)
         if lost:
@@ -338,10 +338,13 @@ def _partly_measured(comparison: Comparison) -> list[str]:
 
 
 def _errors(comparison: Comparison) -> list[str]:
-    failed = sum(t.error is not None for t in comparison.trials)
-    if not failed:
-        return []
-    return [f"{failed} of {plural(len(comparison.trials), 'trial')} ended in infrastructure errors and left no score"]
+    lost, lines = sum(not t.measured for t in comparison.trials), []
+    if lost:
+        of = plural(len(comparison.trials), "trial")
+        lines.append(f"{lost} of {of} ended in infrastructure errors and left no score")
+    if again := sum(t.attempts - 1 for t in comparison.trials):
+        lines.append(f"{plural(again, 'attempt')} repeated after an infrastructure error")
+    return lines
 
 
 def _repeats(comparison: Comparison) -> list[str]:

@@ -24,7 +24,7 @@ from gate.estimates import (
     quantile,
     share_upper_bound,
 )
-from gate.model import Case, Criterion, Direction, Scale, Verdict, kind_of
+from gate.model import Case, Criterion, Direction, Scale, Score, Trial, Verdict, kind_of
 
 RANGE: Mapping[Scale, tuple[float, float]] = {
     Scale.BINARY: (0.0, 1.0),
@@ -32,6 +32,7 @@ RANGE: Mapping[Scale, tuple[float, float]] = {
     Scale.LIKERT: (1.0, 5.0),
     Scale.PERCENT: (0.0, 100.0),
 }
+NONE = Score(None)
 FEWEST_TRIALS = 3
 """From so many trials on, none of which reached a threshold, it counts as missed once the schedule has ended."""
 
@@ -79,16 +80,43 @@ class Sample(Struct, frozen=True):
 
 
 def sample_of(comparison: Comparison, criterion: Criterion, cases: Iterable[Case]) -> Sample:
+    """What a demand is held to: where the agent failed, the worst value of a scale that has one."""
     kept, before, new = [], [], []
-    values, stored = comparison.values(criterion), comparison.stored_values(criterion)
+    values, stored, worst = comparison.values(criterion), comparison.stored_values(criterion), worst_of(criterion)
     for case in cases:
-        if now := values.get(case.id):
-            if then := stored.get(case.id):
+        scored = case.id in values or case.id in stored  # else nobody knows whether the criterion applies to it
+        fallen = _fallen(comparison.measured(case.id, full=True), criterion, worst) if scored else []
+        if now := [*values.get(case.id, ()), *fallen]:
+            fell_before = comparison.baseline.get(case.id, ()) if case.id in stored else ()
+            if then := [*stored.get(case.id, ()), *_fallen(fell_before, criterion, worst)]:
                 kept.append(now)
                 before.append(then)
             else:
                 new.append(now)
     return Sample(kept, before, new)
+
+
+def _fallen(trials: Iterable[Trial], criterion: Criterion, worst: float | None) -> list[float]:
+    """What stands for the trials that have no score because the agent failed."""
+    if worst is None:
+        return []
+    return [
+        worst for t in trials if t.failed and (s := t.scores.get(criterion.name, NONE)).value is None and not s.error
+    ]
+
+
+def worst_of(criterion: Criterion) -> float | None:
+    """The worst value of a criterion's scale; None where nothing bounds it (seconds, dollars)."""
+    better_high = criterion.direction is Direction.HIGHER
+    ends = RANGE.get(criterion.scale)
+    if ends is None:
+        return 0.0 if better_high else None
+    return ends[0] if better_high else ends[1]
+
+
+def failures(trials: Iterable[Trial]) -> int:
+    """In how many of the trials the agent failed."""
+    return sum(trial.failed for trial in trials)
 
 
 def suite_threshold(comparison: Comparison, criterion: Criterion, *, final: bool = False) -> list[Finding]:
@@ -99,8 +127,16 @@ def suite_threshold(comparison: Comparison, criterion: Criterion, *, final: bool
     if not sample.all:
         return []
     reached, least = mean_of(sample.all), criterion.threshold
-    said = f"mean {show(reached, criterion)} over {plural(len(sample.all), 'case')}, threshold {show(least, criterion)}"
+    over = plural(len(sample.all), "case") + _counted(comparison, criterion, sample)
+    said = f"mean {show(reached, criterion)} over {over}, threshold {show(least, criterion)}"
     return [_held_to(sample, reached, least, said, criterion, threshold_error(comparison), final=final)]
+
+
+def _counted(comparison: Comparison, criterion: Criterion, sample: Sample) -> str:
+    """How many of the values stand for a trial in which the agent failed."""
+    n = sum(map(len, sample.all)) - sum(map(len, comparison.values(criterion).values()))
+    worst = worst_of(criterion)
+    return f" ({plural(n, 'trial')} in which the agent failed counted as {worst:g})" if n and worst is not None else ""
 
 
 def own_thresholds(comparison: Comparison, criterion: Criterion, *, final: bool = False) -> list[Finding]:

@@ -303,7 +303,7 @@ def _quantile(item: Any) -> tuple[float, float]:
 
 # --- trials ---------------------------------------------------------------------------------------
 
-_TRIAL = _keys("case n round tag side scores error duration attempts started turns")
+_TRIAL = _keys("case n round tag side scores error duration attempts started again turns")
 _SCORE = _keys("value reason error per_turn details")
 _INVOCATION = _keys("user response calls intermediate usage duration reports_calls")
 _CALL = _keys("name args id result error duration category any_args")
@@ -328,6 +328,7 @@ def trial(data: dict[str, Any]) -> Trial:
         duration=_amount(data, "duration"),
         attempts=_count(data, "attempts", 1),
         started=_amount(data, "started"),
+        again=_flag(data, "again"),
     )
 
 

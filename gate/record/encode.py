@@ -189,6 +189,8 @@ def _trial(trial: Trial) -> dict[str, Any]:
         out["duration"] = trial.duration
     if trial.attempts != 1:
         out["attempts"] = trial.attempts
+    if trial.again:
+        out["again"] = True
     if trial.started is not None:
         out["started"] = trial.started
     if trial.invocations:

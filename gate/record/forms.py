@@ -117,6 +117,8 @@ def from_digest(trial: Trial, digest: Digest) -> Trial:
         trial.error,
         trial.duration,
         trial.attempts,
+        trial.started,
+        trial.again,
     )
 
 

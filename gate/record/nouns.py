@@ -81,7 +81,7 @@ class Footer(Struct, frozen=True):
 
     trials: int
     errors: int
-    """Trials that ended in an infrastructure error."""
+    """Trials that brought no answer, whether the agent failed or the infrastructure."""
     rounds: int
     """The highest round."""
     duration: float = 0.0

@@ -115,7 +115,7 @@ def test_a_body_that_ends_with_the_connection() -> None:
 @pytest.mark.parametrize(
     ("data", "kind"),
     [
-        (b"", ErrorKind.UNREACHABLE),
+        (b"", ErrorKind.CRASH),
         (b"HTTP/1.1 20", ErrorKind.PROTOCOL),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf", ErrorKind.PROTOCOL),
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n", ErrorKind.PROTOCOL),

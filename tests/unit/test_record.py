@@ -184,7 +184,7 @@ def test_what_is_known_of_reported_calls_is_kept() -> None:
 )
 def test_the_samples_above_leave_no_field_at_its_default(value: object) -> None:
     """So that a field added to a noun and forgotten in the format fails the round trip."""
-    unusual = {"error", "stripped", "shard", "selected", "digest"}  # tests of their own; a digest is never written
+    unusual = {"again", "error", "stripped", "shard", "selected", "digest"}  # tests of their own; no digest is written
     unusual |= {
         "reports_calls",
         "reads_tools",
@@ -196,6 +196,11 @@ def test_the_samples_above_leave_no_field_at_its_default(value: object) -> None:
     for field in fields(value):  # type: ignore[arg-type]
         if field.name not in unusual:
             assert getattr(value, field.name) not in (field.default, (), {}, frozenset()), field.name
+
+
+def test_that_a_trial_stands_in_for_a_lost_one_is_kept() -> None:
+    again = Trial("refund", 2, again=True)
+    assert parse_record(text_of(replace(RECORD, trials=(again,), footer=None)), complete=False).trials == (again,)
 
 
 def test_a_line_is_json_for_any_reader() -> None:

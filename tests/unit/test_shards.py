@@ -49,7 +49,7 @@ def test_slow_cases_are_kept_apart() -> None:
     [(10, 0, Verdict.INCONCLUSIVE), (10, 1, Verdict.INCONCLUSIVE), (10, 2, Verdict.ERROR), (9, 0, Verdict.ERROR)],
 )
 def test_what_a_shard_says(tmp_path: Path, cases: int, errors: int, verdict: Verdict) -> None:
-    failed = TrialError(ErrorKind.CRASH, "gone")
+    failed = TrialError(ErrorKind.UNREACHABLE, "gone")
     trials = [Trial(f"case-{n}", 1, error=failed if n < errors else None) for n in range(cases)]
     own = [case.id for case in PLAN]
     result = measured((2, 3), own, trials, suite_id="s", seed=4, config=config(tmp_path))

@@ -71,7 +71,7 @@ def test_the_least_that_an_agent_needs() -> None:
 def test_a_stated_error_and_a_path_that_leads_nowhere_are_failures() -> None:
     http = {"response": {"output": "text", "tool_calls": "steps"}}
     for body, kind, message in (
-        ({"text": "", "steps": [], "error": "quota exceeded"}, ErrorKind.CRASH, "states an error: quota exceeded"),
+        ({"text": "", "steps": [], "error": "no such order"}, ErrorKind.CRASH, "states an error: no such order"),
         ({"text": "hi"}, ErrorKind.PROTOCOL, "nothing at 'steps' (tool_calls); write steps? where it may be left out"),
         ({"text": None, "steps": None}, ErrorKind.PROTOCOL, "no tool was called"),
     ):
@@ -112,7 +112,9 @@ def test_plain_text() -> None:
     [
         (response(b"slow down", "429 Too Many Requests"), ErrorKind.UNREACHABLE, 2, "HTTP 429: slow down"),
         (response(b"", "503 Service Unavailable"), ErrorKind.UNREACHABLE, 2, "HTTP 503"),
-        (response(b"trace", "500 Internal Server Error"), ErrorKind.CRASH, 2, "HTTP 500: trace"),
+        (response(b"trace", "500 Internal Server Error"), ErrorKind.CRASH, 1, "HTTP 500: trace"),
+        (response(b"", "502 Bad Gateway"), ErrorKind.CRASH, 1, "HTTP 502"),
+        (response(b"rate limit", "500 Internal Server Error"), ErrorKind.LIMIT, 2, "HTTP 500: rate limit"),
         (response(b"no", "401 Unauthorized"), ErrorKind.PROTOCOL, 1, "HTTP 401: no"),
         (response(b"", "302 Found", extra="Location: /login\r\n"), ErrorKind.PROTOCOL, 1, "not followed (to /login)"),
         (response(b"<html>", kind="text/html"), ErrorKind.PROTOCOL, 1, "a web page"),

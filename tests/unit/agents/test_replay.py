@@ -8,7 +8,7 @@ from pathlib import Path
 from gate.agents.base import create, parse_options
 from gate.agents.replay import ReplayAgent
 from gate.execute import Job, execute
-from gate.model import Case, ErrorKind, Invocation, Part, RecordedTrial, Trial, Turn
+from gate.model import Case, End, ErrorKind, Invocation, Part, RecordedTrial, Trial, TrialError, Turn
 
 
 def said(*texts: str) -> tuple[Invocation, ...]:
@@ -20,6 +20,7 @@ RECORDED = (
     RecordedTrial("a", 3, said("first")),
     RecordedTrial("b", 0, said("one", "two")),
     RecordedTrial("c", 0, (), error="it crashed"),
+    RecordedTrial("d", 0, (), error="RateLimitError: Error code: 429"),
 )
 
 
@@ -53,12 +54,21 @@ def test_what_was_not_recorded_is_an_error_and_not_repeated() -> None:
         (replay(case("a"), 3), "trial 3 was not recorded; there are 2 of this case"),
         (replay(case("z"), 1), "trial 1 was not recorded; there are 0 of this case"),
         (replay(case("b", 3), 1), "turn 3 was not recorded; trial 1 has 2"),
-        (replay(case("c"), 1), "recorded as failed: it crashed"),
     ):
         assert trial.error is not None
-        assert trial.error.kind is ErrorKind.PROTOCOL
+        assert trial.error.kind is ErrorKind.MISSING
+        assert not trial.measured, "that a recording lacks it says nothing of the agent"
         assert trial.error.message == message
         assert trial.attempts == 1
+
+
+def test_what_was_recorded_as_failed_is_a_failed_trial_unless_a_provider_refused() -> None:
+    crashed = replay(case("c"), 1)
+    assert crashed.error == TrialError(ErrorKind.CRASH, "recorded as failed: it crashed")
+    assert crashed.failed
+    limited = replay(case("d"), 1)
+    assert limited.error is not None
+    assert (limited.error.kind, limited.end) == (ErrorKind.LIMIT, End.UNMEASURED)
 
 
 def test_how_many_there_are() -> None:

@@ -40,8 +40,17 @@ def trial(
     return Trial(case_id, number, round, tag, side, scores={name: score(value) for name, value in scores.items()})
 
 
-def broken_trial(case_id: str, number: int = 1, *, round: int = 1) -> Trial:
-    return Trial(case_id, number, round, error=TrialError(ErrorKind.TIMEOUT, "60 s without an answer"))
+def lost_trial(case_id: str, number: int = 1, *, round: int = 1, again: bool = False) -> Trial:
+    """One that infrastructure kept from being measured."""
+    error = TrialError(ErrorKind.UNREACHABLE, "127.0.0.1:80: Connection refused")
+    return Trial(case_id, number, round, error=error, again=again)
+
+
+def failed_trial(
+    case_id: str, number: int = 1, *, round: int = 1, tag: str = "full", side: Side = Side.CANDIDATE
+) -> Trial:
+    """One in which the agent failed."""
+    return Trial(case_id, number, round, tag, side, error=TrialError(ErrorKind.TIMEOUT, "60 s without an answer"))
 
 
 def stored(suite: Sequence[Case], n: int = 5, **scores: Any) -> list[Trial]:

@@ -35,11 +35,11 @@ from .records import (
     RESPONSE,
     TRAJECTORY,
     ask,
-    broken_trial,
     by_name,
     cases,
     follow,
     judge,
+    lost_trial,
     once,
     reason,
     stored,
@@ -224,7 +224,7 @@ def test_one_forbidden_call_fails_at_once_and_is_never_rerun() -> None:
 
 
 def test_a_hard_failure_outranks_errors_and_quarantine() -> None:
-    trials = [broken_trial(c.id) for c in SUITE[1:]] + [trial("case-00", forbidden_tools=0.0)]
+    trials = [lost_trial(c.id) for c in SUITE[1:]] + [trial("case-00", forbidden_tools=0.0)]
     settings = Settings(quarantine={"case-00": "known"})
     result = judge(SUITE, [FORBIDDEN], trials, settings=settings)
     assert result.verdict is Verdict.BELOW_THRESHOLD
@@ -315,31 +315,31 @@ def test_an_unmeasured_criterion_that_does_not_block_changes_nothing() -> None:
 
 
 def test_too_many_infrastructure_errors_are_an_error_not_a_regression() -> None:
-    trials = [broken_trial(c.id) for c in SUITE[:6]] + once(SUITE[6:], trajectory=1.0)
+    trials = [lost_trial(c.id) for c in SUITE[:6]] + once(SUITE[6:], trajectory=1.0)
     result = judge(SUITE, [TRAJECTORY], trials, BASELINE, can_run=True)
     assert result.verdict is Verdict.ERROR
     assert result.headline == (
         "could not measure: 15% of the trials ended in infrastructure errors; at most 10% may"
-        "; most often: timeout: 60 s without an answer"
+        "; most often: unreachable: 127.0.0.1:80: Connection refused"
     )
     assert (result.errors, status(result, "case-00")) == (6, CaseStatus.ERROR)
     assert exit_code([result], Settings()) is ExitCode.NOT_MEASURED
 
 
 def test_a_case_without_one_measured_trial_is_an_error_within_the_limit_too() -> None:
-    trials = [broken_trial("case-00"), *once(SUITE[1:], trajectory=1.0)]
+    trials = [lost_trial("case-00"), *once(SUITE[1:], trajectory=1.0)]
     result = judge(SUITE, [TRAJECTORY], trials, BASELINE)
     assert (result.verdict, result.headline) == (
         Verdict.ERROR,
         "could not measure: no trial of 1 of 40 cases could be measured: case-00"
-        "; most often: timeout: 60 s without an answer",
+        "; most often: unreachable: 127.0.0.1:80: Connection refused",
     )
-    assert result.cases[0].reasons == ("timeout: 60 s without an answer",)
+    assert result.cases[0].reasons == ("unreachable: 127.0.0.1:80: Connection refused",)
 
 
 @pytest.mark.parametrize("settings", [Settings(), Settings(exact_passes=1)])
 def test_one_passing_crash_is_run_again_and_takes_its_place(settings: Settings) -> None:
-    trials = [broken_trial("case-00"), *once(SUITE[1:], trajectory=1.0)]
+    trials = [lost_trial("case-00"), *once(SUITE[1:], trajectory=1.0)]
     more = ask(SUITE, [TRAJECTORY], trials, BASELINE, settings=settings)
     assert (more.round, more.why) == (2, "once more what could not be measured")
     assert [(r.side, r.tag, r.cases, r.n) for r in more.requests] == [(Side.CANDIDATE, "full", ("case-00",), 1)]
@@ -352,18 +352,18 @@ def test_one_passing_crash_is_run_again_and_takes_its_place(settings: Settings) 
 
 
 def test_a_case_that_keeps_crashing_is_run_again_twice_and_no_more() -> None:
-    trials = [broken_trial("case-00"), *once(SUITE[1:], trajectory=1.0)]
-    trials.append(broken_trial("case-00", 2, round=2))
+    trials = [lost_trial("case-00"), *once(SUITE[1:], trajectory=1.0)]
+    trials.append(lost_trial("case-00", 2, round=2))
     assert ask(SUITE, [TRAJECTORY], trials, BASELINE).round == 3
     assert ask(SUITE, [TRAJECTORY], trials, ()).round == 3
-    trials.append(broken_trial("case-00", 3, round=3))
+    trials.append(lost_trial("case-00", 3, round=3))
     result = judge(SUITE, [TRAJECTORY], trials, BASELINE, can_run=True)
     assert result.verdict is Verdict.ERROR
     assert "no trial of 1 of 40 cases" in result.headline
 
 
 def test_what_crashed_is_run_again_within_the_runs_and_the_error_rate_alone() -> None:
-    trials = [broken_trial("case-00"), *once(SUITE[1:], trajectory=1.0)]
+    trials = [lost_trial("case-00"), *once(SUITE[1:], trajectory=1.0)]
     result = judge(SUITE, [TRAJECTORY], trials, BASELINE, can_run=True, settings=Settings(runs=40))
     assert result.verdict is Verdict.ERROR
     strict = Settings(max_error_rate=0.01)
@@ -371,7 +371,7 @@ def test_what_crashed_is_run_again_within_the_runs_and_the_error_rate_alone() ->
 
 
 def test_a_case_that_crashed_and_then_fails_is_confirmed_as_any_other() -> None:
-    trials = [broken_trial("case-00"), *once(SUITE[1:], trajectory=1.0), trial("case-00", 2, round=2, trajectory=0.0)]
+    trials = [lost_trial("case-00"), *once(SUITE[1:], trajectory=1.0), trial("case-00", 2, round=2, trajectory=0.0)]
     more = ask(SUITE, [TRAJECTORY], trials, BASELINE)
     assert [(r.tag, r.cases) for r in more.requests] == [("confirm", ("case-00",))]
 
@@ -380,7 +380,7 @@ def test_a_case_most_of_whose_trials_crash_is_an_error_however_few_they_are() ->
     """Whoever crashes where it would fail is not measured there."""
     trials = [trial(c.id, n, trajectory=1.0) for c in SUITE for n in (1, 2, 3, 4, 5)]
     for n in (2, 3, 4):
-        trials[15 + n - 1] = broken_trial("case-03", n)
+        trials[15 + n - 1] = lost_trial("case-03", n)
     settings = Settings(exact_passes=5)
     result = judge(SUITE, [TRAJECTORY], trials, BASELINE, settings=settings)
     assert result.verdict is Verdict.ERROR
@@ -412,7 +412,7 @@ def test_no_trial_at_all_is_an_error() -> None:
 
 def test_a_proven_regression_stands_beside_errors() -> None:
     down = once(SUITE[8:], trajectory=0.0)
-    result = judge(SUITE, [TRAJECTORY], [broken_trial(c.id) for c in SUITE[:8]] + down, BASELINE)
+    result = judge(SUITE, [TRAJECTORY], [lost_trial(c.id) for c in SUITE[:8]] + down, BASELINE)
     assert result.verdict is Verdict.REGRESSED
     assert exit_code([result], Settings()) is ExitCode.FAILED
 
