@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence, Set
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,7 +12,7 @@ from msgspec.structs import replace
 
 from gate.config import Config, TrialsSection
 from gate.decision import Settings
-from gate.decision.compare import EDITED
+from gate.decision.compare import CHANGED, EDITED, NEW, RATE_METRIC, Owed
 from gate.decision.unseen import shows_calls
 from gate.errors import ConfigError
 from gate.model import (
@@ -58,6 +59,8 @@ class Pairing(Struct, frozen=True):
     not_comparable: Mapping[tuple[str, str], str]
     """(case, criterion) → why not."""
     trials: tuple[Trial, ...]
+    """The reference's, under the ids that their cases have in the candidate."""
+    owed: Owed = Owed()
 
 
 def pair(
@@ -69,35 +72,87 @@ def pair(
 ) -> Pairing:
     """Compares fingerprints, case by case and criterion by criterion.
 
-    The nearest record decides what is comparable; an earlier one that is pooled counts where it fits in everything.
-    Cases that are ``unselected`` are left out on both sides: they are not removed.
+    Cases are paired by their content: a case under another id is the same case. The nearest record decides what is
+    comparable; an earlier one that is pooled counts where it fits in everything. Cases that are ``unselected`` are left
+    out on both sides: they are not removed.
     """
     if not reference.records:
         return Pairing({}, ())
     nearest, *earlier = reference.records
-    now = {case.id: case.fingerprint for case in plan}
+    before = nearest.header.criteria
     excluded: dict[tuple[str, str], str] = {}
-    known = {criterion.name: criterion.fingerprint for criterion in nearest.header.criteria}
     for criterion in criteria:
-        if known.get(criterion.name) != criterion.fingerprint:
-            why = "its options, scorer or judge changed" if criterion.name in known else "the criterion is new"
-            excluded |= {(case_id, criterion.name): why for case_id in now}
-    for case in nearest.header.plan:
-        if now.get(case.id, case.fingerprint) != case.fingerprint:
-            excluded |= {(case.id, criterion.name): EDITED for criterion in criteria}
-    trials = [trial for trial in _candidates(nearest) if trial.case_id not in unselected]
+        if why := _why_apart(criterion, before):
+            excluded |= {(case.id, criterion.name): why for case in plan}
+    match = match_cases(plan, nearest.header.plan)
+    excluded |= {(case_id, criterion.name): EDITED for case_id in match.edited for criterion in criteria}
+    trials = [trial for trial in _under(match.ids, nearest) if trial.case_id not in unselected]
     for record in earlier:
         if {c.name: c.fingerprint for c in record.header.criteria}.items() >= {
             c.name: c.fingerprint for c in criteria
         }.items():
-            same = {case.id for case in record.header.plan if now.get(case.id) == case.fingerprint}
-            trials += [trial for trial in _candidates(record) if trial.case_id in same]
-    return Pairing(excluded, tuple(trials))
+            same = match_cases(plan, record.header.plan)
+            trials += _under({old: new for old, new in same.ids.items() if old in same.same}, record)
+    renamed = {new: old for old, new in match.ids.items() if old in match.same and old != new}
+    return Pairing(excluded, tuple(trials), _owed(criteria, before, renamed))
 
 
-def _candidates(record: Record) -> Iterable[Trial]:
-    """The record's own trials; those of whatever it was compared with then are not its own."""
-    return (trial for trial in record.trials if trial.side is Side.CANDIDATE)
+def _why_apart(criterion: Criterion, before: Sequence[Criterion]) -> str:
+    """Why the baseline's scores of a criterion say nothing about these; empty where they do."""
+    known = {stored.name: stored.fingerprint for stored in before}
+    if criterion.name not in known:
+        return NEW
+    return "" if known[criterion.name] == criterion.fingerprint else CHANGED
+
+
+def _owed(criteria: Sequence[Criterion], before: Sequence[Criterion], renamed: Mapping[str, str]) -> Owed:
+    """What the baseline measured and this record does not, or under another name."""
+    names = {criterion.name for criterion in criteria}
+    gone = tuple(c for c in before if c.name not in names and c.metric != RATE_METRIC)
+    return Owed(gone, renamed)
+
+
+class Match(Struct, frozen=True):
+    """Which case of a stored plan is which of another."""
+
+    ids: Mapping[str, str]
+    """Stored id → the id that its trials go by now: of the same case, or one that no case has."""
+    same: frozenset[str]
+    """The stored ids whose case is still there with the same content."""
+    edited: frozenset[str]
+    """The ids whose case is there with another content."""
+
+
+def match_cases(plan: Sequence[PlannedCase], stored: Sequence[PlannedCase]) -> Match:
+    """Pairs cases by content: those of one id first, the others in the order of their files."""
+    now = {case.id: case.fingerprint for case in plan}
+    ids = {case.id: case.id for case in stored if now.get(case.id) == case.fingerprint}
+    free: dict[str, deque[str]] = {}
+    for case in plan:
+        if case.id not in ids:
+            free.setdefault(case.fingerprint, deque()).append(case.id)
+    for case in stored:
+        if case.id not in ids and free.get(case.fingerprint):
+            ids[case.id] = free[case.fingerprint].popleft()
+    same, taken = frozenset(ids), set(ids.values())
+    edited = set()
+    for case in stored:
+        if case.id in same:
+            continue
+        if case.id in taken:  # another case goes by its id now
+            ids[case.id] = f"{case.id} (at the baseline)"
+        else:
+            ids[case.id] = case.id
+            edited |= {case.id} & now.keys()
+    return Match(ids, same, frozenset(edited))
+
+
+def _under(ids: Mapping[str, str], record: Record) -> Iterable[Trial]:
+    """The record's own trials under the ids of today; those of whatever it was compared with then are not its own."""
+    for trial in record.trials:
+        now = ids.get(trial.case_id)
+        if trial.side is Side.CANDIDATE and now is not None:
+            yield trial if now == trial.case_id else replace(trial, case_id=now)
 
 
 def settings_of(config: Config | None, now: datetime) -> Settings:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
 from itertools import chain, combinations, product
@@ -16,8 +17,20 @@ from msgspec import Struct
 
 
 def mean(values: Sequence[float]) -> float:
-    """The exact sum, divided by the count: `statistics.fmean` at a fraction of its cost for a few values."""
-    return math.fsum(values) / len(values)
+    """The float nearest to the exact mean, as `statistics.mean` gives it at twenty times the cost, in any order.
+
+    So three scores of 0.7 have the mean 0.7: the sum, itself rounded, divided by three is less.
+    """
+    n = len(values)
+    found = math.fsum(values) / n
+    left = math.fsum([*values, *[-found] * n])
+    if left == 0.0 or not math.isfinite(found):
+        return found
+    other = math.nextafter(found, math.copysign(math.inf, left))
+    beyond = math.fsum([*values, *[-other] * n])
+    if abs(left) == abs(beyond):
+        return float(statistics.mean(values))
+    return found if abs(left) < abs(beyond) else other
 
 
 def deviation(values: Sequence[float]) -> float | None:

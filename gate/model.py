@@ -536,6 +536,10 @@ class CriterionResult(Struct, frozen=True):
     """Of a rubric or another score that is made of several: the candidate's mean and the baseline's of each, 0 to 1."""
     crashes: int = 0
     """Trials without a score because the agent failed; a threshold counts them as the worst score there is."""
+    not_compared: str = ""
+    """Why what the baseline measured of it is not compared; such a criterion has no tick, whatever its verdict."""
+    checked: bool = True
+    """Whether anything was held against it: a comparison, a threshold, a limit. Without, it has no tick either."""
 
 
 class CaseStatus(str, Enum):

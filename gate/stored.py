@@ -9,7 +9,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from gate.base_policy import Rules
-from gate.compare import Outputs, Reference, check_outputs, now, reference_to, settings_of, write_reports
+from gate.compare import Outputs, Reference, check_outputs, match_cases, now, reference_to, settings_of, write_reports
 from gate.config import Config, load_config
 from gate.decision import Settings
 from gate.decision.cases import LEAST_LOST, MOST_LOST
@@ -224,17 +224,18 @@ def judge_records(records: Sequence[Record], config: Config, environment: Mappin
 def _trusted(record: Record, plan: Plan, seed: int) -> Record:
     """The record's own scores under the cases of this plan; nothing of what it says about how it is to be judged.
 
-    A case that is known here is what is known here; where its content was another, it counts as edited, whatever the
-    baseline says. Of one that is not known, its own word is taken for its content and nothing else.
+    A case that is known here, by its content under whatever id, is what is known here; where its content was another,
+    it counts as edited, whatever the baseline says. Of one that is not known, its own word is taken for its content and
+    nothing else.
     """
-    known = {case.id: case for case in plan.planned}
+    known, match = {case.id: case for case in plan.planned}, match_cases(plan.planned, record.header.plan)
     cases = []
     for case in record.header.plan:
-        here = known.get(case.id)
+        here = known.get(match.ids[case.id])
         if here is None:
-            cases.append(PlannedCase(case.id, f"new {case.fingerprint}"))
-        elif here.fingerprint == case.fingerprint:
-            cases.append(here)
+            cases.append(PlannedCase(case.id, case.fingerprint))
+        elif case.id in match.same:
+            cases.append(replace(here, id=case.id))
         else:
             cases.append(replace(here, fingerprint=f"edited {case.fingerprint}"))
     trials = tuple(trial for trial in record.trials if trial.side is Side.CANDIDATE)
@@ -244,11 +245,12 @@ def _trusted(record: Record, plan: Plan, seed: int) -> Record:
 
 def _missing(record: Record, plan: Plan, settings: Settings) -> str:
     """The cases of this plan that were not measured, where they are too many for a pass; empty where they are not."""
-    known = plan.cases.keys() - settings.quarantine.keys()
-    gone = known - {case.id for case in record.header.plan}
-    if len(gone) < LEAST_LOST or len(gone) <= MOST_LOST * len(known):
+    judged = [case for case in plan.planned if case.id not in settings.quarantine]
+    found = {case.fingerprint for case in record.header.plan} | {case.id for case in record.header.plan}
+    gone = [case for case in judged if case.fingerprint not in found and case.id not in found]
+    if len(gone) < LEAST_LOST or len(gone) <= MOST_LOST * len(judged):
         return ""
-    return f"{len(gone)} of {len(known)} cases of the base branch were not measured"
+    return f"{len(gone)} of {len(judged)} cases of the base branch were not measured"
 
 
 def _check_measured_by(record: Record, plan: Plan) -> None:

@@ -19,7 +19,7 @@ MOST_LOST = 0.1
 """Share of the baseline's cases that may be removed or edited under a pass. A drop over the whole suite shows from ten
 points on (the default margin): were every one of these cases a regression, it would have shown no more than that."""
 LEAST_LOST = 2
-"""So many of them at least: a case that is renamed or mended is no reason to doubt a suite of nine."""
+"""This many of them at least: one case that is fixed is no reason to doubt a suite of nine, if the rest is compared."""
 MAX_REASONS = 5
 MAX_REASON_CHARS = 500
 MAX_TEXT_CHARS = 2_000
@@ -51,7 +51,8 @@ def lost(comparison: Comparison) -> str:
     excused = comparison.settings.quarantine.keys()
     known = comparison.baseline.keys() - excused
     counts = [len(set(ids) - excused) for ids in (removed(comparison), edited(comparison))]
-    if sum(counts) < LEAST_LOST or sum(counts) <= MOST_LOST * len(known):
+    few = sum(counts) < LEAST_LOST or sum(counts) <= MOST_LOST * len(known)
+    if not sum(counts) or (few and comparison.paired):
         return ""
     parts = [f"{n} {word}" for n, word in zip(counts, ("removed", "edited"), strict=True) if n]
     return f"{sum(counts)} of {len(known)} cases of the baseline are no longer compared ({', '.join(parts)})"
@@ -136,8 +137,9 @@ def _status(
         (CaseStatus.FAILED, bool(failing) and _below_its_own(comparison, case)),
         (CaseStatus.NEW, bool(comparison.baseline) and case.id not in comparison.with_baseline),
         (CaseStatus.SUSPECT, seen.e_value is not None and seen.e_value >= SUSPECT_E),
-        (CaseStatus.FLAKY, 0 < sum(first) < len(first)),
-        (CaseStatus.FAILED, not seen.before and bool(seen.now) and not any(seen.now)),
+        (CaseStatus.FLAKY, 0 < sum(first) < len(first) or (bool(failing) and any(seen.now))),
+        (CaseStatus.FAILED, bool(failing) and not any(seen.now) and not (seen.now and seen.before)),
+        (CaseStatus.ERROR, not seen.now),
     )
     return next((status for status, holds_ in rules if holds_), CaseStatus.OK)
 

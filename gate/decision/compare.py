@@ -20,6 +20,9 @@ RATE_METRIC = "pass_rate"
 UNKNOWN = "whether the trial passes is not known: a blocking criterion could not be measured"
 EDITED = "the case was edited"
 """Why nothing that the baseline measured of a case is comparable, where its content is another."""
+CHANGED = "its options, scorer or judge changed"
+"""Why a criterion of the same name is not comparable."""
+NEW = "the criterion is new"
 
 DEFAULT_MARGINS = {
     Scale.BINARY: 0.10,
@@ -66,6 +69,15 @@ class Settings(Struct, frozen=True):
         return self.exact_passes is None and self.longest_passes > self.max_passes
 
 
+class Owed(Struct, frozen=True):
+    """What the baseline measured of this scope, and is no longer measured or goes by another name."""
+
+    removed: tuple[Criterion, ...] = ()
+    """The baseline's criteria that are no longer measured."""
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    """Case id → the id of the same content at the baseline."""
+
+
 class Comparison(Struct, frozen=True, dict=True):
     """Everything that is known of a suite, arranged for judging."""
 
@@ -80,6 +92,14 @@ class Comparison(Struct, frozen=True, dict=True):
     """(case id, criterion name) → why the baseline's score of it says nothing about this one."""
     selected: bool = False
     """Whether a selection left cases of the suite out: a criterion may then apply to those alone."""
+    owed: Owed = Owed()
+
+    @cached_property
+    def apart(self) -> Mapping[str, str]:
+        """Criterion → why the baseline's scores of it are not comparable, though the baseline measured it."""
+        if not self.stored:
+            return {}
+        return {name: why for (_, name), why in self.not_comparable.items() if why not in (EDITED, NEW)}
 
     @cached_property
     def judged(self) -> tuple[Case, ...]:

@@ -19,6 +19,8 @@ class Finding(Struct, frozen=True):
 
 
 OK = Verdict.PASS
+NOTHING = Finding(OK, "nothing to hold it to: no threshold, and nothing of the baseline's to compare it with")
+"""What is found where nothing was held against a criterion: no tick stands beside it."""
 
 
 def plural(n: int, noun: str) -> str:
@@ -26,6 +28,8 @@ def plural(n: int, noun: str) -> str:
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 
 
+RULED_OUT = "ruled out at 95 % confidence"
+"""What the low end of a 90 % interval says: the true change lies below it in at most 5 % of runs like this one."""
 POINTS = " points"
 """A hundredth of a share, as a change of it is counted."""
 

@@ -6,10 +6,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from gate.decision.cases import case_results, lost
 from gate.decision.compare import PASS_RATE, Comparison, error_share, passed, whole_passes
 from gate.decision.crashes import crash_facts
-from gate.decision.findings import Finding, natural, plural
+from gate.decision.findings import NOTHING, Finding, natural, plural
 from gate.decision.rules import (
     change_estimate,
     doubted,
@@ -21,7 +23,7 @@ from gate.decision.rules import (
     regression,
 )
 from gate.decision.state import Outcome
-from gate.decision.story import changes, headline, story, warnings
+from gate.decision.story import changes, headline, listing, story, warnings
 from gate.decision.thresholds import baseline_groups, case_values, failures
 from gate.estimates import mean
 from gate.limits import cut
@@ -70,8 +72,37 @@ def conclude(comparison: Comparison, outcome: Outcome | None, stopped: str = "")
         evidence={**outcome.report, "stage": outcome.stage} if outcome is not None else {},
         tools=_tool_times(comparison),
     )
-    missing = lost(comparison)
-    return doubted(result, missing) if missing else result
+    return _capped(comparison, result)
+
+
+def _capped(comparison: Comparison, result: SuiteResult) -> SuiteResult:
+    """What the baseline measured and was not compared keeps the suite from passing, and its own row from a tick."""
+    apart = comparison.apart
+    gone = comparison.owed.removed if comparison.stored else ()
+    rows = tuple(
+        _row_apart(row, apart[row.criterion.name]) if row.criterion.name in apart else row for row in result.criteria
+    )
+    rows += tuple(_row_apart(CriterionResult(c, Verdict.PASS, "", checked=False), REMOVED) for c in gone)
+    names = [row.criterion.name for row in rows if row.not_compared and row.criterion.blocking]
+    if names:
+        without = f"compared without {listing(names)}"
+        rows = tuple(_row_apart(row, without) if row.criterion.name == PASS_RATE else row for row in rows)
+    missing = [f"not compared with the baseline: {listing(names)}"] if names else []
+    missing += filter(None, [lost(comparison)])
+    result = replace(result, criteria=rows)
+    return doubted(result, "; ".join(missing)) if missing else result
+
+
+REMOVED = "it is no longer measured"
+"""Why a criterion of the baseline's is not compared that this record does not have."""
+
+
+def _row_apart(row: CriterionResult, why: str) -> CriterionResult:
+    """A row without a pass; one that does not block keeps its verdict, for it decides nothing."""
+    if not row.criterion.blocking or row.verdict is not Verdict.PASS:
+        return replace(row, not_compared=why)
+    reason = f"not compared: {why}" + (f"; {row.reason}" if row.reason and row.checked else "")
+    return replace(row, not_compared=why, verdict=Verdict.INCONCLUSIVE, reason=reason)
 
 
 def _suite_verdict(comparison: Comparison, results: Sequence[CriterionResult]) -> tuple[Verdict, str]:
@@ -146,7 +177,8 @@ def _result(comparison: Comparison, criterion: Criterion, outcome: Outcome | Non
     limited = comparison.rate if is_rate else criterion
     findings = judge(comparison, limited, None if is_rate else outcome, final=not stopped) if limited else []
     findings += regression(criterion, outcome) if is_rate else []
-    findings = findings or [Finding(Verdict.PASS, "no baseline yet to compare it with")]
+    findings = findings or [NOTHING]
+    checked = findings != [NOTHING]
     verdict = worst([f.verdict for f in findings])
     report = outcome.report if outcome is not None else {}
     found = report.get("metrics", {}).get(criterion.name)
@@ -170,6 +202,7 @@ def _result(comparison: Comparison, criterion: Criterion, outcome: Outcome | Non
         crashes=0 if is_rate else failures(comparison.judged_trials),
         quantiles=quantile_estimates(criterion, case_values(comparison, criterion)[1]),
         dimensions={} if is_rate else _dimensions(comparison, criterion),
+        checked=checked,
     )
 
 

@@ -15,7 +15,18 @@ from gate.decision.compare import (
     full_values,
     holds,
 )
-from gate.decision.findings import OK, POINTS, Finding, natural, plural, show_change, show_margin, signed
+from gate.decision.findings import (
+    NOTHING,
+    OK,
+    POINTS,
+    RULED_OUT,
+    Finding,
+    natural,
+    plural,
+    show_change,
+    show_margin,
+    signed,
+)
 from gate.decision.state import Outcome
 from gate.decision.thresholds import (
     RANGE,
@@ -65,7 +76,7 @@ def judge(
         *quantile_limits(comparison, criterion),
         *regression(criterion, outcome),
     ]
-    return findings or [Finding(OK, "nothing to hold it to: no threshold, and no baseline yet")]
+    return findings or [NOTHING]
 
 
 # --- hard failures and what could not be measured -------------------------------------------------
@@ -218,7 +229,7 @@ def _undecided_why(found: Mapping[str, Any], criterion: Criterion) -> str:
     if found["low"] is None:
         return "too few trials to bound it"
     worst = show_change(found["low"], criterion)
-    return f"a change to {worst} is not ruled out, margin {show_margin(found['margin'], criterion)}"
+    return f"a change to {worst} is not {RULED_OUT}, margin {show_margin(found['margin'], criterion)}"
 
 
 def change_in_words(found: Mapping[str, Any], criterion: Criterion) -> str:
@@ -238,6 +249,8 @@ def estimate(means: Sequence[float], values: Sequence[float], scale: Scale) -> E
     if not means:
         return None
     value = mean(means)
+    if len(values) == 1:
+        return Estimate(value, value, value, 1, 1, level=0.0)
     if scale in (Scale.BINARY, Scale.UNIT) and set(values) <= {0.0, 1.0}:
         low, high = wilson(value * len(values), len(values))
         return _spread(Estimate(value, low, high, len(means), len(values)), means, values)

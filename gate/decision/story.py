@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from gate.decision.cases import removed
-from gate.decision.compare import PASS_RATE, Comparison, all_unchecked, passes
-from gate.decision.findings import natural, plural, show, show_change
+from gate.decision.cases import edited, removed
+from gate.decision.compare import NEW, PASS_RATE, Comparison, all_unchecked, passes
+from gate.decision.findings import RULED_OUT, natural, plural, show, show_change
 from gate.decision.state import CONCURRENT, CONFIRM, Outcome
 from gate.decision.unseen import silence
 from gate.model import (
@@ -18,6 +18,7 @@ from gate.model import (
     Criterion,
     CriterionResult,
     Direction,
+    Scale,
     Side,
     Trial,
     Verdict,
@@ -61,24 +62,39 @@ def _passed(comparison: Comparison, outcome: Outcome | None) -> str:
     count = plural(len(comparison.judged), "case")
     if outcome is None:
         return f"every threshold holds over {count}{_uncompared(comparison)}"
-    paired = plural(len(comparison.paired), "case")
     rate = outcome.report["metrics"].get(PASS_RATE)
-    said = f"no worse than the baseline over {paired}"
-    if rate is not None and rate["low"] is not None:
-        bound = -100 * rate["low"]
-        lost = f"a drop of more than {bound:.1f} points" if bound >= 0.05 else "any drop"
-        said += f": {lost} is ruled out"
-    return said + _uncompared(comparison)
+    said = f"no worse than the baseline over {plural(len(comparison.paired), 'case')}"
+    return said + _ruled_out(rate) + _uncompared(comparison)
+
+
+def _ruled_out(rate: Mapping[str, Any] | None) -> str:
+    """Which drop of the pass rate the interval excludes; none where the cases are few, or the drop is most of it."""
+    if rate is None or rate["low"] is None:
+        return ""
+    if rate["cases"] < FEW_CASES:
+        return "; so few cases rule out no particular drop"
+    bound = -100 * rate["low"]
+    if bound < 0.05:
+        return f": a drop is {RULED_OUT} over these cases"
+    return f": a drop of more than {bound:.1f} points is {RULED_OUT}" if bound < 100 * BLIND_MARGIN else ""
 
 
 def _uncompared(comparison: Comparison) -> str:
     """What of the suite the baseline could say nothing about; empty where there is no baseline, or it said all."""
     if not comparison.stored:
         return ""
-    new, gone = len(comparison.judged) - len(comparison.paired), len(removed(comparison))
-    parts = [f"{new} new or edited, held to thresholds only"] if new else []
-    parts += [f"{gone} removed"] if gone else []
-    return f"; {', '.join(parts)}" if parts else ""
+    new, changed = _new(comparison), edited(comparison)
+    parts = [f"{len(new)} new"] if new else []
+    parts += [f"{len(changed)} edited"] if changed else []
+    said = [f"{' and '.join(parts)}, held to thresholds only"] if parts else []
+    gone = removed(comparison)
+    said += [f"{len(gone)} removed"] if gone else []
+    return f"; {', '.join(said)}" if said else ""
+
+
+def _new(comparison: Comparison) -> list[str]:
+    """The judged cases that the baseline does not have, under any name."""
+    return [case.id for case in comparison.judged if case.id not in comparison.baseline]
 
 
 def _inconclusive(at_fault: Sequence[CriterionResult], cases: Sequence[CaseResult]) -> str:
@@ -187,11 +203,11 @@ def _what_would_decide(comparison: Comparison, report: Mapping[str, Any]) -> lis
     lines = []
     by_name = {c.name: c for c in comparison.metrics}
     for name, found in report["metrics"].items():
-        if found["gating"] and found["low"] is not None:
+        if found["gating"] and _bounds(found, by_name[name]):
             word = "worse" if by_name[name].direction is Direction.LOWER else "lower"
             bound = show_change(min(found["low"], 0.0), by_name[name])
             open_ = "" if found["holds"] else ", which its margin does not allow"
-            lines.append(f"{name}: {word} than {bound} is ruled out{open_}")
+            lines.append(f"{name}: {word} than {bound} is {RULED_OUT}{open_}")
     loose = [
         (name, f) for name, f in report["metrics"].items() if f["gating"] and not f["holds"] and f["low"] is not None
     ]
@@ -213,6 +229,13 @@ def _what_would_decide(comparison: Comparison, report: Mapping[str, Any]) -> lis
     return lines
 
 
+def _bounds(found: Mapping[str, Any], criterion: Criterion) -> bool:
+    """Whether the interval excludes anything that can happen: one that reaches the end of the scale does not."""
+    if found["low"] is None or found["cases"] < 2:
+        return False
+    return criterion.scale not in (Scale.BINARY, Scale.UNIT) or found["low"] > -1.0
+
+
 def _margin(value: float, criterion: Criterion) -> str:
     if kind_of(criterion.scale) == "positive":
         return f"{abs(natural(-value, criterion)):.0%}"
@@ -227,16 +250,19 @@ def changes(comparison: Comparison) -> tuple[str, ...]:
     if not comparison.stored:
         return ()
     lines = []
-    new = [c.id for c in comparison.judged if c.id not in comparison.baseline]
-    reasons: dict[str, list[str]] = {}
-    for (case_id, name), why in comparison.not_comparable.items():
-        if case_id in comparison.baseline and case_id in comparison.by_id:
-            reasons.setdefault(f"{name}: {why}" if why else name, []).append(case_id)
-    if new:
+    if new := _new(comparison):
         lines.append(f"new, held to thresholds only: {listing(new)}")
-    for why, ids in reasons.items():
-        whole = "every case" if len(ids) == len(comparison.cases) else listing(ids)
-        lines.append(f"not comparable, held to thresholds only: {why} ({whole})")
+    if changed := edited(comparison):
+        lines.append(f"edited, held to thresholds only: {listing(changed)}")
+    if renamed := comparison.owed.renamed:
+        shown = listing(f"{old} → {new}" for new, old in renamed.items())
+        lines.append(f"renamed, and compared by their content: {shown}")
+    for name, why in comparison.apart.items():
+        lines.append(f"not compared: {name}: {why}")
+    if gone_criteria := comparison.owed.removed:
+        lines.append(f"not compared: {listing(c.name for c in gone_criteria)}: no longer measured")
+    if fresh := sorted({name for (_, name), why in comparison.not_comparable.items() if why == NEW}):
+        lines.append(f"new criterion, held to its threshold only: {listing(fresh)}")
     if gone := removed(comparison):
         lines.append(f"removed since the baseline: {listing(gone)}")
     return tuple(lines)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gate.decision.compare import Comparison, Settings, error_share, passes, to_state, with_outcomes
+from gate.decision.compare import Comparison, Owed, Settings, error_share, passes, to_state, with_outcomes
 from gate.decision.consistency import compared, lacks_pairs
 from gate.decision.findings import Finding
 from gate.decision.results import conclude
@@ -86,6 +86,7 @@ def verdict_on(
     seed: int = 0,
     suite_id: str = "",
     not_comparable: Mapping[tuple[str, str], str] | None = None,
+    owed: Owed | None = None,
     scheduled: bool = False,
     stopped: str = "",
     reported: bool = False,
@@ -93,11 +94,12 @@ def verdict_on(
 ) -> SuiteResult:
     """The verdict on these trials as they stand; arguments as of `next_step`.
 
+    ``owed``: what the baseline measured and these trials do not let us compare.
     ``scheduled``: the schedule was followed with these settings, so the trials are looked at where it looked at them.
     Otherwise trials of one round are looked at once.
     """
     trials = without_unseen(criteria, trials, reported=reported)
-    comparison = _comparison(cases, criteria, trials, baseline_trials, settings, not_comparable, selected)
+    comparison = _comparison(cases, criteria, trials, baseline_trials, settings, not_comparable, selected, owed)
     outcome, _ = _ask(comparison, seed, can_run=scheduled, stopped=True)
     return replace(conclude(comparison, outcome, stopped), suite_id=suite_id, seed=seed)
 
@@ -110,11 +112,14 @@ def _comparison(
     settings: Settings,
     not_comparable: Mapping[tuple[str, str], str] | None,
     selected: bool,
+    owed: Owed | None = None,
 ) -> Comparison:
     now, before = (compared(cases, criteria, side, settings.quarantine) for side in (trials, baseline_trials))
     by_id, apart = {case.id: case for case in cases}, dict(not_comparable or {})
     now, before = with_outcomes(now, by_id, criteria), with_outcomes(before, by_id, criteria, apart)
-    return Comparison(tuple(cases), tuple(criteria), now, before, settings, apart, selected)
+    return Comparison(
+        tuple(cases), tuple(criteria), now, before, settings, apart, selected=selected, owed=owed or Owed()
+    )
 
 
 def _again(comparison: Comparison) -> More | None:

@@ -40,6 +40,8 @@ _MARKS = {
     Verdict.REGRESSED: ("✗", "red"),
     Verdict.ERROR: ("!", "red"),
 }
+_UNCHECKED = ("–", "dim")
+"""In place of a tick where nothing was compared, and no threshold held."""
 _ASCII = str.maketrans(
     {"✓": "+", "✗": "x", "−": "-", "–": "-", "·": "-", "…": "~", "±": " ", "→": ">", "⏎": "/", "─": "-"}
 )
@@ -112,6 +114,7 @@ def _suite(console: Console, suite: SuiteResult, explain: str) -> None:
         _columns(console, [("candidate", "dim"), ("baseline", "dim"), ("change", "dim")])
     for criterion in suite.criteria:
         _criterion(console, criterion)
+    _listed(console, "Against further references", [words.further_line(one) for one in suite.further])
     _worse(console, words.worse_cases(suite))
     _further(console, words.failing_cases(suite))
     _improved(console, words.improved_cases(suite))
@@ -134,7 +137,7 @@ def _suite(console: Console, suite: SuiteResult, explain: str) -> None:
 
 def _criterion(console: Console, result: CriterionResult) -> None:
     verdict = words.shown(result)
-    mark, style = _MARKS[verdict]
+    mark, style = _MARKS[verdict] if words.is_ticked(result) or verdict is not Verdict.PASS else _UNCHECKED
     scale = result.criterion.scale
     note = "" if result.criterion.blocking or result.criterion.gate_regression else ", warns only"
     _line(
@@ -143,11 +146,11 @@ def _criterion(console: Console, result: CriterionResult) -> None:
         (f"{mark} ", style),
         (escape.console(result.criterion.name, 80), "bold"),
         (f"  {threshold(result.criterion)}{note}", "dim"),
-        (f"  {words.VERDICTS[verdict]}", style),
+        (f"  {words.standing(result)}", style),
     )
     figures = [
         interval(result.candidate, scale),
-        interval(result.baseline, scale),
+        words.baseline_figure(result),
         change_interval(result.change, scale),
     ]
     rests = [sample(result.candidate), sample(result.baseline), sample(result.change)]

@@ -26,7 +26,7 @@ h2{font-size:1.5rem;line-height:1.25;margin:0;overflow-wrap:anywhere}
 h3{font-size:1rem;margin:2rem 0 .5rem}
 article{background:var(--card);border:1px solid var(--line);border-top:4px solid var(--tone);border-radius:10px;
 padding:1.5rem 1.75rem;margin-bottom:2rem}
-.pass{--tone:var(--good)}.inconclusive,.not_measured{--tone:var(--warn)}
+.unchecked{--tone:var(--soft)}.pass{--tone:var(--good)}.inconclusive,.not_measured{--tone:var(--warn)}
 .below_threshold,.regressed,.error{--tone:var(--bad)}
 .verdict{color:var(--tone);font-weight:600;white-space:nowrap}
 .lead{font-size:1.1rem;margin:.35rem 0 1.25rem}
@@ -94,6 +94,7 @@ def _suite(suite: SuiteResult, explain: str) -> str:
         f'<span class="verdict">{words.VERDICTS[suite.verdict]}</span>',
         f'<p class="lead">{_text(suite.headline)}</p>{accepted}',
         _criteria(suite.criteria),
+        _listed("Against further references", [words.further_line(one) for one in suite.further]),
         _cases(words.worse_title(worse), worse, opened=3),
         _cases("Cases with failing trials, not shown to be worse", words.failing_cases(suite), opened=0),
         _listed(
@@ -124,22 +125,23 @@ def _criteria(criteria: Sequence[CriterionResult]) -> str:
 def _criterion(result: CriterionResult) -> str:
     criterion, verdict = result.criterion, words.shown(result)
     advisory = "" if criterion.blocking or criterion.gate_regression else " (warns only)"
-    name = f'{_text(criterion.name, 200)}<span class="verdict">{words.VERDICTS[verdict]}{advisory}</span>'
+    name = f'{_text(criterion.name, 200)}<span class="verdict">{words.standing(result)}{advisory}</span>'
     name += f'<span class="soft wanted">{threshold(criterion)}</span>'
     figures = (
         ("candidate", interval(result.candidate, criterion.scale), result.candidate),
-        ("baseline", interval(result.baseline, criterion.scale), result.baseline),
+        ("baseline", words.baseline_figure(result), result.baseline),
         ("change", change_interval(result.change, criterion.scale), result.change),
     )
     cells = "".join(
         f'<td class="figure {kind}">{figure}<span class="soft">{sample(rests)}</span></td>'
         for kind, figure, rests in figures
     )
+    tone = verdict.value if words.is_ticked(result) or verdict.value != "pass" else "unchecked"
     why = _text(result.reason) + (f'<span class="soft">{evidence(result)}</span>' if evidence(result) else "")
     parts = [f"{_text(name, 80)} {said}" for name, said in dimensions(result)[:_MANY]]
     why += f'<span class="soft">{"; ".join(parts)}</span>' if parts else ""
     return (
-        f'<tr class="figures {verdict.value}"><th scope="row">{name}</th>{cells}'
+        f'<tr class="figures {tone}"><th scope="row">{name}</th>{cells}'
         f"<td>{_plot(result)}</td></tr>\n"
         f'<tr class="why"><td colspan="5">{why}</td></tr>'
     )

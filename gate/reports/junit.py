@@ -104,11 +104,13 @@ def _criterion(suite: SuiteResult, found: CriterionResult, undecided_fails: bool
     blocking = criterion.gate_regression if verdict is Verdict.REGRESSED else criterion.blocking
     undecided_fails = undecided_fails and criterion.gate_regression
     _judge(test, suite, verdict, found.reason, blocking=blocking, undecided_fails=undecided_fails)
+    if verdict is Verdict.PASS and not words.is_ticked(found):
+        test.add_skipped_info(_attribute(f"{words.standing(found)}: {found.not_compared or found.reason}"))
     test.stdout = _output(
         [
             f"wanted: {threshold(criterion)}",
             f"candidate: {interval(found.candidate, criterion.scale)} {sample(found.candidate)}",
-            f"baseline: {interval(found.baseline, criterion.scale)} {sample(found.baseline)}",
+            f"baseline: {words.baseline_figure(found)} {sample(found.baseline)}",
             f"change: {change_interval(found.change, criterion.scale)} {sample(found.change)}",
             evidence(found),
             found.reason if words.needs_words(found) else "",

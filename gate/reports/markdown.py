@@ -38,6 +38,8 @@ _MARKS = {
     Verdict.REGRESSED: "❌",
     Verdict.ERROR: "💥",
 }
+UNCHECKED = "➖"
+"""In place of a tick where nothing was compared, and no threshold held."""
 _WORST = 3
 _MANY = 50
 _FEW = 10
@@ -112,6 +114,9 @@ def _suite(suite: SuiteResult, left_out: int, place: Place, explain: str = "") -
             shown = _bullets(suite.changes, _FEW if left_out else _MANY)
             blocks.append(f"### What changed in the rules or suite\n\n{shown}")
         blocks.append(_criteria(suite, left_out))
+        blocks += [
+            _fold(escape.markdown_html(words.further_line(one), 300), _criteria(one, left_out)) for one in suite.further
+        ]
         blocks += _worst_cases(suite, left_out)
         blocks.append(_details(suite, left_out, explain))
     if left_out:
@@ -165,10 +170,10 @@ def _criterion_row(result: CriterionResult) -> str:
     change = change_interval(result.change, criterion.scale)
     return " | ".join(
         [
-            f"| {_MARKS[verdict]}",
+            f"| {_MARKS[verdict] if words.is_ticked(result) or verdict is not Verdict.PASS else UNCHECKED}",
             name,
             cell(f"**{now}**" if verdict is Verdict.BELOW_THRESHOLD else now, sample(result.candidate)),
-            cell(interval(result.baseline, criterion.scale), sample(result.baseline)),
+            cell(words.baseline_figure(result), sample(result.baseline)),
             cell(f"**{change}**" if verdict is Verdict.REGRESSED else change, sample(result.change)),
             f"{threshold(criterion)} |",
         ]

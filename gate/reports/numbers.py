@@ -98,11 +98,13 @@ def change_interval(estimate: Estimate | None, scale: Scale) -> str:
         return _bracketed(estimate, lambda value: percentage(value, signed=True))
     if scale is Scale.BINARY:
         text = _bracketed(estimate, lambda value: percentage(value, signed=True))
-        return text.replace(" %", "", 1).replace("]", "] points", 1)
+        return text.replace(" %", "", 1).replace("]", "] points", 1) if "]" in text else text.replace(" %", " points")
     return _bracketed(estimate, lambda value: figure(value, scale, signed=True))
 
 
 def _bracketed(estimate: Estimate, show: Callable[[float], str]) -> str:
+    if estimate.level == 0.0:  # nothing to make an interval of
+        return show(estimate.value)
     mean, low, high = (show(v) for v in (estimate.value, estimate.low, estimate.high))
     for unit in (" %", " s", " ms"):
         if all(text.endswith(unit) for text in (mean, low, high)):

@@ -16,7 +16,7 @@ from gate.model import (
     SuiteResult,
     Verdict,
 )
-from gate.reports.numbers import count, dollars, seconds
+from gate.reports.numbers import count, dollars, interval, seconds
 
 VERDICTS = {
     Verdict.NOT_APPLIED: "not applied",
@@ -77,9 +77,29 @@ def shown(found: CriterionResult) -> Verdict:
     return found.verdict
 
 
+def is_ticked(found: CriterionResult) -> bool:
+    """Whether a tick may stand beside it: it passes, and something was held against it that it could have failed."""
+    return shown(found) is Verdict.PASS and found.checked and not found.not_compared
+
+
+def standing(found: CriterionResult) -> str:
+    """The verdict in a word or two; that it was not compared, or that nothing was held against it, in its place."""
+    verdict = shown(found)
+    if found.not_compared and verdict in (Verdict.PASS, Verdict.INCONCLUSIVE):
+        return "not compared"
+    return VERDICTS[verdict] if verdict is not Verdict.PASS or found.checked else "nothing to hold it to"
+
+
+def baseline_figure(found: CriterionResult) -> str:
+    """The baseline's mean with its interval, or that it is not compared."""
+    if found.not_compared and found.baseline is None:
+        return "not compared"
+    return interval(found.baseline, found.criterion.scale)
+
+
 def needs_words(found: CriterionResult) -> bool:
     """Whether a tick alone would mislead: everything but a pass, and a pass that the baseline excuses."""
-    return shown(found) is not Verdict.PASS or bool(_EXCUSED.search(found.reason))
+    return not is_ticked(found) or bool(_EXCUSED.search(found.reason))
 
 
 def telling(found: CriterionResult) -> str:
@@ -202,6 +222,12 @@ def tally(case: CaseResult) -> str:
 def command_lines(command: str) -> tuple[str, ...]:
     """The lines of the command that reproduces a result, each to be shown on a line of its own."""
     return tuple(line for line in command.split("\n") if line.strip())[:5]
+
+
+def further_line(suite: SuiteResult) -> str:
+    """The same record against another reference, in a line: its commit, the verdict and why."""
+    commit = suite.baseline.commit if suite.baseline else None
+    return f"{VERDICTS[suite.verdict]}: {suite.headline}" + (f" (commit {commit[:12]})" if commit else "")
 
 
 def status_counts(suite: SuiteResult) -> str:

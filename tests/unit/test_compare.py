@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
+from random import Random
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gate.compare import Outputs, Reference, check_outputs, pair, settings_of
+from gate.compare import Outputs, Reference, check_outputs, match_cases, pair, settings_of
 from gate.config import load_config
 from gate.decision import Settings
 from gate.errors import ConfigError
@@ -59,6 +63,46 @@ def test_trials_that_a_stored_run_made_of_its_own_baseline_are_not_its_agents() 
     stored = record()
     mixed = replace(stored, trials=(*stored.trials, replace(stored.trials[0], side=Side.BASELINE)))
     assert len(pair(PLAN, [CRITERION], against(mixed)).trials) == 60
+
+
+def test_cases_are_paired_by_content_under_any_id() -> None:
+    swapped = (replace(PLAN[0], id="c1"), replace(PLAN[1], id="c0"), *PLAN[2:])
+    found = pair(swapped, [CRITERION], against(record()))
+    assert (len(found.trials), found.not_comparable) == (60, {})
+    assert found.owed.renamed == {"c1": "c0", "c0": "c1"}
+
+
+def test_of_equal_contents_the_order_of_the_files_decides() -> None:
+    twins = tuple(PlannedCase(f"old {n}", "same") for n in range(3))
+    now = (PlannedCase("old 1", "same"), PlannedCase("x", "same"), PlannedCase("y", "same"))
+    match = match_cases(now, twins)
+    assert match.ids == {"old 1": "old 1", "old 0": "x", "old 2": "y"}
+
+
+def test_a_case_whose_id_went_to_another_keeps_an_id_of_its_own() -> None:
+    now = (replace(PLAN[1], id="c0"), *PLAN[2:])
+    found = pair(now, [CRITERION], against(record()))
+    assert found.owed.renamed == {"c0": "c1"}
+    assert {t.case_id for t in found.trials} - {case.id for case in now} == {"c0 (at the baseline)"}
+
+
+contents = st.lists(st.sampled_from("abcd"), max_size=6)
+
+
+@given(contents, contents, st.randoms())
+def test_every_case_is_paired_with_at_most_one_of_the_same_content(
+    now: list[str], then: list[str], luck: Random
+) -> None:
+    names = [f"case {n}" for n in range(8)]
+    plan = [PlannedCase(name, content) for name, content in zip(luck.sample(names, len(now)), now, strict=True)]
+    stored = [PlannedCase(name, content) for name, content in zip(luck.sample(names, len(then)), then, strict=True)]
+    match, by_id = match_cases(plan, stored), {case.id: case.fingerprint for case in plan}
+    assert set(match.ids) == {case.id for case in stored}
+    assert len(set(match.ids.values())) == len(stored)
+    for case in stored:
+        assert (by_id.get(match.ids[case.id]) == case.fingerprint) == (case.id in match.same)
+    assert Counter(by_id[match.ids[name]] for name in match.same) == Counter(now) & Counter(then)
+    assert not match.edited & set(match.same)
 
 
 def configured(tmp_path: Path, text: str) -> Settings:

@@ -42,11 +42,33 @@ def test_a_regression_is_not_hidden_by_the_edit_of_another_case() -> None:
     assert judged(record(0.0, plan=edited), record()).verdict is Verdict.REGRESSED
 
 
-def test_renaming_every_case_is_no_pass_of_a_comparison() -> None:
-    renamed = tuple(replace(case, id=f"new {case.id}") for case in PLAN)
+def test_a_rename_is_no_escape() -> None:
+    renamed = tuple(replace(case, id=f"new {case.id}") if n < 5 else case for n, case in enumerate(PLAN))
     found = judged(record(plan=renamed), record())
-    assert any("new" in change or "removed" in change for change in found.changes)
-    assert all(case.status.value in ("new", "removed") for case in found.cases)
+    assert found.verdict is Verdict.PASS
+    assert found.changes[0].startswith("renamed, and compared by their content: c0 → new c0")
+    broken = record(plan=renamed)
+    trials = tuple(replace(t, scores={"ok": Score(0.0)}) if "new" in t.case_id else t for t in broken.trials)
+    assert judged(replace(broken, trials=trials), record()).verdict is Verdict.REGRESSED
+
+
+def test_a_removed_criterion_is_owed() -> None:
+    other = replace(CRITERION, name="tone")
+    base = record()
+    scored = tuple(replace(t, scores={**t.scores, "tone": Score(1.0)}) for t in base.trials)
+    base = Record(replace(base.header, criteria=(CRITERION, other)), scored, None)
+    found = judged(record(), base)
+    assert (found.verdict, found.headline) == (Verdict.INCONCLUSIVE, "not compared with the baseline: tone")
+    assert found.criteria[-1].not_compared == "it is no longer measured"
+    advisory = replace(base, header=replace(base.header, criteria=(CRITERION, replace(other, blocking=False))))
+    assert judged(record(), advisory).verdict is Verdict.PASS
+
+
+def test_one_case_that_was_edited_away_leaves_nothing_compared() -> None:
+    plan = (PlannedCase("only", "before"),)
+    found = judged(record(plan=(replace(plan[0], fingerprint="after"),)), record(plan=plan))
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert "1 of 1 cases of the baseline are no longer compared" in found.headline
 
 
 def test_no_suite_is_never_green() -> None:

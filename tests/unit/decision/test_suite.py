@@ -156,7 +156,8 @@ def test_nothing_to_compare_with_is_said() -> None:
     result = judge(SUITE, [TRAJECTORY], once(SUITE, trajectory=0.0))
     assert result.verdict is Verdict.INCONCLUSIVE
     assert "nothing to hold it to" in result.headline
-    assert "no threshold, and no baseline yet" in reason(result, "trajectory")
+    assert "nothing to hold it to: no threshold" in reason(result, "trajectory")
+    assert not any(found.checked for found in result.criteria)
 
 
 # --- metric 0 -------------------------------------------------------------------------------------
@@ -538,7 +539,7 @@ def test_new_changed_and_removed_cases_are_outside_the_pairing_and_said() -> Non
     assert result.verdict is Verdict.PASS
     assert result.changes == (
         "new, held to thresholds only: brand-new",
-        "not comparable, held to thresholds only: trajectory: the case was edited (case-01)",
+        "edited, held to thresholds only: case-01",
         "removed since the baseline: case-00",
     )
     assert [status(result, c) for c in ("brand-new", "case-01", "case-00")] == [
@@ -567,8 +568,23 @@ def test_a_criterion_that_cannot_be_compared_leaves_the_others_compared() -> Non
     not_comparable = {(c.id, "response"): "its options changed" for c in SUITE}
     before, now = stored(SUITE, trajectory=1.0, response=0.9), once(SUITE, trajectory=1.0, response=0.1)
     result = judge(SUITE, criteria, now, before, not_comparable=not_comparable)
+    assert (result.verdict, result.headline) == (Verdict.INCONCLUSIVE, "not compared with the baseline: response")
+    assert result.changes == ("not compared: response: its options changed",)
+    rate, trajectory, response = result.criteria
+    assert (rate.not_compared, rate.verdict) == ("compared without response", Verdict.INCONCLUSIVE)
+    assert (trajectory.not_compared, trajectory.verdict) == ("", Verdict.PASS)
+    assert (response.not_compared, response.verdict) == ("its options changed", Verdict.INCONCLUSIVE)
+    broken = once(SUITE, trajectory=0.0, response=0.1)
+    assert judge(SUITE, criteria, broken, before, not_comparable=not_comparable).verdict is Verdict.REGRESSED
+
+
+def test_a_criterion_that_warns_only_is_not_compared_without_a_doubt_and_without_a_tick() -> None:
+    criteria = [TRAJECTORY, replace(RESPONSE, blocking=False)]
+    not_comparable = {(c.id, "response"): "its options changed" for c in SUITE}
+    before, now = stored(SUITE, trajectory=1.0, response=0.9), once(SUITE, trajectory=1.0, response=0.1)
+    result = judge(SUITE, criteria, now, before, not_comparable=not_comparable)
     assert result.verdict is Verdict.PASS
-    assert "response: its options changed (every case)" in result.changes[0]
+    assert result.criteria[2].not_compared == "its options changed"
 
 
 def test_quarantine_keeps_a_broken_case_from_blocking() -> None:
@@ -721,7 +737,7 @@ def test_an_inconclusive_answer_says_what_is_ruled_out_and_what_would_decide() -
     )
     assert result.verdict is Verdict.INCONCLUSIVE
     told = "\n".join(result.story)
-    assert "is ruled out, which its margin does not allow" in told
+    assert "is ruled out at 95 % confidence, which its margin does not allow" in told
     assert "to decide pass rate: about" in told
     assert "was detectable" in told
     assert result.criteria[0].detectable > 0.1
