@@ -77,7 +77,7 @@ def test_every_command_reaches_the_same_answer_of_the_record(project: Project) -
     assert project.gate("compare", "r.jsonl", "other.jsonl", "-c", "gate.yaml").code == 3
     for shard in ("1/2", "2/2"):
         project.gate("run", "--shard", shard, "--record", f"s{shard[0]}.jsonl")
-    merged = project.gate("merge", "s1.jsonl", "s2.jsonl", "-c", "gate.yaml")
+    merged = project.gate("merge", "s1.jsonl", "s2.jsonl", "-o", "m.jsonl", "-c", "gate.yaml")
     assert merged.code == 3, merged.out + merged.err
 
 
