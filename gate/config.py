@@ -285,16 +285,27 @@ def _criteria_from_file(data: dict[str, Any], root: Path, where: str, lines: Lin
     return str(path), lines, ("criteria",) if "criteria" in content else ()
 
 
+_BESIDE_CRITERIA = (
+    ("custom_metrics", "customMetrics"),
+    ("user_simulator_config", "userSimulatorConfig"),
+    ("live_model_config", "liveModelConfig"),
+)
+"""What a ``test_config.json`` may hold beside its criteria; all but the first are for ADK's own runs."""
+
+
 def criteria_of(content: Any, where: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """The criteria and custom metrics of a ``test_config.json``, or of a bare mapping of criteria."""
     if not isinstance(content, dict):
         raise ConfigError(f"expected a mapping of criteria, found {_kind(content)}", where=where)
     if "criteria" not in content:
         return content, {}
-    known = ["criteria", "custom_metrics", "customMetrics", "user_simulator_config", "userSimulatorConfig"]
+    known = ["criteria", *(key for keys in _BESIDE_CRITERIA for key in keys)]
     for key in content:
         if key not in known:
             raise unknown_key(key, known, where)
+    for snake, camel in _BESIDE_CRITERIA:
+        if snake in content and camel in content:
+            raise ConfigError(f"both {snake} and {camel} are given", where=where, hint="keep one of them")
     criteria = content["criteria"]
     if not isinstance(criteria, dict):
         raise ConfigError(f"criteria: expected a mapping, found {_kind(criteria)}", where=where)

@@ -120,6 +120,8 @@ def _spec(name: str, value: Any, custom: Mapping[str, Any], place: str, *, adk: 
         metric_type = load_metric(spec.metric)
     except ConfigError as error:
         raise ConfigError(error.what, where=place, hint=error.hint) from None
+    if adk and metric_type.hard and common.threshold is not None and 0 < common.threshold < 1:
+        common = common.model_copy(update={"threshold": None})  # ADK's share of safe turns: here one occurrence fails
     return replace(spec, where=place, common=limit_as_max(common, metric_type, where))
 
 
@@ -160,6 +162,7 @@ def _split(value: Any, where: str, *, adk: bool) -> tuple[Common, tuple[tuple[fl
     common: dict[str, Any] = {}
     quantiles: dict[float, float] = {}
     options: dict[str, Any] = {}
+    _refuse_both_spellings(value, where)
     for key, item in value.items():
         match = QUANTILE.match(str(key))
         if to_snake(str(key)) in Common.model_fields:
@@ -175,6 +178,14 @@ def _split(value: Any, where: str, *, adk: bool) -> tuple[Common, tuple[tuple[fl
         return Common.model_validate(common), tuple(sorted(quantiles.items())), options
     except ValidationError as error:
         raise first_problem(error, Common).as_error(where) from None
+
+
+def _refuse_both_spellings(value: Mapping[Any, Any], where: str) -> None:
+    """One option in snake_case and in camelCase: which of the two is meant would be a guess."""
+    for key in value:
+        snake = to_snake(str(key))
+        if snake != key and snake in value and to_camel(snake) == key:
+            raise ConfigError(f"both {snake} and {key} are given", where=where, hint="keep one of them")
 
 
 def _number(value: Any, label: str, where: str, *, adk: bool) -> float:

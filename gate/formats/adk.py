@@ -26,12 +26,41 @@ INVOCATION_KEYS = (
     "app_details",
 )
 _DATA_KEYS = ("tool_uses", "tool_responses", "intermediate_responses", "invocation_events")
+_PART_KEYS = (
+    "media_resolution code_execution_result executable_code file_data function_call function_response inline_data text "
+    "thought thought_signature video_metadata tool_call tool_response part_metadata audio_transcription "
+    "media_processing speech_metadata document_metadata spreadsheet_metadata audio_metadata"
+)
+_USAGE_KEYS = (
+    "cache_tokens_details cached_content_token_count candidates_token_count candidates_tokens_details "
+    "prompt_token_count prompt_tokens_details thoughts_token_count tool_use_prompt_token_count "
+    "tool_use_prompt_tokens_details total_token_count traffic_type"
+)
+_KNOWN: Mapping[str, tuple[str, ...]] = {
+    "a content": ("parts", "role"),
+    "a part": tuple(_PART_KEYS.split()),
+    "a function call": ("id", "args", "name", "partial_args", "will_continue"),
+    "a function response": ("will_continue", "scheduling", "parts", "id", "name", "response"),
+    "inline_data": ("data", "display_name", "mime_type"),
+    "file_data": ("display_name", "file_uri", "mime_type"),
+    "usage_metadata": tuple(_USAGE_KEYS.split()),
+    "app_details": ("agent_details",),
+    "the details of an agent": ("name", "instructions", "tool_declarations"),
+    "a rubric": ("rubric_id", "rubric_content", "description", "type"),
+    "rubric_content": ("text_property",),
+}
+"""The keys of google-adk's and google-genai's models that refuse any other; an event, a case and a session do not."""
 
 
 def to_invocation(data: Any) -> Invocation:
-    """An ``Invocation`` of an eval set or an eval result. Raises `FormatError`."""
+    """An ``Invocation`` of an eval set or an eval result.
+
+    Raises `FormatError`, also for a key anywhere in it that google-adk refuses: a misspelt ``args`` would otherwise be
+    a call without arguments, which some ways to compare are content with.
+    """
     body = mapping(data, "an invocation")
     refuse_unknown(body, INVOCATION_KEYS, "an invocation")
+    _refuse_below(body)
     data = get(body, "intermediate_data")
     calls, intermediate, usage = _intermediate(data)
     return Invocation(
@@ -71,9 +100,8 @@ def events_to_invocation(events: Any, *, user: str = "") -> Invocation:
 
 def to_rubric(data: Any) -> Rubric:
     """A rubric as ADK writes it. Raises `FormatError`."""
-    body = mapping(data, "a rubric")
-    content = get(body, "rubric_content")
-    text = get(mapping(content, "rubric_content"), "text_property")
+    body = _strict(data, "a rubric")
+    text = get(_strict(get(body, "rubric_content"), "rubric_content"), "text_property")
     if not isinstance(text, str) or not text:
         raise FormatError("a rubric must have a text_property")
     identifier = get(body, "rubric_id")
@@ -113,6 +141,56 @@ def refuse_unknown(body: Mapping[str, Any], known: Iterable[str], what: str) -> 
             near = closest(str(key), spelled)
             hint = f", did you mean {near!r}?" if near else ""
             raise FormatError(f"unknown key {shorten(str(key), 80)!r} in {what}{hint}")
+
+
+def _strict(value: Any, what: str) -> Mapping[str, Any]:
+    """A mapping without a key that google-adk refuses there, nor one in both spellings."""
+    body = mapping(value, what)
+    refuse_unknown(body, _KNOWN[what], what)
+    for name in _KNOWN[what]:
+        get(body, name)
+    return body
+
+
+def _refuse_below(invocation: Mapping[str, Any]) -> None:
+    """Refuses unknown keys in everything that an invocation of an eval set holds."""
+    for name in INVOCATION_KEYS:
+        get(invocation, name)
+    for name in ("user_content", "final_response"):
+        _check_content(get(invocation, name))
+    if (details := get(invocation, "app_details")) is not None:
+        agents = get(_strict(details, "app_details"), "agent_details") or {}
+        for agent in mapping(agents, "agent_details").values():
+            _strict(agent, "the details of an agent")
+    data = get(invocation, "intermediate_data")
+    if data is None:
+        return
+    body = mapping(data, "intermediate_data")
+    for call in items(get(body, "tool_uses"), "tool_uses"):
+        _strict(call, "a function call")
+    for response in items(get(body, "tool_responses"), "tool_responses"):
+        _strict(response, "a function response")
+    for pair in items(get(body, "intermediate_responses"), "intermediate_responses"):
+        for part in items(pair[1], "parts") if isinstance(pair, list) and len(pair) == 2 else ():
+            _check_part(part)
+    for event in items(get(body, "invocation_events"), "invocation_events"):
+        _check_content(get(mapping(event, "an event"), "content"))
+        if (usage := get(event, "usage_metadata")) is not None:
+            _strict(usage, "usage_metadata")
+
+
+def _check_content(content: Any) -> None:
+    if content is not None:
+        for part in items(get(_strict(content, "a content"), "parts"), "parts"):
+            _check_part(part)
+
+
+def _check_part(part: Any) -> None:
+    body = _strict(part, "a part")
+    inner = {"function_call": "a function call", "function_response": "a function response"}
+    for name, what in (*inner.items(), ("inline_data", "inline_data"), ("file_data", "file_data")):
+        if (value := get(body, name)) is not None:
+            _strict(value, what)
 
 
 def mapping(value: Any, what: str) -> Mapping[str, Any]:

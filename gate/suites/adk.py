@@ -26,7 +26,10 @@ _CASE_KEYS = (
     "complexity",
 )
 """ADK's keys of a case, and two of ours, which ADK passes over."""
-_QUERY_KEYS = ("query", "expected_tool_use", "reference", "expected_intermediate_agent_responses")
+_QUERY_KEYS = ("query", "expected_tool_use", "reference", "expected_intermediate_agent_responses", "initial_state")
+_LEGACY_CASE_KEYS = ("name", "data", "initial_session", "initial_state")
+_CALL_KEYS = ("tool_name", "tool_input", "name", "args", "mock_tool_output")
+"""``initial_state`` and ``mock_tool_output`` stand in Google's own files; google-adk reads neither."""
 
 
 def recognises(data: Any) -> bool:
@@ -162,10 +165,9 @@ def _legacy_case(document: Document, raw: Any, keys: tuple[Key, ...]) -> Case:
     if not isinstance(name, str) or not name:
         raise document.error("a case must have a name", *keys)
     for key in body:
-        if key not in ("name", "data", "initial_session"):
-            raise document.error(
-                f"case {name!r}: unknown key {key!r}", *keys, hint="known: data, initial_session, name"
-            )
+        if key not in _LEGACY_CASE_KEYS:
+            hint = f"known: {', '.join(sorted(_LEGACY_CASE_KEYS))}"
+            raise document.error(f"case {name!r}: unknown key {key!r}", *keys, hint=hint)
     if not isinstance(rows, list) or not rows:
         raise document.error(f"case {name!r}: data must be a list of at least one turn", *keys)
     turns = tuple(_query(document, row, *keys, "data", index) for index, row in enumerate(rows))
@@ -193,7 +195,10 @@ def _legacy_call(raw: Any) -> ToolCall:
     body = adk.mapping(raw, "an expected tool use")
     name = body.get("tool_name", body.get("name"))
     args = body.get("tool_input", body.get("args"))
-    adk.refuse_unknown(body, ("tool_name", "tool_input", "name", "args"), "an expected tool use")
+    adk.refuse_unknown(body, _CALL_KEYS, "an expected tool use")
+    for mine, theirs in (("tool_name", "name"), ("tool_input", "args")):
+        if mine in body and theirs in body:
+            raise FormatError(f"both {mine} and {theirs} are given")
     if not isinstance(name, str) or not name:
         raise FormatError("an expected tool use must have a tool_name")
     if not isinstance(args, dict | None):
