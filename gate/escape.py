@@ -60,7 +60,7 @@ def one_line(text: str, limit: int) -> str:
 
 _AUTOLINKS = re.compile(
     r"""
-      (?P<sigil>[@\#!$%&~](?=[\w"]))             # mentions, references, labels, formulas
+      (?P<sigil>@(?=\S)|[\#!$%&~](?=[\w"]))      # mentions, mail addresses (me@-host.x too), references, labels
     | (?P<ticket>\bGH-(?=\d))                    # GH-12
     | (?P<emoji>:(?=[\w+-]+:))                   # :tada:
     | (?P<scheme>[:/](?=//|/))                   # https://x, //x

@@ -20,7 +20,7 @@ AUTOLINKS = {
     "commit": re.compile(r"\b[0-9a-f]{7,40}\b", re.I),
     "url": re.compile(r"(?:https?|ftp)://", re.I),
     "www": re.compile(r"www\.", re.I),
-    "mail": re.compile(r"[\w.+-]+@[\w-]+\.\w"),
+    "mail": re.compile(r"[\w.+-]@[\w.-]*\.\w"),
     "protocol": re.compile(r"(?:mailto|xmpp):", re.I),
 }
 PARSERS = {

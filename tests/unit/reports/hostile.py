@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 CORPUS = (
     "@everyone please look",
     "ping @octocat/team and a.b+c@example.com",
+    "user@-host.example, user@_host.example and user@.host.example",
     "fixes #1, owner/repo#12, GH-13, owner/repo@da39a3ee5e6b4b0d3255bfef95601890afd80709",
     "da39a3e",
     "see https://evil.example/x?a=b and www.evil.example, ftp://evil.example, //evil.example",

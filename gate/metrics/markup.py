@@ -1,0 +1,130 @@
+"""What the tags in a text lead to and load, read as a browser's tokenizer reads a tag.
+
+Every ``<`` before a letter counts as the start of a tag, wherever it stands: in a comment, a script, an attribute.
+Which of them a browser takes for one depends on what stands before it and differs between browsers, sanitizers and
+versions of one library; from such a place on, how a tag is read does not. So nothing that any of them sees is missed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from html import unescape
+
+from msgspec import Struct
+
+MAX_WORK = 2_000_000
+"""Characters that are looked at in one text: tags inside of tags are read more than once."""
+_EACH = 20
+"""What an attribute costs beside its characters."""
+MAX_DEPTH = 4
+"""Documents inside of attributes."""
+_START = re.compile(r"<([A-Za-z][^\t\n\f\r />]*+)")
+_ATTRIBUTE = re.compile(
+    r"""[\t\n\f\r /]*+(?:(?P<end>>)|(?P<name>=?[^\t\n\f\r />=]*+)"""
+    r"""(?:[\t\n\f\r ]*+=[\t\n\f\r ]*+"""
+    r"""(?:"(?P<double>[^"]*+)"|'(?P<single>[^']*+)'|(?P<bare>(?!["'])[^\t\n\f\r >]*+)))?+)"""
+)
+_HARMLESS = re.compile(
+    r"(?:alt|title|class|id|name|lang|dir|role|type|rel|target|value|label|placeholder|width|height|content"
+    r"|aria-.*|xmlns(?::.*)?)"
+)
+"""Attributes that lead nowhere; what is not known may. The content of a ``meta`` is looked at apart."""
+_LISTS = ("srcset", "imagesrcset", "ping", "archive")
+_FOLLOWED = {"a": ("href", "xlink:href"), "area": ("href",), "form": ("action",), "button": ("formaction",)}
+_FOLLOWED |= {"input": ("formaction",), "blockquote": ("cite",), "q": ("cite",), "del": ("cite",), "ins": ("cite",)}
+"""Where somebody has to click; everything else is loaded unasked."""
+_STYLE_END = re.compile(r"</style", re.IGNORECASE)
+_CSS_ESCAPE = re.compile(r"\\(?:([0-9A-Fa-f]{1,6})[ \t\n\f\r]?|([^\n\r\f0-9A-Fa-f]))")
+_CSS_COMMENT = re.compile(r"/\*(?:[^*]|\*(?!/))*+(?:\*/)?")
+_CSS_URL = re.compile(r"(?i:url|src|image|image-set|@import)[\s(\"']++(?:url[\s(\"']++)?+([^\s\"'()]*+)")
+_REFRESH = re.compile(r"[;,]\s*+(?:url\s*+=\s*+)?+[\"']?+([^\"']*+)", re.IGNORECASE)
+
+
+class MarkupError(ValueError):
+    """Markup that would take too long to read."""
+
+
+class _Work:
+    def __init__(self) -> None:
+        self.left = MAX_WORK
+
+    def take(self, characters: int) -> None:
+        self.left -= characters
+        if self.left < 0:
+            raise MarkupError("its tags are too many, or lie in one another too deep, to be read")
+
+
+class Tag(Struct, frozen=True):
+    name: str
+    attributes: tuple[tuple[str, str], ...]
+
+
+def targets(text: str) -> Iterator[tuple[str, str]]:
+    """(``link`` or ``image``, URL) of everything that the tags in a text lead to or load. Raises `MarkupError`."""
+    yield from _targets(text, _Work(), MAX_DEPTH)
+
+
+def _targets(text: str, work: _Work, depth: int) -> Iterator[tuple[str, str]]:
+    if depth == 0:
+        raise MarkupError("its documents lie in one another too deep to be read")
+    for tag, after in _tags(text, work):
+        for name, value in tag.attributes:
+            for reading in dict.fromkeys((value, unescape(value))):
+                yield from _of_attribute(tag.name, name, reading)
+                if name == "srcdoc":
+                    yield from _targets(reading, work, depth - 1)
+        if tag.name == "style":
+            end = _STYLE_END.search(text, after)
+            content = text[after : end.start() if end else len(text)]
+            work.take(len(content))
+            yield from _of_css(content)
+
+
+def _tags(text: str, work: _Work) -> Iterator[tuple[Tag, int]]:
+    """Every tag that is closed, with the place behind it."""
+    last = text.rfind(">")
+    for start in _START.finditer(text, 0, last + 1):
+        found = _tag(text, start, work)
+        if found is not None:
+            yield found
+
+
+def _tag(text: str, start: re.Match[str], work: _Work) -> tuple[Tag, int] | None:
+    attributes = []
+    place = start.end()
+    while True:
+        found = _ATTRIBUTE.match(text, place)
+        assert found is not None, "it may match nothing"
+        work.take(found.end() - place + _EACH)
+        if found["end"]:
+            return Tag(start[1].lower(), tuple(attributes)), found.end()
+        if found.end() == place or found.end() >= len(text) or text.startswith(('="', "='"), found.end()):
+            return None  # the text ends within it
+        value = next((found[kind] for kind in ("double", "single", "bare") if found[kind] is not None), "")
+        attributes.append((found["name"].lower(), value))
+        place = found.end()
+
+
+def _of_attribute(tag: str, name: str, value: str) -> Iterator[tuple[str, str]]:
+    kind = "link" if name in _FOLLOWED.get(tag, ()) else "image"
+    if name == "style":
+        yield from _of_css(value)
+    elif name in _LISTS:
+        yield from ((kind, piece) for piece in re.split(r"[\s,]+", value) if piece)
+    elif tag == "meta" and name == "content":
+        yield from (("image", url) for url in _REFRESH.findall(value))
+    elif name.startswith("on"):
+        yield kind, f"javascript:{value}"
+    elif not _HARMLESS.fullmatch(name) and value:
+        yield kind, value
+
+
+def _of_css(text: str) -> Iterator[tuple[str, str]]:
+    plain = _CSS_ESCAPE.sub(_unescaped, _CSS_COMMENT.sub("", text))
+    yield from (("image", url) for url in _CSS_URL.findall(plain))
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    code = int(match[1], 16) if match[1] else 0
+    return match[2] or (chr(code) if 0 < code < 0x110000 else "\ufffd")
