@@ -91,7 +91,7 @@ def _tags(text: str, work: _Work) -> Iterator[tuple[Tag, int]]:
 
 
 def _tag(text: str, start: re.Match[str], work: _Work) -> tuple[Tag, int] | None:
-    attributes = []
+    attributes: list[tuple[str, str]] = []
     place = start.end()
     while True:
         found = _ATTRIBUTE.match(text, place)
