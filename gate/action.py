@@ -7,6 +7,7 @@ import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
+from functools import cached_property
 from pathlib import Path
 from shlex import join
 from tempfile import TemporaryDirectory
@@ -17,11 +18,11 @@ from msgspec.structs import replace
 
 from gate.agents.base import expand
 from gate.agents.http import Server
-from gate.base_policy import Rules, path_at, rules_of
+from gate.base_policy import Base, Rules, base_at, hold, path_at
 from gate.carry import Carrier, record_name, records_of
 from gate.compare import Outputs, settings_of
 from gate.compare import now as utc_now
-from gate.config import Config, load_config
+from gate.config import Config, ConfigFile, read_config
 from gate.decision.rules import acceptable
 from gate.environment import TOKEN
 from gate.errors import Cancelled, ConfigError, GateError, MeasureError, PublishError
@@ -79,6 +80,8 @@ OUTPUTS = (
     "cost_usd",
 )
 """Every output of the action; ``action.yml`` and the guide are held to it."""
+USUAL_STORE = {"baseline.store": "git", "baseline.branch": "gate-baselines", "baseline.remote": "origin"}
+"""Where the default branch keeps its baselines unless its configuration says otherwise."""
 SUMMARY_CHARS = SUMMARY_BYTES // 4 - 1_000
 """A character is at most four bytes."""
 Say = Callable[[str], None]
@@ -87,7 +90,7 @@ Say = Callable[[str], None]
 # --- one step -------------------------------------------------------------------------------------
 
 
-class Step(Struct, frozen=True):
+class Step(Struct, frozen=True, dict=True):
     """What the runner says of this step. ``api`` and ``say`` are its only ways out."""
 
     environment: Mapping[str, str]
@@ -101,6 +104,11 @@ class Step(Struct, frozen=True):
     def config_path(self) -> Path:
         path: str = self.inputs["config"]
         return self.workspace / path
+
+    @cached_property
+    def source(self) -> ConfigFile:
+        """The configuration as it was when it was first asked for: what ``setup`` writes over it counts for nothing."""
+        return read_config(self.config_path)
 
     @property
     def git(self) -> Git:
@@ -271,13 +279,15 @@ def _run(step: Step) -> Outcome:
 
 def _measure(step: Step, overrides: Mapping[str, Any], stack: ExitStack) -> Outcome:
     changed: tuple[str, ...] = ()
+    base = _base(step, overrides, stack)
     if step.inputs["shards"]:
-        environment, rules = step.environment, _rules(step, overrides, stack)
+        environment, rules = step.environment, _rules(step, overrides, base)
         command = _command(step, overrides)
         result = decide_merged(_joined(step), rules.config, environment, Outputs(), command, rules)
     else:
-        changed = changes(load_config(step.config_path, overrides), step.git)  # of the user's, before setup adds to it
-        environment, rules = _ready(step, overrides, stack)
+        changed = changes(step.source.load(overrides), step.git)  # of the user's, before setup adds to it
+        environment, found = _ready(step, overrides)
+        rules = _rules(step, {**overrides, **found}, base)
         origin, note = _carried_over(step, rules.config, overrides.get("baseline.against"))
         command = _command(step, overrides)
         shard = step.inputs["shard"]
@@ -309,8 +319,9 @@ def _report(step: Step) -> Outcome:
 
 def _judge(step: Step, pull: PullRequest, path: Path, overrides: Mapping[str, Any]) -> Outcome:
     """The verdict by the configuration at ``path``."""
-    overrides = {**_store(path, overrides_of(step.inputs)), **overrides}
-    config = load_config(path, overrides)
+    source = read_config(path)
+    overrides = {**_store(source, overrides_of(step.inputs)), **overrides}
+    config = source.load(overrides)
     records = [replace(record, header=replace(record.header, commit=pull.head)) for record in _untrusted(step, config)]
     result = judge_records(records, config, step.environment, command=_command(step, overrides, pull.number))
     result = _accepted(step, config, result, pull.number)
@@ -329,42 +340,55 @@ _MODES: dict[Mode, Callable[[Step], Outcome]] = {
 
 def _overrides(step: Step) -> dict[str, Any]:
     """Inputs and event as keys of the configuration."""
-    overrides = _store(step.config_path, overrides_of(step.inputs))
+    overrides = _store(step.source, overrides_of(step.inputs))
     base = base_of(step.activity, step.git)
     return overrides | ({"baseline.against": base} if base else {})
 
 
-def _store(path: Path, overrides: dict[str, Any]) -> dict[str, Any]:
+def _store(source: ConfigFile, overrides: dict[str, Any]) -> dict[str, Any]:
     """A runner's disk is gone after the job: baselines are kept in git unless the configuration says where."""
-    stated = load_config(path, overrides).file.baseline.model_fields_set
+    stated = source.load(overrides).file.baseline.model_fields_set
     return overrides if "store" in stated else overrides | {"baseline.store": "git"}
 
 
-def _rules(step: Step, overrides: Mapping[str, Any], stack: ExitStack) -> Rules:
-    """The configuration; that of a change that is not merged yet, under the rules of its base commit.
+def _base(step: Step, overrides: Mapping[str, Any], stack: ExitStack) -> Base | None:
+    """The rules of the commit that a change is measured against, read before anything of the change runs.
 
-    Checks are imported from the base commit's work tree, which stays for as long as ``stack``.
+    None where it is no change that is still to be merged. Checks are imported from files that stay with ``stack``.
     """
     base = overrides.get("baseline.against")
     if base is None or step.activity.mode is not Mode.RUN:
-        return Rules(load_config(step.config_path, overrides))
-    return stack.enter_context(rules_of(base, step.config_path, overrides, step.environment))
+        return None
+    return stack.enter_context(base_at(base, step.source, overrides, step.environment))
 
 
-def _ready(step: Step, overrides: Mapping[str, Any], stack: ExitStack) -> tuple[Mapping[str, str], Rules]:
-    """Installs the agent where ``setup`` says so, and finds the one that listens on ``localhost``."""
-    environment, config, changes = step.environment, load_config(step.config_path, overrides), {}
+def _rules(step: Step, overrides: Mapping[str, Any], base: Base | None) -> Rules:
+    """The configuration, under the rules of its base where it has one."""
+    if base is None:
+        return Rules(step.source.load(overrides))
+    if base.is_absent:  # then nothing but a stored baseline tells that the suite was judged by other rules before
+        overrides = {**overrides, **USUAL_STORE}
+    return hold(step.source, overrides, base)
+
+
+def _ready(step: Step, overrides: Mapping[str, Any]) -> tuple[Mapping[str, str], dict[str, Any]]:
+    """Installs the agent where ``setup`` says so, and finds the one that listens on ``localhost``.
+
+    Returns the environment to run in, and what was found out of the agent as overrides.
+    """
+    environment, config = step.environment, step.source.load(overrides)
+    found: dict[str, Any] = {}
     command = step.inputs["setup"] or config.file.setup
     if command:
         cache = step.workspace / step.inputs["setup_cache"]
         environment = prepare(command, root=config.root, cache=cache, environment=environment, say=step.say)
         if config.agent_kind == "python" and "executable" not in config.agent.model_fields_set:
-            changes["agent.executable"] = f"{environment['VIRTUAL_ENV']}/bin/python"
+            found["agent.executable"] = f"{environment['VIRTUAL_ENV']}/bin/python"
     server = getattr(config.agent, config.agent_kind, None)
     if isinstance(server, Server):
         url = expand(server.url, environment, where=f"agent.{config.agent_kind}.url")
-        changes[f"agent.{config.agent_kind}.url"] = reachable(url, gateway_of(ROUTES.read_text(encoding="ascii")))
-    return environment, _rules(step, {**overrides, **changes}, stack)
+        found[f"agent.{config.agent_kind}.url"] = reachable(url, gateway_of(ROUTES.read_text(encoding="ascii")))
+    return environment, found
 
 
 def _carried_over(step: Step, config: Config, base: str | None) -> tuple[str, str]:
@@ -532,7 +556,7 @@ def _files(step: Step, result: Result) -> list[Effect]:
 def _left(step: Step) -> list[Effect]:
     """What a run without a verdict measured all the same, where another attempt finds it."""
     try:
-        output, head = load_config(step.config_path).output, step.git.head()
+        output, head = step.source.load().output, step.git.head()
     except GateError:
         return []
     folder = step.workspace / RESULTS
@@ -588,7 +612,7 @@ def _left_unmeasured(step: Step) -> int | None:
 def _suites(step: Step) -> tuple[str, ...] | None:
     """The suites that the run is about; None where the configuration cannot be read."""
     try:
-        return tuple(suite.id for suite in read_suites(load_config(step.config_path)))
+        return tuple(suite.id for suite in read_suites(step.source.load()))
     except GateError:
         return None
 

@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from pydantic import BaseModel
 
 from gate.agents.base import AgentOptions
+from gate.compare import match_cases
 from gate.config import Config, ConfigFile, File, Section, SuiteRules, read_config
 from gate.criteria import check_file
 from gate.decision.compare import DEFAULT_MARGINS
@@ -29,6 +30,7 @@ from gate.git import HINT_HISTORY, Git
 from gate.limits import shorten
 from gate.model import Case, Direction, Suite
 from gate.plan import CALIBRATION_FILE, read_suites, stated_criteria
+from gate.record import PlannedCase
 from gate.specs import Common, CriterionSpec
 from gate.strictness import DOWN, FREE, NEVER, UP, strictness_of
 
@@ -56,7 +58,12 @@ class Base(Struct, frozen=True):
     broken: str = ""
     """Why the configuration cannot be read."""
     digest: str = ""
-    """Digest of the files that are read again when the suite is judged."""
+    """Of the files that are read again when the suite is judged."""
+
+    @property
+    def is_absent(self) -> bool:
+        """Whether the base commit has no such configuration."""
+        return self.config is None and not self.broken
 
 
 class Rules(Struct, frozen=True):
@@ -66,6 +73,8 @@ class Rules(Struct, frozen=True):
     changes: tuple[str, ...] = ()
     doubts: tuple[str, ...] = ()
     """Why nothing under these rules may pass: what it would have been held to is not known, or was left out."""
+    base: Config | None = None
+    """The base commit's own configuration; None where none is known."""
     is_first: bool = False
     """Whether the base commit has no such configuration: a suite with a baseline must have come from another."""
 
@@ -200,7 +209,7 @@ def hold(source: ConfigFile, overrides: Mapping[str, Any], base: Base) -> Rules:
     gone = tuple(f"suite {name!r} of the base commit is no longer there" for name in base.suites if name not in ruled)
     changes += [*gone, *_edited(CALIBRATION_FILE, base.root / CALIBRATION_FILE, head.root / CALIBRATION_FILE)]
     config = replace(head, base_rules={name: rules for name, rules in ruled.items() if rules is not None})
-    return Rules(config, tuple(dict.fromkeys([*changes, *agent_changes])), gone)
+    return Rules(config, tuple(dict.fromkeys([*changes, *agent_changes])), gone, base.config)
 
 
 # --- suites ---------------------------------------------------------------------------------------
@@ -222,21 +231,24 @@ def _hold_suite(suite: Suite, base: Base, head: Config, changes: list[str]) -> S
     if not base.unread:
         thresholds, lowered = hold_thresholds(before, formerly, suite.cases)
     changes += [*differences, *lowered, *_edited_checks(head, specs)]
-    return SuiteRules(specs, thresholds, formerly)
+    stated = {case.id: case.thresholds for case in suite.cases} if base.unread else {}
+    own = stated or {case_id: case.thresholds for case_id, case in formerly.items()}
+    names = {spec.name for spec in before}
+    kept = {case_id: {n: v for n, v in found.items() if n in names} for case_id, found in own.items()}
+    return SuiteRules(specs, thresholds, formerly, _with_options_of(before, specs), kept)
+
+
+def _with_options_of(before: Sequence[CriterionSpec], held: Sequence[CriterionSpec]) -> tuple[CriterionSpec, ...]:
+    """The base's demands on what is measured: scores are those of the options that hold."""
+    options = {spec.name: spec.options for spec in held}
+    return tuple(replace(spec, options=options[spec.name]) for spec in before)
 
 
 def former_cases(base: Sequence[Case], head: Sequence[Case]) -> dict[str, Case]:
-    """By the id of a case: what it was at the base commit; found by its id, else by its content in file order."""
+    """By the id of a case: what it was at the base commit, paired as trials are paired."""
+    match = match_cases(*([PlannedCase(case.id, of_case(case)) for case in cases] for cases in (head, base)))
     by_id = {case.id: case for case in base}
-    found = {case.id: by_id[case.id] for case in head if case.id in by_id}
-    renamed: dict[str, list[Case]] = {}
-    for case in base:
-        if case.id not in found:
-            renamed.setdefault(of_case(case), []).append(case)
-    for case in head:
-        if case.id not in found and (same := renamed.get(of_case(case))):
-            found[case.id] = same.pop(0)
-    return found
+    return {match.ids[case_id]: by_id[case_id] for case_id in by_id if case_id in match.same or case_id in match.edited}
 
 
 def _edited_checks(head: Config, specs: Sequence[CriterionSpec]) -> list[str]:

@@ -18,6 +18,7 @@ from gate.errors import ConfigError
 from gate.model import (
     EXIT_PRECEDENCE,
     BaselineInfo,
+    Case,
     Criterion,
     ExitCode,
     Result,
@@ -26,6 +27,7 @@ from gate.model import (
 )
 from gate.record import Header, PlannedCase, Record
 from gate.reports import load_report
+from gate.suites import Selection
 
 EXPIRED = "quarantine of {case} expired on {date}: the case is judged again"
 
@@ -153,6 +155,20 @@ def _under(ids: Mapping[str, str], record: Record) -> Iterable[Trial]:
         now = ids.get(trial.case_id)
         if trial.side is Side.CANDIDATE and now is not None:
             yield trial if now == trial.case_id else replace(trial, case_id=now)
+
+
+def outside(selection: Selection | None, plan: Sequence[PlannedCase], reference: Reference) -> frozenset[str]:
+    """The cases that the reference measured and the selection would not take of it: nothing is owed for them.
+
+    By what the reference knows of a case; of its metadata it knows nothing, and a condition on it leaves none out.
+    """
+    if selection is None:
+        return frozenset()
+    known = selection.model_copy(update={"metadata": {}})
+    here = {case.id for case in plan}
+    stored = {case.id: case for record in reference.records for case in record.header.plan if case.id not in here}
+    cases = (Case(case.id, (), tags=case.tags, complexity=case.complexity) for case in stored.values())
+    return frozenset(case.id for case in cases if not known.takes(case))
 
 
 def settings_of(config: Config | None, now: datetime) -> Settings:

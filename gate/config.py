@@ -173,6 +173,10 @@ class SuiteRules(Struct, frozen=True):
     """By case, those of its own thresholds."""
     formerly: Mapping[str, Case] = field(default_factory=dict)
     """By case, what it was at the base commit: a case that was selected there is selected here."""
+    before: tuple[CriterionSpec, ...] = ()
+    """The base commit's own criteria. What the change makes stricter must not hide what these find."""
+    thresholds_before: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """Likewise by case."""
 
 
 class Config(Struct, frozen=True):

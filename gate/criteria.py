@@ -141,22 +141,8 @@ def _scorer(spec: CriterionSpec, cases: Sequence[Case], setting: Setting) -> Sco
     metric_type, options, run_in = _metric_type(spec, setting, where)
     common = effective(limit_as_max(spec.common, metric_type, where), metric_type)
     _check_limits(common, spec.quantiles, metric_type, where)
-    criterion = Criterion(
-        name=spec.name,
-        metric=spec.metric,
-        scale=metric_type.scale,
-        direction=metric_type.direction,
-        threshold=common.threshold,
-        limit=common.max,
-        quantiles=spec.quantiles,
-        margin=common.margin,
-        pass_mark=common.threshold if common.threshold is not None else metric_type.pass_mark,
-        blocking=common.blocking,
-        gate_regression=common.blocking and common.regression == "block",
-        strict=common.strict,
-        ratchet=common.ratchet,
-        hard=metric_type.hard,
-    )
+    criterion = Criterion(spec.name, spec.metric, metric_type.scale, metric_type.direction, hard=metric_type.hard)
+    criterion = demanding(criterion, common, spec.quantiles, metric_type)
     scorer = build_scorer(criterion, metric_type, options, cases, setting.context, where=spec.where)
     criterion = replace(criterion, reads_tools=scorer.needs_calls, absence=metric_type.absence, parts=scorer.parts)
     judge = setting.judge() if scorer.needs_judge else None
@@ -164,6 +150,34 @@ def _scorer(spec: CriterionSpec, cases: Sequence[Case], setting: Setting) -> Sco
     # min_kappa decides what may block; where a check runs decides what it imports, and its code what it measures
     fingerprint = of_criterion(spec.metric, metric_type.version, measuring, judge=judge)
     return replace(scorer, criterion=replace(criterion, fingerprint=fingerprint))
+
+
+def demanding(
+    criterion: Criterion,
+    common: Common,
+    quantiles: tuple[tuple[float, float], ...],
+    metric_type: type[Metric[Any]],
+) -> Criterion:
+    """The criterion with these demands; what it measures is untouched. ``common`` is effective."""
+    return replace(
+        criterion,
+        threshold=common.threshold,
+        limit=common.max,
+        quantiles=quantiles,
+        margin=common.margin,
+        pass_mark=common.threshold if common.threshold is not None else metric_type.pass_mark,
+        blocking=common.blocking,
+        gate_regression=common.blocking and common.regression == "block",
+        strict=common.strict,
+        ratchet=common.ratchet,
+    )
+
+
+def demanded_before(scorer: Scorer, spec: CriterionSpec) -> Criterion:
+    """A scorer's criterion with the demands of another statement of it, such as the base commit's."""
+    metric_type = type(scorer.metric)
+    common = effective(limit_as_max(spec.common, metric_type, spec.where), metric_type)
+    return demanding(scorer.criterion, common, spec.quantiles, metric_type)
 
 
 def _check_limits(

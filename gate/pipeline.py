@@ -21,6 +21,7 @@ from gate.compare import (
     Reference,
     check_outputs,
     now,
+    outside,
     pair,
     reported_before,
     settings_of,
@@ -229,6 +230,8 @@ def _header(session: Session, plan: Plan, reference: Reference) -> Header:
         seed=session.config.file.seed,
         shard=session.options.shard,
         selected=bool(plan.unselected),
+        scope=plan.scope,
+        whole=plan.whole,
         created=now().timestamp(),
         definition=of_definition(session.config.agent_kind, session.config.agent.model_dump(mode="json")),
     )
@@ -318,7 +321,12 @@ class SuiteRun:
                 hint="it takes a python: or command: agent, and a stored baseline whose commit is in this clone",
             )
         check_executor(session.config, plan)
-        self.paired = pair(plan.planned, plan.criteria, reference, unselected=plan.unselected)
+        self.paired = pair(
+            plan.planned,
+            plan.criteria,
+            reference,
+            unselected=plan.unselected | outside(plan.selection, plan.planned, reference),
+        )
         self.reported = reported_before(journal.header, reference)
         self.redactor = redactor_of(session.environment)
         self.trials: list[Trial] = []

@@ -11,8 +11,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gate.agents.base import allowed_environment
-from gate.config import Config, criteria_of
-from gate.criteria import ADK_DEFAULTS, Setting, build_scorers, check_something_blocks
+from gate.config import Config, SuiteRules, criteria_of
+from gate.criteria import ADK_DEFAULTS, Setting, build_scorers, check_something_blocks, demanded_before
 from gate.decision.consistency import group_of
 from gate.errors import ConfigError, nearest
 from gate.fingerprint import of_case
@@ -24,7 +24,7 @@ from gate.model import Case, Criterion, Suite
 from gate.record import PlannedCase
 from gate.score import Scorer
 from gate.specs import CriterionSpec, read_specs
-from gate.suites import load, select_all
+from gate.suites import Selection, load, select_all
 
 CALIBRATION_FILE = "calibration.json"
 """Beside the configuration, so that it is reviewed and versioned with it."""
@@ -39,6 +39,22 @@ class Plan(Struct, frozen=True, dict=True):
     """What a reader should be told about how it came together."""
     unselected: frozenset[str] = frozenset()
     """Cases of the suite's files that the selection leaves out."""
+    base_criteria: tuple[Criterion, ...] = ()
+    """The criteria with what the base commit itself demands, where a change is judged by its base's rules."""
+    base_thresholds: Mapping[str, Mapping[str, float]] = {}
+    """Likewise the thresholds of single cases."""
+    selection: Selection | None = None
+    """What selected the others; None where nothing was selected."""
+
+    @property
+    def scope(self) -> str:
+        """What selected the cases, in words; empty where none is left out."""
+        return self.selection.in_words if self.selection is not None and self.unselected else ""
+
+    @property
+    def whole(self) -> int:
+        """Cases of the suite's files where some of them are left out, else 0."""
+        return len(self.suite.cases) + len(self.unselected) if self.unselected else 0
 
     @cached_property
     def criteria(self) -> tuple[Criterion, ...]:
@@ -78,7 +94,8 @@ def make_plans(config: Config, environment: Mapping[str, str], *, calibrating: b
     whole = {suite.id: frozenset(case.id for case in suite.cases) for suite in suites}
     _check_quarantine(config, whole.values())
     if config.file.select is not None:
-        suites = select_all(suites, config.file.select)
+        formerly = {name: rules.formerly for name, rules in config.base_rules.items()}
+        suites = select_all(suites, config.file.select, formerly)
     setting = Setting(
         context=Context({name: frozenset(tools) for name, tools in config.file.tool_categories.items()}),
         folder=str(config.root),
@@ -183,7 +200,23 @@ def _plan(config: Config, suite: Suite, setting: Setting, whole: frozenset[str],
         check_something_blocks([scorer for scorer, _ in scorers], scoped.at(), hint)
     notes += held
     notes += tuple(f"{s.criterion.name}: {s.metric.caveat}" for s, _ in scorers if s.metric.caveat)
-    return Plan(suite, tuple(scorer for scorer, _ in scorers), notes, whole - {case.id for case in suite.cases})
+    judging, unselected = tuple(scorer for scorer, _ in scorers), whole - {case.id for case in suite.cases}
+    plan = Plan(suite, judging, notes, unselected, selection=config.file.select)
+    rules = config.base_rules.get(suite.id)
+    if rules is None:
+        return plan
+    base = _base_criteria(scorers, rules)
+    return replace(plan, base_criteria=base, base_thresholds=rules.thresholds_before)
+
+
+def _base_criteria(scorers: Iterable[tuple[Scorer, str]], rules: SuiteRules) -> tuple[Criterion, ...]:
+    """The base commit's demands on the same scores; a criterion that may not block does not block under them either."""
+    before = {spec.name: spec for spec in rules.before}
+    found = []
+    for scorer, why in ((scorer, why) for scorer, why in scorers if scorer.criterion.name in before):
+        criterion = demanded_before(scorer, before[scorer.criterion.name])
+        found.append(replace(criterion, blocking=False, gate_regression=False) if why else criterion)
+    return tuple(found)
 
 
 def _held_to_people(config: Config, scorer: Scorer) -> tuple[Scorer, str]:

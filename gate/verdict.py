@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from gate import __version__
 from gate.base_policy import MOVED, Rules
-from gate.compare import Reference, expired_quarantine, now, pair, reported_before, settings_of
+from gate.compare import Reference, expired_quarantine, now, outside, pair, reported_before, settings_of
 from gate.config import Config
 from gate.decision import Settings, exit_code, verdict_on
 from gate.decision.compare import passed
@@ -26,9 +26,14 @@ from gate.errors import MeasureError
 from gate.model import SEVERITY, BaselineInfo, Case, Criterion, Result, Side, SuiteResult, Trial, Turn, worst
 from gate.plan import Plan
 from gate.record import Header, Record, digested, fold_record
+from gate.suites import Selection
 
 MAX_SHOWN_CHARS = 20_000_000
 """Characters of failing answers that are held to be shown; those after are in the record alone."""
+
+
+DESIGN = ("max_passes", "longest_passes", "exact_passes", "rerun", "runs")
+"""Settings that say how trials were asked for, not what they are held to."""
 
 
 class Terms(Struct, frozen=True, omit_defaults=True):
@@ -41,6 +46,8 @@ class Terms(Struct, frozen=True, omit_defaults=True):
     deselected: frozenset[str] | None = None
     """Cases of the suite that were left out on purpose. None: of a record that says that some were, nobody knows which,
     and all that it lacks are taken for such."""
+    selection: Mapping[str, Any] = {}
+    """What the cases were selected by, as in the configuration; empty where all were to be run."""
     scheduled: bool = False
     """Whether a schedule decided from round to round what to run, so that each of its looks counts."""
     notes: tuple[str, ...] = ()
@@ -51,6 +58,8 @@ class Terms(Struct, frozen=True, omit_defaults=True):
     """Why no pass is believed."""
     doubts_if_compared: tuple[str, ...] = ()
     """Why none is believed where a baseline is stored."""
+    base: Terms | None = None
+    """The base commit's own terms, where the change's differ: no verdict is better than the one under these."""
     command: str = ""
     """The command that reproduces the result; empty: the one that shows it."""
 
@@ -70,16 +79,35 @@ def terms_of_plan(
     rules: Rules | None = None,
 ) -> Terms:
     """What a configuration judges a suite by. ``rules`` are those it comes from, where it is held to a base's."""
+    settings = settings or settings_of(config, now())
+    thresholds = {case.id: dict(case.thresholds) for case in plan.suite.cases if case.thresholds}
     return Terms(
         plan.criteria,
-        settings or settings_of(config, now()),
-        thresholds={case.id: dict(case.thresholds) for case in plan.suite.cases if case.thresholds},
+        settings,
+        thresholds=thresholds,
+        base=_base_terms(plan, settings, thresholds, rules.base) if rules is not None else None,
         deselected=plan.unselected,
+        selection=plan.selection.model_dump(mode="json", exclude_unset=True) if plan.selection is not None else {},
         notes=tuple(dict.fromkeys((*plan.notes, *expired_quarantine(config, now()), *notes))),
         changes=rules.changes if rules is not None else (),
         doubts=(*(rules.doubts if rules is not None else ()), *doubts),
         doubts_if_compared=(MOVED,) if rules is not None and rules.is_first else (),
     )
+
+
+def _base_terms(
+    plan: Plan, settings: Settings, thresholds: Mapping[str, Mapping[str, float]], base: Config | None
+) -> Terms | None:
+    """The base commit's own terms for the same trials; None where the plan's are no others, or none are known."""
+    if base is None or not plan.base_criteria:
+        return None
+    design = {name: getattr(settings, name) for name in DESIGN}
+    settings_before = replace(settings_of(base, now()), **design)
+    before = {case.id: dict(plan.base_thresholds.get(case.id, {})) for case in plan.suite.cases}
+    before = {case_id: stated for case_id, stated in before.items() if stated}
+    if (plan.base_criteria, settings_before, before) == (plan.criteria, settings, thresholds):
+        return None
+    return Terms(plan.base_criteria, settings_before, thresholds=before)
 
 
 def own_terms(record: Record, settings: Settings | None = None) -> Terms:
@@ -99,10 +127,6 @@ def own_terms(record: Record, settings: Settings | None = None) -> Terms:
         ) from None
 
 
-DESIGN = ("max_passes", "longest_passes", "exact_passes", "rerun", "runs")
-"""Settings that say how trials were asked for, not what they are held to."""
-
-
 def told_by(record: Record, terms: Terms) -> Terms:
     """The terms with what only the record's run can say: how it asked for trials, its notes and its command."""
     own = own_terms(record)
@@ -110,7 +134,11 @@ def told_by(record: Record, terms: Terms) -> Terms:
     if record.footer is not None and record.footer.terms:
         settings = replace(settings, **{name: getattr(own.settings, name) for name in DESIGN})
     notes = tuple(dict.fromkeys((*own.notes, *terms.notes)))
-    return replace(terms, settings=settings, notes=notes, scheduled=own.scheduled, command=own.command)
+    base = terms.base
+    if base is not None:
+        design = {name: getattr(settings, name) for name in DESIGN}
+        base = replace(base, settings=replace(base.settings, **design))
+    return replace(terms, settings=settings, notes=notes, scheduled=own.scheduled, command=own.command, base=base)
 
 
 # --- a record as far as judging and showing need it -----------------------------------------------
@@ -180,18 +208,41 @@ def judge(record: Record, references: Sequence[Reference], terms: Terms) -> Suit
     stopped = record.footer is not None and record.footer.stopped
     if not stopped and not any(trial.side is Side.CANDIDATE for trial in record.trials):
         raise MeasureError("the record has no trials", where=record.header.suite_id)
-    reported = any(reported_before(record.header, reference) for reference in references)
-    first, *others = [_against(record, one, terms, reported=reported) for one in references or [NO_REFERENCE]]
+    found = _against_all(record, references, terms)
+    if terms.base is not None:
+        of_base = replace(terms.base, deselected=terms.deselected, selection=terms.selection, scheduled=terms.scheduled)
+        found = _no_better(found, _against_all(record, references, of_base))
     said = replace(
-        _worst_of(first, others, references),
-        changes=tuple(dict.fromkeys((*first.changes, *terms.changes))),
-        warnings=tuple(dict.fromkeys((*first.warnings, *terms.notes))),
+        found,
+        changes=tuple(dict.fromkeys((*found.changes, *terms.changes))),
+        warnings=tuple(dict.fromkeys((*found.warnings, *terms.notes))),
         **_spent(record),
     )
     doubts = terms.doubts
     if any(reference.records for reference in references):
         doubts = (*doubts, *terms.doubts_if_compared)
-    return doubted(said, "; ".join(doubts)) if doubts else said
+    said = doubted(said, "; ".join(doubts)) if doubts else said
+    return replace(said, headline=f"{said.headline}; {_scope(record.header)}") if record.header.whole else said
+
+
+def _against_all(record: Record, references: Sequence[Reference], terms: Terms) -> SuiteResult:
+    """The verdict under one set of terms: the worst over all references."""
+    reported = any(reported_before(record.header, reference) for reference in references)
+    first, *others = [_against(record, one, terms, reported=reported) for one in references or [NO_REFERENCE]]
+    return _worst_of(first, others, references)
+
+
+def _no_better(held: SuiteResult, of_base: SuiteResult) -> SuiteResult:
+    """What was found under the rules that hold, unless the base's own find worse: stricter rules hide nothing."""
+    if SEVERITY.index(of_base.verdict) <= SEVERITY.index(held.verdict):
+        return held
+    why = f"by the base's own rules, for under the change's stricter ones it would be {held.verdict.value}"
+    return replace(of_base, changes=(*of_base.changes, f"judged {why}"))
+
+
+def _scope(header: Header) -> str:
+    """What of the suite was run, as ``24 of 120 cases, tag smoke``."""
+    return f"{len(header.plan)} of {header.whole} cases, {header.scope}"
 
 
 NO_REFERENCE = Reference(BaselineInfo(None, missing="none was named"))
@@ -220,7 +271,8 @@ def _against(record: Record, reference: Reference, terms: Terms, *, reported: bo
 
 def _deselected(header: Header, reference: Reference, terms: Terms) -> Set[str]:
     if terms.deselected is not None or not header.selected:
-        return terms.deselected or frozenset()
+        selection = Selection.model_validate(terms.selection) if terms.selection else None
+        return (terms.deselected or frozenset()) | outside(selection, header.plan, reference)
     stored = {case.id for record in reference.records for case in record.header.plan}
     return stored - {case.id for case in header.plan}
 

@@ -149,7 +149,7 @@ def _word(words: Mapping[str, T], data: Mapping[str, Any], key: str, default: st
 
 _HEADER = _keys(
     "gate_record suite cases commit base dirty agent seed shard run gate created selected stripped runs criteria "
-    "definition"
+    "definition scope whole"
 )
 _PLANNED = _keys("id fp tags complexity at hint shard thresholds expect equivalent")
 _COMPLEXITIES = {c.value: c for c in Complexity}
@@ -182,6 +182,8 @@ def header(data: dict[str, Any]) -> tuple[Header, int]:
         shard=_shard(data),
         created=_amount(data, "created") or 0.0,
         selected=_flag(data, "selected"),
+        scope=_text(data, "scope"),
+        whole=_count(data, "whole", 0),
         stripped=_flag(data, "stripped"),
         definition=_text(data, "definition"),
         runs=_runs(data),

@@ -134,6 +134,8 @@ def _header(header: Header) -> dict[str, Any]:
     out |= {"created": header.created, "stripped": header.stripped}
     if header.selected:
         out["selected"] = True
+    if header.whole:
+        out |= {"scope": header.scope, "whole": header.whole}
     if header.definition:
         out["definition"] = header.definition
     if header.runs:

@@ -68,6 +68,10 @@ class Header(Struct, frozen=True):
     """Unix time."""
     selected: bool = False
     """Whether a selection left cases of the suite out of the plan."""
+    scope: str = ""
+    """What selected the cases, in words, as ``tag smoke``."""
+    whole: int = 0
+    """Cases of the suite's files, of which a selection took those of the plan; 0 where there was none."""
     stripped: bool = False
     """Whether messages and responses were dropped (the form of a stored baseline)."""
     definition: str = ""

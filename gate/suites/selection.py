@@ -55,6 +55,15 @@ class Selection(BaseModel):
             and all(not _texts(wanted).isdisjoint(stated(case, key)) for key, wanted in self.metadata.items())
         )
 
+    @property
+    def in_words(self) -> str:
+        """What it asks for, as ``tags smoke, core; complexity simple``; empty where it takes every case."""
+        groups = [("tag", "tags", self.tags), ("complexity", "complexity", [c.value for c in self.complexity])]
+        groups.append(("case", "cases", self.ids))
+        parts = [f"{one if len(words) == 1 else many} {', '.join(words)}" for one, many, words in groups if words]
+        parts += [f"{key} {', '.join(map(str, values))}" for key, values in self.metadata.items()]
+        return shorten("; ".join(parts), 200)
+
 
 def where(conditions: Iterable[str]) -> dict[str, Any]:
     """Conditions ``KEY=VALUE`` of a command line as keys of a selection; a key that is given twice takes any value.
@@ -103,13 +112,20 @@ def select(suite: Suite, selection: Selection) -> Suite:
     return select_all([suite], selection)[0]
 
 
-def select_all(suites: Sequence[Suite], selection: Selection) -> list[Suite]:
+def select_all(
+    suites: Sequence[Suite], selection: Selection, formerly: Mapping[str, Mapping[str, Case]] | None = None
+) -> list[Suite]:
     """The suites with their selected cases alone, without the suites that have none.
+
+    ``formerly``: by suite and id of a case, what it was at the base commit. A case that was selected there is selected
+    here, whatever it is tagged or called now.
 
     Raises `ConfigError` for a tag or id that no case of any suite has, and `MeasureError` where nothing is left.
     """
-    _refuse_unknown([case for suite in suites for case in suite.cases], selection)
-    chosen = [_taken(suite, selection) for suite in suites]
+    formerly = formerly or {}
+    former = [case for cases in formerly.values() for case in cases.values()]
+    _refuse_unknown([*(case for suite in suites for case in suite.cases), *former], selection)
+    chosen = [_taken(suite, selection, formerly.get(suite.id, {})) for suite in suites]
     left = [suite for suite in chosen if suite.cases]
     if not left:
         cases = [case for suite in suites for case in suite.cases]
@@ -118,8 +134,9 @@ def select_all(suites: Sequence[Suite], selection: Selection) -> list[Suite]:
     return left
 
 
-def _taken(suite: Suite, selection: Selection) -> Suite:
-    cases = tuple(case for case in suite.cases if selection.takes(case))
+def _taken(suite: Suite, selection: Selection, formerly: Mapping[str, Case]) -> Suite:
+    takes = selection.takes
+    cases = tuple(case for case in suite.cases if takes(case) or (case.id in formerly and takes(formerly[case.id])))
     ids = {case.id for case in cases}
     return replace(suite, cases=cases, recorded=tuple(trial for trial in suite.recorded if trial.case_id in ids))
 

@@ -150,8 +150,9 @@ def test_everything_survives_the_round_trip(tmp_path: Path) -> None:
 
 
 def test_that_a_selection_left_cases_out_is_kept() -> None:
-    selected = replace(RECORD, header=replace(HEADER, selected=True))
-    assert parse_record(text_of(selected)).header.selected
+    selected = replace(RECORD, header=replace(HEADER, selected=True, scope="tag smoke", whole=120))
+    found = parse_record(text_of(selected)).header
+    assert (found.selected, found.scope, found.whole) == (True, "tag smoke", 120)
     assert not parse_record(text_of(RECORD)).header.selected
 
 
@@ -192,6 +193,8 @@ def test_the_samples_above_leave_no_field_at_its_default(value: object) -> None:
         "parts",
         "definition",
         "runs",
+        "scope",
+        "whole",
     }  # newer than the golden records
     for field in fields(value):  # type: ignore[arg-type]
         if field.name not in unusual:
