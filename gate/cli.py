@@ -241,6 +241,21 @@ def power(record: Path | None, config_path: Path) -> None:
 
 
 @cli.command()
+@click.argument("record", required=False, type=click.Path(path_type=Path))
+@CONFIG
+@click.option("--write", is_flag=True, help="Edit the file; comments and layout stay.")
+def ratchet(record: Path | None, config_path: Path, write: bool) -> None:
+    """Propose higher thresholds, by what a record shows the agent to reach already; none is ever lowered.
+
+    Without RECORD: by the newest stored baseline of every suite.
+    """
+    from gate.config import load_config
+    from gate.ratchet import ratchet as propose
+
+    click.echo(propose(load_config(config_path), record, os.environ, write=write))
+
+
+@cli.command()
 @click.argument("records", nargs=-1, required=True, type=click.Path(path_type=Path))
 def history(records: tuple[Path, ...]) -> None:
     """Pass rate of each case over several records, with flaky cases flagged."""

@@ -190,6 +190,9 @@ def _check_limits(
     limits = [("threshold", common.threshold), ("max", common.max), *((f"p{q * 100:g}", v) for q, v in quantiles)]
     for label, limit in limits:
         _check_range(label, limit, metric_type.scale, where)
+    if metric_type.needs_others and common.margin is not None:
+        what = "the drop that is still called unchanged is `gate.pass_rate_margin`"
+        raise ConfigError(f"margin: {what}", where=where, hint="set it there")
     if metric_type.hard and common.threshold != 1.0:
         what = f"threshold {common.threshold:g}: one occurrence fails the gate"
         raise ConfigError(what, where=where, hint="leave it out")

@@ -263,7 +263,6 @@ def pass_rate(margin: float | None = None, own: Criterion | None = None) -> Crit
     """Metric 0, with the limit that the criterion ``own`` sets to it."""
     if own is None:
         return Criterion(PASS_RATE, PASS_RATE, Scale.BINARY, margin=margin)
-    margin = own.margin if own.margin is not None else margin
     return replace(own, name=PASS_RATE, metric=PASS_RATE, margin=margin, gate_regression=True, fingerprint="")
 
 

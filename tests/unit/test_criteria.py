@@ -221,6 +221,8 @@ def test_the_pass_rate_has_a_threshold_and_needs_another_criterion_that_blocks()
     for alone in ({"pass_rate": 0.85}, {"pass_rate": 0.85, "response_match_score": {"blocking": False}}):
         with pytest.raises(ConfigError, match="no other one blocks"):
             parse(alone)
+    with pytest.raises(ConfigError, match=r"gate\.pass_rate_margin"):
+        parse({"response_match_score": 0.5, "pass_rate": {"threshold": 0.85, "margin": 1.0}})
     with pytest.raises(ConfigError, match=r"unknown metric 'pass rate' \(did you mean 'pass_rate'\?\)"):
         parse({"pass rate": 0.85, "response_match_score": 0.5})
     with pytest.raises(ConfigError, match="judged over the suite"):

@@ -1,0 +1,73 @@
+"""Changes numbers in a YAML or JSON text in place: comments and layout stay. Does not know what they mean."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import yaml
+from msgspec import Struct
+
+MERGE = "tag:yaml.org,2002:merge"
+
+
+class Edit(Struct, frozen=True):
+    """A number to be set in a document."""
+
+    path: tuple[str, ...]
+    """The keys of the value: of a number, or of a mapping."""
+    key: str
+    """The key inside, where the value is a mapping; a number alone stands for it."""
+    value: float
+
+
+def edited(text: str, edits: Sequence[Edit]) -> str | None:
+    """The text with these numbers; None where it takes more than replacing or adding numbers.
+
+    So it is where the text cannot be read, a key is not there or not plain, or where values are shared by anchors.
+    """
+    try:
+        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, Loader=yaml.SafeLoader)):
+            return None
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+    except (yaml.YAMLError, RecursionError):
+        return None
+    places = [_place(root, edit) for edit in edits]
+    known = [place for place in places if place is not None]
+    if len(known) < len(places):
+        return None
+    for start, end, new in sorted(known, reverse=True):
+        text = text[:start] + new + text[end:]
+    return text
+
+
+def _place(root: yaml.Node | None, edit: Edit) -> tuple[int, int, str] | None:
+    """From where to where which text takes the place of the present one."""
+    node = root
+    for key in edit.path:
+        node = _children(node).get(key)
+    number = f"{edit.value:g}"
+    if isinstance(node, yaml.MappingNode):
+        inner = _children(node).get(edit.key)
+        if inner is None:
+            return _added(node, f"{edit.key}", number)
+        node = inner
+    if not isinstance(node, yaml.ScalarNode) or "\n" in node.value:
+        return None
+    return node.start_mark.index, node.end_mark.index, number
+
+
+def _children(node: yaml.Node | None) -> Mapping[str, yaml.Node]:
+    if not isinstance(node, yaml.MappingNode) or any(key.tag == MERGE for key, _ in node.value):
+        return {}
+    return {str(key.value): value for key, value in node.value if isinstance(key, yaml.ScalarNode)}
+
+
+def _added(node: yaml.MappingNode, key: str, number: str) -> tuple[int, int, str] | None:
+    """The key before all others, in the style of the mapping."""
+    if not node.value:
+        start = node.start_mark.index + 1
+        return start, start, f"{key}: {number}"
+    first = node.value[0][0]
+    said = f'"{key}"' if first.style == '"' else key
+    separator = ", " if node.flow_style else "\n" + " " * first.start_mark.column
+    return first.start_mark.index, first.start_mark.index, f"{said}: {number}{separator}"
