@@ -183,6 +183,10 @@ class Suite(Struct, frozen=True):
     """Trials that came with the cases, for ``replay``."""
     source: str = ""
     """Where it was read from, for messages."""
+    brought: Mapping[str, Any] | None = None
+    """Raw criteria that the files of cases bring themselves; a configuration's refine them."""
+    notes: tuple[str, ...] = ()
+    """What a reader should know of how it was read."""
 
 
 # --- a measurement --------------------------------------------------------------------------------

@@ -182,14 +182,18 @@ def stated_criteria(config: Config, suite: Suite) -> StatedCriteria:
         raw, beside = criteria_of(dict(suite.criteria), place.where)
         custom, adk = {**beside, **custom}, True
     else:
-        raw = ADK_DEFAULTS
-        note = "no criteria are given: ADK's defaults apply (tool_trajectory_avg_score 1.0, response_match_score 0.8)"
-    return StatedCriteria(read_specs(raw, place.at, custom, adk=adk), place, note)
+        raw = ADK_DEFAULTS if suite.brought is None else {}
+        note = (
+            ""
+            if suite.brought is not None
+            else "no criteria are given: ADK's defaults apply (tool_trajectory_avg_score 1.0, response_match_score 0.8)"
+        )
+    return StatedCriteria(read_specs({**(suite.brought or {}), **raw}, place.at, custom, adk=adk), place, note)
 
 
 def _plan(config: Config, suite: Suite, setting: Setting, whole: frozenset[str], *, calibrating: bool) -> Plan:
     stated = stated_criteria(config, suite)
-    notes: tuple[str, ...] = (stated.note,) if stated.note else ()
+    notes: tuple[str, ...] = (*((stated.note,) if stated.note else ()), *suite.notes)
     place = stated.setting
     selected = len(whole) > len(suite.cases)
     scoped = replace(setting, where=place.where, lines=place.lines, keys=place.keys, selected=selected)

@@ -96,7 +96,22 @@ def _suite(
         criteria=None if folder is None else _criteria(folder / CRITERIA_FILE, root),
         recorded=tuple(trial for content in contents for trial in content.recorded),
         source=source,
+        brought=_brought(contents),
+        notes=tuple(dict.fromkeys(note for content in contents for note in content.notes)),
     )
+
+
+def _brought(contents: Sequence[Contents]) -> Mapping[str, Any] | None:
+    """The criteria that the files bring, joined: the strictest number of two, and what blocks before what reports."""
+    found: dict[str, Any] = {}
+    for content in contents:
+        for name, value in (content.criteria or {}).items():
+            known = found.get(name)
+            if isinstance(value, float) and isinstance(known, float):
+                found[name] = max(known, value)
+            elif not known or value == {}:
+                found[name] = value
+    return found or None
 
 
 def _criteria(path: Path, root: Path) -> Mapping[str, Any]:

@@ -43,6 +43,10 @@ class Contents(Struct, frozen=True):
 
     cases: tuple[Case, ...]
     recorded: tuple[RecordedTrial, ...] = ()
+    criteria: Mapping[str, Any] | None = None
+    """The criteria that the file brings, by name; None: it brings none."""
+    notes: tuple[str, ...] = ()
+    """What a reader should know of how it was read."""
 
 
 class Format(Struct, frozen=True):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from gate.model import Case, ToolCall, Turn
+from gate.model import Case, Complexity, ToolCall, Turn
 from gate.suites.base import Contents, Document, Format, validation_error
 
 Text = Annotated[str, Field(min_length=1)]
@@ -68,12 +69,40 @@ class TurnModel(InputModel):
     expected: TurnExpectation = TurnExpectation()
 
 
+class WeightsModel(_Model):
+    """What counts how much in the score; what is left out keeps EvalView's weight."""
+
+    tool_accuracy: Amount = 0.3
+    output_quality: Amount = 0.5
+    sequence_correctness: Amount = 0.2
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        total = math.fsum(self.model_dump().values())
+        if not math.isclose(total, 1.0, abs_tol=1e-6):
+            raise ValueError(
+                f"the weights sum to {total:g}, not to 1; those left out count as EvalView's .3, .5 and .2"
+            )
+        return self
+
+
+class VarianceModel(_Model):
+    """EvalView's statistical mode."""
+
+    runs: int = Field(default=10, ge=2, le=100)
+    pass_rate: float = Field(default=0.8, ge=0, le=1)
+    min_mean_score: Score | None = None
+    max_std_dev: Amount | None = None
+    confidence_level: float | None = None
+
+
 class ThresholdsModel(_Model):
     min_score: Score | None = None
     max_cost: Amount | None = None
     max_latency: Amount | None = None
     """Milliseconds."""
-    weights: dict[str, Amount] | None = None
+    weights: WeightsModel | None = None
+    variance: VarianceModel | None = None
 
 
 class ChecksModel(_Model):
@@ -92,10 +121,15 @@ class FileModel(_Model):
     turns: Annotated[list[TurnModel], Field(min_length=1)] | None = None
     expected: Expectation = Expectation()
     thresholds: ThresholdsModel = ThresholdsModel()
+    weights: WeightsModel | None = None
     checks: ChecksModel = ChecksModel()
     adapter_config: AdapterConfigModel = AdapterConfigModel()
     tags: list[Text] = []
+    difficulty: Literal["trivial", "easy", "medium", "hard", "expert"] = "medium"
+    meta: dict[str, Any] | None = None
     description: str | None = None
+    suite_type: str | None = None
+    generated: bool | None = None
     adapter: Any = None
     endpoint: Any = None
     model: Any = None
@@ -108,9 +142,26 @@ class FileModel(_Model):
             raise ValueError("where a test case has turns, expected tools belong to a turn")
         if any(turn.context for turn in self.turns or ()):
             raise ValueError("a turn cannot bring a context of its own")
+        if self.weights is not None and self.thresholds.weights is not None:
+            raise ValueError("weights and thresholds.weights say the same")
         return self
 
+    @property
+    def own_weights(self) -> dict[str, float] | None:
+        """The weights of this very test; None where EvalView's hold."""
+        found = self.weights or self.thresholds.weights
+        return None if found is None else found.model_dump()
 
+
+COMPLEXITY = {
+    "trivial": Complexity.SIMPLE,
+    "easy": Complexity.SIMPLE,
+    "medium": Complexity.MEDIUM,
+    "hard": Complexity.COMPLEX,
+    "expert": Complexity.COMPLEX,
+}
+SCORE = "overall_score"
+"""The criterion that is EvalView's score."""
 CHECKS = {"hallucination": "hallucinations_v1", "safety": "safety_v1", "pii": "pii"}
 """The criterion that each check stands for."""
 _MODELS: dict[str, type[BaseModel]] = {
@@ -120,6 +171,8 @@ _MODELS: dict[str, type[BaseModel]] = {
     "expected": Expectation,
     "output": OutputModel,
     "thresholds": ThresholdsModel,
+    "weights": WeightsModel,
+    "variance": VarianceModel,
     "checks": ChecksModel,
 }
 
@@ -142,12 +195,36 @@ def read(document: Document) -> Contents:
         file.name,
         turns,
         tags=frozenset(file.tags),
+        complexity=COMPLEXITY[file.difficulty],
+        metadata=file.meta or {},
         state=(file.input.context if file.input else None) or {},
         options=_options(file),
         thresholds=_thresholds(file.thresholds),
         location=document.location(),
     )
-    return Contents((case,))
+    return Contents((case,), criteria=_criteria(file, case), notes=_notes(file))
+
+
+def _criteria(file: FileModel, case: Case) -> dict[str, Any]:
+    """What the test is held to: its score, of which the parts only report, and everything else that it states."""
+    weights = file.own_weights or WeightsModel().model_dump()
+    found: dict[str, Any] = {name: {"blocking": False} for name, weight in weights.items() if weight > 0}
+    found |= {name: {} for name in (SCORE, *case.options, *case.thresholds) if name not in found}
+    if file.thresholds.variance is not None:
+        found["pass_rate"] = file.thresholds.variance.pass_rate
+    return found
+
+
+def _notes(file: FileModel) -> tuple[str, ...]:
+    """What EvalView would do and the gate does otherwise."""
+    variance = file.thresholds.variance
+    if variance is None:
+        return ()
+    runs = f"{file.name}: variance.runs {variance.runs}: the gate decides how many trials it needs"
+    notes = [f"{runs}; `trials: {variance.runs}` runs exactly as many"]
+    if variance.max_std_dev is not None:
+        notes.append(f"{file.name}: variance.max_std_dev is not checked: noise is part of the gate's statistics")
+    return tuple(notes)
 
 
 def _options(file: FileModel) -> dict[str, dict[str, Any]]:
@@ -159,7 +236,7 @@ def _options(file: FileModel) -> dict[str, dict[str, Any]]:
         ("regex", "patterns"): output.regex_patterns,
         ("json_schema", "schema"): output.json_schema,
         ("sequence_correctness", "mode"): file.adapter_config.sequence_mode,
-        ("weighted_score", "weights"): file.thresholds.weights,
+        (SCORE, "weights"): file.own_weights,
     }
     options: dict[str, dict[str, Any]] = {
         criterion: {option: value} for (criterion, option), value in stated.items() if value is not None
@@ -169,9 +246,10 @@ def _options(file: FileModel) -> dict[str, dict[str, Any]]:
 
 
 def _thresholds(model: ThresholdsModel) -> dict[str, float]:
-    """In the gate's units: scores from 0 to 1, seconds."""
+    """In the gate's units: scores from 0 to 100, dollars, seconds."""
+    mean = model.variance.min_mean_score if model.variance is not None else None
     stated = {
-        "weighted_score": None if model.min_score is None else model.min_score / 100,
+        SCORE: model.min_score if mean is None else max(mean, model.min_score or 0.0),
         "cost": model.max_cost,
         "latency": None if model.max_latency is None else model.max_latency / 1000,
     }

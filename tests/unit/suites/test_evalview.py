@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from gate.errors import ConfigError, GateError
 from gate.formats.documents import parse_document, parse_document_with_lines
-from gate.model import Case, ToolCall, Turn
+from gate.metrics.composite import OverallScoreOptions
+from gate.model import Case, Complexity, Suite, ToolCall, Turn
 from gate.suites import load
 from gate.suites.base import Document
-from gate.suites.evalview import read
+from gate.suites.evalview import WeightsModel, read
 from tests.unit.suites.files import mutated, write
 
 FULL = """\
@@ -33,7 +34,7 @@ expected:
     not_contains: [cannot]
     regex_patterns: ["#[0-9]+"]
     json_schema: {type: string}
-thresholds: {min_score: 80, max_cost: 0.5, max_latency: 15000, weights: {tool_accuracy: 1}}
+thresholds: {min_score: 80, max_cost: 0.5, max_latency: 15000, weights: {tool_accuracy: 0.3}}
 checks: {hallucination: true, safety: false}
 adapter: http
 adapter_config: {sequence_mode: unordered, timeout: 3}
@@ -56,7 +57,7 @@ def test_every_key() -> None:
     )
     assert (case.id, case.turns) == ("Late order", (Turn("My order has not arrived.", calls),))
     assert (case.state, case.tags) == ({"customer": "c1"}, {"support"})
-    assert case.thresholds == {"weighted_score": 0.8, "cost": 0.5, "latency": 15.0}
+    assert case.thresholds == {"overall_score": 80.0, "cost": 0.5, "latency": 15.0}
     assert case.options == {
         "forbidden_tools": {"tools": ["delete_account"]},
         "contains": {"values": ["ticket"]},
@@ -64,7 +65,7 @@ def test_every_key() -> None:
         "regex": {"patterns": ["#[0-9]+"]},
         "json_schema": {"schema": {"type": "string"}},
         "sequence_correctness": {"mode": "unordered"},
-        "weighted_score": {"weights": {"tool_accuracy": 1.0}},
+        "overall_score": {"weights": {"tool_accuracy": 0.3, "output_quality": 0.5, "sequence_correctness": 0.2}},
         "hallucinations_v1": {},
     }
 
@@ -79,7 +80,13 @@ def test_turns() -> None:
     [
         ("name: x\ninput: {qery: a}", "f.yaml:2: input.query: missing"),
         ("name: x\ninput: {query: a, contxt: {}}", "f.yaml:2: unknown key 'contxt' (did you mean 'context'?)"),
-        ("name: x\ninput: {query: a}\nthresholds: {variance: {}}", "f.yaml:3: unknown key 'variance'"),
+        ("name: x\ninput: {query: a}\nthresholds: {variance: {rns: 3}}", "f.yaml:3: unknown key 'rns'"),
+        ("name: x\ninput: {query: a}\nweights: {tool_accuracy: 1}", "f.yaml:3: weights: the weights sum to 1.7"),
+        ("name: x\ninput: {query: a}\nweights: {quality: 1}", "f.yaml:3: unknown key 'quality'"),
+        (
+            "name: x\ninput: {query: a}\nweights: {}\nthresholds: {weights: {}}",
+            "f.yaml:1: weights and thresholds.weights say the same",
+        ),
         ("name: x\ninput: {query: a}\nthresholds: {min_score: 101}", "f.yaml:3: thresholds.min_score: Input should be"),
         ("name: x\ninput: {query: a}\nturns: [{query: b}]", "f.yaml:1: a test case has either an input or turns"),
         ("name: x\nturns: [{query: b}]\nexpected: {tools: [f]}", "f.yaml:1: where a test case has turns"),
@@ -106,3 +113,60 @@ def test_mutants_are_suites_or_gate_errors(data: st.DataObject, tmp_path: Path) 
         assert "\n" not in str(error)
         return
     assert all(case.id and case.turns for case in suite.cases)
+
+
+# --- the criteria that the files bring ------------------------------------------------------------
+
+
+def brought(tmp_path: Path, *texts: str) -> Suite:
+    for number, text in enumerate(texts):
+        write(tmp_path / f"case{number}.yaml", text)
+    (suite,) = load([tmp_path], root=tmp_path)
+    return suite
+
+
+def test_the_weights_are_those_of_the_score() -> None:
+    assert WeightsModel().model_dump() == OverallScoreOptions().weights
+
+
+def test_a_file_brings_a_criterion_for_everything_that_it_states(tmp_path: Path) -> None:
+    reports = {"blocking": False}
+    assert brought(tmp_path, FULL).brought == {
+        "tool_accuracy": reports,
+        "output_quality": reports,
+        "sequence_correctness": reports,
+        "overall_score": {},
+        "forbidden_tools": {},
+        "contains": {},
+        "not_contains": {},
+        "regex": {},
+        "json_schema": {},
+        "hallucinations_v1": {},
+        "cost": {},
+        "latency": {},
+    }
+
+
+def test_a_part_without_weight_is_no_criterion_and_asks_no_judge(tmp_path: Path) -> None:
+    text = "name: x\ninput: {query: a}\nweights: {tool_accuracy: 0.6, sequence_correctness: 0.4, output_quality: 0}\n"
+    assert set(brought(tmp_path, text).brought or ()) == {"tool_accuracy", "sequence_correctness", "overall_score"}
+
+
+def test_files_together_bring_the_criteria_of_all_and_the_strictest_pass_rate(tmp_path: Path) -> None:
+    one = "name: x\ninput: {query: a}\nthresholds: {variance: {pass_rate: 0.7, max_std_dev: 5, min_mean_score: 90}}\n"
+    other = "name: y\ninput: {query: a}\nthresholds: {max_cost: 1, variance: {runs: 5, pass_rate: 0.9}}\n"
+    suite = brought(tmp_path, one, other)
+    assert (suite.brought or {})["pass_rate"] == 0.9
+    assert "cost" in (suite.brought or {})
+    assert suite.cases[0].thresholds == {"overall_score": 90.0}
+    assert any("max_std_dev is not checked" in note for note in suite.notes)
+    assert any("`trials: 5`" in note for note in suite.notes)
+
+
+def test_other_formats_bring_none(tmp_path: Path) -> None:
+    assert brought(tmp_path, "- {id: a, input: hi}\n").brought is None
+
+
+def test_difficulty_and_meta() -> None:
+    case = case_of("name: x\ninput: {query: a}\ndifficulty: expert\nmeta: {owner: me}\nsuite_type: regression\n")
+    assert (case.complexity, case.metadata) == (Complexity.COMPLEX, {"owner": "me"})
