@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -40,19 +40,27 @@ def without_unseen(criteria: Sequence[Criterion], trials: Sequence[Trial], *, re
     names = frozenset() if reported else blind(criteria)
     if not names or shows_calls(trials):
         return trials
-    return [_blinded(trial, names) for trial in trials]
+    parts = {criterion.name: criterion.parts for criterion in criteria if not criterion.reads_tools}
+    return [_blinded(trial, names, parts) for trial in trials]
 
 
-def _blinded(trial: Trial, names: frozenset[str]) -> Trial:
-    if names.isdisjoint(trial.scores):
+def _blinded(trial: Trial, names: frozenset[str], parts: Mapping[str, tuple[str, ...]]) -> Trial:
+    """What does not apply to the case needs no evidence, and a composite of the other criteria alone needs none."""
+    rests = {
+        name
+        for name, score in trial.scores.items()
+        if name in names and score.value is not None and _rests_on_calls(name, trial, names, parts)
+    }
+    if not rests:
         return trial
-    scores = {name: _unseen(score) if name in names else score for name, score in trial.scores.items()}
-    return replace(trial, scores=scores)
+    unseen = Score(None, error=UNSEEN)
+    return replace(trial, scores={name: unseen if name in rests else score for name, score in trial.scores.items()})
 
 
-def _unseen(score: Score) -> Score:
-    """Not measured; what does not apply to the case needs no evidence."""
-    return score if score.value is None else Score(None, error=UNSEEN)
+def _rests_on_calls(name: str, trial: Trial, names: frozenset[str], parts: Mapping[str, tuple[str, ...]]) -> bool:
+    """Whether a score is one of calls, or one of its parts that are has a value here."""
+    found = [trial.scores.get(part) for part in parts.get(name, ()) if part in names]
+    return name not in parts or any(score is not None and score.value is not None for score in found)
 
 
 # --- answers that say nothing ---------------------------------------------------------------------

@@ -208,7 +208,10 @@ def read(document: Document) -> Contents:
 def _criteria(file: FileModel, case: Case) -> dict[str, Any]:
     """What the test is held to: its score, of which the parts only report, and everything else that it states."""
     weights = file.own_weights or WeightsModel().model_dump()
-    found: dict[str, Any] = {name: {"blocking": False} for name, weight in weights.items() if weight > 0}
+    parts = {name: weight for name, weight in weights.items() if weight > 0}
+    found: dict[str, Any] = {name: {"blocking": False} for name in parts}
+    if len(parts) < len(weights):  # EvalView's weights would rest on a part that no criterion measures
+        found[SCORE] = {"weights": parts}
     found |= {name: {} for name in (SCORE, *case.options, *case.thresholds) if name not in found}
     if file.thresholds.variance is not None:
         found["pass_rate"] = file.thresholds.variance.pass_rate

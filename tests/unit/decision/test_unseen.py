@@ -126,6 +126,17 @@ def test_what_is_computed_from_unseen_scores_is_unseen_too() -> None:
     assert blind(parts) == {"tools", "sum", "all"}
 
 
+def test_a_composite_to_which_no_part_of_calls_applies_needs_no_evidence() -> None:
+    parts = [
+        Criterion("tools", "tool_accuracy", Scale.UNIT, reads_tools=True, blocking=False),
+        Criterion("text", "contains", Scale.UNIT, blocking=False),
+        Criterion("sum", "weighted_score", Scale.UNIT, threshold=0.5, parts=("tools", "text")),
+    ]
+    trials = [replace(t, scores={**t.scores, "tools": Score(None)}) for t in once(SUITE, text=1.0, sum=1.0)]
+    assert by_name(judge(SUITE, parts, trials))["sum"] is Verdict.PASS
+    assert by_name(judge(SUITE, parts, once(SUITE, tools=1.0, text=1.0, sum=1.0)))["sum"] is Verdict.NOT_MEASURED
+
+
 def test_the_weights_of_a_case_count_among_the_parts() -> None:
     own = replace(CASE, options={"weighted_score": {"weights": {"tool_accuracy": 1.0}}})
     made = parse_criteria(
