@@ -44,7 +44,7 @@ from gate.hosts.base import (
 )
 from gate.hosts.container import ROUTES, gateway_of, give_back, prepare, reachable
 from gate.hosts.events import Activity, Facts, Mode, activity
-from gate.hosts.github import GitHub, PullRequest, PullRequestHost
+from gate.hosts.github import Acceptance, GitHub, PullRequest, PullRequestHost
 from gate.hosts.inputs import INPUTS, is_input, overrides_of, read_inputs
 from gate.hosts.measured import base_of, branch_tip, fork_point
 from gate.hosts.rest import Rest, RestError
@@ -455,26 +455,50 @@ def _checkout(step: Step, base: str | None, pull_request: int | None) -> str:
 
 def _accepted(step: Step, config: Config, result: Result, number: int | None) -> Result:
     """The result with its regressions and doubts accepted, where someone who may has set the label for it."""
-    label = step.inputs["accept_label"]
-    if not label or not any(suite.verdict in acceptable(suite) for suite in result.suites):
+    if not any(suite.verdict in acceptable(suite) for suite in result.suites):
         return result
-    try:
-        if number is None and step.activity.mode is Mode.RECORD:
-            merged = step.github.merged_pull_request(step.activity.head or "")
-            number = merged.number if merged else None
-        found = step.github.acceptance(number, label, step.activity.since) if number else None
-    except PublishError as error:
-        step.say(f"the label {label} cannot be looked up: {console(str(error))}")
-        return result
+    found = acceptance_of(step, number)
     if found is None:
-        return result
-    if found.ignored:
-        step.say(f"the label {label} is ignored: {found.ignored}")
         return result
     by = f"{found.by} at {found.at.isoformat()}"
     suites = [replace(s, accepted=by) if s.verdict in acceptable(s) else s for s in result.suites]
     settings, paths = settings_of(config, utc_now()), [Path(path) for path in result.record_paths]
     return conclude(suites, settings, command=result.command, record_paths=paths)
+
+
+def acceptance_of(step: Step, number: int | None) -> Acceptance | None:
+    """Who accepted what was measured, and when: by the label on the pull request of this number, or on the one that
+    became the commit. None where nobody did, or where the label does not count, which is said.
+    """
+    label, activity = step.inputs["accept_label"], step.activity
+    if not label:
+        return None
+    try:
+        if number is None and activity.mode is Mode.RECORD:
+            merged = step.github.merged_pull_request(activity.head or "")
+            number = merged.number if merged else None
+        found = step.github.acceptance(number, label, activity.labelled, activity.head or "") if number else None
+    except PublishError as error:
+        step.say(f"the label {label} cannot be looked up: {console(str(error))}")
+        return None
+    ignored = found.ignored if found is not None else ""
+    if found is not None and not ignored and not _is_of_head(step):
+        ignored = "what is checked out is neither the pull request's head nor its merge"
+    if ignored:
+        step.say(f"the label {label} is ignored: {ignored}")
+        return None
+    return found
+
+
+def _is_of_head(step: Step) -> bool:
+    """Whether what was measured is the head that the event names, or the merge that GitHub makes of it.
+
+    A workflow may check out a branch, which may have moved on since the event.
+    """
+    if step.activity.mode is not Mode.RUN or not step.activity.comments:
+        return True
+    head = step.git.head()
+    return head is not None and step.activity.head in (head, *step.git.parents(head)[1:])
 
 
 def _part(outcome: Outcome) -> Outcome:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
 from enum import Enum
 from typing import Any, TypeVar
 
@@ -66,10 +65,18 @@ class Activity(Struct, frozen=True):
     is_fork: bool = False
     """Whether the change comes from another repository: no secrets, and a token that only reads."""
     default_branch: str | None = None
-    since: datetime | None = None
-    """When the head became what it is; None where the event does not say. An acceptance label must be younger."""
+    labelled: Labelled | None = None
+    """The label that this event set on ``head``; None where it set none."""
     run: MeasuringRun | None = None
     """REPORT: the run that measured."""
+
+
+class Labelled(Struct, frozen=True):
+    """A label as the event of setting it tells of it."""
+
+    name: str
+    by: str
+    """The login of who set it."""
 
 
 class MeasuringRun(Struct, frozen=True):
@@ -119,8 +126,9 @@ def _pull_request(payload: Mapping[str, Any], _facts: Facts) -> Activity:
     base_repository = _need(payload, str, "pull_request", "base", "repo", "full_name")
     head_repository = _get(payload, "pull_request", "head", "repo", "full_name")  # null where the fork is gone
     is_fork = head_repository != base_repository
-    moved = action in ("opened", "synchronize")
-    since = _time(_need(payload, str, "pull_request", "updated_at")) if moved else None
+    labelled = None
+    if action == "labeled":
+        labelled = Labelled(_need(payload, str, "label", "name"), _need(payload, str, "sender", "login"))
     return Activity(
         Mode.RUN,
         f"pull request #{number}" + (f" from {head_repository or 'a deleted fork'}" if is_fork else ""),
@@ -131,7 +139,7 @@ def _pull_request(payload: Mapping[str, Any], _facts: Facts) -> Activity:
         comments=True,
         is_fork=is_fork,
         default_branch=_default_branch(payload),
-        since=since,
+        labelled=labelled,
     )
 
 
@@ -292,11 +300,3 @@ def _need(payload: Mapping[str, Any], kind: type[T], *keys: str) -> T:
     if not isinstance(value, kind):
         raise _PayloadError(".".join(keys))
     return value
-
-
-def _time(text: str) -> datetime:
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise _PayloadError("a readable time") from None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

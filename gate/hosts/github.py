@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from msgspec import Struct
@@ -24,13 +24,14 @@ from gate.hosts.base import (
     mark_of,
     with_marker,
 )
-from gate.hosts.events import MeasuringRun
+from gate.hosts.events import Labelled, MeasuringRun
 from gate.hosts.rest import Rest, RestError
 
 COMMENT_LIMIT = 65_536
 """Characters of an issue comment."""
-CLOCK_SLACK = timedelta(seconds=30)
-"""A run is created a moment after the push that started it."""
+MOVES = ("head_ref_force_pushed", "head_ref_deleted", "head_ref_restored")
+"""Events after which the head may be one that it was before."""
+MOVED_SINCE = "it was set before the latest change; set it again"
 WRITERS = ("admin", "write")
 """What the permission of someone who may accept is called; ``maintain`` is reported as ``write``."""
 PERMISSION_HINT = (
@@ -133,43 +134,49 @@ class GitHub:
             and pull["base"]["repo"]["full_name"].lower() == self._repository.lower()
         ]
 
-    def acceptance(self, number: int, label: str, since: datetime | None) -> Acceptance | None:
+    def acceptance(self, number: int, label: str, given: Labelled | None = None, head: str = "") -> Acceptance | None:
         """Who set the label last, and whether that counts; None where the pull request does not carry it.
 
-        ``since``: when the head became what it is, for a label that was set before accepted something else; None to
-        look it up.
+        It counts for the head that it was set on, and for no other. ``given`` on ``head``: by the event of setting it,
+        which says so itself. Any other event neither gives nor takes it: the head must have had a run before then, and
+        must not have moved since.
         """
         with _readable():
             pull = self.pull_request(number)
             if label not in pull.labels:
                 return None
             events = list(self._rest.pages(self._path(f"issues/{number}/events")))
-            setting = [e for e in events if e["event"] == "labeled" and _get(e, "label", "name") == label]
-            if not setting:
+            places = [n for n, e in enumerate(events) if e["event"] == "labeled" and _get(e, "label", "name") == label]
+            if not places:
                 return None
-            by = _get(setting[-1], "actor", "login") or ""
-            at = datetime.fromisoformat(setting[-1]["created_at"])
-            return Acceptance(label, by, at, self._why_ignored(by, at, since or self._head_since(pull, events)))
+            setting = events[places[-1]]
+            by = _get(setting, "actor", "login") or ""
+            at = datetime.fromisoformat(setting["created_at"])
+            why = "" if by and self._may_write(by) else "it was set by someone who may not write to this repository"
+            if any(e["event"] in MOVES and datetime.fromisoformat(e["created_at"]) >= at for e in events):
+                why = MOVED_SINCE
+            elif given is not None and given.name == label:
+                why = why or _why_not_given(given, head, by, pull)
+            else:
+                why = why or self._why_not_of_head(pull, at)
+            return Acceptance(label, by, at, why)
 
-    def _head_since(self, pull: PullRequest, events: Iterable[Any]) -> datetime | None:
-        """Since when the head is what it is: its first run, or a later forced push. None where nothing says."""
-        moments = [datetime.fromisoformat(e["created_at"]) for e in events if e["event"] == "head_ref_force_pushed"]
+    def _why_not_of_head(self, pull: PullRequest, at: datetime) -> str:
+        """Why a label that was set ``at`` some time is not known to mean this head; empty where it is.
+
+        A push that is not forced never comes back to a commit, and forced ones are events. So a head that had a run
+        before the label was set, and is the head now, has been the head in between. Commits' own dates say nothing:
+        whoever makes them chooses them.
+        """
         query = {"head_sha": pull.head, "event": "pull_request", "exclude_pull_requests": "true"}
         try:
             runs = list(self._rest.pages(self._path("actions/runs"), "workflow_runs", **query))
         except RestError as error:
-            if error.status not in (403, 404):  # the job lacks `actions: read`
+            if error.status not in (403, 404):
                 raise
-            runs = []
-        first = min((run["created_at"] for run in runs if run["head_branch"] == pull.head_branch), default=None)
-        if first is not None:
-            moments.append(datetime.fromisoformat(first) - CLOCK_SLACK)
-        return max(moments, default=None)
-
-    def _why_ignored(self, by: str, at: datetime, since: datetime | None) -> str:
-        if since is not None and at < since:
-            return "it was set before the latest change; set it again"
-        return "" if by and self._may_write(by) else "it was set by someone who may not write to this repository"
+            return "whether it was set on this commit cannot be seen; the job needs `permissions: {actions: read}`"
+        moments = [datetime.fromisoformat(run["created_at"]) for run in runs if run["head_branch"] == pull.head_branch]
+        return "" if any(moment <= at for moment in moments) else MOVED_SINCE
 
     def _may_write(self, login: str) -> bool:
         try:
@@ -339,6 +346,13 @@ def _readable() -> Iterator[None]:
         yield
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise PublishError(f"an answer of the API cannot be read: {error!r}", where="GitHub") from error
+
+
+def _why_not_given(given: Labelled, head: str, by: str, pull: PullRequest) -> str:
+    """Why the event of setting a label does not give it to what is the head now; empty where it does."""
+    if pull.head != head:
+        return MOVED_SINCE
+    return "" if by == given.by else "it was set again by somebody else in the meantime"
 
 
 class PullRequestHost:

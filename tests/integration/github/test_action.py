@@ -245,7 +245,12 @@ def test_a_writers_label_accepts_a_regression_and_says_who(recorded: World) -> N
     assert first.code == 1
     recorded.fake.set_label(1, "gate:accept", "wendy", "2026-01-02T00:00:00Z")
     pull, step = recorded.fake.pulls[1], recorded.last
-    payload = {"action": "labeled", "label": {"name": "gate:accept"}, "pull_request": pull}
+    payload = {
+        "action": "labeled",
+        "label": {"name": "gate:accept"},
+        "sender": {"login": "wendy"},
+        "pull_request": pull,
+    }
     done = recorded.step("pull_request", payload, step.ref, step.sha, environment={"GITHUB_RUN_ID": "200"})
     assert done.code == 0, done.log
     assert done.outputs["verdict"] == "regressed"
@@ -264,12 +269,37 @@ def test_a_readers_label_accepts_nothing(recorded: World) -> None:
     assert "may not write" in done.log
 
 
+def labelled(world: World, name: str, sender: str, **changes: Any) -> Done:
+    """The job of setting a label on pull request 1, on what its last job ran on."""
+    pull, step = world.fake.pulls[1], world.last
+    payload = {"action": "labeled", "label": {"name": name}, "sender": {"login": sender}, "pull_request": pull}
+    return world.step(
+        "pull_request", payload | changes, step.ref, step.sha, environment={"GITHUB_RUN_ID": str(200 + world.count)}
+    )
+
+
+def test_a_push_after_the_label_is_not_accepted(recorded: World) -> None:
+    """Also where it came so soon that the job of the label ran on it."""
+    assert recorded.pull_request("bad").code == 1
+    labelled_head = dict(recorded.fake.pulls[1])
+    recorded.fake.set_label(1, "gate:accept", "wendy", "2026-01-02T00:00:00Z")
+    recorded.fake.pulls[1] = recorded.fake.pulls[1] | {"head": recorded.fake.pulls[1]["head"] | {"sha": "f" * 40}}
+    done = labelled(recorded, "gate:accept", "wendy", pull_request=labelled_head)
+    assert done.code == 1, done.log
+    assert "it was set before the latest change" in done.log
+    recorded.fake.pulls[1] = labelled_head | {"labels": recorded.fake.pulls[1]["labels"]}
+    for name in ("bug", "gate:accept"):  # the label of another, and then its own
+        done = labelled(recorded, name, "wendy")
+        assert done.code == (0 if name == "gate:accept" else 1), done.log
+
+
 def merged(world: World, behaviour: str, label_by: str) -> Done:
     """The push that merging a labelled pull request makes."""
     before = git(world.repository.remote, "rev-parse", "main")
     sha = world.repository.commit(behaviour)
     parts = {"state": "closed", "merged_at": "2026-01-03T00:00:00Z", "merge_commit_sha": sha}
     world.fake.add_pull(7, "e" * 40, **parts)
+    world.fake.add_run(70, "e" * 40, "pull_request", created_at="2026-01-01T00:00:00Z")
     world.fake.set_label(7, "gate:accept", label_by, "2026-01-02T00:00:00Z")
     payload = {"ref": "refs/heads/main", "before": before, "after": sha, "deleted": False}
     return world.step("push", payload, "refs/heads/main", sha)
@@ -307,6 +337,7 @@ def test_what_was_accepted_on_the_pull_request_is_accepted_in_the_queue(recorded
 
     def labelled(number: int, head: str, **parts: Any) -> Any:
         pull = original(number, head, **parts)
+        recorded.fake.add_run(20, head, "pull_request", created_at="2025-12-31T00:00:00Z")
         recorded.fake.set_label(number, "gate:accept", "alice")
         return pull
 

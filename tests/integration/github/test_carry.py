@@ -112,7 +112,7 @@ def test_a_measurement_for_a_pull_request_onto_another_branch_is_not_taken_over(
     measured, step, pull = run_id(world), world.last, world.fake.pulls[1]
     world.fake.add_pull(2, head_of(world), branch=pull["head"]["ref"], onto="evil", state="closed")
     world.upload(150, head_of(world), "pull_request")
-    payload = {"action": "labeled", "label": {"name": "bug"}, "pull_request": pull}
+    payload = {"action": "labeled", "label": {"name": "bug"}, "sender": {"login": "wendy"}, "pull_request": pull}
     done = world.step("pull_request", payload, step.ref, step.sha, environment={"GITHUB_RUN_ID": "200"})
     assert done.code == 0, done.log
     assert "nothing new was run" not in done.summary

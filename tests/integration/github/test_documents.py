@@ -169,8 +169,15 @@ def test_every_job_that_measures_leaves_its_records_and_may_read_those_of_earlie
         if name == "report":
             continue
         assert any("gate-results/" in step.get("path", "") for step in given), (where, name)
-        if not any("shards" in step for step in given):
-            assert job["permissions"]["actions"] == "read", (where, name)
+        assert job["permissions"]["actions"] == "read", (where, name)
+
+
+def test_every_job_that_can_be_accepted_may_see_the_label_and_the_runs() -> None:
+    """Whose head had a run before the label was set is what binds the label to it."""
+    for where, name, job in jobs_with_the_gate():
+        if name != "part":  # it decides nothing
+            assert job["permissions"].get("actions") == "read", (where, name)
+            assert job["permissions"].get("pull-requests") in ("read", "write"), (where, name)
 
 
 # --- one list of inputs and outputs ---------------------------------------------------------------

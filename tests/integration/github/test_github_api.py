@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from gate.errors import PublishError, UntrustedError
 from gate.hosts.artifact import read_member
 from gate.hosts.base import Annotate, PostComment, Publication, Stamp, publish, stamp_of
-from gate.hosts.events import MeasuringRun
+from gate.hosts.events import Labelled, MeasuringRun
 from gate.hosts.github import COMMENT_LIMIT, Acceptance, CannotComment, GitHub, PullRequestHost
 from gate.hosts.rest import Rest, RestError
 from tests.integration.github.fake_github import WORKFLOW, Answer, FakeGitHub, Identity
@@ -293,8 +293,8 @@ def test_a_page_on_another_host_is_refused(fake: FakeGitHub, time: Time) -> None
 # --- labels ---------------------------------------------------------------------------------------
 
 
-def acceptance(fake: FakeGitHub, time: Time, since: datetime | None = None) -> Acceptance | None:
-    return connect(fake, time).acceptance(1, "gate:accept", since)
+def acceptance(fake: FakeGitHub, time: Time, given: Labelled | None = None, head: str = HEAD) -> Acceptance | None:
+    return connect(fake, time).acceptance(1, "gate:accept", given, head)
 
 
 @pytest.mark.parametrize(("login", "counts"), [("alice", True), ("wendy", True), ("reed", False), ("stranger", False)])
@@ -302,6 +302,7 @@ def test_a_label_counts_when_someone_who_may_write_set_it(
     fake: FakeGitHub, time: Time, login: str, counts: bool
 ) -> None:
     fake.add_pull(1, HEAD)
+    fake.add_run(1, HEAD, "pull_request", created_at="2026-01-01T00:00:00Z")
     fake.set_label(1, "gate:accept", login, "2026-02-03T04:05:06Z")
     found = acceptance(fake, time)
     assert found is not None
@@ -328,43 +329,55 @@ def test_the_last_one_who_set_the_label_counts(fake: FakeGitHub, time: Time) -> 
     assert (found.by, bool(found.ignored)) == ("reed", True)
 
 
-def test_a_label_from_before_the_change_accepted_something_else(fake: FakeGitHub, time: Time) -> None:
-    fake.add_pull(1, HEAD)
-    fake.set_label(1, "gate:accept", "alice", "2026-01-01T00:00:00Z")
-    stale = acceptance(fake, time, datetime(2026, 1, 1, 0, 0, 1, tzinfo=UTC))
-    fresh = acceptance(fake, time, datetime(2026, 1, 1, tzinfo=UTC))
-    assert stale is not None and "set it again" in stale.ignored
-    assert fresh is not None and fresh.ignored == ""
+GIVEN = Labelled("gate:accept", "alice")
 
 
-def test_a_label_counts_for_the_commit_it_was_set_on(fake: FakeGitHub, time: Time) -> None:
-    """Where the event does not say since when the head is there, its first run does, or a later forced push."""
-    fake.add_pull(1, HEAD)
-    fake.add_run(1, HEAD, "pull_request", created_at="2026-01-02T00:01:00Z")
-    fake.add_run(2, HEAD, "pull_request", created_at="2026-01-05T00:00:00Z")
-    fake.add_run(3, HEAD, "pull_request", created_at="2025-01-01T00:00:00Z", head_branch="other")
-    fake.set_label(1, "gate:accept", "alice", "2026-01-02T00:00:00Z")
-    stale = acceptance(fake, time)
-    assert stale is not None and "set it again" in stale.ignored
-    fake.add_event(1, "labeled", "alice", "2026-01-02T00:00:40Z", label={"name": "gate:accept", "color": "ffffff"})
-    fresh = acceptance(fake, time)
-    assert fresh is not None and fresh.ignored == "", "the run was created a moment after the push"
-    fake.add_event(1, "head_ref_force_pushed", "reed", "2026-01-03T00:00:00Z", label=None)
-    moved = acceptance(fake, time)
-    assert moved is not None and "set it again" in moved.ignored
-
-
-def test_a_token_that_may_not_see_runs_still_sees_forced_pushes(fake: FakeGitHub, time: Time) -> None:
+def test_the_event_of_setting_it_gives_the_label_to_its_own_head(fake: FakeGitHub, time: Time) -> None:
     fake.add_pull(1, HEAD)
     fake.set_label(1, "gate:accept", "alice", "2026-01-02T00:00:00Z")
-    refused = Answer(403, {"message": "Resource not accessible by integration"})
-    fake.fail_once(refused, path="actions/runs")
-    found = acceptance(fake, time)
+    fake.add_run(1, HEAD, "pull_request", created_at="2026-01-02T00:00:05Z")  # of setting it
+    found = acceptance(fake, time, GIVEN)
     assert found is not None and found.ignored == ""
-    fake.add_event(1, "head_ref_force_pushed", "reed", "2026-01-03T00:00:00Z", label=None)
-    fake.fail_once(refused, path="actions/runs")
+    moved = acceptance(fake, time, GIVEN, "c" * 40)
+    assert moved is not None and "set it again" in moved.ignored, "pushed to since the event"
+    other = acceptance(fake, time, Labelled("bug", "alice"))
+    assert other is not None and "set it again" in other.ignored, "another label gives nothing"
+    twice = acceptance(fake, time, Labelled("gate:accept", "wendy"))
+    assert twice is not None and "somebody else" in twice.ignored
+
+
+@pytest.mark.parametrize("event", ["head_ref_force_pushed", "head_ref_deleted", "head_ref_restored"])
+def test_a_head_that_moved_since_is_not_what_the_label_was_set_on(fake: FakeGitHub, time: Time, event: str) -> None:
+    """It may be the same commit again."""
+    fake.add_pull(1, HEAD)
+    fake.add_run(1, HEAD, "pull_request", created_at="2026-01-01T00:00:00Z")
+    fake.set_label(1, "gate:accept", "alice", "2026-01-02T00:00:00Z")
+    assert acceptance(fake, time, GIVEN).ignored == acceptance(fake, time).ignored == ""  # type: ignore[union-attr]
+    fake.add_event(1, event, "reed", "2026-01-03T00:00:00Z", label=None)
+    for given in (GIVEN, None):
+        found = acceptance(fake, time, given)
+        assert found is not None and "set it again" in found.ignored
+
+
+def test_another_event_neither_gives_nor_takes_it(fake: FakeGitHub, time: Time) -> None:
+    """The head had a run before the label was set; one of the same moment, or of another branch, says nothing."""
+    fake.add_pull(1, HEAD)
+    fake.set_label(1, "gate:accept", "alice", "2026-01-02T00:00:00Z")
+    fake.add_run(2, HEAD, "pull_request", created_at="2026-01-02T00:00:12Z")  # pushed right after the label
+    fake.add_run(3, HEAD, "pull_request", created_at="2025-01-01T00:00:00Z", head_branch="other")
     found = acceptance(fake, time)
     assert found is not None and "set it again" in found.ignored
+    fake.add_run(1, HEAD, "pull_request", created_at="2026-01-01T00:00:00Z")
+    found = acceptance(fake, time)
+    assert found is not None and found.ignored == ""
+
+
+def test_a_token_that_may_not_see_runs_is_told_the_permission(fake: FakeGitHub, time: Time) -> None:
+    fake.add_pull(1, HEAD)
+    fake.set_label(1, "gate:accept", "alice", "2026-01-02T00:00:00Z")
+    fake.fail_once(Answer(403, {"message": "Resource not accessible by integration"}), path="actions/runs")
+    found = acceptance(fake, time)
+    assert found is not None and "permissions: {actions: read}" in found.ignored
 
 
 def test_a_run_is_a_pull_requests_own_only_where_no_other_could_have_started_it(fake: FakeGitHub, time: Time) -> None:

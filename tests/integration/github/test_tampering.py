@@ -37,7 +37,12 @@ def accept(world: World, by: str = "wendy") -> Done:
     """Sets the label on pull request 1 and runs its job again."""
     world.fake.set_label(1, "gate:accept", by, "2026-01-02T00:00:00Z")
     step = world.last
-    payload = {"action": "labeled", "label": {"name": "gate:accept"}, "pull_request": world.fake.pulls[1]}
+    payload = {
+        "action": "labeled",
+        "label": {"name": "gate:accept"},
+        "sender": {"login": by},
+        "pull_request": world.fake.pulls[1],
+    }
     return world.step("pull_request", payload, step.ref, step.sha, environment={"GITHUB_RUN_ID": "200"})
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gate.hosts.events import ZERO_SHA, Activity, Base, Facts, Mode, activity
+from gate.hosts.events import ZERO_SHA, Activity, Base, Facts, Labelled, Mode, activity
 
 SAMPLES: dict[str, list[dict[str, Any]]] = json.loads(
     (Path(__file__).parents[2] / "integration" / "github" / "webhooks.json").read_text(encoding="utf-8")
@@ -59,13 +58,17 @@ def test_a_pull_request_from_a_deleted_fork_is_a_fork() -> None:
     assert place("pull_request", payload).is_fork
 
 
-def test_labels_count_from_the_event_on_so_that_a_later_push_is_not_accepted() -> None:
-    payload = sample("pull_request", "synchronize")
-    assert place("pull_request", payload).since == datetime.fromisoformat(payload["pull_request"]["updated_at"])
+def test_the_event_of_setting_a_label_says_which_by_whom_and_on_which_head() -> None:
+    payload = sample("pull_request", "labeled")
+    found = place("pull_request", payload)
+    assert found.labelled == Labelled(payload["label"]["name"], payload["sender"]["login"])
+    assert found.head == payload["pull_request"]["head"]["sha"]
 
 
-def test_an_event_that_leaves_the_head_alone_does_not_say_since_when_it_is_there() -> None:
-    assert place("pull_request", sample("pull_request", "labeled")).since is None
+@pytest.mark.parametrize("action", ["synchronize", "opened", "unlabeled", "edited", "reopened"])
+def test_no_other_event_sets_a_label(action: str) -> None:
+    payload = sample("pull_request", "labeled") | {"action": action}
+    assert place("pull_request", payload).labelled is None
 
 
 def test_pull_request_target_is_refused_whatever_it_carries() -> None:
@@ -87,7 +90,7 @@ def test_a_merge_group_is_measured_against_its_base() -> None:
     assert found.mode is Mode.RUN
     assert (found.base, found.base_commit, found.head) == (Base.COMMIT, group["base_sha"], group["head_sha"])
     assert found.pull_request == 104
-    assert found.since is None
+    assert found.labelled is None
 
 
 def test_a_merge_group_of_an_unusual_branch_names_no_pull_request() -> None:
@@ -176,7 +179,7 @@ def test_the_run_of_a_fork_is_reported() -> None:
         "patch-1",
     )
     assert found.pull_request is None, "the pull request is asked for, never read from a payload that names others"
-    assert found.since is None
+    assert found.labelled is None
 
 
 def test_the_run_of_a_deleted_fork_is_still_a_fork() -> None:
@@ -210,9 +213,10 @@ def test_an_empty_payload_is_refused(event: str) -> None:
     assert place(event, {}).mode is Mode.REFUSED
 
 
-def test_a_time_that_cannot_be_read_is_refused() -> None:
-    payload = sample("pull_request", "opened")
-    payload["pull_request"]["updated_at"] = "yesterday"
+@pytest.mark.parametrize("key", ["sender", "label"])
+def test_a_label_that_nobody_set_is_refused(key: str) -> None:
+    payload = sample("pull_request", "labeled")
+    del payload[key]
     assert place("pull_request", payload).mode is Mode.REFUSED
 
 
