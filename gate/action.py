@@ -50,19 +50,20 @@ from gate.hosts.measured import base_of, branch_tip, fork_point
 from gate.hosts.rest import Rest, RestError
 from gate.hosts.runner import SUMMARY_BYTES, Runner, Silence, annotations_of
 from gate.interrupts import run as run_coroutine
+from gate.keeping import save_baseline
 from gate.lookup import REPORTS, changes
 from gate.model import EXIT_PRECEDENCE, ExitCode, Result, Verdict
 from gate.pipeline import LOCAL_KINDS, RunOptions, run_gate
 from gate.plan import read_suites
 from gate.progress import Lines
-from gate.record import Record, merge, read_header, read_record, write_record
+from gate.record import Record, merge, read_record, write_record
 from gate.reports import load_report
 from gate.reports.console import render as render_console
 from gate.reports.markdown import Place, render_suite, render_unmeasured
 from gate.reports.markdown import render as render_markdown
-from gate.review import DIRTY, save_baseline
 from gate.sealing import seal
 from gate.stored import decide_merged, judge_records, suite_ids
+from gate.tags import is_candidate
 from gate.verdict import conclude
 
 RESULTS = Path(REPORTS)
@@ -115,6 +116,17 @@ class Step(Struct, frozen=True, dict=True):
         """The repository of the configuration, which need not be checked out at the workspace's top."""
         folder = self.config_path.parent
         return Git(folder if folder.is_dir() else self.workspace, environment=self.environment)
+
+    @property
+    def is_anchored(self) -> bool:
+        """Whether what is measured is to be no worse than the anchor: the default branch, and releases."""
+        return self.activity.mode in (Mode.RECORD, Mode.RELEASE)
+
+    @property
+    def release(self) -> str:
+        """The tag that is to be released; not that of a candidate, which is no yardstick for what follows."""
+        tag = self.activity.tag or ""
+        return "" if is_candidate(tag) else tag
 
     @property
     def summary_url(self) -> str:
@@ -283,7 +295,16 @@ def _measure(step: Step, overrides: Mapping[str, Any], stack: ExitStack) -> Outc
     if step.inputs["shards"]:
         environment, rules = step.environment, _rules(step, overrides, base)
         command = _command(step, overrides)
-        result = decide_merged(_joined(step), rules.config, environment, Outputs(), command, rules)
+        result = decide_merged(
+            _joined(step),
+            rules.config,
+            environment,
+            Outputs(),
+            command,
+            rules,
+            anchored=step.is_anchored,
+            release=step.release,
+        )
     else:
         changed = changes(step.source.load(overrides), step.git)  # of the user's, before setup adds to it
         environment, found = _ready(step, overrides)
@@ -291,7 +312,16 @@ def _measure(step: Step, overrides: Mapping[str, Any], stack: ExitStack) -> Outc
         origin, note = _carried_over(step, rules.config, overrides.get("baseline.against"))
         command = _command(step, overrides)
         shard = step.inputs["shard"]
-        options = RunOptions(shard=shard, command=command, rules=rules, changed=changed, origin=origin, note=note)
+        options = RunOptions(
+            shard=shard,
+            command=command,
+            rules=rules,
+            changed=changed,
+            origin=origin,
+            note=note,
+            anchored=step.is_anchored,
+            release=step.release,
+        )
         result = run_coroutine(run_gate(rules.config, options, Outputs(), environment, Lines(sys.stdout)))
     result = _accepted(step, rules.config, result, step.activity.pull_request)
     step.say(render_console(result))
@@ -300,7 +330,7 @@ def _measure(step: Step, overrides: Mapping[str, Any], stack: ExitStack) -> Outc
     if step.inputs["shard"] != (1, 1):
         return _part(outcome)
     if step.activity.mode in (Mode.RECORD, Mode.RELEASE) and result.verdict is not Verdict.ERROR:
-        return _saved(rules.config, environment, outcome, changed)
+        return _saved(step, rules.config, environment, outcome, changed)
     return outcome
 
 
@@ -440,6 +470,7 @@ def _command(step: Step, overrides: Mapping[str, Any], pull_request: int | None 
         words += ["--trials", str(step.inputs["trials"])]
     for key, option in (("baseline.against", "--against"), ("baseline.store", "--store")):
         words += [option, overrides[key]] if key in overrides else []
+    words += ["--release", step.release] if step.release else []
     return f"{_checkout(step, overrides.get('baseline.against'), pull_request)}\n{join(words)}"
 
 
@@ -507,18 +538,21 @@ def _part(outcome: Outcome) -> Outcome:
     return replace(outcome, exit_code=code, pull_request=None)
 
 
-def _saved(config: Config, environment: Mapping[str, str], outcome: Outcome, changed: Sequence[str]) -> Outcome:
+def _saved(
+    step: Step, config: Config, environment: Mapping[str, str], outcome: Outcome, changed: Sequence[str]
+) -> Outcome:
     """Saves the records as the commit's baseline; a failure is the exit code where nothing worse is."""
-    assert outcome.result is not None, "there is a record to save"
-    paths = [Path(path) for path in outcome.result.record_paths]
+    result = outcome.result
+    assert result is not None, "there is a record to save"
     try:
-        if any(read_header(path).dirty for path in paths):
-            names = f" ({', '.join(changed[:3])}{', …' if len(changed) > 3 else ''})" if changed else ""
-            outcome = replace(outcome, warning=f"the baseline was {DIRTY}{names}")
-        for path in paths:
-            save_baseline(config, path, environment)
+        for suite, path in zip(result.suites, result.record_paths, strict=True):
+            accepted = (suite.accepted, f"the label {step.inputs['accept_label']}") if suite.accepted else None
+            said = save_baseline(config, Path(path), environment, release=step.release, accepted=accepted)
+            step.say(console(said, 2_000))
     except GateError as error:
-        return replace(outcome, exit_code=_worse(outcome.exit_code, error.exit_code), error=str(error))
+        names = f"; changed: {', '.join(changed[:3])}{', …' if len(changed) > 3 else ''}" if changed else ""
+        code = _worse(outcome.exit_code, error.exit_code)
+        return replace(outcome, exit_code=code, error=f"{error}{names}")
     return outcome
 
 

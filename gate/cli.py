@@ -88,6 +88,7 @@ def cli(debug: bool) -> None:
 @click.option("--against", metavar="COMMIT", help="Measure against this commit, branch or tag.")
 @click.option("--store", type=click.Choice(["file", "git", "none"]), help="Where baselines are looked up.")
 @click.option("--rules-from", metavar="REVISION", help="Hold the work tree to the rules of this commit, branch or tag.")
+@click.option("--release", metavar="TAG", default="", help="Judge as this release: against the last accepted one.")
 @click.option(
     "--record",
     "record_path",
@@ -303,27 +304,47 @@ def init(folder: Path) -> None:
 
 @cli.group()
 def baseline() -> None:
-    """Stored baselines: save, show, list, compare."""
+    """Stored baselines: save, accept, show, list, compare."""
+
+
+RELEASE = click.option("--release", metavar="TAG", default="", help="The tag that this commit is released as.")
 
 
 @baseline.command("save")
 @click.argument("record", type=click.Path(path_type=Path), required=False)
 @CONFIG
-def baseline_save(record: Path | None, config_path: Path) -> None:
-    """Store a complete record as the baseline of its commit; without one, the newest finished record of each suite."""
+@RELEASE
+def baseline_save(record: Path | None, config_path: Path, release: str) -> None:
+    """Add a complete record to its commit's baseline; without one, the newest finished record of each suite."""
     from gate.config import load_config
-    from gate.review import save_baseline, save_newest
+    from gate.keeping import save_baseline, save_newest
 
     config = load_config(config_path)
-    click.echo(save_baseline(config, record, os.environ) if record else save_newest(config, os.environ))
+    if record is None:
+        click.echo(save_newest(config, os.environ, release=release))
+    else:
+        click.echo(save_baseline(config, record, os.environ, release=release))
+
+
+@baseline.command("accept")
+@click.argument("commit", required=False)
+@CONFIG
+@click.option("--why", required=True, help="The reason, which is stored.")
+@click.option("--by", help="Who accepts; without it, as git or the CI knows you.")
+def baseline_accept(commit: str | None, config_path: Path, why: str, by: str | None) -> None:
+    """Make the stored record of COMMIT (HEAD) the anchor, which releases and the default branch are compared with."""
+    from gate.config import load_config
+    from gate.keeping import accept_baseline
+
+    click.echo(accept_baseline(load_config(config_path), os.environ, revision=commit, by=by, why=why))
 
 
 @baseline.command("list")
 @CONFIG
 def baseline_list(config_path: Path) -> None:
-    """List the stored baselines."""
+    """List the stored baselines, what was found of them, and which is the anchor."""
     from gate.config import load_config
-    from gate.review import list_baselines
+    from gate.keeping import list_baselines
 
     click.echo(list_baselines(load_config(config_path), os.environ))
 
@@ -331,9 +352,9 @@ def baseline_list(config_path: Path) -> None:
 @baseline.command("show")
 @CONFIG
 def baseline_show(config_path: Path) -> None:
-    """Show the baseline that a run would be compared with."""
+    """Show the baseline that a run would be compared with, the anchor, and what was found of both."""
     from gate.config import load_config
-    from gate.review import show_baseline
+    from gate.keeping import show_baseline
 
     click.echo(show_baseline(load_config(config_path), os.environ))
 
@@ -379,7 +400,13 @@ def _run_options(given: dict[str, Any]) -> RunOptions:
     from gate.pipeline import RunOptions
 
     shard = _shard(given["shard"]) if given["shard"] else (1, 1)
-    return RunOptions(record_path=given["record_path"], resume=given["resume"], shard=shard, command=_command())
+    return RunOptions(
+        record_path=given["record_path"],
+        resume=given["resume"],
+        shard=shard,
+        command=_command(),
+        release=given["release"],
+    )
 
 
 def _shard(text: str) -> tuple[int, int]:

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
+from datetime import UTC, datetime
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from gate.baselines import Found, Store, StoreSettings, open_store
+from gate.baselines.base import key_of
+from gate.baselines.ledger import Ledger
+from gate.baselines.union import run_ids, without
 from gate.compare import Reference, reference_to
 from gate.config import Config
 from gate.environment import TOKEN
 from gate.errors import BaselineError, ConfigError
 from gate.git import Git
 from gate.model import BaselineInfo
+from gate.record import Record
 from gate.reports.numbers import count
+from gate.tags import series_of
 
 OWN = "the one saved last is of this very commit: change something, then run again"
 SEARCHED = 200
@@ -33,6 +39,25 @@ class Standing(Struct, frozen=True):
     ancestors: tuple[str, ...] = ()
     """The base and its first-parent ancestors, nearest first."""
     note: str = ""
+    anchored: bool = False
+    """Whether what is measured is to be no worse than the best that was proven: the default branch, or a release."""
+    release: str = ""
+    """The tag that is to be released, if one is."""
+
+
+class References(Struct, frozen=True):
+    """Everything that a record is compared with, the first first, and what its reader should know of it."""
+
+    all: tuple[Reference, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def first(self) -> Reference:
+        return self.all[0]
+
+    @property
+    def records(self) -> tuple[Record, ...]:
+        return tuple(record for reference in self.all for record in reference.records)
 
 
 def changes(config: Config, git: Git, written: Sequence[str] = ()) -> tuple[str, ...]:
@@ -41,26 +66,35 @@ def changes(config: Config, git: Git, written: Sequence[str] = ()) -> tuple[str,
 
 
 def standing(
-    config: Config, git: Git, written: Sequence[str] = (), *, changed: Sequence[str] | None = None
+    config: Config,
+    git: Git,
+    written: Sequence[str] = (),
+    *,
+    changed: Sequence[str] | None = None,
+    anchored: bool | None = None,
+    release: str = "",
 ) -> Standing:
     """Asks git where we are.
 
     The base is ``baseline.against`` where given; else the merge base with the default branch; on that branch itself,
     the commit before HEAD, or HEAD while the work tree differs from it. ``changed`` are the `changes`, where they were
-    asked for before something was installed here.
+    asked for before something was installed here. ``anchored`` None: a clean commit of the default branch is.
     """
     if not git.is_repository():
         if config.file.baseline.against:
             raise ConfigError("baseline.against names a commit, and this is no git repository", where=str(config.path))
-        return Standing(note="not a git repository: the baseline is the one saved last")
+        return Standing(note="not a git repository: the baseline is the one saved last", release=release)
     head = git.head()
     dirty = bool(changes(config, git, written) if changed is None else changed)
-    base = _base(config, git, head, dirty)
+    tip = _default_tip(git, config.file.baseline.remote)
+    base = _base(config, git, head, dirty, tip)
+    if anchored is None:
+        anchored = bool(release) or bool(head and tip and not dirty and git.is_ancestor(head, tip))
     ancestors = tuple(git.first_parents(base, SEARCHED)) if base else ()
     note = ""
     if base and git.is_shallow() and len(ancestors) < SEARCHED:
         note = "the clone is shallow: older baselines are not seen (fetch-depth: 0 shows them)"
-    return Standing(head, dirty, base, ancestors, note)
+    return Standing(head, dirty, base, ancestors, note, anchored, release)
 
 
 def _own_files(config: Config) -> tuple[str, ...]:
@@ -68,7 +102,7 @@ def _own_files(config: Config) -> tuple[str, ...]:
     return (config.file.output, config.file.baseline.path, REPORTS)
 
 
-def _base(config: Config, git: Git, head: str | None, dirty: bool) -> str | None:
+def _base(config: Config, git: Git, head: str | None, dirty: bool, tip: str | None) -> str | None:
     against = config.file.baseline.against
     if against:
         found = git.resolve(against) or git.resolve(f"{config.file.baseline.remote}/{against}")
@@ -79,7 +113,6 @@ def _base(config: Config, git: Git, head: str | None, dirty: bool) -> str | None
         return found
     if head is None:
         return None
-    tip = _default_tip(git, config.file.baseline.remote)
     common = git.merge_base(head, tip) if tip else None
     if common is not None and common != head:
         return common
@@ -113,18 +146,83 @@ def store_of(config: Config, environment: Mapping[str, str]) -> Store | None:
     return open_store(section.store, settings)
 
 
-def find_reference(config: Config, store: Store | None, suite_id: str, where: Standing) -> Reference:
-    """The stored records to compare with, newest first, at most ``baseline.pool`` of one agent.
+def find_references(
+    config: Config, store: Store | None, suite_id: str, where: Standing, git: Git, run_id: str = ""
+) -> References:
+    """What a record is compared with: the record of its own base, and where we stand asks for it, the anchor.
+
+    A release is compared with the anchor alone, once there is one. ``run_id`` is the run that is compared: no yardstick
+    for itself.
+
+    Raises:
+        BaselineError: torn, damaged or foreign; or missing under ``on_missing: fail``.
+    """
+    if store is None:
+        return References((find_reference(config, None, suite_id, where),))
+    ledger = store.ledger(suite_id)
+    anchor = find_anchor(store, suite_id, where, git, run_id) if where.anchored else None
+    if where.release and anchor is not None:
+        return References((anchor,))
+    rejected = {mark.key for mark in ledger.marks if ledger.rejected(mark.key)} if where.release else set()
+    own = unlike(find_reference(config, store, suite_id, where, exclude=rejected), run_id)
+    notes = () if where.anchored else _below(ledger, own)
+    if anchor is None or not own.records or _is_same(own, anchor):
+        return References((anchor if anchor is not None and not own.records else own,), notes)
+    return References((own, anchor), notes)
+
+
+def find_anchor(store: Store, suite_id: str, where: Standing, git: Git, run_id: str = "") -> Reference | None:
+    """The best proven record in the history of this commit."""
+    shallow = where.head is not None and git.is_shallow()
+
+    def is_near(commit: str | None) -> bool:
+        if commit is None or where.head is None:
+            return True
+        return git.is_ancestor(commit, where.head) or (shallow and git.resolve(commit) is None)
+
+    series = series_of(where.release) if where.release else None
+    found = store.anchor(suite_id, is_near=is_near, series=series, run_id=run_id)
+    if found is None:
+        return None
+    commit = found.record.header.commit
+    source = f"{found.where} ({found.candidate.why})"
+    distance = where.ancestors.index(commit) if commit in where.ancestors else None
+    return replace(reference_to([found.record], commit, distance=distance, source=source), name="anchor")
+
+
+def _is_same(own: Reference, anchor: Reference) -> bool:
+    """Whether the anchor is the record of the own base, all its runs included."""
+    ids = [set(run_ids(reference.records[0])) for reference in (own, anchor)]
+    return own.info.commit == anchor.info.commit and ids[0] == ids[1]
+
+
+def _below(ledger: Ledger, own: Reference) -> tuple[str, ...]:
+    """That the record of the base is itself no good, which a comparison with it does not show."""
+    mark = ledger.below(key_of(own.info.commit)) if own.records else None
+    if mark is None:
+        return ()
+    anchor = f" the anchor {mark.anchor[:12]}" if mark.anchor else " what it was held to"
+    found = f"{mark.verdict.replace('_', ' ')} on {datetime.fromtimestamp(mark.at, UTC):%Y-%m-%d}"
+    base = f"the base commit {(own.info.commit or '')[:12]}"
+    return (f"{base} is itself below{anchor} ({found}); what this change did is compared with it as it is",)
+
+
+def find_reference(
+    config: Config, store: Store | None, suite_id: str, where: Standing, *, exclude: Set[str] = frozenset()
+) -> Reference:
+    """The stored records of the own base, newest first, at most ``baseline.pool`` of one agent.
+
+    ``exclude``: commits of which the record does not count.
 
     Raises:
         BaselineError: torn or foreign; or missing under ``on_missing: fail``.
     """
     if store is None:
         return Reference(BaselineInfo(None, missing="baselines are switched off"))
-    found = store.find(suite_id, where.ancestors, pool=config.file.baseline.pool)
+    found = store.find(suite_id, where.ancestors, pool=config.file.baseline.pool, exclude=exclude)
     note = ""
     if found is None and where.head:
-        here = store.find(suite_id, (where.head,))
+        here = store.find(suite_id, (where.head,), exclude=exclude)
         found = here if here is not None and not _is_own(here, where) else None
     if found is None and config.file.baseline.on_missing != "fail":
         found = store.latest(suite_id)
@@ -151,10 +249,14 @@ def _missing(config: Config, suite_id: str, where: Standing, why: str = "") -> R
 
 
 def unlike(reference: Reference, run_id: str) -> Reference:
-    """The reference without the records of this very run: a record compared with itself always passes."""
-    kept = tuple(record for record in reference.records if not run_id or record.header.run_id != run_id)
-    if len(kept) == len(reference.records):
+    """The reference without the trials of this very run: a record compared with itself always passes."""
+    if not run_id or not any(run_id in run_ids(record) for record in reference.records):
         return reference
+    kept = [left for record in reference.records if (left := without(record, {run_id})) is not None]
     if not kept:
-        return Reference(BaselineInfo(None, missing="the stored baseline is this very record"))
-    return replace(reference, records=kept)
+        return replace(
+            reference, info=BaselineInfo(None, missing="the stored baseline is this very record"), records=()
+        )
+    info = reference.info
+    found = reference_to(kept, kept[0].header.commit, distance=info.distance, source=info.source)
+    return replace(found, name=reference.name)

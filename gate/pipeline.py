@@ -18,6 +18,7 @@ from gate.baselines import Store
 from gate.batch import Kit
 from gate.compare import (
     Outputs,
+    Pairing,
     Reference,
     check_outputs,
     now,
@@ -35,9 +36,9 @@ from gate.fingerprint import of_agent, of_definition
 from gate.git import Git
 from gate.journal import SECRET_NAME, open_journal, redactor_of
 from gate.judges.meter import Budget as JudgeBudget
-from gate.lookup import REPORTS, Standing, find_reference, standing, store_of, unlike
+from gate.lookup import REPORTS, Standing, find_references, standing, store_of
 from gate.measure import Bench, Purse
-from gate.model import FULL, Result, Side, SuiteResult, Trial
+from gate.model import FULL, Result, Side, SuiteResult, Trial, Verdict
 from gate.plan import Plan, make_plans
 from gate.progress import Progress
 from gate.record import Header, RecordWriter, from_digest, to_record
@@ -65,6 +66,10 @@ class RunOptions(Struct, frozen=True):
     """Whose measurements lie where this run takes up the record of its commit, in words."""
     note: str = ""
     """What a reader should know of how this run came about."""
+    anchored: bool | None = None
+    """Whether to compare with the anchor too; None: where git says that this is the default branch."""
+    release: str = ""
+    """The tag that is to be released."""
 
 
 class Session(Struct, frozen=True):
@@ -123,7 +128,7 @@ def _open(
     git = Git(config.root, environment=environment)
     root = git.root.resolve()
     left = [path.resolve().relative_to(root).as_posix() for path in written if path.resolve().is_relative_to(root)]
-    where = standing(config, git, left, changed=options.changed)
+    where = standing(config, git, left, changed=options.changed, anchored=options.anchored, release=options.release)
     budget = config.file.budget
     store = store_of(config, environment)
     if store is not None:
@@ -159,21 +164,24 @@ async def _run_suite(session: Session, plan: Plan) -> tuple[SuiteResult, Path]:
     """One suite: rounds of trials for as long as the schedule asks for them, then its verdict."""
     started = time.monotonic()
     _check_runs(session, plan)
-    reference = find_reference(session.config, session.store, plan.suite.id, session.where)
-    header = _header(session, plan, reference)
+    found = find_references(session.config, session.store, plan.suite.id, session.where, session.git)
+    header = _header(session, plan, found.first)
     path, resume = session.options.record_path, session.options.resume
     with ExitStack() as stack:
         memory = Memory(plan)
         journal = stack.enter_context(
             open_journal(session.config, header, now(), path=path, resume=resume, remember=memory.keep)
         )
-        reference = unlike(reference, journal.header.run_id)
-        base = BaseTree(session, reference, stack)
+        if journal.resumed:  # this very run may be what is stored
+            run_id = journal.header.run_id
+            found = find_references(session.config, session.store, plan.suite.id, session.where, session.git, run_id)
+        base = BaseTree(session, found.first, stack)
         async with Bench(session.config, plan, session.environment, session.purse, base.root) as bench:
-            run = SuiteRun(session, plan, reference, journal, bench, base.possible, memory)
+            run = SuiteRun(session, plan, found.all, journal, bench, base.possible, memory)
             await run.measure()
             judge_cost = bench.judge_cost_usd
-        terms = _terms(session, plan, run, (*_notes(session, plan, journal), *filter(None, (base.note,))))
+        notes = (*_notes(session, plan, journal), *found.notes, *filter(None, (base.note,)))
+        terms = _terms(session, plan, run, notes)
         journal.finish(
             duration=time.monotonic() - started,
             judge_cost_usd=judge_cost,
@@ -184,7 +192,7 @@ async def _run_suite(session: Session, plan: Plan) -> tuple[SuiteResult, Path]:
         return replace(run.part(), duration=time.monotonic() - started, judge_cost_usd=judge_cost), journal.path
     run.forget()
     record = load(journal.path, criteria=plan.criteria)
-    return judge(record, [reference], terms), journal.path
+    return judge(record, found.all, terms), journal.path
 
 
 def _terms(session: Session, plan: Plan, run: SuiteRun, notes: Sequence[str]) -> Terms:
@@ -194,6 +202,8 @@ def _terms(session: Session, plan: Plan, run: SuiteRun, notes: Sequence[str]) ->
         terms_of_plan(plan, session.config, run.settings, notes=notes, rules=session.options.rules),
         scheduled=alone and session.config.agent_kind != "replay",
         command=session.options.command if alone else "",
+        anchored=session.where.anchored,
+        release=session.where.release,
     )
 
 
@@ -304,7 +314,7 @@ class SuiteRun:
         self,
         session: Session,
         plan: Plan,
-        reference: Reference,
+        references: Sequence[Reference],
         journal: RecordWriter,
         bench: Bench,
         can_rerun: bool,
@@ -321,13 +331,16 @@ class SuiteRun:
                 hint="it takes a python: or command: agent, and a stored baseline whose commit is in this clone",
             )
         check_executor(session.config, plan)
-        self.paired = pair(
-            plan.planned,
-            plan.criteria,
-            reference,
-            unselected=plan.unselected | outside(plan.selection, plan.planned, reference),
-        )
-        self.reported = reported_before(journal.header, reference)
+        self.pairings = [
+            pair(
+                plan.planned,
+                plan.criteria,
+                one,
+                unselected=plan.unselected | outside(plan.selection, plan.planned, one),
+            )
+            for one in references
+        ]
+        self.reported = any(reported_before(journal.header, one) for one in references)
         self.redactor = redactor_of(session.environment)
         self.trials: list[Trial] = []
         """Redacted, and without what was said: that is in the record."""
@@ -341,11 +354,18 @@ class SuiteRun:
         elif self.session.config.agent_kind == "replay":
             await self._replay_trials([case.id for case in self.plan.suite.cases])
         else:
-            while isinstance(step := self._next(), More):
+            await self._follow_schedule()
+
+    async def _follow_schedule(self) -> None:
+        """Asks for trials until the verdict is known against each reference, or a regression is proven."""
+        for number, paired in enumerate(self.pairings):
+            while isinstance(step := self._next(paired, further=number > 0), More):
                 before = len(self.trials)
                 await self._round(step)
                 if len(self.trials) == before and not self.session.purse.stopped:
                     raise MeasureError(f"a round ({step.why}) brought no trial", hint="this is a defect of the gate")
+            if step.verdict is Verdict.REGRESSED:
+                return
 
     @property
     def _own(self) -> tuple[str, ...]:
@@ -412,16 +432,18 @@ class SuiteRun:
                     self.trials.append(self.memory.fit(trial))
                     session.progress.trial(trial)
 
-    def _next(self) -> More | SuiteResult:
+    def _next(self, paired: Pairing, *, further: bool) -> More | SuiteResult:
+        """The next round that a reference asks for; the agent of a ``further`` one is not run again."""
+        own = [trial for trial in self.trials if trial.side is Side.CANDIDATE] if further else self.trials
         return next_step(
             self.plan.suite.cases,
             self.plan.criteria,
-            self.trials,
-            self.paired.trials,
-            settings=self.settings,
+            own,
+            paired.trials,
+            settings=replace(self.settings, rerun="never") if further else self.settings,
             seed=self.journal.header.seed,
             suite_id=self.plan.suite.id,
-            not_comparable=self.paired.not_comparable,
+            not_comparable=paired.not_comparable,
             stopped=self.session.purse.stopped,
             reported=self.reported,
             selected=bool(self.plan.unselected),

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from gate.baselines import RecordDiff, Store, diff
+from gate.baselines import RecordDiff, diff
 from gate.compare import Reference, now, settings_of
 from gate.config import Config, load_config
 from gate.decision.consistency import compared
 from gate.decision.history import case_history
 from gate.decision.power import PowerRow, power_table
-from gate.errors import BaselineWriteError, ConfigError, MeasureError, nearest
+from gate.errors import ConfigError, MeasureError, nearest
 from gate.escape import console
 from gate.git import Git
-from gate.journal import records_folder
 from gate.judges.calibration import calibrate, describe, read_labels, save
 from gate.judges.client import open_judge
 from gate.lookup import find_reference, standing, store_of
@@ -36,12 +36,12 @@ from gate.reports.numbers import (
     sample,
     threshold,
 )
+from gate.reports.table import table
 from gate.reports.words import improved_cases, improvement
-from gate.stored import found_again, named, read, read_baseline, suite_ids
+from gate.stored import found_again, named, read, read_baseline
 from gate.suites import distribution
 from gate.verdict import NO_REFERENCE, Terms, cases_of, judge, own_terms
 
-DIRTY = "measured on a work tree with uncommitted changes: no run finds it by its commit, only as the one saved last"
 BAR = 40
 """Columns of the widest bar of a plot."""
 
@@ -74,74 +74,7 @@ def _demand(plan: Plan) -> list[str]:
     return [f"{console(c.name)}: {threshold(c)}{'' if c.blocking else ' (informational)'}" for c in plan.criteria]
 
 
-# --- baselines ------------------------------------------------------------------------------------
-
-
-def save_baseline(config: Config, path: Path, environment: Mapping[str, str]) -> str:
-    """Stores a complete record. Raises `BaselineWriteError`."""
-    record = read(path)
-    with _store(config, environment) as store:
-        saved = f"saved {store.save(record)}"
-    return f"{saved}\n{DIRTY}" if record.header.dirty else saved
-
-
-def save_newest(config: Config, environment: Mapping[str, str]) -> str:
-    """Stores the newest finished record of each suite. Raises `BaselineWriteError`, also where there is none."""
-    paths = [_newest_finished(config, suite_id) for suite_id in suite_ids(config, environment)]
-    return "\n".join(save_baseline(config, path, environment) for path in paths)
-
-
-def _newest_finished(config: Config, suite_id: str) -> Path:
-    folder = records_folder(config, suite_id)
-    for path in sorted(folder.glob("*.jsonl"), key=lambda path: path.stat().st_mtime, reverse=True):
-        record = read(path, complete=False)
-        if record.footer is not None and record.header.shard == (1, 1):
-            return path
-    raise BaselineWriteError(f"no finished record of {suite_id!r}", where=str(folder), hint="`gate run` makes one")
-
-
-def list_baselines(config: Config, environment: Mapping[str, str]) -> str:
-    """What is stored, newest first."""
-    with _store(config, environment) as store:
-        entries = store.entries()
-    if not entries:
-        return "no baselines are stored; `gate baseline save RECORD` keeps one"
-    rows = [("suite", "commit", "created (UTC)", "where")]
-    rows += [
-        (e.suite_id, (e.commit or "–")[:12] + ("+" if e.dirty else ""), _time(e.created), e.where) for e in entries
-    ]
-    return table(rows)
-
-
-def show_baseline(config: Config, environment: Mapping[str, str]) -> str:
-    """The baseline that a run here would be compared with, criterion by criterion."""
-    where = standing(config, Git(config.root, environment=environment))
-    parts = []
-    with _store(config, environment) as store:
-        for plan in make_plans(config, environment):
-            reference = find_reference(config, store, plan.suite.id, where)
-            parts.append(_show(plan, reference))
-    return "\n\n".join(parts)
-
-
-def _show(plan: Plan, reference: Reference) -> str:
-    info = reference.info
-    if not reference.records:
-        return f"{console(plan.suite.id)}: {console(info.missing)}"
-    head = f"{console(plan.suite.id)}: commit {(info.commit or '–')[:12]}"
-    if info.distance is not None:
-        head += f", {count(info.distance, 'commit')} back"
-    head += f", {info.trials_per_case:.1f} trials a case from {count(info.records, 'record')}, {console(info.source)}"
-    suite = judge(reference.records[0], [NO_REFERENCE], Terms(plan.criteria))
-    rows = [(r.criterion.name, interval(r.candidate, r.criterion.scale), sample(r.candidate)) for r in suite.criteria]
-    return head + "\n" + table(rows)
-
-
-def _store(config: Config, environment: Mapping[str, str]) -> Store:
-    store = store_of(config, environment)
-    if store is None:
-        raise ConfigError("baseline.store is none", where=str(config.path), hint="choose file or git")
-    return store
+# --- differences ----------------------------------------------------------------------------------
 
 
 def diff_records(old: Path, new: Path) -> str:
@@ -179,15 +112,15 @@ def explain_record(
     record = read(path)
     if baseline is None and config_path.exists():
         config = load_config(config_path)
-        reference = found_again(record.header, config, environment)
         terms = own_terms(record, settings_of(config, now()))
+        references = found_again(record.header, terms, config, environment).all
     else:
         path_of_baseline = named(baseline or "none")
-        reference = NO_REFERENCE if path_of_baseline is None else read_baseline(path_of_baseline)
+        references = (NO_REFERENCE if path_of_baseline is None else read_baseline(path_of_baseline),)
         terms = own_terms(record)
     if case_id is not None:
-        return _explain_case(record, reference, terms, case_id)
-    suite = judge(record, [reference], terms)
+        return _explain_case(record, references, terms, case_id)
+    suite = judge(record, references, terms)
     lines = [
         f"{console(suite.suite_id)}: {suite.verdict.value}: {console(suite.headline)}",
         *map(console, suite.story),
@@ -244,13 +177,13 @@ def _case_line(case: CaseResult) -> str:
     return f"{console(case.id)}: {case.status.value}, {case.passed} of {case.trials} passed, {before}{e_value}"
 
 
-def _explain_case(record: Record, reference: Reference, terms: Terms, case_id: str) -> str:
+def _explain_case(record: Record, references: Sequence[Reference], terms: Terms, case_id: str) -> str:
     known = [case.id for case in record.header.plan]
     if case_id not in known:
         raise ConfigError(f"no case {case_id!r} in the record", hint=nearest(case_id, known))
     sides = (
         ("candidate", _compared(record)),
-        ("baseline", [trial for stored in reference.records for trial in _compared(stored)]),
+        *((one.name, [trial for stored in one.records for trial in _compared(stored)]) for one in references),
     )
     case = next(one for one in cases_of(record.header, terms.thresholds) if one.id == case_id)
     demanded = {criterion.name: (criterion, _demanded(criterion, case)) for criterion in terms.criteria}
@@ -309,8 +242,8 @@ def power_of_record(path: Path) -> str:
 def power_of_suites(config: Config, environment: Mapping[str, str]) -> str:
     """The same for each suite of a configuration, by its stored baseline; without one, at the widest spread."""
     where = standing(config, Git(config.root, environment=environment))
-    parts = []
-    with _store(config, environment) as store:
+    parts, store = [], store_of(config, environment)
+    with store if store is not None else nullcontext():
         for plan in make_plans(config, environment):
             stored = find_reference(config, store, plan.suite.id, where).records
             header = Header(plan.suite.id, plan.planned, plan.criteria)
@@ -358,19 +291,6 @@ def history_of_records(paths: Sequence[Path]) -> str:
         bounds = f"{case.low:.2f}–{case.high:.2f}"
         rows.append((case.id, f"{case.rate:.2f}", bounds, str(case.trials), "flaky" if case.flaky else "", by_record))
     return table(rows) + skipped
-
-
-def table(rows: Sequence[Sequence[str]]) -> str:
-    """Columns aligned by spaces; everything in them made harmless for a terminal."""
-    clean = [[console(cell, 80) for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*clean, strict=True)] if clean else []
-    return "\n".join("  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in clean)
-
-
-def _time(unix: float) -> str:
-    from datetime import UTC, datetime
-
-    return datetime.fromtimestamp(unix, UTC).strftime("%Y-%m-%d %H:%M")
 
 
 async def calibrate_judge(config: Config, labels: Path, metric: str, environment: Mapping[str, str]) -> str:

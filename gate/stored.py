@@ -9,13 +9,14 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from gate.base_policy import Rules
+from gate.baselines.union import run_ids
 from gate.compare import Outputs, Reference, check_outputs, match_cases, now, reference_to, settings_of, write_reports
 from gate.config import Config, load_config
 from gate.decision import Settings
 from gate.decision.cases import LEAST_LOST, MOST_LOST
 from gate.errors import BaselineError, ConfigError, MeasureError, UntrustedError, nearest
 from gate.git import Git
-from gate.lookup import SEARCHED, Standing, find_reference, standing, store_of, unlike
+from gate.lookup import SEARCHED, References, Standing, find_references, standing, store_of, unlike
 from gate.model import Result, Side
 from gate.plan import Plan, make_plans
 from gate.record import Header, PlannedCase, Record, merge, read_record, write_record
@@ -55,21 +56,22 @@ def compare_records(
         record = load(candidate)
         terms = own_terms(record)
     else:
-        plan = _plan_of(config, environment, load(candidate).header)
+        plan = plan_of(config, environment, load(candidate).header)
         record = load(candidate, criteria=plan.criteria)
         terms = told_by(record, terms_of_plan(plan, config))
     reference = NO_REFERENCE if baseline is None else read_baseline(baseline)
     _check_other_run(record, reference, baseline)
+    reference = unlike(reference, record.header.run_id)
     if config is not None and reference.records:
         distance = _distance(Git(config.root, environment=environment), record.header, reference)
         reference = replace(reference, info=replace(reference.info, distance=distance))
-    return _result(candidate, record, reference, terms, outputs, command)
+    return _result(candidate, record, [reference], terms, outputs, command)
 
 
 def _check_other_run(record: Record, reference: Reference, baseline: Path | None) -> None:
     """Raises `BaselineError` where the baseline is the candidate itself, or of another suite."""
     for stored in reference.records:
-        if record.header.run_id and stored.header.run_id == record.header.run_id:
+        if record.header.run_id and set(run_ids(stored)) == {record.header.run_id}:
             what = "the baseline is the same run as the candidate: it would always pass"
             raise BaselineError(what, where=str(baseline))
         if stored.header.suite_id != record.header.suite_id:
@@ -107,7 +109,8 @@ def report_record(
         raise ConfigError("what to compare the record with is not known here", where=str(path), hint=hint)
     config = load_config(config_path)
     terms = own_terms(record, settings_of(config, now()))
-    return _result(path, record, found_again(record.header, config, environment), terms, outputs, command)
+    found = found_again(record.header, terms, config, environment)
+    return _result(path, record, found.all, terms, outputs, command)
 
 
 def named(baseline: str) -> Path | None:
@@ -115,17 +118,21 @@ def named(baseline: str) -> Path | None:
     return None if baseline == "none" else Path(baseline)
 
 
-def found_again(header: Header, config: Config, environment: Mapping[str, str]) -> Reference:
-    """The baseline that the record's run would find now."""
-    ancestors = _ancestors(Git(config.root, environment=environment), header)
-    where = Standing(header.commit, header.dirty, ancestors[0] if ancestors else None, ancestors)
+def found_again(header: Header, terms: Terms, config: Config, environment: Mapping[str, str]) -> References:
+    """What the record's run would be compared with now."""
+    git = Git(config.root, environment=environment)
+    ancestors = _ancestors(git, header)
+    base = ancestors[0] if ancestors else None
+    where = Standing(header.commit, header.dirty, base, ancestors, anchored=terms.anchored, release=terms.release)
     store = store_of(config, environment)
     with store if store is not None else nullcontext():
-        return unlike(find_reference(config, store, header.suite_id, where), header.run_id)
+        return find_references(config, store, header.suite_id, where, git, header.run_id)
 
 
-def _result(path: Path, record: Record, reference: Reference, terms: Terms, outputs: Outputs, command: str) -> Result:
-    suite = judge(record, [reference], terms)
+def _result(
+    path: Path, record: Record, references: Sequence[Reference], terms: Terms, outputs: Outputs, command: str
+) -> Result:
+    suite = judge(record, references, terms)
     result = conclude([suite], terms.settings, command=terms.command or command, record_paths=[path])
     return write_reports(result, outputs)
 
@@ -147,6 +154,9 @@ def decide_merged(
     outputs: Outputs,
     command: str,
     rules: Rules | None = None,
+    *,
+    anchored: bool | None = None,
+    release: str = "",
 ) -> Result:
     """The verdict that one run over all shards would have come to: criteria and baseline are looked up as it would.
 
@@ -156,7 +166,8 @@ def decide_merged(
         ConfigError: the record is of another suite, or of another commit than the one checked out.
     """
     check_outputs(outputs)
-    where = standing(config, Git(config.root, environment=environment))
+    git = Git(config.root, environment=environment)
+    where = standing(config, git, anchored=anchored, release=release)
     header = load(record_path).header
     if header.commit != where.head:
         raise ConfigError(
@@ -164,17 +175,18 @@ def decide_merged(
             where=str(record_path),
             hint="check out the commit that the shards ran on",
         )
-    plan = _plan_of(config, environment, header)
+    plan = plan_of(config, environment, header)
     record = load(record_path, criteria=plan.criteria)
     store = store_of(config, environment)
     with store if store is not None else nullcontext():
-        reference = unlike(find_reference(config, store, header.suite_id, where), header.run_id)
-    notes = [where.note] if where.note else []
+        found = find_references(config, store, header.suite_id, where, git, header.run_id)
+    notes = [*filter(None, (where.note,)), *found.notes]
     terms = told_by(record, terms_of_plan(plan, config, notes=notes, rules=rules))
-    return _result(record_path, record, reference, terms, outputs, command)
+    terms = replace(terms, anchored=where.anchored, release=where.release)
+    return _result(record_path, record, found.all, terms, outputs, command)
 
 
-def _plan_of(config: Config, environment: Mapping[str, str], header: Header) -> Plan:
+def plan_of(config: Config, environment: Mapping[str, str], header: Header) -> Plan:
     plans = {plan.suite.id: plan for plan in make_plans(config, as_if_judged(config, environment))}
     if header.suite_id not in plans:
         hint = nearest(header.suite_id, list(plans))
@@ -205,19 +217,21 @@ def judge_records(records: Sequence[Record], config: Config, environment: Mappin
         ConfigError: a record is of a suite that the configuration does not have.
         UntrustedError: a record was measured by criteria other than those that are to judge it.
     """
-    settings, where = settings_of(config, now()), standing(config, Git(config.root, environment=environment))
+    settings, git = settings_of(config, now()), Git(config.root, environment=environment)
+    where = standing(config, git, anchored=False)
     suites = []
     with ExitStack() as stack:
         store = store_of(config, environment)
         if store is not None:
             stack.enter_context(store)
         for record in records:
-            plan = _plan_of(config, environment, record.header)
+            plan = plan_of(config, environment, record.header)
             _check_measured_by(record, plan)
             trusted = _trusted(record, plan, config.file.seed)
             missing = _missing(trusted, plan, settings)
-            terms = terms_of_plan(plan, config, settings, doubts=(missing,) if missing else ())
-            suites.append(judge(trusted, [find_reference(config, store, plan.suite.id, where)], terms))
+            found = find_references(config, store, plan.suite.id, where, git)
+            terms = terms_of_plan(plan, config, settings, notes=found.notes, doubts=(missing,) if missing else ())
+            suites.append(judge(trusted, found.all, terms))
     return conclude(suites, settings, command=command)
 
 

@@ -62,6 +62,10 @@ class Terms(Struct, frozen=True, omit_defaults=True):
     """The base commit's own terms, where the change's differ: no verdict is better than the one under these."""
     command: str = ""
     """The command that reproduces the result; empty: the one that shows it."""
+    anchored: bool = False
+    """Whether the anchor is a reference too: the commit is of the default branch, or a release."""
+    release: str = ""
+    """The tag that is to be released, if one is."""
 
     def plain(self) -> dict[str, Any]:
         """As JSON values, for the record."""
@@ -138,7 +142,16 @@ def told_by(record: Record, terms: Terms) -> Terms:
     if base is not None:
         design = {name: getattr(settings, name) for name in DESIGN}
         base = replace(base, settings=replace(base.settings, **design))
-    return replace(terms, settings=settings, notes=notes, scheduled=own.scheduled, command=own.command, base=base)
+    return replace(
+        terms,
+        settings=settings,
+        notes=notes,
+        scheduled=own.scheduled,
+        command=own.command,
+        base=base,
+        anchored=own.anchored or terms.anchored,
+        release=own.release or terms.release,
+    )
 
 
 # --- a record as far as judging and showing need it -----------------------------------------------
@@ -228,7 +241,9 @@ def judge(record: Record, references: Sequence[Reference], terms: Terms) -> Suit
 def _against_all(record: Record, references: Sequence[Reference], terms: Terms) -> SuiteResult:
     """The verdict under one set of terms: the worst over all references."""
     reported = any(reported_before(record.header, reference) for reference in references)
-    first, *others = [_against(record, one, terms, reported=reported) for one in references or [NO_REFERENCE]]
+    first = _against(record, references[0] if references else NO_REFERENCE, terms, reported=reported)
+    alone = replace(terms, settings=replace(terms.settings, rerun="never"))
+    others = [_against(_own(record), one, alone, reported=reported) for one in references[1:]]
     return _worst_of(first, others, references)
 
 
@@ -243,6 +258,11 @@ def _no_better(held: SuiteResult, of_base: SuiteResult) -> SuiteResult:
 def _scope(header: Header) -> str:
     """What of the suite was run, as ``24 of 120 cases, tag smoke``."""
     return f"{len(header.plan)} of {header.whole} cases, {header.scope}"
+
+
+def _own(record: Record) -> Record:
+    """Without the trials of the base's agent that ran beside: they say something of the first reference alone."""
+    return replace(record, trials=tuple(trial for trial in record.trials if trial.side is Side.CANDIDATE))
 
 
 NO_REFERENCE = Reference(BaselineInfo(None, missing="none was named"))
