@@ -78,7 +78,7 @@ def _found(record: Record, path: Path, config: Config, environment: Mapping[str,
         raise BaselineWriteError(what, where=header.suite_id, hint="measure again once the cause is fixed")
     commits = {one.name: one.info.commit or UNCOMMITTED for one in references.all if one.records}
     at, suite_name, key = now().timestamp(), suite_key(header.suite_id), commit_key(header)
-    base, anchor = commits.get("baseline", ""), commits.get("anchor", "")
+    base, anchor = commits.get("baseline", ""), references.anchor
     return [
         Mark(suite_name, key, run, suite.verdict.value, at, base=base, anchor=anchor, release=terms.release)
         for run in run_ids(record)

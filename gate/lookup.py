@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gate.baselines import Found, Store, StoreSettings, open_store
-from gate.baselines.base import key_of
+from gate.baselines.base import UNCOMMITTED, key_of
 from gate.baselines.ledger import Ledger
 from gate.baselines.union import run_ids, without
 from gate.compare import Reference, reference_to
@@ -18,7 +18,6 @@ from gate.environment import TOKEN
 from gate.errors import BaselineError, ConfigError
 from gate.git import Git
 from gate.model import BaselineInfo
-from gate.record import Record
 from gate.reports.numbers import count
 from gate.tags import series_of
 
@@ -50,14 +49,12 @@ class References(Struct, frozen=True):
 
     all: tuple[Reference, ...]
     notes: tuple[str, ...] = ()
+    anchor: str = ""
+    """The commit of the anchor, if there is one and it is among them, under its own name or as the own base."""
 
     @property
     def first(self) -> Reference:
         return self.all[0]
-
-    @property
-    def records(self) -> tuple[Record, ...]:
-        return tuple(record for reference in self.all for record in reference.records)
 
 
 def changes(config: Config, git: Git, written: Sequence[str] = ()) -> tuple[str, ...]:
@@ -161,14 +158,15 @@ def find_references(
         return References((find_reference(config, None, suite_id, where),))
     ledger = store.ledger(suite_id)
     anchor = find_anchor(store, suite_id, where, git, run_id) if where.anchored else None
+    proven = "" if anchor is None else anchor.info.commit or UNCOMMITTED
     if where.release and anchor is not None:
-        return References((anchor,))
+        return References((anchor,), anchor=proven)
     rejected = {mark.key for mark in ledger.marks if ledger.rejected(mark.key)} if where.release else set()
     own = unlike(find_reference(config, store, suite_id, where, exclude=rejected), run_id)
     notes = () if where.anchored else _below(ledger, own)
-    if anchor is None or not own.records or _is_same(own, anchor):
-        return References((anchor if anchor is not None and not own.records else own,), notes)
-    return References((own, anchor), notes)
+    if anchor is None or (own.records and _is_same(own, anchor)):
+        return References((own,), notes, proven)
+    return References((own, anchor) if own.records else (anchor,), notes, proven)
 
 
 def find_anchor(store: Store, suite_id: str, where: Standing, git: Git, run_id: str = "") -> Reference | None:

@@ -1,0 +1,262 @@
+"""Baselines only get better: nights, releases and copies, through real git and the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+IDENTITY = {"GIT_AUTHOR_NAME": "t", "GIT_AUTHOR_EMAIL": "t@example.com"}
+IDENTITY |= {"GIT_COMMITTER_NAME": "t", "GIT_COMMITTER_EMAIL": "t@example.com"}
+HIDDEN = ("GITHUB_", "GITLAB_", "CI", "OPENAI_", "GATE_", "INPUT_")
+CONFIG = """\
+suite: suite.yaml
+name: support
+agent: {python: agent:answer, concurrency: 8}
+criteria: {tool_trajectory_avg_score: {match_type: EXACT}}
+trials: 3
+baseline: {store: git}
+"""
+AGENT = """\
+from pathlib import Path
+
+BROKEN = 0
+
+
+def answer(message):
+    drift = Path(@DRIFT@)
+    broken = BROKEN + (int(drift.read_text()) if drift.exists() else 0)
+    number = int(message.split()[-1])
+    return {"output": "Done.", "tool_calls": [{"name": "wrong" if number < broken else "look_up"}]}
+"""
+
+
+def suite(cases: int = 20) -> str:
+    found = [{"id": f"case-{n}", "input": f"item {n}", "tools": ["look_up"], "tags": ["all"]} for n in range(cases)]
+    found[0]["tags"] = ["all", "smoke"]
+    return json.dumps({"cases": found})
+
+
+@dataclass
+class World:
+    """A repository with a remote, of which every job has a clone of its own; a model that drifts lies outside it."""
+
+    folder: Path
+    jobs: int = 0
+
+    def __post_init__(self) -> None:
+        subprocess.run(["git", "init", "-q", "--bare", "-b", "main", str(self.folder / "remote.git")], check=True)
+        self._clone(self.folder / "work")
+        self.files = {"gate.yaml": CONFIG, "suite.yaml": suite(), ".gitignore": "result.json\n"}
+
+    def _clone(self, folder: Path) -> None:
+        subprocess.run(["git", "clone", "-q", (self.folder / "remote.git").as_uri(), str(folder)], check=True)
+
+    def git(self, *arguments: str) -> str:
+        command = ["git", "-C", str(self.folder / "work"), *arguments]
+        done = subprocess.run(command, env={**os.environ, **IDENTITY}, check=True, capture_output=True, text=True)
+        return done.stdout.strip()
+
+    def commit(self, broken: int = 0, *, branch: str = "main", note: str = "", tag: str = "") -> str:
+        agent = AGENT.replace("@DRIFT@", repr(str(self.folder / "drift"))).replace("BROKEN = 0", f"BROKEN = {broken}")
+        self.git("checkout", "-q", "-B", branch)
+        for name, content in {**self.files, "agent.py": agent}.items():
+            (self.folder / "work" / name).write_text(content)
+        self.git("add", "-A")
+        self.git("commit", "-q", "--allow-empty", "-m", note or f"{broken} broken")
+        if tag:
+            self.git("tag", tag)
+        self.git("push", "-q", "--tags", "origin", f"HEAD:refs/heads/{branch}")
+        return self.git("rev-parse", "HEAD")
+
+    def drift(self, broken: int) -> None:
+        (self.folder / "drift").write_text(str(broken))
+
+    def clone(self, commit: str) -> Path:
+        """What a runner checks out for a job."""
+        self.jobs += 1
+        folder = self.folder / f"job-{self.jobs}"
+        self._clone(folder)
+        subprocess.run(["git", "-C", str(folder), "checkout", "-q", "--detach", commit], check=True)
+        return folder
+
+    def gate(self, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(HIDDEN)}
+        done = subprocess.run(
+            [sys.executable, "-m", "gate", *arguments],
+            cwd=folder,
+            env={**environment, **IDENTITY},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert "Traceback" not in done.stderr, done.stderr
+        return done
+
+    def job(self, commit: str, *options: str, release: str = "") -> dict[str, object]:
+        """A run and, whatever its verdict, the saving of its record; what the JSON report says, and the exit code."""
+        folder = self.clone(commit)
+        tagged = ("--release", release) if release else ()
+        ran = self.gate(folder, "run", "--json", "result.json", *tagged, *options)
+        saved = self.gate(folder, "baseline", "save", *tagged)
+        assert saved.returncode == 0, saved.stderr
+        found = json.loads((folder / "result.json").read_text())
+        [judged] = found["suites"]
+        return {"code": ran.returncode, "verdict": found["verdict"], "suite": judged, "said": saved.stdout}
+
+    def listed(self, folder: Path | None = None) -> str:
+        return self.gate(folder or self.clone("origin/main"), "baseline", "list").stdout
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+def test_a_model_that_drifts_is_measured_against_what_was_proven_every_night(world: World) -> None:
+    """The same commit each night, one more case broken: what one night stores never hides it from the next."""
+    main = world.commit()
+    assert world.job(main)["code"] == 0
+    verdicts = []
+    for night in range(1, 6):
+        world.drift(night)
+        verdicts.append(world.job(main)["verdict"])
+    first = verdicts.index("regressed")
+    assert first <= 1, verdicts
+    assert set(verdicts[first:]) == {"regressed"}, verdicts
+    world.drift(0)
+    assert world.job(main)["verdict"] == "pass", "and the day that the model is repaired is good again"
+
+
+def test_commits_that_break_one_more_case_each_night_are_held_to_the_anchor(world: World) -> None:
+    good = world.commit()
+    assert world.job(good)["code"] == 0
+    verdicts, judged = [], []
+    for night in range(1, 6):
+        found = world.job(world.commit(night))
+        verdicts.append(found["verdict"])
+        judged.append(found)
+    first = verdicts.index("regressed")
+    assert first <= 2 and set(verdicts[first:]) == {"regressed"}, verdicts
+    assert "marked regressed" in str(judged[-1]["said"])
+    lines = [line for line in world.listed().splitlines() if "anchor" in line]
+    assert len(lines) == 1 and good[:12] in lines[0]
+
+
+def test_a_rejected_release_is_no_yardstick_for_the_next(world: World) -> None:
+    assert world.job(world.commit(tag="v1.0.0"), release="v1.0.0")["code"] == 0
+    rejected = world.job(world.commit(6, tag="v1.1.0"), release="v1.1.0")
+    assert (rejected["code"], rejected["verdict"]) == (1, "regressed")
+    empty = world.job(world.commit(6, tag="v1.1.1", note="nothing changed"), release="v1.1.1")
+    assert (empty["code"], empty["verdict"]) == (1, "regressed")
+    assert world.job(world.commit(0, tag="v1.1.2"), release="v1.1.2")["code"] == 0
+    listed = world.listed()
+    assert "anchor, release v1.1.2, pass" in listed
+    assert "release v1.1.0 (rejected), regressed" in listed
+
+
+def test_accepting_moves_the_anchor_and_keeps_who_when_and_why(world: World) -> None:
+    world.job(world.commit())
+    worse = world.commit(5)
+    assert world.job(worse)["verdict"] == "regressed"
+    following = world.commit(5, note="a following change")
+    assert world.job(following)["verdict"] == "regressed", "its own base is no worse, the anchor is better"
+    folder = world.clone(worse)
+    refused = world.gate(folder, "baseline", "accept")
+    assert refused.returncode == 2 and "--why" in refused.stderr
+    done = world.gate(folder, "baseline", "accept", worse, "--why", "the tool was renamed", "--by", "wendy")
+    assert done.returncode == 0, done.stderr
+    assert f"{worse[:12]} is the anchor now, by wendy" in done.stdout
+    assert world.job(world.commit(5, note="the next"))["verdict"] == "pass"
+    shown = world.gate(world.clone(worse), "baseline", "show").stdout
+    assert re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d  accepted by wendy: the tool was renamed", shown)
+    assert "accepted by wendy" in world.listed()
+
+
+def test_accepting_what_is_not_stored_is_refused(world: World) -> None:
+    world.job(world.commit())
+    other = world.commit(1)
+    folder = world.clone(other)
+    for arguments, code, says in (
+        ((other, "--why", "x"), 4, "no record of"),
+        (("v9", "--why", "x"), 2, "there is no commit 'v9'"),
+        (("--why", " "), 2, "why it is accepted is not said"),
+    ):
+        done = world.gate(folder, "baseline", "accept", *arguments)
+        assert done.returncode == code, done.stderr
+        assert says in done.stderr and len(done.stderr.strip().splitlines()) == 1
+
+
+def test_a_thinner_run_of_the_same_commit_adds_to_the_richer(world: World) -> None:
+    main = world.commit()
+    world.job(main, "--trials", "5")
+    world.job(main, "--trials", "1")
+    shown = world.gate(world.clone(main), "baseline", "show").stdout
+    assert "6.0 trials a case" in shown
+    assert shown.count("pass") >= 2
+
+
+def test_a_change_is_compared_with_its_own_base_and_told_that_the_base_fell_short(world: World) -> None:
+    world.job(world.commit())
+    worse = world.commit(6)
+    assert world.job(worse)["verdict"] == "regressed"
+    change = world.commit(6, branch="change", note="changes nothing")
+    folder = world.clone(change)
+    ran = world.gate(folder, "run", "--json", "result.json")
+    assert ran.returncode == 0, ran.stdout
+    [judged] = json.loads((folder / "result.json").read_text())["suites"]
+    assert judged["baseline"]["commit"] == worse
+    [line] = [line for line in judged["warnings"] if "itself below the anchor" in line]
+    assert worse[:12] in line and "regressed" in line
+
+
+def test_partial_and_dirty_records_become_no_baseline(world: World) -> None:
+    main = world.commit()
+    folder = world.clone(main)
+    assert world.gate(folder, "run", "--tag", "smoke").returncode == 0
+    saved = world.gate(folder, "baseline", "save")
+    assert saved.returncode == 6 and "a selection of the suite, 1 case" in saved.stderr
+    folder = world.clone(main)
+    (folder / "notes.txt").write_text("mine")
+    world.gate(folder, "run")
+    saved = world.gate(folder, "baseline", "save")
+    assert saved.returncode == 6 and "uncommitted changes" in saved.stderr
+    assert "no baselines are stored" in world.listed(folder)
+
+
+def test_a_selection_that_the_configuration_makes_is_its_whole_suite(world: World) -> None:
+    world.files["gate.yaml"] += "select: {tags: [smoke]}\n"
+    main = world.commit()
+    assert world.job(main)["code"] == 0
+    assert main[:12] in world.listed()
+
+
+def test_another_suites_record_copied_over_is_refused(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.files["gate.yaml"] = CONFIG.replace("store: git", "store: file")
+    world.commit()
+    folder = world.clone("origin/main")
+    for name in ("support", "other"):
+        (folder / "gate.yaml").write_text(world.files["gate.yaml"].replace("support", name))
+        subprocess.run(
+            ["git", "-C", str(folder), "commit", "-qam", name, "--allow-empty"],
+            env={**os.environ, **IDENTITY},
+            check=True,
+        )
+        world.gate(folder, "run", "--record", f".gate/{name}.jsonl")
+        assert world.gate(folder, "baseline", "save", f".gate/{name}.jsonl").returncode == 0
+    kept = folder / ".gate" / "baselines"
+    mine, other = (next(kept.glob(f"{name}-*/*.jsonl")) for name in ("other", "support"))
+    shutil.copy(other, mine)
+    for command in (("run",), ("baseline", "show"), ("baseline", "list")):
+        done = world.gate(folder, *command)
+        assert done.returncode == 4, done.stdout + done.stderr
+        assert "the stored baseline is foreign" in done.stderr
+        assert len(done.stderr.strip().splitlines()) <= 2
