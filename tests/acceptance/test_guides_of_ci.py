@@ -133,8 +133,8 @@ def test_reports_of_an_earlier_run_are_no_change_and_a_file_of_the_users_is(proj
     run = run.replace("--against <commit> --rules-from <commit>", "--quiet")
     _, said = project.job([run, f"{run} --json report.json", f"{run} --json report.json", save], first)
     assert "uncommitted changes" not in said
-    _, said = project.job(["touch notes.txt", run, save], first)
-    assert "uncommitted changes" in said
+    _, said = project.job(["touch notes.txt", run, f"{save} || echo refused with $?"], first)
+    assert "uncommitted changes" in said and "refused with 6" in said
 
 
 def test_without_any_record_there_is_nothing_to_save(project: Project) -> None:

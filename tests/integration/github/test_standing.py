@@ -42,7 +42,7 @@ def test_what_setup_leaves_does_not_keep_the_baseline_from_its_commit(world: Wor
     assert done.outputs["baseline_sha"] == git(world.repository.remote, "rev-parse", "main")
 
 
-def test_a_work_tree_that_an_earlier_step_changed_is_warned_of_by_name(world: World) -> None:
+def test_a_work_tree_that_an_earlier_step_changed_becomes_no_baseline_and_is_named(world: World) -> None:
     def edited(step: Step, environment: dict[str, str]):  # type: ignore[no-untyped-def]
         for name in ("a.txt", "b.txt", "c.txt", "d.txt"):
             (step.workspace / name).write_text("an earlier step was here")
@@ -50,7 +50,7 @@ def test_a_work_tree_that_an_earlier_step_changed_is_warned_of_by_name(world: Wo
 
     world.launch = edited
     done = world.push("good")
-    assert done.code == 0, done.log
-    assert "dirty" in stored(world)
-    [warning] = [said for _, _, said in done.annotations("warning") if "uncommitted" in said]
-    assert "(a.txt, b.txt, c.txt, …)" in warning
+    assert done.code == 6, done.log
+    assert git(world.repository.remote, "branch", "--list", "gate-baselines") == ""
+    [error] = [said for _, _, said in done.annotations("error") if "uncommitted" in said]
+    assert "changed: a.txt, b.txt, c.txt, …" in error
