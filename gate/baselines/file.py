@@ -35,13 +35,13 @@ from gate.record import Record, read_header, read_record, write_record
 
 SUFFIX = ".jsonl"
 LOCK_SECONDS = 30.0
-_ATTRIBUTES = f"*.jsonl -text linguist-generated\n{LEDGER} merge=union\n"
+_ATTRIBUTES = f"*.jsonl -text linguist-generated\n{LEDGER} -text merge=union\n"
 """For folders that are committed: line ends are part of a record's checksum, and nobody reviews one line by line. The
 lines of a ledger say when they were written, so that those of two branches may stand in any order."""
 
 
 class FileStore(Store):
-    """``FOLDER/<suite>/<commit>.jsonl``, and ``FOLDER/<suite>/ledger.jsonl``."""
+    """``FOLDER/<suite>/<commit>.jsonl``, and ``FOLDER/<suite>/ledger.ndjson``."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

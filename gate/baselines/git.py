@@ -115,7 +115,7 @@ class _Tree(Struct, frozen=True):
 class GitStore(Store):
     """``<suite>/<time>-<commit>-<agent>.jsonl`` on an orphan branch: listing its tree is the whole index.
 
-    Beside the records of a suite is its ledger, ``<suite>/ledger.jsonl``.
+    Beside the records of a suite is its ledger, ``<suite>/ledger.ndjson``.
     """
 
     def __init__(self, repository: Git, settings: StoreSettings) -> None:

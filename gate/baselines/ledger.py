@@ -17,7 +17,7 @@ from gate.limits import shorten
 from gate.model import Verdict
 from gate.tags import series_of
 
-LEDGER = "ledger.jsonl"
+LEDGER = "ledger.ndjson"
 """Name of the file, in the folder of its suite."""
 VERSION = 1
 # 1: the first.
