@@ -25,7 +25,7 @@ from gate.formats.documents import parse_document
 from gate.formats.edits import Edit, edited
 from gate.git import Git
 from gate.lookup import standing, store_of
-from gate.model import FULL, Criterion, CriterionResult, Direction, Estimate, Scale, Side
+from gate.model import FULL, Criterion, CriterionResult, Direction, Estimate, Scale, Side, Verdict
 from gate.plan import Plan, make_plans, stated_criteria
 from gate.record import Record
 from gate.reports.numbers import figure, interval, sample
@@ -125,9 +125,14 @@ def propose(record: Record, plan: Plan, config: Config, margin: float) -> Propos
     """
     measured = {criterion.name: criterion.fingerprint for criterion in record.header.criteria}
     terms = terms_of_plan(plan, config, settings_of(config, now()))
-    results = {r.criterion.name: r for r in judge(record, [NO_REFERENCE], terms).criteria}
+    suite = judge(record, [NO_REFERENCE], terms)
+    results = {r.criterion.name: r for r in suite.criteria}
     share, criteria = _share_of(record, plan), list(plan.criteria)
     before = share(criteria)
+    if suite.verdict not in (Verdict.PASS, Verdict.INCONCLUSIVE):
+        return Proposal(
+            plan.suite.id, (), (f"all: the record itself does not pass: {suite.headline}",), (before, before)
+        )
     rate = next((c for c in criteria if c.metric == RATE_METRIC), None)
     demanded = rate.threshold if rate is not None and rate.blocking else None
     least = before - margin if demanded is None or demanded > before else max(before - margin, demanded)

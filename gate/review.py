@@ -10,6 +10,7 @@ from typing import Any
 from gate.baselines import RecordDiff, diff
 from gate.compare import Reference, now, settings_of
 from gate.config import Config, load_config
+from gate.decision.compare import with_outcomes
 from gate.decision.consistency import compared
 from gate.decision.history import case_history
 from gate.decision.power import PowerRow, power_table
@@ -204,8 +205,9 @@ def _demanded(criterion: Criterion, case: Case) -> str:
 
 
 def _compared(record: Record) -> Sequence[Trial]:
-    """The record's trials with what is found by comparing them with one another."""
-    return compared(cases_of(record.header), record.header.criteria, record.trials)
+    """The record's trials with what is found by comparing them with one another, and whether each passes."""
+    cases, criteria = cases_of(record.header), record.header.criteria
+    return with_outcomes(compared(cases, criteria, record.trials), {case.id: case for case in cases}, criteria)
 
 
 def _trial_lines(side: str, trial: Trial, demanded: Mapping[str, tuple[Criterion, str]]) -> list[str]:

@@ -153,6 +153,7 @@ def evidence(result: CriterionResult) -> str:
 def deviation(result: CriterionResult) -> str:
     """How far scores lie apart: ``standard deviation 0.21 over 120 trials, 0.18 over the means of 40 cases``."""
     found, scale = result.candidate, result.criterion.scale
+    scale = Scale.UNIT if scale is Scale.BINARY else scale  # of zeros and ones it is no share of anything
     if found is None or found.sd is None:
         return ""
     said = f"standard deviation {figure(found.sd, scale)} over {count(found.trials, 'trial')}"

@@ -132,3 +132,12 @@ def test_criteria_that_stand_in_no_file_are_proposed_and_not_written(shop: Proje
     assert "written nowhere" in told.out
     refused = shop.gate("ratchet", "defaults.jsonl", "--write")
     assert (refused.code, refused.err.count("\n")) == (2, 1)
+
+
+def test_a_record_that_does_not_pass_raises_nothing(shop: Project) -> None:
+    shop.write("agent.py", (shop.root / "agent.py").read_text().replace("said =", "number < 6 and sys.exit(3)\nsaid ="))
+    assert shop.gate("run", "-q", "--record", "bad.jsonl").code != 0
+    told = shop.gate("ratchet", "bad.jsonl", "--write")
+    assert told.code == 0
+    assert "no limit can be stricter" in told.out
+    assert "stays: all: the record itself does not pass: " in told.out
