@@ -239,12 +239,24 @@ def _header(session: Session, plan: Plan, reference: Reference) -> Header:
         agent=session.agent,
         seed=session.config.file.seed,
         shard=session.options.shard,
+        passes=_shard_passes(session, plan),
         selected=bool(plan.unselected),
         scope=plan.scope,
         whole=plan.whole,
         created=now().timestamp(),
         definition=of_definition(session.config.agent_kind, session.config.agent.model_dump(mode="json")),
     )
+
+
+def _shard_passes(session: Session, plan: Plan) -> int:
+    """How often this shard runs each of its cases, at least; 0 for a whole run, whose schedule decides that."""
+    if session.options.shard[1] == 1:
+        return 0
+    if session.config.agent_kind != "replay":
+        return passes_of(session.config)
+    recorded = Counter(trial.case_id for trial in plan.suite.recorded)
+    fewest = min((recorded[case.id] for case in plan.suite.cases), default=0)
+    return min(fewest, session.settings.exact_passes or fewest)
 
 
 def _notes(session: Session, plan: Plan, journal: RecordWriter) -> tuple[str, ...]:

@@ -149,7 +149,7 @@ def _word(words: Mapping[str, T], data: Mapping[str, Any], key: str, default: st
 
 _HEADER = _keys(
     "gate_record suite cases commit base dirty agent seed shard run gate created selected stripped runs criteria "
-    "definition scope whole"
+    "definition scope whole passes"
 )
 _PLANNED = _keys("id fp tags complexity at hint shard thresholds expect equivalent")
 _COMPLEXITIES = {c.value: c for c in Complexity}
@@ -157,8 +157,8 @@ _SCALES = {s.value: s for s in Scale}
 _DIRECTIONS = {d.value: d for d in Direction}
 
 
-def header(data: dict[str, Any]) -> tuple[Header, int]:
-    """The header, its plan still empty, and how many cases the plan lines after it hold."""
+def header(data: dict[str, Any]) -> tuple[Header, int, int]:
+    """The header, its plan still empty, how many cases the plan lines after it hold, and the format's version."""
     if "gate_record" not in data:
         raise MalformedError("not a record of the gate")
     version = _count(data, "gate_record", least=1)
@@ -180,6 +180,7 @@ def header(data: dict[str, Any]) -> tuple[Header, int]:
         agent=_text(data, "agent"),
         seed=_count(data, "seed", 0, least=-MAX_COUNT),
         shard=_shard(data),
+        passes=_count(data, "passes", 0),
         created=_amount(data, "created") or 0.0,
         selected=_flag(data, "selected"),
         scope=_text(data, "scope"),
@@ -188,7 +189,7 @@ def header(data: dict[str, Any]) -> tuple[Header, int]:
         definition=_text(data, "definition"),
         runs=_runs(data),
     )
-    return head, _count(data, "cases")
+    return head, _count(data, "cases"), version
 
 
 def _shard(data: Mapping[str, Any]) -> tuple[int, int]:

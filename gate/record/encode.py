@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import to_builtins
 from msgspec.json import Encoder
@@ -19,10 +19,16 @@ from gate.limits import MAX_LINE_BYTES, MAX_NESTING, shorten
 from gate.model import FULL, Complexity, Criterion, Invocation, Part, Score, Side, ToolCall, Trial, Usage
 from gate.record.nouns import FORMAT, Footer, Header, PlannedCase
 
+if TYPE_CHECKING:
+    from hashlib import _Hash as Hash
+
 PLAN_CHUNK = 1000
 """Cases on one plan line, so that a plan of a million cases has no line of hundreds of megabytes."""
 COMFORTABLE_BYTES = 2_000_000
 """A trial's line above this is written again with its texts shortened."""
+SUM_DIGITS = 12
+SUM_BYTES = len(b',"sum":""}\n') + SUM_DIGITS
+"""What a summed line ends with."""
 _MAX_INTEGER_BITS = 1000
 _INNER_NESTING = MAX_NESTING - 10
 """How deep a tool's arguments may nest, so that the line around them stays within the limit."""
@@ -44,8 +50,8 @@ def trial_line(trial: Trial) -> bytes:
     bare = {name: Score(s.value, error=s.error) for name, s in trial.scores.items()}
     attempts = (
         (trial, 20_000, COMFORTABLE_BYTES),
-        (trial, 500, MAX_LINE_BYTES),
-        (replace(trial, invocations=(), scores=bare), 500, MAX_LINE_BYTES),
+        (trial, 500, MAX_LINE_BYTES - SUM_BYTES),
+        (replace(trial, invocations=(), scores=bare), 500, MAX_LINE_BYTES - SUM_BYTES),
     )
     for form, text_limit, enough in attempts:
         line = to_line({**clean(_trial(form), text_limit=text_limit), "case": trial.case_id})
@@ -66,6 +72,18 @@ def footer_line(footer: Footer, checksum: str) -> bytes:
         closing["terms"] = footer.terms
     closing["sha256"] = checksum
     return to_line({"closing": closing})
+
+
+def summed(lines: bytes, checksum: Hash) -> bytes:
+    """The lines, the last with a ``sum`` over every byte of the record before it; ``checksum`` is brought up to date.
+
+    ``checksum`` is the SHA-256 of everything before ``lines``.
+    """
+    body = lines[:-2]  # without the brace and the line's end
+    checksum.update(body)
+    end = b',"sum":"%b"}\n' % checksum.hexdigest()[:SUM_DIGITS].encode()
+    checksum.update(end)
+    return body + end
 
 
 def to_line(value: Any) -> bytes:
@@ -136,6 +154,8 @@ def _header(header: Header) -> dict[str, Any]:
         out["selected"] = True
     if header.whole:
         out |= {"scope": header.scope, "whole": header.whole}
+    if header.passes:
+        out["passes"] = header.passes
     if header.definition:
         out["definition"] = header.definition
     if header.runs:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 from itertools import islice
@@ -14,7 +15,7 @@ from msgspec.structs import replace
 
 from gate.errors import MeasureError
 from gate.limits import cut, shorten
-from gate.model import SILENT, Invocation, Part, Score, ToolCall, Trial, TrialError, Usage, text_of
+from gate.model import SILENT, Invocation, Part, Score, Side, ToolCall, Trial, TrialError, Usage, text_of
 from gate.record.encode import COMFORTABLE_BYTES, trial_line
 from gate.record.nouns import Footer, Header, PlannedCase, Record, count, difference
 from gate.redact import Redactor
@@ -258,7 +259,7 @@ def merge(records: Sequence[Record]) -> Record:
     trials = tuple(trial for record in ordered for trial in record.trials)
     plan = tuple(replace(case, shard=1) for case in first.plan)
     created = min(record.header.created for record in ordered)
-    return Record(replace(first, plan=plan, shard=(1, 1), created=created), trials, _joined(ordered, trials))
+    return Record(replace(first, plan=plan, shard=(1, 1), passes=0, created=created), trials, _joined(ordered, trials))
 
 
 def _check_shard(record: Record, first: Header, earlier: dict[int, Record]) -> None:
@@ -276,9 +277,21 @@ def _check_shard(record: Record, first: Header, earlier: dict[int, Record]) -> N
     if different:
         raise MeasureError(f"{name} is foreign: {different}", hint="merge shards of one run only")
     own = {case.id for case in header.plan if case.shard == header.shard[0]}
+    missing = _missing(record, own)
+    if missing:
+        what = f"{name} lacks {missing} of {len(own) * header.passes} planned trials"
+        raise MeasureError(what, hint="continue it with --resume")
     stray = next((trial.case_id for trial in record.trials if trial.case_id not in own), None)
     if stray is not None:
         raise MeasureError(f"{name} is foreign: it holds trials of case {stray[:60]!r}, which is another shard's")
+
+
+def _missing(record: Record, own: Iterable[str]) -> int:
+    """How many planned trials a shard does not hold, not even as failed; 0 if it says why it stopped."""
+    if record.footer is None or record.footer.stopped:
+        return 0
+    ran = Counter(trial.case_id for trial in record.trials if trial.side is Side.CANDIDATE)
+    return sum(max(0, record.header.passes - ran[case_id]) for case_id in own)
 
 
 def _joined(records: list[Record], trials: tuple[Trial, ...]) -> Footer:

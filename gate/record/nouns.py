@@ -9,9 +9,12 @@ from msgspec import Struct, field
 
 from gate.model import Complexity, Criterion, Location, ToolCall, Trial
 
-FORMAT = 1
+FORMAT = 2
 """The format that is written. Read is every format up to it, so that version N + 1 reads what version N wrote."""
 # 1: the first.
+# 2: trial lines may end in `sum`, which ties them to every line before; the header of a shard has `passes`.
+CHAINED = 2
+"""The first format whose open records are chained."""
 
 
 class PlannedCase(Struct, frozen=True):
@@ -64,6 +67,8 @@ class Header(Struct, frozen=True):
     seed: int = 0
     shard: tuple[int, int] = (1, 1)
     """Which shard of how many, from 1."""
+    passes: int = 0
+    """How often a shard set out to run each of its cases; 0 where that is not decided beforehand."""
     created: float = 0.0
     """Unix time."""
     selected: bool = False
@@ -123,6 +128,7 @@ def difference(one: Header, other: Header) -> str:
         ("work tree (dirty)", one.dirty, other.dirty),
         ("agent's fingerprint", one.agent, other.agent),
         ("shard", one.shard, other.shard),
+        ("number of planned passes", one.passes, other.passes),
         ("form", one.stripped, other.stripped),
     )
     for name, mine, theirs in plain:

@@ -8,19 +8,23 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from operator import itemgetter
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 from msgspec.structs import replace
 
 from gate.errors import BaselineError, GateError
 from gate.limits import MAX_LINE_BYTES
 from gate.model import Side, Trial
-from gate.record import decode
+from gate.record import decode, encode
 from gate.record.decode import MalformedError
-from gate.record.nouns import Footer, Header, PlannedCase, Record
+from gate.record.nouns import CHAINED, Footer, Header, PlannedCase, Record
+
+if TYPE_CHECKING:
+    from hashlib import _Hash as Hash
 
 T = TypeVar("T")
 
@@ -60,10 +64,36 @@ class RecordReader:
         """The footer where the last line read is a closing line."""
         self.last_footer: Footer | None = None
         """The newest closing line, whether or not trials follow it."""
+        self.chained = False
+        """Whether trial lines may carry a sum, which proves everything up to it."""
         self.header = self._read_header()
         self._known = frozenset(case.id for case in self.header.plan)
 
     def __iter__(self) -> Iterator[Trial]:
+        if self.chained and not self._complete:
+            return self._proven()
+        return filter(None, map(itemgetter(0), self._read_trials()))
+
+    def _proven(self) -> Iterator[Trial]:
+        """The trials up to the last sum or closing line. What follows was never written whole, and is left out."""
+        held: list[Trial] = []
+        state = self._state()
+        for trial, proven in self._read_trials():
+            if trial is not None:
+                held.append(trial)
+            if proven:
+                yield from held
+                held.clear()
+                state = self._state()
+        if held:
+            self.tally.remove(held)
+            self.checksum, self.end, self.tally.rounds, self.footer = state
+
+    def _state(self) -> tuple[Hash, int, int, Footer | None]:
+        return self.checksum.copy(), self.end, self.tally.rounds, self.footer
+
+    def _read_trials(self) -> Iterator[tuple[Trial | None, bool]]:
+        """Each trial, or None for a closing line, and whether its line proves everything before it unchanged."""
         held: GateError | None = None
         for raw in self._lines:
             if held is not None:
@@ -73,17 +103,30 @@ class RecordReader:
             except GateError as problem:
                 held = problem  # fatal, unless it is the torn last line of a record that may be incomplete
                 continue
+            claimed = data.pop("sum", None) if self.chained else None
             trial = self._take(data)
-            self._advance(raw)
-            if trial is not None:
-                yield trial
+            if claimed is None:
+                self._advance(raw)
+            else:
+                self._check_sum(raw, claimed)
+            yield trial, trial is None or claimed is not None
         if held is not None and self._complete:
             raise held
         if self.footer is None and self._complete:
             raise self._cut("not closed")
 
+    def _check_sum(self, raw: bytes, claimed: Any) -> None:
+        """Reads on over a line that ends in a sum. Raises unless it fits everything before it."""
+        body, end = raw[: -encode.SUM_BYTES], raw[-encode.SUM_BYTES :]
+        self._advance(body)
+        found = self.checksum.hexdigest()[: encode.SUM_DIGITS]
+        if claimed != found or end != b',"sum":"%b"}\n' % found.encode():
+            raise self._problem("the sum does not fit this line or one before it", HINT_EDITED)
+        self._advance(end)
+
     def _read_header(self) -> Header:
-        header, cases = self._next(decode.header)
+        header, cases, version = self._next(decode.header)
+        self.chained = version >= CHAINED
         plan: list[PlannedCase] = []
         while len(plan) < cases:
             part = self._next(decode.plan)
@@ -184,6 +227,17 @@ class Tally:
         self.trials += 1
         self.errors += trial.error is not None
         self.rounds = max(self.rounds, trial.round)
+
+    def remove(self, trials: Sequence[Trial]) -> None:
+        """Takes back trials that were added; ``rounds`` is left to the caller."""
+        for trial in trials:
+            baseline = trial.side is Side.BASELINE
+            if trial.number > self._MASKED:
+                self._high.discard((trial.case_id, baseline, trial.number))
+            else:
+                self._masks[baseline][trial.case_id] ^= 1 << trial.number
+            self.trials -= 1
+            self.errors -= trial.error is not None
 
 
 def parse_record(

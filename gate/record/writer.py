@@ -19,11 +19,13 @@ from msgspec.structs import replace
 
 from gate.errors import GateError, MeasureError
 from gate.model import Trial
-from gate.record.encode import footer_line, header_lines, trial_line
-from gate.record.nouns import Footer, Header, Record, count, difference
+from gate.record.encode import footer_line, header_lines, summed, trial_line
+from gate.record.nouns import CHAINED, FORMAT, Footer, Header, Record, count, difference
 from gate.record.reader import RecordReader, Tally, lines_of
 
 _BEGIN = b'{"gate_record":'
+SUM_EVERY = 100
+"""Trials between two sums in a record that is written whole, so that a reader never holds many unproven ones."""
 
 
 class _TornError(MeasureError):
@@ -35,7 +37,8 @@ class RecordWriter:
 
     Starts the file afresh, or with ``resume`` continues what is there: a torn last line is dropped, the stored header
     stays, with its seed, and `MeasureError` says why where the record is damaged, or is of another plan, commit, agent,
-    shard or set of criteria.
+    shard or set of criteria. What is appended in one go ends in a sum over everything before it, so that a later edit
+    of an open record is found.
 
     `finish` adds the closing line; leaving the ``with`` block without it leaves a record that can be resumed.
     """
@@ -56,6 +59,7 @@ class RecordWriter:
             raise ValueError("a case is planned twice")
         self._tally = Tally()
         self._checksum = hashlib.sha256()
+        self._chained = FORMAT >= CHAINED
         self._end = 0
         self._footer: Footer | None = None
         self._before = Footer(0, 0, 0)
@@ -82,7 +86,9 @@ class RecordWriter:
                 raise ValueError(f"case {trial.case_id!r} is not in the plan")
             if trial in self._tally:
                 raise ValueError(f"trial {trial.number} of case {trial.case_id!r} was recorded before")
-        self._write(b"".join([line for _, line in recorded]))
+        if not recorded:
+            return
+        self._write(b"".join([line for _, line in recorded]), chained=self._chained)
         for trial, _ in recorded:
             self._tally.add(trial)
         self._footer = None
@@ -147,12 +153,18 @@ class RecordWriter:
         self.resumed = tuple(reader if self._remember is None else map(self._remember, reader))
         self.header = reader.header
         self._tally, self._checksum, self._end = reader.tally, reader.checksum, reader.end
+        self._chained = reader.chained
         self._footer = reader.footer
         self._before = reader.last_footer or self._before
         self._file.truncate(self._end)
 
-    def _write(self, data: bytes) -> None:
-        """Appends whole lines; on failure the file is cut back to the last whole one."""
+    def _write(self, data: bytes, *, chained: bool = False) -> None:
+        """Appends whole lines, ``chained`` with a sum on the last; on failure the file is cut back to where it was."""
+        checksum = self._checksum.copy()
+        if chained:
+            data = summed(data, checksum)
+        else:
+            checksum.update(data)
         view = memoryview(data)
         try:
             while view:
@@ -162,7 +174,7 @@ class RecordWriter:
                 self._file.truncate(self._end)
             raise self._problem(problem) from None
         self._end += len(data)
-        self._checksum.update(data)
+        self._checksum = checksum
 
     def _problem(self, problem: OSError) -> MeasureError:
         return MeasureError(
@@ -197,10 +209,13 @@ def record_lines(record: Record) -> Iterator[bytes]:
     lines = header_lines(record.header)
     checksum.update(lines)
     yield lines
-    for trial in record.trials:
+    for number, trial in enumerate(record.trials, 1):
         line = trial_line(trial)
-        checksum.update(line)
-        yield line
+        if number % SUM_EVERY:
+            checksum.update(line)
+            yield line
+        else:
+            yield summed(line, checksum)
     yield footer_line(_closed(record), checksum.hexdigest())
 
 

@@ -32,6 +32,7 @@ from gate.model import (
     Usage,
 )
 from gate.record import (
+    FORMAT,
     Footer,
     Header,
     PlannedCase,
@@ -48,6 +49,7 @@ from gate.record import (
     strip,
     write_record,
 )
+from gate.record.encode import trial_line
 from gate.redact import Redactor
 from tests.patience import steps
 
@@ -135,6 +137,14 @@ def text_of(record: Record) -> bytes:
     return b"".join(record_lines(record))
 
 
+def journal(path: Path) -> bytes:
+    """An open record of `OPEN_TRIALS`, appended one by one."""
+    with RecordWriter(path, HEADER) as writer:
+        for made in OPEN_TRIALS:
+            writer.append(made)
+    return path.read_bytes()
+
+
 def trial(number: int = 1, case: str = "refund", value: float = 1.0) -> Trial:
     return Trial(case, number, scores={"ok": Score(value)})
 
@@ -169,6 +179,9 @@ def test_what_is_known_of_reported_calls_is_kept() -> None:
     assert [turn.reports_calls for turn in strip(record).trials[0].invocations] == [True, False]
 
 
+OPEN_TRIALS = (RICH_TRIAL, FAILED_TRIAL, trial(1), trial(2))
+
+
 @pytest.mark.parametrize(
     "value",
     [
@@ -195,6 +208,7 @@ def test_the_samples_above_leave_no_field_at_its_default(value: object) -> None:
         "runs",
         "scope",
         "whole",
+        "passes",
     }  # newer than the golden records
     for field in fields(value):  # type: ignore[arg-type]
         if field.name not in unusual:
@@ -338,11 +352,67 @@ LINES = GOOD.splitlines(keepends=True)
 def test_every_cut_is_refused_whole_and_read_as_far_as_it_goes_otherwise() -> None:
     for end in range(len(GOOD)):
         refusal(GOOD[:end])
-    start = len(LINES[0] + LINES[1])
-    for end in range(start, len(GOOD)):
-        read = parse_record(GOOD[:end], complete=False)
-        assert read.trials == RECORD.trials[: GOOD[:end].count(b"\n") - 2]
+
+
+def test_an_open_record_is_read_up_to_its_last_whole_line(tmp_path: Path) -> None:
+    data = journal(tmp_path / "r.jsonl")
+    for end in range(len(LINES[0] + LINES[1]), len(data)):
+        read = parse_record(data[:end], complete=False)
+        assert read.trials == OPEN_TRIALS[: data[:end].count(b"\n") - 2]
         assert read.footer is None
+
+
+def test_no_changed_byte_of_an_open_record_is_believed(tmp_path: Path) -> None:
+    """Only the last line, or its sum, may look as if it had never been written whole."""
+    data = journal(tmp_path / "r.jsonl")
+    for at in range(len(data)):
+        edited = bytearray(data)
+        edited[at] ^= 1
+        try:
+            read = parse_record(bytes(edited), complete=False)
+        except BaselineError:
+            continue
+        assert read.trials in (OPEN_TRIALS[:-1], OPEN_TRIALS[:-2])  # the latter without the end of the line between
+        assert at >= data.rindex(b"\n", 0, -1)
+
+
+def test_what_was_appended_in_one_go_is_there_as_a_whole_or_not_at_all(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    first, *batch = [trial(n) for n in range(1, 5)]
+    last = replace(batch[-1], round=7)
+    with RecordWriter(path, HEADER) as writer:
+        writer.append(first)
+        writer.extend([(made, trial_line(made)) for made in (*batch[:-1], last)])
+    whole = path.read_bytes()
+    begin = len(whole) - sum(len(line) for line in whole.splitlines(keepends=True)[-3:])
+    for end in (begin, begin + 10, whole.index(b"\n", begin) + 1, len(whole) - 1):
+        path.write_bytes(whole[:end])
+        with RecordWriter(path, HEADER, resume=True) as writer:
+            assert writer.resumed == (first,)
+            writer.append(batch[0])
+            writer.finish()
+        assert read_record(path).trials == (first, batch[0])
+        assert read_record(path).footer == Footer(2, 0, 1)
+
+
+def test_an_open_record_of_format_1_goes_on_in_format_1(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    old = (GOLDEN / "full-1.jsonl").read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(old[:-1]))
+    with RecordWriter(path, HEADER, resume=True) as writer:
+        assert writer.resumed == RECORD.trials
+        writer.append(trial(9))
+        writer.finish()
+    assert read_record(path).trials == (*RECORD.trials, trial(9))
+    assert b'"sum":' not in path.read_bytes()
+
+
+def test_a_long_record_that_is_written_whole_is_proven_piece_by_piece() -> None:
+    made = tuple(trial(n) for n in range(1, 251))
+    data = text_of(Record(HEADER, made, None))
+    assert parse_record(data).trials == made
+    assert parse_record(data, complete=False).trials == made
+    assert parse_record(data[: data.rindex(b'{"closing"')], complete=False).trials == made[:200]
 
 
 def test_every_changed_byte_is_noticed() -> None:
@@ -360,8 +430,8 @@ def test_every_changed_byte_is_noticed() -> None:
         (b"[]\n", "not a JSON object"),
         (b'{"a":1}\n', "not a record of the gate"),
         (b"\xff\xfe\n", "not a line of JSON"),
-        (LINES[0].replace(b'"gate_record":1', b'"gate_record":2'), "written in format 2"),
-        (LINES[0].replace(b'"gate_record":1', b'"gate_record":true'), "whole number"),
+        (LINES[0].replace(b'"gate_record":2', b'"gate_record":3'), "written in format 3"),
+        (LINES[0].replace(b'"gate_record":2', b'"gate_record":true'), "whole number"),
         (LINES[0], "cut short before its first trial"),
         (b"".join(LINES[:-1]), "not closed"),
         (b"".join(LINES[:-2] + LINES[-1:]), "checksum"),
@@ -558,6 +628,16 @@ def test_resume_takes_up_where_only_thresholds_differ(tmp_path: Path) -> None:
     tighter = replace(HEADER, criteria=(replace(RICH_CRITERION, threshold=1.0, margin=0.1), HEADER.criteria[1]))
     with RecordWriter(tmp_path / "r.jsonl", tighter, resume=True) as writer:
         assert writer.resumed == RECORD.trials
+
+
+def test_resume_refuses_an_edited_open_record_and_leaves_it_alone(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    edited = journal(path).replace(b'"ok":1.0', b'"ok":0.0', 1)
+    path.write_bytes(edited)
+    with pytest.raises(MeasureError, match="the sum does not fit") as caught:
+        RecordWriter(path, HEADER, resume=True)
+    assert "\n" not in str(caught.value)
+    assert path.read_bytes() == edited
 
 
 def test_resume_refuses_an_edited_record(tmp_path: Path) -> None:
@@ -787,6 +867,36 @@ def test_merge_names_the_shard_that_it_refuses(records: list[Record], says: str)
     assert says in str(caught.value)
 
 
+def twice() -> list[Record]:
+    """Two shards that set out to run each case twice."""
+    made = []
+    for shard in sharded(2, 4):
+        trials = tuple(replace(t, number=n) for t in shard.trials for n in (1, 2))
+        made.append(Record(replace(shard.header, passes=2), trials, Footer(len(trials), 0, 1)))
+    return made
+
+
+def test_merge_wants_every_planned_trial() -> None:
+    whole = merge(twice())
+    assert len(whole.trials) == 8
+    assert whole.header.passes == 0
+    first, second = twice()
+    error = TrialError(ErrorKind.UNREACHABLE, "refused")
+    failed = tuple(replace(t, scores={}, error=error) if t.number == 2 else t for t in second.trials)
+    assert len(merge([first, replace(second, trials=failed)]).trials) == 8
+    short = replace(second, trials=second.trials[:-1])
+    with pytest.raises(MeasureError, match="shard 2 of 2 lacks 1 of 4 planned trials") as caught:
+        merge([first, short])
+    assert "--resume" in str(caught.value)
+    assert second.footer is not None
+    stopped = replace(short, footer=replace(second.footer, stopped="the budget of 7 agent runs is spent"))
+    merged = merge([first, stopped])
+    assert merged.footer is not None
+    assert merged.footer.stopped == "the budget of 7 agent runs is spent"
+    with pytest.raises(MeasureError, match="number of planned passes"):
+        merge([first, replace(second, header=replace(second.header, passes=1))])
+
+
 def test_merge_of_a_claimed_million_shards_costs_nothing() -> None:
     record = replace(RECORD, header=replace(HEADER, shard=(1, 2**53)))
     with pytest.raises(MeasureError, match="missing: 2, 3"):  # counting to the claim takes years
@@ -813,18 +923,27 @@ def test_shards_are_balanced_stable_and_complete(hints: list[float | None], shar
 
 
 def golden() -> dict[str, Record]:
-    return {"full-1.jsonl": RECORD, "stripped-1.jsonl": strip(RECORD)}
+    return {"full": RECORD, "stripped": strip(RECORD)}
 
 
+@pytest.mark.parametrize("version", range(1, FORMAT + 1))
 @pytest.mark.parametrize("name", sorted(golden()))
-def test_what_format_1_wrote_is_read_for_ever(name: str) -> None:
-    assert read_record(GOLDEN / name) == golden()[name]
+def test_what_every_format_wrote_is_read_for_ever(name: str, version: int) -> None:
+    assert read_record(GOLDEN / f"{name}-{version}.jsonl") == golden()[name]
+
+
+def test_the_open_record_is_read_for_ever() -> None:
+    assert read_record(GOLDEN / "open-2.jsonl", complete=False).trials == OPEN_TRIALS
 
 
 @pytest.mark.parametrize("name", sorted(golden()))
 def test_what_is_written_is_what_the_golden_file_holds(name: str) -> None:
     """Where this fails, the format has changed: raise FORMAT, and add golden files beside the old ones."""
-    assert text_of(golden()[name]) == (GOLDEN / name).read_bytes()
+    assert text_of(golden()[name]) == (GOLDEN / f"{name}-{FORMAT}.jsonl").read_bytes()
+
+
+def test_what_is_appended_is_what_the_golden_file_holds(tmp_path: Path) -> None:
+    assert journal(tmp_path / "r.jsonl") == (GOLDEN / f"open-{FORMAT}.jsonl").read_bytes()
 
 
 # --- size -----------------------------------------------------------------------------------------
