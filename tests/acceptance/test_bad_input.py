@@ -287,6 +287,22 @@ def test_an_unfinished_record_cannot_become_a_baseline_exit_6(project: Project) 
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_an_open_record_that_was_edited_is_not_continued(project: Project) -> None:
+    path = project.root / "r.jsonl"
+    assert project.gate("run", "--record", "r.jsonl").code == 0
+    lines = path.read_bytes().splitlines(keepends=True)
+    opened = b"".join(line for line in lines if not line.startswith(b'{"closing"'))
+    edited = opened.replace(b'"response_match_score":1.0', b'"response_match_score":0.0', 1)
+    assert edited != opened
+    path.write_bytes(edited)
+    ran = project.gate("run", "--record", "r.jsonl")
+    assert ran.code == 3
+    assert "the sum does not fit this line or one before it" in one_line(ran)
+    assert path.read_bytes() == edited
+    path.write_bytes(opened)
+    assert project.gate("run", "--record", "r.jsonl").code == 0
+
+
 def test_a_folder_without_write_permission_is_named(project: Project) -> None:
     (project.root / "closed").mkdir(mode=0o500)
     ran = project.gate("run", "--junit", "closed/report.xml")

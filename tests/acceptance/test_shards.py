@@ -7,7 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
+from gate.record import read_record, write_record
 from tests.acceptance.conftest import Project, untimed
 
 CASES = 24
@@ -71,6 +73,17 @@ def test_three_shards_come_to_the_verdict_of_one_run(sharded: Project) -> None:
         assert untimed(merged["suites"][0], key) == untimed(one["suites"][0], key), key
     code, report = sharded.result("report", merged_path, "--against", str(whole))
     assert (code, report["verdict"]) == (1, "regressed")
+
+
+def test_a_shard_that_lacks_planned_trials_is_refused(sharded: Project) -> None:
+    """Closed like any other, so that neither its checksum nor its counts say so."""
+    first, second = shards(sharded, 2)
+    record = read_record(second)
+    assert record.header.passes == 2
+    write_record(second, replace(record, trials=record.trials[:-3]))
+    ran = sharded.gate("merge", str(first), str(second), "-o", "whole.jsonl")
+    assert ran.code == 3
+    assert "shard 2 of 2 lacks 3 of 24 planned trials (continue it with --resume)" in ran.err
 
 
 def test_a_merged_record_is_a_baseline(sharded: Project) -> None:
