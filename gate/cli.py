@@ -214,6 +214,19 @@ def merge(records: tuple[Path, ...], output: Path, config_path: Path | None, **g
 
 @cli.command()
 @click.argument("record", type=click.Path(path_type=Path))
+@CONFIG
+@click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="Where to write the new record.")
+def rescore(record: Path, config_path: Path, output: Path) -> None:
+    """Score a kept record again, by the criteria and the judge of today; no agent is run."""
+    from gate.config import load_config
+    from gate.interrupts import run as run_coroutine
+    from gate.rescore import rescore_record
+
+    click.echo(run_coroutine(rescore_record(record, output, load_config(config_path), os.environ)))
+
+
+@cli.command()
+@click.argument("record", type=click.Path(path_type=Path))
 @AGAINST
 @CONFIG
 @click.option("--case", "case_id", help="One case: its trials on both sides.")

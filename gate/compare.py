@@ -81,14 +81,16 @@ def pair(
     if not reference.records:
         return Pairing({}, ())
     nearest, *earlier = reference.records
-    before = nearest.header.criteria
+    before = _standing_in(criteria, nearest.header.criteria)
     excluded: dict[tuple[str, str], str] = {}
     for criterion in criteria:
         if why := _why_apart(criterion, before):
             excluded |= {(case.id, criterion.name): why for case in plan}
     match = match_cases(plan, nearest.header.plan)
     excluded |= {(case_id, criterion.name): EDITED for case_id in match.edited for criterion in criteria}
-    trials = [trial for trial in _under(match.ids, nearest) if trial.case_id not in unselected]
+    stand_ins = {c.stands_for: c.name for c in criteria if c.stands_for and c.name in {b.name for b in before}}
+    own = (_with_stand_ins(trial, stand_ins) for trial in _under(match.ids, nearest))
+    trials = [trial for trial in own if trial.case_id not in unselected]
     for record in earlier:
         if {c.name: c.fingerprint for c in record.header.criteria}.items() >= {
             c.name: c.fingerprint for c in criteria
@@ -97,6 +99,29 @@ def pair(
             trials += _under({old: new for old, new in same.ids.items() if old in same.same}, record)
     renamed = {new: old for old, new in match.ids.items() if old in match.same and old != new}
     return Pairing(excluded, tuple(trials), _owed(criteria, before, renamed))
+
+
+def _standing_in(criteria: Sequence[Criterion], before: Sequence[Criterion]) -> list[Criterion]:
+    """The baseline's criteria; one that a previous version of today measures as it was measured then, under its name.
+
+    Its own name is then that of a new criterion: nothing of it is owed, for it is compared by the previous version.
+    """
+    now = {criterion.name: criterion.fingerprint for criterion in criteria}
+    old = {(c.stands_for, c.fingerprint): c.name for c in criteria if c.stands_for}
+    found = []
+    for criterion in before:
+        name = old.get((criterion.name, criterion.fingerprint))
+        differs = now.get(criterion.name) != criterion.fingerprint
+        found.append(replace(criterion, name=name) if name is not None and differs else criterion)
+    return found
+
+
+def _with_stand_ins(trial: Trial, names: Mapping[str, str]) -> Trial:
+    """The trial's scores, also under the names of the previous versions that are compared with them."""
+    if not names:
+        return trial
+    scores = {new: trial.scores[old] for old, new in names.items() if old in trial.scores and new not in trial.scores}
+    return replace(trial, scores={**trial.scores, **scores})
 
 
 def _why_apart(criterion: Criterion, before: Sequence[Criterion]) -> str:
@@ -110,7 +135,7 @@ def _why_apart(criterion: Criterion, before: Sequence[Criterion]) -> str:
 def _owed(criteria: Sequence[Criterion], before: Sequence[Criterion], renamed: Mapping[str, str]) -> Owed:
     """What the baseline measured and this record does not, or under another name."""
     names = {criterion.name for criterion in criteria}
-    gone = tuple(c for c in before if c.name not in names and c.metric != RATE_METRIC)
+    gone = tuple(c for c in before if c.name not in names and c.metric != RATE_METRIC and not c.stands_for)
     return Owed(gone, renamed)
 
 

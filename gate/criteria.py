@@ -136,9 +136,13 @@ def _check_parts(scorers: Sequence[Scorer], where: str) -> None:
         known.append(name)
 
 
-def _scorer(spec: CriterionSpec, cases: Sequence[Case], setting: Setting) -> Scorer:
+def _scorer(
+    spec: CriterionSpec, cases: Sequence[Case], setting: Setting, *, version: type[Metric[Any]] | None = None
+) -> Scorer:
+    """What computes a criterion; ``version``: by this version of its metric in place of the newest."""
     where = f"{spec.where}: {spec.name}"
     metric_type, options, run_in = _metric_type(spec, setting, where)
+    metric_type = version or metric_type
     common = effective(limit_as_max(spec.common, metric_type, where), metric_type)
     _check_limits(common, spec.quantiles, metric_type, where)
     criterion = Criterion(spec.name, spec.metric, metric_type.scale, metric_type.direction, hard=metric_type.hard)
@@ -178,6 +182,26 @@ def demanded_before(scorer: Scorer, spec: CriterionSpec) -> Criterion:
     metric_type = type(scorer.metric)
     common = effective(limit_as_max(spec.common, metric_type, spec.where), metric_type)
     return demanding(scorer.criterion, common, spec.quantiles, metric_type)
+
+
+def with_previous(specs: Sequence[CriterionSpec], cases: Sequence[Case], setting: Setting) -> list[Scorer]:
+    """The previous version of each criterion whose metric keeps one, held to its baseline alone."""
+    found = []
+    for spec in specs:
+        old = spec.metric_type.previous if spec.metric_type is not None else None
+        if old is not None and not old.hard:
+            scorer = _scorer(spec, cases, setting, version=old)
+            criterion = replace(
+                scorer.criterion,
+                name=f"{spec.name} (version {old.version})",
+                threshold=None,
+                limit=None,
+                quantiles=(),
+                pass_mark=None,
+                stands_for=spec.name,
+            )
+            found.append(replace(scorer, criterion=criterion))
+    return found
 
 
 def _check_limits(

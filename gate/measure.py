@@ -175,6 +175,11 @@ class Bench:
                 yield trial
         self.purse.close()
 
+    async def score(self, trials: AsyncIterator[Trial]) -> AsyncGenerator[Trial, None]:
+        """Trials that were run before, scored; as they finish, in no order."""
+        async for trial in self._scored(trials, await self._open_judge(), await self._open_checks()):
+            yield trial
+
     async def _scored(
         self, finished: AsyncIterator[Trial], judge: Judge | None, checks: Checks | None
     ) -> AsyncGenerator[Trial, None]:

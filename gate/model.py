@@ -435,6 +435,9 @@ class Criterion(Struct, frozen=True):
     """One failing trial fails the gate (forbidden tools, safety)."""
     fingerprint: str = ""
     """Of metric, options, version, judge; not of thresholds."""
+    stands_for: str = ""
+    """The criterion that this one is the previous version of: compared with what baselines hold of it, held to nothing
+    else."""
     reads_tools: bool = False
     """Whether it looks at tool calls, and means nothing if the agent's answers do not report them."""
     absence: bool = False

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from gate.agents.base import allowed_environment
 from gate.config import Config, SuiteRules, criteria_of
-from gate.criteria import ADK_DEFAULTS, Setting, build_scorers, check_something_blocks, demanded_before
+from gate.criteria import ADK_DEFAULTS, Setting, build_scorers, check_something_blocks, demanded_before, with_previous
 from gate.decision.consistency import group_of
 from gate.errors import ConfigError, nearest
 from gate.fingerprint import of_case
@@ -197,7 +197,8 @@ def _plan(config: Config, suite: Suite, setting: Setting, whole: frozenset[str],
     place = stated.setting
     selected = len(whole) > len(suite.cases)
     scoped = replace(setting, where=place.where, lines=place.lines, keys=place.keys, selected=selected)
-    scorers = [_held_to_people(config, scorer) for scorer in build_scorers(stated.specs, suite.cases, scoped)]
+    built = [*build_scorers(stated.specs, suite.cases, scoped), *with_previous(stated.specs, suite.cases, scoped)]
+    scorers = [_held_to_people(config, scorer) for scorer in built]
     held = tuple(f"{scorer.criterion.name} {why}" for scorer, why in scorers if why)
     if not calibrating:
         hint = "; ".join((*held, "see `gate calibrate`, or let another criterion block"))

@@ -187,11 +187,16 @@ def decide_merged(
 
 
 def plan_of(config: Config, environment: Mapping[str, str], header: Header) -> Plan:
-    plans = {plan.suite.id: plan for plan in make_plans(config, as_if_judged(config, environment))}
-    if header.suite_id not in plans:
-        hint = nearest(header.suite_id, list(plans))
-        raise ConfigError(f"the record is of suite {header.suite_id!r}", where=str(config.path), hint=hint)
-    return plans[header.suite_id]
+    return plan_named(header.suite_id, make_plans(config, as_if_judged(config, environment)), config)
+
+
+def plan_named(suite_id: str, plans: Sequence[Plan], config: Config) -> Plan:
+    """The plan of a record's suite. Raises `ConfigError` where the configuration does not have it."""
+    found = {plan.suite.id: plan for plan in plans}
+    if suite_id not in found:
+        hint = nearest(suite_id, list(found))
+        raise ConfigError(f"the record is of suite {suite_id!r}", where=str(config.path), hint=hint)
+    return found[suite_id]
 
 
 def suite_ids(config: Config, environment: Mapping[str, str]) -> list[str]:

@@ -72,11 +72,14 @@ def conclude(comparison: Comparison, outcome: Outcome | None, stopped: str = "")
         evidence={**outcome.report, "stage": outcome.stage} if outcome is not None else {},
         tools=_tool_times(comparison),
     )
-    return _capped(comparison, result)
+    return _capped(comparison, result, open_=cut_short)
 
 
-def _capped(comparison: Comparison, result: SuiteResult) -> SuiteResult:
-    """What the baseline measured and was not compared keeps the suite from passing, and its own row from a tick."""
+def _capped(comparison: Comparison, result: SuiteResult, *, open_: bool) -> SuiteResult:
+    """What the baseline measured and was not compared keeps the suite from passing, and its own row from a tick.
+
+    ``open_``: the suite is inconclusive for want of trials, which outranks this.
+    """
     apart = comparison.apart
     gone = comparison.owed.removed if comparison.stored else ()
     rows = tuple(
@@ -89,6 +92,9 @@ def _capped(comparison: Comparison, result: SuiteResult) -> SuiteResult:
         rows = tuple(_row_apart(row, without) if row.criterion.name == PASS_RATE else row for row in rows)
     missing = [f"not compared with the baseline: {listing(names)}"] if names else []
     missing += filter(None, [lost(comparison)])
+    if missing and result.verdict is Verdict.INCONCLUSIVE and not open_:
+        waits = any(row.verdict is Verdict.INCONCLUSIVE and row.criterion.blocking for row in result.criteria)
+        result = result if waits else replace(result, verdict=Verdict.PASS)  # nothing else is in the way
     result = replace(result, criteria=rows)
     return doubted(result, "; ".join(missing)) if missing else result
 

@@ -286,6 +286,7 @@ def _criterion(data: dict[str, Any]) -> Criterion:
         reads_tools=_flag(data, "reads_tools", False),
         absence=_flag(data, "absence", False),
         parts=_words(data, "parts"),
+        stands_for=_text(data, "stands_for"),
     )
 
 

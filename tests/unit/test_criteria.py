@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gate.config import load_config
 from gate.criteria import ADK_DEFAULTS, Setting, parse_criteria
 from gate.errors import ConfigError
 from gate.formats.documents import parse_document_with_lines
+from gate.metrics import load_metric
 from gate.model import Case, Criterion, Turn
+from gate.plan import make_plans
 from gate.score import Scorer
 
 CASES = (Case("a", (Turn("hello"),)),)
@@ -230,3 +234,19 @@ def test_the_pass_rate_has_a_threshold_and_needs_another_criterion_that_blocks()
         parse({"response_match_score": 0.5, "pass_rate": 0.85}, own)
     with pytest.raises(ConfigError, match="says nothing of a single trial"):
         parse({"response_match_score": 0.5, "pass_rate": 0.85, "weighted_score": {"weights": {"pass_rate": 1.0}}})
+
+
+def test_the_previous_version_of_a_metric_is_scored_beside_it_and_held_to_its_baseline_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    metric = load_metric("latency")
+    older = type("Older", (metric,), {"version": 0, "previous": None})
+    write = tmp_path / "gate.yaml"
+    (tmp_path / "suite.json").write_text('{"cases": [{"id": "a", "input": "hi"}]}')
+    write.write_text("suite: suite.json\nagent: {python: 'a:b'}\ncriteria: {latency: {max: 3}}\n")
+    [alone] = make_plans(load_config(write), {})[0].criteria
+    monkeypatch.setattr(metric, "previous", older)
+    now, before = make_plans(load_config(write), {})[0].criteria
+    assert now == alone
+    assert (before.name, before.stands_for, before.limit) == ("latency (version 0)", "latency", None)
+    assert before.fingerprint != now.fingerprint

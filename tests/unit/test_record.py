@@ -203,6 +203,7 @@ def test_the_samples_above_leave_no_field_at_its_default(value: object) -> None:
         "reports_calls",
         "reads_tools",
         "absence",
+        "stands_for",
         "parts",
         "definition",
         "runs",
@@ -984,3 +985,10 @@ def test_terms_of_the_closing_line_come_back_and_are_not_stored_with_a_baseline(
     stripped = strip(read_record(path)).footer
     assert stripped is not None
     assert stripped.terms == {}
+
+
+def test_which_criterion_a_previous_version_stands_for_comes_back(tmp_path: Path) -> None:
+    stand_in = replace(RICH_CRITERION, name="trajectory (version 1)", stands_for="trajectory")
+    path = tmp_path / "r.jsonl"
+    write_record(path, Record(replace(HEADER, criteria=(stand_in,)), (), None))
+    assert read_record(path).header.criteria == (stand_in,)
