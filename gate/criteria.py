@@ -11,14 +11,15 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 from pydantic.alias_generators import to_camel
 
-from gate.errors import ConfigError, nearest, unknown_key
+from gate.errors import ConfigError, closest, nearest, unknown_key
 from gate.fingerprint import of_criterion
 from gate.formats.documents import Lines
+from gate.limits import shorten
 from gate.metrics import METRICS, load_metric
 from gate.metrics.base import Context, Metric
 from gate.metrics.custom import Use, resolve_elsewhere, searched, source_of
 from gate.metrics.weighted import WeightedScore
-from gate.model import Case, Criterion, Direction, Scale
+from gate.model import Case, Criterion, Direction, Rubric, Scale
 from gate.score import Scorer, build_scorer
 from gate.specs import QUANTILE, Common, CriterionSpec, effective, limit_as_max, read_specs
 
@@ -83,6 +84,7 @@ def build_scorers(specs: Sequence[CriterionSpec], cases: Sequence[Case], setting
     check_something_blocks(scorers, setting.at(), "leave `blocking: false` off one")
     _check_weights(scorers, setting.at())
     _check_cases(cases, scorers)
+    _check_rubrics(cases, scorers)
     if not setting.selected:
         _check_idle(cases, scorers, setting)
     return scorers
@@ -275,6 +277,40 @@ def _check_range(label: str, value: float | None, scale: Scale, where: str) -> N
         bounds = f"{low:g} to {high:g}" if high != float("inf") else f"{low:g} or more"
         hint = f"did you mean {value / 100:g}?" if scale is Scale.UNIT and 1 < value <= 100 else f"scores are {bounds}"
         raise ConfigError(f"{label} {value:g} is out of range", where=where, hint=hint)
+
+
+RUBRIC_TYPES = ("FINAL_RESPONSE_QUALITY", "TOOL_USE_QUALITY", "TRAJECTORY_QUALITY")
+
+
+def _check_rubrics(cases: Sequence[Case], scorers: Sequence[Scorer]) -> None:
+    """A rubric of a case that nobody reads would decide nothing: one without a type, or with a misspelt one."""
+    if not any(scorer.metric.rubric_type for scorer in scorers):
+        return
+    for case in cases:
+        for rubric in _rubrics_of(case):
+            if rubric.type in RUBRIC_TYPES:
+                continue
+            near = closest(rubric.type or "", RUBRIC_TYPES)
+            if rubric.type is None or near:
+                what = (
+                    "has no type, so no criterion reads it" if rubric.type is None else f"has the type {rubric.type!r}"
+                )
+                hint = f"did you mean {near!r}?" if near else f"give it one of {', '.join(RUBRIC_TYPES)}"
+                where = str(case.location) if case.location else f"case {case.id!r}"
+                raise ConfigError(f"rubric {rubric.id!r} of case {case.id!r} {what}", where=where, hint=hint)
+
+
+def unread_rubrics(cases: Sequence[Case], scorers: Sequence[Scorer]) -> str:
+    """How many cases state rubrics that no criterion reads, in words; empty where there are none."""
+    read = {scorer.metric.rubric_type for scorer in scorers} - {""}
+    unread = [case.id for case in cases if any(rubric.type not in read for rubric in _rubrics_of(case))]
+    if not unread:
+        return ""
+    return f"cases with rubrics that no criterion reads: {len(unread)} (first: {shorten(unread[0], 80)})"
+
+
+def _rubrics_of(case: Case) -> tuple[Rubric, ...]:
+    return (*case.rubrics, *(rubric for turn in case.turns for rubric in turn.rubrics))
 
 
 def _check_cases(cases: Sequence[Case], scorers: Sequence[Scorer]) -> None:

@@ -12,7 +12,15 @@ from msgspec.structs import replace
 
 from gate.agents.base import allowed_environment
 from gate.config import Config, SuiteRules, criteria_of
-from gate.criteria import ADK_DEFAULTS, Setting, build_scorers, check_something_blocks, demanded_before, with_previous
+from gate.criteria import (
+    ADK_DEFAULTS,
+    Setting,
+    build_scorers,
+    check_something_blocks,
+    demanded_before,
+    unread_rubrics,
+    with_previous,
+)
 from gate.decision.consistency import group_of
 from gate.errors import ConfigError, nearest
 from gate.fingerprint import of_case
@@ -204,6 +212,7 @@ def _plan(config: Config, suite: Suite, setting: Setting, whole: frozenset[str],
         hint = "; ".join((*held, "see `gate calibrate`, or let another criterion block"))
         check_something_blocks([scorer for scorer, _ in scorers], scoped.at(), hint)
     notes += held
+    notes += tuple(filter(None, [unread_rubrics(suite.cases, [scorer for scorer, _ in scorers])]))
     notes += tuple(f"{s.criterion.name}: {s.metric.caveat}" for s, _ in scorers if s.metric.caveat)
     judging, unselected = tuple(scorer for scorer, _ in scorers), whole - {case.id for case in suite.cases}
     plan = Plan(suite, judging, notes, unselected, selection=config.file.select)

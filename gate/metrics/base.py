@@ -72,6 +72,8 @@ class Metric(ABC, Generic[OptionsT]):
     """Looks at tool calls: not measured unless there is evidence that the agent's answers report them."""
     absence: ClassVar[bool] = False
     """Forbids something: an answer that says and calls nothing satisfies it."""
+    rubric_type: ClassVar[str] = ""
+    """The type of the rubrics of cases that it reads; empty where it reads none."""
     options_type: ClassVar[type[Options]] = NoOptions
 
     def __init__(self, options: OptionsT, context: Context | None = None) -> None:

@@ -93,7 +93,7 @@ class Turn:
 
     def __init__(self, rubrics: Sequence[Rubric], answers: Answers[RubricAnswer]) -> None:
         self.failed = answers.error
-        self.unread = answers.failure
+        self.unread = answers.failure if rubrics else None
         self.texts = {rubric.id: rubric.text for rubric in rubrics}
         votes = [vote for answer in answers.readable for vote in answer.verdicts]
         by_id = {name: [vote for vote in votes if vote.id.strip() == name] for name in self.texts}
@@ -152,19 +152,24 @@ class _AdkRubrics(RubricMetric[RubricOptions]):
     """Rubrics of the criterion, of the case and of the turn; the latter two where their type is the metric's."""
 
     options_type = RubricOptions
-    rubric_type: ClassVar[str]
 
     def effective(self, *others: Sequence[Rubric]) -> list[Rubric]:
-        """Raises ValueError for an id that is given twice, and where there are none at all."""
+        """Those for one turn; empty where neither the criterion nor the case states any.
+
+        Raises ValueError for an id that is given twice.
+        """
         rubrics = [option.rubric() for option in self.options.rubrics]
         rubrics.extend(rubric for group in others for rubric in group if rubric.type == self.rubric_type)
         ids = [rubric.id for rubric in rubrics]
-        if not rubrics:
-            raise ValueError("no rubrics: give some to the criterion, or to the case with this metric's type")
         for name in ids:
             if ids.count(name) > 1:
                 raise ValueError(f"rubric {name!r} is defined twice for the same turn")
         return rubrics
+
+    @property
+    def none_stated(self) -> Score:
+        """Where no rubric is stated the metric does not apply; typed rubrics of other cases change nothing of that."""
+        return Score(None, reason=f"neither the criterion nor the case states a rubric of type {self.rubric_type}")
 
 
 class _PerTurnRubrics(_AdkRubrics):
@@ -179,9 +184,14 @@ class _PerTurnRubrics(_AdkRubrics):
             rubrics = [self.effective(case.rubrics, turn.rubrics) for turn in case.turns]
         except ValueError as error:
             return Score(None, error=str(error))
+        if not any(rubrics):
+            return self.none_stated
         pairs = zip(rubrics, performance.invocations, strict=True)
-        turns = await asyncio.gather(*(self.judge_rubrics(some, self.material(done), judge) for some, done in pairs))
-        return score_of(turns)
+        return score_of(await asyncio.gather(*(self._judge_turn(some, done, judge) for some, done in pairs)))
+
+    async def _judge_turn(self, rubrics: Sequence[Rubric], done: Invocation, judge: Judge | None) -> Turn:
+        """A turn without rubrics is not asked about."""
+        return await self.judge_rubrics(rubrics, self.material(done), judge) if rubrics else Turn((), Answers())
 
 
 class FinalResponseQuality(_PerTurnRubrics):
@@ -241,6 +251,8 @@ tools it called and in which order, and where it ended."""
             rubrics = self.effective(case.rubrics, case.turns[-1].rubrics)
         except ValueError as error:
             return Score(None, error=str(error))
+        if not rubrics:
+            return self.none_stated
         material = (("conversation", conversation(performance.invocations)),)
         turn = await self.judge_rubrics(rubrics, material, judge)
         return score_of([turn], before=len(performance.invocations) - 1)

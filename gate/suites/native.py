@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
@@ -50,7 +50,8 @@ class RubricModel(_Model):
 
     id: Text
     text: Text
-    type: str | None = None
+    type: Literal["FINAL_RESPONSE_QUALITY", "TOOL_USE_QUALITY", "TRAJECTORY_QUALITY"] = "FINAL_RESPONSE_QUALITY"
+    """Which criterion reads it; without a word the one on final responses."""
     description: str | None = None
 
 

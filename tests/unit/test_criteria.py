@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gate.config import load_config
-from gate.criteria import ADK_DEFAULTS, Setting, parse_criteria
+from gate.criteria import ADK_DEFAULTS, Setting, parse_criteria, unread_rubrics
 from gate.errors import ConfigError
 from gate.formats.documents import parse_document_with_lines
 from gate.metrics import load_metric
-from gate.model import Case, Criterion, Turn
+from gate.model import Case, Criterion, Rubric, Turn
 from gate.plan import make_plans
 from gate.score import Scorer
 
@@ -250,3 +250,31 @@ def test_the_previous_version_of_a_metric_is_scored_beside_it_and_held_to_its_ba
     assert now == alone
     assert (before.name, before.stands_for, before.limit) == ("latency (version 0)", "latency", None)
     assert before.fingerprint != now.fingerprint
+
+
+# --- rubrics of cases -----------------------------------------------------------------------------
+
+QUALITY = "rubric_based_final_response_quality_v1"
+
+
+def rubric_case(kind: str | None) -> Case:
+    return Case("c", (Turn("a"),), rubrics=(Rubric("r", "Is short.", kind),))
+
+
+@pytest.mark.parametrize(
+    ("kind", "hint"), [(None, "give it one of"), ("FINAL_RESPONSE_QUALTY", "did you mean 'FINAL_RESPONSE_QUALITY'")]
+)
+def test_a_rubric_of_a_case_that_no_criterion_could_read_is_refused(kind: str | None, hint: str) -> None:
+    with pytest.raises(ConfigError, match="rubric 'r' of case 'c'") as refused:
+        parse_criteria({QUALITY: 0.8}, (rubric_case(kind),), Setting())
+    assert hint in refused.value.hint
+    parse_criteria({"latency": {}}, (rubric_case(kind),), Setting())
+
+
+@pytest.mark.parametrize(
+    ("kind", "unread"), [("FINAL_RESPONSE_QUALITY", 0), ("TOOL_USE_QUALITY", 1), ("HOUSE_STYLE", 1)]
+)
+def test_rubrics_that_no_criterion_reads_are_said(kind: str, unread: int) -> None:
+    case = rubric_case(kind)
+    told = unread_rubrics((case,), parse_criteria({QUALITY: 0.8}, (case,), Setting()))
+    assert told.startswith("cases with rubrics that no criterion reads: 1 ") if unread else told == ""

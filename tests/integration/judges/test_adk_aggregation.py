@@ -198,8 +198,19 @@ class TestRubrics:
         stub.answer = by_turn({"a": [votes(p="yes", q="no")] * 5, "b": [votes(p="no", q="yes")] * 5})
         assert run(stub, self.name, of).value == 1.0
 
-    def test_no_rubrics_and_duplicate_ids_are_errors(self, stub: JudgeStub) -> None:
-        assert "no rubrics" in (run(stub, self.name, case("a")).error or "")
+    def test_a_turn_without_rubrics_is_not_asked_about(self, stub: JudgeStub) -> None:
+        of = Case("c", (Turn("a"), Turn("b", rubrics=(Rubric("q", "q", "FINAL_RESPONSE_QUALITY"),))))
+        stub.answer = by_turn({"b": [votes(q="yes")] * 5})
+        score = run(stub, self.name, of)
+        assert (score.value, score.per_turn) == (1.0, (None, 1.0))
+        assert all("b" in request.text for request in stub.requests)
+
+    def test_no_rubrics_do_not_apply_and_duplicate_ids_are_errors(self, stub: JudgeStub) -> None:
+        without = run(stub, self.name, case("a"))
+        assert (without.value, without.error) == (None, None)
+        assert "states a rubric of type" in without.reason
+        other = case("a", rubrics=(Rubric("x", "of the tools", "INSTRUCTION_ADHERENCE"),))
+        assert run(stub, self.name, other).error is None
         of = case("a", rubrics=(Rubric("x", "again", "FINAL_RESPONSE_QUALITY"),))
         assert "'x' is defined twice" in (run(stub, self.name, of, options={"rubrics": rubrics("x")}).error or "")
         with pytest.raises(ValueError, match="'x' is given twice"):

@@ -90,7 +90,7 @@ def test_every_key() -> None:
         "weighted_score": {"weights": {"response_match_score": 2.0}},
     }
     assert refund.rubrics == (
-        Rubric("The tone is kind.", "The tone is kind."),
+        Rubric("The tone is kind.", "The tone is kind.", "FINAL_RESPONSE_QUALITY"),
         Rubric("short", "It is short.", "FINAL_RESPONSE_QUALITY"),
     )
     assert (seven.id, seven.complexity) == ("7", Complexity.SIMPLE)
