@@ -95,7 +95,12 @@ def test_every_key() -> None:
     )
     assert (seven.id, seven.complexity) == ("7", Complexity.SIMPLE)
     assert seven.turns == (
-        Turn("hi", (), (Part("Hello!"), Part("How are you?")), (Rubric("It greets.", "It greets."),)),
+        Turn(
+            "hi",
+            (),
+            (Part("Hello!"), Part("How are you?")),
+            (Rubric("It greets.", "It greets.", "FINAL_RESPONSE_QUALITY"),),
+        ),
         Turn("bye"),
     )
     assert [str(case.location) for case in (refund, seven)] == ["f.yaml:6", "f.yaml:30"]
