@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 from msgspec import Struct
 from msgspec.structs import replace
 
+from gate import files
 from gate.agents.base import expand
 from gate.agents.http import Server
 from gate.base_policy import Base, Rules, base_at, hold, path_at
@@ -213,7 +214,10 @@ def _carry_out(environment: Mapping[str, str], workspace: Path, say: Say, sealed
     try:
         step = _step(environment, workspace, say)
         step = _sealed(step, sealed)
-        return step, _MODES[step.activity.mode](step)
+        _check_results(workspace)
+        outcome = _MODES[step.activity.mode](step)
+        _check_results(workspace)  # once more: setup and agent may have put a link there
+        return step, outcome
     except GateError as error:
         _trace(environment)
         return step, Outcome(int(error.exit_code), error=str(error))
@@ -223,6 +227,16 @@ def _carry_out(environment: Mapping[str, str], workspace: Path, say: Say, sealed
         _trace(environment)
         said = f"unexpected {type(error).__name__}: {error} (re-run with debug logging for the traceback)"
         return step, Outcome(int(ExitCode.NOT_MEASURED), error=said)
+
+
+def _check_results(workspace: Path) -> None:
+    """That results will be where they belong, and overwrite nothing elsewhere."""
+    folder = workspace / RESULTS
+    try:
+        for path in (folder, folder / ".gitignore", *(folder / name for name in REPORT_FILES.values())):
+            files.check(path)
+    except files.LinkError as error:
+        raise ConfigError(str(error.strerror), where=RESULTS.name) from None
 
 
 def _trace(environment: Mapping[str, str]) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
+from gate import files
 from gate.config import Config, TrialsSection
 from gate.decision import Settings
 from gate.decision.compare import CHANGED, EDITED, NEW, RATE_METRIC, Owed
@@ -246,8 +247,8 @@ def check_outputs(outputs: Outputs) -> None:
     """Creates the folders of the reports before anything is spent. Raises `ConfigError` where one cannot be written."""
     for form, path in outputs.wanted.items():
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("ab"):
+            files.make_folder(path.parent)
+            with files.open_to_append(path):
                 pass
         except OSError as error:
             raise ConfigError(f"the {form} report cannot be written: {error.strerror}", where=str(path)) from None
@@ -259,7 +260,7 @@ def write_reports(result: Result, outputs: Outputs) -> Result:
     for form, path in outputs.wanted.items():
         text = load_report(form)(result)
         try:
-            path.write_text(text, encoding="utf-8")
+            files.write_text(path, text)
         except OSError as error:
             failed.append(f"{path}: {error.strerror}")
     if not failed:

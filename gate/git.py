@@ -171,7 +171,6 @@ class Git:
             clone = Git(folder, environment=environment, timeout=self.timeout)
             clone.environment["GIT_DIR"] = str(folder)
             clone._online = (*_ONLINE, *_READING)
-        folder.mkdir(exist_ok=True)
         clone.run("init", "--quiet", "--bare", "--template=", str(folder))
         clone.run("config", "remote.origin.url", url)
         return clone

@@ -9,9 +9,10 @@ from datetime import datetime
 from itertools import chain, count
 from pathlib import Path
 
+from gate import files
 from gate.baselines.base import suite_key
 from gate.config import Config
-from gate.errors import GateError, MeasureError
+from gate.errors import ConfigError, GateError, MeasureError
 from gate.model import Trial
 from gate.record import Header, RecordWriter, read_header
 from gate.record.nouns import difference
@@ -101,11 +102,12 @@ def _continues(path: Path, header: Header) -> bool:
 def _free(folder: Path, stem: str) -> Path:
     """An empty file of a name that no record had: two runs may start at the same moment."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
         for name in chain([stem], (f"{stem}-{number}" for number in count(2))):
             with suppress(FileExistsError):
-                (folder / f"{name}.jsonl").touch(exist_ok=False)
+                files.create(folder / f"{name}.jsonl")
                 return folder / f"{name}.jsonl"
+    except files.LinkError as problem:
+        raise ConfigError(f"the record cannot be written: {problem.strerror}", where=str(folder)) from None
     except OSError as problem:
         raise MeasureError(f"the record cannot be written: {problem.strerror}", where=str(folder)) from None
     raise AssertionError("there is always a further name")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from gate import files
 from gate.errors import ConfigError
 
 FILES = {
@@ -55,8 +56,7 @@ def write_project(folder: Path) -> list[Path]:
             path = folder / name
             if path.exists():
                 continue
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
+            files.write_text(path, text)
             written.append(path)
     except OSError as error:
         raise ConfigError(f"cannot write: {error.strerror}", where=str(folder)) from error

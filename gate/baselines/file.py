@@ -12,6 +12,7 @@ from typing import Self
 
 from msgspec.structs import replace
 
+from gate import files
 from gate.baselines.base import (
     POOL,
     Entry,
@@ -89,12 +90,7 @@ class FileStore(Store):
             known = self.ledger(suite_id)
             more = known.add(lines)
             if more is not known:
-                part = path.with_name(f".{LEDGER}.part")
-                with part.open("wb") as file:
-                    file.write(write_ledger(more))
-                    file.flush()
-                    os.fsync(file.fileno())
-                part.replace(path)
+                files.write_parts(path, [write_ledger(more)])
         except BaselineError as problem:
             raise BaselineWriteError(problem.what, where=problem.where, hint=problem.hint) from None
         except OSError as problem:
@@ -141,9 +137,9 @@ class FileStore(Store):
     def _lock(self, folder: Path) -> Iterator[None]:
         """Holds the suite's folder against other writers; readers need no lock, since files are replaced whole."""
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            files.make_folder(folder)
             if not (self.folder / ".gitattributes").exists():
-                (self.folder / ".gitattributes").write_text(_ATTRIBUTES)
+                files.write_text(self.folder / ".gitattributes", _ATTRIBUTES)
             descriptor = os.open(folder, os.O_RDONLY)
         except OSError as problem:
             what = f"the baseline cannot be written: {problem.strerror}"

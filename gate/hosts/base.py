@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import re
-import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Literal, Protocol
 
 from msgspec import Struct
 
+from gate import files
 from gate.errors import PublishError
 
 Level = Literal["error", "warning", "notice"]
@@ -117,11 +117,10 @@ def publish(effects: Iterable[Effect], host: Host) -> Publication:
 def write(effect: WriteFile | CopyFile) -> Done:
     """Writes or copies a file, and makes its folders. Raises PublishError where that fails."""
     try:
-        effect.path.parent.mkdir(parents=True, exist_ok=True)
         if isinstance(effect, WriteFile):
-            effect.path.write_text(effect.text, encoding="utf-8", errors="replace")
+            files.write_text(effect.path, effect.text)
         elif effect.path.resolve() != effect.source.resolve():
-            shutil.copyfile(effect.source, effect.path)
+            files.copy(effect.source, effect.path)
     except OSError as error:
         raise PublishError(f"cannot be written: {error.strerror}", where=str(effect.path)) from error
     return Done()

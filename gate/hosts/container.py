@@ -15,6 +15,7 @@ from time import monotonic, sleep
 from typing import IO
 from urllib.parse import urlsplit, urlunsplit
 
+from gate import files
 from gate.environment import handed_on
 from gate.errors import ConfigError
 
@@ -104,9 +105,13 @@ def prepare(
     Raises:
         ConfigError: the environment cannot be made, or the command fails.
     """
-    cache.mkdir(parents=True, exist_ok=True)
-    (cache / ".gitignore").write_text("*\n", encoding="ascii")  # or the work tree would count as changed
     venv = cache / "venv"
+    try:
+        files.write_text(cache / ".gitignore", "*\n")  # or the work tree would count as changed
+        for name in ("venv", "uv", "pip"):
+            files.check(cache / name)
+    except OSError as error:
+        raise ConfigError(f"the setup cannot be kept: {error.strerror}", where=str(cache)) from None
     downloads = {"UV_CACHE_DIR": str(cache / "uv"), "PIP_CACHE_DIR": str(cache / "pip"), "UV_LINK_MODE": "copy"}
     before = {**handed_on(environment, ("*",)), **downloads}
     _run(["uv", "venv", "--quiet", "--seed", "--allow-existing", str(venv)], root, before, say, "setup")
@@ -201,17 +206,18 @@ def give_back(workspace: Path) -> int:
     if os.geteuid() != 0 or owner.st_uid == 0:
         return 0
     given = 0
-    for folder, folders, files in os.walk(workspace):
-        for name in [*folders, *files]:
-            given += _give(Path(folder, name), owner)
+    for _, folders, names, folder in os.fwalk(workspace):
+        for name in [*folders, *names]:
+            given += _give(name, folder, owner)
     return given
 
 
-def _give(path: Path, owner: os.stat_result) -> int:
+def _give(name: str, folder: int, owner: os.stat_result) -> int:
+    """By the open folder: a process that is left behind could put a link in the place of its path."""
     try:
-        if path.lstat().st_uid != 0:
+        if os.stat(name, dir_fd=folder, follow_symlinks=False).st_uid != 0:
             return 0
-        os.chown(path, owner.st_uid, owner.st_gid, follow_symlinks=False)
+        os.chown(name, owner.st_uid, owner.st_gid, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
         return 0
     return 1

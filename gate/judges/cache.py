@@ -10,6 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from gate import files
 from gate.errors import ConfigError
 
 TABLE = "CREATE TABLE IF NOT EXISTS answers (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
@@ -35,7 +36,9 @@ class Cache:
     def __init__(self, path: Path | None) -> None:
         try:
             if path is not None:
-                path.parent.mkdir(parents=True, exist_ok=True)
+                files.make_folder(path.parent)
+                for beside in ("", "-journal", "-wal", "-shm"):
+                    files.check(path.with_name(path.name + beside))
             self._db = sqlite3.connect(path if path is not None else ":memory:", timeout=10, isolation_level=None)
             self._write_ahead()
             self._db.execute("PRAGMA synchronous=NORMAL")

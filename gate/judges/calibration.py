@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Struct
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from gate import files
 from gate.errors import ConfigError, MeasureError, first_problem
 from gate.formats.answers import to_invocation
 from gate.formats.documents import read_document, read_json_lines
@@ -185,10 +186,7 @@ def save(path: Path, fingerprint: str, calibration: Calibration) -> None:
     """Keeps a calibration under the fingerprint of what was calibrated: metric, version, options and judge."""
     entries = _entries(path) if path.is_file() else {}
     entries[fingerprint] = msgspec.to_builtins(calibration)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(path.name + ".new")
-    draft.write_text(json.dumps({"version": FORMAT, "calibrations": entries}, indent=2) + "\n", encoding="utf-8")
-    draft.replace(path)
+    files.write_text(path, json.dumps({"version": FORMAT, "calibrations": entries}, indent=2) + "\n")
 
 
 def load(path: Path, fingerprint: str) -> Calibration | None:

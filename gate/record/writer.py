@@ -17,7 +17,8 @@ from typing import Any, Self
 
 from msgspec.structs import replace
 
-from gate.errors import GateError, MeasureError
+from gate import files
+from gate.errors import ConfigError, GateError, MeasureError
 from gate.model import Trial
 from gate.record.encode import footer_line, header_lines, summed, trial_line
 from gate.record.nouns import CHAINED, FORMAT, Footer, Header, Record, count, difference
@@ -186,20 +187,10 @@ class RecordWriter:
 
 def write_record(path: Path, record: Record, *, error: type[GateError] = MeasureError) -> Footer:
     """Writes a whole record, closed, replacing what is at ``path`` at once or not at all. Raises ``error``."""
-    new = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with new.open("wb") as file:
-            for line in record_lines(record):
-                file.write(line)
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(path)
+        files.write_parts(path, record_lines(record))
     except OSError as problem:
         raise error(f"the record cannot be written: {problem.strerror}", where=str(path)) from None
-    finally:
-        with suppress(OSError):
-            new.unlink(missing_ok=True)
     return _closed(record)
 
 
@@ -228,8 +219,9 @@ def _closed(record: Record) -> Footer:
 def _locked(path: Path) -> FileIO:
     """The file, created with its folders where it is missing, under an exclusive lock."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        file = path.open("a+b", buffering=0)
+        file = files.open_to_append(path)
+    except files.LinkError as problem:
+        raise ConfigError(f"the record cannot be written: {problem.strerror}", where=str(path)) from None
     except OSError as problem:
         raise MeasureError(f"the record cannot be written: {problem.strerror}", where=str(path)) from None
     try:

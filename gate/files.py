@@ -1,0 +1,183 @@
+"""The one place that writes files: whatever the gate creates, replaces or removes, no link leads it elsewhere.
+
+A change controls what lies in its work tree, and may put a link where a report, a record or a cache goes. So below the
+working directory, and below the top of any repository, each step of a path is taken with ``O_NOFOLLOW`` from the folder
+before it; elsewhere, where people and machines keep links of their own (``/tmp``, ``/dev/stdout``), paths are as the
+system has them. Every function raises `OSError`, of which `LinkError` is the refusal.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import shutil
+import stat
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from io import FileIO
+from pathlib import Path
+from typing import BinaryIO
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_STEP = _FOLDER | os.O_NOFOLLOW
+
+
+class LinkError(OSError):
+    """The path leads through a link that a change may have put there, or to something that is no file."""
+
+    def __init__(self, path: Path, what: str = "a link, which is not followed") -> None:
+        super().__init__(errno.ELOOP, f"{path} is {what}: remove it", str(path))
+
+
+def make_folder(path: Path) -> None:
+    """Makes a folder and those above it."""
+    with _opened_folder(path, make=True):
+        pass
+
+
+def check(path: Path) -> None:
+    """That nothing of a path, as far as it is there, is a link. Makes nothing. Raises `LinkError`."""
+    with suppress(FileNotFoundError), _opened_folder(path.parent, make=False) as (folder, is_guarded):
+        _check_leaf(Path(os.path.abspath(path)), folder, is_guarded)  # noqa: PTH100 - links are not to be resolved
+
+
+def write_text(path: Path, text: str) -> None:
+    """Replaces a file by this text, at once or not at all; makes its folders."""
+    write_parts(path, [text.encode("utf-8", "replace")])
+
+
+def write_parts(path: Path, parts: Iterable[bytes]) -> None:
+    """Replaces a file by these bytes, at once or not at all, and on disk when this returns; makes its folders."""
+
+    def write(file: BinaryIO) -> None:
+        for part in parts:
+            file.write(part)
+
+    _replace(path, write)
+
+
+def copy(source: Path, path: Path) -> None:
+    """Replaces a file by the content of another, which is no link either."""
+    with _opened_file(source, os.O_RDONLY) as descriptor, open(descriptor, "rb", closefd=False) as content:
+        _replace(path, lambda file: shutil.copyfileobj(content, file))
+
+
+def open_to_append(path: Path) -> FileIO:
+    """A file to read and to append to, made with its folders where it is missing. Has no other name."""
+    make_folder(path.parent)
+    with _opened_file(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, close=False) as descriptor:
+        return FileIO(descriptor, "a+")
+
+
+def create(path: Path) -> None:
+    """Makes an empty file, with its folders. Raises `FileExistsError` where there is one."""
+    with _opened_folder(path.parent, make=True) as (folder, _):
+        os.close(os.open(path.name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666, dir_fd=folder))
+
+
+# --- paths ----------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _opened_folder(path: Path, *, make: bool) -> Iterator[tuple[int, bool]]:
+    """A descriptor of the folder, and whether the change may control what is in it."""
+    absolute = Path(os.path.abspath(path))  # noqa: PTH100 - links are not to be resolved
+    trusted, steps, is_guarded = _guarded(absolute)
+    if make and not steps:
+        trusted.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(trusted, _FOLDER)
+    try:
+        for number, name in enumerate(steps, 1):
+            if make:
+                with suppress(FileExistsError):
+                    os.mkdir(name, dir_fd=descriptor)
+            try:
+                below = os.open(name, _STEP, dir_fd=descriptor)
+            except OSError as problem:
+                if problem.errno in (errno.ELOOP, errno.ENOTDIR):
+                    raise _refusal(trusted.joinpath(*steps[:number]), name, descriptor) from None
+                raise
+            os.close(descriptor)
+            descriptor = below
+        yield descriptor, is_guarded
+    finally:
+        os.close(descriptor)
+
+
+def _refusal(path: Path, name: str, folder: int) -> OSError:
+    is_link = stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+    return LinkError(path) if is_link else NotADirectoryError(errno.ENOTDIR, f"{path} is no folder", str(path))
+
+
+def _guarded(path: Path) -> tuple[Path, tuple[str, ...], bool]:
+    """The part of a folder's path that is as the system has it, the steps below it, and whether those may be links."""
+    for above in reversed((path, *path.parents)):
+        if _is_top(above):
+            return above, path.relative_to(above).parts, True
+    return path, (), False
+
+
+def _is_top(folder: Path) -> bool:
+    """Whether what is below this folder may be a change's: it is the working directory, or holds a repository."""
+    return folder == Path.cwd() or os.path.lexists(folder / ".git")
+
+
+@contextmanager
+def _opened_file(path: Path, flags: int, *, close: bool = True) -> Iterator[int]:
+    with _opened_folder(path.parent, make=False) as (folder, is_guarded):
+        _check_leaf(path, folder, is_guarded, alone=bool(flags & os.O_CREAT))
+        guard = os.O_NOFOLLOW if is_guarded else 0
+        descriptor = os.open(path.name, flags | os.O_CLOEXEC | guard, 0o666, dir_fd=folder)
+    try:
+        yield descriptor
+    finally:
+        if close:
+            os.close(descriptor)
+
+
+def _check_leaf(path: Path, folder: int, is_guarded: bool, *, alone: bool = False) -> None:
+    """Raises `LinkError` where a change has put something else than a file. ``alone``: that has no other name."""
+    if not is_guarded:
+        return
+    try:
+        found = os.stat(path.name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return
+    if stat.S_ISLNK(found.st_mode):
+        raise LinkError(path)
+    if alone and not stat.S_ISREG(found.st_mode):
+        raise LinkError(path, "no regular file")
+    if alone and found.st_nlink > 1:
+        raise LinkError(path, "a second name of another file, which is not written to")
+
+
+def _replace(path: Path, write: Callable[[BinaryIO], None]) -> None:
+    """Writes beside the file, and puts the new one in its place."""
+    with _opened_folder(path.parent, make=True) as (folder, is_guarded):
+        _check_leaf(path, folder, is_guarded)
+        if not is_guarded and _is_special(path.name, folder):
+            with open(path, "wb") as file:  # noqa: PTH123
+                write(file)
+            return
+        new = f".{path.name[:100]}.{secrets.token_hex(8)}.new"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        descriptor = os.open(new, flags, 0o666, dir_fd=folder)
+        try:
+            with open(descriptor, "wb") as file:  # noqa: PTH123
+                write(file)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(new, path.name, src_dir_fd=folder, dst_dir_fd=folder)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(new, dir_fd=folder)
+            raise
+
+
+def _is_special(name: str, folder: int) -> bool:
+    """Whether it is a link of the user's own, a pipe or a terminal: written to, and not replaced."""
+    try:
+        return not stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+    except FileNotFoundError:
+        return False
