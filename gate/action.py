@@ -562,7 +562,8 @@ def _saved(
         for suite, path in zip(result.suites, result.record_paths, strict=True):
             accepted = (suite.accepted, f"the label {step.inputs['accept_label']}") if suite.accepted else None
             said = save_baseline(config, Path(path), environment, release=step.release, accepted=accepted)
-            step.say(console(said, 2_000))
+            for line in said.splitlines():
+                step.say(console(line, 2_000))
     except GateError as error:
         names = f"; changed: {', '.join(changed[:3])}{', …' if len(changed) > 3 else ''}" if changed else ""
         code = _worse(outcome.exit_code, error.exit_code)
@@ -649,7 +650,8 @@ def _outputs(outcome: Outcome) -> dict[str, str]:
         return dict.fromkeys(OUTPUTS, "") | {"verdict": verdict, "exit_code": code}
     compared = next((s.baseline for s in result.suites if s.baseline and s.baseline.commit), None)
     spent = [cost for s in result.suites for cost in (s.cost_usd, s.judge_cost_usd) if cost is not None]
-    regressed = sum(c.verdict is Verdict.REGRESSED for s in result.suites for c in s.criteria)
+    against = [(s.suite_id, one) for s in result.suites for one in (s, *s.further)]  # the own base, and the anchor
+    regressed = len({(i, c.criterion.name) for i, s in against for c in s.criteria if c.verdict is Verdict.REGRESSED})
     return dict.fromkeys(OUTPUTS, "") | {
         "verdict": result.verdict.value,
         "exit_code": code,

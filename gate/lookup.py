@@ -51,6 +51,8 @@ class References(Struct, frozen=True):
     notes: tuple[str, ...] = ()
     anchor: str = ""
     """The commit of the anchor, if there is one and it is among them, under its own name or as the own base."""
+    accepted: str = ""
+    """Who accepted this very run once it was stored, and when."""
 
     @property
     def first(self) -> Reference:
@@ -160,13 +162,13 @@ def find_references(
     anchor = find_anchor(store, suite_id, where, git, run_id) if where.anchored else None
     proven = "" if anchor is None else anchor.info.commit or UNCOMMITTED
     if where.release and anchor is not None:
-        return References((anchor,), anchor=proven)
+        return References((anchor,), (), proven, _accepted(ledger, where, run_id))
     rejected = {mark.key for mark in ledger.marks if ledger.rejected(mark.key)} if where.release else set()
     own = unlike(find_reference(config, store, suite_id, where, exclude=rejected), run_id)
     notes = () if where.anchored else _below(ledger, own)
     if anchor is None or (own.records and _is_same(own, anchor)):
-        return References((own,), notes, proven)
-    return References((own, anchor) if own.records else (anchor,), notes, proven)
+        return References((own,), notes, proven, _accepted(ledger, where, run_id))
+    return References((own, anchor) if own.records else (anchor,), notes, proven, _accepted(ledger, where, run_id))
 
 
 def find_anchor(store: Store, suite_id: str, where: Standing, git: Git, run_id: str = "") -> Reference | None:
@@ -192,6 +194,16 @@ def _is_same(own: Reference, anchor: Reference) -> bool:
     """Whether the anchor is the record of the own base, all its runs included."""
     ids = [set(run_ids(reference.records[0])) for reference in (own, anchor)]
     return own.info.commit == anchor.info.commit and ids[0] == ids[1]
+
+
+def _accepted(ledger: Ledger, where: Standing, run_id: str) -> str:
+    """Who accepted this very run, as when a release that was turned down is measured again. Not what else is measured
+    of its commit: what was accepted is what was seen."""
+    key = key_of(where.head)
+    found = ledger.accepted(key) if where.anchored else None
+    if found is None or not any(m.key == key and m.run == run_id and m.at <= found.at for m in ledger.marks):
+        return ""
+    return f"{found.by} at {datetime.fromtimestamp(found.at, UTC).isoformat(timespec='seconds')}"
 
 
 def _below(ledger: Ledger, own: Reference) -> tuple[str, ...]:

@@ -45,7 +45,7 @@ from gate.record import Header, RecordWriter, from_digest, to_record
 from gate.replay import Replay, check_executor, waits
 from gate.reports.numbers import count
 from gate.shards import assigned, measured, passes_of
-from gate.verdict import MAX_SHOWN_CHARS, Terms, conclude, judge, load, terms_of_plan
+from gate.verdict import MAX_SHOWN_CHARS, Terms, accepted, conclude, judge, load, terms_of_plan
 
 LOCAL_KINDS = ("python", "command")
 """Kinds of agents whose source is here, so that it has a fingerprint and the base commit's can be run."""
@@ -192,7 +192,7 @@ async def _run_suite(session: Session, plan: Plan) -> tuple[SuiteResult, Path]:
         return replace(run.part(), duration=time.monotonic() - started, judge_cost_usd=judge_cost), journal.path
     run.forget()
     record = load(journal.path, criteria=plan.criteria)
-    return judge(record, found.all, terms), journal.path
+    return accepted(judge(record, found.all, terms), found.accepted), journal.path
 
 
 def _terms(session: Session, plan: Plan, run: SuiteRun, notes: Sequence[str]) -> Terms:

@@ -21,7 +21,7 @@ from gate.model import Result, Side
 from gate.plan import Plan, make_plans
 from gate.record import Header, PlannedCase, Record, merge, read_record, write_record
 from gate.reports.numbers import count
-from gate.verdict import NO_REFERENCE, Terms, conclude, judge, load, own_terms, terms_of_plan, told_by
+from gate.verdict import NO_REFERENCE, Terms, accepted, conclude, judge, load, own_terms, terms_of_plan, told_by
 
 
 def read(path: Path, *, complete: bool = True) -> Record:
@@ -65,7 +65,7 @@ def compare_records(
     if config is not None and reference.records:
         distance = _distance(Git(config.root, environment=environment), record.header, reference)
         reference = replace(reference, info=replace(reference.info, distance=distance))
-    return _result(candidate, record, [reference], terms, outputs, command)
+    return _result(candidate, record, References((reference,)), terms, outputs, command)
 
 
 def _check_other_run(record: Record, reference: Reference, baseline: Path | None) -> None:
@@ -110,7 +110,7 @@ def report_record(
     config = load_config(config_path)
     terms = own_terms(record, settings_of(config, now()))
     found = found_again(record.header, terms, config, environment)
-    return _result(path, record, found.all, terms, outputs, command)
+    return _result(path, record, found, terms, outputs, command)
 
 
 def named(baseline: str) -> Path | None:
@@ -129,10 +129,8 @@ def found_again(header: Header, terms: Terms, config: Config, environment: Mappi
         return find_references(config, store, header.suite_id, where, git, header.run_id)
 
 
-def _result(
-    path: Path, record: Record, references: Sequence[Reference], terms: Terms, outputs: Outputs, command: str
-) -> Result:
-    suite = judge(record, references, terms)
+def _result(path: Path, record: Record, found: References, terms: Terms, outputs: Outputs, command: str) -> Result:
+    suite = accepted(judge(record, found.all, terms), found.accepted)
     result = conclude([suite], terms.settings, command=terms.command or command, record_paths=[path])
     return write_reports(result, outputs)
 
@@ -183,7 +181,7 @@ def decide_merged(
     notes = [*filter(None, (where.note,)), *found.notes]
     terms = told_by(record, terms_of_plan(plan, config, notes=notes, rules=rules))
     terms = replace(terms, anchored=where.anchored, release=where.release)
-    return _result(record_path, record, found.all, terms, outputs, command)
+    return _result(record_path, record, found, terms, outputs, command)
 
 
 def plan_of(config: Config, environment: Mapping[str, str], header: Header) -> Plan:

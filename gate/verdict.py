@@ -21,7 +21,7 @@ from gate.config import Config
 from gate.decision import Settings, exit_code, verdict_on
 from gate.decision.compare import passed
 from gate.decision.consistency import compares_trials
-from gate.decision.rules import doubted
+from gate.decision.rules import acceptable, doubted
 from gate.errors import MeasureError
 from gate.model import SEVERITY, BaselineInfo, Case, Criterion, Result, Side, SuiteResult, Trial, Turn, worst
 from gate.plan import Plan
@@ -258,6 +258,11 @@ def _no_better(held: SuiteResult, of_base: SuiteResult) -> SuiteResult:
 def _scope(header: Header) -> str:
     """What of the suite was run, as ``24 of 120 cases, tag smoke``."""
     return f"{len(header.plan)} of {header.whole} cases, {header.scope}"
+
+
+def accepted(suite: SuiteResult, by: str) -> SuiteResult:
+    """The suite with what of it someone accepted; empty: nobody."""
+    return replace(suite, accepted=by) if by and suite.verdict in acceptable(suite) else suite
 
 
 def _own(record: Record) -> Record:

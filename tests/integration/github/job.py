@@ -43,7 +43,9 @@ def answer(message):
         "bad": number < 12,
         "slip": number == 0,
         "awful": True,
-    }[BEHAVIOUR]
+    }.get(BEHAVIOUR)
+    if BEHAVIOUR.startswith("broken-"):
+        wrong = number < int(BEHAVIOUR.removeprefix("broken-"))
     calls = [{"name": "lookup_order", "arguments": {"order": order}, "result": "found"}]
     if not wrong:
         calls.append({"name": "refund_order", "arguments": {"order": order}, "result": "done"})

@@ -1,0 +1,158 @@
+"""What nights, pushes and releases are compared with, from the event to what the step stored."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.integration.github.fake_github import FakeGitHub
+from tests.integration.github.job import CONFIG, Done, as_process, git
+from tests.integration.github.scenarios import World
+
+GUIDE = Path(__file__).parents[3] / "docs/guide/releases.md"
+
+
+@pytest.fixture
+def world(tmp_path: Path, fake: FakeGitHub) -> World:
+    made = World(tmp_path, fake, as_process)
+    made.repository.files["gate.yaml"] = CONFIG + "trials: 3\n"
+    return made
+
+
+def night(world: World, sha: str) -> Done:
+    return world.step("schedule", {"schedule": "0 3 * * *"}, "refs/heads/main", sha, depth=0)
+
+
+def ledger(world: World) -> str:
+    names = git(world.repository.remote, "ls-tree", "-r", "--name-only", "gate-baselines").splitlines()
+    [path] = [name for name in names if name.endswith("/ledger.ndjson")]
+    return git(world.repository.remote, "show", f"gate-baselines:{path}")
+
+
+def test_nights_are_measured_against_the_anchor_and_never_against_the_night_before_alone(world: World) -> None:
+    assert world.push("good").code == 0
+    codes = []
+    for broken in (2, 3, 4):
+        done = night(world, world.repository.commit(f"broken-{broken}"))
+        codes.append((done.code, done.outputs["verdict"]))
+    assert codes[1:] == [(1, "regressed")] * 2, codes
+    assert done.outputs["regressions"] != "0"
+
+
+def test_a_night_on_an_unchanged_commit_adds_to_its_record(world: World) -> None:
+    assert world.push("good").code == 0
+    sha = git(world.repository.remote, "rev-parse", "main")
+    done = night(world, sha)
+    assert (done.code, done.outputs["verdict"]) == (0, "pass"), done.log
+    names = git(world.repository.remote, "ls-tree", "-r", "--name-only", "gate-baselines").splitlines()
+    [record] = [name for name in names if name.endswith(".jsonl")]
+    header = git(world.repository.remote, "show", f"gate-baselines:{record}").splitlines()[0]
+    assert header.count(",72]") == 2, "24 cases, 3 trials, two runs"
+
+
+def test_a_push_that_is_no_worse_than_its_own_base_is_held_to_the_anchor_too(world: World) -> None:
+    assert world.push("good").code == 0
+    assert world.push("bad", before=git(world.repository.remote, "rev-parse", "main"), depth=0).code == 1
+    after = world.push("bad", before=git(world.repository.remote, "rev-parse", "main"), depth=0)
+    assert (after.code, after.outputs["verdict"]) == (1, "regressed"), after.log
+
+
+def test_the_label_moves_the_anchor(world: World) -> None:
+    assert world.push("good").code == 0
+    before = git(world.repository.remote, "rev-parse", "main")
+    sha = world.repository.commit("bad")
+    parts = {"state": "closed", "merged_at": "2026-01-03T00:00:00Z", "merge_commit_sha": sha}
+    world.fake.add_pull(7, "e" * 40, **parts)
+    world.fake.add_run(70, "e" * 40, "pull_request", created_at="2026-01-01T00:00:00Z")
+    world.fake.set_label(7, "gate:accept", "wendy", "2026-01-02T00:00:00Z")
+    payload = {"ref": "refs/heads/main", "before": before, "after": sha, "deleted": False}
+    done = world.step("push", payload, "refs/heads/main", sha, depth=0)
+    assert (done.code, done.outputs["verdict"]) == (0, "regressed"), done.log
+    [line] = [line for line in ledger(world).splitlines() if '"kind":"accepted"' in line]
+    assert "wendy" in line and "gate:accept" in line and sha in line
+    assert night(world, sha).code == 0
+
+
+def release(world: World, tag: str, behaviour: str, **inputs: str) -> Done:
+    sha = world.repository.commit(behaviour)
+    git(world.repository.work, "tag", "-a", "-m", tag, tag)
+    git(world.repository.work, "push", "-q", "origin", tag)
+    payload = {"ref": f"refs/tags/{tag}", "before": "0" * 40, "after": sha, "deleted": False}
+    return world.step("push", payload, f"refs/tags/{tag}", sha, depth=0, inputs=inputs)
+
+
+def documented() -> dict[str, Any]:
+    """The workflow of the guide."""
+    found = re.search(r"^```yaml\n(# \.github/workflows/release\.yml.*?)^```$", GUIDE.read_text(), re.M | re.S)
+    assert found is not None
+    workflow: dict[str, Any] = yaml.safe_load(found[1])
+    return workflow
+
+
+def test_the_documented_workflow_publishes_only_what_the_gate_lets_through(world: World) -> None:
+    """Its inputs and its checkout, walked release by release."""
+    workflow = documented()
+    gate, publish = workflow["jobs"]["gate"], workflow["jobs"]["publish"]
+    assert workflow[True] == {"push": {"tags": ["v*"]}}
+    assert publish["needs"] == "gate" and "if" not in publish
+    checkout, step = gate["steps"][0]["with"], gate["steps"][1]["with"]
+    assert checkout["fetch-depth"] == 0
+    assert gate["permissions"]["contents"] == "write"
+    inputs = {name: value for name, value in step.items() if name != "setup"}
+
+    first = release(world, "v1.0.0", "good", **inputs)
+    assert first.code == 4, "nothing is stored yet, and the workflow says that this fails"
+    assert world.push("good").code == 0
+    second = release(world, "v1.0.1", "good", **inputs)
+    assert second.code == 0, second.log
+    tagged = git(world.repository.work, "rev-parse", "v1.0.1^{commit}")
+    rejected = release(world, "v1.1.0", "bad", **inputs)
+    empty = release(world, "v1.1.1", "bad", **inputs)
+    for done in (rejected, empty):
+        assert (done.code, done.outputs["verdict"]) == (1, "regressed"), done.log
+        assert done.outputs["baseline_sha"] == tagged
+    candidate = release(world, "v1.2.0-rc.1", "good", **inputs)
+    assert candidate.code == 0, candidate.log
+    repaired = release(world, "v1.2.0", "good", **inputs)
+    assert repaired.code == 0 and repaired.outputs["baseline_sha"] == tagged, repaired.log
+
+
+def test_a_rejected_release_that_somebody_accepts_goes_out_when_its_job_is_run_again(world: World) -> None:
+    assert world.push("good").code == 0
+    assert release(world, "v1.0.0", "good").code == 0
+    assert release(world, "v1.1.0", "bad").code == 1
+    world.upload(100, world.last.sha, "push")
+    work = world.repository.work
+    git(work, "fetch", "-q", "--tags")
+    command = [
+        sys.executable,
+        "-m",
+        "gate",
+        "baseline",
+        "accept",
+        "v1.1.0",
+        "--why",
+        "shorter answers",
+        "--by",
+        "wendy",
+    ]
+    accepted = subprocess.run(command, cwd=work, env=dict(os.environ), capture_output=True, text=True, check=False)
+    assert accepted.returncode == 0, accepted.stderr
+    again = world.step(
+        "push",
+        dict(world.last.payload),
+        world.last.ref,
+        world.last.sha,
+        depth=0,
+        environment={"GITHUB_RUN_ATTEMPT": "2"},
+    )
+    assert again.code == 0, again.log
+    assert "wendy" in again.summary
+    assert release(world, "v1.1.1", "bad").code == 0, "and is what the next is compared with"
