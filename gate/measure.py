@@ -14,6 +14,7 @@ from msgspec import Struct, field
 
 from gate.agents.base import Agent, create
 from gate.config import BudgetSection, Config
+from gate.errors import MeasureError
 from gate.execute import Job, execute
 from gate.judges.meter import Budget as JudgeBudget
 from gate.metrics.custom import CheckedElsewhere
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from gate.agents.checks import Checks
     from gate.judges.client import Judge
 
+PROBES = 3
+"""Trials that may fail one by one, before several run at a time without a known price."""
 JUDGE_BACKLOG = 256
 """Trials that may wait for a judge's answer before no further one is taken from the agent."""
 
@@ -42,8 +45,10 @@ class Purse(Struct):
     launched: int = 0
     dearest_usd: float = 0.0
     most_tokens: int = 0
+    known: bool = False
+    """Whether a trial has told what it takes of what is bounded: dollars, tokens or both."""
     unpriced: int = 0
-    """Trials with a turn that has neither a cost nor a price; counted under a budget of dollars."""
+    """Trials that the agent answered, or failed in, without telling all of what they took; counted as the dearest."""
     stopped: str = ""
     """Which budget ended the run; empty where none did."""
 
@@ -53,19 +58,32 @@ class Purse(Struct):
         return None if self.limits.minutes is None else self.started + 60 * self.limits.minutes
 
     def charge(self, trial: Trial) -> None:
-        usage = trial.usage
+        """Counts what a trial took. What it does not tell counts as much as the dearest trial so far."""
         self.runs += 1
-        tokens = (usage.tokens or 0) if usage else 0
+        usages = [invocation.usage for invocation in trial.invocations]
+        counts = [None if usage is None else usage.tokens for usage in usages]
+        costs = [turn_cost(usage) for usage in usages] if self.limits.usd is not None else []
+        told = bool(usages) and None not in costs and (self.limits.tokens is None or None not in counts)
+        self.known = self.known or told
+        self.unpriced += self.priced and trial.measured and not told
+        tokens, cost = sum(count or 0 for count in counts), sum(cost or 0.0 for cost in costs)
+        self.most_tokens, self.dearest_usd = max(self.most_tokens, tokens), max(self.dearest_usd, cost)
+        if trial.measured and not told:
+            tokens, cost = self.most_tokens, self.dearest_usd
         self.tokens += tokens
-        self.most_tokens = max(self.most_tokens, tokens)
-        if self.limits.usd is None:
-            return
-        costs = [turn_cost(invocation.usage) for invocation in trial.invocations]
-        cost = sum(cost for cost in costs if cost is not None)
-        self.unpriced += None in costs or not costs
         self.usd += cost
-        self.dearest_usd = max(self.dearest_usd, cost)
         self.judge.elsewhere_usd += cost
+
+    def check_told(self, trial: Trial) -> None:
+        """Raises MeasureError after an answer that does not tell what it took, if none did before."""
+        if self.known or not self.priced or trial.error is not None:
+            return
+        if self.limits.usd is not None:
+            what = "budget.usd cannot bound this agent: its answer tells neither its cost nor its tokens and a model"
+            hint = "report cost_usd, or usage: {input_tokens, output_tokens, model} with a model of a known price"
+        else:
+            what, hint = "budget.tokens cannot bound this agent: its answer tells no tokens", "report usage"
+        raise MeasureError(what, where="budget", hint=f"{hint}; or bound it by budget.runs")
 
     def refuses(self) -> str:
         """Why no further trial may start; empty where one may.
@@ -147,12 +165,16 @@ class Bench:
     async def run(self, jobs: Sequence[Job]) -> AsyncIterator[Trial]:
         """Scored trials as they finish, in no order; fewer than asked for where a budget ends.
 
-        Under a budget of dollars or tokens the very first trial runs alone, so that the next ones have a price.
+        Under a budget of dollars or tokens the first trials run one by one until an answer tells what it took, so that
+        the next ones have a price. Raises MeasureError if the first answer does not tell.
         """
-        alone = 1 if self.purse.priced and not self.purse.runs else 0
-        for part in (jobs[:alone], jobs[alone:]):
-            async for trial in self._run(part):
+        alone = 0
+        while alone < min(len(jobs), PROBES) and self.purse.priced and not self.purse.known and not self.purse.stopped:
+            async for trial in self._run(jobs[alone : alone + 1]):
                 yield trial
+            alone += 1
+        async for trial in self._run(jobs[alone:]):
+            yield trial
 
     async def _run(self, jobs: Sequence[Job]) -> AsyncIterator[Trial]:
         if not jobs:
@@ -172,7 +194,9 @@ class Bench:
         async with aclosing(finished), aclosing(self._scored(finished, judge, checks)) as scored:
             async for trial in scored:
                 self.purse.charge(trial)
-                yield trial
+                yield trial  # it is recorded first
+                if self.config.agent_kind != "replay":
+                    self.purse.check_told(trial)
         self.purse.close()
 
     async def score(self, trials: AsyncIterator[Trial]) -> AsyncGenerator[Trial, None]:

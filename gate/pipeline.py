@@ -270,7 +270,7 @@ def _notes(session: Session, plan: Plan, journal: RecordWriter) -> tuple[str, ..
     if runs is not None and runs < len(plan.suite.cases):
         notes.append(f"budget.runs allows {runs} agent runs, and one pass over the suite takes {len(plan.suite.cases)}")
     if session.config.file.budget.usd is not None and session.purse.unpriced:
-        notes.append("some trials report no cost, nor tokens of a priced model: budget.usd does not bound them")
+        notes.append("some trials do not tell what they cost: each counts as the dearest of the others")
     return tuple(notes)
 
 

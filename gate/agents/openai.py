@@ -62,7 +62,15 @@ class OpenAIAgent(ServerAgent):
             said = [find(answer, "choices[0].message")] if chat else find(answer, "output")
         except LookupError as error:
             raise AgentFailure(ErrorKind.PROTOCOL, f"the answer has {error}") from error
-        usage = answer.get("usage")
-        invocation = read_answer({"messages": said, "usage": usage}, user=request.user)
+        invocation = read_answer({"messages": said, "usage": self._usage(answer)}, user=request.user)
         # a chat completion does not show the calls that the server executed itself: one without calls says nothing
         return replace(invocation, duration=duration, reports_calls=not chat)
+
+    def _usage(self, answer: Mapping[str, Any]) -> Any:
+        """The usage with the model that answered, for its price, and the cost if a router (OpenRouter) gives it."""
+        usage = answer.get("usage")
+        if not isinstance(usage, Mapping):
+            return usage
+        model = answer.get("model")
+        told = {"model": model if isinstance(model, str) and model else self._server.model, **usage}
+        return told if usage.get("cost") is None else {"cost_usd": usage["cost"], **told}

@@ -15,6 +15,7 @@ from gate.errors import ConfigError
 from gate.formats.documents import parse_json
 from gate.limits import MAX_ID_CHARS, shorten
 from gate.model import Invocation, Part, ToolCall, Usage, total_usage
+from gate.prices import turn_cost
 
 
 class FormatError(ValueError):
@@ -62,6 +63,15 @@ class OpenCalls:
         return None
 
 
+def _total(usages: list[Usage]) -> Usage | None:
+    """All usages together. Several models have no price together, so each part is priced by itself where all can be."""
+    total = total_usage(tuple(usages))
+    if total is None or total.model is not None or not any(usage.model for usage in usages):
+        return total
+    costs = [turn_cost(usage) for usage in usages]
+    return replace(total, cost_usd=None if None in costs else sum(cost or 0.0 for cost in costs))
+
+
 class _Reading(Struct):
     """What was found so far."""
 
@@ -101,7 +111,7 @@ def to_invocation(messages: Any, *, user: str = "") -> Invocation:
         response=reading.texts[-1] if reading.texts else (),
         tool_calls=tuple(reading.calls),
         intermediate=tuple(part for text in reading.texts[:-1] for part in text),
-        usage=total_usage(tuple(reading.usages)),
+        usage=_total(reading.usages),
         reports_calls=True,
     )
 
@@ -226,6 +236,8 @@ def _read_assistant(reading: _Reading, message: Mapping[str, Any]) -> None:
     if message.get("function_call") is not None:
         reading.add(to_call(message["function_call"]))
     usage = to_usage(message.get("usage", message.get("usage_metadata")))
+    if usage is not None and usage.model is None and isinstance(meta := message.get("response_metadata"), Mapping):
+        usage = replace(usage, model=_optional_text(meta, "model_name", "model"))  # as LangChain tells it
     if usage is not None:
         reading.usages.append(usage)
 

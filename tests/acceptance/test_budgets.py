@@ -87,7 +87,56 @@ def test_tokens_of_a_known_model_are_dollars(project: Project) -> None:
     suite = result["suites"][0]
     assert (code, result["verdict"]) == (3, "error")
     assert 1 <= suite["agent_runs"] < CASES
-    assert not any("does not bound them" in warning for warning in suite["warnings"])
+    assert not any("do not tell what they cost" in warning for warning in suite["warnings"])
+
+
+@pytest.mark.parametrize(
+    ("budget", "says"),
+    [
+        (
+            "{usd: 5}",
+            "budget.usd cannot bound this agent: its answer tells neither its cost nor its tokens and a model",
+        ),
+        ("{tokens: 100000}", "budget.tokens cannot bound this agent: its answer tells no tokens"),
+    ],
+)
+def test_an_agent_that_tells_no_cost_is_stopped_after_its_first_answer(
+    project: Project, budget: str, says: str
+) -> None:
+    silent = AGENT.replace(', "usage": usage, "cost_usd": 0.01', "").replace("BROKEN", "False").replace("SECONDS", "0")
+    project.write("agent.py", silent)
+    project.write("limited.yaml", (project.root / "gate.yaml").read_text() + f"budget: {budget}\n")
+    ran = project.gate("run", "-c", "limited.yaml", "--record", "limited.jsonl")
+    assert ran.code == 3
+    lines = [line for line in ran.err.splitlines() if line.startswith("gate: ")]
+    assert len(lines) == 1
+    assert says in lines[0]
+    assert "budget.runs" in lines[0]
+    assert count(project.root / "limited.jsonl") == 1
+
+
+def test_a_trial_that_does_not_tell_its_cost_counts_as_the_dearest(project: Project) -> None:
+    forgetful = AGENT.replace('"cost_usd": 0.01}', '**({"cost_usd": 0.01} if request["case_id"] == "case-0" else {})}')
+    project.write("agent.py", forgetful.replace("BROKEN", "False").replace("SECONDS", "0"))
+    code, result = limited(project, "{usd: 0.06}")
+    suite = result["suites"][0]
+    assert (code, result["verdict"]) == (3, "error")
+    assert 5 <= suite["agent_runs"] <= 6
+    assert any("each counts as the dearest" in warning for warning in suite["warnings"])
+
+
+def test_an_openai_agent_is_priced_by_its_tokens_and_model(project: Project) -> None:
+    """1,000 tokens in and 100 out: under half a cent, and more than a tenth of one, of gpt-4o at any time."""
+    with JudgeStub() as stub:
+        stub.answer = lambda request: chat("it is finished")
+        server = f"openai: {{url: '{stub.url}', model: gpt-4o}}, concurrency: 2"
+        config = f"suite: suite.json\nagent: {{{server}}}\ncriteria: {{response_match_score: 0.5}}\n"
+        project.write("gate.yaml", config)
+        code, result = limited(project, "{usd: 0.02}")
+        asked = len(stub.requests)
+    assert (code, result["verdict"]) == (3, "error")
+    assert 4 <= asked < CASES
+    assert asked == result["suites"][0]["agent_runs"]
 
 
 def test_runs_that_cannot_cover_one_pass_are_refused_before_anything_runs(project: Project) -> None:

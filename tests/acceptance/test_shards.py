@@ -133,7 +133,9 @@ def test_what_is_not_the_whole_is_refused(sharded: Project) -> None:
 
 
 def test_a_shard_of_failing_trials_says_so(sharded: Project) -> None:
-    sharded.write("agent.py", "import sys, json\nif '-1' in json.load(sys.stdin)['case_id']: sys.exit(1)\nprint('ok')")
+    sharded.write("agent.py", "def answer(message, case_id):\n    if '-1' in case_id: raise ConnectionError\n    return 'ok'")
+    config = CONFIG.replace("command: [PYTHON, -S, agent.py]", "python: agent:answer, retries: 0")
+    sharded.write("gate.yaml", config)
     ran = sharded.gate("run", "--shard", "1/2")
     assert ran.code == 3
     assert "infrastructure errors" in ran.out
