@@ -133,7 +133,8 @@ def test_what_is_not_the_whole_is_refused(sharded: Project) -> None:
 
 
 def test_a_shard_of_failing_trials_says_so(sharded: Project) -> None:
-    sharded.write("agent.py", "def answer(message, case_id):\n    if '-1' in case_id: raise ConnectionError\n    return 'ok'")
+    agent = "def answer(message, case_id):\n    if '-1' in case_id: raise ConnectionRefusedError\n    return 'ok'\n"
+    sharded.write("agent.py", agent)
     config = CONFIG.replace("command: [PYTHON, -S, agent.py]", "python: agent:answer, retries: 0")
     sharded.write("gate.yaml", config)
     ran = sharded.gate("run", "--shard", "1/2")
