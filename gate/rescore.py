@@ -11,7 +11,7 @@ from time import monotonic
 
 from msgspec.structs import replace
 
-from gate.compare import Match, match_cases
+from gate.compare import Match, match_cases, now
 from gate.config import Config
 from gate.errors import MeasureError
 from gate.journal import redactor_of
@@ -75,7 +75,8 @@ def _header(header: Header, plan: Plan, match: Match) -> Header:
     """Of the same run; its plan holds the cases that were scored."""
     found = {match.ids[case_id] for case_id in match.same}
     cases = tuple(case for case in plan.planned if case.id in found)
-    return replace(header, plan=cases, criteria=plan.criteria, selected=header.selected or bool(plan.unselected))
+    selected = header.selected or bool(plan.unselected)
+    return replace(header, plan=cases, criteria=plan.criteria, selected=selected, created=now().timestamp())
 
 
 def _terms(record: Record, plan: Plan) -> Mapping[str, object]:

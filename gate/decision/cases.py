@@ -135,13 +135,19 @@ def _status(
         (CaseStatus.UNCHECKED, all_unchecked(trials, comparison.criteria)),
         (CaseStatus.BROKEN, outcome is not None and case.id in outcome.cases),
         (CaseStatus.FAILED, bool(failing) and _below_its_own(comparison, case)),
-        (CaseStatus.NEW, bool(comparison.baseline) and case.id not in comparison.with_baseline),
+        (CaseStatus.NEW, bool(comparison.baseline) and _is_new(comparison, case)),
         (CaseStatus.SUSPECT, seen.e_value is not None and seen.e_value >= SUSPECT_E),
         (CaseStatus.FLAKY, 0 < sum(first) < len(first) or (bool(failing) and any(seen.now))),
         (CaseStatus.FAILED, bool(failing) and not any(seen.now) and not (seen.now and seen.before)),
         (CaseStatus.ERROR, not seen.now),
     )
     return next((status for status, holds_ in rules if holds_), CaseStatus.OK)
+
+
+def _is_new(comparison: Comparison, case: Case) -> bool:
+    """Whether the baseline does not have the case with this content."""
+    reasons = [comparison.not_comparable.get((case.id, criterion.name)) for criterion in comparison.criteria]
+    return case.id not in comparison.baseline or EDITED in reasons
 
 
 def _fails_hard(comparison: Comparison, case: Case, failing: Sequence[Trial]) -> bool:

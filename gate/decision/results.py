@@ -88,7 +88,7 @@ def _capped(comparison: Comparison, result: SuiteResult, *, open_: bool) -> Suit
     rows += tuple(_row_apart(CriterionResult(c, Verdict.PASS, "", checked=False), REMOVED) for c in gone)
     names = [row.criterion.name for row in rows if row.not_compared and row.criterion.blocking]
     if names:
-        without = f"compared without {listing(names)}"
+        without = f"its trials are compared without {listing(names)}"
         rows = tuple(_row_apart(row, without) if row.criterion.name == PASS_RATE else row for row in rows)
     missing = [f"not compared with the baseline: {listing(names)}"] if names else []
     missing += filter(None, [lost(comparison)])

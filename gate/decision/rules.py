@@ -273,7 +273,7 @@ def change_estimate(found: Mapping[str, Any] | None, criterion: Criterion) -> Es
     if found is None:
         return None
     value = natural(found["change"], criterion)
-    if found["low"] is None or found["high"] is None:
+    if found["low"] is None or found["high"] is None or found["trials"] < 2:
         return Estimate(value, value, value, found["cases"], found["trials"], level=0.0)
     low, high = sorted((natural(found["low"], criterion), natural(found["high"], criterion)))
     return Estimate(value, low, high, found["cases"], found["trials"], level=0.9)

@@ -39,6 +39,8 @@ def next_step(suite: SuiteResult) -> str:
     if suite.accepted or suite.verdict is Verdict.PASS:
         return ""
     if suite.verdict is Verdict.INCONCLUSIVE:
+        if any(found.not_compared and found.criterion.blocking for found in suite.criteria):
+            return "score the baseline's own record again (gate rescore), or bring back what was compared"
         seen = worse_cases(suite) or failing_cases(suite)
         told = next((line for line in suite.story if line.startswith("to decide")), "to decide: more cases or trials")
         return f"look at the cases below; {told}" if seen else told

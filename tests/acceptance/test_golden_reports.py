@@ -1,0 +1,125 @@
+"""Whole reports as they were agreed on, each from a real run of the command. GATE_UPDATE_GOLDEN=1 rewrites them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from gate import __version__
+from gate.reports import REPORTS
+from tests.acceptance.conftest import REPOSITORY, Project
+
+GOLDEN = REPOSITORY / "tests" / "golden" / "reports"
+CASES = 12
+AGENT = """
+COUNTS = {}
+
+
+def answer(messages):
+    question = messages[-1]["content"]
+    number = int(question.rpartition(" ")[2])
+    COUNTS[number] = trial = COUNTS.get(number, 0) + 1
+    BODY
+    return {"output": "done", "tool_calls": [{"name": "lookup", "arguments": {"of": number}}], "cost_usd": 0.001}
+"""
+GUESS = '{"output": "a guess", "tool_calls": [{"name": "guess", "arguments": {}, "error": "no such row"}]}'
+CRITERIA = "{tool_trajectory_avg_score: {match_type: IN_ORDER, threshold: 0.5}, response_match_score: {threshold: 0.5}}"
+FREE = "{tool_trajectory_avg_score: {match_type: IN_ORDER}}"
+STEADY = "pass"
+WORLDS: dict[str, tuple[str, str, str]] = {
+    "pass": (STEADY, CRITERIA, CRITERIA),
+    "regressed": (f"if number < 4: return {GUESS}", CRITERIA, CRITERIA),
+    "below_threshold": (f"if number < 8: return {GUESS}", "", CRITERIA),
+    "inconclusive": (f"if number < 3 and trial == 1: return {GUESS}", FREE, FREE),
+    "not_compared": (f"if number < 9: return {GUESS}", FREE, "{tool_trajectory_avg_score: {match_type: EXACT}}"),
+    "no_baseline": (STEADY, "", CRITERIA),
+    "crash": ("if number < 3: raise ValueError('no such row')", CRITERIA, CRITERIA),
+}
+"""What the agent does, and the criteria of the baseline (empty: there is none) and of the run."""
+FORMS = {"markdown": "md", "junit": "xml", "html": "html", "json": "json"}
+
+
+def configure(project: Project, body: str, criteria: str) -> None:
+    project.write("agent.py", AGENT.replace("BODY", body))
+    agent = "{python: 'agent:answer', concurrency: 1, retries: 0}"
+    project.write("gate.yaml", f"suite: suite.json\nname: support\nagent: {agent}\ncriteria: {criteria}\nseed: 7\n")
+
+
+def commit(project: Project, message: str) -> None:
+    project.git("add", ".")
+    project.git("commit", "-q", "--allow-empty", "-m", message)
+
+
+@pytest.fixture
+def world(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
+    for name in ("GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"):
+        monkeypatch.setenv(name, "2026-01-01T00:00:00Z")
+    call = {"name": "lookup"}
+    cases = [
+        {"id": f"case-{n:02}", "input": f"look up {n}", "tools": [{**call, "args": {"of": n}}], "response": "done"}
+        for n in range(CASES)
+    ]
+    project.write("suite.json", json.dumps({"cases": cases}, indent=1))
+    project.write(".gitignore", ".gate\n__pycache__\n")
+    project.git("init", "-q", "-b", "main")
+    return project
+
+
+def steady(project: Project, text: str) -> str:
+    """The report without what differs from run to run: times, and where it was run."""
+    text = text.replace(str(project.root), "/project").replace(__version__, "VERSION")
+    text = re.sub(r'("(?:duration|latency|started)": )[\d.e-]+', r"\g<1>0.0", text)
+    text = re.sub(r'time="[\d.]+"', 'time="0"', text)
+    return re.sub(r"\b\d+(?:\.\d+)? (?:ms|s|min)\b(?: \d+ s\b)?", "1 s", text)
+
+
+def agrees(name: str, text: str) -> None:
+    path = GOLDEN / name
+    if os.environ.get("GATE_UPDATE_GOLDEN"):
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8")
+
+
+def measure(project: Project, name: str) -> dict[str, str]:
+    """The reports of a world by the suffix of their form."""
+    body, before, now = WORLDS[name]
+    if before:
+        configure(project, STEADY, before)
+        commit(project, "base")
+        assert project.gate("run", "--trials", "5", "--record", ".gate/base.jsonl", "-q").code == 0
+        assert project.gate("baseline", "save", ".gate/base.jsonl").code == 0
+    configure(project, body, now)
+    commit(project, "change")
+    outputs = {form: project.root / ".gate" / f"report.{suffix}" for form, suffix in FORMS.items()}
+    wanted = [word for form, path in outputs.items() for word in (f"--{form}", str(path))]
+    ran = project.gate("run", *wanted, COLUMNS="100")
+    assert outputs["json"].exists() and outputs["json"].stat().st_size, ran.err
+    found = {FORMS[form]: path.read_text(encoding="utf-8") for form, path in outputs.items()}
+    return {suffix: steady(project, text) for suffix, text in {**found, "txt": ran.out}.items()}
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_reports_of_real_runs_are_as_agreed(world: Project, name: str) -> None:
+    found = measure(world, name)
+    suffixes = FORMS.values() if name == "regressed" else ("md",)
+    for suffix in (*suffixes, "txt"):
+        agrees(f"{name}.{suffix}", found[suffix])
+    verdict = json.loads(found["json"])["verdict"]
+    if verdict != "pass":
+        assert not re.search(r"^## ✅", found["md"], flags=re.MULTILINE)
+
+
+def test_every_registered_form_has_a_golden_file() -> None:
+    assert set(REPORTS) == {*FORMS, "console"}
+    for suffix in (*FORMS.values(), "txt"):
+        assert (GOLDEN / f"regressed.{suffix}").exists()
+
+
+def test_every_golden_file_is_made_here() -> None:
+    made = {f"{name}.{suffix}" for name in WORLDS for suffix in ("md", "txt")}
+    made |= {f"regressed.{suffix}" for suffix in FORMS.values()} | {"result.schema.json"}
+    assert {Path(path).name for path in GOLDEN.iterdir()} == made
