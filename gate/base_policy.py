@@ -31,6 +31,7 @@ from gate.limits import shorten
 from gate.model import Case, Direction, Suite
 from gate.plan import CALIBRATION_FILE, read_suites, stated_criteria
 from gate.record import PlannedCase
+from gate.redact import redact
 from gate.specs import Common, CriterionSpec
 from gate.strictness import DOWN, FREE, NEVER, UP, strictness_of
 
@@ -494,4 +495,4 @@ def _case_holds(spec: CriterionSpec, before: float | None, now: float | None) ->
 
 
 def _text(value: Any) -> str:
-    return shorten(json.dumps(_plain(value), default=str), 80) if value is not None else "nothing"
+    return shorten(redact(json.dumps(_plain(value), default=str)), 80) if value is not None else "nothing"

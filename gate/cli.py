@@ -74,7 +74,26 @@ def with_options(*options: Callable[[Any], Any]) -> Callable[[Command], Command]
     return apply
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+class Once(click.Command):
+    """A command whose options stand once, unless they may be repeated: of two files, the last would silently win."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        _, _, order = self.make_parser(ctx).parse_args(args=list(args))
+        for param in dict.fromkeys(order):
+            is_one = isinstance(param, click.Option) and not (param.multiple or param.is_flag or param.count)
+            if is_one and order.count(param) > 1:
+                raise click.UsageError(f"{param.opts[-1]} is given {order.count(param)} times: give it once", ctx=ctx)
+        return super().parse_args(ctx, args)
+
+
+class Commands(click.Group):
+    """A group of such commands."""
+
+    command_class = Once
+    group_class = type
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__, prog_name="gate")
 @click.option("--debug", is_flag=True, help="Show tracebacks; may stand anywhere.")
 def cli(debug: bool) -> None:

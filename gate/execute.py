@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gate.agents.base import Agent, AgentFailure, Clock, Request
+from gate.agents.base import Agent, AgentFailure, Clock, Request, naming_hidden
 from gate.errors import MeasureError
 from gate.model import FULL, Case, ErrorKind, Invocation, Side, Trial, TrialError
 
@@ -167,6 +167,7 @@ class _Run:
             for request in _requests(job, session_id, invocations):
                 invocations.append(await self._answer(request))
         except AgentFailure as failure:
+            failure.message = naming_hidden(failure.message, self._agent.hidden)
             return invocations, failure.under(self._limits.transient)
         finally:
             await self._agent.close_session(session_id)

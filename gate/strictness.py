@@ -14,7 +14,7 @@ from pydantic import BaseModel
 class Tightens(Struct, frozen=True):
     """The direction in which an option can only make the gate fail more often."""
 
-    way: Literal["up", "down", "steps", "more", "never", "free"]
+    way: Literal["up", "down", "steps", "more", "fewer", "never", "free"]
     steps: tuple[Any, ...] = ()
     """Values from the loosest to the strictest."""
     unset: float | None = None
@@ -29,6 +29,8 @@ class Tightens(Struct, frozen=True):
                 return self._is_later(before, now)
             case "more":
                 return set(before) <= set(now)
+            case "fewer":
+                return set(now) <= set(before)
             case "free":
                 return True
             case "never":
@@ -58,6 +60,8 @@ ON = Tightens("steps", (False, True))
 OFF = Tightens("steps", (True, False))
 MORE = Tightens("more")
 """A set that keeps all its members is at least as strict."""
+FEWER = Tightens("fewer")
+"""A set that gains no member is at least as strict."""
 FREE = Tightens("free")
 """Says nothing about how strict the gate is: the change's own value holds."""
 NEVER = Tightens("never")

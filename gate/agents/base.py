@@ -12,9 +12,19 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, NoReturn, Self
 
 from msgspec import Struct, field
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema, field_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    ValidationError,
+    WithJsonSchema,
+    field_validator,
+)
 
 from gate.agents import AGENTS
+from gate.durations import Seconds
 from gate.environment import ALWAYS_ALLOWED, handed_on, is_withheld
 from gate.errors import ConfigError, first_problem, nearest, unknown_key
 from gate.formats import answers
@@ -22,6 +32,7 @@ from gate.formats.documents import parse_json
 from gate.formats.messages import OBJECT, FormatError
 from gate.limits import shorten
 from gate.model import ENDS, End, ErrorKind, Invocation, RecordedTrial
+from gate.strictness import FEWER, OFF
 
 MAX_MESSAGE_CHARS = 5_000
 LEAST_PATTERN = 4
@@ -29,21 +40,6 @@ LEAST_PATTERN = 4
 HINT_SECRET = "give the step a variable of its own by `env:`"  # noqa: S105  (words, no secret)
 
 _BEGINS_LIKE_JSON = re.compile(r"\{|\[\s*\{|null$|\[\s*\]$")
-_UNITS = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "h": 3600.0}
-
-
-def _seconds(value: Any) -> Any:
-    """Reads ``500ms``, ``60s``, ``2m``, ``1h`` or a number of seconds."""
-    if not isinstance(value, str):
-        return value
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|)\s*", value)
-    if match is None:
-        raise ValueError("write a duration as 500ms, 60s, 2m or 1h")
-    return float(match[1]) * _UNITS[match[2]]
-
-
-DURATION_SCHEMA = WithJsonSchema({"anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"type": "string"}]})
-Seconds = Annotated[float, BeforeValidator(_seconds), Field(gt=0, allow_inf_nan=False), DURATION_SCHEMA]
 
 
 def _one_or_more(value: Any) -> Any:
@@ -53,6 +49,31 @@ def _one_or_more(value: Any) -> Any:
 WORDS_SCHEMA = WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]})
 Words = Annotated[tuple[str, ...], BeforeValidator(_one_or_more), WORDS_SCHEMA]
 """One word or several."""
+
+
+def _names_or_values(value: Any) -> Any:
+    """Names to hand on, or a mapping of names to values; without one, a name is handed on."""
+    if isinstance(value, Mapping):
+        for name, given in value.items():
+            if isinstance(given, bool) or not (given is None or isinstance(given, str | int | float)):
+                raise ValueError(f"{name}: expected text or a number (quote true and false)")
+            if given is not None and is_withheld(str(name)):
+                raise ValueError(f"{name} is the action's own and set for nobody")
+        return {str(name): None if given is None else str(given) for name, given in value.items()}
+    if isinstance(value, str):
+        return {value: None}
+    return dict.fromkeys(value) if isinstance(value, list | tuple) else value
+
+
+_ENV_SCHEMA = {"type": "object", "additionalProperties": {"type": ["string", "number", "null"]}}
+_NAMES_SCHEMA = [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]
+Env = Annotated[
+    Mapping[str, str | None],
+    BeforeValidator(_names_or_values),
+    PlainSerializer(lambda env: dict(env) if any(v is not None for v in env.values()) else list(env)),
+    WithJsonSchema({"anyOf": [*_NAMES_SCHEMA, _ENV_SCHEMA]}),
+]
+"""Name or pattern → its value; None: that of the gate's own environment."""
 
 
 class AgentOptions(BaseModel):
@@ -66,14 +87,14 @@ class AgentOptions(BaseModel):
     """Most trials in flight at once."""
     retries: int = Field(default=2, ge=0, le=20)
     """Further attempts at a trial after an infrastructure error; what the agent itself failed at is never repeated."""
-    transient: Words = ()
+    transient: Annotated[Words, FEWER] = ()
     """Texts in an error that tell a provider's trouble from the agent's own failure; ``*`` stands for anything."""
-    env: Words = ()
-    """Names of environment variables that a child process may see; ``OPENAI_*`` names several."""
+    env: Env = Field(default_factory=dict)
+    """Names of environment variables that a child process may see, ``OPENAI_*`` names several; or names with values."""
     sources: Words = ()
     """Globs of the files that the agent consists of; all that are not the gate's, where nothing is said."""
 
-    reports_calls: bool = False
+    reports_calls: Annotated[bool, OFF] = False
     """Says that every answer reports the agent's tool calls, where the answers do not show it themselves."""
 
     @field_validator("transient")
@@ -214,6 +235,10 @@ class Agent(ABC):
     """Drives an agent. Entered once per run; ``answer`` is called concurrently."""
 
     Options: ClassVar[type[AgentOptions]]
+    is_child: ClassVar[bool] = False
+    """Whether it runs in a child process, which sees of the environment what ``env`` names."""
+    hidden: frozenset[str] = frozenset()
+    """Variables that are set here and that it does not see."""
     starts_clock: ClassVar[bool] = False
     """Whether the agent starts the clock of a turn itself, when a request goes out; else it runs from the beginning."""
     reports_calls: bool = False
@@ -347,9 +372,34 @@ def _parse(text: str) -> Any:
         raise AgentFailure(ErrorKind.PROTOCOL, f"the answer is refused: {error}") from error
 
 
-def allowed_environment(environment: Mapping[str, str], patterns: Sequence[str]) -> dict[str, str]:
-    """What a child process may see of the environment: never what is the action's own, whatever the patterns say."""
-    return handed_on(environment, (*ALWAYS_ALLOWED, *patterns))
+def allowed_environment(
+    environment: Mapping[str, str], env: Mapping[str, str | None] | Sequence[str]
+) -> dict[str, str]:
+    """What a child process sees: what ``env`` names of the environment, never the action's own, and values it gives.
+
+    Raises:
+        ConfigError: a value refers to a variable that is not set (``${NAME}``).
+    """
+    values = env if isinstance(env, Mapping) else dict.fromkeys(env)
+    named = tuple(name for name, value in values.items() if value is None)
+    set_here = {name: value for name, value in values.items() if value is not None}
+    given = {name: expand(value, environment, where=f"agent.env.{name}") for name, value in set_here.items()}
+    return {**handed_on(environment, (*ALWAYS_ALLOWED, *named)), **given}
+
+
+def hidden_names(environment: Mapping[str, str], env: Mapping[str, str | None]) -> frozenset[str]:
+    """Variables that are set here and that a child process does not see, but may be allowed to."""
+    seen = handed_on(environment, (*ALWAYS_ALLOWED, *env))
+    return frozenset(name for name in environment if name not in seen and not is_withheld(name))
+
+
+_VARIABLE = re.compile(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b")
+
+
+def naming_hidden(message: str, hidden: frozenset[str]) -> str:
+    """An error's text with the line to add where it speaks of a variable that is set here and that nobody handed on."""
+    name = next((name for name in _VARIABLE.findall(message) if name in hidden), None)
+    return f"{message} ({name} is set here, but the agent does not see it: agent.env: [{name}])" if name else message
 
 
 def expand(text: str, environment: Mapping[str, str], *, where: str) -> str:
@@ -409,4 +459,6 @@ def create(
     """The agent of a configuration, not yet started. ``root`` is what relative paths and imports start from."""
     agent = agent_class(kind).make(options, root=root, environment=environment, recorded=recorded)
     agent.reports_calls = agent.reports_calls or options.reports_calls
+    if agent.is_child:
+        agent.hidden = hidden_names(environment, options.env)
     return agent

@@ -62,6 +62,7 @@ class CommandAgent(Agent):
     """Runs a process per turn; or, if persistent, gives each session a process and reuses it for the next session."""
 
     Options = CommandOptions
+    is_child = True
 
     def __init__(self, options: CommandOptions, root: Path, environment: Mapping[str, str]) -> None:
         self._argv = options.command

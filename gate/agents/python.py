@@ -244,6 +244,7 @@ class PythonAgent(Agent):
     """
 
     Options = PythonOptions
+    is_child = True
 
     def __init__(self, options: PythonOptions, root: Path, interpreter: str, environment: Mapping[str, str]) -> None:
         self._options = options

@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 from msgspec import Struct
-from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema, field_validator
+from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
+from gate.durations import Seconds
 from gate.environment import is_withheld
 from gate.errors import ConfigError
 
@@ -66,11 +67,6 @@ class JudgeModelOptions(_Strict):
     """The most calls at a time for one question; ``judge.concurrency`` bounds the whole run."""
 
 
-_DURATION_SCHEMA = WithJsonSchema(
-    {"anyOf": [{"type": "number", "exclusiveMinimum": 0, "maximum": 3600}, {"type": "string"}]}
-)
-
-
 class JudgeOptions(ModelConfig):
     """``judge:`` of the configuration: the one judge of a run, used by every metric that asks a model."""
 
@@ -91,17 +87,10 @@ class JudgeOptions(ModelConfig):
     requests_per_minute: float | None = Field(default=None, gt=0)
     retries: int = Field(default=4, ge=0, le=20)
     """Further attempts after 429, 5xx, a timeout or a broken connection."""
-    timeout: Annotated[float, Field(gt=0, le=3600), _DURATION_SCHEMA] = 60.0
+    timeout: Annotated[Seconds, Field(le=3600)] = 60.0
     """Seconds for one attempt, from sending to the last byte; ``60s`` and ``2m`` are understood."""
     max_prompt_chars: int = Field(default=400_000, ge=1000)
     """A longer question is not asked, and its score is not measured."""
-
-    @field_validator("timeout", mode="before")
-    @classmethod
-    def _seconds(cls, value: Any) -> Any:
-        if isinstance(value, str) and value[-1:] in ("s", "m"):
-            return float(value[:-1]) * (60 if value[-1] == "m" else 1)
-        return value
 
 
 class Member(Struct, frozen=True):

@@ -183,3 +183,18 @@ def test_two_configurations_of_one_repository_have_suites_of_their_own(tmp_path:
         _, report = Project(tmp_path / folder).result("run")
         ids[folder] = [suite["suite_id"] for suite in report["suites"]]
     assert ids == {"a": ["a/cases.yaml"], "b": ["b/cases.yaml"]}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("run", "-c", "a", "-c", "b"),
+        ("run", "--trials", "1", "--trials", "2"),
+        ("baseline", "list", "-c", "a", "--config", "b"),
+    ],
+)
+def test_an_option_that_is_given_twice_is_refused(project: Project, words: tuple[str, ...]) -> None:
+    """Of two configurations the last would silently win."""
+    ran = project.gate(*words)
+    assert ran.code == 2
+    assert "is given 2 times: give it once" in ran.err

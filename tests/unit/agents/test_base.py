@@ -6,15 +6,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from gate.agents import AGENTS
 from gate.agents.base import (
     AgentFailure,
+    AgentOptions,
     agent_class,
     allowed_environment,
     create,
     decode_answer,
     expand,
+    hidden_names,
+    naming_hidden,
     parse_options,
     read_answer,
     refuse_disguised,
@@ -37,7 +41,7 @@ LEAST: dict[str, dict[str, Any]] = {
 def test_every_kind_is_created_from_its_least_options(kind: str, tmp_path: Path) -> None:
     found, options = parse_options(LEAST[kind])
     assert found == kind
-    assert (options.timeout, options.concurrency, options.retries, options.env) == (60.0, 16, 2, ())
+    assert (options.timeout, options.concurrency, options.retries, options.env) == (60.0, 16, 2, {})
     assert isinstance(create(kind, options, root=tmp_path, environment={}), agent_class(kind))
 
 
@@ -194,3 +198,38 @@ def test_an_answer_object_behind_a_banner_is_refused(text: str) -> None:
 @pytest.mark.parametrize("text", ["plain", 'The JSON is\n{"price": 3}', "{not json\n", 'so: {"output": 1}', "", '{"'])
 def test_text_that_holds_no_answer_object_is_an_answer(text: str) -> None:
     refuse_disguised(text)
+
+
+@pytest.mark.parametrize(
+    ("written", "seen"),
+    [
+        ("MY_*", {"MY_KEY": "k"}),
+        (["MY_KEY", "NOT_SET"], {"MY_KEY": "k"}),
+        ({"MODE": "loud", "LEVEL": 3}, {"MODE": "loud", "LEVEL": "3"}),
+        ({"MY_KEY": None, "OTHER": "${MY_KEY}!"}, {"MY_KEY": "k", "OTHER": "k!"}),
+        ({"MY_KEY": "another"}, {"MY_KEY": "another"}),
+    ],
+)
+def test_env_names_variables_or_sets_them(written: Any, seen: dict[str, str]) -> None:
+    options = AgentOptions(env=written)
+    assert allowed_environment({"MY_KEY": "k", "SECRET": "s"}, options.env) == seen
+
+
+def test_a_list_of_names_is_dumped_as_it_was_before_there_were_values() -> None:
+    """The agent's fingerprint is made of it."""
+    assert AgentOptions(env=["A", "B_*"]).model_dump(mode="json")["env"] == ["A", "B_*"]
+    assert AgentOptions(env={"A": "1"}).model_dump(mode="json")["env"] == {"A": "1"}
+
+
+@pytest.mark.parametrize("written", [{"A": True}, {"A": ["x"]}, {"INPUT_TOKEN": "x"}, {"GITHUB_ENV": "x"}, 7, [1]])
+def test_what_env_cannot_mean_is_refused(written: Any) -> None:
+    with pytest.raises(ValidationError):
+        AgentOptions(env=written)
+
+
+def test_an_error_that_speaks_of_a_variable_that_is_hidden_names_the_line_to_add() -> None:
+    hidden = hidden_names({"MY_API_KEY": "k", "SEEN_KEY": "s", "INPUT_TOKEN": "t"}, AgentOptions(env="SEEN_KEY").env)
+    said = naming_hidden("KeyError: 'MY_API_KEY'", hidden)
+    assert said.endswith("(MY_API_KEY is set here, but the agent does not see it: agent.env: [MY_API_KEY])")
+    for other in ("KeyError: 'SEEN_KEY'", "INPUT_TOKEN is missing", "NOT_SET_KEY", "no key"):
+        assert naming_hidden(other, hidden) == other
