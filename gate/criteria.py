@@ -19,22 +19,12 @@ from gate.metrics import METRICS, load_metric
 from gate.metrics.base import Context, Metric
 from gate.metrics.custom import Use, resolve_elsewhere, searched, source_of
 from gate.metrics.weighted import WeightedScore
-from gate.model import Case, Criterion, Direction, Rubric, Scale
+from gate.model import RANGES, Case, Criterion, Direction, Rubric, Scale
 from gate.score import Scorer, build_scorer
 from gate.specs import QUANTILE, Common, CriterionSpec, effective, limit_as_max, read_specs
 
 ADK_DEFAULTS: Mapping[str, Any] = {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.8}
 """What google-adk checks where no criteria are given."""
-
-RANGES = {
-    Scale.BINARY: (0.0, 1.0),
-    Scale.UNIT: (0.0, 1.0),
-    Scale.LIKERT: (1.0, 5.0),
-    Scale.PERCENT: (0.0, 100.0),
-    Scale.SECONDS: (0.0, float("inf")),
-    Scale.USD: (0.0, float("inf")),
-    Scale.COUNT: (0.0, float("inf")),
-}
 
 
 class Setting(Struct, frozen=True):

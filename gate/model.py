@@ -6,6 +6,7 @@ A value that was not measured is None with an error beside it, never 0 and never
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum, IntEnum
 from typing import Any, Literal
@@ -397,6 +398,18 @@ class Scale(str, Enum):
     SECONDS = "seconds"
     USD = "usd"
     COUNT = "count"
+
+
+RANGES: Mapping[Scale, tuple[float, float]] = {
+    Scale.BINARY: (0.0, 1.0),
+    Scale.UNIT: (0.0, 1.0),
+    Scale.LIKERT: (1.0, 5.0),
+    Scale.PERCENT: (0.0, 100.0),
+    Scale.SECONDS: (0.0, math.inf),
+    Scale.USD: (0.0, math.inf),
+    Scale.COUNT: (0.0, math.inf),
+}
+"""The least and the most that a score of a scale can be."""
 
 
 class Direction(str, Enum):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any
 
@@ -13,7 +14,7 @@ from pydantic import ValidationError
 from gate.errors import first_problem
 from gate.metrics.base import Composite, Context, Judged, Metric, Performance
 from gate.metrics.custom import CheckedElsewhere, RunCheck
-from gate.model import Case, Criterion, Score, Trial
+from gate.model import RANGES, Case, Criterion, Score, Trial
 
 
 class Scorer(Struct, frozen=True):
@@ -89,6 +90,7 @@ async def score_trial(
     scores: dict[str, Score] = {}
     for scorer in [s for s in scorers if s.criterion.hard]:
         scores[scorer.criterion.name] = await _score(scorer.for_case(case), case, performance, judge)
+    _keep_to_scale(scorers, scores)
     if scores and any(_blocks(scores.get(s.criterion.name)) for s in scorers if s.criterion.blocking):
         return replace(trial, scores=scores)
     composites: list[tuple[str, Composite[Any]]] = []
@@ -108,9 +110,35 @@ async def score_trial(
             scores[name] = await scoring
     else:
         scores.update(zip(waited, await asyncio.gather(*waited.values()), strict=True))
+    _keep_to_scale(scorers, scores)
     for name, composite in composites:
         scores[name] = composite.combine(case, scores)
+    _keep_to_scale(scorers, scores)
     return replace(trial, scores=scores)
+
+
+ROUNDING = 1e-9
+"""By so much a computed score may miss its scale's end, which it then is."""
+
+
+def _keep_to_scale(scorers: Sequence[Scorer], scores: dict[str, Score]) -> None:
+    """Replaces, in place, each score that its scale does not have: a number that decides wrongly was not measured.
+
+    A metric of the user's may return anything, and no statistics hold for a 7 on a scale from 0 to 1.
+    """
+    for scorer in scorers:
+        name, scale = scorer.criterion.name, scorer.criterion.scale
+        score = scores.get(name)
+        if score is None or score.value is None:
+            continue
+        low, high = RANGES[scale]
+        if low <= score.value <= high and math.isfinite(score.value):
+            continue
+        if low - ROUNDING <= score.value <= high + ROUNDING and math.isfinite(score.value):
+            scores[name] = replace(score, value=min(max(score.value, low), high))
+            continue
+        ends = f"{low:g} to {high:g}" if high < math.inf else f"{low:g} and up"
+        scores[name] = Score(None, error=f"the score {score.value:g} is outside its scale ({scale.value}: {ends})")
 
 
 async def _broken_before(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
@@ -24,14 +24,10 @@ from gate.estimates import (
     quantile,
     share_upper_bound,
 )
-from gate.model import Case, Criterion, Direction, Scale, Score, Trial, Verdict, kind_of
+from gate.model import RANGES, Case, Criterion, Direction, Scale, Score, Trial, Verdict, kind_of
 
-RANGE: Mapping[Scale, tuple[float, float]] = {
-    Scale.BINARY: (0.0, 1.0),
-    Scale.UNIT: (0.0, 1.0),
-    Scale.LIKERT: (1.0, 5.0),
-    Scale.PERCENT: (0.0, 100.0),
-}
+RANGE = {scale: ends for scale, ends in RANGES.items() if math.isfinite(ends[1])}
+"""Of the scales that have both ends."""
 NONE = Score(None)
 FEWEST_TRIALS = 3
 """From so many trials on, none of which reached a threshold, it counts as missed once the schedule has ended."""

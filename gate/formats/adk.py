@@ -9,9 +9,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from gate.errors import closest
-from gate.formats.messages import FormatError, OpenCalls, number
+from gate.formats.messages import FormatError, OpenCalls, number, usage_of, whole
 from gate.limits import MAX_ID_CHARS, shorten
-from gate.model import Invocation, Part, Rubric, ToolCall, Usage, total_usage
+from gate.model import Invocation, Part, Rubric, ToolCall, Usage
 
 INVOCATION_KEYS = (
     "invocation_id",
@@ -316,7 +316,7 @@ def _read_events(events: list[Mapping[str, Any]], final: Mapping[str, Any] | Non
         usage = _usage(event)
         if usage is not None:
             usages.append(usage)
-    return _with_results(calls, responses), tuple(texts), total_usage(tuple(usages))
+    return _with_results(calls, responses), tuple(texts), usage_of(usages)
 
 
 def _usage(event: Mapping[str, Any]) -> Usage | None:
@@ -335,9 +335,8 @@ def _usage(event: Mapping[str, Any]) -> Usage | None:
 
 def _count(body: Mapping[str, Any], *names: str) -> int | None:
     """The sum of some token counts; None where none of them is reported."""
-    counts = [number(get(body, f"{name}_token_count"), name) for name in names]
-    known = [int(count) for count in counts if count is not None]
-    return sum(known) if known else None
+    known = [count for name in names if (count := whole(get(body, f"{name}_token_count"), name)) is not None]
+    return whole(sum(known), "the sum of tokens") if known else None
 
 
 def _final_event(events: list[Mapping[str, Any]]) -> Mapping[str, Any] | None:

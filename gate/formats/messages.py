@@ -22,6 +22,8 @@ class FormatError(ValueError):
     """What was read is not of the form that it claims to be; one line, fit to be shown."""
 
 
+MAX_COUNT = 2**53
+"""No honest count is larger, and from there on numbers lose their units."""
 OBJECT = (dict, Mapping)
 """What an object of JSON is: the first saves asking the second, which is slow."""
 _ROLES = {
@@ -63,15 +65,6 @@ class OpenCalls:
         return None
 
 
-def _total(usages: list[Usage]) -> Usage | None:
-    """All usages together. Several models have no price together, so each part is priced by itself where all can be."""
-    total = total_usage(tuple(usages))
-    if total is None or total.model is not None or not any(usage.model for usage in usages):
-        return total
-    costs = [turn_cost(usage) for usage in usages]
-    return replace(total, cost_usd=None if None in costs else sum(cost or 0.0 for cost in costs))
-
-
 class _Reading(Struct):
     """What was found so far."""
 
@@ -111,7 +104,7 @@ def to_invocation(messages: Any, *, user: str = "") -> Invocation:
         response=reading.texts[-1] if reading.texts else (),
         tool_calls=tuple(reading.calls),
         intermediate=tuple(part for text in reading.texts[:-1] for part in text),
-        usage=_total(reading.usages),
+        usage=usage_of(reading.usages),
         reports_calls=True,
     )
 
@@ -189,8 +182,32 @@ def number(raw: Any, name: str) -> float | None:
 
 def _count(body: Mapping[str, Any], *keys: str) -> int | None:
     key = next((key for key in keys if body.get(key) is not None), None)
-    value = None if key is None else number(body[key], key)
+    return None if key is None else whole(body[key], key)
+
+
+def whole(raw: Any, name: str) -> int | None:
+    """A count from 0 to `MAX_COUNT`. Raises `FormatError`."""
+    value = number(raw, name)
+    if value is not None and value > MAX_COUNT:
+        raise FormatError(f"{name} {shorten(str(raw), 40)} is beyond any count")
     return None if value is None else int(value)
+
+
+def usage_of(usages: Sequence[Usage]) -> Usage | None:
+    """What several model calls consumed together.
+
+    Several models have no price together, so each part is priced by itself where all can be. Raises `FormatError` if
+    the sum is beyond any count.
+    """
+    total = total_usage(tuple(usages))
+    if total is None:
+        return None
+    for name in ("input_tokens", "output_tokens", "model_calls"):
+        whole(getattr(total, name), f"the sum of {name}")
+    if total.model is not None or not any(usage.model for usage in usages):
+        return total
+    costs = [turn_cost(usage) for usage in usages]
+    return replace(total, cost_usd=None if None in costs else sum(cost or 0.0 for cost in costs))
 
 
 def is_from_user(message: Any) -> bool:

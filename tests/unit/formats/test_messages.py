@@ -243,3 +243,16 @@ def test_calls_survive_the_trip_through_json_arguments(calls: list[tuple[str, di
     raw = [{"function": {"name": name, "arguments": json.dumps(args)}} for name, args in calls]
     read = to_invocation([{"role": "assistant", "content": "x", "tool_calls": raw}])
     assert [(call.name, call.args) for call in read.tool_calls] == calls
+
+
+@pytest.mark.parametrize("count", [2**53 + 2, 10**30, 1e300])
+def test_a_count_beyond_any_is_refused(count: float) -> None:
+    with pytest.raises(FormatError, match=r"input_tokens .* is beyond any count"):
+        to_usage({"input_tokens": count})
+
+
+def test_a_sum_of_counts_beyond_any_is_refused() -> None:
+    said = {"role": "assistant", "content": "hi", "usage": {"input_tokens": 2**53}}
+    assert to_invocation([said]).usage == Usage(2**53)
+    with pytest.raises(FormatError, match="the sum of input_tokens"):
+        to_invocation([said, said])
