@@ -571,7 +571,7 @@ def test_a_criterion_that_cannot_be_compared_leaves_the_others_compared() -> Non
     assert (result.verdict, result.headline) == (Verdict.INCONCLUSIVE, "not compared with the baseline: response")
     assert result.changes == ("not compared: response: its options changed",)
     rate, trajectory, response = result.criteria
-    assert (rate.not_compared, rate.verdict) == ("compared without response", Verdict.INCONCLUSIVE)
+    assert (rate.not_compared, rate.verdict) == ("its trials are compared without response", Verdict.INCONCLUSIVE)
     assert (trajectory.not_compared, trajectory.verdict) == ("", Verdict.PASS)
     assert (response.not_compared, response.verdict) == ("its options changed", Verdict.INCONCLUSIVE)
     broken = once(SUITE, trajectory=0.0, response=0.1)
