@@ -14,6 +14,7 @@ from gate.agents import AGENTS
 from gate.agents.base import AgentOptions, agent_class, parse_options
 from gate.criteria import both_spellings, criterion_schema
 from gate.decision.compare import DEFAULT_MARGINS
+from gate.durations import Seconds
 from gate.errors import ConfigError, first_problem, unknown_key
 from gate.executors.options import Executor
 from gate.formats.documents import Lines, read_document_with_lines
@@ -84,6 +85,8 @@ class GateSection(Section):
     on_inconclusive: Annotated[Literal["warn", "block"], steps("warn", "block")] = "warn"
     max_error_rate: Annotated[float, DOWN] = Field(default=0.1, ge=0, le=1)
     """Share of trials that may end in an infrastructure error before nothing can be said."""
+    confirm_after: Annotated[Seconds, Field(le=3600)] = 60.0
+    """How much later failures of the agent are asked for again before they block: seconds, or as ``500ms``, ``2m``."""
     pass_rate_margin: Annotated[float | None, Tightens("down", unset=PASS_RATE_MARGIN)] = Field(
         default=None, ge=0, le=1
     )

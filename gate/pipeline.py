@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -29,7 +30,7 @@ from gate.compare import (
     write_reports,
 )
 from gate.config import BudgetSection, Config
-from gate.decision import More, Request, Settings, next_step
+from gate.decision import More, Request, Settings, confirmation, next_step
 from gate.errors import ConfigError, MeasureError
 from gate.execute import Job
 from gate.fingerprint import of_agent, of_definition
@@ -47,6 +48,8 @@ from gate.reports.numbers import count
 from gate.shards import assigned, measured, passes_of
 from gate.verdict import MAX_SHOWN_CHARS, Terms, accepted, conclude, judge, load, terms_of_plan
 
+Slot = tuple[Side, str, str]
+"""Side, tag and case of a trial."""
 LOCAL_KINDS = ("python", "command")
 """Kinds of agents whose source is here, so that it has a fingerprint and the base commit's can be run."""
 
@@ -357,7 +360,7 @@ class SuiteRun:
         self.redactor = redactor_of(session.environment)
         self.trials: list[Trial] = []
         """Redacted, and without what was said: that is in the record."""
-        self._earlier = [trial for trial in journal.resumed if trial.measured]
+        self._earlier = list(journal.resumed)
         self._numbers = Counter((trial.case_id, trial.side) for trial in journal.resumed)
 
     async def measure(self) -> None:
@@ -394,6 +397,14 @@ class SuiteRun:
         else:
             request = Request(Side.CANDIDATE, FULL, self._own, passes_of(self.session.config))
             await self._round(More((request,), 1, f"shard {index} of {total}"))
+            if (step := self._confirmation()) is not None:
+                await self._round(step)
+
+    def _confirmation(self) -> More | None:
+        """What `gate merge` will need of this shard's cases if they crash: only here can they be run."""
+        own, before = set(self._own), self.pairings[0].trials if self.pairings else ()
+        cases = [case for case in self.plan.suite.cases if case.id in own]
+        return confirmation(cases, self.plan.criteria, self.trials, before, settings=self.settings)
 
     def part(self) -> SuiteResult:
         """What a shard says of itself: it decides nothing."""
@@ -464,24 +475,48 @@ class SuiteRun:
 
     async def _round(self, step: More) -> None:
         """One round: what an earlier sitting measured of it, and what is missing."""
-        cases = self.plan.cases
         have = [trial for trial in self._earlier if trial.round == step.round]
-        counts = Counter((trial.side, trial.tag, trial.case_id) for trial in have)
+        self._earlier = [trial for trial in self._earlier if trial.round != step.round]
         self.trials += have
-        for request in step.requests:
-            jobs = []
-            for nth in range(request.n):  # pass by pass, so that a budget that ends leaves whole passes
-                for case_id in request.cases:
-                    if nth >= counts[request.side, request.tag, case_id]:
-                        self._numbers[case_id, request.side] += 1
-                        number = self._numbers[case_id, request.side]
-                        jobs.append(Job(cases[case_id], number, step.round, request.tag, request.side))
-            await self._run(jobs, step.why)
+        done, lost = (
+            Counter((t.side, t.tag, t.case_id) for t in have if t.measured is measured) for measured in (True, False)
+        )
+        parts = [self._jobs(request, step, done, lost) for request in step.requests]
+        if step.pause and any(parts) and not await self._let_pass(step):
+            return
+        for jobs in parts:
+            await self._run(jobs, "" if step.pause else step.why)
+
+    def _jobs(self, request: Request, step: More, done: Counter[Slot], lost: Counter[Slot]) -> list[Job]:
+        """What of a request is missing: pass by pass, so that a budget that ends leaves whole passes."""
+        jobs = []
+        for case_id in request.cases * request.n:
+            slot = request.side, request.tag, case_id
+            if done[slot] > 0:
+                done[slot] -= 1
+                continue
+            again = step.again or lost[slot] > 0
+            lost[slot] -= 1
+            self._numbers[case_id, request.side] += 1
+            number = self._numbers[case_id, request.side]
+            jobs.append(Job(self.plan.cases[case_id], number, step.round, request.tag, request.side, again))
+        return jobs
+
+    async def _let_pass(self, step: More) -> bool:
+        """Waits as long as the step asks for; whether the budget leaves the time."""
+        purse = self.session.purse
+        if purse.deadline is not None and time.monotonic() + step.pause >= purse.deadline:
+            purse.stopped = f"the budget of minutes leaves no time to {step.why}"
+            return False
+        self.session.progress.plan(self.plan.suite.id, step.runs, f"{step.why}, in {step.pause:g} s")
+        await asyncio.sleep(step.pause)
+        return True
 
     async def _run(self, jobs: list[Job], why: str) -> None:
         if not jobs:
             return
-        self.session.progress.plan(self.plan.suite.id, len(jobs), why)
+        if why:
+            self.session.progress.plan(self.plan.suite.id, len(jobs), why)
         async for scored in self.bench.run(jobs):
             trial, line = to_record(scored, self.redactor)
             self.journal.extend([(trial, line)])

@@ -6,7 +6,7 @@
 from gate.decision.compare import PASS_RATE, Settings
 from gate.decision.rules import exit_code
 from gate.decision.state import CONCURRENT, Request
-from gate.decision.suite import More, next_step, verdict_on
+from gate.decision.suite import More, confirmation, next_step, verdict_on
 
 __all__ = [
     "CONCURRENT",
@@ -14,6 +14,7 @@ __all__ = [
     "More",
     "Request",
     "Settings",
+    "confirmation",
     "exit_code",
     "next_step",
     "verdict_on",

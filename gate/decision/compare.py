@@ -53,6 +53,8 @@ class Settings(Struct, frozen=True):
     pass_rate_margin: float | None = None
     max_error_rate: float = 0.1
     """Share of the candidate's trials that may end in infrastructure errors."""
+    confirm_after: float | None = 60.0
+    """Seconds until failures of the agent that a block needs are asked for again. None: of recordings, never."""
     on_inconclusive: Literal["warn", "block"] = "warn"
     quarantine: Mapping[str, str] = field(default_factory=dict)
     """Case id → owner, reason and expiry, of the entries in force."""
@@ -100,6 +102,9 @@ class Comparison(Struct, frozen=True, dict=True):
         if not self.stored:
             return {}
         return {name: why for (_, name), why in self.not_comparable.items() if why not in (EDITED, NEW)}
+
+    outage: str = ""
+    """Why the agent is taken to be down; its failures are excused then."""
 
     @cached_property
     def judged(self) -> tuple[Case, ...]:
@@ -385,21 +390,27 @@ def _rounds(comparison: Comparison) -> tuple[Round, ...]:
             continue
         if trial.tag == PROBE:
             continue  # asked of cases picked by their failures, to confirm a block: it is no part of what is confirmed
-        if comparison.stands_in(trial):
-            rows = _lost_rows(groups, trial)
-            rows[rows.index(lost) if lost in rows else 0] = _row(comparison, trial)
-        else:
+        row, rows = _row(comparison, trial), _rows_of(groups, trial, stands_in=comparison.stands_in(trial))
+        if rows is not None and lost in rows:
+            rows[rows.index(lost)] = row
+        elif rows is None:
             group = groups.setdefault((trial.round, trial.tag, trial.side), {})
-            group.setdefault(trial.case_id, []).append(_row(comparison, trial))
+            group.setdefault(trial.case_id, []).append(row)
     return tuple(Round(tag, side, trials) for (_, tag, side), trials in groups.items())
 
 
-def _lost_rows(groups: Mapping[tuple[int, str, Side], dict[str, list[Row]]], trial: Trial) -> list[Row]:
-    """The rows among which is the one that a trial stands in for; in old records that is of an earlier round."""
-    own = groups.get((trial.round, trial.tag, trial.side), {})
-    if trial.again and trial.case_id in own:
-        return own[trial.case_id]
-    return next(g[trial.case_id] for (_, tag, _), g in groups.items() if tag == FULL and trial.case_id in g)
+def _rows_of(
+    groups: Mapping[tuple[int, str, Side], dict[str, list[Row]]], trial: Trial, *, stands_in: bool
+) -> list[Row] | None:
+    """The rows among which is the one that a trial stands in for; in old records that is of an earlier round.
+
+    None for a trial that has a row of its own.
+    """
+    if not stands_in:
+        return None
+    if trial.again:
+        return groups.get((trial.round, trial.tag, trial.side), {}).get(trial.case_id)
+    return next((g[trial.case_id] for (_, tag, _), g in groups.items() if tag == FULL and trial.case_id in g), None)
 
 
 def _row(comparison: Comparison, trial: Trial) -> Row:
@@ -435,6 +446,7 @@ def whole_passes(comparison: Comparison) -> int:
 
 
 def error_share(comparison: Comparison) -> float:
-    """Share of the candidate's trials that ended in an infrastructure error."""
+    """Share of the candidate's trials that were lost to infrastructure, and in whose place none could be measured."""
     trials = [t for group in comparison.candidate.values() for t in group]
-    return sum(not t.measured for t in trials) / len(trials) if trials else 0.0
+    planned = sum(not comparison.stands_in(t) for t in trials)
+    return len(comparison.lost(trials)) / planned if planned else 0.0

@@ -1,23 +1,57 @@
-"""Trials in which the agent failed instead of answering: where, how often, and when a block may rest on them."""
+"""Trials in which the agent failed instead of answering: where, how often, and when a block may rest on them.
+
+A change that crashes is worse, and a provider's bad two minutes look the same at first. So a block that needs failures
+is confirmed: the failing cases are asked again a while later, between cases that answered and, if it can be run, beside
+the base commit's agent. docs/decisions/0010-a-crash-is-an-outcome.md says why that suffices.
+"""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import chain, zip_longest
+from statistics import fmean
 
-from gate.decision.compare import Comparison
+from msgspec.structs import replace
+
+from gate.decision.compare import DEFAULT_MARGINS, Comparison
+from gate.decision.findings import plural
+from gate.decision.state import CONFIRM, Request
+from gate.estimates import fisher_less
 from gate.limits import cut
-from gate.model import CrashFacts, Trial
+from gate.model import PROBE, CrashFacts, ErrorKind, Scale, Side, Trial, TrialError
 
 MAX_MESSAGE_CHARS = 200
+PROBES = 24
+"""Trials of failing cases that a confirmation asks for at least."""
+MOST_PROBED = 24
+"""Failing cases that are asked again; the most frequent stand for the rest."""
+MOST_EACH = 12
+"""Trials that one case is asked for."""
+ANSWERS_EACH = 6
+"""Answers that clear a case of one failure: one that fails in 60 % of its runs gives them once in 250."""
+MOST_CLEARED = 2
+"""Failures of a case that can be cleared so."""
+MOST_LOST = 1 / 3
+"""Share of the trials of a confirmation that may be lost to infrastructure."""
+CRASH_SHARE = 0.10
+"""Share of alpha for the one test of a confirmation against the stored trials; the looks and e-values leave 0.12."""
+MEASURABLE = 0.05
+"""Seconds by which answers have to slow at least for it to mean anything."""
+MOST = 0.5
+"""An outage takes more than this share of the cases that answered."""
+
+
+# --- facts ----------------------------------------------------------------------------------------
 
 
 def crash_facts(comparison: Comparison) -> CrashFacts | None:
-    """Of the candidate's judged cases; None where the agent failed in none."""
-    fell = {case.id: n for case in comparison.judged if (n := _failed(comparison.measured(case.id)))}
+    """Of the candidate's judged cases; None if the agent failed in none."""
+    fell = _failing(comparison)
     if not fell:
         return None
-    ids = tuple(sorted(fell, key=lambda case_id: (-fell[case_id], case_id)))
+    ids = tuple(fell)
     before = [t for case_id in ids if case_id in comparison.with_baseline for t in earlier(comparison, case_id)]
     return CrashFacts(
         ids,
@@ -26,7 +60,15 @@ def crash_facts(comparison: Comparison) -> CrashFacts | None:
         _failed(before),
         len(before),
         _commonest([t for case_id in ids for t in comparison.measured(case_id)]),
+        unexplained(comparison),
     )
+
+
+def _failing(comparison: Comparison, *, probes: bool = True) -> dict[str, int]:
+    """How often the agent failed, by judged case, the most frequent first."""
+    groups = {c.id: [t for t in comparison.measured(c.id) if probes or t.tag != PROBE] for c in comparison.judged}
+    fell = {case_id: n for case_id, trials in groups.items() if (n := _failed(trials))}
+    return {case_id: fell[case_id] for case_id in sorted(fell, key=lambda case_id: (-fell[case_id], case_id))}
 
 
 def earlier(comparison: Comparison, case_id: str) -> tuple[Trial, ...]:
@@ -34,7 +76,7 @@ def earlier(comparison: Comparison, case_id: str) -> tuple[Trial, ...]:
     return (*comparison.baseline.get(case_id, ()), *comparison.reruns.get(case_id, ()))
 
 
-def _failed(trials: Sequence[Trial]) -> int:
+def _failed(trials: Iterable[Trial]) -> int:
     return sum(trial.failed for trial in trials)
 
 
@@ -49,3 +91,173 @@ def in_words(facts: CrashFacts) -> str:
     before = f"{facts.baseline_failed}/{facts.baseline_trials} → " if facts.baseline_trials else ""
     crash = "1 case crashes" if len(facts.cases) == 1 else f"{len(facts.cases)} cases crash"
     return f"{crash}: {before}{facts.failed}/{facts.trials}"
+
+
+# --- clearing: what keeps a verdict from PASS -----------------------------------------------------
+
+
+def unexplained(comparison: Comparison) -> tuple[str, ...]:
+    """Cases that failed so, never did at the baseline, and did not answer often enough since."""
+    return tuple(case_id for case_id, missing in _uncleared(comparison) if missing)
+
+
+def clearing(comparison: Comparison) -> tuple[Request, ...]:
+    """Reruns that would clear them, or show what is wrong."""
+    short: dict[int, list[str]] = {}
+    for case_id, missing in _uncleared(comparison):
+        if 0 < missing <= MOST_CLEARED * ANSWERS_EACH:
+            short.setdefault(missing, []).append(case_id)
+    return tuple(Request(Side.CANDIDATE, CONFIRM, tuple(ids), n) for n, ids in sorted(short.items()))
+
+
+def _uncleared(comparison: Comparison) -> Iterator[tuple[str, int]]:
+    """Each case that fails for the first time, with the trials that it is short of; beyond bounds if it fails often."""
+    for case_id, fell in _failing(comparison).items():
+        if case_id not in comparison.with_baseline or _failed(earlier(comparison, case_id)):
+            continue
+        answers = len(comparison.measured(case_id)) - fell
+        often = fell > MOST_CLEARED and answers < ANSWERS_EACH * fell
+        yield case_id, PROBES if often else max(0, ANSWERS_EACH * fell - answers)
+
+
+# --- an outage ------------------------------------------------------------------------------------
+
+
+def with_outage(comparison: Comparison) -> Comparison:
+    """The comparison with its failures excused if the agent is down: that is no regression."""
+    said = _outage(comparison)
+    return replace(excused(comparison), outage=said) if said else comparison
+
+
+def _outage(comparison: Comparison) -> str:
+    """That most of what answered at the baseline now fails alike; without a baseline, every case."""
+    tried = [case.id for case in comparison.judged if comparison.measured(case.id)]
+    if comparison.baseline:
+        tried = [c for c in tried if any(t.answered for t in comparison.baseline.get(c, ()))]
+    down = [c for c in tried if not any(t.answered for t in comparison.measured(c))]
+    alike = Counter(_alike(comparison.measured(case_id)[0]) for case_id in down).most_common(1)
+    fell = alike[0][1] if alike and comparison.baseline else len(down)
+    if not down or (fell <= MOST * len(tried) if comparison.baseline else fell < len(tried)):
+        return ""
+    which = "cases that answered at the baseline fail alike" if comparison.baseline else "cases fail"
+    said = _commonest([t for case_id in down for t in comparison.measured(case_id)])
+    return f"an outage: {fell} of {len(tried)} {which}; most often: {said}"
+
+
+def _alike(trial: Trial) -> str:
+    """What failures of one cause share: the kind, and the message up to its first particulars."""
+    assert trial.error is not None
+    return f"{trial.error.kind.value}: {re.sub('[0-9]+', '0', trial.error.message.partition(':')[0][:60])}"
+
+
+def excused(comparison: Comparison) -> Comparison:
+    """The comparison as if infrastructure had kept the candidate's failed trials from being measured."""
+    trials = tuple(_excused(t) if t.failed and t.side is Side.CANDIDATE else t for t in comparison.trials)
+    return replace(comparison, trials=trials)
+
+
+def _excused(trial: Trial) -> Trial:
+    assert trial.error is not None
+    return replace(trial, error=replace(trial.error, excused=True))
+
+
+def counted_as_failed(comparison: Comparison, lost: Collection[int]) -> Comparison:
+    """The comparison as if the agent had failed in these trials (by ``id``)."""
+    error = TrialError(ErrorKind.CRASH, "could not be measured")
+    return replace(comparison, trials=tuple(replace(t, error=error) if id(t) in lost else t for t in comparison.trials))
+
+
+# --- confirmation ---------------------------------------------------------------------------------
+
+
+def probes(comparison: Comparison) -> tuple[Request, ...]:
+    """The failing cases once more, between as many that answered; of both sides if the base commit's can be run."""
+    failing = list(_failing(comparison, probes=False))[:MOST_PROBED]
+    if not failing or comparison.settings.confirm_after is None:
+        return ()
+    mixed = [c for pair in zip_longest(failing, _answering(comparison, len(failing))) for c in pair if c is not None]
+    n = min(MOST_EACH, max(2, -(-PROBES // len(failing))))
+    sides = tuple(Side) if comparison.settings.rerun != "never" else (Side.CANDIDATE,)
+    paired = [c for c in mixed if c in comparison.with_baseline]
+    once = [Request(side, PROBE, tuple(mixed if side is Side.CANDIDATE else paired), 1) for side in sides]
+    found = tuple(request for request in once * n if request.cases)
+    left = comparison.settings.runs
+    return () if left is not None and len(comparison.trials) + sum(r.runs for r in found) > left else found
+
+
+def _answering(comparison: Comparison, n: int) -> Sequence[str]:
+    """Cases that answered each time, spread over the suite."""
+    groups = ((case.id, comparison.measured(case.id)) for case in comparison.judged)
+    ids = [case_id for case_id, trials in groups if trials and all(t.answered for t in trials)]
+    step = max(1, len(ids) // n)
+    return ids[::step][:n]
+
+
+def probed(comparison: Comparison) -> bool:
+    return any(trial.tag == PROBE for trial in comparison.trials)
+
+
+def unconfirmed(comparison: Comparison) -> str:
+    """Why failures that a block needs do not prove the agent to be at fault; empty if they do.
+
+    What failed before the confirmation picked the cases; in the confirmation itself a provider's trouble strikes them
+    no more than it strikes those that answered, or the base commit's agent: Fisher's test on these trials alone.
+    """
+    picked = _failing(comparison, probes=False)
+    fresh = [t for t in comparison.trials if t.tag == PROBE]
+    if not fresh:
+        return "the failures were not confirmed: nothing could be run again a while later"
+    if (lost := sum(not t.measured for t in fresh)) > MOST_LOST * len(fresh):
+        return f"{lost} of {plural(len(fresh), 'trial')} that were to confirm the failures were lost to infrastructure"
+    seen = [t for t in fresh if t.measured]
+    now = [t for t in seen if t.side is Side.CANDIDATE and t.case_id in picked]
+    base = [t for t in seen if t.side is Side.BASELINE and t.case_id in picked]
+    others = [t for t in seen if t.side is Side.CANDIDATE and t.case_id not in picked]
+    against = base or others
+    answers = [sum(t.answered for t in group) for group in (now, against)]
+    if against and fisher_less(answers[0], len(now), answers[1], len(against)) <= comparison.settings.alpha:
+        return "" if base else _slowed(comparison, others)
+    if not _failed(now):
+        return f"the failures did not come again: {plural(len(now), 'trial')} of the same cases answered a while later"
+    whose = "at the base commit, run now" if base else "of cases that had answered before"
+    beside = f", and {_failed(against)} of {len(against)} {whose}" if against else ""
+    return f"the failures may be a provider's: a while later {_failed(now)} of {len(now)} trials failed again{beside}"
+
+
+def proven(comparison: Comparison) -> float | None:
+    """The p-value at which the confirmation alone proves the candidate worse; None if it does not.
+
+    The candidate's earlier failures picked the cases, and nothing else did; so of an unchanged agent their fresh trials
+    are exchangeable with those stored at the baseline. That the provider is not at fault `unconfirmed` has to say too.
+    """
+    picked = _failing(comparison, probes=False)
+    now = [t for case_id in picked for t in comparison.measured(case_id) if t.tag == PROBE]
+    then = [t for case_id in picked if case_id in comparison.with_baseline for t in earlier(comparison, case_id)]
+    if not now or not then or unconfirmed(comparison):
+        return None
+    p = fisher_less(sum(t.answered for t in now), len(now), sum(t.answered for t in then), len(then))
+    return p if p <= CRASH_SHARE * comparison.settings.alpha else None
+
+
+def _slowed(comparison: Comparison, others: Iterable[Trial]) -> str:
+    """That answers took longer than the latency margin allows: then failures are no wonder, whoever is to blame."""
+    pairs = []
+    for trial in others:
+        known = [t.duration for t in comparison.baseline.get(trial.case_id, ()) if t.answered and t.duration]
+        if trial.answered and trial.duration and known:
+            pairs.append((trial.duration, fmean(known)))
+    if not pairs:
+        return ""
+    now, before = fmean(now for now, _ in pairs), fmean(before for _, before in pairs)
+    own = [c.margin for c in comparison.criteria if c.scale is Scale.SECONDS and c.margin is not None]
+    margin = min(own, default=DEFAULT_MARGINS[Scale.SECONDS])
+    if now - before <= MEASURABLE or now <= before * (1 + margin):
+        return ""
+    return f"the failures came while answers slowed from {before:.3g} s to {now:.3g} s: the provider may be at fault"
+
+
+def lost_ids(comparison: Comparison) -> frozenset[int]:
+    """The candidate's judged trials that could not be measured, and in whose place none was (by ``id``)."""
+    judged = {case.id for case in comparison.judged}
+    own = chain.from_iterable(group for case_id, group in comparison.candidate.items() if case_id in judged)
+    return frozenset(id(t) for t in comparison.lost(own) if t.tag != PROBE)

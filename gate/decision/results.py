@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
 
 from gate.decision.cases import case_results, lost
 from gate.decision.compare import PASS_RATE, Comparison, error_share, passed, whole_passes
-from gate.decision.crashes import crash_facts
+from gate.decision.crashes import counted_as_failed, crash_facts, excused, in_words, lost_ids, proven, unconfirmed
 from gate.decision.findings import NOTHING, Finding, natural, plural
 from gate.decision.rules import (
     change_estimate,
@@ -28,10 +28,14 @@ from gate.decision.thresholds import baseline_groups, case_values, failures
 from gate.estimates import mean
 from gate.limits import cut
 from gate.model import (
+    PROBE,
+    CaseStatus,
+    CrashFacts,
     Criterion,
     CriterionResult,
     Estimate,
     Scale,
+    Side,
     SuiteResult,
     ToolTime,
     Trial,
@@ -41,6 +45,9 @@ from gate.model import (
     worst,
 )
 
+PROVEN = (Verdict.REGRESSED, Verdict.BELOW_THRESHOLD)
+UNCLEARED = "the agent fails in"
+"""How a doubt begins that a few answers may clear."""
 MAX_ERROR_CHARS = 120
 """Characters of the commonest error that stand in a headline."""
 
@@ -111,6 +118,86 @@ def _row_apart(row: CriterionResult, why: str) -> CriterionResult:
     return replace(row, not_compared=why, verdict=Verdict.INCONCLUSIVE, reason=reason)
 
 
+def judged(
+    comparison: Comparison, outcome: Outcome | None, stopped: str, ask: Callable[[Comparison], Outcome | None]
+) -> SuiteResult:
+    """The verdict on what there is, as far as it may rest on failures of the agent, and on what was never measured.
+
+    A block that needs failures has to be confirmed. A pass has to hold with each lost trial counted as failed, and
+    with no case that crashes as it never did at the baseline. ``ask`` is the engine's answer on another comparison.
+    """
+    result = conclude(comparison, outcome, stopped)
+    facts = result.crashes
+    if facts is not None and result.verdict in PROVEN and comparison.settings.confirm_after is not None:
+        without = excused(comparison)
+        other = conclude(without, ask(without), stopped)
+        if other.verdict not in PROVEN and (why := unconfirmed(comparison)):
+            return _softened(result, other, replace(facts, doubt=why))
+    undecided = facts is not None and result.verdict in (Verdict.PASS, Verdict.INCONCLUSIVE)
+    if undecided and (p := proven(comparison)) is not None:
+        return _said(_hardened(result, comparison, p))
+    if result.verdict is Verdict.PASS:
+        if facts is not None and facts.unexplained:
+            result = doubted(
+                result, f"{UNCLEARED} {plural(len(facts.unexplained), 'case')}, and never did at the baseline"
+            )
+        if unmeasured := lost_ids(comparison):
+            worse = counted_as_failed(comparison, unmeasured)
+            if conclude(worse, ask(worse), stopped).verdict is not Verdict.PASS:
+                count = plural(len(unmeasured), "trial")
+                result = doubted(result, f"{count} could not be measured, and counted as failed no pass is left")
+    return _said(result)
+
+
+def _hardened(result: SuiteResult, comparison: Comparison, p: float) -> SuiteResult:
+    """A regression that the confirmation proves by itself."""
+    why = f"the agent fails where it answered at the baseline, also when asked again a while later (p = {p:.2g})"
+    criteria = tuple(
+        replace(r, verdict=Verdict.REGRESSED, reason=why) if r.criterion.name == PASS_RATE else r
+        for r in result.criteria
+    )
+    again = {t.case_id for t in comparison.trials if t.tag == PROBE and t.failed and t.side is Side.CANDIDATE}
+    facts = result.crashes
+    broken = again.intersection(facts.cases if facts is not None else ())
+    cases = tuple(replace(c, status=CaseStatus.BROKEN) if c.id in broken else c for c in result.cases)
+    return replace(result, verdict=Verdict.REGRESSED, headline=why, doubt="", criteria=criteria, cases=cases)
+
+
+def _softened(result: SuiteResult, other: SuiteResult, facts: CrashFacts) -> SuiteResult:
+    """A block that was not confirmed: inconclusive, and named. What is proven without the failures stays proven."""
+    stays = {r.criterion.name for r in other.criteria if r.verdict in PROVEN}
+    criteria = tuple(
+        replace(r, verdict=Verdict.INCONCLUSIVE, reason=f"{facts.doubt} ({r.reason})")
+        if r.verdict in PROVEN and r.criterion.name not in stays
+        else r
+        for r in result.criteria
+    )
+    cases = tuple(
+        replace(c, status=CaseStatus.SUSPECT) if c.crashes and c.status in (CaseStatus.BROKEN, CaseStatus.FAILED) else c
+        for c in result.cases
+    )
+    said = replace(
+        result,
+        verdict=Verdict.INCONCLUSIVE,
+        headline=facts.doubt,
+        doubt=facts.doubt,
+        criteria=criteria,
+        cases=cases,
+        crashes=facts,
+    )
+    return _said(said)
+
+
+def _said(result: SuiteResult) -> SuiteResult:
+    """The result with its failures in words."""
+    facts = result.crashes
+    if facts is None or result.verdict is Verdict.ERROR:
+        return result
+    words = in_words(facts)
+    headline = result.headline if result.verdict is Verdict.PASS else f"{result.headline}; {words}"
+    return replace(result, headline=headline, warnings=(f"{words}; most often: {facts.message}", *result.warnings))
+
+
 def _suite_verdict(comparison: Comparison, results: Sequence[CriterionResult]) -> tuple[Verdict, str]:
     """The worst blocking criterion. A hard failure outranks all; what is proven outranks failing infrastructure."""
     if any(hard_failures(comparison, c) for c in comparison.criteria if c.hard and c.blocking):
@@ -151,6 +238,8 @@ def measuring_problem(comparison: Comparison) -> str:
     """Why the suite could not be measured; empty where it could."""
     if not comparison.judged:
         return "every case is in quarantine: nothing is left to judge" if comparison.cases else "no cases"
+    if comparison.outage:
+        return comparison.outage
     share, most = error_share(comparison), comparison.settings.max_error_rate
     if share > most:
         often = _commonest_error(comparison)
@@ -161,7 +250,7 @@ def measuring_problem(comparison: Comparison) -> str:
         return f"no trial of {len(silent)} of {count} could be measured: {', '.join(silent[:5])}{often}"
     for case in comparison.judged:
         trials = comparison.scheduled(case.id)
-        lost = sum(not t.measured for t in trials)
+        lost = len(comparison.lost(comparison.candidate.get(case.id, ())))
         if len(trials) > 1 and 2 * lost > len(trials):
             often = _commonest_error(comparison)
             return f"{lost} of {len(trials)} trials of {case.id} ended in infrastructure errors{often}"

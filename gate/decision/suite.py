@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
@@ -9,8 +10,9 @@ from msgspec.structs import replace
 
 from gate.decision.compare import Comparison, Owed, Settings, error_share, passes, to_state, with_outcomes
 from gate.decision.consistency import compared, lacks_pairs
+from gate.decision.crashes import clearing, probed, probes, with_outage
 from gate.decision.findings import Finding
-from gate.decision.results import conclude
+from gate.decision.results import UNCLEARED, judged
 from gate.decision.rules import hard_failures, judge
 from gate.decision.state import FULL, Outcome, Request
 from gate.decision.thresholds import hopeless, passes_to_prove
@@ -18,7 +20,11 @@ from gate.decision.unseen import without_unseen
 from gate.model import Case, Criterion, Side, SuiteResult, Trial, Verdict
 
 MOST_RETRIES = 2
-"""Rounds that run again the cases of which no trial could be measured."""
+"""How often a trial is run again that infrastructure kept from being measured."""
+
+
+FEW_CRASHING = 3
+"""Below this many crashing cases another full pass looks for more, before the failures are confirmed."""
 
 
 class More(Struct, frozen=True):
@@ -28,6 +34,10 @@ class More(Struct, frozen=True):
     round: int
     """The number for their trials' ``round``."""
     why: str
+    again: bool = False
+    """Whether they stand for trials of this very round that could not be measured."""
+    pause: float = 0.0
+    """Seconds to let pass before them."""
 
     @property
     def runs(self) -> int:
@@ -73,7 +83,10 @@ def next_step(
         return wanted
     if wanted is not None:
         outcome, _ = _ask(comparison, seed, can_run=can_run, stopped=True)
-    return replace(conclude(comparison, outcome, stopped), suite_id=suite_id, seed=seed)
+    result = judged(comparison, outcome, stopped, lambda other: _ask(other, seed, can_run=can_run, stopped=True)[0])
+    if can_run and not stopped and (further := _settle_crashes(comparison, result)) is not None:
+        return further
+    return replace(result, suite_id=suite_id, seed=seed)
 
 
 def verdict_on(
@@ -101,7 +114,8 @@ def verdict_on(
     trials = without_unseen(criteria, trials, reported=reported)
     comparison = _comparison(cases, criteria, trials, baseline_trials, settings, not_comparable, selected, owed)
     outcome, _ = _ask(comparison, seed, can_run=scheduled, stopped=True)
-    return replace(conclude(comparison, outcome, stopped), suite_id=suite_id, seed=seed)
+    found = judged(comparison, outcome, stopped, lambda other: _ask(other, seed, can_run=scheduled, stopped=True)[0])
+    return replace(found, suite_id=suite_id, seed=seed)
 
 
 def _comparison(
@@ -117,31 +131,83 @@ def _comparison(
     now, before = (compared(cases, criteria, side, settings.quarantine) for side in (trials, baseline_trials))
     by_id, apart = {case.id: case for case in cases}, dict(not_comparable or {})
     now, before = with_outcomes(now, by_id, criteria), with_outcomes(before, by_id, criteria, apart)
-    return Comparison(
-        tuple(cases), tuple(criteria), now, before, settings, apart, selected=selected, owed=owed or Owed()
+    return with_outage(
+        Comparison(tuple(cases), tuple(criteria), now, before, settings, apart, selected=selected, owed=owed or Owed())
     )
 
 
 def _again(comparison: Comparison) -> More | None:
-    """What crashed in the first pass, once more: a passing trouble leaves no case unmeasured.
+    """What infrastructure kept from being measured in the newest round, once more.
 
     Before anything is looked at, so that each look is taken once.
     """
     settings = comparison.settings
-    silent = [case.id for case in comparison.judged if _silent(comparison, case)]
-    if not silent or len(comparison.retries) >= MOST_RETRIES or error_share(comparison) > settings.max_error_rate:
+    newest = [t for t in comparison.trials if t.round == _next_round(comparison) - 1]
+    tried = Counter((t.side, t.tag, t.case_id) for t in newest if comparison.stands_in(t))
+    lost = Counter((t.side, t.tag, t.case_id) for t in comparison.lost(newest) if not t.failed and not _is_excused(t))
+    short: dict[tuple[Side, str, int], list[str]] = {}
+    for (side, tag, case_id), n in lost.items():
+        if tried[side, tag, case_id] < MOST_RETRIES * n:
+            short.setdefault((side, tag, n), []).append(case_id)
+    requests = tuple(Request(side, tag, tuple(ids), n) for (side, tag, n), ids in short.items())
+    if not requests or error_share(comparison) > settings.max_error_rate:
         return None
     if any(hard_failures(comparison, c) for c in comparison.criteria if c.hard and c.blocking):
         return None
-    if settings.runs is not None and len(comparison.trials) + len(silent) > settings.runs:
+    if settings.runs is not None and len(comparison.trials) + sum(r.runs for r in requests) > settings.runs:
         return None
-    request = Request(Side.CANDIDATE, FULL, tuple(silent), 1)
-    return More((request,), _next_round(comparison), "once more what could not be measured")
+    return More(requests, _next_round(comparison) - 1, "once more what could not be measured", again=True)
 
 
-def _silent(comparison: Comparison, case: Case) -> bool:
-    """Whether the one trial of a case failed, and none in its place could be measured."""
-    return len(comparison.scheduled(case.id)) == 1 and not comparison.measured(case.id)
+def confirmation(
+    cases: Sequence[Case],
+    criteria: Sequence[Criterion],
+    trials: Sequence[Trial],
+    baseline_trials: Sequence[Trial],
+    *,
+    settings: Settings,
+) -> More | None:
+    """The trials that would confirm the failures of these cases, whether or not a block will need them."""
+    comparison = _comparison(cases, criteria, trials, baseline_trials, replace(settings, rerun="never"), None, False)
+    return _asked(comparison, () if comparison.outage else probes(comparison), "confirm the failures", once=True)
+
+
+def _is_excused(trial: Trial) -> bool:
+    return trial.error is not None and trial.error.excused
+
+
+def _settle_crashes(comparison: Comparison, result: SuiteResult) -> More | None:
+    """What a verdict that turns on failures of the agent still needs: a confirmation, or answers that clear a case."""
+    facts, settings = result.crashes, comparison.settings
+    if facts is None or comparison.outage:
+        return None
+    if facts.doubt:
+        return _asked(comparison, probes(comparison), "confirm the failures", once=True)
+    if result.verdict is not Verdict.INCONCLUSIVE or not facts.unexplained:
+        return None
+    cleared = clearing(comparison) if settings.exact_passes is None and result.doubt.startswith(UNCLEARED) else ()
+    further = _asked(comparison, cleared, "ask again where the agent failed")
+    if further is None and len(facts.unexplained) < FEW_CRASHING and not probed(comparison):
+        further = _asked(comparison, _another_pass(comparison), "look for further cases in which the agent fails")
+    return further or _asked(comparison, probes(comparison), "confirm the failures", once=True)
+
+
+def _another_pass(comparison: Comparison) -> tuple[Request, ...]:
+    """One or two cases that crash prove little against a few stored trials; what crashes is rarely alone."""
+    settings = comparison.settings
+    if settings.exact_passes is not None or passes(comparison) >= settings.max_passes:
+        return ()
+    return (_whole(comparison, Request(Side.CANDIDATE, FULL, (), 1)),)
+
+
+def _asked(comparison: Comparison, requests: Sequence[Request], why: str, *, once: bool = False) -> More | None:
+    """These requests, if they are affordable; ``once``: the confirmation, which is one round after a while."""
+    settings = comparison.settings
+    runs = len(comparison.trials) + sum(request.runs for request in requests)
+    if not requests or (once and probed(comparison)) or (settings.runs is not None and runs > settings.runs):
+        return None
+    pause = (settings.confirm_after or 0.0) if once else 0.0
+    return More(tuple(requests), _next_round(comparison), why, pause=pause)
 
 
 def _ask(comparison: Comparison, seed: int, *, can_run: bool, stopped: bool) -> tuple[Outcome | None, More | None]:

@@ -342,9 +342,9 @@ def test_a_case_without_one_measured_trial_is_an_error_within_the_limit_too() ->
 def test_one_passing_crash_is_run_again_and_takes_its_place(settings: Settings) -> None:
     trials = [lost_trial("case-00"), *once(SUITE[1:], trajectory=1.0)]
     more = ask(SUITE, [TRAJECTORY], trials, BASELINE, settings=settings)
-    assert (more.round, more.why) == (2, "once more what could not be measured")
+    assert (more.round, more.why, more.again) == (1, "once more what could not be measured", True)
     assert [(r.side, r.tag, r.cases, r.n) for r in more.requests] == [(Side.CANDIDATE, "full", ("case-00",), 1)]
-    healed = [*trials, trial("case-00", 2, round=2, trajectory=1.0)]
+    healed = [*trials, replace(trial("case-00", 2, trajectory=1.0), again=True)]
     result = judge(SUITE, [TRAJECTORY], healed, BASELINE, settings=settings, can_run=True)
     assert (result.verdict, result.errors) == (Verdict.PASS, 1)
     assert result.story[0].startswith("1 trial of 40 cases")
@@ -352,12 +352,18 @@ def test_one_passing_crash_is_run_again_and_takes_its_place(settings: Settings) 
     assert judge(SUITE, [TRAJECTORY], healed, BASELINE, settings=settings).verdict is Verdict.PASS
 
 
-def test_a_case_that_keeps_crashing_is_run_again_twice_and_no_more() -> None:
+def test_in_old_records_a_round_of_its_own_stands_for_what_was_lost() -> None:
+    trials = [lost_trial("case-00"), *once(SUITE[1:], trajectory=1.0), trial("case-00", 2, round=2, trajectory=1.0)]
+    result = judge(SUITE, [TRAJECTORY], trials, BASELINE)
+    assert (result.verdict, result.evidence["looks"][-1]["passes"]) == (Verdict.PASS, 1)
+
+
+def test_a_case_that_is_lost_each_time_is_run_again_twice_and_no_more() -> None:
     trials = [lost_trial("case-00"), *once(SUITE[1:], trajectory=1.0)]
-    trials.append(lost_trial("case-00", 2, round=2))
-    assert ask(SUITE, [TRAJECTORY], trials, BASELINE).round == 3
-    assert ask(SUITE, [TRAJECTORY], trials, ()).round == 3
-    trials.append(lost_trial("case-00", 3, round=3))
+    trials.append(lost_trial("case-00", 2, again=True))
+    assert ask(SUITE, [TRAJECTORY], trials, BASELINE).again
+    assert ask(SUITE, [TRAJECTORY], trials, ()).again
+    trials.append(lost_trial("case-00", 3, again=True))
     result = judge(SUITE, [TRAJECTORY], trials, BASELINE, can_run=True)
     assert result.verdict is Verdict.ERROR
     assert "no trial of 1 of 40 cases" in result.headline

@@ -1,0 +1,156 @@
+"""Worlds in which agents fail instead of answering, against the whole decision: blips, crashes, outages.
+
+    python benchmarks/crashes.py [--runs 100] [--only TEXT] [--write docs/evidence/crashes.md]
+
+Each run draws a suite with its stored baseline and a candidate, and follows `next_step` on a simulated clock until the
+verdict: a trial takes two seconds, sixteen run at once, and a confirmation waits a minute. A provider's failures carry
+no signature here, so only the confirmation can tell them from the agent's own. Same seed, same table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from random import Random
+
+from gate.decision import Settings, next_step
+from gate.estimates import wilson
+from gate.model import Case, Criterion, ErrorKind, Scale, Score, Side, SuiteResult, Trial, TrialError, Verdict
+
+CRITERION = Criterion("answer", "response_match_score", Scale.UNIT, pass_mark=0.5)
+SECONDS, AT_ONCE = 2.0, 16
+
+
+@dataclass(frozen=True)
+class World:
+    """What is true of one simulated change and of the provider while it is measured."""
+
+    name: str
+    cases: int = 100
+    stored: int = 5
+    crashing: int = 0
+    """Cases in which the change crashes, and how often."""
+    crash_rate: float = 0.6
+    provider: float = 0.0
+    """Share of requests that fail while the provider is in trouble."""
+    trouble: float = 120.0
+    """How long that lasts, from the beginning of the run, in seconds."""
+    both_sides: bool = False
+    """Whether the base commit's agent can be run too."""
+    exact: int | None = None
+    wanted: tuple[str, ...] = ("pass",)
+
+
+WORLDS = (
+    World("unchanged, nothing fails"),
+    World("unchanged, provider fails 10 % for two minutes", provider=0.1, wanted=("pass", "inconclusive")),
+    World("the same, base run beside it", provider=0.1, both_sides=True, wanted=("pass", "inconclusive")),
+    World("the same, 30 cases", cases=30, provider=0.1, wanted=("pass", "inconclusive")),
+    World("the same, provider fails 30 %", provider=0.3, wanted=("pass", "inconclusive")),
+    World("the same, one stored trial a case", provider=0.1, stored=1, wanted=("pass", "inconclusive")),
+    World("the same, `trials: 3`", provider=0.1, exact=3, wanted=("pass", "inconclusive")),
+    World("crashes 3 of 100 cases in 60 % of runs", crashing=3, wanted=("regressed",)),
+    World("the same, base run beside it", crashing=3, both_sides=True, wanted=("regressed",)),
+    World("the same, one stored trial a case", crashing=3, stored=1, wanted=("regressed", "inconclusive")),
+    World("the same, three stored trials a case", crashing=3, stored=3, wanted=("regressed",)),
+    World("the same, `trials: 3`", crashing=3, exact=3, wanted=("regressed", "inconclusive")),
+    World("crashes 3 of 100 cases each time", crashing=3, crash_rate=1.0, wanted=("regressed",)),
+    World("crashes 48 of 500 cases each time", cases=500, crashing=48, crash_rate=1.0, wanted=("regressed",)),
+    World("crashes every case in 60 % of runs", crashing=100, wanted=("error", "regressed")),
+    World("provider is down", provider=1.0, trouble=1e9, wanted=("error",)),
+)
+
+
+class Lab:
+    """Runs trials of one world on a simulated clock."""
+
+    def __init__(self, world: World, rng: Random) -> None:
+        self.world, self.rng, self.clock, self.trials = world, rng, 0.0, 0
+        self.ids = [f"c{i:03d}" for i in range(world.cases)]
+        self.rates = {c: rng.choice((1.0, 1.0, 0.97, rng.uniform(0.5, 0.95))) for c in self.ids}
+        steady = [c for c in self.ids if self.rates[c] >= 0.9]
+        self.crashes = set(rng.sample(steady, min(world.crashing, len(steady))))
+        if world.crashing >= world.cases:
+            self.crashes = set(self.ids)
+
+    def run(self, case_id: str, number: int, side: Side, round_: int, tag: str, *, now: bool = True) -> Trial:
+        world, draw = self.world, self.rng.random
+        if now:
+            self.clock += SECONDS / AT_ONCE
+        troubled = now and self.clock < world.trouble and draw() < world.provider
+        own = now and side is Side.CANDIDATE and case_id in self.crashes and draw() < world.crash_rate
+        if troubled or own:
+            message = "APIError: the connection broke" if troubled else "KeyError: 'order'"
+            return Trial(case_id, number, round_, tag, side, error=TrialError(ErrorKind.CRASH, message))
+        score = Score(float(draw() < self.rates[case_id]))
+        return Trial(case_id, number, round_, tag, side, scores={CRITERION.name: score}, duration=SECONDS)
+
+
+def play(world: World, seed: int) -> tuple[str, int, int]:
+    """Verdict, agent runs, and trials in which the agent failed."""
+    lab = Lab(world, Random(f"{world}:{seed}"))
+    cases = [Case(c, ()) for c in lab.ids]
+    stored = [lab.run(c, n, Side.CANDIDATE, 1, "full", now=False) for c in lab.ids for n in range(1, world.stored + 1)]
+    settings = Settings(exact_passes=world.exact, rerun="match" if world.both_sides else "never")
+    trials: list[Trial] = []
+    numbers: Counter[tuple[str, Side]] = Counter()
+    while True:
+        step = next_step(cases, [CRITERION], trials, stored, settings=settings, seed=seed)
+        if isinstance(step, SuiteResult):
+            return step.verdict.value, len(trials), step.crashes.failed if step.crashes else 0
+        lab.clock += step.pause
+        for request in step.requests:
+            for case_id in request.cases * request.n:
+                numbers[case_id, request.side] += 1
+                number = numbers[case_id, request.side]
+                trials.append(lab.run(case_id, number, request.side, step.round, request.tag))
+
+
+# --- the table ------------------------------------------------------------------------------------
+
+VERDICTS = tuple(v.value for v in (Verdict.PASS, Verdict.INCONCLUSIVE, Verdict.REGRESSED, Verdict.ERROR))
+
+
+def row(world: World, played: Sequence[tuple[str, int, int]]) -> str:
+    counts, n = Counter(verdict for verdict, _, _ in played), len(played)
+    shares = [f"{counts[v] / n:.2f}" if counts[v] else "–" for v in VERDICTS]
+    low, high = wilson(sum(counts[v] for v in world.wanted), n)
+    runs = sum(runs for _, runs, _ in played) / n / world.cases
+    cells = [world.name, *shares, f"{' or '.join(world.wanted)} [{low:.2f}, {high:.2f}]", f"{runs:.2f}"]
+    return f"| {' | '.join(cells)} |"
+
+
+def table(worlds: Iterable[World], runs: int) -> Iterable[str]:
+    yield f"| world | {' | '.join(VERDICTS)} | wanted, with Wilson's 95 % interval | runs a case |"
+    yield "|---|---|---|---|---|---|---|"
+    with ProcessPoolExecutor() as pool:
+        for world in worlds:
+            yield row(world, list(pool.map(partial(play, world), range(runs), chunksize=5)))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=100)
+    parser.add_argument("--only", default="", help="worlds whose name holds this text")
+    parser.add_argument("--write", type=Path, help="put the table between the marks of this page")
+    args = parser.parse_args(argv)
+    lines = []
+    for line in table([world for world in WORLDS if args.only in world.name], args.runs):
+        print(line, flush=True)
+        lines.append(line)
+    if args.write:
+        page = args.write.read_text()
+        before, _, rest = page.partition("<!-- table -->\n")
+        _, _, after = rest.partition("<!-- end -->\n")
+        args.write.write_text(before + "<!-- table -->\n" + "\n".join(lines) + "\n<!-- end -->\n" + after)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
