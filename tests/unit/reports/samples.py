@@ -18,6 +18,7 @@ from gate.model import (
     Scale,
     SuiteResult,
     ToolCall,
+    ToolTime,
     Verdict,
 )
 
@@ -319,6 +320,7 @@ def hostile(texts: tuple[str, ...] = CORPUS) -> SuiteResult:
             actual_text=(pick(i + 1), pick(i + 2)),
             scores={pick(i): (0.5, None)},
             quarantine=pick(i + 5),
+            improvement=float(i),
         )
         for i in range(len(texts))
     )
@@ -330,6 +332,7 @@ def hostile(texts: tuple[str, ...] = CORPUS) -> SuiteResult:
             estimate(0.4, 0.3, 0.5),
             estimate(0.6, 0.5, 0.7),
             estimate(-0.2, -0.3, -0.1),
+            dimensions={text: (estimate(0.4, 0.3, 0.5), None), pick(i + 1): (None, estimate(0.4, 0.3, 0.5))},
         )
         for i, text in enumerate(texts)
     )
@@ -345,6 +348,7 @@ def hostile(texts: tuple[str, ...] = CORPUS) -> SuiteResult:
         warnings=texts,
         commit=pick(4),
         accepted=pick(5),
+        tools=tuple(ToolTime(text, 2, 1, 0.5, 0.5) for text in texts),
     )
 
 
