@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-_VERSION = re.compile(r"(?P<series>.*?)(?P<version>\d+(\.\d+)+|(?<=v)\d+)(?P<rest>.*)$")
+_VERSION = re.compile(r"(?P<series>.*?)(?<!\d)(?P<version>\d++(\.\d++)++|(?<=v)\d++)(?P<rest>.*)$")
 """A tag with a version; what follows the numbers makes it a candidate, a build or a post-release."""
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator
 
 from gate.limits import MAX_NESTING, shorten
 from gate.metrics.base import Metric, Options, OptionsT, Performance
-from gate.metrics.patterns import bounded, compile_pattern
+from gate.metrics.patterns import PatternTimeoutError, compile_pattern, is_found
 from gate.model import Case, Scale, Score, text_of
 
 
@@ -130,8 +130,9 @@ class NotContains(_Texts):
 class Regex(_Content[RegexOptions]):
     """1 if every pattern is found somewhere in the answers of the trial, else 0.
 
-    Patterns are Python's, ``.`` does not match a newline; the first 100,000 characters are searched, and patterns that
-    repeat a repetition, like ``(a+)+``, are refused. Threshold 1 by default.
+    Patterns are Python's, ``.`` does not match a newline; the first 100,000 characters are searched. Patterns that
+    repeat a repetition, like ``(a+)+``, are refused, and a match
+    that takes a second of processor time is an error. Threshold 1 by default.
     """
 
     options_type = RegexOptions
@@ -143,14 +144,17 @@ class Regex(_Content[RegexOptions]):
     def score(self, case: Case, performance: Performance) -> Score:
         if not self.options.patterns:
             return Score(None, reason="the case does not say what the answer must match")
-        said = bounded(_said(performance))
-        missing = [pattern for pattern in self.options.patterns if not self._matches(pattern, said)]
+        said = _said(performance)
+        try:
+            missing = [pattern for pattern in self.options.patterns if not self._matches(pattern, said)]
+        except PatternTimeoutError as error:
+            return Score(None, error=shorten(str(error), 300))
         if missing:
             return Score(0.0, reason=f"nothing in the answer matches {_quoted(missing)}")
         return Score(1.0, reason="the answer matches every pattern")
 
     def _matches(self, pattern: str, text: str) -> bool:
-        return compile_pattern(pattern, ignore_case=self.options.ignore_case).search(text) is not None
+        return is_found(pattern, text, ignore_case=self.options.ignore_case)
 
 
 class JsonSchema(_Content[SchemaOptions]):
@@ -209,7 +213,7 @@ def _validated(value: Any, schema: Mapping[str, Any]) -> Score:
 
     try:
         problem = best_match(_validator(schema).iter_errors(value))
-    except (Unresolvable, RecursionError) as error:
+    except (Unresolvable, RecursionError, PatternTimeoutError) as error:
         return Score(None, error=f"the schema cannot be applied: {shorten(str(error), 200)}")
     if problem is None:
         return Score(1.0, reason="the answer is JSON of the expected shape")
@@ -223,7 +227,7 @@ def _validator(schema: Mapping[str, Any]) -> Any:
         ValueError: no JSON Schema.
     """
     from jsonschema.exceptions import SchemaError  # weight
-    from jsonschema.validators import Draft202012Validator, validator_for
+    from jsonschema.validators import Draft202012Validator, extend, validator_for
     from referencing import Registry
 
     kind = validator_for(schema, default=Draft202012Validator)
@@ -231,4 +235,57 @@ def _validator(schema: Mapping[str, Any]) -> Any:
         kind.check_schema(dict(schema))
     except SchemaError as error:
         raise ValueError(f"not a JSON Schema: {error.json_path}: {shorten(error.message, 200)}") from None
-    return kind(dict(schema), registry=Registry())
+    if "unevaluatedProperties" in (words := _words(schema)) and "patternProperties" in words:
+        raise ValueError("unevaluatedProperties beside patternProperties is not supported: use additionalProperties")
+    bounded: Any = extend(kind, _BOUNDED)  # type: ignore[no-untyped-call]
+    return bounded(dict(schema), registry=Registry())
+
+
+def _words(value: Any) -> set[str]:
+    """Every key in a schema."""
+    if isinstance(value, Mapping):
+        return {str(key) for key in value}.union(*map(_words, value.values()))
+    return set().union(*map(_words, value)) if isinstance(value, list | tuple) else set()
+
+
+# The library matches patterns with the engine that nothing can stop; these three keywords of it are all that do.
+
+
+def _pattern(validator: Any, pattern: str, instance: Any, _: Mapping[str, Any]) -> Iterator[Any]:
+    if validator.is_type(instance, "string") and not is_found(pattern, instance):
+        yield _invalid(f"{shorten(repr(instance), 100)} does not match {pattern!r}")
+
+
+def _pattern_properties(
+    validator: Any, patterns: Mapping[str, Any], instance: Any, _: Mapping[str, Any]
+) -> Iterator[Any]:
+    if validator.is_type(instance, "object"):
+        for pattern, below in patterns.items():
+            for key, value in instance.items():
+                if is_found(pattern, key):
+                    yield from validator.descend(value, below, path=key, schema_path=pattern)
+
+
+def _additional_properties(validator: Any, rule: Any, instance: Any, schema: Mapping[str, Any]) -> Iterator[Any]:
+    if not validator.is_type(instance, "object"):
+        return
+    known, patterns = schema.get("properties", {}), schema.get("patternProperties", {})
+    extra = [key for key in instance if key not in known and not any(is_found(one, key) for one in patterns)]
+    if validator.is_type(rule, "object"):
+        for key in extra:
+            yield from validator.descend(instance[key], rule, path=key)
+    elif not rule and extra:
+        yield _invalid(f"Additional properties are not allowed ({_quoted(extra)} unexpected)")
+
+
+def _invalid(message: str) -> Any:
+    from jsonschema.exceptions import ValidationError  # weight
+
+    return ValidationError(message)
+
+
+_BOUNDED: Mapping[str, Any] = {
+    "pattern": _pattern,
+    "patternProperties": _pattern_properties,
+    "additionalProperties": _additional_properties,
+}

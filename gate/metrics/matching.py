@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field
 
 from gate.limits import shorten
 from gate.metrics.base import Context, NotMeasurableError, Options
-from gate.metrics.patterns import PatternError, bounded, compile_pattern
+from gate.metrics.patterns import PatternError, PatternTimeoutError, is_whole
 from gate.model import ToolCall
 
 MAX_SHOWN_ARGS = 4
@@ -100,8 +100,8 @@ def _agrees(expected: Any, actual: Any, rule: ArgsRule) -> bool:
 
 def _matches(pattern: str, text: str) -> bool:
     try:
-        return compile_pattern(pattern).fullmatch(bounded(text)) is not None
-    except PatternError as error:
+        return is_whole(pattern, text)
+    except (PatternError, PatternTimeoutError) as error:
         raise NotMeasurableError(f"expected argument: {error}") from None
 
 

@@ -1,0 +1,126 @@
+"""Our own regular expressions take time in proportion to the text, whatever the text is.
+
+Every pattern that a module of the package holds or writes as a literal is run over texts made of its own characters, by
+the process whose time for one match is counted by the kernel: what grows with the square of these texts is ended.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import pkgutil
+import re
+from collections.abc import Iterator
+from itertools import islice, product
+from pathlib import Path
+from re import _constants as code  # type: ignore[attr-defined]
+from re import _parser as parser  # type: ignore[attr-defined]
+from typing import Any
+
+import pytest
+
+import gate
+from gate.metrics.patterns import _MATCHER
+
+LENGTH = 60_000
+FUNCTIONS = {"compile", "search", "match", "fullmatch", "sub", "subn", "findall", "finditer", "split"}
+
+
+SEARCHING = re.compile(r"\b(\w+)\.(?:search|finditer|sub|subn|findall|split)\(")
+SEARCHED = {name for path in Path(gate.__file__).parent.rglob("*.py") for name in SEARCHING.findall(path.read_text())}
+"""Names of patterns that are looked for anywhere in a text; the others are matched at its start."""
+Pattern = tuple[str, str, int, str]
+"""Where it is, the pattern, its flags, and how it is used: ``search`` or ``whole``."""
+
+
+def literals() -> Iterator[Pattern]:
+    """What is given to `re` as a literal."""
+    for path in Path(gate.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in {f"re.{name}" for name in FUNCTIONS}:
+                first = node.args[0] if node.args else None
+                if isinstance(first, ast.Constant) and isinstance(first.value, str):
+                    said = ast.unparse(node)
+                    flags = re.VERBOSE if "VERBOSE" in said else 0
+                    flags |= re.IGNORECASE if "IGNORECASE" in said or "re.I" in said else 0
+                    flags |= re.DOTALL if "DOTALL" in said else 0
+                    mode = "whole" if said.startswith(("re.match(", "re.fullmatch(")) else "search"
+                    yield f"{path.name}:{node.lineno}", first.value, flags, mode
+
+
+def held() -> Iterator[Pattern]:
+    """What modules hold compiled, in tables too."""
+    for module in pkgutil.walk_packages(gate.__path__, "gate."):
+        if module.name.rpartition(".")[2] in ("__main__", "worker", "cluster", "child", "entrypoint", "guardian"):
+            continue
+        for name, value in vars(importlib.import_module(module.name)).items():
+            values = (
+                value.values() if isinstance(value, dict) else value if isinstance(value, tuple | list) else (value,)
+            )
+            for found in values:
+                if isinstance(found, re.Pattern) and isinstance(found.pattern, str):
+                    mode = "search" if name in SEARCHED or found is not value else "whole"
+                    yield f"{module.name}.{name}", found.pattern, found.flags & ~re.UNICODE, mode
+
+
+PATTERNS = {(pattern, flags): (mode, where) for where, pattern, flags, mode in (*literals(), *held())}
+
+
+def characters(parsed: Any) -> Iterator[str]:
+    """Characters that parts of the pattern match, one of each class."""
+    for operation, argument in parsed:
+        if operation in (code.LITERAL, code.NOT_LITERAL):
+            yield chr(argument)
+        elif operation is code.ANY:
+            yield "a"
+        elif operation is code.IN:
+            for kind, value in argument:
+                if kind is code.LITERAL:
+                    yield chr(value)
+                elif kind is code.RANGE:
+                    yield chr(value[0])
+                elif kind is code.CATEGORY:
+                    yield {"CATEGORY_SPACE": " ", "CATEGORY_DIGIT": "0"}.get(str(value), "a")
+                else:
+                    yield "a"
+        else:
+            for inner in argument if isinstance(argument, list | tuple) else [argument]:
+                if isinstance(inner, parser.SubPattern):
+                    yield from characters(inner)
+                elif isinstance(inner, list | tuple):
+                    for branch in inner:
+                        if isinstance(branch, parser.SubPattern):
+                            yield from characters(branch)
+
+
+def texts(pattern: str, flags: int) -> Iterator[str]:
+    """Long texts that keep the pattern busy: its characters, alone and in pairs, with and without an end."""
+    found = list(dict.fromkeys(characters(parser.parse(pattern, flags))))
+    known = [*found[:12], *(c for c in " a0\n" if c not in found)]
+    start = "".join(found[:12])
+    yield (start or "a") * (LENGTH // max(len(start), 1))
+    for one in known:
+        yield one * LENGTH + "\x00"
+        yield start + one * LENGTH + "\x00"
+    for one, other in islice(product(known, repeat=2), 60):
+        yield (one + other) * (LENGTH // 2) + "\x00"
+
+
+def slow(pattern: str, flags: int, mode: str = "search") -> list[str]:
+    """The texts over which a match was ended."""
+    found = []
+    for text in texts(pattern, flags):
+        if _MATCHER.ask(mode, pattern, flags, text) is None:
+            found.append(f"{text[:40]!r}…")
+            break
+    return found
+
+
+@pytest.mark.parametrize(("pattern", "flags"), PATTERNS, ids=[where for _, where in PATTERNS.values()])
+def test_no_pattern_of_ours_is_slow(pattern: str, flags: int) -> None:
+    assert slow(pattern, flags, PATTERNS[pattern, flags][0]) == []
+
+
+@pytest.mark.parametrize("pattern", [r"\s+$", r"a*b", "(?:a|a)*b", r"<.*>", r"^(a+)+$"])
+def test_the_search_finds_slow_ones(pattern: str) -> None:
+    assert slow(pattern, 0)
