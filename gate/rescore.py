@@ -83,4 +83,4 @@ def _terms(record: Record, plan: Plan) -> Mapping[str, object]:
     """The run's own, by the criteria of now; the schedule looked at other scores, so its looks no longer count."""
     own = own_terms(record)
     notes = (*own.notes, "scored again by other criteria or another judge than those of its run")
-    return replace(own, criteria=plan.criteria, thresholds=None, scheduled=False, notes=notes).plain()
+    return replace(own, criteria=plan.criteria, thresholds=None, scheduled=False, notes=notes, base=None).plain()

@@ -23,7 +23,20 @@ from gate.decision.compare import passed
 from gate.decision.consistency import compares_trials
 from gate.decision.rules import acceptable, doubted
 from gate.errors import MeasureError
-from gate.model import SEVERITY, BaselineInfo, Case, Criterion, Result, Side, SuiteResult, Trial, Turn, worst
+from gate.model import (
+    SEVERITY,
+    BaselineInfo,
+    Case,
+    CaseResult,
+    Criterion,
+    Result,
+    Side,
+    SuiteResult,
+    ToolCall,
+    Trial,
+    Turn,
+    worst,
+)
 from gate.plan import Plan
 from gate.record import Header, Record, digested, fold_record
 from gate.suites import Selection
@@ -48,6 +61,8 @@ class Terms(Struct, frozen=True, omit_defaults=True):
     and all that it lacks are taken for such."""
     selection: Mapping[str, Any] = {}
     """What the cases were selected by, as in the configuration; empty where all were to be run."""
+    categories: Mapping[str, frozenset[str]] = {}
+    """Tools by category, so that a call of one is not shown as a difference where its category was expected."""
     scheduled: bool = False
     """Whether a schedule decided from round to round what to run, so that each of its looks counts."""
     notes: tuple[str, ...] = ()
@@ -91,6 +106,7 @@ def terms_of_plan(
         thresholds=thresholds,
         base=_base_terms(plan, settings, thresholds, rules.base) if rules is not None else None,
         deselected=plan.unselected,
+        categories={name: frozenset(tools) for name, tools in config.file.tool_categories.items()},
         selection=plan.selection.model_dump(mode="json", exclude_unset=True) if plan.selection is not None else {},
         notes=tuple(dict.fromkeys((*plan.notes, *expired_quarantine(config, now()), *notes))),
         changes=rules.changes if rules is not None else (),
@@ -227,6 +243,7 @@ def judge(record: Record, references: Sequence[Reference], terms: Terms) -> Suit
         found = _no_better(found, _against_all(record, references, of_base))
     said = replace(
         found,
+        cases=tuple(_with_categories(case, terms.categories) for case in found.cases),
         changes=tuple(dict.fromkeys((*found.changes, *terms.changes))),
         warnings=tuple(dict.fromkeys((*found.warnings, *terms.notes))),
         **_spent(record),
@@ -236,6 +253,27 @@ def judge(record: Record, references: Sequence[Reference], terms: Terms) -> Suit
         doubts = (*doubts, *terms.doubts_if_compared)
     said = doubted(said, "; ".join(doubts)) if doubts else said
     return replace(said, headline=f"{said.headline}; {_scope(record.header)}") if record.header.whole else said
+
+
+def _with_categories(case: CaseResult, categories: Mapping[str, frozenset[str]]) -> CaseResult:
+    """The case with each expected category that a call of its turn satisfies under the name of that call."""
+    if not categories or not any(call.category for turn in case.expected for call in turn or ()):
+        return case
+    turns = []
+    for number, expected in enumerate(case.expected):
+        free = [call.name for call in (case.actual[number] if number < len(case.actual) else ())]
+        turns.append(None if expected is None else tuple(_named_call(call, free, categories) for call in expected))
+    return replace(case, expected=tuple(turns))
+
+
+def _named_call(call: ToolCall, free: list[str], categories: Mapping[str, frozenset[str]]) -> ToolCall:
+    """Takes the first of the names that are still free, where one is of the call's category."""
+    tools = categories.get(call.category or "", frozenset())
+    name = next((name for name in free if name in tools), None)
+    if name is None:
+        return call
+    free.remove(name)
+    return replace(call, name=name, any_args=True)
 
 
 def _against_all(record: Record, references: Sequence[Reference], terms: Terms) -> SuiteResult:

@@ -28,8 +28,11 @@ def _how_many(suite: SuiteResult, found: CriterionResult) -> str:
 
 def cost(suite: SuiteResult) -> str:
     """Money and runs: ``$0.024 · 24 runs``."""
-    known = [spent for spent in (suite.cost_usd, suite.judge_cost_usd) if spent is not None]
-    parts = [dollars(sum(known))] if known else []
+    parts = []
+    if suite.cost_usd is not None:
+        parts.append(dollars(suite.cost_usd + (suite.judge_cost_usd or 0.0)))
+    elif suite.judge_cost_usd:  # what the agent cost is not known, which is not nothing
+        parts.append(f"{dollars(suite.judge_cost_usd)} for the judge alone")
     parts.append(count(suite.agent_runs, "run"))
     return " · ".join([*parts, *([count(suite.errors, "infrastructure error")] if suite.errors else [])])
 

@@ -9,8 +9,20 @@ from msgspec.structs import replace
 from gate.compare import Reference
 from gate.decision import Settings, exit_code
 from gate.errors import MeasureError
-from gate.model import BaselineInfo, Criterion, ExitCode, Scale, Score, SuiteResult, Trial, Verdict
+from gate.model import (
+    BaselineInfo,
+    Criterion,
+    ExitCode,
+    Invocation,
+    Scale,
+    Score,
+    SuiteResult,
+    ToolCall,
+    Trial,
+    Verdict,
+)
 from gate.record import Footer, Header, PlannedCase, Record
+from gate.reports.diff import trajectory_diff
 from gate.verdict import Terms, conclude, judge, own_terms, told_by
 
 CRITERION = Criterion("ok", "contains", Scale.BINARY, threshold=1.0, pass_mark=1.0, fingerprint="f")
@@ -173,6 +185,19 @@ def test_against_several_references_the_worst_verdict_stands_and_all_are_shown()
     swapped = judge(now, [replace(anchor, name="baseline"), replace(base, name="anchor")], terms)
     assert (swapped.verdict, [s.verdict for s in swapped.further]) == (Verdict.REGRESSED, [Verdict.PASS])
     assert not swapped.headline.startswith("against")
+
+
+def test_a_call_of_the_expected_category_is_no_difference() -> None:
+    wanted = (ToolCall("lookup"), ToolCall("", category="notification"))
+    made = (ToolCall("lookup"), ToolCall("send_email", {"to": "a"}), ToolCall("send_email", {"to": "b"}))
+    plan = (replace(PLAN[0], expected=(wanted,)),)
+    trial = Trial("c0", 1, invocations=(Invocation(tool_calls=made),), scores={"ok": Score(0.0)})
+    failing = replace(record(plan=plan), trials=(trial,))
+    terms = Terms((CRITERION,), categories={"notification": frozenset({"send_email"})})
+    for given, missing in ((terms, 0), (Terms((CRITERION,)), 1)):
+        [turn] = trajectory_diff(judge(failing, [], given).cases[0])
+        assert sum(mark == "-" for mark, _ in turn.lines) == missing
+        assert [text for mark, text in turn.lines if mark == "+"][-1] == 'send_email(to="b")'
 
 
 def test_a_record_without_trials_is_not_judged() -> None:

@@ -174,3 +174,11 @@ def test_cases_in_error_and_quarantine() -> None:
     assert "`refund-late-order` quarantined" in page
     assert "### Cases that could not be measured" in render(RESULTS["error"])
     assert "💥 <code>order-status-01</code> no trial measured, 3 errors" in render(RESULTS["error"])
+
+
+def test_what_is_not_reported_costs_no_nothing() -> None:
+    from gate.reports import lead
+
+    unknown = replace(RESULTS["pass"].suites[0], cost_usd=None, judge_cost_usd=0.0)
+    assert "$" not in lead.cost(unknown)
+    assert "for the judge alone" in lead.cost(replace(unknown, judge_cost_usd=0.1))
