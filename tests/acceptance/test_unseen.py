@@ -126,7 +126,7 @@ def test_an_event_stream_is_refused(project: Project, media: str) -> None:
     with serving(media, lines) as url:
         set_up(project, {"http": url, "retries": 0}, {**FORBIDDEN, "not_contains": {"values": ["secret"]}})
         code, result = project.result("run")
-    assert (code, result["verdict"]) == (3, "error")
+    assert (code, result["verdict"] in ("error", "not_measured")) == (3, True)
     assert "without streaming" in str(result["suites"][0])
 
 
@@ -138,7 +138,7 @@ def test_a_banner_before_the_answer_is_refused(project: Project) -> None:
     )
     set_up(project, {"command": [sys.executable, "agent.py"], "retries": 0}, FORBIDDEN)
     code, result = project.result("run")
-    assert (code, result["verdict"]) == (3, "error")
+    assert (code, result["verdict"] in ("error", "not_measured")) == (3, True)
     assert "print the JSON alone" in str(result["suites"][0])
 
 
