@@ -1,0 +1,80 @@
+"""The base's rules in the action: what `setup` writes, and where a configuration moves to, changes none of them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.integration.github.fake_github import FakeGitHub
+from tests.integration.github.job import CONFIG, as_process
+from tests.integration.github.scenarios import World
+
+CRITERION = "  tool_trajectory_avg_score: {threshold: 0.5, match_type: IN_ORDER}"
+LOOSE = CONFIG.replace("threshold: 0.5", "threshold: 0.0, blocking: false").replace(
+    "criteria:", "criteria:\n  tool_calls: {max: 1000}"
+)
+FAIR = "def fair(actual, expected):\n    return float(len(actual[0].tool_calls) == 2)\n"
+BLIND = "def fair(actual, expected): return 1.0"
+
+
+@pytest.fixture
+def world(tmp_path: Path, fake: FakeGitHub, monkeypatch: pytest.MonkeyPatch) -> World:
+    """On a machine whose uv makes the environment with the standard library: the real one downloads pip."""
+    uv = tmp_path / "bin" / "uv"
+    uv.parent.mkdir()
+    uv.write_text(f'#!/bin/sh\nfor last; do :; done\nexec "{sys.executable}" -m venv --without-pip "$last"\n')
+    uv.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{uv.parent}{os.pathsep}{os.environ['PATH']}")
+    return World(tmp_path, fake, as_process)
+
+
+def environment(tmp_path: Path) -> dict[str, str]:
+    """With a folder of its own for what is temporary, which `setup` of these changes may look through."""
+    folder = tmp_path / "temporary"
+    folder.mkdir(exist_ok=True)
+    return {"PATH": os.environ["PATH"], "TMPDIR": str(folder)}
+
+
+def with_setup(config: str, command: str) -> str:
+    return f"{config}\nsetup: |\n  {command}\n"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "git replace -f $(git rev-parse HEAD^1) HEAD || true",
+        "git update-ref refs/heads/main HEAD; git update-ref refs/remotes/origin/main HEAD",
+        "git config core.worktree /nowhere; git config alias.rev-parse '!false'",
+        "cp loose.yaml gate.yaml",
+    ],
+)
+def test_what_setup_does_to_the_repository_changes_no_rule(world: World, tmp_path: Path, command: str) -> None:
+    seen = environment(tmp_path)
+    assert world.push("good", environment=seen).code == 0
+    files = {"gate__yaml": with_setup(LOOSE, command), "loose__yaml": LOOSE}
+    done = world.pull_request("awful", environment=seen, files=files)
+    assert done.code == 1, done.log
+    assert done.outputs["verdict"] in ("regressed", "below_threshold"), done.log
+
+
+def test_a_check_that_setup_rewrote_at_the_base_is_not_used(world: World, tmp_path: Path) -> None:
+    seen = environment(tmp_path)
+    config = CONFIG.replace(CRITERION, '  fair: {metric: "checks:fair", threshold: 0.9}')
+    world.repository.files |= {"gate.yaml": config, "checks.py": FAIR}
+    assert world.push("good", environment=seen).code == 0
+    rewrite = f"for f in {seen['TMPDIR']}/gate-base-*/tree/checks.py; do echo '{BLIND}' > $f; done"
+    done = world.pull_request("awful", environment=seen, files={"gate__yaml": with_setup(config, rewrite)})
+    assert done.code == 2, done.log
+    assert "the base commit's files were changed before they were used" in " ".join(done.log.split())
+
+
+@pytest.mark.parametrize("store", ["store: git", "store: none", "store: git, branch: elsewhere"])
+def test_a_configuration_that_moved_is_not_a_first_one(world: World, tmp_path: Path, store: str) -> None:
+    assert world.push("good").code == 0
+    files = {"other__yaml": LOOSE.replace("store: git", store)}
+    done = world.pull_request("awful", files=files, inputs={"config": "other.yaml"})
+    assert (done.code, done.outputs["verdict"]) == (0, "inconclusive"), done.log
+    assert "nothing says by which rules" in " ".join(done.log.split())
