@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gate import __version__
-from gate.base_policy import Rules
+from gate.base_policy import Rules, place_of
 from gate.baselines import Store
 from gate.batch import Kit
 from gate.compare import (
@@ -299,7 +299,7 @@ class BaseTree:
         if self._root is None:
             assert self._commit is not None
             tree = self._stack.enter_context(self._session.git.worktree(self._commit, content=True))
-            self._root = tree / self._session.git.text("rev-parse", "--show-prefix")
+            self._root = tree / place_of(self._session.config.path)[1].parent
         return self._root
 
 

@@ -227,9 +227,13 @@ def _base_criteria(scorers: Iterable[tuple[Scorer, str]], rules: SuiteRules) -> 
     """The base commit's demands on the same scores; a criterion that may not block does not block under them either."""
     before = {spec.name: spec for spec in rules.before}
     found = []
-    for scorer, why in ((scorer, why) for scorer, why in scorers if scorer.criterion.name in before):
-        criterion = demanded_before(scorer, before[scorer.criterion.name])
-        found.append(replace(criterion, blocking=False, gate_regression=False) if why else criterion)
+    for scorer, why in scorers:
+        criterion = scorer.criterion
+        if criterion.name in before:
+            criterion = demanded_before(scorer, before[criterion.name])
+            found.append(replace(criterion, blocking=False, gate_regression=False) if why else criterion)
+        elif criterion.stands_for in before:
+            found.append(criterion)
     return tuple(found)
 
 

@@ -14,9 +14,11 @@ from gate.base_policy import hold as hold_to
 from gate.config import read_config
 from gate.errors import ConfigError
 from gate.judges import calibration
+from gate.metrics.response import ResponseMatch
 from gate.plan import CALIBRATION_FILE, make_plans
 from gate.specs import read_specs
 from gate.strictness import DOWN, MORE, NEVER, ON, UP, Tightens, steps
+from gate.verdict import terms_of_plan
 
 SUITE = "cases:\n  - {id: a, input: hello, response: hello}\n  - {id: b, input: bye, response: bye}\n"
 BASE = {
@@ -396,3 +398,15 @@ def test_rules_are_those_that_were_read_whatever_becomes_of_the_files(tmp_path: 
     (path.parent / "suite.yaml").unlink()
     [plan] = make_plans(hold_to(source, {}, base).config, {})
     assert {c.name: c.threshold for c in plan.criteria} == {"response_match_score": 0.8, "latency": None}
+
+
+def test_the_previous_version_of_a_metric_is_compared_under_the_bases_rules_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = type("Old", (ResponseMatch,), {"version": ResponseMatch.version, "__doc__": "The version before."})
+    monkeypatch.setattr(ResponseMatch, "previous", old)
+    rules = held(tmp_path)
+    [plan] = make_plans(rules.config, {})
+    assert [c.stands_for for c in plan.criteria if c.stands_for] == ["response_match_score"]
+    assert plan.base_criteria == plan.criteria
+    assert terms_of_plan(plan, rules.config, rules=rules).base is None
