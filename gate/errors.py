@@ -17,16 +17,24 @@ if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError
 
 
+_USERINFO = re.compile(r"(?<=://)[^\s/?#'\"<>]*@")
+"""What stands before the host of an address: a name and a password, or a token."""
+
+
+def _without_password(text: str) -> str:
+    return _USERINFO.sub("***@", text) if "@" in text else text
+
+
 class GateError(Exception):
     """A run that cannot mean anything. Shown as one line; `--debug` adds the traceback."""
 
     exit_code = ExitCode.NOT_MEASURED
 
     def __init__(self, what: str, *, where: str = "", hint: str = "") -> None:
-        super().__init__(what)
-        self.what = what
-        self.where = where
-        self.hint = hint
+        super().__init__(_without_password(what))
+        self.what = _without_password(what)
+        self.where = _without_password(where)
+        self.hint = _without_password(hint)
 
     def __str__(self) -> str:
         line = f"{self.where}: {self.what}" if self.where else self.what

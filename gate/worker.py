@@ -170,7 +170,7 @@ class Worker:
         self.writer = writer
         self.pool = concurrent.futures.ThreadPoolExecutor(threads)
         self.limit = limit
-        self.tasks: dict[int, asyncio.Future[None]] = {}
+        self.tasks: dict[str, asyncio.Future[None]] = {}
 
     def send(self, message: dict[str, Any]) -> None:
         self.writer.write(json.dumps(message).encode() + b"\n")
@@ -192,7 +192,7 @@ class Worker:
                 continue
             self.tasks[message["id"]] = asyncio.ensure_future(self.answer(message["id"], message["request"]))
 
-    async def answer(self, number: int, request: dict[str, Any]) -> None:
+    async def answer(self, number: str, request: dict[str, Any]) -> None:
         reply: dict[str, Any] = {"id": number}
         try:
             answer, reply["duration"] = await self.call(request)

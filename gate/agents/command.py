@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from secrets import token_hex
 from time import perf_counter
 from typing import IO, Annotated, Any, Self
 
@@ -37,6 +38,10 @@ _SHELL = re.compile(r"\d?>{1,2}(?:&\d|[^>]*)|<{1,3}[^>]*|\|{1,2}|&{1,2}|\S*;")
 """Words that mean something to a shell alone."""
 
 
+_CALLS_SHELL = re.compile(r"\s*(?:/\S*/)?(?:sh|ash|bash|dash|ksh|zsh)\s+(?:-\S+\s+)*-[a-z]*c\s")
+"""A command line that calls a shell by itself: what means something to a shell may stand in it."""
+
+
 class CommandOptions(AgentOptions):
     """``command: program and arguments``."""
 
@@ -48,10 +53,13 @@ class CommandOptions(AgentOptions):
     @field_validator("command", mode="before")
     @classmethod
     def _split(cls, value: Any) -> Any:
+        if isinstance(value, list) and len(value) == 1 and isinstance(value[0], str) and _CALLS_SHELL.match(value[0]):
+            value = value[0]  # `[sh -c '…']`: quotes mean nothing within a YAML list
         if isinstance(value, str):
+            calls_shell = _CALLS_SHELL.match(value)
             value = shlex.split(value)
             shell = next((word for word in value if _SHELL.fullmatch(word)), None)
-            if shell is not None:
+            if shell is not None and not calls_shell:
                 raise ValueError(f"no shell reads {shell!r}: write [sh, -c, '…']")
         if not value:
             raise ValueError("name a program")
@@ -200,13 +208,12 @@ class _Line:
         self._child = child
         self._reader = reader
         self._writer = writer
-        self._asked = 0
         self.alive = True
 
     async def ask(self, request: dict[str, Any]) -> Any:
-        self._asked += 1
+        asked = token_hex(8)  # what a process prints before it is asked cannot be taken for an answer
         try:
-            self._writer.write(json.dumps({"id": self._asked, **request}).encode() + b"\n")
+            self._writer.write(json.dumps({**request, "id": asked}).encode() + b"\n")
             await self._writer.drain()
             line = await self._reader.readline()
         except ConnectionError:
@@ -218,8 +225,10 @@ class _Line:
             await self._child.end(0)
             raise _ended(self._child)
         answer = decode_answer(line)
-        if not isinstance(answer, dict) or answer.pop("id", None) != self._asked:
-            raise AgentFailure(ErrorKind.PROTOCOL, f"the line does not answer request {self._asked}: {line[:200]!r}")
+        if not isinstance(answer, dict) or answer.pop("id", None) != asked:
+            raise AgentFailure(
+                ErrorKind.PROTOCOL, f"the line does not answer the request, whose id it must have: {line[:150]!r}"
+            )
         return answer
 
     async def end(self) -> None:

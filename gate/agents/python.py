@@ -10,9 +10,9 @@ import socket
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from itertools import count
 from math import isfinite
 from pathlib import Path
+from secrets import token_hex
 from typing import Any, Self
 
 from msgspec.structs import replace
@@ -76,8 +76,7 @@ class _Worker:
         self.child = child
         self._reader = reader
         self._writer = writer
-        self._numbers = count()
-        self._pending: dict[int, asyncio.Future[dict[str, Any]]] = {}
+        self._pending: dict[str, asyncio.Future[dict[str, Any]]] = {}
         self._reading: asyncio.Task[None] | None = None
         self.asynchronous = False
         self.alive = True
@@ -137,7 +136,9 @@ class _Worker:
             while (line := await self._reader.readline()).endswith(b"\n"):
                 reply = _reply(line)
                 future = self._pending.pop(reply["id"], None)
-                if future is not None and not future.done():
+                if future is None:
+                    raise ValueError("a reply to nothing that was asked")
+                if not future.done():
                     future.set_result(reply)
         except OSError:
             pass  # the process is going; what is in flight is told so below
@@ -166,7 +167,7 @@ class _Worker:
 
     async def ask(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """The worker's reply. Raises ConnectionResetError where the process ends before it replies."""
-        number = next(self._numbers)
+        number = token_hex(8)  # the user's code has the line open too, and could answer for what it was not asked
         future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         self._pending[number] = future
         try:
@@ -178,7 +179,7 @@ class _Worker:
         finally:
             self._pending.pop(number, None)
 
-    async def _give_up(self, number: int) -> None:
+    async def _give_up(self, number: str) -> None:
         """Asks an async function to stop; ends the process where it does not, or cannot."""
         if not self.alive:
             return
@@ -220,7 +221,7 @@ def _object(line: bytes) -> dict[str, Any]:
 def _reply(line: bytes) -> dict[str, Any]:
     """A reply as worker.py writes it. The user's code has the line open too: ValueError for anything else."""
     reply = _object(line)
-    if type(reply.get("id")) is not int:
+    if type(reply.get("id")) is not str:
         raise ValueError("no id")
     if "error" in reply:
         error = reply["error"]

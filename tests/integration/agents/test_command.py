@@ -65,6 +65,8 @@ for line in sys.stdin:
     count += 1
     reply = {"id": asked["id"], "output": f"{said} {count} {os.getpid()}"}
     if what == "wrong": reply["id"] = "other"
+    if what == "guesses": reply["id"] = count
+    if what == "lists": reply["id"] = [reply["id"]]
     if what == "poison" and said == "poison": sys.stderr.write("poisoned"); sys.exit(3)
     if what == "hangs" and said == "poison":
         open("hanging", "w").close()
@@ -222,8 +224,10 @@ def test_a_session_keeps_its_process(root: Path) -> None:
 @pytest.mark.parametrize(
     ("what", "kind", "message"),
     [
-        ("wrong", ErrorKind.PROTOCOL, "does not answer request 1"),
-        ("garbage", ErrorKind.PROTOCOL, "does not answer request 1: b'loading model"),
+        ("wrong", ErrorKind.PROTOCOL, "does not answer the request"),
+        ("guesses", ErrorKind.PROTOCOL, "does not answer the request"),
+        ("lists", ErrorKind.PROTOCOL, "does not answer the request"),
+        ("garbage", ErrorKind.PROTOCOL, "does not answer the request, whose id it must have: b'loading model"),
         ("huge", ErrorKind.PROTOCOL, "more than 10,000,000 bytes"),
     ],
 )

@@ -282,6 +282,8 @@ def test_a_process_that_ends_costs_only_the_trial_that_ended_it(root: Path) -> N
         "[1]",
         '{"id": 0, "answer": "forged"}',
         '{"id": 0, "answer": "forged", "duration": "long"}',
+        '{"id": 0, "answer": "forged", "duration": 1.0}',
+        '{"id": "0", "answer": "forged", "duration": 1.0}',
         '{"id": 0, "error": 1}',
         '{"id": 0, "error": {"kind": "odd", "message": "x", "transient": false}}',
         '{"id": [], "answer": "x", "duration": 1.0}',

@@ -233,3 +233,23 @@ def test_an_error_that_speaks_of_a_variable_that_is_hidden_names_the_line_to_add
     assert said.endswith("(MY_API_KEY is set here, but the agent does not see it: agent.env: [MY_API_KEY])")
     for other in ("KeyError: 'SEEN_KEY'", "INPUT_TOKEN is missing", "NOT_SET_KEY", "no key"):
         assert naming_hidden(other, hidden) == other
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (["sh", "-c", "cd app && node x.js"], ("sh", "-c", "cd app && node x.js")),
+        (["sh -c 'cd app; node x.js'"], ("sh", "-c", "cd app; node x.js")),
+        ("sh -c '>log'", ("sh", "-c", ">log")),
+        ("/bin/bash -e -lc 'true;'", ("/bin/bash", "-e", "-lc", "true;")),
+        (["/opt/my tool/run"], ("/opt/my tool/run",)),
+    ],
+)
+def test_a_command_may_call_a_shell_by_itself(command: Any, words: tuple[str, ...]) -> None:
+    assert parse_options({"command": command})[1].command == words  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("command", ["node x.js > log", "cd app; node x.js", "sh x.sh | cat"])
+def test_a_command_without_a_shell_is_no_shell_line(command: str) -> None:
+    with pytest.raises(ConfigError, match="no shell reads"):
+        parse_options({"command": command})

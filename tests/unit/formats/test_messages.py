@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from gate.formats.messages import FormatError, to_call, to_invocation, to_usage
 from gate.model import Invocation, Part, ToolCall, Usage
+from gate.prices import turn_cost
 from tests.patience import steps
 
 CHAT = [
@@ -256,3 +257,36 @@ def test_a_sum_of_counts_beyond_any_is_refused() -> None:
     assert to_invocation([said]).usage == Usage(2**53)
     with pytest.raises(FormatError, match="the sum of input_tokens"):
         to_invocation([said, said])
+
+
+@pytest.mark.parametrize("count", [2**53 + 2, 1e300, -1, True, "7", float("nan")])
+@pytest.mark.parametrize("key", ["prompt_tokens", "output_tokens", "model_calls"])
+def test_no_count_beyond_what_readers_agree_on(key: str, count: Any) -> None:
+    with pytest.raises(FormatError):
+        to_usage({key: count})
+    assert to_usage({key: 2**53}) is not None
+
+
+def test_langchain_names_its_models_and_each_is_priced_by_itself() -> None:
+    def said(model: str) -> dict[str, Any]:
+        return {
+            "type": "ai",
+            "content": "hello",
+            "usage_metadata": {"input_tokens": 1000, "output_tokens": 100, "total_tokens": 1100},
+            "response_metadata": {"model_name": model},
+        }
+
+    one = to_invocation([said("gpt-4o"), said("gpt-4o")]).usage
+    assert one == Usage(2000, 200, model="gpt-4o")
+    two = to_invocation([said("gpt-4o"), said("gpt-4o-mini")]).usage
+    assert two is not None
+    assert two.model is None
+    parts = [turn_cost(said_usage(model)) for model in ("gpt-4o", "gpt-4o-mini")]
+    assert two.cost_usd == pytest.approx(sum(part or 0.0 for part in parts)) != 0.0
+    unknown = to_invocation([said("gpt-4o"), said("nobody-knows-this")]).usage
+    assert unknown is not None
+    assert unknown.cost_usd is None
+
+
+def said_usage(model: str) -> Usage:
+    return Usage(1000, 100, model=model)
