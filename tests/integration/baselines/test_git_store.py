@@ -11,7 +11,10 @@ import pytest
 from msgspec.structs import replace
 
 from gate.baselines import StoreSettings, open_store
+from gate.baselines.base import suite_key
 from gate.baselines.git import GitStore
+from gate.baselines.ledger import LEDGER, Acceptance, Mark
+from gate.baselines.union import run_ids
 from gate.errors import BaselineError, BaselineWriteError
 from gate.git import GitError
 from gate.record import Record, strip
@@ -218,7 +221,7 @@ def test_other_files_on_the_branch_stay_and_are_not_read(work: Path, remote: Pat
 
 
 def kept(remote: Path) -> list[int]:
-    return sorted(int(name.rsplit("-", 2)[1], 16) for name in files(remote))
+    return sorted(int(name.rsplit("-", 2)[1], 16) for name in files(remote) if name.endswith(".jsonl"))
 
 
 def test_pruning_by_count_keeps_the_newest(work: Path, remote: Path) -> None:
@@ -241,6 +244,49 @@ def test_pruning_by_age_never_takes_the_record_just_saved(work: Path, remote: Pa
         assert kept(remote) == [2, 3, 4]
         store.save(at(5, created=1000 * DAY))
         assert kept(remote) == [5]
+
+
+def mark(number: int, verdict: str = "pass", **more: str) -> Mark:
+    return Mark(suite_key("support"), commit(number), more.pop("run", f"run {number}"), verdict, float(number), **more)
+
+
+def test_pruning_never_takes_releases_what_was_accepted_or_the_anchor(work: Path, remote: Path) -> None:
+    accepted = Acceptance(suite_key("support"), commit(2), "wendy", 2.5, "wanted")
+    with opened(work, max_records=2, max_age_days=1) as store:
+        store.save(at(1, run="run 1"), [mark(1, release="v1")])
+        store.save(at(2, run="run 2"), [mark(2, "regressed", base="b"), accepted])
+        store.save(at(3, run="run 3"), [mark(3, "regressed", base="b", release="v2")])
+        for number in range(4, 9):
+            store.save(
+                at(number, run=f"run {number}", created=2e9 + number * DAY), [mark(number, "regressed", base="b")]
+            )
+        assert kept(remote) == [1, 2, 3, 7, 8]
+        found = store.anchor("support")
+        assert found is not None and found.candidate.key == commit(2)
+        assert {line.key for line in store.ledger("support").lines} == {commit(n) for n in (1, 2, 3, 7, 8)}
+
+
+def test_without_a_release_the_last_proven_record_is_kept_whatever_its_age(work: Path, remote: Path) -> None:
+    with opened(work, max_records=2) as store:
+        store.save(at(1, run="run 1"), [mark(1)])
+        for number in range(2, 6):
+            store.save(at(number, run=f"run {number}"), [mark(number, "regressed", base="b", anchor="a")])
+        assert kept(remote) == [1, 4, 5]
+        found = store.anchor("support")
+        assert found is not None and found.record.header.commit == commit(1)
+
+
+def test_the_anchor_is_near_and_without_the_runs_that_fell_short(store: GitStore) -> None:
+    store.save(at(1, run="day"), [mark(1, run="day")])
+    store.save(at(1, run="night", created=2e9, value=0.0), [mark(1, "regressed", run="night", base="b")])
+    store.save(at(2, run="run 2"), [mark(2)])
+    found = store.anchor("support", is_near=lambda known: known != commit(2))
+    assert found is not None
+    assert run_ids(found.record) == ("day",)
+    assert {trial.scores["ok"].value for trial in found.record.trials} == {1.0}
+    assert store.anchor("support", is_near=lambda known: known == commit(1), run_id="day") is None
+    whole = store.find("support", [commit(1)])
+    assert whole is not None and run_ids(whole.records[0]) == ("day", "night")
 
 
 # --- refusing -------------------------------------------------------------------------------------
@@ -275,6 +321,30 @@ def test_a_renamed_record_is_foreign(store: GitStore, work: Path, remote: Path) 
     git(work, "push", "-q", "origin", f"HEAD:{BRANCH}")
     with opened(work) as fresh, pytest.raises(BaselineError, match="foreign"):
         fresh.find("support", [commit(2)])
+
+
+def test_another_suites_record_copied_over_is_foreign(store: GitStore, work: Path, remote: Path) -> None:
+    name = store.save(at(1)).partition(":")[2]
+    other = store.save(at(1, suite="other")).partition(":")[2]
+    put_by_hand(remote, work, name, lambda _: (work / other).read_bytes())
+    tip = git(remote, "rev-parse", BRANCH)
+    with opened(work) as fresh:
+        for look in (fresh.latest, fresh.anchor, lambda suite: fresh.find(suite, [commit(1)])):
+            with pytest.raises(BaselineError, match="foreign"):
+                look("support")
+        with pytest.raises(BaselineWriteError, match="restore or remove it"):
+            fresh.save(at(1, run="new"))
+    assert git(remote, "rev-parse", BRANCH) == tip
+
+
+def test_a_damaged_ledger_is_an_error_and_never_written_over(store: GitStore, work: Path, remote: Path) -> None:
+    name = store.save(at(1), [mark(1)]).partition(":")[2]
+    put_by_hand(remote, work, f"{Path(name).parent}/{LEDGER}", lambda data: data + b"nonsense")
+    with opened(work) as fresh:
+        with pytest.raises(BaselineError, match="damaged"):
+            fresh.anchor("support")
+        with pytest.raises(BaselineWriteError, match="damaged"):
+            fresh.save(at(2))
 
 
 def test_an_incomplete_record_is_not_stored(store: GitStore, remote: Path) -> None:
@@ -346,6 +416,32 @@ def eight_writers(work: Path, **changes: object) -> None:
     for writer in writers:
         writer.join()
     assert [writer.exitcode for writer in writers] == [0] * 8
+
+
+def save_one_run(work: Path, kind: str, writer: int, barrier: object) -> None:
+    barrier.wait()  # type: ignore[attr-defined]
+    name = f"writer {writer}"
+    with open_store(kind, settings(work)) as store:
+        store.save(at(1, run=name, created=1.7e9 + writer), [mark(1, run=name)])
+        store.save(at(1, run=name, created=1.7e9 + writer), [mark(1, run=name)])
+
+
+@pytest.mark.parametrize("kind", ["git", "file"])
+def test_eight_writers_of_one_commit_unite_their_runs(work: Path, kind: str) -> None:
+    context = multiprocessing.get_context("spawn")
+    barrier = context.Barrier(8)
+    writers = [context.Process(target=save_one_run, args=(work, kind, n, barrier)) for n in range(8)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert [writer.exitcode for writer in writers] == [0] * 8
+    with open_store(kind, settings(work)) as store:
+        [entry] = store.entries()
+        record = store.read(entry)
+        assert run_ids(record) == tuple(f"writer {n}" for n in range(8))
+        assert len(record.trials) == 8 * 4
+        assert sorted(line.run for line in store.ledger("support").marks) == [f"writer {n}" for n in range(8)]
 
 
 def everything(work: Path, **changes: object) -> set[tuple[str, str | None]]:
