@@ -6,8 +6,6 @@ Nothing is ever lowered. What is proposed holds on the record itself, and makes 
 from __future__ import annotations
 
 import math
-import os
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from difflib import unified_diff
 from pathlib import Path
@@ -21,6 +19,7 @@ from gate.config import Config
 from gate.decision.compare import DEFAULT_MARGINS, PASS_RATE, RATE_METRIC, passed
 from gate.errors import BaselineError, ConfigError, nearest
 from gate.escape import console
+from gate.files import write_text
 from gate.formats.documents import parse_document
 from gate.formats.edits import Edit, edited
 from gate.git import Git
@@ -359,11 +358,7 @@ def _replace(path: Path, text: str) -> None:
     """Writes the file whole or not at all; a link is refused, since its target may be anything."""
     if path.is_symlink():
         raise ConfigError("is a link", where=str(path), hint="name the file itself with --config")
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        partial.write_text(text, encoding="utf-8")
-        shutil.copymode(path, partial)
-        partial.replace(path)
+        write_text(path, text)
     except OSError as error:
-        partial.unlink(missing_ok=True)
         raise ConfigError(f"cannot be written: {error.strerror}", where=str(path)) from None
