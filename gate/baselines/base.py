@@ -20,6 +20,7 @@ from gate.baselines.ledger import Candidate, Ledger, Line, anchors
 from gate.baselines.union import is_sound, unite, without
 from gate.errors import BaselineError, BaselineWriteError
 from gate.git import COMMIT_ID
+from gate.limits import shorten
 from gate.model import Side
 from gate.record import Header, Record, strip
 
@@ -241,6 +242,12 @@ def storable(record: Record, scope: Set[str] | None = None) -> Record:
     missing = [case.id for case in header.plan if case.id not in measured]
     if not problem and (missing or not own):
         problem = f"{len(missing)} of its cases were not run" if missing else "it holds no trial"
+    answered = {trial.case_id for trial in own if trial.answered}
+    silent = [case.id for case in header.plan if case.id not in answered]
+    if not problem and 2 * len(silent) > len(header.plan):
+        error = next((trial.error.message for trial in own if trial.error is not None), "")
+        problem = f"it holds an outage: {len(silent)} of {len(header.plan)} cases were never answered"
+        problem += f" ({shorten(error, 120)})" if error else ""
     if not problem and header.commit is not None and not COMMIT_ID.fullmatch(header.commit):
         problem = f"its commit is not one: {header.commit[:60]!r}"
     if problem:
