@@ -151,13 +151,17 @@ def _alike(trial: Trial) -> str:
 
 
 def excused(comparison: Comparison) -> Comparison:
-    """The comparison as if infrastructure had kept the candidate's failed trials from being measured."""
-    trials = tuple(_excused(t) if t.failed and t.side is Side.CANDIDATE else t for t in comparison.trials)
-    return replace(comparison, trials=trials)
+    """The comparison as if infrastructure had kept the candidate's failed trials from being measured.
+
+    What a hard rule found in the turns before a failure is no less true for it.
+    """
+    hard = {criterion.name for criterion in comparison.criteria if criterion.hard}
+    return replace(comparison, trials=tuple(_excused(trial, hard) for trial in comparison.trials))
 
 
-def _excused(trial: Trial) -> Trial:
-    assert trial.error is not None
+def _excused(trial: Trial, hard: Collection[str]) -> Trial:
+    if trial.error is None or trial.side is Side.BASELINE or any(name in hard for name in trial.scores):
+        return trial
     return replace(trial, error=replace(trial.error, excused=True))
 
 

@@ -1,0 +1,199 @@
+"""Trials in which the agent failed: they count, a block on them is confirmed, and an outage has its own name."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from gate.decision import Settings, exit_code
+from gate.model import PROBE, CaseStatus, ErrorKind, ExitCode, Side, Trial, TrialError, Verdict
+from tests.unit.decision.records import (
+    FORBIDDEN,
+    TRAJECTORY,
+    ask,
+    cases,
+    failed_trial,
+    judge,
+    lost_trial,
+    once,
+    reason,
+    score,
+    stored,
+    trial,
+)
+
+SUITE = cases(40)
+BASELINE = stored(SUITE, trajectory=1.0)
+CRASHED = ("case-00", "case-01", "case-02", "case-03", "case-04", "case-05")
+DOWN = [failed_trial(case_id) for case_id in CRASHED] + once(SUITE[6:], trajectory=1.0)
+"""Six of forty cases crash in the one pass there is: what a block needs."""
+
+
+def probes(failing: bool, *, others: bool = False, base: bool | None = None) -> list[Trial]:
+    """A confirmation: the six cases four times each, and as many that had answered."""
+    found = []
+    for number in range(2, 6):
+        for case_id in (*CRASHED, *(f"case-{i:02d}" for i in range(10, 16))):
+            falls = failing if case_id in CRASHED else others
+            found.append(_probe(case_id, number, Side.CANDIDATE, falls=falls))
+            if base is not None and case_id in CRASHED:
+                found.append(_probe(case_id, number, Side.BASELINE, falls=base))
+    return found
+
+
+def _probe(case_id: str, number: int, side: Side, *, falls: bool) -> Trial:
+    if falls:
+        return failed_trial(case_id, number, round=9, tag=PROBE, side=side)
+    return trial(case_id, number, round=9, tag=PROBE, side=side, trajectory=1.0)
+
+
+def test_a_block_that_needs_failures_asks_for_a_confirmation_a_minute_later() -> None:
+    trials = DOWN
+    for _ in range(8):
+        more = ask(SUITE, [TRAJECTORY], trials, BASELINE)
+        if more.pause:
+            break
+        for request in more.requests:
+            trials = [*trials, *(failed_trial(c, 9, round=more.round, tag=request.tag) for c in request.cases)]
+    assert (more.pause, more.why) == (60.0, "confirm the failures")
+    (first, *rest) = more.requests
+    assert (first.side, first.tag, first.n) == (Side.CANDIDATE, PROBE, 1)
+    assert set(first.cases[::2]) == set(CRASHED), "the failing cases"
+    assert not set(first.cases[1::2]) & set(CRASHED), "between such as answered"
+    assert all(request == first for request in rest), "again and again, so that all fall into the same time"
+
+
+def test_both_sides_are_asked_where_the_base_can_be_run() -> None:
+    trials, settings = [*DOWN], Settings(rerun="match", exact_passes=1)
+    more = ask(SUITE, [TRAJECTORY], trials, BASELINE, settings=settings)
+    assert {request.side for request in more.requests} == set(Side)
+
+
+@pytest.mark.parametrize(
+    ("more", "verdict", "said"),
+    [
+        (probes(True), Verdict.REGRESSED, "6 cases crash: 0/30 → 30/30"),
+        (probes(True, base=False), Verdict.REGRESSED, "6 cases crash"),
+        (probes(False), Verdict.INCONCLUSIVE, "the failures did not come again: 24 trials"),
+        (probes(True, others=True), Verdict.INCONCLUSIVE, "24 of 24 of cases that had answered before"),
+        (probes(True, base=True), Verdict.INCONCLUSIVE, "24 of 24 at the base commit, run now"),
+        ([], Verdict.INCONCLUSIVE, "nothing could be run again a while later"),
+    ],
+)
+def test_what_the_confirmation_says(more: list[Trial], verdict: Verdict, said: str) -> None:
+    result = judge(SUITE, [TRAJECTORY], [*DOWN, *more], BASELINE)
+    assert result.verdict is verdict
+    assert said in result.headline
+    broken = [case.id for case in result.cases if case.status is CaseStatus.BROKEN]
+    assert bool(result.crashes and result.crashes.doubt) is (verdict is Verdict.INCONCLUSIVE)
+    expected = ExitCode.FAILED if verdict is Verdict.REGRESSED else ExitCode.PASS
+    assert exit_code([result], Settings()) is expected
+    if verdict is Verdict.INCONCLUSIVE:
+        assert not broken
+        assert exit_code([result], Settings(on_inconclusive="block")) is ExitCode.FAILED
+
+
+def test_recordings_are_judged_without_a_confirmation() -> None:
+    result = judge(SUITE, [TRAJECTORY], DOWN, BASELINE, settings=Settings(confirm_after=None))
+    assert result.verdict is Verdict.REGRESSED
+
+
+def test_failures_while_answers_slow_down_prove_nothing() -> None:
+    slow = [replace(t, duration=9.0) if t.answered else t for t in probes(True)]
+    usual = [replace(t, duration=2.0) for t in BASELINE]
+    result = judge(SUITE, [TRAJECTORY], [*DOWN, *slow], usual)
+    assert result.verdict is Verdict.INCONCLUSIVE
+    assert "answers slowed from 2 s to 9 s" in result.headline
+
+
+def test_a_block_that_needs_no_failure_is_not_held_up() -> None:
+    trials = [failed_trial("case-00"), *once(SUITE[1:], trajectory=0.0)]
+    assert judge(SUITE, [TRAJECTORY], trials, BASELINE).verdict is Verdict.REGRESSED
+
+
+def test_one_new_crash_keeps_a_pass_until_six_answers_clear_it() -> None:
+    trials = [failed_trial("case-00"), *once(SUITE[1:], trajectory=1.0)]
+    result = judge(SUITE, [TRAJECTORY], trials, BASELINE)
+    assert result.verdict is Verdict.INCONCLUSIVE
+    assert result.crashes is not None
+    assert result.crashes.unexplained == ("case-00",)
+    answers = [trial("case-00", n, round=2, tag="confirm", trajectory=1.0) for n in range(2, 8)]
+    cleared = judge(SUITE, [TRAJECTORY], [*trials, *answers], BASELINE)
+    assert cleared.verdict is Verdict.PASS
+    assert any("1 case crashes: 0/5 → 1/7" in warning for warning in cleared.warnings)
+    assert judge(SUITE, [TRAJECTORY], [*trials, *answers[:5]], BASELINE).verdict is Verdict.INCONCLUSIVE
+
+
+def test_a_crash_that_the_baseline_knew_is_compared_like_any_failure() -> None:
+    known = [failed_trial("case-00", n) for n in range(1, 6)] + stored(SUITE[1:], trajectory=1.0)
+    trials = [failed_trial("case-00"), *once(SUITE[1:], trajectory=1.0)]
+    result = judge(SUITE, [TRAJECTORY], trials, known)
+    assert result.verdict is Verdict.PASS
+    assert (result.cases[0].crashes, result.cases[0].baseline_crashes) == (1, 5)
+
+
+def test_an_outage_is_an_error_and_no_regression() -> None:
+    trials = [failed_trial(case.id) for case in SUITE[:25]] + once(SUITE[25:], trajectory=1.0)
+    result = judge(SUITE, [TRAJECTORY], trials, BASELINE)
+    assert result.verdict is Verdict.ERROR
+    assert "an outage: 25 of 40 cases that answered at the baseline fail alike" in result.headline
+    assert exit_code([result], Settings()) is ExitCode.NOT_MEASURED
+
+
+def test_what_fails_each_in_its_own_way_is_no_outage() -> None:
+    errors = ("KeyError: 'a'", "ValueError: b", "HTTP 500: c", "TypeError: d")
+    trials = [
+        replace(failed_trial(case.id), error=TrialError(ErrorKind.CRASH, errors[n % 4]))
+        for n, case in enumerate(SUITE[:25])
+    ]
+    trials += once(SUITE[25:], trajectory=1.0)
+    assert judge(SUITE, [TRAJECTORY], trials, BASELINE).verdict is not Verdict.ERROR
+
+
+def test_without_a_baseline_an_outage_is_every_case() -> None:
+    held = replace(TRAJECTORY, threshold=0.5)
+    result = judge(SUITE, [held], [failed_trial(case.id) for case in SUITE])
+    assert (result.verdict, "an outage: 40 of 40 cases" in result.headline) == (Verdict.ERROR, True)
+    but_one = [*(failed_trial(case.id) for case in SUITE[1:]), trial("case-00", trajectory=1.0)]
+    assert judge(SUITE, [held], but_one).verdict is not Verdict.ERROR
+
+
+def test_a_new_case_that_is_never_answered_is_not_measured() -> None:
+    held = replace(TRAJECTORY, threshold=0.5)
+    result = judge(SUITE, [held], [failed_trial("case-00"), *once(SUITE[1:], trajectory=1.0)])
+    assert result.verdict is Verdict.NOT_MEASURED
+    assert "the agent never answered case-00: timeout: 60 s" in reason(result, "trajectory")
+
+
+def test_a_threshold_counts_a_failed_trial_as_the_worst_score() -> None:
+    held = replace(TRAJECTORY, threshold=0.6)
+    answered = [trial(case.id, trajectory=0.7) for case in SUITE]
+    fallen = [failed_trial(case.id, 2) for case in SUITE[:20]]
+    result = judge(SUITE, [held], [*answered, *fallen])
+    assert result.verdict is not Verdict.PASS, "0.7 over what answered, 0.525 with what did not"
+    assert "20 trials in which the agent failed counted as 0" in reason(result, "trajectory")
+
+
+def test_what_a_hard_rule_found_before_a_crash_stands() -> None:
+    broken = replace(failed_trial("case-00"), scores={"forbidden_tools": score(0.0)})
+    result = judge(SUITE, [FORBIDDEN, TRAJECTORY], [broken, *once(SUITE[1:], trajectory=1.0, forbidden_tools=1.0)])
+    assert result.verdict is Verdict.BELOW_THRESHOLD
+
+
+def test_a_pass_holds_with_what_is_unmeasured_counted_as_failed() -> None:
+    twice = [trial(c.id, n, trajectory=1.0) for c in SUITE for n in (1, 2)]
+    few = [lost_trial("case-00", 2) if (t.case_id, t.number) == ("case-00", 2) else t for t in twice]
+    settings = Settings(exact_passes=2)
+    assert judge(SUITE, [TRAJECTORY], few, BASELINE, settings=settings).verdict is Verdict.PASS
+    lost = {f"case-{i:02d}" for i in range(8)}
+    many = [lost_trial(t.case_id, 2) if t.number == 2 and t.case_id in lost else t for t in twice]
+    result = judge(SUITE, [TRAJECTORY], many, BASELINE, settings=settings)
+    assert result.verdict is Verdict.INCONCLUSIVE
+    assert "8 trials could not be measured, and counted as failed no pass is left" in result.headline
+
+
+def test_repeated_attempts_are_shown() -> None:
+    trials = [replace(t, attempts=3) if t.case_id == "case-00" else t for t in once(SUITE, trajectory=1.0)]
+    result = judge(SUITE, [TRAJECTORY], trials, BASELINE)
+    assert result.retried == 2
+    assert "2 attempts repeated after an infrastructure error" in result.warnings
