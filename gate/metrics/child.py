@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 from msgspec.structs import asdict
 from pydantic import ValidationError
 
-from gate.errors import ConfigError
+from gate.errors import ConfigError, first_problem
 from gate.limits import shorten
 from gate.metrics.apart import LEAVE_SECONDS
 from gate.metrics.base import Composite, Context, Judged, Metric, Performance
@@ -63,9 +63,9 @@ class Desk:
         try:
             made = metric_type(metric_type.options_type.model_validate(dict(options)), context)
         except ValidationError as error:
-            problem = error.errors()[0]
-            message = problem["msg"].removeprefix("Value error, ")
-            return {"invalid": {"type": problem["type"], "loc": [str(at) for at in problem["loc"]], "msg": message}}
+            problem = first_problem(error, metric_type.options_type)
+            kind = "extra_forbidden" if problem.kind == "unknown" else problem.kind
+            return {"invalid": {"type": kind, "loc": [str(at) for at in problem.path], "msg": problem.message}}
         self._metrics[number] = made
         return {"missing": made.missing, "caveat": made.caveat}
 

@@ -1,10 +1,62 @@
-"""What every error says: one line, without the password of an address."""
+"""What every error says: one line, by the user's own keys, without the password of an address."""
 
 from __future__ import annotations
 
-import pytest
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
-from gate.errors import ConfigError
+import pytest
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic.alias_generators import to_camel
+
+import gate
+from gate.errors import ConfigError, first_problem
+
+
+class Inner(BaseModel):
+    model_config = ConfigDict(extra="forbid", alias_generator=to_camel, populate_by_name=True)
+
+    most_calls: int = Field(default=1, ge=1)
+
+
+class Outer(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    name: str
+    one: Inner | None = None
+    many: list[Inner] = []
+    by_name: Mapping[str, Inner] = {}
+    either: int | Inner = 1
+
+
+def said(data: Any) -> str:
+    with pytest.raises(ValidationError) as caught:
+        Outer.model_validate(data)
+    return str(first_problem(caught.value, Outer).as_error("here"))
+
+
+@pytest.mark.parametrize(
+    ("data", "line"),
+    [
+        ({}, "here: missing key 'name'"),
+        ({"name": "x", "nme": 1}, "here: unknown key 'nme' (did you mean 'name'?)"),
+        ({"name": "x", "one": {"zzz": 1}}, "here: one: unknown key 'zzz' (known: most_calls)"),
+        ({"name": "x", "many": [{}, {"zzz": 1}]}, "here: many.1: unknown key 'zzz' (known: most_calls)"),
+        ({"name": "x", "by_name": {"a": {"zzz": 1}}}, "here: by_name.a: unknown key 'zzz' (known: most_calls)"),
+        ({"name": "x", "one": {"mostCalls": 0}}, "here: one.mostCalls: Input should be greater than or equal to 1"),
+        ({"name": "x", "Section": 1}, "here: unknown key 'Section' (known: by_name, either, many, name, one)"),
+    ],
+)
+def test_the_first_problem_by_the_users_own_keys(data: Any, line: str) -> None:
+    assert said(data) == line
+
+
+def test_nobody_else_reads_the_errors_of_a_validation() -> None:
+    folder = Path(gate.__file__).parent
+    readers = [p.name for p in folder.rglob("*.py") if re.search(r"\berror\.errors\(", p.read_text(encoding="utf-8"))]
+    assert readers == ["errors.py"]
 
 
 @pytest.mark.parametrize(
