@@ -10,7 +10,7 @@ from gate.decision.cases import edited, removed
 from gate.decision.compare import NEW, PASS_RATE, Comparison, all_unchecked, passes
 from gate.decision.findings import RULED_OUT, natural, plural, show, show_change
 from gate.decision.state import CONCURRENT, CONFIRM, Outcome
-from gate.decision.unseen import silence
+from gate.decision.unseen import fell_silent, silence
 from gate.model import (
     SILENT,
     CaseResult,
@@ -278,6 +278,7 @@ def warnings(comparison: Comparison, outcome: Outcome | None, results: Sequence[
         *_partly_measured(comparison),
         *_errors(comparison),
         *_repeats(comparison),
+        *fell_silent(comparison.criteria, comparison.judged_trials, comparison.stored),
         *silence(comparison.criteria, comparison.judged_trials),
         *_unchecked(comparison),
     )

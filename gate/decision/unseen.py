@@ -63,6 +63,17 @@ def _rests_on_calls(name: str, trial: Trial, names: frozenset[str], parts: Mappi
     return name not in parts or any(score is not None and score.value is not None for score in found)
 
 
+def fell_silent(criteria: Sequence[Criterion], own: Sequence[Trial], before: Sequence[Trial]) -> list[str]:
+    """A warning if only the baseline shows that calls are reported: the change may have stopped reporting them."""
+    names = blind(criteria)
+    if not names or not own or shows_calls(own) or not shows_calls(before):
+        return []
+    held = ", ".join(criterion.name for criterion in criteria if criterion.name in names)
+    return [
+        f"no answer reports tool calls, as the baseline's did: {held} hold if none was made, not if none is reported"
+    ]
+
+
 # --- answers that say nothing ---------------------------------------------------------------------
 
 

@@ -164,6 +164,18 @@ def test_evidence_from_anywhere_in_the_run_or_its_baseline(where: str) -> None:
     assert by_name(result)["forbidden_tools"] is Verdict.PASS
 
 
+def test_a_run_that_no_longer_reports_what_its_baseline_did_is_warned_about() -> None:
+    trials, before = (f(SUITE, forbidden_tools=1.0, response=1.0) for f in (once, stored))
+    told = [
+        any(
+            "as the baseline's did: forbidden_tools" in line
+            for line in judge(SUITE, [FORBIDS, RESPONSE], *both).warnings
+        )
+        for both in ((trials, telling(before)), (telling(trials), telling(before)), (trials, before))
+    ]
+    assert told == [True, False, False]
+
+
 def test_a_criterion_of_an_old_record_stays_as_it_was_judged() -> None:
     result = judge(SUITE, [FORBIDDEN, RESPONSE], once(SUITE, forbidden_tools=1.0, response=1.0))
     assert by_name(result)["forbidden_tools"] is Verdict.PASS
