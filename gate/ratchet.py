@@ -14,12 +14,12 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from gate import files
 from gate.compare import now, settings_of
 from gate.config import Config
 from gate.decision.compare import DEFAULT_MARGINS, PASS_RATE, RATE_METRIC, passed
 from gate.errors import BaselineError, ConfigError, nearest
 from gate.escape import console
-from gate.files import write_text
 from gate.formats.documents import parse_document
 from gate.formats.edits import Edit, edited
 from gate.git import Git
@@ -74,9 +74,9 @@ def ratchet(config: Config, record: Path | None, environment: Mapping[str, str],
         for plan, known in found
     ]
     told = [_told(one) for one in proposals]
-    files = _by_file(config, [plan for plan, _ in found], proposals, len(plans))
-    told += [_edit(path, keys, raised, write=write) for path, keys, raised in files]
-    if not files and any(one.raised for one in proposals):
+    changed = _by_file(config, [plan for plan, _ in found], proposals, len(plans))
+    told += [_edit(path, keys, raised, write=write) for path, keys, raised in changed]
+    if not changed and any(one.raised for one in proposals):
         why = "the criteria are written nowhere (ADK's defaults)"
         if len(found) < len(plans):
             why = "other suites share the criteria, and this record says nothing of them"
@@ -278,15 +278,15 @@ def _by_file(
     config: Config, plans: Sequence[Plan], proposals: Sequence[Proposal], suites: int
 ) -> list[tuple[Path, tuple[str, ...], list[Raised]]]:
     """The edits of each file of criteria. One that several suites share gets what all of them support."""
-    files: dict[str, tuple[tuple[str, ...], list[Proposal]]] = {}
+    by_file: dict[str, tuple[tuple[str, ...], list[Proposal]]] = {}
     for plan, proposal in zip(plans, proposals, strict=True):
         stated = stated_criteria(config, plan.suite)
         if not stated.note:
             keys = stated.setting.keys if config.file.criteria is not None else ("criteria",)
-            files.setdefault(stated.setting.where, (keys, []))[1].append(proposal)
+            by_file.setdefault(stated.setting.where, (keys, []))[1].append(proposal)
     if config.file.criteria is not None and len(plans) < suites:
         return []  # they are shared with suites of which nothing is known here
-    return [(Path(where), keys, _shared(found)) for where, (keys, found) in files.items()]
+    return [(Path(where), keys, _shared(found)) for where, (keys, found) in by_file.items()]
 
 
 def _shared(proposals: Sequence[Proposal]) -> list[Raised]:
@@ -359,6 +359,6 @@ def _replace(path: Path, text: str) -> None:
     if path.is_symlink():
         raise ConfigError("is a link", where=str(path), hint="name the file itself with --config")
     try:
-        write_text(path, text)
+        files.write_text(path, text)
     except OSError as error:
         raise ConfigError(f"cannot be written: {error.strerror}", where=str(path)) from None

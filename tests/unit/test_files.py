@@ -188,7 +188,7 @@ def is_writing(call: ast.Call) -> bool:
     if owner == "files":
         return False
     if name in WRITING:
-        return True
+        return name != "remove" or owner == "os"  # lists and sets have one too
     if name == "replace" and isinstance(call.func, ast.Attribute):
         return len(call.args) == 1 and not call.keywords and owner not in ("structs", "dataclasses")
     if name not in ("open", "fdopen"):
