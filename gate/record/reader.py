@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from gate.errors import BaselineError, GateError
 from gate.limits import MAX_LINE_BYTES
-from gate.model import Side, Trial
+from gate.model import RANGES, Side, Trial
 from gate.record import decode, encode
 from gate.record.decode import MalformedError
 from gate.record.nouns import CHAINED, Footer, Header, PlannedCase, Record
@@ -68,6 +68,7 @@ class RecordReader:
         """Whether trial lines may carry a sum, which proves everything up to it."""
         self.header = self._read_header()
         self._known = frozenset(case.id for case in self.header.plan)
+        self._ranges = {criterion.name: RANGES[criterion.scale] for criterion in self.header.criteria}
 
     def __iter__(self) -> Iterator[Trial]:
         if self.chained and not self._complete:
@@ -174,9 +175,18 @@ class RecordReader:
             raise self._problem(f"a trial of a case outside the plan: {trial.case_id[:60]!r}", HINT_EDITED)
         if trial in self.tally:
             raise self._problem(f"trial {trial.number} of case {trial.case_id[:60]!r} is there twice", HINT_EDITED)
+        if self.chained:
+            self._check_scores(trial)
         self.tally.add(trial)
         self.footer = None
         return trial
+
+    def _check_scores(self, trial: Trial) -> None:
+        """Raises for a score that its scale does not have. When format 1 was written, such scores were let through."""
+        for name, score in trial.scores.items():
+            ends = self._ranges.get(name)
+            if ends is not None and score.value is not None and not ends[0] <= score.value <= ends[1]:
+                raise self._problem(f"the score {score.value:g} of {name[:60]!r} is outside its scale", HINT_EDITED)
 
     def _close(self, footer: Footer, checksum: str) -> None:
         if checksum != self.checksum.hexdigest():

@@ -228,8 +228,8 @@ def test_a_line_is_json_for_any_reader() -> None:
 
 def test_scores_keep_every_bit() -> None:
     values = [0.1 + 0.2, 1 / 3, 5e-324, 1e300, -0.0]
-    record = Record(HEADER, tuple(trial(n, value=v) for n, v in enumerate(values, 1)), None)
-    read = [t.scores["ok"].value for t in parse_record(text_of(record)).trials]
+    record = Record(HEADER, tuple(Trial("refund", n, scores={"p95": Score(v)}) for n, v in enumerate(values, 1)), None)
+    read = [t.scores["p95"].value for t in parse_record(text_of(record)).trials]
     assert [v.hex() for v in read if v is not None] == [v.hex() for v in values]
 
 
@@ -394,6 +394,14 @@ def test_what_was_appended_in_one_go_is_there_as_a_whole_or_not_at_all(tmp_path:
             writer.finish()
         assert read_record(path).trials == (first, batch[0])
         assert read_record(path).footer == Footer(2, 0, 1)
+
+
+@pytest.mark.parametrize(("name", "value"), [("ok", 1.5), ("ok", -0.1), ("p95", -1.0)])
+def test_a_score_outside_its_scale_is_refused(name: str, value: float) -> None:
+    """Also with a checksum that fits: whoever wrote it, no statistics hold for it."""
+    made = Trial("refund", 1, scores={name: Score(value)})
+    with pytest.raises(BaselineError, match="outside its scale"):
+        parse_record(text_of(Record(HEADER, (made,), None)))
 
 
 def test_an_open_record_of_format_1_goes_on_in_format_1(tmp_path: Path) -> None:
