@@ -164,6 +164,8 @@ def _replace(path: Path, write: Callable[[BinaryIO], None]) -> None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         descriptor = os.open(new, flags, 0o666, dir_fd=folder)
         try:
+            with suppress(FileNotFoundError):
+                os.fchmod(descriptor, os.stat(path.name, dir_fd=folder, follow_symlinks=False).st_mode & 0o777)
             with open(descriptor, "wb") as file:  # noqa: PTH123
                 write(file)
                 file.flush()

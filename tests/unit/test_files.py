@@ -134,6 +134,9 @@ def test_a_new_file_has_the_rights_that_others_have(place: Place) -> None:
     (place.top / "plain").write_text("")
     files.write_text(place.top / "ours", "")
     assert (place.top / "ours").stat().st_mode == (place.top / "plain").stat().st_mode
+    (place.top / "ours").chmod(0o600)
+    files.write_text(place.top / "ours", "again")
+    assert (place.top / "ours").stat().st_mode & 0o777 == 0o600, "and an old one keeps its own"
 
 
 # --- those who write ------------------------------------------------------------------------------
@@ -166,7 +169,7 @@ def test_setup_is_not_kept_behind_a_link(place: Place, name: str) -> None:
 
 WRITING = {
     *("write_text", "write_bytes", "mkdir", "touch", "unlink", "rmdir", "rename", "symlink_to", "hardlink_to", "chmod"),
-    *("makedirs", "remove", "removedirs", "truncate", "link", "symlink", "rmtree", "copyfile", "copy2", "copytree"),
+    *("makedirs", "removedirs", "truncate", "link", "symlink", "rmtree", "copyfile", "copy2", "copytree"),
     *("move", "mkfifo", "mknod", "extractall", "extract"),
 }
 ALLOWED = {
@@ -187,8 +190,8 @@ def is_writing(call: ast.Call) -> bool:
     owner = getattr(call.func.value, "id", "") if isinstance(call.func, ast.Attribute) else ""
     if owner == "files":
         return False
-    if name in WRITING:
-        return name != "remove" or owner == "os"  # lists and sets have one too
+    if name in WRITING or (owner, name) == ("os", "remove"):
+        return True
     if name == "replace" and isinstance(call.func, ast.Attribute):
         return len(call.args) == 1 and not call.keywords and owner not in ("structs", "dataclasses")
     if name not in ("open", "fdopen"):
