@@ -188,7 +188,7 @@ def is_writing(call: ast.Call) -> bool:
     """Whether a call creates, changes or removes files, as far as its name and its literal arguments tell."""
     name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
     owner = getattr(call.func.value, "id", "") if isinstance(call.func, ast.Attribute) else ""
-    if owner == "files":
+    if owner == "files" or (isinstance(call.func, ast.Name) and hasattr(files, name)):
         return False
     if name in WRITING or (owner, name) == ("os", "remove"):
         return True

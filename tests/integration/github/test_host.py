@@ -75,3 +75,25 @@ def test_setup_chooses_neither_git_nor_its_programs_nor_its_remote(world: World,
     assert git(home / "thief.git", "for-each-ref") == "", "nothing was pushed there"
     assert "refs/heads/gate-baselines" in git(world.repository.remote, "for-each-ref")
     assert "the baseline was" not in done.log, "what the gate thinks of the work tree is its own"
+
+
+@pytest.mark.parametrize("link", ["gate-results", "gate-results/report.html", ".gate"])
+def test_no_file_of_the_host_is_written_through_a_link(world: World, path: str, link: str) -> None:
+    code = f"""
+import os, pathlib
+home = pathlib.Path(os.environ["HOME"], "others")
+home.mkdir()
+(home / "report.html").write_text("mine")
+link = pathlib.Path({link!r})
+link.parent.mkdir(exist_ok=True)
+if link.exists():
+    link.rename("aside")
+link.symlink_to(home / "report.html" if link.suffix else home)
+"""
+    with_setup(world, code)
+    home = world.folder / "job-1" / "home"
+    inputs = {"setup_cache": "kept/setup"}
+    done = world.push("good", environment={"PATH": path, "HOME": str(home)}, inputs=inputs)
+    assert done.code == 2, done.log
+    assert any("is a link, which is not followed" in message for _, _, message in done.annotations("error")), done.log
+    assert [(name.name, name.read_text()) for name in (home / "others").iterdir()] == [("report.html", "mine")]
