@@ -238,7 +238,8 @@ def _told(ledger: Ledger, key: str) -> list[str]:
             against = [part for part in against if part]
             release = f"release {console(mark.release)}: " if mark.release else ""
             rest = f" against {' and '.join(against)}" if against else ""
-            lines.append(f"  {_time(mark.at)}  {release}{console(mark.verdict.replace('_', ' '))}{console(rest)}")
+            found = console(f"{mark.verdict.replace('_', ' ')}{rest}")
+            lines.append(f"  {_time(mark.at)}  {release}{found}")
     accepted = ledger.accepted(key)
     if accepted is not None:
         lines.append(f"  {_time(accepted.at)}  accepted by {console(accepted.by)}: {console(accepted.why, 200)}")

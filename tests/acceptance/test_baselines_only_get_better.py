@@ -33,6 +33,8 @@ BROKEN = 0
 def answer(message):
     drift = Path(@DRIFT@)
     broken = BROKEN + (int(drift.read_text()) if drift.exists() else 0)
+    if broken < 0:
+        raise RuntimeError("the provider is down")
     number = int(message.split()[-1])
     return {"output": "Done.", "tool_calls": [{"name": "wrong" if number < broken else "look_up"}]}
 """
@@ -177,6 +179,7 @@ def test_accepting_moves_the_anchor_and_keeps_who_when_and_why(world: World) -> 
     assert world.job(world.commit(5, note="the next"))["verdict"] == "pass"
     shown = world.gate(world.clone(worse), "baseline", "show").stdout
     assert re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d  accepted by wendy: the tool was renamed", shown)
+    assert re.search(r"\d\d:\d\d  regressed against base [0-9a-f]{12} and anchor [0-9a-f]{12}\n", shown)
     assert "accepted by wendy" in world.listed()
 
 
@@ -229,6 +232,19 @@ def test_partial_and_dirty_records_become_no_baseline(world: World) -> None:
     saved = world.gate(folder, "baseline", "save")
     assert saved.returncode == 6 and "uncommitted changes" in saved.stderr
     assert "no baselines are stored" in world.listed(folder)
+
+
+def test_a_record_that_holds_an_outage_becomes_no_baseline(world: World) -> None:
+    main = world.commit()
+    world.job(main)
+    world.drift(-1)
+    folder = world.clone(main)
+    ran = world.gate(folder, "run")
+    assert ran.returncode == 3, ran.stdout
+    saved = world.gate(folder, "baseline", "save")
+    assert saved.returncode == 6, saved.stderr
+    assert "cannot become a baseline" in saved.stderr and len(saved.stderr.strip().splitlines()) == 1
+    assert world.listed(folder).count(main[:12]) == 2, "one row, of which the path names the commit too"
 
 
 def test_a_selection_that_the_configuration_makes_is_its_whole_suite(world: World) -> None:
