@@ -16,7 +16,7 @@ def answer(message):
     with open(os.environ["CALLS"], "a") as calls:
         calls.write(message + "\\n")
     if os.environ.get("DOWN") and message == "item 7":
-        raise RuntimeError("down")
+        raise ConnectionRefusedError("down")
     return "wrong" if {broken} and message in ("item 3", "item 4") else "the right answer"
 """
 

@@ -1,0 +1,133 @@
+"""Changes that crash, hang or answer 500 in some runs, and a provider's bad minute: real agents, whole runs."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from tests.acceptance.conftest import Project
+
+AGENT = """
+import os, time
+CRASHING = CASES
+def answer(message, case_id, trial):
+    if case_id in CRASHING and CONDITION:
+        WHAT
+    return "the right answer"
+"""
+THREE = '("c10", "c20", "c30")'
+MOSTLY = "trial % 5 in (0, 1, 3)"
+"""In 60 % of runs, the first among them, so that each of the three is seen."""
+
+
+def agent(what: str = "pass", cases: str = "()", condition: str = "True") -> str:
+    return AGENT.replace("CASES", cases).replace("CONDITION", condition).replace("WHAT", what)
+
+
+@pytest.fixture
+def project(project: Project) -> Project:
+    """A suite of forty cases with five stored trials each."""
+    cases = [{"id": f"c{n}", "input": f"item {n}", "response": "the right answer"} for n in range(40)]
+    project.write("suite.yaml", {"cases": cases})
+    project.write(
+        "gate.yaml",
+        "suite: suite.yaml\nagent: {python: 'agent:answer', timeout: 300ms}\n"
+        "criteria: {response_match_score: 0.5}\nbaseline: {rerun: never}\ngate: {confirm_after: 200ms}\n",
+    )
+    project.write("agent.py", agent())
+    project.write(".gitignore", ".gate/\n*.jsonl\n*.json\n__pycache__/\n")
+    project.git("init", "-q", "-b", "main")
+    project.git("add", "-A")
+    project.git("commit", "-qm", "base")
+    assert project.gate("run", "-q", "--trials", "5", "--record", "base.jsonl").code == 0
+    assert project.gate("baseline", "save", "base.jsonl").code == 0
+    return project
+
+
+def change(project: Project, source: str) -> tuple[int, dict[str, object]]:
+    project.write("agent.py", source)
+    project.git("commit", "-q", "--allow-empty", "-am", "change")
+    code, result = project.result("run", "-q", "--record", "change.jsonl")
+    return code, result["suites"][0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("what", ["raise KeyError('order')", "os._exit(3)", "time.sleep(60)"])
+def test_a_change_that_fails_three_cases_in_most_runs_is_regressed(project: Project, what: str) -> None:
+    code, suite = change(project, agent(what, THREE, MOSTLY))
+    assert (code, suite["verdict"]) == (1, "regressed")
+    crashes = suite["crashes"]
+    assert isinstance(crashes, dict)
+    assert set(crashes["cases"]) == {"c10", "c20", "c30"}
+    assert (crashes["baseline_failed"], crashes["baseline_trials"]) == (0, 15)
+
+
+@pytest.mark.slow
+def test_failures_that_do_not_come_again_are_inconclusive(project: Project) -> None:
+    eight = str(tuple(f"c{n}" for n in range(8)))
+    code, suite = change(project, agent("raise ConnectionResetError('blip')", eight, "trial == 1"))
+    assert (code, suite["verdict"]) == (0, "inconclusive")
+    assert "did not come again" in str(suite["headline"])
+
+
+@pytest.mark.slow
+def test_an_outage_is_exit_3_and_no_baseline(project: Project) -> None:
+    code, suite = change(project, agent("raise KeyError('model')", str(tuple(f"c{n}" for n in range(10, 40)))))
+    assert (code, suite["verdict"]) == (3, "error")
+    assert "an outage: 30 of 40 cases" in str(suite["headline"])
+    saved = project.gate("baseline", "save", "change.jsonl")
+    assert saved.code == 6
+    assert "an outage: 30 of 40 cases" in saved.err
+
+
+@pytest.fixture
+def failing_server() -> Iterator[int]:
+    """Answers HTTP 500 to three cases in 60 % of their requests."""
+    loop, started = asyncio.new_event_loop(), threading.Event()
+    ports: list[int] = []
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).lower()
+        length = int(head.split(b"content-length:")[1].split()[0])
+        asked = json.loads(await reader.readexactly(length))
+        falls = asked["case_id"] in ("c10", "c20", "c30") and asked["trial"] % 5 in (0, 1, 3) and broken.is_set()
+        status, body = (b"500 Internal Server Error", b"trace") if falls else (b"200 OK", b"the right answer")
+        writer.write(b"HTTP/1.1 %b\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%b" % (status, len(body), body))
+        await writer.drain()
+        writer.close()
+
+    async def main() -> None:
+        server = await asyncio.start_server(handle, "127.0.0.1", 0)
+        ports.append(server.sockets[0].getsockname()[1])
+        started.set()
+
+    loop.run_until_complete(main())
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+    started.wait()
+    yield ports[0]
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join()
+
+
+broken = threading.Event()
+
+
+@pytest.mark.slow
+def test_a_server_that_answers_500_in_most_requests_is_regressed(project: Project, failing_server: int) -> None:
+    broken.clear()
+    config = (project.root / "gate.yaml").read_text()
+    project.write("gate.yaml", config.replace("{python: 'agent:answer', timeout: 300ms}", "AGENT"))
+    url = f"{{http: 'http://127.0.0.1:{failing_server}/', timeout: 20s}}"
+    project.write("gate.yaml", (project.root / "gate.yaml").read_text().replace("AGENT", url))
+    project.git("commit", "-qam", "an http agent")
+    assert project.gate("run", "-q", "--trials", "5", "--record", "http.jsonl").code == 0
+    assert project.gate("baseline", "save", "http.jsonl").code == 0
+    broken.set()
+    code, suite = change(project, agent())
+    assert (code, suite["verdict"]) == (1, "regressed")
+    assert "HTTP 500: trace" in str(suite["crashes"])
