@@ -58,6 +58,12 @@ class Victim:
         path.chmod(0o755)
         return str(path)
 
+    def clone(self) -> Path:
+        """An empty folder, as a store hands one over."""
+        folder = self.folder / "clone"
+        folder.mkdir()
+        return folder
+
     def ran(self) -> str:
         return self.marker.read_text() if self.marker.exists() else ""
 
@@ -155,7 +161,7 @@ def test_nothing_that_the_change_configures_is_run(victim: Victim) -> None:
     assert victim.ran() == ""
     with git.worktree(victim.head, content=True) as tree:
         assert (tree / "notes.txt").read_text() == "head"
-    clone = git.scratch(victim.folder / "clone", "origin")
+    clone = git.scratch(victim.clone(), "origin")
     clone.run("fetch", "-q", "origin", "main")
     assert victim.ran() == ""
 
@@ -276,7 +282,7 @@ def test_only_commands_of_the_network_hold_the_token(victim: Victim) -> None:
         git = victim.seal(**with_header(environment, url, token_header(TOKEN)))
         read()
         ask_everything(git, victim)
-        store = git.scratch(victim.folder / "clone", "origin", token=TOKEN, server=url)
+        store = git.scratch(victim.clone(), "origin", token=TOKEN, server=url)
         store.run("fetch", "-q", "--filter=blob:none", "--depth=1", "origin", "main")
         store.run("push", "-q", "origin", "FETCH_HEAD:refs/heads/copy")
         assert store.run("cat-file", "blob", "FETCH_HEAD:agent.py") == b"base"
@@ -305,7 +311,7 @@ def test_a_push_goes_to_the_remote_that_was_there_before(victim: Victim, redirec
         sh(victim.root, "config", "--replace-all", *settings[redirect])
         sh(victim.root, "config", "--file", str(victim.home / ".gitconfig"), *settings[redirect])
         sh(victim.root, "config", "http.extraHeader", "Authorization: basic bWFsbG9yeTp4")
-        store = git.scratch(victim.folder / "clone", "origin", token=TOKEN, server=url)
+        store = git.scratch(victim.clone(), "origin", token=TOKEN, server=url)
         store.run("fetch", "-q", "origin", "main")
         store.run("push", "-q", "origin", "FETCH_HEAD:refs/heads/gate-baselines")
         git.fetch(victim.head, depth=50)
@@ -321,7 +327,7 @@ def test_the_header_that_a_checkout_left_is_read_before(victim: Victim) -> None:
         sh(victim.root, "config", f"http.{url}/.extraheader", token_header(TOKEN))
         git = victim.seal()
         sh(victim.root, "config", "--unset-all", f"http.{url}/.extraheader")
-        store = git.scratch(victim.folder / "clone", "origin", token="another's", server="https://github.com")
+        store = git.scratch(victim.clone(), "origin", token="another's", server="https://github.com")
         store.run("fetch", "-q", "origin", "main")
     assert set(seen) == {f"x-access-token:{TOKEN}"}
 
@@ -335,7 +341,7 @@ def test_a_remote_by_its_path_gets_no_token(victim: Victim) -> None:
     hook = victim.remote / "hooks" / "pre-receive"
     hook.parent.mkdir(exist_ok=True)
     shutil.copy(victim.program(), hook)
-    store = git.scratch(victim.folder / "clone", "origin", token=TOKEN, server=server)
+    store = git.scratch(victim.clone(), "origin", token=TOKEN, server=server)
     store.run("fetch", "-q", "origin", "main")
     store.run("push", "-q", "origin", "FETCH_HEAD:refs/heads/gate-baselines")
     assert "pre-receive" in victim.ran() and TOKEN not in victim.ran()
