@@ -24,7 +24,6 @@ from gate.carry import Carrier, record_name, records_of
 from gate.compare import Outputs, settings_of
 from gate.compare import now as utc_now
 from gate.config import Config, ConfigFile, read_config
-from gate.decision.rules import acceptable
 from gate.environment import TOKEN
 from gate.errors import Cancelled, ConfigError, GateError, MeasureError, PublishError
 from gate.escape import console, markdown
@@ -53,7 +52,7 @@ from gate.hosts.runner import SUMMARY_BYTES, Runner, Silence, annotations_of
 from gate.interrupts import run as run_coroutine
 from gate.keeping import save_baseline
 from gate.lookup import REPORTS, changes
-from gate.model import EXIT_PRECEDENCE, ExitCode, Result, Verdict
+from gate.model import EXIT_PRECEDENCE, ExitCode, Result, Verdict, acceptable
 from gate.pipeline import LOCAL_KINDS, RunOptions, run_gate
 from gate.plan import read_suites
 from gate.progress import Lines

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence, Set
 from datetime import UTC, datetime
@@ -11,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gate import files
+from gate.baselines.union import run_ids
 from gate.config import Config, TrialsSection
 from gate.decision import Settings
 from gate.decision.compare import CHANGED, EDITED, NEW, RATE_METRIC, Owed
@@ -47,6 +49,15 @@ def reference_to(records: Sequence[Record], commit: str | None, *, distance: int
     measured = sum(trial.measured for record in records for trial in record.trials)
     cases = len({case.id for record in records for case in record.header.plan}) or 1
     return Reference(BaselineInfo(commit, distance, measured / cases, len(records), source), tuple(records))
+
+
+def identity(reference: Reference) -> str:
+    """The commit of a reference, and which runs its records are of: equal for two only if their trials are the same."""
+    runs = sorted({run_id for record in reference.records for run_id in run_ids(record)})
+    if not runs:
+        return "no baseline"
+    digest = hashlib.sha256("\n".join(runs).encode()).hexdigest()[:12]
+    return f"{(reference.info.commit or 'no commit')[:12]} (runs {digest})"
 
 
 def reported_before(header: Header, reference: Reference) -> bool:

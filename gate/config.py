@@ -61,10 +61,13 @@ def unstated() -> Any:
     return Field(default_factory=dict, validate_default=True)
 
 
+StoreKind = Literal["file", "git", "none"]
+
+
 class BaselineSection(Section):
     """Where baselines are kept, and what to do without one."""
 
-    store: Literal["file", "git", "none"] = "file"
+    store: StoreKind = "file"
     path: str = ".gate/baselines"
     """Folder of the file store, relative to the configuration file."""
     branch: str = "gate-baselines"

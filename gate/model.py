@@ -679,6 +679,12 @@ class SuiteResult(Struct, frozen=True):
     """The numbers behind the verdict: looks, p- and e-values, bounds, error budget; JSON values only."""
     further: tuple[SuiteResult, ...] = ()
     """The same record against further references, such as the anchor; the verdict is the worst of all."""
+    reference: str = ""
+    """What it was compared with, where it is one of several: ``anchor``."""
+    decided_by: str = ""
+    """The ``reference`` among ``further`` that verdict and headline are from; empty: they are this suite's own."""
+    scope: str = ""
+    """What of the suite was run, where it was not all: ``24 of 120 cases, tag smoke``; the headline ends with it."""
     tools: tuple[ToolTime, ...] = ()
     """Time per tool over the candidate's trials, the longest first; of the turns in which the agent times its tools."""
     crashes: CrashFacts | None = None
@@ -712,6 +718,11 @@ def kind_of(scale: Scale) -> MetricKind:
     if scale in (Scale.SECONDS, Scale.USD, Scale.COUNT):
         return "positive"
     return "bounded"
+
+
+def acceptable(suite: SuiteResult) -> tuple[Verdict, ...]:
+    """What of the suite someone may accept."""
+    return (Verdict.REGRESSED, Verdict.INCONCLUSIVE) if suite.doubt else (Verdict.REGRESSED,)
 
 
 def worst(verdicts: list[Verdict]) -> Verdict:

@@ -22,6 +22,7 @@ from gate.compare import (
     Pairing,
     Reference,
     check_outputs,
+    identity,
     now,
     outside,
     pair,
@@ -37,7 +38,7 @@ from gate.fingerprint import of_agent, of_definition
 from gate.git import Git
 from gate.journal import SECRET_NAME, open_journal, redactor_of
 from gate.judges.meter import Budget as JudgeBudget
-from gate.lookup import REPORTS, Standing, find_references, standing, store_of
+from gate.lookup import REPORTS, References, Standing, find_references, standing, store_of
 from gate.measure import Bench, Purse
 from gate.model import FULL, Result, Side, SuiteResult, Trial, Verdict
 from gate.plan import Plan, make_plans
@@ -185,7 +186,7 @@ async def _run_suite(session: Session, plan: Plan) -> tuple[SuiteResult, Path]:
             await run.measure()
             judge_cost = bench.judge_cost_usd
         notes = (*_notes(session, plan, journal), *found.notes, *filter(None, (base.note,)))
-        terms = _terms(session, plan, run, notes)
+        terms = _terms(session, plan, run, notes, found)
         journal.finish(
             duration=time.monotonic() - started,
             judge_cost_usd=judge_cost,
@@ -199,7 +200,7 @@ async def _run_suite(session: Session, plan: Plan) -> tuple[SuiteResult, Path]:
     return accepted(judge(record, found.all, terms), found.accepted), journal.path
 
 
-def _terms(session: Session, plan: Plan, run: SuiteRun, notes: Sequence[str]) -> Terms:
+def _terms(session: Session, plan: Plan, run: SuiteRun, notes: Sequence[str], found: References) -> Terms:
     """What the record is judged by, here and wherever it is shown again."""
     alone = session.options.shard[1] == 1
     return replace(
@@ -208,6 +209,8 @@ def _terms(session: Session, plan: Plan, run: SuiteRun, notes: Sequence[str]) ->
         command=session.options.command if alone else "",
         anchored=session.where.anchored,
         release=session.where.release,
+        store=session.config.file.baseline.store,
+        compared=tuple(map(identity, found.all)) if alone else (),
     )
 
 

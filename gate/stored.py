@@ -5,13 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from pathlib import Path
+from typing import get_args
 
 from msgspec.structs import replace
 
 from gate.base_policy import Rules
 from gate.baselines.union import run_ids
-from gate.compare import Outputs, Reference, check_outputs, match_cases, now, reference_to, settings_of, write_reports
-from gate.config import Config, load_config
+from gate.compare import (
+    Outputs,
+    Reference,
+    check_outputs,
+    identity,
+    match_cases,
+    now,
+    reference_to,
+    settings_of,
+    write_reports,
+)
+from gate.config import Config, StoreKind, load_config
 from gate.decision import Settings
 from gate.decision.cases import LEAST_LOST, MOST_LOST
 from gate.errors import BaselineError, ConfigError, MeasureError, UntrustedError, nearest
@@ -110,7 +121,17 @@ def report_record(
     config = load_config(config_path)
     terms = own_terms(record, settings_of(config, now()))
     found = found_again(record.header, terms, config, environment)
-    return _result(path, record, found, terms, outputs, command)
+    return _result(path, record, found, _noted(terms, found), outputs, command)
+
+
+def _noted(terms: Terms, found: References) -> Terms:
+    """The terms, and what the reader must know if the run compared its record with anything else."""
+    here = tuple(map(identity, found.all))
+    if not terms.compared or terms.compared == here:
+        return terms
+    then, now_ = (" and ".join(one) for one in (terms.compared, here))
+    note = f"the run compared this record with {then}; here it is compared with {now_}, so the verdict may be another"
+    return replace(terms, notes=(*terms.notes, note))
 
 
 def named(baseline: str) -> Path | None:
@@ -119,7 +140,10 @@ def named(baseline: str) -> Path | None:
 
 
 def found_again(header: Header, terms: Terms, config: Config, environment: Mapping[str, str]) -> References:
-    """What the record's run would be compared with now."""
+    """What the record's run would be compared with now, in the kind of store that it was told to look in."""
+    if terms.store in get_args(StoreKind):
+        baseline = config.file.baseline.model_copy(update={"store": terms.store})
+        config = replace(config, file=config.file.model_copy(update={"baseline": baseline}))
     git = Git(config.root, environment=environment)
     ancestors = _ancestors(git, header)
     base = ancestors[0] if ancestors else None

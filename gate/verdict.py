@@ -21,7 +21,7 @@ from gate.config import Config
 from gate.decision import Settings, exit_code, verdict_on
 from gate.decision.compare import passed
 from gate.decision.consistency import compares_trials
-from gate.decision.rules import acceptable, doubted
+from gate.decision.rules import doubted
 from gate.errors import MeasureError
 from gate.model import (
     SEVERITY,
@@ -35,6 +35,7 @@ from gate.model import (
     ToolCall,
     Trial,
     Turn,
+    acceptable,
     worst,
 )
 from gate.plan import Plan
@@ -81,6 +82,10 @@ class Terms(Struct, frozen=True, omit_defaults=True):
     """Whether the anchor is a reference too: the commit is of the default branch, or a release."""
     release: str = ""
     """The tag that is to be released, if one is."""
+    store: str = ""
+    """The kind of store that baselines were looked up in; empty: the configuration's."""
+    compared: tuple[str, ...] = ()
+    """What the run compared its record with, as `identity` has it; empty: it does not say."""
 
     def plain(self) -> dict[str, Any]:
         """As JSON values, for the record."""
@@ -252,7 +257,10 @@ def judge(record: Record, references: Sequence[Reference], terms: Terms) -> Suit
     if any(reference.records for reference in references):
         doubts = (*doubts, *terms.doubts_if_compared)
     said = doubted(said, "; ".join(doubts)) if doubts else said
-    return replace(said, headline=f"{said.headline}; {_scope(record.header)}") if record.header.whole else said
+    if not record.header.whole:
+        return said
+    scope = _scope(record.header)
+    return replace(said, headline=f"{said.headline}; {scope}", scope=scope)
 
 
 def _with_categories(case: CaseResult, categories: Mapping[str, frozenset[str]]) -> CaseResult:
@@ -345,14 +353,14 @@ def _worst_of(first: SuiteResult, others: Sequence[SuiteResult], references: Seq
     if not others:
         return first
     further = [
-        replace(other, headline=f"against the {reference.name}: {other.headline}")
+        replace(other, headline=f"against the {reference.name}: {other.headline}", reference=reference.name)
         for other, reference in zip(others, references[1:], strict=True)
     ]
     worse = max(further, key=lambda suite: SEVERITY.index(suite.verdict))
     found = replace(first, further=tuple(further))
     if SEVERITY.index(worse.verdict) <= SEVERITY.index(first.verdict):
         return found
-    return replace(found, verdict=worse.verdict, headline=worse.headline, doubt=worse.doubt)
+    return replace(found, verdict=worse.verdict, headline=worse.headline, doubt=worse.doubt, decided_by=worse.reference)
 
 
 def _spent(record: Record) -> dict[str, Any]:

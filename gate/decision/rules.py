@@ -55,6 +55,7 @@ from gate.model import (
     SuiteResult,
     Trial,
     Verdict,
+    acceptable,
 )
 
 MAX_ERROR_CHARS = 120
@@ -319,17 +320,12 @@ def exit_code(suites: Iterable[SuiteResult], settings: Settings) -> ExitCode:
     return min(codes, key=EXIT_PRECEDENCE.index)
 
 
-def acceptable(suite: SuiteResult) -> tuple[Verdict, ...]:
-    """What of the suite someone may accept."""
-    return (Verdict.REGRESSED, Verdict.INCONCLUSIVE) if suite.doubt else (Verdict.REGRESSED,)
-
-
 def doubted(suite: SuiteResult, why: str) -> SuiteResult:
     """A suite of which a pass would promise too much: no better than inconclusive."""
     if suite.verdict is not Verdict.PASS and not suite.doubt:
         return suite
     why = f"{suite.doubt}; {why}" if suite.doubt else why
-    return replace(suite, verdict=Verdict.INCONCLUSIVE, headline=why, doubt=why)
+    return replace(suite, verdict=Verdict.INCONCLUSIVE, headline=why, doubt=why, decided_by="")
 
 
 def _is_proven(result: CriterionResult) -> bool:

@@ -1,18 +1,20 @@
 """The JUnit report: one test suite per suite; a test for its verdict, one per criterion and one per case.
 
 A suite whose verdict fails the gate has at least one failure or error: a reader of JUnit alone is never shown green.
+Criteria and worse cases against further references, such as the anchor, stand under a class of their name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from junit_xml import TestCase, TestSuite, to_xml_report_string
+from msgspec.structs import replace
 
 from gate.escape import xml_text
 from gate.limits import MAX_ID_CHARS, shorten
-from gate.model import CaseResult, CaseStatus, CriterionResult, ExitCode, Result, SuiteResult, Verdict
+from gate.model import CaseResult, CaseStatus, CriterionResult, ExitCode, Result, SuiteResult, Verdict, acceptable
 from gate.reports import words
 from gate.reports.diff import differences
 from gate.reports.numbers import change_interval, evidence, interval, sample, threshold
@@ -34,11 +36,12 @@ def render(result: Result) -> str:
 
 
 def _suite(suite: SuiteResult, result: Result) -> TestSuite:
-    undecided_fails = result.exit_code is ExitCode.FAILED and not any(s.verdict in _FAILURES for s in result.suites)
+    undecided_fails = result.exit_code is ExitCode.FAILED and not any(_fails(s) for s in result.suites)
     tests = [
         _verdict(suite, undecided_fails, words.explain_line(result, suite)),
         *(_criterion(suite, c, undecided_fails) for c in suite.criteria),
         *(_case(suite, c) for c in suite.cases),
+        *(test for one in suite.further for test in _further(suite, one, undecided_fails)),
     ]
     properties = {
         "verdict": suite.verdict.value,
@@ -51,6 +54,22 @@ def _suite(suite: SuiteResult, result: Result) -> TestSuite:
     }
     named = {key: _attribute(str(value)) for key, value in properties.items()}
     return TestSuite(_classname(suite.suite_id), tests, properties=named)
+
+
+def _fails(suite: SuiteResult) -> bool:
+    """Whether something of it fails the gate that nobody accepted."""
+    found = [suite.verdict, *(c.verdict for one in (suite, *suite.further) for c in one.criteria if _blocks(c))]
+    return any(verdict in _FAILURES and not _is_accepted(suite, verdict) for verdict in found)
+
+
+def _is_accepted(suite: SuiteResult, verdict: Verdict) -> bool:
+    return bool(suite.accepted) and verdict in acceptable(suite)
+
+
+def _blocks(found: CriterionResult) -> bool:
+    if words.shown(found) is Verdict.REGRESSED:
+        return found.criterion.gate_regression
+    return found.criterion.blocking
 
 
 def _attribute(text: str, limit: int = _MESSAGE_CHARS) -> str:
@@ -79,7 +98,7 @@ def _judge(
     text = _attribute(f"{words.VERDICTS[verdict]}: {message}")
     if verdict is Verdict.PASS:
         return
-    if suite.accepted and verdict in _FAILURES:
+    if _is_accepted(suite, verdict):
         test.add_skipped_info(_attribute(f"{text} (accepted: {suite.accepted})"))
     elif verdict in _ERRORS and blocking:
         test.add_error_info(text, error_type=verdict.value)
@@ -98,12 +117,23 @@ def _verdict(suite: SuiteResult, undecided_fails: bool, explain: str) -> TestCas
     return test
 
 
-def _criterion(suite: SuiteResult, found: CriterionResult, undecided_fails: bool) -> TestCase:
+def _further(suite: SuiteResult, one: SuiteResult, undecided_fails: bool) -> Iterator[TestCase]:
+    """The same record against another reference: its verdict, its criteria, and the cases that got worse since."""
+    group = one.reference or "further"
+    one = replace(one, accepted=suite.accepted)
+    verdict = _test(suite, "verdict", group)
+    _judge(verdict, one, one.verdict, one.headline, blocking=True, undecided_fails=undecided_fails)
+    verdict.stdout = _output([words.further_line(one), *one.story])
+    yield verdict
+    yield from (_criterion(one, found, undecided_fails, f"{group}.criteria") for found in one.criteria)
+    yield from (_case(one, case, group) for case in words.worse_cases(one))
+
+
+def _criterion(suite: SuiteResult, found: CriterionResult, undecided_fails: bool, group: str = "criteria") -> TestCase:
     criterion = found.criterion
-    test, verdict = _test(suite, criterion.name, "criteria"), words.shown(found)
-    blocking = criterion.gate_regression if verdict is Verdict.REGRESSED else criterion.blocking
+    test, verdict = _test(suite, criterion.name, group), words.shown(found)
     undecided_fails = undecided_fails and criterion.gate_regression
-    _judge(test, suite, verdict, found.reason, blocking=blocking, undecided_fails=undecided_fails)
+    _judge(test, suite, verdict, found.reason, blocking=_blocks(found), undecided_fails=undecided_fails)
     if verdict is Verdict.PASS and not words.is_ticked(found):
         test.add_skipped_info(_attribute(f"{words.standing(found)}: {found.not_compared or found.reason}"))
     test.stdout = _output(
@@ -119,8 +149,8 @@ def _criterion(suite: SuiteResult, found: CriterionResult, undecided_fails: bool
     return test
 
 
-def _case(suite: SuiteResult, case: CaseResult) -> TestCase:
-    test = _test(suite, case.id)
+def _case(suite: SuiteResult, case: CaseResult, group: str = "") -> TestCase:
+    test = _test(suite, case.id, group)
     test.elapsed_sec = case.duration
     if case.location is not None:
         test.file, test.line = _attribute(case.location.path), case.location.line

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from gate.model import CaseStatus, CriterionResult, SuiteResult, Verdict
 from gate.reports.numbers import change_interval, count, dollars, figure
-from gate.reports.words import failing_cases, worse_cases
+from gate.reports.words import deciding, failing_cases, worse_cases
 
 
 def headline(suite: SuiteResult) -> str:
     """One line: what happened. Of a regression: how many cases, of what, from where to where."""
-    found = next((c for c in suite.criteria if c.verdict is Verdict.REGRESSED), None)
+    against = deciding(suite)
+    found = next((c for c in against.criteria if c.verdict is Verdict.REGRESSED and c.criterion.blocking), None)
     if suite.verdict is not Verdict.REGRESSED or found is None or not (found.candidate and found.baseline):
         return suite.headline
     scale = found.criterion.scale
     before, now = (figure(side.value, scale) for side in (found.baseline, found.candidate))
     change = f", {change_interval(found.change, scale)}" if found.change else ""
-    return f"{_how_many(suite, found)}{found.criterion.name} {before} → {now}{change}"
+    named = f"against the {suite.decided_by}: " if suite.decided_by else ""
+    scope = f"; {suite.scope}" if suite.scope else ""
+    return f"{named}{_how_many(against, found)}{found.criterion.name} {before} → {now}{change}{scope}"
 
 
 def _how_many(suite: SuiteResult, found: CriterionResult) -> str:

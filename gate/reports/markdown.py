@@ -114,9 +114,7 @@ def _suite(suite: SuiteResult, left_out: int, place: Place, explain: str = "") -
             shown = _bullets(suite.changes, _FEW if left_out else _MANY)
             blocks.append(f"### What changed in the rules or suite\n\n{shown}")
         blocks.append(_criteria(suite, left_out))
-        blocks += [
-            _fold(escape.markdown_html(words.further_line(one), 300), _criteria(one, left_out)) for one in suite.further
-        ]
+        blocks += [_against_further(one, left_out) for one in suite.further]
         blocks += _worst_cases(suite, left_out)
         blocks.append(_details(suite, left_out, explain))
     if left_out:
@@ -132,7 +130,8 @@ def _heading(suite: SuiteResult, place: Place) -> str:
 
 def _lead(suite: SuiteResult, place: Place, limit: int) -> str:
     """What happened, what it cost, and what to do: a line each."""
-    baseline = suite.baseline.commit if suite.baseline and suite.baseline.commit else ""
+    compared = words.deciding(suite).baseline
+    baseline = compared.commit if compared and compared.commit else ""
     against = f", against {escape.markdown_code(baseline[:7])}" if baseline else ""
     link = f" · [full report]({place.url})" if place.url else ""
     lines = [escape.markdown(lead.headline(suite).removesuffix("."), limit) + against, lead.cost(suite) + link]
@@ -156,6 +155,14 @@ def _criteria(suite: SuiteResult, left_out: int) -> str:
         return ""
     table = "| | Criterion | Candidate | Baseline | Change | Wanted |\n|---|---|---|---|---|---|\n" + "\n".join(rows)
     return "\n\n".join([table, _reasons(suite, shown[:_MANY])]).strip()
+
+
+def _against_further(suite: SuiteResult, left_out: int) -> str:
+    """The same record against another reference, in a fold: its criteria, and the cases that got worse since."""
+    worse = words.worse_cases(suite)
+    cases = f"**{words.worse_title(worse)}**\n\n{_case_list(worse)}" if worse and left_out < NO_DETAIL else ""
+    body = "\n\n".join(filter(None, [_criteria(suite, left_out), cases]))
+    return _fold(escape.markdown_html(words.further_line(suite), 300), body)
 
 
 def _criterion_row(result: CriterionResult) -> str:

@@ -224,6 +224,11 @@ def command_lines(command: str) -> tuple[str, ...]:
     return tuple(line for line in command.split("\n") if line.strip())[:5]
 
 
+def deciding(suite: SuiteResult) -> SuiteResult:
+    """The comparison that verdict and headline are from: the suite itself, or one of its further ones."""
+    return next((one for one in suite.further if suite.decided_by and one.reference == suite.decided_by), suite)
+
+
 def further_line(suite: SuiteResult) -> str:
     """The same record against another reference, in a line: its commit, the verdict and why."""
     commit = suite.baseline.commit if suite.baseline else None

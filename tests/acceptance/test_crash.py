@@ -57,8 +57,14 @@ def start(project: Project, *arguments: str, limit: Callable[[], None] | None = 
         stderr=subprocess.PIPE,
         text=True,
         env={**_environment(), "PYTHONDONTWRITEBYTECODE": "1"},
-        preexec_fn=limit,  # noqa: PLW1509 - this process has no threads
+        preexec_fn=limit or _as_in_a_terminal,  # noqa: PLW1509 - this process has no threads
     )
+
+
+def _as_in_a_terminal() -> None:
+    """Whoever runs these tests may do so under nohup, and a signal that is ignored stays so in a child."""
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
 
 
 @contextmanager

@@ -96,3 +96,24 @@ def test_the_four_commands_render_one_record_alike(compared: Project, situation:
     assert "expired" in ran[1]
     if situation == "broken":
         assert "the table has no such row" in ran[1]
+
+
+def test_a_report_looks_where_its_run_looked(compared: Project) -> None:
+    """Compared with nothing by the run's command line, a record is not compared with a baseline that is there."""
+    write_agent(compared, "broken")
+    compared.git("commit", "-q", "-a", "-m", "broken")
+    ran = rendered(compared, "run", "--store", "none", "--record", ".gate/a.jsonl")
+    assert "baselines are switched off" in ran[1]
+    assert rendered(compared, "report", ".gate/a.jsonl") == ran
+
+
+def test_a_report_says_if_the_run_was_compared_with_something_else(compared: Project) -> None:
+    write_agent(compared, "broken")
+    compared.git("commit", "-q", "-a", "-m", "broken")
+    code, ran = rendered(compared, "run", "--record", ".gate/a.jsonl")
+    assert "the run compared this record with" not in ran
+    stored(compared).unlink()
+    again, report = rendered(compared, "report", ".gate/a.jsonl")
+    assert (code, again) != (0, 0)
+    assert "the run compared this record with" in report
+    assert "here it is compared with no baseline" in report

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from xml.etree import ElementTree
+
 import msgspec
 import pytest
 from msgspec.structs import replace
@@ -22,6 +24,7 @@ from gate.model import (
     Verdict,
 )
 from gate.record import Footer, Header, PlannedCase, Record
+from gate.reports import load_report
 from gate.reports.diff import trajectory_diff
 from gate.verdict import Terms, conclude, judge, own_terms, told_by
 
@@ -34,8 +37,8 @@ def record(value: float = 1.0, *, plan: tuple[PlannedCase, ...] = PLAN, trials: 
     return Record(Header("s", plan, (CRITERION,)), made, None)
 
 
-def against(*records: Record, name: str = "baseline") -> Reference:
-    return Reference(BaselineInfo("abc"), records, name)
+def against(*records: Record, name: str = "baseline", commit: str = "abc") -> Reference:
+    return Reference(BaselineInfo(commit), records, name)
 
 
 def judged(candidate: Record, *baseline: Record, terms: Terms | None = None) -> SuiteResult:
@@ -185,6 +188,23 @@ def test_against_several_references_the_worst_verdict_stands_and_all_are_shown()
     swapped = judge(now, [replace(anchor, name="baseline"), replace(base, name="anchor")], terms)
     assert (swapped.verdict, [s.verdict for s in swapped.further]) == (Verdict.REGRESSED, [Verdict.PASS])
     assert not swapped.headline.startswith("against")
+
+
+def test_reports_say_which_reference_the_verdict_is_from() -> None:
+    """The commit beside the headline, the change in the lead and the failures in JUnit are the anchor's."""
+    lenient = replace(CRITERION, threshold=None)
+    base, anchor = against(record(0.0), commit="b" * 40), against(record(), name="anchor", commit="a" * 40)
+    both = judge(record(0.0), [base, anchor], Terms((lenient,)))
+    assert (both.decided_by, both.further[0].reference) == ("anchor", "anchor")
+    result = conclude([both], Settings(), command="")
+    second = load_report("markdown")(result).splitlines()[2]
+    assert second.startswith("against the anchor: ")
+    assert "→ 0 %" in second
+    assert "`aaaaaaa`" in second
+    assert "bbbbbbb" not in second
+    tests = ElementTree.fromstring(load_report("junit")(result).encode()).iter("testcase")
+    failed = {test.get("classname") for test in tests if test.find("failure") is not None}
+    assert {"s", "s.anchor", "s.anchor.criteria"} <= failed
 
 
 def test_a_call_of_the_expected_category_is_no_difference() -> None:

@@ -7,8 +7,10 @@ from xml.etree import ElementTree
 import pytest
 from msgspec.structs import replace
 
-from gate.model import CaseResult, CaseStatus, ExitCode, Verdict
+from gate.decision import Settings, exit_code
+from gate.model import CaseResult, CaseStatus, ExitCode, Result, Verdict
 from gate.reports.junit import render
+from gate.verdict import conclude
 
 from .samples import ACCEPTED, INCONCLUSIVE, PASSED, REGRESSED, RESULTS, result
 
@@ -71,10 +73,29 @@ def test_cases_and_criteria_of_a_regression() -> None:
 
 
 def test_an_accepted_regression_is_skipped_with_who_accepted_it() -> None:
-    suite = document(result(ACCEPTED)).find("testsuite")
+    regressed = tuple(found for found in ACCEPTED.criteria if found.verdict is not Verdict.BELOW_THRESHOLD)
+    suite = document(result(replace(ACCEPTED, criteria=regressed))).find("testsuite")
     assert suite is not None
     assert (suite.get("failures"), suite.get("errors")) == ("0", "0")
     assert "ann accepted this" in (suite.find("testcase/skipped").get("message") or "")  # type: ignore[union-attr]
+
+
+def test_an_accepted_regression_hides_nothing_else_that_fails() -> None:
+    """Neither another suite that blocks while undecided, nor a missed threshold of the suite itself."""
+    undecided = replace(PASSED, suite_id="other", verdict=Verdict.INCONCLUSIVE, criteria=(), cases=())
+    blocked = document(
+        Result(
+            (ACCEPTED, undecided),
+            Verdict.REGRESSED,
+            ExitCode.FAILED,
+        )
+    )
+    assert any(test.find("failure") is not None for test in blocked.iter("testcase"))
+    missed = replace(ACCEPTED.criteria[0], verdict=Verdict.BELOW_THRESHOLD)
+    suite = replace(ACCEPTED, criteria=(missed,), cases=())
+    assert exit_code([suite], Settings()) is ExitCode.FAILED
+    below = document(conclude([suite], Settings(), command=""))
+    assert any(test.find("failure") is not None for test in below.iter("testcase"))
 
 
 def test_inconclusive_fails_only_where_it_blocks() -> None:
