@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from itertools import chain, count
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from gate import files
 from gate.baselines.base import suite_key
 from gate.config import Config
 from gate.errors import ConfigError, GateError, MeasureError
 from gate.model import Trial
-from gate.record import Header, RecordWriter, read_header
+from gate.record import Header, RecordWriter, read_header, read_record, write_record
+from gate.record.nouns import count as count_trials
 from gate.record.nouns import difference
 from gate.redact import Redactor
 
@@ -54,6 +57,26 @@ def open_journal(
     if path is not None and (not path.exists() or _continues(path, header)):
         return RecordWriter(path, header, resume=path.exists(), remember=remember)
     return RecordWriter(_free(folder, f"{now:%Y%m%dT%H%M%S}{_part(header)}"), header)
+
+
+def without(
+    journal: RecordWriter,
+    leave_out: Callable[[Sequence[Trial]], Collection[Trial]],
+    remember: Callable[[Trial], Trial] | None = None,
+) -> RecordWriter:
+    """The journal, taken up again without the trials of an earlier sitting that ``leave_out`` names.
+
+    The file is replaced at once or not at all, so that what counts survives whatever ends this.
+    """
+    gone = {(t.case_id, t.side, t.number) for t in leave_out(journal.resumed)}
+    if not gone:
+        return journal
+    record = read_record(journal.path, complete=False)
+    kept = tuple(t for t in record.trials if (t.case_id, t.side, t.number) not in gone)
+    footer = replace(record.footer or count_trials(kept), stopped="an outage", terms={})
+    write_record(journal.path, replace(record, trials=kept, footer=footer))
+    journal.close()
+    return RecordWriter(journal.path, journal.header, resume=True, remember=remember)
 
 
 def path_of(config: Config, header: Header) -> Path | None:

@@ -31,12 +31,12 @@ from gate.compare import (
     write_reports,
 )
 from gate.config import BudgetSection, Config
-from gate.decision import More, Request, Settings, confirmation, next_step
+from gate.decision import More, Request, Settings, confirmation, next_step, spoiled
 from gate.errors import ConfigError, MeasureError
 from gate.execute import Job
 from gate.fingerprint import of_agent, of_definition
 from gate.git import Git
-from gate.journal import SECRET_NAME, open_journal, redactor_of
+from gate.journal import SECRET_NAME, open_journal, redactor_of, without
 from gate.judges.meter import Budget as JudgeBudget
 from gate.lookup import REPORTS, References, Standing, find_references, standing, store_of
 from gate.measure import Bench, Purse
@@ -177,6 +177,9 @@ async def _run_suite(session: Session, plan: Plan) -> tuple[SuiteResult, Path]:
         journal = stack.enter_context(
             open_journal(session.config, header, now(), path=path, resume=resume, remember=memory.keep)
         )
+        taken_up = len(journal.resumed)
+        left_out = Spoiled(session, plan, found.first, journal.header).among
+        journal = stack.enter_context(without(journal, left_out, remember=memory.keep))
         if journal.resumed:  # this very run may be what is stored
             run_id = journal.header.run_id
             found = find_references(session.config, session.store, plan.suite.id, session.where, session.git, run_id)
@@ -185,7 +188,7 @@ async def _run_suite(session: Session, plan: Plan) -> tuple[SuiteResult, Path]:
             run = SuiteRun(session, plan, found.all, journal, bench, base.possible, memory)
             await run.measure()
             judge_cost = bench.judge_cost_usd
-        notes = (*_notes(session, plan, journal), *found.notes, *filter(None, (base.note,)))
+        notes = (*_notes(session, plan, journal, taken_up), *found.notes, *filter(None, (base.note,)))
         terms = _terms(session, plan, run, notes, found)
         journal.finish(
             duration=time.monotonic() - started,
@@ -266,9 +269,11 @@ def _shard_passes(session: Session, plan: Plan) -> int:
     return min(fewest, session.settings.exact_passes or fewest)
 
 
-def _notes(session: Session, plan: Plan, journal: RecordWriter) -> tuple[str, ...]:
+def _notes(session: Session, plan: Plan, journal: RecordWriter, taken_up: int) -> tuple[str, ...]:
     """What a reader should know of how the result came together."""
     notes = [note for note in (session.options.note, session.where.note) if note]
+    if again := taken_up - len(journal.resumed):
+        notes.append(f"{count(again, 'trial')} of an earlier sitting were run in an outage and do not count")
     if journal.resumed:
         fresh = "" if session.purse.runs else "; nothing new was run"
         whose = f" of {session.options.origin}" if session.options.origin else ""
@@ -279,6 +284,28 @@ def _notes(session: Session, plan: Plan, journal: RecordWriter) -> tuple[str, ..
     if session.config.file.budget.usd is not None and session.purse.unpriced:
         notes.append("some trials do not tell what they cost: each counts as the dearest of the others")
     return tuple(notes)
+
+
+class Spoiled(Struct, frozen=True):
+    """Knows what of an earlier sitting was run in an outage."""
+
+    session: Session
+    plan: Plan
+    reference: Reference
+    header: Header
+
+    def among(self, trials: Sequence[Trial]) -> Sequence[Trial]:
+        """Those of these trials that are to be run again; none of recordings, which say what they say."""
+        plan, shard = self.plan, self.header.shard
+        if not trials or self.session.config.agent_kind == "replay":
+            return ()
+        own = {case.id for case in self.header.plan if case.shard == shard[0]}
+        cases = [case for case in plan.suite.cases if case.id in own]
+        paired = pair(plan.planned, plan.criteria, self.reference)
+        before = paired.trials if shard[1] == 1 else ()  # few cases are no sample of the suite: all have to fail
+        apart = paired.not_comparable
+        settings = self.session.settings
+        return spoiled(cases, plan.criteria, trials, before, settings=settings, not_comparable=apart)
 
 
 class BaseTree:
@@ -364,7 +391,10 @@ class SuiteRun:
         self.trials: list[Trial] = []
         """Redacted, and without what was said: that is in the record."""
         self._earlier = list(journal.resumed)
-        self._numbers = Counter((trial.case_id, trial.side) for trial in journal.resumed)
+        self._numbers = Counter[tuple[str, Side]]()
+        for trial in journal.resumed:  # some may have been left out
+            place = trial.case_id, trial.side
+            self._numbers[place] = max(self._numbers[place], trial.number)
 
     async def measure(self) -> None:
         """Everything that is needed for the verdict; for a shard, its cases."""

@@ -6,7 +6,7 @@
 from gate.decision.compare import PASS_RATE, Settings
 from gate.decision.rules import exit_code
 from gate.decision.state import CONCURRENT, Request
-from gate.decision.suite import More, confirmation, next_step, verdict_on
+from gate.decision.suite import More, confirmation, next_step, spoiled, verdict_on
 
 __all__ = [
     "CONCURRENT",
@@ -17,5 +17,6 @@ __all__ = [
     "confirmation",
     "exit_code",
     "next_step",
+    "spoiled",
     "verdict_on",
 ]

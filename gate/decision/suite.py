@@ -23,6 +23,8 @@ MOST_RETRIES = 2
 """How often a trial is run again that infrastructure kept from being measured."""
 
 
+LEAST_DOWN = 8
+"""Failing cases that tell an outage when a run ended before it had tried every case; or half of the suite's."""
 FEW_CRASHING = 3
 """Below this many crashing cases another full pass looks for more, before the failures are confirmed."""
 
@@ -170,6 +172,29 @@ def confirmation(
     """The trials that would confirm the failures of these cases, whether or not a block will need them."""
     comparison = _comparison(cases, criteria, trials, baseline_trials, replace(settings, rerun="never"), None, False)
     return _asked(comparison, () if comparison.outage else probes(comparison), "confirm the failures", once=True)
+
+
+def spoiled(
+    cases: Sequence[Case],
+    criteria: Sequence[Criterion],
+    trials: Sequence[Trial],
+    baseline_trials: Sequence[Trial],
+    *,
+    settings: Settings,
+    not_comparable: Mapping[tuple[str, str], str] | None = None,
+) -> tuple[Trial, ...]:
+    """The trials that do not count when a run is continued, since they were run in an outage: failures, and whatever
+    was run because of them.
+
+    An outage is no outcome of the agent's, so it would be wrong to hold a later sitting to it. Of a run that ended
+    early it takes `LEAST_DOWN` failing cases to tell one, or all there are.
+    """
+    comparison = _comparison(cases, criteria, trials, baseline_trials, settings, not_comparable, False)
+    down = sum(any(map(_is_excused, comparison.candidate.get(case.id, ()))) for case in comparison.judged)
+    if not comparison.outage or down < min(LEAST_DOWN, (len(comparison.judged) + 1) // 2):
+        return ()
+    first = min(trial.round for trial in comparison.trials)
+    return tuple(t for t in comparison.trials if t.round > first or _is_excused(t))
 
 
 def _is_excused(trial: Trial) -> bool:

@@ -84,6 +84,31 @@ def test_an_outage_is_exit_3_and_no_baseline(project: Project) -> None:
     assert "an outage: 30 of 40 cases" in saved.err
 
 
+@pytest.mark.slow
+def test_what_an_outage_left_does_not_count_when_the_run_is_repeated(project: Project) -> None:
+    """The same agent on the same commit: its answers stay, its failures are none of its own."""
+    most = str(tuple(f"c{n}" for n in range(10, 40)))
+    source = agent("raise KeyError(case_id)", most, f"not os.path.exists({str(project.root / 'well.json')!r})")
+    assert change(project, source)[0] == 3
+    project.write("well.json", "")
+    code, result = project.result("run", "-q", "--record", "change.jsonl")
+    suite = result["suites"][0]
+    assert (code, suite["verdict"]) == (0, "pass")
+    assert "30 trials of an earlier sitting were run in an outage and do not count" in suite["warnings"]
+    assert "continues a record of 10 trials" in suite["warnings"]
+    assert project.gate("baseline", "save", "change.jsonl").code == 0
+
+
+@pytest.mark.slow
+def test_failures_short_of_an_outage_count_when_the_run_is_repeated(project: Project) -> None:
+    """Repeating a run is no second chance."""
+    source = agent("raise KeyError(case_id)", THREE, f"not os.path.exists({str(project.root / 'well.json')!r})")
+    assert change(project, source)[0] == 1
+    project.write("well.json", "")
+    code, result = project.result("run", "-q", "--record", "change.jsonl")
+    assert (code, result["suites"][0]["verdict"]) == (1, "regressed")
+
+
 @pytest.fixture
 def failing_server() -> Iterator[int]:
     """Answers HTTP 500 to three cases in 60 % of their requests."""
