@@ -174,15 +174,25 @@ def _suites_of(config: Config) -> tuple[dict[str, BaseSuite], str]:
 
 
 def _digest(root: Path) -> str:
-    """A digest of everything that a check may be imported from, and of the calibration."""
+    """A digest of every name below a folder, with what it is: a file's bytes, a link's target, or a folder.
+
+    A check may be imported from more than ``.py``: a package, a compiled module or a link of its name goes before it.
+    """
     digest = hashlib.sha256()
     for folder, folders, names in os.walk(root):
         folders.sort()
-        for path in (Path(folder) / name for name in sorted(names) if name.endswith((".py", ".json"))):
-            if path.is_file():
-                digest.update(f"{path.relative_to(root)}\0".encode(errors="surrogateescape"))
-                digest.update(hashlib.sha256(path.read_bytes()).digest())
+        for path in (Path(folder) / name for name in (*folders, *sorted(names))):
+            digest.update(os.fsencode(path.relative_to(root)) + b"\0" + _content(path) + b"\0")
     return digest.hexdigest()
+
+
+def _content(path: Path) -> bytes:
+    if path.is_symlink():
+        return b"link " + os.fsencode(path.readlink())
+    if not path.is_file():
+        return b"folder" if path.is_dir() else b"other"
+    with path.open("rb") as file:
+        return b"file " + hashlib.file_digest(file, "sha256").digest()
 
 
 def hold(source: ConfigFile, overrides: Mapping[str, Any], base: Base) -> Rules:

@@ -503,7 +503,7 @@ class Client:
 
 
 def check_url(url: str) -> SplitResult:
-    """The parts of an http or https address; ConfigError for anything else."""
+    """The parts of an http or https address; ConfigError for anything else, which shows nothing before an ``@``."""
     try:
         parts = urlsplit(url)
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -511,9 +511,17 @@ def check_url(url: str) -> SplitResult:
         usable = False
     if not usable or not url.isascii() or any(c <= " " for c in url) or "@" in parts.netloc:
         raise ConfigError(
-            f"not an address that can be asked: {url!r}", hint="http://host:port/path, credentials in headers"
+            f"not an address that can be asked: {_without_user(url)!r}",
+            hint="http://host:port/path, credentials in headers",
         )
     return parts
+
+
+def _without_user(url: str) -> str:
+    """An address that may be malformed, with all that could be a name and a password masked, whatever is in it."""
+    before, at, after = url.rpartition("@")
+    scheme, slashes, _ = before.partition("://")
+    return f"{scheme}{slashes}***@{after}" if at and slashes else f"***@{after}" if at else url
 
 
 @lru_cache(maxsize=MOST_ROUTES)

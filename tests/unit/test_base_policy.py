@@ -390,14 +390,39 @@ def test_files_of_the_base_that_were_changed_before_their_use_are_refused(tmp_pa
         hold_to(source, {}, base)
 
 
-def test_rules_are_those_that_were_read_whatever_becomes_of_the_files(tmp_path: Path) -> None:
+@pytest.mark.parametrize("way", ["package", "linked package", "compiled module", "compiled cache", "linked module"])
+def test_nothing_can_be_put_before_a_check_of_the_base(tmp_path: Path, way: str) -> None:
+    """Python imports a package, a compiled module or its cache in place of ``checks.py``, which stays as it was."""
+    source = read_config(write(tmp_path / "head", BASE))
+    base = read_base(write(tmp_path / "base", BASE, checks__py="def fair(a, e): return 0.0"), source, {})
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "checks.py").write_text("def fair(a, e): return 0.0")
+    checks = tmp_path / "base" / "checks"
+    if way == "package":
+        checks.mkdir()
+    elif way == "linked package":
+        checks.symlink_to(elsewhere)
+    elif way == "compiled module":
+        checks.with_suffix(".so").write_bytes(b"")
+    elif way == "compiled cache":
+        (tmp_path / "base" / "__pycache__").mkdir()
+        (tmp_path / "base" / "__pycache__" / "checks.cpython-311.pyc").write_bytes(b"")
+    else:
+        checks.with_suffix(".py").unlink()
+        checks.with_suffix(".py").symlink_to(elsewhere / "checks.py")
+    with pytest.raises(ConfigError, match="were changed before they were used"):
+        hold_to(source, {}, base)
+
+
+def test_rules_of_which_the_files_were_changed_after_they_were_read_do_not_hold(tmp_path: Path) -> None:
     source = read_config(write(tmp_path / "head", BASE | {"criteria": {"response_match_score": 0.1}}))
     path = write(tmp_path / "base", BASE)
     base = read_base(path, source, {})
     path.write_text("sweet: true")
     (path.parent / "suite.yaml").unlink()
-    [plan] = make_plans(hold_to(source, {}, base).config, {})
-    assert {c.name: c.threshold for c in plan.criteria} == {"response_match_score": 0.8, "latency": None}
+    with pytest.raises(ConfigError, match="were changed before they were used"):
+        hold_to(source, {}, base)
 
 
 def test_the_previous_version_of_a_metric_is_compared_under_the_bases_rules_too(

@@ -357,6 +357,25 @@ def test_addresses_that_cannot_be_asked(url: str) -> None:
         check_url(url)
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://me:hunter2@x/",
+        "http:// me:hunter2@x/",
+        "me:hunter2@x/",
+        "http://m e:hunter2@x/é",
+        "http://me:hunter2@[x/",
+        "http://me:hun@ter2@x/",
+        "http:me:hunter2@x",
+        "http://:hunter2@",
+    ],
+)
+def test_a_password_in_an_address_is_not_echoed(url: str) -> None:
+    with pytest.raises(ConfigError) as found:
+        check_url(url)
+    assert "ter2" not in str(found.value)
+
+
 def test_headers_cannot_be_smuggled() -> None:
     async def main() -> None:
         async with Client() as client:
