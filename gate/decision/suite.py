@@ -144,7 +144,8 @@ def _again(comparison: Comparison) -> More | None:
     Before anything is looked at, so that each look is taken once.
     """
     settings = comparison.settings
-    newest = [t for t in comparison.trials if t.round == _next_round(comparison) - 1]
+    newest_round = _next_round(comparison) - 1
+    newest = [t for t in comparison.trials if t.round == newest_round]
     tried = Counter((t.side, t.tag, t.case_id) for t in newest if comparison.stands_in(t))
     lost = Counter((t.side, t.tag, t.case_id) for t in comparison.lost(newest) if not t.failed and not _is_excused(t))
     short: dict[tuple[Side, str, int], list[str]] = {}
@@ -158,7 +159,7 @@ def _again(comparison: Comparison) -> More | None:
         return None
     if settings.runs is not None and len(comparison.trials) + sum(r.runs for r in requests) > settings.runs:
         return None
-    return More(requests, _next_round(comparison) - 1, "once more what could not be measured", again=True)
+    return More(requests, newest_round, "once more what could not be measured", again=True)
 
 
 def confirmation(

@@ -1,0 +1,71 @@
+"""The work of a decision grows with the suite, not with its square. Calls are counted, time is not."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from types import FrameType
+
+import pytest
+from msgspec.structs import replace
+
+from gate.decision import Settings, next_step
+from gate.model import Case, Criterion, Trial
+
+from .records import FORBIDDEN, LATENCY, RESPONSE, TRAJECTORY, cases, failed_trial, lost_trial, once, stored
+
+CRITERIA = (replace(TRAJECTORY, threshold=0.5), RESPONSE, FORBIDDEN, LATENCY)
+GOOD = {"trajectory": 1.0, "response": 0.8, "forbidden_tools": 1.0, "latency": 1.0}
+BAD = {"trajectory": 0.0, "response": 0.1, "forbidden_tools": 1.0, "latency": 3.0}
+SMALL, LARGE = 50, 200
+
+
+def clean(suite: Sequence[Case]) -> list[Trial]:
+    return once(suite, **GOOD)
+
+
+def lost(suite: Sequence[Case]) -> list[Trial]:
+    """One in twenty unreachable."""
+    return [lost_trial(c.id) if n % 20 == 0 else t for n, (c, t) in enumerate(zip(suite, clean(suite), strict=True))]
+
+
+def crashed(suite: Sequence[Case]) -> list[Trial]:
+    """One in ten fails."""
+    return [failed_trial(c.id) if n % 10 == 0 else t for n, (c, t) in enumerate(zip(suite, clean(suite), strict=True))]
+
+
+def worse(suite: Sequence[Case]) -> list[Trial]:
+    return once(suite, {case.id: BAD for case in suite[::3]}, **GOOD)
+
+
+def calls(suite: Sequence[Case], trials: Sequence[Trial], baseline: Sequence[Trial], *, can_run: bool) -> Counter[str]:
+    """The calls of Python functions in one decision, generators' steps included, by function."""
+    found: Counter[str] = Counter()
+
+    def count(frame: FrameType, event: str, _: object) -> None:
+        if event == "call":
+            found[f"{frame.f_code.co_filename.rpartition('/gate/')[2]}:{frame.f_lineno}"] += 1
+
+    sys.setprofile(count)
+    try:
+        next_step(suite, CRITERIA, trials, baseline, settings=Settings(), can_run=can_run)
+    finally:
+        sys.setprofile(None)
+    return found
+
+
+@pytest.mark.parametrize("with_baseline", [False, True])
+@pytest.mark.parametrize("can_run", [False, True])
+@pytest.mark.parametrize("trials_of", [clean, lost, crashed, worse])
+def test_four_times_the_cases_take_about_four_times_the_calls(trials_of, can_run, with_baseline):  # type: ignore[no-untyped-def]
+    counts = []
+    for size in (SMALL, LARGE):
+        suite = cases(size)
+        trials = trials_of(suite)
+        baseline = stored(suite, 2, **GOOD) if with_baseline else []
+        calls(suite, trials, baseline, can_run=can_run)  # once uncounted: imports and caches
+        counts.append(calls(suite, trials, baseline, can_run=can_run))
+    few, many = counts
+    steep = {where: (few[where], n) for where, n in many.items() if n > 20 * LARGE and n > 8 * few[where]}
+    assert not steep
