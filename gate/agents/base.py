@@ -39,6 +39,7 @@ LEAST_PATTERN = 4
 """Letters that a text under ``agent.transient`` holds at least."""
 HINT_SECRET = "give the step a variable of its own by `env:`"  # noqa: S105  (words, no secret)
 
+_ENCODED_TWICE = re.compile(r'"\s*\{\s*\\".*\}\s*"$', re.DOTALL)
 _BEGINS_LIKE_JSON = re.compile(r"\{|\[\s*\{|null$|\[\s*\]$")
 
 
@@ -294,15 +295,16 @@ def refuse_torn(text: str) -> None:
 def decode_answer(output: bytes, *, must_be_json: bool = False) -> Any:
     """The bytes of an answer as a JSON value, or as plain text where they do not begin like an object or messages."""
     try:
-        text = output.decode("utf-8").strip()
+        text = output.decode("utf-8-sig").strip()
     except UnicodeDecodeError as error:
         raise AgentFailure(ErrorKind.PROTOCOL, "the answer is not UTF-8") from error
     if not text:
         raise AgentFailure(ErrorKind.PROTOCOL, "the answer is empty")
-    if not must_be_json and not _BEGINS_LIKE_JSON.match(text):
+    if not must_be_json and not _BEGINS_LIKE_JSON.match(text) and not _ENCODED_TWICE.match(text):
         _refuse_pieces(text)
         return text
-    return _parse(text)
+    value = _parse(text)
+    return _parse(value.strip()) if isinstance(value, str) and _BEGINS_LIKE_JSON.match(value.strip()) else value
 
 
 STREAMS = frozenset(

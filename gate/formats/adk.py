@@ -25,6 +25,7 @@ INVOCATION_KEYS = (
     "rubrics",
     "app_details",
 )
+_EVENT_KEYS = ("author", "content", "usage_metadata", "model_version", "id", "timestamp", "invocation_id", "branch")
 _DATA_KEYS = ("tool_uses", "tool_responses", "intermediate_responses", "invocation_events")
 _PART_KEYS = (
     "media_resolution code_execution_result executable_code file_data function_call function_response inline_data text "
@@ -143,6 +144,15 @@ def refuse_unknown(body: Mapping[str, Any], known: Iterable[str], what: str) -> 
             raise FormatError(f"unknown key {shorten(str(key), 80)!r} in {what}{hint}")
 
 
+def refuse_misspelt(body: Mapping[str, Any], known: Iterable[str], what: str) -> None:
+    """Raises `FormatError` for a key that looks like a known one, where google-adk passes over unknown keys."""
+    spelled = {spelling for name in known for spelling in (name, camel(name))}
+    for key in body:
+        near = None if key in spelled else closest(str(key), spelled, cutoff=0.85)
+        if near:
+            raise FormatError(f"unknown key {shorten(str(key), 80)!r} in {what}, did you mean {near!r}?")
+
+
 def _strict(value: Any, what: str) -> Mapping[str, Any]:
     """A mapping without a key that google-adk refuses there, nor one in both spellings."""
     body = mapping(value, what)
@@ -174,7 +184,8 @@ def _refuse_below(invocation: Mapping[str, Any]) -> None:
         for part in items(pair[1], "parts") if isinstance(pair, list) and len(pair) == 2 else ():
             _check_part(part)
     for event in items(get(body, "invocation_events"), "invocation_events"):
-        _check_content(get(mapping(event, "an event"), "content"))
+        refuse_misspelt(mapping(event, "an event"), _EVENT_KEYS, "an event")
+        _check_content(get(event, "content"))
         if (usage := get(event, "usage_metadata")) is not None:
             _strict(usage, "usage_metadata")
 

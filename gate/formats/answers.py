@@ -97,8 +97,16 @@ def _parts(text: str) -> tuple[Part, ...]:
     return (Part(text),) if text else ()
 
 
+def _folded(key: str) -> str:
+    """A key without what spellings differ in: ``toolCalls``, ``Tool-Calls`` and ``tool_calls`` are one word."""
+    return "".join(letter for letter in key.lower() if letter.isalnum())
+
+
+_FOLDED = {_folded(key): key for key in KEYS}
+
+
 def _refuse_misspelt(answer: Mapping[str, Any]) -> None:
     for key in answer:
-        near = None if key in KEYS else closest(str(key), KEYS, cutoff=0.85)
+        near = None if key in KEYS else _FOLDED.get(_folded(str(key))) or closest(str(key), KEYS, cutoff=0.85)
         if near:
             raise FormatError(f"unknown key {shorten(str(key), 80)!r}, did you mean {near!r}?")

@@ -179,12 +179,12 @@ def _query(document: Document, raw: Any, *keys: Key) -> Turn:
     body = _mapping(document, raw, "a turn", keys)
     try:
         adk.refuse_unknown(body, _QUERY_KEYS, "a turn")
-        query, reference = body.get("query"), body.get("reference")
+        query, reference = adk.get(body, "query"), adk.get(body, "reference")
         if not isinstance(query, str) or not query:
             raise FormatError("a turn must have a query")
         if not isinstance(reference, str | None):
             raise FormatError("reference must be text")
-        calls = tuple(_legacy_call(call) for call in adk.items(body.get("expected_tool_use"), "expected_tool_use"))
+        calls = tuple(_legacy_call(call) for call in adk.items(adk.get(body, "expected_tool_use"), "expected_tool_use"))
     except FormatError as error:
         raise document.error(str(error), *keys) from error
     return Turn(query, calls, None if reference is None else (Part(reference),) if reference else ())
@@ -193,17 +193,23 @@ def _query(document: Document, raw: Any, *keys: Key) -> Turn:
 def _legacy_call(raw: Any) -> ToolCall:
     """``{tool_name, tool_input}``, or ``{name, args}`` as ADK for TypeScript writes it."""
     body = adk.mapping(raw, "an expected tool use")
-    name = body.get("tool_name", body.get("name"))
-    args = body.get("tool_input", body.get("args"))
     adk.refuse_unknown(body, _CALL_KEYS, "an expected tool use")
-    for mine, theirs in (("tool_name", "name"), ("tool_input", "args")):
-        if mine in body and theirs in body:
-            raise FormatError(f"both {mine} and {theirs} are given")
+    name, args = (_either(body, mine, theirs) for mine, theirs in (("tool_name", "name"), ("tool_input", "args")))
     if not isinstance(name, str) or not name:
         raise FormatError("an expected tool use must have a tool_name")
     if not isinstance(args, dict | None):
         raise FormatError(f"the tool_input of {name!r} must be an object")
     return ToolCall(name, args)
+
+
+def _either(body: Mapping[str, Any], mine: str, theirs: str) -> Any:
+    """The value under one of two names, each in either case."""
+    own = adk.get(body, mine)
+    if theirs not in body:
+        return own
+    if mine in body or adk.camel(mine) in body:
+        raise FormatError(f"both {mine} and {theirs} are given")
+    return body[theirs]
 
 
 # --- values ---------------------------------------------------------------------------------------

@@ -51,3 +51,12 @@ def test_an_option_in_both_spellings_is_refused(project: Project) -> None:
     set_up(project, {"name": "find", "args": {"id": 1}}, both)
     ran = project.gate("run")
     assert (ran.code, "both match_type and matchType are given" in ran.err) == (2, True)
+
+
+def test_a_legacy_list_in_camel_case_expects_what_it_says(project: Project) -> None:
+    for args, code in (({"id": 1}, 0), ({"id": 2}, 1)):
+        set_up(project, {"name": "find"}, {"tool_trajectory_avg_score": {"threshold": 1.0, "args": "subset"}})
+        turn = {"query": "Where is it?", "expectedToolUse": [{"toolName": "find", "toolInput": args}]}
+        (project.root / "evals" / "a.evalset.json").unlink()
+        project.write("evals/a.test.json", json.dumps([turn]))
+        assert project.gate("run").code == code

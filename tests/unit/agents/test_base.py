@@ -129,6 +129,17 @@ def test_answers_as_bytes(output: bytes, value: Any) -> None:
     assert decode_answer(output) == value
 
 
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("output", [b'\xef\xbb\xbf{"tool_calls": []}', rb'"{\"tool_calls\": []}"'])
+def test_calls_are_seen_behind_a_byte_order_mark_and_in_json_encoded_twice(output: bytes, strict: bool) -> None:
+    assert decode_answer(output, must_be_json=strict) == {"tool_calls": []}
+
+
+@pytest.mark.parametrize("text", ['"{x}" is a set', '"{"', '"{ a } and { b }"'])
+def test_quoted_text_stays_text(text: str) -> None:
+    assert decode_answer(text.encode()) == text
+
+
 @pytest.mark.parametrize(
     "output", [b"", b" \n", b"\xff", b'{"a": ', b'[{"a"', b'{"a": NaN}', b'{"a": 1, "a": 2}', b"{" * 5000]
 )

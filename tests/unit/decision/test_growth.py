@@ -18,7 +18,7 @@ from .records import FORBIDDEN, LATENCY, RESPONSE, TRAJECTORY, cases, failed_tri
 CRITERIA = (replace(TRAJECTORY, threshold=0.5), RESPONSE, FORBIDDEN, LATENCY)
 GOOD = {"trajectory": 1.0, "response": 0.8, "forbidden_tools": 1.0, "latency": 1.0}
 BAD = {"trajectory": 0.0, "response": 0.1, "forbidden_tools": 1.0, "latency": 3.0}
-SMALL, LARGE = 50, 200
+SMALL, LARGE = 100, 400
 
 
 def clean(suite: Sequence[Case]) -> list[Trial]:
@@ -67,5 +67,5 @@ def test_four_times_the_cases_take_about_four_times_the_calls(trials_of, can_run
         calls(suite, trials, baseline, can_run=can_run)  # once uncounted: imports and caches
         counts.append(calls(suite, trials, baseline, can_run=can_run))
     few, many = counts
-    steep = {where: (few[where], n) for where, n in many.items() if n > 20 * LARGE and n > 8 * few[where]}
+    steep = {where: (few[where], n) for where, n in many.items() if n > 150 * LARGE and n > 8 * few[where]}
     assert not steep

@@ -145,6 +145,10 @@ def test_a_long_running_call_is_final() -> None:
             {"intermediate_data": {"tool_use": []}},
             "unknown key 'tool_use' in intermediate_data, did you mean 'tool_uses'?",
         ),
+        (
+            {"intermediate_data": {"invocation_events": [{"contents": {}}]}},
+            "unknown key 'contents' in an event, did you mean 'content'?",
+        ),
         ({"intermediate_data": {"tool_uses": {}}}, "tool_uses must be a list"),
         ({"intermediate_data": {"tool_uses": ["x"]}}, "a function call must be an object"),
         ({"intermediate_data": {"tool_uses": [{"name": "f", "args": [1]}]}}, "the args of 'f' must be an object"),
