@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from gate.decision import Settings, next_step
-from gate.model import Case, Criterion, Trial
+from gate.model import Case, Trial
 
 from .records import FORBIDDEN, LATENCY, RESPONSE, TRAJECTORY, cases, failed_trial, lost_trial, once, stored
 
