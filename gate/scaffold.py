@@ -33,11 +33,11 @@ cases:
     ".gitignore": ".gate/\n__pycache__/\n",
     "my_agent.py": '''\
 def answer(message: str) -> dict:
-    """Replace this with a call of your agent; return what it said and which tools it called."""
+    """Replace this with a call of your agent; return what it said and which tools it called, [] if none."""
     if "weather" in message:
         call = {"name": "get_weather", "arguments": {"city": "Paris"}, "result": "sunny"}
         return {"output": "It is sunny in Paris.", "tool_calls": [call]}
-    return {"output": "Hello! How can I help?"}
+    return {"output": "Hello! How can I help?", "tool_calls": []}
 ''',
 }
 

@@ -348,8 +348,13 @@ def passed(trial: Trial, case: Case, criteria: Iterable[Criterion]) -> bool | No
 
 def unchecked(trial: Trial, criteria: Iterable[Criterion]) -> bool:
     """Whether no blocking criterion applies to an answered trial: nothing that it holds could fail."""
-    scores = [trial.scores.get(criterion.name) for criterion in criteria if criterion.blocking]
-    return bool(scores) and all(score is not None and score.value is None and not score.error for score in scores)
+    asked = False
+    for criterion in criteria:
+        if criterion.blocking:
+            asked, score = True, trial.scores.get(criterion.name)
+            if score is None or score.value is not None or score.error:
+                return False
+    return asked
 
 
 def all_unchecked(trials: Sequence[Trial], criteria: Sequence[Criterion]) -> bool:

@@ -59,8 +59,10 @@ def headline(
 
 
 def _passed(comparison: Comparison, outcome: Outcome | None) -> str:
-    count = plural(len(comparison.judged), "case")
     if outcome is None:
+        total = len(comparison.judged)
+        checked = total - len(_unchecked_ids(comparison))
+        count = plural(total, "case") if checked == total else f"{checked} of {plural(total, 'case')}"
         return f"every threshold holds over {count}{_uncompared(comparison)}"
     rate = outcome.report["metrics"].get(PASS_RATE)
     said = f"no worse than the baseline over {plural(len(comparison.paired), 'case')}"
@@ -114,8 +116,10 @@ def _failed(at_fault: Sequence[CriterionResult], cases: Sequence[CaseResult]) ->
         if broken:
             return f"{plural(len(broken), 'case')} broke: {listing(broken)}"
         return f"{listing([r.criterion.name for r in at_fault])} got worse over the suite: {first.reason}"
-    word = "could not be measured" if first.verdict is Verdict.NOT_MEASURED else "fails"
-    return f"{first.criterion.name} {word}: {first.reason}"
+    if first.verdict is not Verdict.NOT_MEASURED:
+        return f"{first.criterion.name} fails: {first.reason}"
+    lost = "could not be measured"
+    return f"{first.criterion.name} {first.reason if first.reason.startswith(lost) else f'{lost}: {first.reason}'}"
 
 
 # --- how it came about ----------------------------------------------------------------------------
@@ -284,9 +288,13 @@ def warnings(comparison: Comparison, outcome: Outcome | None, results: Sequence[
     )
 
 
+def _unchecked_ids(comparison: Comparison) -> list[str]:
+    return [c.id for c in comparison.judged if all_unchecked(comparison.measured(c.id), comparison.criteria)]
+
+
 def _unchecked(comparison: Comparison) -> list[str]:
     """Cases that ran without anything to fail by."""
-    found = [c.id for c in comparison.judged if all_unchecked(comparison.measured(c.id), comparison.criteria)]
+    found = _unchecked_ids(comparison)
     if not found:
         return []
     one = len(found) == 1

@@ -212,6 +212,7 @@ def test_a_case_to_which_nothing_applies_is_unchecked_and_counts_for_nothing() -
     assert result.criteria[0].candidate.n == len(SUITE) - 1
     assert any("1 case states nothing" in line and SUITE[0].id in line for line in result.warnings)
     assert result.verdict is Verdict.PASS
+    assert f"every threshold holds over {len(SUITE) - 1} of {len(SUITE)} cases" in result.headline
 
 
 @pytest.mark.parametrize("selected", [False, True])
@@ -221,6 +222,13 @@ def test_a_suite_of_unchecked_cases_measured_nothing(selected: bool) -> None:
     assert exit_code([result], Settings()) is ExitCode.NOT_MEASURED
     assert by_name(result)["response"] is (Verdict.NOT_APPLIED if selected else Verdict.NOT_MEASURED)
     assert {case.status for case in result.cases} == {CaseStatus.UNCHECKED}
+
+
+def test_a_headline_says_once_what_could_not_be_measured() -> None:
+    trials = [replace(t, scores={"response": Score(None, error="no key")}) for t in once(SUITE, response=1.0)]
+    result = judge(SUITE, [MATCH], trials)
+    assert result.headline.startswith("response could not be measured for ")
+    assert result.headline.count("could not be measured") == 1
 
 
 def test_of_a_selection_a_criterion_of_other_cases_is_not_applied_and_decides_nothing() -> None:
