@@ -286,7 +286,6 @@ def test_an_unfinished_record_cannot_become_a_baseline_exit_6(project: Project) 
     assert "record.jsonl" in one_line(ran)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_an_open_record_that_was_edited_is_not_continued(project: Project) -> None:
     path = project.root / "r.jsonl"
     assert project.gate("run", "--record", "r.jsonl").code == 0
@@ -303,6 +302,7 @@ def test_an_open_record_that_was_edited_is_not_continued(project: Project) -> No
     assert project.gate("run", "--record", "r.jsonl").code == 0
 
 
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_a_folder_without_write_permission_is_named(project: Project) -> None:
     (project.root / "closed").mkdir(mode=0o500)
     ran = project.gate("run", "--junit", "closed/report.xml")

@@ -246,7 +246,7 @@ def test_a_request_is_delivered_once_however_many_idle_connections_a_server_then
             await asyncio.gather(*(client.request("POST", url, body=b"warm") for _ in range(kept)))
             with pytest.raises(HttpError) as caught:
                 await client.request("POST", url, body=b"fatal")
-            assert caught.value.kind is ErrorKind.UNREACHABLE
+            assert caught.value.kind is ErrorKind.CRASH
             assert (await client.request("POST", url, body=b"next")).body == b"ok"
 
     asyncio.run(main())
