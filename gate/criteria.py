@@ -48,6 +48,8 @@ class Setting(Struct, frozen=True):
     """What a check sees of the environment."""
     selected: bool = False
     """Whether a selection left cases out: what a criterion checks may stand in those."""
+    demanded: frozenset[str] = frozenset()
+    """Criteria that a base commit alone demands: the change leaves them out, with the last case they check maybe."""
     judge: Callable[[], str] = str
     """Fingerprint of the judge of the run; asked only where a criterion needs one."""
 
@@ -92,11 +94,17 @@ def check_something_blocks(scorers: Sequence[Scorer], where: str, hint: str) -> 
 
 def _check_idle(cases: Sequence[Case], scorers: Sequence[Scorer], setting: Setting) -> None:
     """A criterion that no case gives anything to check would be found out after a full run."""
-    for scorer in (s for s in scorers if s.criterion.blocking and cases):
+    own = [s for s in scorers if s.criterion.blocking and s.criterion.name not in setting.demanded]
+    for scorer in own if cases else ():
         name, missing = scorer.criterion.name, scorer.metric.missing
-        if missing and all(scorer.for_case(case).missing for case in cases):
+        if missing and is_idle(scorer, cases):
             what = f"{name} would check nothing: neither it nor any case gives {missing}"
             raise ConfigError(what, where=setting.at(name), hint=f"give it {missing}, or leave it out")
+
+
+def is_idle(scorer: Scorer, cases: Sequence[Case]) -> bool:
+    """Whether no case gives a criterion anything to check."""
+    return all(scorer.for_case(case).missing for case in cases)
 
 
 def _check_weights(scorers: Sequence[Scorer], where: str) -> None:

@@ -18,6 +18,7 @@ from gate.criteria import (
     build_scorers,
     check_something_blocks,
     demanded_before,
+    is_idle,
     unread_rubrics,
     with_previous,
 )
@@ -204,9 +205,13 @@ def _plan(config: Config, suite: Suite, setting: Setting, whole: frozenset[str],
     notes: tuple[str, ...] = (*((stated.note,) if stated.note else ()), *suite.notes)
     place = stated.setting
     selected = len(whole) > len(suite.cases)
-    scoped = replace(setting, where=place.where, lines=place.lines, keys=place.keys, selected=selected)
+    rules = config.base_rules.get(suite.id)
+    demanded = _demanded_alone(config, suite, rules) if rules is not None else frozenset[str]()
+    at = replace(setting, where=place.where, lines=place.lines, keys=place.keys)
+    scoped = replace(at, selected=selected, demanded=demanded)
     built = [*build_scorers(stated.specs, suite.cases, scoped), *with_previous(stated.specs, suite.cases, scoped)]
-    scorers = [_held_to_people(config, scorer) for scorer in built]
+    busy = [s for s in built if s.criterion.name not in demanded or not is_idle(s, suite.cases)]
+    scorers = [_held_to_people(config, scorer) for scorer in (busy if any(_blocks(s) for s in busy) else built)]
     held = tuple(f"{scorer.criterion.name} {why}" for scorer, why in scorers if why)
     if not calibrating:
         hint = "; ".join((*held, "see `gate calibrate`, or let another criterion block"))
@@ -216,11 +221,23 @@ def _plan(config: Config, suite: Suite, setting: Setting, whole: frozenset[str],
     notes += tuple(f"{s.criterion.name}: {s.metric.caveat}" for s, _ in scorers if s.metric.caveat)
     judging, unselected = tuple(scorer for scorer, _ in scorers), whole - {case.id for case in suite.cases}
     plan = Plan(suite, judging, notes, unselected, selection=config.file.select)
-    rules = config.base_rules.get(suite.id)
     if rules is None:
         return plan
     base = _base_criteria(scorers, rules)
     return replace(plan, base_criteria=base, base_thresholds=rules.thresholds_before)
+
+
+def _blocks(scorer: Scorer) -> bool:
+    return scorer.criterion.blocking and not scorer.metric.needs_others
+
+
+def _demanded_alone(config: Config, suite: Suite, rules: SuiteRules) -> frozenset[str]:
+    """The criteria of the base commit that the change leaves out.
+
+    One of them that no case is left for goes as the cases went: it is measured no longer, so not compared.
+    """
+    own = {spec.name for spec in stated_criteria(replace(config, base_rules={}), suite).specs}
+    return frozenset(spec.name for spec in rules.before) - own
 
 
 def _base_criteria(scorers: Iterable[tuple[Scorer, str]], rules: SuiteRules) -> tuple[Criterion, ...]:

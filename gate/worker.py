@@ -171,6 +171,7 @@ class Worker:
         self.pool = concurrent.futures.ThreadPoolExecutor(threads)
         self.limit = limit
         self.tasks: dict[str, asyncio.Future[None]] = {}
+        self.cancelled: set[str] = set()
 
     def send(self, message: dict[str, Any]) -> None:
         self.writer.write(json.dumps(message).encode() + b"\n")
@@ -188,6 +189,7 @@ class Worker:
             if "cancel" in message:
                 task = self.tasks.get(message["cancel"])
                 if task:
+                    self.cancelled.add(message["cancel"])
                     task.cancel()
                 continue
             self.tasks[message["id"]] = asyncio.ensure_future(self.answer(message["id"], message["request"]))
@@ -200,12 +202,15 @@ class Worker:
                 reply["answer"] = json.loads(self.encode(answer))
             except (TypeError, ValueError, RecursionError) as error:
                 reply["error"] = {"kind": "protocol", "message": str(error), "transient": False}
-        except asyncio.CancelledError:
-            reply["error"] = {"kind": "cancelled", "message": "cancelled", "transient": False}
+        except asyncio.CancelledError as error:
+            reply["error"] = failure(error)  # of the agent's own scopes, unless the gate asked for it
+            if number in self.cancelled:
+                reply["error"] = {"kind": "cancelled", "message": "cancelled", "transient": False}
         except BaseException as error:  # noqa: BLE001 - the user's code, which may raise anything
             reply["error"] = failure(error)
         finally:
             self.tasks.pop(number, None)
+            self.cancelled.discard(number)
         self.send(reply)
 
     def encode(self, answer: Any) -> str:

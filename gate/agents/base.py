@@ -163,7 +163,8 @@ class Request(Struct, frozen=True):
 LATER = frozenset({408, 425, 429, 503, 529})
 """Statuses by which a server says that it, or who it depends on, takes no request now. Its other 5xx are its own."""
 _LIMITED = re.compile(
-    r"rate.?limit|too many requests|overloaded|resource.?exhausted|service.?unavailable|throttl(?:ed|ing)"
+    r"rate.?limit|too many requests|overloaded(?! (?:func|meth|oper))"
+    r"|resource.?exhausted|service.?unavailable|throttl(?:ed|ing)"
     r"|insufficient.quota|quota.{0,20}exceeded|exceeded.{0,30}quota|\b(?:http|status|code)\W{0,4}(?:429|503|529)\b",
     re.IGNORECASE,
 )

@@ -101,7 +101,24 @@ class Comparison(Struct, frozen=True, dict=True):
         """Criterion → why the baseline's scores of it are not comparable, though the baseline measured it."""
         if not self.stored:
             return {}
-        return {name: why for (_, name), why in self.not_comparable.items() if why not in (EDITED, NEW)}
+        found = {name: why for (_, name), why in self.not_comparable.items() if why not in (EDITED, NEW)}
+        return {**self.without_cases, **found}
+
+    @cached_property
+    def without_cases(self) -> Mapping[str, str]:
+        """The same of those that the baseline measured on cases of which none is compared: each was edited or removed.
+
+        A tenth of the cases may be all that a criterion applies to. Where nothing at all is paired it is not theirs to
+        say.
+        """
+        judged = {case.id for case in self.judged}
+        found = {}
+        for criterion in self.criteria if self.paired else ():
+            groups = self.baseline.items()
+            cases = {c for c, group in groups if c not in self.settings.quarantine and full_values(group, criterion)}
+            if cases and not judged & self.stored_values(criterion).keys():
+                found[criterion.name] = f"none of the cases that it was measured on is compared ({len(cases)})"
+        return found
 
     outage: str = ""
     """Why the agent is taken to be down; its failures are excused then."""

@@ -131,7 +131,9 @@ def _unmeasured(comparison: Comparison, criterion: Criterion) -> list[Finding]:
     if found := _largely_lost(trials, criterion, comparison.settings.max_error_rate):
         return [found]
     if trials and not full_values(trials, criterion):
-        return [Finding(Verdict.NOT_MEASURED, "applies to no case: none states what it compares with")]
+        gone = criterion.name in comparison.without_cases  # the base's rules may name what went with its cases
+        why = "applies to no case any more" if gone else "applies to no case: none states what it compares with"
+        return [Finding(Verdict.INCONCLUSIVE if gone else Verdict.NOT_MEASURED, why)]
     return []
 
 

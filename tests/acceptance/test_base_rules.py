@@ -205,3 +205,19 @@ def test_outside_of_a_selection_nothing_is_owed(project: Project) -> None:
     everything = project.result("run", "--rules-from", "main")[1]["suites"][0]
     assert everything["verdict"] == "inconclusive"
     assert "9 removed" in everything["headline"]
+
+
+WITH_RESPONSE = suite(lambda n: case(n).replace("word0,", "word0, response: word0,") if n == 0 else None)
+
+
+@pytest.mark.parametrize("now", [WITH_RESPONSE.replace("response:", "metadata: {a: b}, response:"), suite()])
+def test_a_criterion_is_owed_however_few_cases_it_was_measured_on(project: Project, now: str) -> None:
+    """It goes with its cases, edited or no longer there: inconclusive, neither a pass nor a refusal of the change."""
+    based(project, CONFIG + "  response_match_score: {threshold: 0.5}\n", suite__yaml=WITH_RESPONSE)
+    project.write("suite.yaml", now)
+    if "response" not in now:
+        project.write("gate.yaml", CONFIG)
+    code, found = judged(project, "gate.yaml")
+    assert (code, found["verdict"]) == (0, "inconclusive"), found["headline"]
+    [row] = [row for row in found["criteria"] if row["criterion"]["name"] == "response_match_score"]
+    assert row["not_compared"] == "none of the cases that it was measured on is compared (1)"

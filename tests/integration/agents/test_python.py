@@ -51,6 +51,7 @@ class Bot:
 bot = Bot()
 def raises(message): raise KeyError("no such order")
 def exits(message): sys.exit(7)
+async def cancels_itself(message): raise asyncio.CancelledError
 def rate_limited(message):
     error = RuntimeError("slow down")
     error.status_code = 429
@@ -240,6 +241,7 @@ def test_several_workers_share_the_work(root: Path) -> None:
     [
         ("raises", ErrorKind.CRASH, "KeyError: 'no such order' (my_agent.py:29)"),
         ("exits", ErrorKind.CRASH, "SystemExit: 7 (my_agent.py:30)"),
+        ("cancels_itself", ErrorKind.CRASH, "CancelledError"),
         ("rate_limited", ErrorKind.UNREACHABLE, "RuntimeError: slow down"),
         ("returns_none", ErrorKind.PROTOCOL, "the answer cannot be read"),
         ("returns_an_object", ErrorKind.PROTOCOL, "returned a object, which is not JSON"),

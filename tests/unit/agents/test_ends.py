@@ -73,7 +73,10 @@ def test_a_providers_signature_makes_a_crash_its_limit(text: str) -> None:
     assert (failure.kind, failure.transient) == (ErrorKind.LIMIT, True)
 
 
-@pytest.mark.parametrize("text", ["KeyError: 'order'", "ValueError: order 4290 is unknown", "500 items", ""])
+@pytest.mark.parametrize(
+    "text",
+    ["KeyError: 'order'", "ValueError: order 4290 is unknown", "500 items", "", "no overloaded function matches"],
+)
 def test_anything_else_is_the_agents_own(text: str) -> None:
     failure = AgentFailure(ErrorKind.CRASH, text, transient=True)
     assert (failure.kind, failure.transient) == (ErrorKind.CRASH, False), "never tried away"

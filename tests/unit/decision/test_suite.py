@@ -593,6 +593,28 @@ def test_a_criterion_that_warns_only_is_not_compared_without_a_doubt_and_without
     assert result.criteria[2].not_compared == "its options changed"
 
 
+@pytest.mark.parametrize("why", ["edited", "removed"])
+def test_a_criterion_is_owed_though_the_cases_it_was_measured_on_are_a_tenth(why: str) -> None:
+    """What may be lost of cases is no margin for a criterion that applies to these alone."""
+    few = {c.id for c in SUITE[:4]}
+    before = [
+        replace(t, scores={n: v for n, v in t.scores.items() if n == "trajectory" or t.case_id in few})
+        for t in stored(SUITE, trajectory=1.0, response=0.9)
+    ]
+    criteria = [TRAJECTORY, RESPONSE]
+    edits = {(case_id, c.name): "the case was edited" for case_id in few for c in criteria} if why == "edited" else {}
+    left = SUITE if why == "edited" else SUITE[4:]
+    for extra, verdict in (({}, Verdict.INCONCLUSIVE), ({"blocking": False}, Verdict.PASS)):
+        criteria = [TRAJECTORY, replace(RESPONSE, **extra)]
+        now = once(left, trajectory=1.0, response=0.1)
+        result = judge(left, criteria, now, before, not_comparable=edits)
+        assert result.verdict is verdict
+        assert result.criteria[2].not_compared == "none of the cases that it was measured on is compared (4)"
+    kept = {pair: reason for pair, reason in edits.items() if pair[0] != SUITE[0].id}
+    if kept:
+        assert judge(left, criteria, now, before, not_comparable=kept).criteria[2].not_compared == ""
+
+
 def test_quarantine_keeps_a_broken_case_from_blocking() -> None:
     trials = once(SUITE, {"case-07": {"trajectory": 0.0}}, trajectory=1.0)
     settings = Settings(quarantine={"case-07": "flaky upstream (ana, until 2030-01-01)"})
