@@ -6,14 +6,23 @@ import math
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from gate.model import Case, Complexity, ToolCall, Turn
 from gate.suites.base import Contents, Document, Format, validation_error
 
 Text = Annotated[str, Field(min_length=1)]
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Score = Annotated[float, Field(ge=0, le=100)]
+
+
+def _no_fraction(score: float) -> float:
+    """A share of 1, as most of our own thresholds are, would be a limit that any answer reaches."""
+    if 0 < score < 1:
+        raise ValueError(f"{score:g} is of a scale from 0 to 100 (did you mean {100 * score:g}?)")
+    return score
+
+
+Score = Annotated[float, Field(ge=0, le=100), AfterValidator(_no_fraction)]
 
 
 class _Model(BaseModel):
