@@ -10,6 +10,7 @@ from typing import get_args
 from msgspec.structs import replace
 
 from gate.base_policy import Rules
+from gate.baselines.base import outage_in
 from gate.baselines.union import run_ids
 from gate.compare import (
     Outputs,
@@ -80,8 +81,11 @@ def compare_records(
 
 
 def _check_other_run(record: Record, reference: Reference, baseline: Path | None) -> None:
-    """Raises `BaselineError` where the baseline is the candidate itself, or of another suite."""
+    """Raises `BaselineError` where the baseline holds an outage, is the candidate itself, or of another suite."""
     for stored in reference.records:
+        if problem := outage_in(stored):
+            hint = "the record that is judged comes first, what it is compared with second"
+            raise BaselineError(f"the record is no baseline: {problem}", where=str(baseline), hint=hint)
         if record.header.run_id and set(run_ids(stored)) == {record.header.run_id}:
             what = "the baseline is the same run as the candidate: it would always pass"
             raise BaselineError(what, where=str(baseline))

@@ -242,17 +242,24 @@ def storable(record: Record, scope: Set[str] | None = None) -> Record:
     missing = [case.id for case in header.plan if case.id not in measured]
     if not problem and (missing or not own):
         problem = f"{len(missing)} of its cases were not run" if missing else "it holds no trial"
-    answered = {trial.case_id for trial in own if trial.answered}
-    silent = [case.id for case in header.plan if case.id not in answered]
-    if not problem and 2 * len(silent) > len(header.plan):
-        error = next((trial.error.message for trial in own if trial.error is not None), "")
-        problem = f"it holds an outage: {len(silent)} of {len(header.plan)} cases were never answered"
-        problem += f" ({shorten(error, 120)})" if error else ""
+    problem = problem or outage_in(record)
     if not problem and header.commit is not None and not COMMIT_ID.fullmatch(header.commit):
         problem = f"its commit is not one: {header.commit[:60]!r}"
     if problem:
         raise BaselineWriteError(f"the record cannot become a baseline: {problem}", where=header.suite_id)
     return strip(replace(record, trials=own))
+
+
+def outage_in(record: Record) -> str:
+    """That most cases of a record were never answered, so that nothing can be measured against it; else empty."""
+    plan, own = record.header.plan, [trial for trial in record.trials if trial.side is Side.CANDIDATE]
+    answered = {trial.case_id for trial in own if trial.answered}
+    silent = [case.id for case in plan if case.id not in answered]
+    if 2 * len(silent) <= len(plan):
+        return ""
+    error = next((trial.error.message for trial in own if trial.error is not None), "")
+    said = f" ({shorten(error, 120)})" if error else ""
+    return f"it holds an outage: {len(silent)} of {len(plan)} cases were never answered{said}"
 
 
 def suite_key(suite_id: str) -> str:

@@ -82,6 +82,9 @@ def test_an_outage_is_exit_3_and_no_baseline(project: Project) -> None:
     saved = project.gate("baseline", "save", "change.jsonl")
     assert saved.code == 6
     assert "an outage: 30 of 40 cases" in saved.err
+    compared = project.gate("compare", "base.jsonl", "change.jsonl")
+    assert compared.code == 4, "anything would be no worse than that"
+    assert "it holds an outage: 30 of 40 cases" in compared.err
 
 
 @pytest.mark.slow
