@@ -38,7 +38,8 @@ from gate.reports.numbers import (
     threshold,
 )
 from gate.reports.table import table
-from gate.reports.words import improved_cases, improvement
+from gate.reports.words import further_line, improved_cases, improvement
+from gate.reports.words import standing as standing_of
 from gate.stored import found_again, named, read, read_baseline
 from gate.suites import distribution
 from gate.verdict import NO_REFERENCE, Terms, cases_of, judge, own_terms
@@ -129,13 +130,14 @@ def explain_record(
     ]
     for result in suite.criteria:
         scale = result.criterion.scale
-        lines.append(f"{console(result.criterion.name)}: {result.verdict.value}: {console(result.reason)}")
+        lines.append(f"{console(result.criterion.name)}: {standing_of(result)}: {console(result.reason)}")
         lines.append(f"  candidate {interval(result.candidate, scale)} {sample(result.candidate)}")
         lines.append(f"  baseline  {interval(result.baseline, scale)} {sample(result.baseline)}")
         lines.append(f"  change    {change_interval(result.change, scale)} {sample(result.change)}")
         if note := evidence(result):
             lines.append(f"  evidence  {console(note)}")
         lines += [f"  of which  {console(name, 80)} {said}" for name, said in dimensions(result)]
+    lines += [console(further_line(one)) for one in suite.further]
     lines += ["", *_explain_rule(suite), *_suspects(suite), *_improved(suite), *_tools(suite)]
     return "\n".join(lines)
 

@@ -207,7 +207,7 @@ def decide_merged(
     with store if store is not None else nullcontext():
         found = find_references(config, store, header.suite_id, where, git, header.run_id)
     notes = [*filter(None, (where.note,)), *found.notes]
-    terms = told_by(record, terms_of_plan(plan, config, notes=notes, rules=rules))
+    terms = told_by(record, terms_of_plan(plan, config, notes=notes, rules=rules), scope=rules is None)
     terms = replace(terms, anchored=where.anchored, release=where.release)
     return _result(record_path, record, found, terms, outputs, command)
 

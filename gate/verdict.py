@@ -152,9 +152,15 @@ def own_terms(record: Record, settings: Settings | None = None) -> Terms:
         ) from None
 
 
-def told_by(record: Record, terms: Terms) -> Terms:
-    """The terms with what only the record's run can say: how it asked for trials, its notes and its command."""
+def told_by(record: Record, terms: Terms, *, scope: bool = True) -> Terms:
+    """The terms with what only the record's run can say: how it asked for trials, its notes and its command.
+
+    With ``scope`` also what its command line selected: to what a run left out on purpose, nothing is owed.
+    """
     own = own_terms(record)
+    if scope and record.header.selected and own.deselected:
+        deselected = own.deselected | (terms.deselected or frozenset())
+        terms = replace(terms, deselected=deselected, selection=own.selection or terms.selection)
     settings = terms.settings
     if record.footer is not None and record.footer.terms:
         settings = replace(settings, **{name: getattr(own.settings, name) for name in DESIGN})

@@ -253,5 +253,5 @@ def _check_same(stored: Header, wanted: Header, path: str) -> None:
     """Raises `MeasureError` that says what differs where trials of the two cannot stand in one record."""
     different = difference(stored, wanted)
     if different:
-        hint = "run without --resume to measure afresh"
+        hint = "name another file with --record, or run without --resume"
         raise MeasureError(f"the record is of another run: {different}", where=path, hint=hint)

@@ -117,3 +117,17 @@ def test_a_report_says_if_the_run_was_compared_with_something_else(compared: Pro
     assert (code, again) != (0, 0)
     assert "the run compared this record with" in report
     assert "here it is compared with no baseline" in report
+
+
+@pytest.mark.parametrize("situation", ["unchanged", "broken"])
+def test_what_the_command_line_selected_is_the_scope_in_every_command(compared: Project, situation: str) -> None:
+    """To the twelve cases that were left out on purpose nothing is owed, whoever shows the record."""
+    write_agent(compared, situation)
+    compared.git("commit", "-q", "--allow-empty", "-a", "-m", situation)
+    ran = rendered(compared, "run", "--case", "case-4", "--case", "case-8", "--record", ".gate/a.jsonl")
+    assert "2 of 14 cases" in ran[1]
+    assert "removed" not in ran[1]
+    against = str(stored(compared))
+    assert rendered(compared, "compare", ".gate/a.jsonl", against, "-c", "gate.yaml") == ran
+    assert rendered(compared, "merge", ".gate/a.jsonl", "-o", ".gate/a.jsonl", "-c", "gate.yaml") == ran
+    assert rendered(compared, "report", ".gate/a.jsonl") == ran
