@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gate.baselines import Found, Store, StoreSettings, open_store
-from gate.baselines.base import UNCOMMITTED, key_of
+from gate.baselines.base import UNCOMMITTED, key_of, outage_in
 from gate.baselines.ledger import Ledger
 from gate.baselines.union import run_ids, without
 from gate.compare import Reference, reference_to
@@ -230,6 +230,9 @@ def find_reference(
     if store is None:
         return Reference(BaselineInfo(None, missing="baselines are switched off"))
     found = store.find(suite_id, where.ancestors, pool=config.file.baseline.pool, exclude=exclude)
+    while found is not None and found.commit and outage_in(found.records[0]):  # none is stored; older gates stored some
+        exclude = exclude | {found.commit}
+        found = store.find(suite_id, where.ancestors, pool=config.file.baseline.pool, exclude=exclude)
     note = ""
     if found is None and where.head:
         here = store.find(suite_id, (where.head,), exclude=exclude)

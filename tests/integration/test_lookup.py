@@ -7,13 +7,14 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from gate.config import load_config
 from gate.errors import BaselineError, ConfigError
 from gate.git import Git
 from gate.lookup import find_reference, standing, store_of
-from gate.model import Criterion, Scale, Score, Trial
-from gate.record import Footer, Header, PlannedCase, Record
+from gate.model import Criterion, ErrorKind, Scale, Score, Trial, TrialError
+from gate.record import Footer, Header, PlannedCase, Record, read_record, write_record
 
 
 class Repository:
@@ -124,3 +125,17 @@ def test_outside_a_repository_the_latest_saved_is_taken(tmp_path: Path) -> None:
     where = standing(config, Git(tmp_path, environment=os.environ))
     assert (where.head, where.base) == (None, None)
     assert "not a git repository" in where.note
+
+
+def test_a_stored_outage_is_passed_over(repository: Repository) -> None:
+    """Older gates stored some: the ancestor before it is what a change is measured against."""
+    first, second = repository.commit("1"), repository.commit("2")
+    repository.commit("3")
+    repository.save(first)
+    repository.save(second)
+    [path] = repository.root.glob(f".gate/**/{second}*.jsonl")
+    record = read_record(path)
+    down = replace(record.trials[0], error=TrialError(ErrorKind.CRASH, "down"), scores={})
+    write_record(path, replace(record, trials=(down,)))
+    found = repository.find()
+    assert (found.info.commit, found.info.distance) == (first, 1)
