@@ -113,7 +113,10 @@ class Comparison(Struct, frozen=True, dict=True):
         """
         judged = {case.id for case in self.judged}
         found = {}
+        by_another = {c.stands_for for c in self.criteria if c.stands_for and self.stored_values(c)}
         for criterion in self.criteria if self.paired else ():
+            if criterion.name in by_another:  # its previous version is compared in its place
+                continue
             groups = self.baseline.items()
             cases = {c for c, group in groups if c not in self.settings.quarantine and full_values(group, criterion)}
             if cases and not judged & self.stored_values(criterion).keys():
