@@ -125,6 +125,7 @@ def _continues(path: Path, header: Header) -> bool:
 def _free(folder: Path, stem: str) -> Path:
     """An empty file of a name that no record had: two runs may start at the same moment."""
     try:
+        files.make_folder(folder)  # a file in its place would make every name look taken
         for name in chain([stem], (f"{stem}-{number}" for number in count(2))):
             with suppress(FileExistsError):
                 files.create(folder / f"{name}.jsonl")
