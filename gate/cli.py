@@ -523,8 +523,7 @@ def main() -> NoReturn:
     except click.exceptions.Exit as error:
         raise SystemExit(error.exit_code) from None
     except click.ClickException as error:
-        error.show(sys.stderr)
-        raise SystemExit(int(ExitCode.CONFIGURATION)) from None
+        _fail(_usage(error), ExitCode.CONFIGURATION, debug)
     except Cancelled as error:
         _fail("stopped; everything measured so far is in the record, and --resume continues it", error.exit_code, debug)
     except (KeyboardInterrupt, click.Abort):
@@ -536,6 +535,13 @@ def main() -> NoReturn:
             debug,
         )
     raise SystemExit(0)
+
+
+def _usage(error: click.ClickException) -> str:
+    """What is wrong with the command line, as one line like every other error."""
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    what = " ".join(error.format_message().split())
+    return what if context is None else f"{what} ({context.command_path.replace('python -m gate', 'gate')} --help)"
 
 
 def _fail(message: str, exit_code: int, debug: bool) -> NoReturn:
