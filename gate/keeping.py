@@ -50,7 +50,7 @@ def save_baseline(
     Raises:
         BaselineWriteError: the record is not fit to be a baseline, or it cannot be written.
     """
-    record = read(path)
+    record = read(path, error=BaselineWriteError)
     said: list[str] = []
     with _store(config, environment) as store:
         lines = _found(record, path, config, environment, release)

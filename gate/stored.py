@@ -26,7 +26,7 @@ from gate.compare import (
 from gate.config import Config, StoreKind, load_config
 from gate.decision import Settings
 from gate.decision.cases import LEAST_LOST, MOST_LOST
-from gate.errors import BaselineError, ConfigError, MeasureError, UntrustedError, nearest
+from gate.errors import BaselineError, ConfigError, GateError, MeasureError, UntrustedError, nearest
 from gate.git import Git
 from gate.lookup import SEARCHED, References, Standing, find_references, standing, store_of, unlike
 from gate.model import Result, Side
@@ -36,11 +36,11 @@ from gate.reports.numbers import count
 from gate.verdict import NO_REFERENCE, Terms, accepted, conclude, judge, load, own_terms, terms_of_plan, told_by
 
 
-def read(path: Path, *, complete: bool = True) -> Record:
-    """A whole record from a file. Raises `MeasureError` where it is missing, cut short or damaged."""
+def read(path: Path, *, complete: bool = True, error: type[GateError] = MeasureError) -> Record:
+    """A whole record from a file. Raises ``error`` if it is missing, cut short or damaged."""
     if not path.is_file():
-        raise MeasureError("no such record", where=str(path))
-    return read_record(path, complete=complete, error=MeasureError)
+        raise error("no such record", where=str(path))
+    return read_record(path, complete=complete, error=error)
 
 
 def read_baseline(path: Path, *, distance: int | None = None) -> Reference:

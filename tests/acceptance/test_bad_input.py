@@ -291,7 +291,7 @@ def test_an_open_record_that_was_edited_is_not_continued(project: Project) -> No
     assert project.gate("run", "--record", "r.jsonl").code == 0
     lines = path.read_bytes().splitlines(keepends=True)
     opened = b"".join(line for line in lines if not line.startswith(b'{"closing"'))
-    edited = opened.replace(b'"response_match_score":1.0', b'"response_match_score":0.0', 1)
+    edited = opened.replace(b'"response":["Goodbye"]', b'"response":["Goodbye!"]', 1)
     assert edited != opened
     path.write_bytes(edited)
     ran = project.gate("run", "--record", "r.jsonl")

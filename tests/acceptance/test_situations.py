@@ -93,14 +93,18 @@ def test_a_situation_ends_as_its_entry_says(row: dict[str, Any], tmp_path: Path,
         for pattern in as_list(row.get("never")):
             assert not re.search(pattern, said), said
         lines = [line for line in ran.err.splitlines() if line.startswith("gate: ")]
-        if ran.code and "exit code" not in ran.out:  # no report was printed: then one line says what, where, what to try
+        if (
+            ran.code and "exit code" not in ran.out
+        ):  # no report was printed: then one line says what, where, what to try
             assert len(lines) == 1, said
 
 
 def check_result(result: Mapping[str, Any], row: Mapping[str, Any], said: str) -> None:
     assert result["verdict"] == row["verdict"], said
     assert result["exit_code"] == row["exit"], said
-    worse = {case["id"] for suite in result["suites"] for case in suite["cases"] if case["status"] in ("broken", "failed")}
+    worse = {
+        case["id"] for suite in result["suites"] for case in suite["cases"] if case["status"] in ("broken", "failed")
+    }
     assert set(row.get("cause", ())) <= worse, said
 
 

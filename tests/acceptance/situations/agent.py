@@ -1,4 +1,4 @@
-"""The agent of the situations: what it does in each case, and in each trial of it, is written in behaviour.json.
+"""The agent of the situations: what it does in each trial of a case is written in behaviour.json.
 
 One file serves as a Python agent, as a command, and behind HTTP. Nothing in it is random: a situation that needs an agent
 that varies lists what its trials do, in turn.
@@ -16,7 +16,7 @@ from typing import Any
 BEHAVIOUR = Path(__file__).with_name("behaviour.json")
 
 
-class Refused(Exception):
+class RefusedError(Exception):
     """An answer of the provider's that is no answer."""
 
     def __init__(self, status: int, text: str) -> None:
@@ -77,9 +77,9 @@ def act(plan: str, message: str) -> Any:
         case "half_json":
             return '{"output": "the answ'
         case "throttled":
-            raise Refused(429, "rate limit exceeded, retry later")
+            raise RefusedError(429, "rate limit exceeded, retry later")
         case "overloaded":
-            raise Refused(503, "the model is overloaded")
+            raise RefusedError(503, "the model is overloaded")
         case "refused":
             raise ConnectionError("connection refused")
     raise AssertionError(f"no behaviour {plan!r}")

@@ -101,6 +101,7 @@ relevance completeness clarity accuracy response_quality consistency source_attr
 output_quality factual_accuracy factual_correctness hallucination citation_coverage citation_correctness research_rubric
 resolution_rate containment_rate first_contact_resolution satisfaction
 task_completion error_handling api_usage data_handling
+source_quality follow_up_handling detail_level
 """
 JUDGED: Mapping[str, Mapping[str, Any]] = {
     **{name: {} for name in WITHOUT_OPTIONS.split()},
@@ -113,11 +114,13 @@ JUDGED: Mapping[str, Mapping[str, Any]] = {
 }
 """Judged by a judge's answers to questions on one conversation: the options."""
 
+PASS_RATE = "pass_rate"
+"""Counted over whole trials: `tests/unit/decision` has its examples."""
 NEVER_APPLIES = "per_turn_user_simulator_quality_v1"
 
 
 def test_every_registered_metric_has_examples() -> None:
-    assert {*DETERMINISTIC, *PARTS, *JUDGED, NEVER_APPLIES, STRATEGY_CONSISTENCY} == set(METRICS)
+    assert {*DETERMINISTIC, *PARTS, *JUDGED, NEVER_APPLIES, STRATEGY_CONSISTENCY, PASS_RATE} == set(METRICS)
 
 
 def built(name: str, options: Mapping[str, Any]) -> Metric[Any]:
@@ -189,6 +192,7 @@ def answer(good: bool, request: Request) -> Reply:
                 {"claim": "d", **why, "cited": good, "citation_is_right": good},
             ]
         },
+        "CitedSources": {"sources": [{"source": "s", **why, "level": level}]},
         "Claims": {"claims": [{"claim": "c", **why, "importance": "major", "verdict": "right" if good else "wrong"}]},
         "Comparison": {"claims": [{"claim": "c", "stated_by": "both" if good else "answer"}]},
         "DimensionLevels": {"dimensions": [{"dimension": one, **why, "level": level} for one in names]},
