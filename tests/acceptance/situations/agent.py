@@ -1,7 +1,7 @@
 """The agent of the situations: what it does in each trial of a case is written in behaviour.json.
 
-One file serves as a Python agent, as a command, and behind HTTP. Nothing in it is random: a situation that needs an agent
-that varies lists what its trials do, in turn.
+One file serves as a Python agent, as a command, and behind HTTP. Nothing in it is random: a plan may list what the
+trials of a case do, in turn.
 """
 
 from __future__ import annotations
