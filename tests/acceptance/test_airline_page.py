@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from gate.compare import cases_of
 from gate.decision.consistency import compared
 from gate.record import Record, read_record
+from gate.verdict import cases_of
 from tests.acceptance.conftest import REPOSITORY, Project
 
 PAGE = (REPOSITORY / "docs" / "guide" / "airline.md").read_text(encoding="utf-8")

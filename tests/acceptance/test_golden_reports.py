@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -52,6 +54,13 @@ def configure(project: Project, body: str, criteria: str) -> None:
 def commit(project: Project, message: str) -> None:
     project.git("add", ".")
     project.git("commit", "-q", "--allow-empty", "-m", message)
+
+
+@pytest.fixture
+def project() -> Iterator[Project]:
+    """In a folder whose path is always as long: the console breaks its lines where paths end."""
+    with TemporaryDirectory(prefix="golden-", dir="/tmp") as folder:
+        yield Project(Path(folder))
 
 
 @pytest.fixture
