@@ -50,7 +50,7 @@ def test_a_pair_is_explained(project: Project) -> None:
     project.gate("run", "--record", "record.jsonl")
     told = project.gate("explain", "record.jsonl", "--case", "case-3").out
     assert "strategy_consistency does not apply" in told
-    assert "strategy_consistency 0.000 book; trial 1: search → book" in told
+    assert "strategy_consistency 0.000 (at least 80 %) book; trial 1: search → book" in told
 
 
 def test_what_it_cannot_do_is_refused(project: Project) -> None:
