@@ -18,4 +18,4 @@ RUN apt-get update \
     && ln -s /opt/gate/bin/uv /usr/local/bin/uv
 COPY --from=build /opt/gate /opt/gate
 # Isolated mode: nothing in the workspace, which is the working directory, can stand in for a module of ours.
-ENTRYPOINT ["/opt/gate/bin/python", "-I", "-u", "-m", "gate.entrypoint"]
+ENTRYPOINT ["/opt/gate/bin/python", "-I", "-u", "-m", "gate.action.entrypoint"]

@@ -33,7 +33,7 @@ oracle: $(VENV)/.tested
 cluster: $(VENV)/.tested
 	test -x $(VENV)-cluster/bin/python || $(PYTHON) -m venv $(VENV)-cluster
 	$(VENV)-cluster/bin/python -m pip install --quiet --editable ".[ray]"
-	GATE_RAY_PYTHON=$(abspath $(VENV)-cluster)/bin/python $(BIN)/python -m pytest -m cluster tests/integration/executors $(PYTEST_ARGS)
+	GATE_RAY_PYTHON=$(abspath $(VENV)-cluster)/bin/python $(BIN)/python -m pytest -m cluster tests/integration/scoring $(PYTEST_ARGS)
 
 # Long statistical and load checks.
 slow: $(VENV)/.tested

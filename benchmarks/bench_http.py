@@ -88,7 +88,7 @@ async def spread(ask, cases, concurrency):
 
 
 async def ours(port, cases, concurrency):
-    from gate.http import Client
+    from gate.system.http import Client
 
     durations = []
     async with Client(limit=concurrency) as client:
@@ -104,8 +104,8 @@ async def ours(port, cases, concurrency):
 
 async def runner(port, cases, concurrency):
     from gate.agents.base import create, parse_options
-    from gate.execute import Job, execute
     from gate.model import Case, Turn
+    from gate.pipeline.execute import Job, execute
 
     kind, options = parse_options({"http": f"http://127.0.0.1:{port}/", "concurrency": concurrency})
     jobs = (Job(Case(f"case-{n}", (Turn("hello " * 20),)), 1) for n in range(cases))

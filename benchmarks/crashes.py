@@ -20,8 +20,8 @@ from pathlib import Path
 from random import Random
 
 from gate.decision import Settings, next_step
-from gate.estimates import wilson
 from gate.model import Case, Criterion, ErrorKind, Scale, Score, Side, SuiteResult, Trial, TrialError, Verdict
+from gate.statistics.intervals import wilson
 
 CRITERION = Criterion("answer", "response_match_score", Scale.UNIT, pass_mark=0.5)
 SECONDS, AT_ONCE = 2.0, 16

@@ -26,11 +26,12 @@ from statistics import fmean, stdev
 
 from msgspec.structs import replace
 
-from gate.decision.engine import decide
-from gate.decision.evidence import Looks
-from gate.decision.state import Config, Continue, Metric, Outcome, Round, State
-from gate.estimates import binomial_at_least, joint_permutation, t_quantile, wilson
+from gate.decision.engine.evidence import Looks
+from gate.decision.engine.rule import decide
+from gate.decision.engine.state import Config, Continue, Metric, Outcome, Round, State
 from gate.model import Direction, Side
+from gate.statistics.intervals import binomial_at_least, t_quantile, wilson
+from gate.statistics.permutation import joint_permutation
 
 # --- worlds ---------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ import sys
 from contextlib import suppress
 from typing import NoReturn
 
-from gate.cli import main
+from gate.commands.cli import main
 
 
 def run() -> NoReturn:

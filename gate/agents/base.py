@@ -24,15 +24,15 @@ from pydantic import (
 )
 
 from gate.agents import AGENTS
-from gate.durations import Seconds
-from gate.environment import ALWAYS_ALLOWED, handed_on, is_withheld
 from gate.errors import ConfigError, first_problem, nearest, unknown_key
 from gate.formats import answers
 from gate.formats.documents import parse_json
+from gate.formats.durations import Seconds
 from gate.formats.messages import OBJECT, FormatError
-from gate.limits import shorten
 from gate.model import ENDS, End, ErrorKind, Invocation, RecordedTrial
-from gate.strictness import FEWER, OFF
+from gate.model.strictness import FEWER, OFF
+from gate.security.environment import ALWAYS_ALLOWED, handed_on, is_withheld
+from gate.security.limits import shorten
 
 MAX_MESSAGE_CHARS = 5_000
 LEAST_PATTERN = 4

@@ -29,10 +29,10 @@ from gate.agents.base import (
     read_answer,
     refuse_disguised,
 )
-from gate.agents.processes import Child, Collector, Descendants
 from gate.errors import ConfigError
-from gate.limits import MAX_ANSWER_BYTES
 from gate.model import ErrorKind, Invocation, RecordedTrial
+from gate.security.limits import MAX_ANSWER_BYTES
+from gate.system.processes import Child, Collector, Descendants
 
 _SHELL = re.compile(r"\d?>{1,2}(?:&\d|[^>]*)|<{1,3}[^>]*|\|{1,2}|&{1,2}|\S*;")
 """Words that mean something to a shell alone."""

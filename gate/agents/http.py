@@ -27,8 +27,8 @@ from gate.agents.base import (
     refuse_error,
     refuse_stream,
 )
-from gate.http import Client, HttpError, Response, check_url
 from gate.model import ErrorKind, Invocation, RecordedTrial
+from gate.system.http import Client, HttpError, Response, check_url
 
 FIELDS = ("message", "messages", "session_id", "state", "metadata", "case_id", "trial", "turn")
 RESERVED_FILES = 64

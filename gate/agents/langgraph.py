@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from gate.agents.base import AgentFailure, AgentOptions, Request, read_answer
 from gate.agents.http import Server, ServerAgent, find
-from gate.limits import shorten
 from gate.model import ErrorKind, Invocation, RecordedTrial
+from gate.security.limits import shorten
 
 
 class LangGraphServer(Server):

@@ -18,6 +18,7 @@ from typing import Any, Self
 from msgspec.structs import replace
 from pydantic import Field, field_validator
 
+from gate import guest
 from gate.agents.base import (
     Agent,
     AgentFailure,
@@ -28,12 +29,12 @@ from gate.agents.base import (
     read_answer,
     refuse_torn,
 )
-from gate.agents.processes import GRACE_SECONDS, Child, Descendants
 from gate.errors import ConfigError, MeasureError, closest
-from gate.limits import MAX_ANSWER_BYTES, shorten
 from gate.model import ErrorKind, Invocation, RecordedTrial
+from gate.security.limits import MAX_ANSWER_BYTES, shorten
+from gate.system.processes import GRACE_SECONDS, Child, Descendants
 
-WORKER = Path(__file__).parent.parent / "worker.py"
+WORKER = Path(guest.__file__).with_name("worker.py")
 START_SECONDS = 120.0
 """How long importing the agent may take."""
 CANCEL_SECONDS = 1.0

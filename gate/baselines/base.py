@@ -19,10 +19,10 @@ from msgspec.structs import replace
 from gate.baselines.ledger import Candidate, Ledger, Line, anchors
 from gate.baselines.union import is_sound, unite, without
 from gate.errors import BaselineError, BaselineWriteError
-from gate.git import COMMIT_ID
-from gate.limits import shorten
 from gate.model import Side
-from gate.record import Header, Record, strip
+from gate.records import Header, Record, strip
+from gate.security.limits import shorten
+from gate.system.git import COMMIT_ID
 
 KeyT = TypeVar("KeyT")
 

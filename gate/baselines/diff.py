@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gate.model import Criterion, Side, ToolCall, Trial
-from gate.record import PlannedCase, Record, strip
+from gate.records import PlannedCase, Record, strip
 
 
 class Mean(Struct, frozen=True):

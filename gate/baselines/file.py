@@ -12,7 +12,6 @@ from typing import Self
 
 from msgspec.structs import replace
 
-from gate import files
 from gate.baselines.base import (
     POOL,
     Entry,
@@ -32,7 +31,8 @@ from gate.baselines.ledger import LEDGER, Ledger, Line
 from gate.baselines.ledger import read as read_ledger
 from gate.baselines.ledger import write as write_ledger
 from gate.errors import BaselineError, BaselineWriteError
-from gate.record import Record, read_header, read_record, write_record
+from gate.records import Record, read_header, read_record, write_record
+from gate.security import files
 
 SUFFIX = ".jsonl"
 LOCK_SECONDS = 30.0

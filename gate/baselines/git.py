@@ -40,8 +40,8 @@ from gate.baselines.ledger import LEDGER, Acceptance, Ledger, Line, anchors
 from gate.baselines.ledger import read as read_ledger
 from gate.baselines.ledger import write as write_ledger
 from gate.errors import BaselineError, BaselineWriteError
-from gate.git import Git, GitError, checked_revision
-from gate.record import Header, Record, parse_record, record_lines
+from gate.records import Header, Record, parse_record, record_lines
+from gate.system.git import Git, GitError, checked_revision
 
 PUSHES = 30
 """How often a push that lost a race is made again."""

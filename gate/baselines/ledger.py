@@ -12,10 +12,10 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from gate.baselines.tags import series_of
 from gate.errors import BaselineError
-from gate.limits import shorten
 from gate.model import Verdict
-from gate.tags import series_of
+from gate.security.limits import shorten
 
 LEDGER = "ledger.ndjson"
 """Name of the file, in the folder of its suite."""

@@ -14,8 +14,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gate.model import Trial
-from gate.record import Footer, Header, Record, Run, count, difference
-from gate.record.encode import trial_line
+from gate.records import Footer, Header, Record, Run, count, difference
+from gate.records.encode import trial_line
 
 MOST_PER_CASE = 1_000
 """Trials a case, on average, beyond which a commit is known well enough: further runs are not added."""

@@ -3,10 +3,10 @@
 `engine` is the rule on plain numbers, `suite` the same on the trials of a suite; `protocol` opens the former to anyone.
 """
 
-from gate.decision.compare import PASS_RATE, Settings
-from gate.decision.rules import exit_code
-from gate.decision.state import CONCURRENT, Request
-from gate.decision.suite import More, confirmation, next_step, spoiled, verdict_on
+from gate.decision.comparison import PASS_RATE, Settings
+from gate.decision.conclusions import exit_code
+from gate.decision.engine.state import CONCURRENT, Request
+from gate.decision.next_step import More, confirmation, next_step, spoiled, verdict_on
 
 __all__ = [
     "CONCURRENT",

@@ -7,11 +7,12 @@ from math import exp
 
 from msgspec import Struct
 
-from gate.decision.compare import EDITED, Comparison, all_unchecked, full_values, holds, passed
-from gate.decision.state import Outcome
-from gate.estimates import case_log_e, mean
-from gate.limits import cut, shorten
+from gate.decision.comparison import EDITED, Comparison, all_unchecked, full_values, holds, passed
+from gate.decision.engine.state import Outcome
 from gate.model import Case, CaseResult, CaseStatus, Criterion, Part, ToolCall, Trial, kind_of, text_of
+from gate.security.limits import cut, shorten
+from gate.statistics.evalues import case_log_e
+from gate.statistics.intervals import mean
 
 SUSPECT_E = 2.0
 """From here on a case is shown as suspected."""

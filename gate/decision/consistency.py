@@ -10,8 +10,8 @@ from itertools import groupby
 
 from msgspec.structs import replace
 
-from gate.limits import shorten
 from gate.model import FULL, Case, Criterion, Score, Side, Trial
+from gate.security.limits import shorten
 
 METRIC = "strategy_consistency"
 MAX_SHOWN_CALLS = 12

@@ -15,12 +15,12 @@ from statistics import fmean
 
 from msgspec.structs import replace
 
-from gate.decision.compare import DEFAULT_MARGINS, Comparison
+from gate.decision.comparison import DEFAULT_MARGINS, Comparison
+from gate.decision.engine.state import CONFIRM, Request
 from gate.decision.findings import plural
-from gate.decision.state import CONFIRM, Request
-from gate.estimates import fisher_less
-from gate.limits import cut
 from gate.model import PROBE, CrashFacts, ErrorKind, Scale, Side, Trial, TrialError
+from gate.security.limits import cut
+from gate.statistics.intervals import fisher_less
 
 MAX_MESSAGE_CHARS = 200
 PROBES = 24

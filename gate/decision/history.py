@@ -8,8 +8,8 @@ from itertools import pairwise
 from msgspec import Struct
 
 from gate.decision.power import outcomes_by_case
-from gate.estimates import wilson
 from gate.model import Case, Criterion, Trial
+from gate.statistics.intervals import wilson
 
 
 class CaseHistory(Struct, frozen=True):

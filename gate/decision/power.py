@@ -8,10 +8,11 @@ from statistics import fmean, variance
 
 from msgspec import Struct
 
-from gate.decision.compare import passed
-from gate.decision.evidence import CASES_SHARE
-from gate.estimates import case_log_e, detectable_drop, suite_e
+from gate.decision.comparison import passed
+from gate.decision.engine.evidence import CASES_SHARE
 from gate.model import Case, Criterion, Side, Trial
+from gate.statistics.evalues import case_log_e, suite_e
+from gate.statistics.intervals import detectable_drop
 
 CASE_COUNTS = (10, 30, 50, 100, 200, 300)
 TRIAL_COUNTS = (1, 3, 5, 10)

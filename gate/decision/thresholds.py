@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
-from gate.decision.compare import (
+from gate.decision.comparison import (
     DEFAULT_MARGINS,
     Comparison,
     full_values,
@@ -15,7 +15,8 @@ from gate.decision.compare import (
     passes,
 )
 from gate.decision.findings import OK, Finding, plural, show
-from gate.estimates import (
+from gate.model import RANGES, Case, Criterion, Direction, Scale, Score, Trial, Verdict, kind_of
+from gate.statistics.intervals import (
     binomial_at_least,
     bounded_upper_bound,
     fisher_less,
@@ -24,7 +25,6 @@ from gate.estimates import (
     quantile,
     share_upper_bound,
 )
-from gate.model import RANGES, Case, Criterion, Direction, Scale, Score, Trial, Verdict, kind_of
 
 RANGE = {scale: ends for scale, ends in RANGES.items() if math.isfinite(ends[1])}
 """Of the scales that have both ends."""

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from gate.errors import closest
 from gate.formats.messages import FormatError, OpenCalls, number, usage_of, whole
-from gate.limits import MAX_ID_CHARS, shorten
 from gate.model import Invocation, Part, Rubric, ToolCall, Usage
+from gate.security.limits import MAX_ID_CHARS, shorten
 
 INVOCATION_KEYS = (
     "invocation_id",

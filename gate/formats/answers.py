@@ -12,8 +12,8 @@ from gate.errors import closest
 from gate.formats import messages
 from gate.formats.documents import tame
 from gate.formats.messages import FormatError
-from gate.limits import shorten
 from gate.model import Invocation, Part, Usage
+from gate.security.limits import shorten
 
 CONTENT = ("messages", "output", "tool_calls")
 """The keys of which an answer object has at least one."""

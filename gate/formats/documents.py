@@ -20,7 +20,7 @@ from msgspec import Struct
 from msgspec.json import Encoder
 
 from gate.errors import ConfigError
-from gate.limits import MAX_DOCUMENT_BYTES, MAX_LINE_BYTES, MAX_NESTING, shorten
+from gate.security.limits import MAX_DOCUMENT_BYTES, MAX_LINE_BYTES, MAX_NESTING, shorten
 
 MAX_ALIAS_GROWTH = 100_000
 """The most values that the aliases of a YAML document may add to those written."""

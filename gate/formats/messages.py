@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 from gate.errors import ConfigError
 from gate.formats.documents import parse_json
-from gate.limits import MAX_ID_CHARS, shorten
 from gate.model import Invocation, Part, ToolCall, Usage, total_usage
-from gate.prices import turn_cost
+from gate.security.limits import MAX_ID_CHARS, shorten
+from gate.system.prices import turn_cost
 
 
 class FormatError(ValueError):

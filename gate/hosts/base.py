@@ -10,8 +10,8 @@ from typing import Literal, Protocol
 
 from msgspec import Struct
 
-from gate import files
 from gate.errors import PublishError
+from gate.security import files
 
 Level = Literal["error", "warning", "notice"]
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 
 from gate.errors import PublishError, UntrustedError
-from gate.http import proxy_for
+from gate.system.http import proxy_for
 
 if TYPE_CHECKING:
     import httpx

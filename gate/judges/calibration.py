@@ -14,12 +14,12 @@ import msgspec
 from msgspec import Struct
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from gate import files
 from gate.errors import ConfigError, MeasureError, first_problem
 from gate.formats.answers import to_invocation
 from gate.formats.documents import read_document, read_json_lines
 from gate.formats.messages import FormatError
 from gate.model import Case, Invocation, Part, Score, Turn
+from gate.security import files
 
 FORMAT = 1
 """1: one entry per calibrated measure."""

@@ -22,8 +22,8 @@ from gate.judges.cache import Cache, key_of
 from gate.judges.meter import Budget, Limiter, cost_of
 from gate.judges.options import JudgeOptions, Member, fingerprint, members
 from gate.judges.prompt import A, Answers, Question, Sample, read_answer, render, schema_of
-from gate.limits import MAX_ANSWER_BYTES, shorten
-from gate.redact import redact
+from gate.security.limits import MAX_ANSWER_BYTES, shorten
+from gate.security.redact import redact
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI

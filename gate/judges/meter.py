@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from msgspec import Struct, field
 
 from gate.judges.options import Member
-from gate.prices import price
+from gate.system.prices import price
 
 
 class Budget(Struct):

@@ -11,9 +11,9 @@ from msgspec import Struct
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from gate.durations import Seconds
-from gate.environment import is_withheld
 from gate.errors import ConfigError
+from gate.formats.durations import Seconds
+from gate.security.environment import is_withheld
 
 DEFAULT_MODEL = "gpt-5-mini"
 NO_KEY = "no-key"

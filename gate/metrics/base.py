@@ -10,8 +10,8 @@ from msgspec import Struct, field
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
-from gate.limits import shorten
 from gate.model import Case, Direction, Invocation, Scale, Score, Turn
+from gate.security.limits import shorten
 
 
 class Options(BaseModel):

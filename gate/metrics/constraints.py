@@ -9,10 +9,10 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from gate.limits import shorten
 from gate.metrics.base import Metric, Options, Performance
 from gate.model import Case, Scale, Score
-from gate.strictness import MORE
+from gate.model.strictness import MORE
+from gate.security.limits import shorten
 
 
 class ForbiddenOptions(Options):

@@ -8,10 +8,10 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator
 
-from gate.limits import MAX_NESTING, shorten
 from gate.metrics.base import Metric, Options, OptionsT, Performance
 from gate.metrics.patterns import PatternTimeoutError, compile_pattern, is_found
 from gate.model import Case, Scale, Score, text_of
+from gate.security.limits import MAX_NESTING, shorten
 
 
 def _one_or_more(value: Any) -> Any:

@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 
 from msgspec.structs import asdict
 
-from gate.limits import shorten
 from gate.metrics.base import Metric, NoOptions, Performance, mean
 from gate.model import Case, Direction, Invocation, Scale, Score, Usage, tool_times
-from gate.prices import price
+from gate.security.limits import shorten
+from gate.system.prices import price
 
 MAX_FIGURE = 1e15
 """More than any trial takes of anything, and small enough to be added up."""

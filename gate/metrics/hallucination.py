@@ -10,10 +10,10 @@ from pydantic import Field
 
 from gate.judges.client import Judge
 from gate.judges.prompt import Answer
-from gate.limits import shorten
 from gate.metrics.base import Performance
 from gate.metrics.judged import AdkOptions, JudgedMetric, Verdict, answer_text, of_turns, rationale, steps
 from gate.model import Case, Invocation, Score
+from gate.security.limits import shorten
 
 SUPPORTED = ("supported", "not_applicable")
 NOT_SUPPORTED = ("unsupported", "contradictory", "disputed")

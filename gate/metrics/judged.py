@@ -14,9 +14,9 @@ from pydantic import Field
 from gate.judges.client import Judge
 from gate.judges.options import JudgeModelOptions
 from gate.judges.prompt import A, Answer, Answers, Question
-from gate.limits import shorten
 from gate.metrics.base import MAX_REASON_CHARS, Judged, NotMeasurableError, Options, Performance, mean
 from gate.model import Case, Invocation, Scale, Score, ToolCall, text_of
+from gate.security.limits import shorten
 
 MAX_RESULT_CHARS = 20_000
 """The most of one tool's arguments or result that a judge is shown."""

@@ -8,10 +8,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from gate.limits import shorten
 from gate.metrics.base import Context, NotMeasurableError, Options
 from gate.metrics.patterns import PatternError, PatternTimeoutError, is_whole
 from gate.model import ToolCall
+from gate.security.limits import shorten
 
 MAX_SHOWN_ARGS = 4
 """How many arguments of a call, or differences between two calls, a reason shows."""

@@ -1,4 +1,4 @@
-"""Whether trials pass. A trial's other scores tell: gate/decision/compare.py counts them when the suite is judged."""
+"""Whether trials pass: counted from the other scores by gate/decision/comparison.py when the suite is judged."""
 
 from __future__ import annotations
 

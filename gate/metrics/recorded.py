@@ -10,10 +10,10 @@ from pydantic import ValidationError
 
 from gate.errors import ConfigError, first_problem
 from gate.formats.adk import to_invocation
-from gate.limits import MAX_LINE_BYTES, shorten
 from gate.metrics import load_metric
 from gate.metrics.base import Context, Metric, Performance
 from gate.model import Case, Invocation, Score, Turn
+from gate.security.limits import MAX_LINE_BYTES, shorten
 
 
 def score_lines(

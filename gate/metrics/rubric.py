@@ -12,10 +12,10 @@ from pydantic import Field, field_validator
 
 from gate.judges.client import Judge
 from gate.judges.prompt import Answer, Answers, Sample
-from gate.limits import shorten
 from gate.metrics.base import MAX_REASON_CHARS, Options, Performance, unpaired
 from gate.metrics.judged import AdkOptions, JudgedMetric, JudgedT, Material, answer_text, conversation, rationale, steps
 from gate.model import Case, Invocation, Rubric, Score
+from gate.security.limits import shorten
 
 
 class RubricContent(Options):

@@ -1,6 +1,6 @@
 """The report for a terminal: calm columns, colour where the terminal has it, plain ASCII where it has no more.
 
-Outside text reaches rich only as `Text`, never as markup, and only through `gate.escape.console`.
+Outside text reaches rich only as `Text`, never as markup, and only through `gate.security.escape.console`.
 """
 
 from __future__ import annotations
@@ -11,12 +11,9 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from gate import escape
-from gate.limits import cut
 from gate.model import CaseResult, CriterionResult, Result, SuiteResult, Verdict
-from gate.reports import words
-from gate.reports.diff import differences
-from gate.reports.numbers import (
+from gate.reports import labels as words
+from gate.reports.formatting import (
     change_interval,
     deviation,
     dimensions,
@@ -26,6 +23,9 @@ from gate.reports.numbers import (
     threshold,
     tool_times,
 )
+from gate.reports.trajectory_diff import differences
+from gate.security import escape
+from gate.security.limits import cut
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -6,12 +6,12 @@ import base64
 import hashlib
 from collections.abc import Sequence
 
-from gate.escape import html, one_line
-from gate.limits import shorten
 from gate.model import CaseResult, CriterionResult, Estimate, Result, Scale, SuiteResult
-from gate.reports import words
-from gate.reports.diff import differences
-from gate.reports.numbers import change_interval, dimensions, evidence, interval, sample, threshold, tool_times
+from gate.reports import labels as words
+from gate.reports.formatting import change_interval, dimensions, evidence, interval, sample, threshold, tool_times
+from gate.reports.trajectory_diff import differences
+from gate.security.escape import html, one_line
+from gate.security.limits import shorten
 
 _STYLE = """
 :root{color-scheme:light dark;--ink:#1c2024;--soft:#60646c;--line:#e3e5e8;--page:#fcfcfd;--card:#fff;

@@ -14,8 +14,8 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from gate.limits import MAX_NESTING
 from gate.model import Result
+from gate.security.limits import MAX_NESTING
 
 VERSION = 1
 

@@ -12,12 +12,12 @@ from functools import lru_cache
 from junit_xml import TestCase, TestSuite, to_xml_report_string
 from msgspec.structs import replace
 
-from gate.escape import xml_text
-from gate.limits import MAX_ID_CHARS, shorten
 from gate.model import CaseResult, CaseStatus, CriterionResult, ExitCode, Result, SuiteResult, Verdict, acceptable
-from gate.reports import words
-from gate.reports.diff import differences
-from gate.reports.numbers import change_interval, evidence, interval, sample, threshold
+from gate.reports import labels as words
+from gate.reports.formatting import change_interval, evidence, interval, sample, threshold
+from gate.reports.trajectory_diff import differences
+from gate.security.escape import xml_text
+from gate.security.limits import MAX_ID_CHARS, shorten
 
 _MESSAGE_CHARS = 1_000
 _OUTPUT_CHARS = 20_000

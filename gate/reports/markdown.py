@@ -1,7 +1,7 @@
 """The Markdown report: what a busy reviewer reads in ten seconds as a comment, a note or a job summary.
 
 Verdict, change and what to do first, then the table and the worst cases, one per distinct reason; all else in folds.
-Everything from outside goes through `gate.escape`; the length is held by leaving out whole parts, least needed first.
+Everything from outside goes through `gate.security.escape`; too long a text loses whole parts, least needed first.
 """
 
 from __future__ import annotations
@@ -10,11 +10,10 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from gate import escape
 from gate.model import CaseResult, CaseStatus, CriterionResult, Result, SuiteResult, Verdict
-from gate.reports import lead, words
-from gate.reports.diff import answer_diff, differences
-from gate.reports.numbers import (
+from gate.reports import headline as lead
+from gate.reports import labels as words
+from gate.reports.formatting import (
     NOT_MEASURED,
     change_interval,
     count,
@@ -25,6 +24,8 @@ from gate.reports.numbers import (
     threshold,
     tool_times,
 )
+from gate.reports.trajectory_diff import answer_diff, differences
+from gate.security import escape
 
 LIMIT = 60_000
 """Characters; the host refuses more than 65,536."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gate.escape import console
+from gate.security.escape import console
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:

@@ -20,8 +20,8 @@ from gate.errors import ConfigError, nearest
 from gate.formats import messages
 from gate.formats.documents import Key
 from gate.formats.messages import FormatError
-from gate.limits import shorten
 from gate.model import Case, Complexity, Invocation, Part, RecordedTrial, ToolCall, Turn
+from gate.security.limits import shorten
 from gate.suites.base import Contents, Document, Format
 from gate.suites.spill import Spill
 

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from gate.errors import ConfigError, MeasureError, nearest
-from gate.limits import shorten
 from gate.model import Case, Complexity, Suite
+from gate.security.limits import shorten
 
 _one_or_more = BeforeValidator(lambda value: [value] if isinstance(value, str) else value)
 _ONE_OR_MORE_SCHEMA = WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]})

@@ -9,7 +9,7 @@ from tempfile import TemporaryFile
 from typing import overload
 
 from gate.model import Invocation
-from gate.packing import pack_invocations, unpack_invocations
+from gate.system.serialize import pack_invocations, unpack_invocations
 
 IN_MEMORY = 4_000_000
 """Bytes that are kept in memory before they are written."""

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gate.decision.consistency import compared
-from gate.record import Record, read_record
-from gate.verdict import cases_of
+from gate.pipeline.verdict import cases_of
+from gate.records import Record, read_record
 from tests.acceptance.conftest import REPOSITORY, Project
 
 PAGE = (REPOSITORY / "docs" / "guide" / "airline.md").read_text(encoding="utf-8")

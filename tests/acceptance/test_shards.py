@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from gate.record import read_record, write_record
+from gate.records import read_record, write_record
 from tests.acceptance.conftest import Project, untimed
 
 CASES = 24

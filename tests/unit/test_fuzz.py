@@ -15,14 +15,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gate.agents.base import AgentFailure, decode_answer, read_answer
-from gate.config import load_config
-from gate.decision.protocol import decide_lines
+from gate.config.load import load_config
+from gate.decision.engine.protocol import decide_lines
 from gate.errors import GateError
 from gate.formats import adk, messages
 from gate.formats.documents import parse_document
 from gate.formats.messages import FormatError
 from gate.metrics.recorded import score_lines
-from gate.record import parse_record
+from gate.records import parse_record
 from gate.suites import FieldPaths, load
 
 RECORD = (Path(__file__).parents[1] / "golden" / "records" / "full-1.jsonl").read_bytes()

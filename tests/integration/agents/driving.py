@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from gate.agents.base import Agent, create, parse_options
-from gate.execute import Job, execute
 from gate.model import Case, Trial, Turn
+from gate.pipeline.execute import Job, execute
 from tests.patience import eventually, skip, skipping, until
 
 

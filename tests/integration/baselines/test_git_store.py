@@ -16,8 +16,8 @@ from gate.baselines.git import GitStore
 from gate.baselines.ledger import LEDGER, Acceptance, Mark
 from gate.baselines.union import run_ids
 from gate.errors import BaselineError, BaselineWriteError
-from gate.git import GitError
-from gate.record import Record, strip
+from gate.records import Record, strip
+from gate.system.git import GitError
 from tests.integration.baselines.remotes import bare, clone_with_history, git, http_remote
 from tests.unit.baselines.samples import commit, make_record
 
@@ -506,7 +506,7 @@ def test_the_token_goes_to_its_own_server_alone(work: Path, remote: Path, server
 
 def test_without_a_token_the_repositorys_own_header_signs_in(work: Path, remote: Path) -> None:
     """As the checkout action leaves it behind; a header configured there never doubles the token's."""
-    from gate.git import token_header
+    from gate.system.git import token_header
 
     with http_remote(remote.parent, "left-by-checkout") as (url, seen):
         git(work, "remote", "set-url", "origin", f"{url}/origin.git")

@@ -219,7 +219,7 @@ def as_process(step: Step, environment: dict[str, str]) -> subprocess.CompletedP
         **IDENTITY,
     }
     return subprocess.run(
-        [sys.executable, "-I", "-u", "-m", "gate.entrypoint"],
+        [sys.executable, "-I", "-u", "-m", "gate.action.entrypoint"],
         cwd=step.workspace,
         env={**places, **environment},
         capture_output=True,

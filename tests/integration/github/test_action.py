@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gate.action import OUTPUTS
+from gate.action.step import OUTPUTS
 from tests.integration.github.fake_github import FakeGitHub
 from tests.integration.github.job import CONFIG, Done, as_process, git, suite
 from tests.integration.github.scenarios import World, report

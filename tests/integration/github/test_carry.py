@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from gate.record import read_header, read_record, write_record
+from gate.records import read_header, read_record, write_record
 from tests.integration.github.fake_github import WORKFLOW, Answer, FakeGitHub
 from tests.integration.github.job import AGENT, Done, as_process, git
 from tests.integration.github.scenarios import World

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import yaml
 
-from gate.action import OUTPUTS
-from gate.hosts.inputs import INPUTS
+from gate.action.inputs import INPUTS
+from gate.action.step import OUTPUTS
 
 REPOSITORY = Path(__file__).parents[3]
 ACTION = yaml.safe_load((REPOSITORY / "action.yml").read_text(encoding="utf-8"))

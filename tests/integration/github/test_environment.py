@@ -167,7 +167,7 @@ def test_a_setting_of_git_lfs_stops_nothing(world: World) -> None:
 def test_memory_is_closed_to_whoever_may_not_trace() -> None:
     get_dumpable = 3
     asked = f"ctypes.CDLL(None).prctl({get_dumpable}, 0, 0, 0, 0)"
-    code = f"import ctypes; from gate.entrypoint import _close_memory as close; close(); print({asked})"
+    code = f"import ctypes; from gate.action.entrypoint import _close_memory as close; close(); print({asked})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "0\n"
     assert ctypes.CDLL(None).prctl(get_dumpable, 0, 0, 0, 0) == 1, "this process was open before"
@@ -175,7 +175,7 @@ def test_memory_is_closed_to_whoever_may_not_trace() -> None:
 
 def test_variables_of_any_bytes_arrive_and_the_exit_code_is_the_actions(tmp_path: Path) -> None:
     environment = {b"PATH": os.environb[b"PATH"], b"INPUT_CONFG": b"\xff", b"GITHUB_WORKSPACE": os.fsencode(tmp_path)}
-    command = [sys.executable, "-I", "-u", "-m", "gate.entrypoint"]
+    command = [sys.executable, "-I", "-u", "-m", "gate.action.entrypoint"]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "unknown input 'confg'" in done.stdout and not done.stderr

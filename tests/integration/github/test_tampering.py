@@ -11,8 +11,8 @@ import pytest
 from msgspec.structs import replace
 
 from gate.model import Side
-from gate.record import PlannedCase, Record, parse_record, write_record
-from gate.record.nouns import count
+from gate.records import PlannedCase, Record, parse_record, write_record
+from gate.records.model import count
 from tests.integration.github.fake_github import FakeGitHub
 from tests.integration.github.job import CONFIG, Done, Step, as_process, git, suite
 from tests.integration.github.scenarios import World, report
@@ -68,9 +68,9 @@ from pathlib import Path
 SEEN = {"environment": dict(os.environ), "modules": sorted(sys.modules), "pid": os.getpid(), "parent": os.getppid()}
 Path(os.environ["HOME"], "seen.json").write_text(json.dumps(SEEN))
 
-import gate.decision.rules
-import gate.decision.suite
-gate.decision.rules.exit_code = gate.decision.suite.next_step = None
+import gate.decision.conclusions
+import gate.decision.next_step
+gate.decision.conclusions.exit_code = gate.decision.next_step.next_step = None
 
 def fair(actual, expected):
     return float(len(actual[0].tool_calls) == 2)
@@ -138,7 +138,7 @@ def test_a_check_sees_neither_the_gates_environment_nor_its_modules(world: World
     seen = json.loads((world.last.root / "home" / "seen.json").read_text())
     names = [name for name in seen["environment"] if "TOKEN" in name or name.startswith(("INPUT_", "GITHUB_", "GIT_"))]
     assert names == []
-    assert "gate.action" not in seen["modules"]
+    assert "gate.action.step" not in seen["modules"]
 
 
 def test_a_metric_class_is_computed_as_before(world: World) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gate.criteria import RANGES
+from gate.config.criteria import RANGES
 from gate.judges.client import open_judge
 from gate.judges.options import JudgeOptions
 from gate.metrics import load_metric

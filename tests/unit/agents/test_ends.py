@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from gate import worker
 from gate.agents.base import LATER, AgentFailure, is_limit, kind_of_status, parse_options
 from gate.errors import ConfigError
+from gate.guest import worker
 from gate.model import ENDS, End, ErrorKind, Trial, TrialError
 
 

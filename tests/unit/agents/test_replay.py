@@ -7,8 +7,8 @@ from pathlib import Path
 
 from gate.agents.base import create, parse_options
 from gate.agents.replay import ReplayAgent
-from gate.execute import Job, execute
 from gate.model import Case, End, ErrorKind, Invocation, Part, RecordedTrial, Trial, TrialError, Turn
+from gate.pipeline.execute import Job, execute
 
 
 def said(*texts: str) -> tuple[Invocation, ...]:

@@ -1,7 +1,7 @@
 """Small records for the tests of stores."""
 
 from gate.model import Criterion, Invocation, Part, Scale, Score, Side, ToolCall, Trial
-from gate.record import Footer, Header, PlannedCase, Record
+from gate.records import Footer, Header, PlannedCase, Record
 
 PLAN = (PlannedCase("a", "f1"), PlannedCase("b", "f2"))
 CRITERIA = (Criterion("ok", "contains", Scale.BINARY, fingerprint="k1"),)

@@ -3,7 +3,7 @@ from msgspec.structs import replace
 from gate.baselines import diff
 from gate.baselines.diff import Mean
 from gate.model import Criterion, ErrorKind, Scale, Score, Side, Trial, TrialError
-from gate.record import PlannedCase, Record
+from gate.records import PlannedCase, Record
 from tests.unit.baselines.samples import commit, make_record, make_trial
 
 
@@ -66,7 +66,7 @@ def test_trajectories_that_one_side_alone_took() -> None:
 
 
 def test_a_stripped_record_equals_the_full_one() -> None:
-    from gate.record import strip
+    from gate.records import strip
 
     found = diff(strip(make_record(1)), make_record(1))
     assert all(not case.old_only and not case.new_only for case in found.cases)

@@ -14,7 +14,7 @@ from gate.baselines.base import suite_key
 from gate.baselines.file import FileStore
 from gate.errors import BaselineError, BaselineWriteError
 from gate.model import Side
-from gate.record import Record, read_record, strip, write_record
+from gate.records import Record, read_record, strip, write_record
 from tests.patience import eventually
 from tests.unit.baselines.samples import commit, make_record, make_trial
 

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from gate.baselines.union import parts_of, run_ids, unite, without
 from gate.model import Score
-from gate.record import Record, Run, parse_record, record_lines, strip
+from gate.records import Record, Run, parse_record, record_lines, strip
 from tests.unit.baselines.samples import make_record
 
 
@@ -38,7 +38,7 @@ def test_a_united_record_is_written_and_read_again() -> None:
 
 @pytest.mark.parametrize("runs", ["x", [["a", 1.0]], [["a", 1.0, 1], ["a", 2.0, 1]], [[1, 1.0, 1]], [["a", 1.0, -1]]])
 def test_damaged_runs_are_refused(runs: object) -> None:
-    from gate.record.decode import MalformedError, header
+    from gate.records.decode import MalformedError, header
 
     plain = {"gate_record": 1, "suite": "s", "cases": 0, "run": "a", "runs": runs}
     with pytest.raises(MalformedError):

@@ -7,9 +7,9 @@ from random import Random
 
 from msgspec.structs import replace
 
-from gate.decision.engine import decide
-from gate.decision.evidence import Looks
-from gate.decision.state import Config, Metric, Outcome, Request, Round, Row, State
+from gate.decision.engine.evidence import Looks
+from gate.decision.engine.rule import decide
+from gate.decision.engine.state import Config, Metric, Outcome, Request, Round, Row, State
 from gate.model import Side
 
 SUCCESS = Metric("success", "binary")

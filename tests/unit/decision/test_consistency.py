@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from gate.decision import More, Settings, next_step
-from gate.decision.compare import mark, passed
+from gate.decision.comparison import mark, passed
 from gate.decision.consistency import METRIC, NO_TOOLS, TOO_FEW, compared
 from gate.model import (
     CONFIRM,

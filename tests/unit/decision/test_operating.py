@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from gate.decision.state import Config
-from gate.estimates import wilson
+from gate.decision.engine.state import Config
 from gate.model import Case, Criterion, Scale, Score, Trial, Verdict
+from gate.statistics.intervals import wilson
 
 from .numbers import bernoulli, drive, ids, state
 from .records import judge

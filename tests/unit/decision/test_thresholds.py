@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from gate.decision import Settings
-from gate.estimates import bounded_upper_bound, share_upper_bound
 from gate.model import Case, Criterion, Direction, Scale, Verdict
+from gate.statistics.intervals import bounded_upper_bound, share_upper_bound
 
 from .records import RESPONSE, TRAJECTORY, ask, cases, follow, judge, once, reason, stored, trial
 

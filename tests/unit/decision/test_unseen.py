@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gate.criteria import Setting, parse_criteria
+from gate.config.criteria import Setting, parse_criteria
 from gate.decision import exit_code
-from gate.decision.compare import Settings
+from gate.decision.comparison import Settings
 from gate.decision.unseen import UNSEEN, blind
 from gate.metrics import METRICS, load_metric
 from gate.metrics.base import Composite, Context, Judged, Performance
@@ -30,8 +30,8 @@ from gate.model import (
     Turn,
     Verdict,
 )
-from gate.record.forms import digested
-from gate.score import Scorer, score_recorded
+from gate.records.transform import digested
+from gate.scoring.score import Scorer, score_recorded
 
 from .records import FORBIDDEN, RESPONSE, by_name, cases, judge, once, reason, stored
 

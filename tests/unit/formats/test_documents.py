@@ -20,7 +20,7 @@ from gate.formats.documents import (
     read_document_with_lines,
     read_json_lines,
 )
-from gate.limits import MAX_NESTING
+from gate.security.limits import MAX_NESTING
 
 JSON_VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gate.formats.messages import FormatError, to_call, to_invocation, to_usage
 from gate.model import Invocation, Part, ToolCall, Usage
-from gate.prices import turn_cost
+from gate.system.prices import turn_cost
 from tests.patience import steps
 
 CHAT = [

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from gate.criteria import Setting, parse_criteria
+from gate.config.criteria import Setting, parse_criteria
 from gate.errors import ConfigError
 from gate.metrics import METRICS, load_metric
 from gate.metrics.base import Metric

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gate.metrics import load_metric
 from gate.metrics.base import Performance
-from gate.metrics.personal import find_personal, iban, luhn
+from gate.metrics.pii import find_personal, iban, luhn
 from gate.metrics.safety import WORDS, SafetyV1
 from gate.model import Case, Invocation, Part, Score, Turn
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gate.compare import Reference
+from gate.baselines.pairing import Reference
 from gate.decision import Settings
 from gate.model import (
     BaselineInfo,
@@ -22,9 +22,10 @@ from gate.model import (
     TrialError,
     Verdict,
 )
-from gate.record import Header, PlannedCase, Record
-from gate.reports import load_report, words
-from gate.verdict import Terms, conclude, judge
+from gate.pipeline.verdict import Terms, conclude, judge
+from gate.records import Header, PlannedCase, Record
+from gate.reports import labels as words
+from gate.reports import load_report
 
 FORMS = ("markdown", "console", "html", "junit")
 

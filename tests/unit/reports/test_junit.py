@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from gate.decision import Settings, exit_code
 from gate.model import CaseResult, CaseStatus, ExitCode, Result, Verdict
+from gate.pipeline.verdict import conclude
 from gate.reports.junit import render
-from gate.verdict import conclude
 
 from .samples import ACCEPTED, INCONCLUSIVE, PASSED, REGRESSED, RESULTS, result
 

@@ -177,7 +177,7 @@ def test_cases_in_error_and_quarantine() -> None:
 
 
 def test_what_is_not_reported_costs_no_nothing() -> None:
-    from gate.reports import lead
+    from gate.reports import headline as lead
 
     unknown = replace(RESULTS["pass"].suites[0], cost_usd=None, judge_cost_usd=0.0)
     assert "$" not in lead.cost(unknown)

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gate.config import criteria_of
-from gate.criteria import Setting, parse_criteria
+from gate.config.criteria import Setting, parse_criteria
+from gate.config.load import criteria_of
 from gate.errors import ConfigError
 from gate.formats.adk import camel
 from gate.suites import load

@@ -1,0 +1,122 @@
+"""The commit that a change is measured against: what the event says of it, found in the repository."""
+
+from __future__ import annotations
+
+from gate.baselines.tags import is_candidate, series_of
+from gate.errors import ConfigError
+from gate.hosts.events import Activity, Base
+from gate.system.git import HINT_HISTORY, Git, GitError
+
+HISTORY = 200
+"""Commits that are fetched of a shallow clone."""
+REMOTE = "origin"
+
+
+def base_of(activity: Activity, git: Git) -> str | None:
+    """The commit's id; None where there is nothing earlier, as for a first commit or a first release.
+
+    Fetches what a shallow clone lacks; moves no ref.
+
+    Raises:
+        ConfigError: it cannot be found because history is missing here and could not be fetched.
+    """
+    head = git.head()
+    if head is None:
+        raise ConfigError("there is no commit here", where=str(git.root), hint="run actions/checkout before this step")
+    try:
+        if git.is_shallow() and activity.base is not Base.PREVIOUS_RELEASE:
+            git.fetch(head, remote=REMOTE, depth=HISTORY)
+        return _find(activity, git, head)
+    except GitError as error:
+        raise ConfigError(
+            f"the commit to measure against cannot be found: {error.what}", where=str(git.root), hint=HINT_HISTORY
+        ) from error
+
+
+def fork_point(git: Git, head: str, branch: str) -> str | None:
+    """The merge base of a pull request's head with its base branch. Fetches their history, and checks nothing out."""
+    try:
+        _present(head, git)
+        tip = _tip(branch, git)
+        return git.common_history(head, tip, remote=REMOTE) if tip else None
+    except GitError as error:
+        raise ConfigError(f"the fork point cannot be found: {error.what}", where=str(git.root)) from error
+
+
+def branch_tip(git: Git, branch: str) -> str:
+    """The remote branch's commit, brought here; nothing is checked out. Raises `ConfigError` where there is none."""
+    try:
+        tip = _tip(branch, git)
+    except GitError as error:
+        raise ConfigError(f"the base branch cannot be found: {error.what}", where=str(git.root)) from error
+    if tip is None:
+        raise ConfigError(f"the base branch {branch!r} is no longer there", where=str(git.root))
+    return tip
+
+
+def same_file(git: Git, path: str, one: str, other: str) -> bool:
+    """Whether a file is the same in two commits, by its path in the repository; one that cannot be had is another."""
+    try:
+        for commit in (one, other):
+            _present(commit, git)
+        blobs = {git.ask("rev-parse", "--verify", "--quiet", f"{commit}:{path}") for commit in (one, other)}
+    except GitError:
+        return False
+    return len(blobs) == 1 and None not in blobs
+
+
+def _find(activity: Activity, git: Git, head: str) -> str | None:
+    match activity.base:
+        case Base.COMMIT:
+            return _present(activity.base_commit, git)
+        case Base.PARENT:
+            return _parent_of_merge(activity, git, head)
+        case Base.BEFORE:
+            before = activity.base_commit
+            return before if before and git.is_ancestor(before, head) else _first_parent(git, head)
+        case Base.MERGE_BASE:
+            tip = _tip(activity.default_branch, git)
+            common = git.common_history(head, tip, remote=REMOTE) if tip else None
+            return common if common != head else _first_parent(git, head)
+        case Base.PREVIOUS_RELEASE:
+            return _previous_release(activity, git, head)
+
+
+def _present(commit: str | None, git: Git) -> str | None:
+    if commit and git.resolve(commit) is None:
+        git.fetch(commit, remote=REMOTE, depth=HISTORY)
+    return commit
+
+
+def _parent_of_merge(activity: Activity, git: Git, head: str) -> str | None:
+    """GitHub checks out a merge of the change into its base; a checkout of the change itself has a fork point."""
+    parents = git.parents(head)
+    if len(parents) == 2 and parents[1] == activity.head:
+        return parents[0]
+    base = _present(activity.base_commit, git)
+    return git.common_history(head, base, remote=REMOTE) if base else None
+
+
+def _first_parent(git: Git, head: str) -> str | None:
+    parents = git.parents(head)
+    return parents[0] if parents else None
+
+
+def _tip(branch: str | None, git: Git) -> str | None:
+    """The remote branch's commit, brought here: a checkout of one branch knows no other."""
+    if not branch:
+        return None
+    listed = git.text("ls-remote", "--", REMOTE, f"refs/heads/{branch}").split()
+    return _present(listed[0], git) if listed else None
+
+
+def _previous_release(activity: Activity, git: Git, head: str) -> str | None:
+    """The nearest earlier tag of the same series; never a candidate, which may have failed and is not what is out."""
+    own = series_of(activity.tag or "")
+    tags = [tag for tag in git.tags(merged=head) if tag.name != activity.tag and tag.commit != head]
+    earlier = [tag for tag in tags if own is None or (series_of(tag.name) == own and not is_candidate(tag.name))]
+    if earlier:
+        return earlier[0].commit
+    if git.is_shallow():
+        raise ConfigError("earlier releases are not in this shallow clone", where=str(git.root), hint=HINT_HISTORY)
+    return None

@@ -1,0 +1,142 @@
+"""Takes up what an earlier job of the same code measured: a run of the same commit, or a change before its merge.
+
+Nothing is decided here. The record is laid where the run looks for the record of its commit, and the run continues it
+only where agent, cases and metrics are the same; the verdict is then reached as if it had been measured here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from gate.action.base_commit import same_file
+from gate.baselines.base import storable, suite_key
+from gate.config.load import Config
+from gate.errors import BaselineWriteError, UntrustedError
+from gate.hosts.artifact import read_member
+from gate.hosts.events import Activity, MeasuringRun, Mode
+from gate.hosts.github import GitHub
+from gate.model import Side
+from gate.pipeline.journal import path_of
+from gate.pipeline.stored import suite_ids
+from gate.records import Record, parse_record, write_record
+from gate.records.model import count
+from gate.system.git import Git
+
+SEARCHED = 3
+"""Earlier runs of one commit that are looked at."""
+Say = Callable[[str], None]
+
+
+def record_name(suite_id: str) -> str:
+    """What the record of a suite is called among the results; made of the id alone, so that all jobs agree."""
+    return f"{suite_key(suite_id)}.jsonl"
+
+
+def records_of(archive: bytes, run: MeasuringRun, suites: Iterable[str], *, complete: bool) -> list[Record]:
+    """The records of these suites out of the archive that a run left. Raises `UntrustedError`."""
+    found = []
+    for suite_id in suites:
+        where, name = f"run {run.id}", record_name(suite_id)
+        content = read_member(archive, name, where)
+        record = parse_record(content, where=f"{where}: {name}", complete=complete, error=UntrustedError)
+        if record.header.suite_id != suite_id:
+            raise UntrustedError(f"it is of suite {record.header.suite_id!r}", where=f"{where}: {name}")
+        found.append(record)
+    return found
+
+
+class Carrier(Struct, frozen=True):
+    """Where earlier jobs left their records, and what this one may take of them."""
+
+    github: GitHub
+    git: Git
+    config: Config
+    environment: Mapping[str, str]
+    artifact: str
+    """Name of the artifact that holds the records."""
+    shard: tuple[int, int]
+    base: str | None
+    """The commit that this run measures against."""
+
+    def carry_over(self, activity: Activity, say: Say) -> str:
+        """Lays the records where the run takes them up; returns in words whose they are, empty where there are none.
+
+        What is not to be trusted is left alone and said. Raises `PublishError` where nothing can be looked up.
+        """
+        suites = suite_ids(self.config, self.environment)
+        for run, origin in self._earlier(activity):
+            try:
+                found = records_of(self.github.artifact(run, self.artifact), run, suites, complete=False)
+                if self._event == "push" and run.id != self._own_id:
+                    found = [self._promoted(record, activity.head) for record in found]
+            except (UntrustedError, BaselineWriteError) as error:
+                say(f"what {origin} measured is not taken up: {error}")
+                continue
+            placed = [self._place(record) for record in found]
+            if any(placed):
+                return origin
+        return ""
+
+    @property
+    def _own_id(self) -> int:
+        return int(self.environment["GITHUB_RUN_ID"])
+
+    @property
+    def _event(self) -> str:
+        return self.environment.get("GITHUB_EVENT_NAME", "")
+
+    @property
+    def _workflow(self) -> str:
+        """The path of this workflow's file in the repository."""
+        named = self.environment.get("GITHUB_WORKFLOW_REF", "").partition("@")[0]
+        return named.removeprefix(f"{self.environment.get('GITHUB_REPOSITORY', '')}/")
+
+    def _earlier(self, activity: Activity) -> Iterator[tuple[MeasuringRun, str]]:
+        """Runs that may have measured this very code, the likeliest first, and how a reader knows them."""
+        attempt, head = int(self.environment["GITHUB_RUN_ATTEMPT"]), activity.head or ""
+        if attempt > 1:
+            yield MeasuringRun(self._own_id, attempt, head, "", "", 0), f"attempt {attempt - 1}"
+        if self._event == "pull_request":
+            runs = self.github.runs_of(head, "pull_request", self._workflow, own=not activity.is_fork)
+            for run in self._of(activity.pull_request, [run for run in runs if run.id < self._own_id]):
+                yield run, f"run {run.id}"
+        elif self._event == "push" and activity.mode is Mode.RECORD and self.shard == (1, 1):
+            yield from self._merged(head)
+
+    def _merged(self, commit: str) -> Iterator[tuple[MeasuringRun, str]]:
+        """Runs of this workflow, as it stands now, that measured the commit or the pull request that became it."""
+        for run in self.github.runs_of(commit, "merge_group", self._workflow, status="success"):
+            yield run, f"the merge queue (run {run.id})"
+        pull = self.github.merged_pull_request(commit)
+        if pull is None:
+            return
+        if same_file(self.git, self._workflow, pull.head, commit):
+            runs = self.github.runs_of(pull.head, "pull_request", self._workflow, status="success")
+            for run in self._of(pull.number, runs):
+                yield run, f"pull request {pull.number} (run {run.id})"
+
+    def _of(self, number: int | None, runs: Sequence[MeasuringRun]) -> Iterator[MeasuringRun]:
+        """Those that are known to be of this pull request."""
+        if number is not None and runs:
+            pull = self.github.pull_request(number)
+            yield from (run for run in runs[:SEARCHED] if self.github.measured_for(run, pull))
+
+    def _promoted(self, record: Record, head: str | None) -> Record:
+        """The record as one of the commit that the change became. Trials of an older base's agent are left out."""
+        storable(record)  # what could not become a baseline where it was measured cannot here
+        header = record.header
+        own = tuple(t for t in record.trials if t.side is Side.CANDIDATE or header.base_commit == self.base)
+        return replace(record, header=replace(header, commit=head, base_commit=self.base), trials=own)
+
+    def _place(self, record: Record) -> bool:
+        """Whether the record lies there now: a job that kept its own has the newer one."""
+        header = record.header
+        path = path_of(self.config, header) if header.commit == self.git.head() else None
+        if path is None or path.exists() or header.shard != self.shard:
+            return False
+        unfinished = replace(count(record.trials), stopped="interrupted")
+        write_record(path, replace(record, footer=record.footer or unfinished))
+        return True

@@ -1,0 +1,191 @@
+"""GitHub's runner: its workflow commands and the files that a step talks to it through; says what others decided."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from gate.errors import PublishError
+from gate.hosts.base import (
+    Annotate,
+    Annotation,
+    CopyFile,
+    Done,
+    Effect,
+    Level,
+    SetOutputs,
+    WriteFile,
+    WriteSummary,
+    write,
+)
+from gate.model import CaseResult, CaseStatus, CriterionResult, Result, SuiteResult, Verdict
+from gate.security.escape import console, workflow_data, workflow_property
+
+ANNOTATIONS_PER_LEVEL = 10
+"""Of each level and step; the runner drops the rest without a word."""
+SUMMARY_BYTES = 1_048_576
+"""A larger summary is dropped whole."""
+OUTPUTS_BYTES = 1_000_000
+"""Of all outputs of a job."""
+MESSAGE_CHARS = 2_000
+
+
+class Runner(Struct, frozen=True):
+    """The step's side of the runner. Comments are no part of it."""
+
+    say: Callable[[str], None]
+    """Prints a line where the runner reads workflow commands."""
+    outputs: Path | None = None
+    """``GITHUB_OUTPUT``."""
+    summary: Path | None = None
+    """``GITHUB_STEP_SUMMARY``."""
+
+    def apply(self, effect: Effect) -> Done:
+        match effect:
+            case WriteFile() | CopyFile():
+                return write(effect)
+            case SetOutputs():
+                _append(self.outputs, outputs_text(effect.values))
+            case WriteSummary():
+                _append(self.summary, summary_text(effect.text))
+            case Annotate():
+                for annotation in shown(effect.annotations):
+                    self.say(command(annotation))
+        return Done()
+
+
+def _append(path: Path | None, text: str) -> None:
+    if path is None or not text:
+        return
+    try:
+        with path.open("a", encoding="utf-8", errors="replace") as file:
+            file.write(text)
+    except OSError as error:
+        raise PublishError(f"cannot be written: {error.strerror}", where=str(path)) from error
+
+
+# --- the files ------------------------------------------------------------------------------------
+
+
+def outputs_text(values: Mapping[str, str]) -> str:
+    """The outputs as the runner reads them; the delimiter is random, so that no value can end its own."""
+    text = ""
+    for name, value in values.items():
+        delimiter = f"gate_{secrets.token_hex(16)}"
+        clean = value.encode("utf-8", "replace").decode("utf-8").replace("\0", "")
+        text += f"{name}<<{delimiter}\n{clean}\n{delimiter}\n"
+    if len(text.encode()) > OUTPUTS_BYTES:
+        raise PublishError(f"the outputs are larger than {OUTPUTS_BYTES:,} bytes")
+    return text
+
+
+def summary_text(text: str) -> str:
+    """The summary, whole or not at all: the renderer was told the limit, and a cut in the middle could break markup."""
+    encoded = text.encode("utf-8", "replace")
+    if len(encoded) >= SUMMARY_BYTES:
+        raise PublishError(f"the summary is {len(encoded):,} bytes, the runner takes {SUMMARY_BYTES:,}")
+    return encoded.decode("utf-8") + "\n"
+
+
+# --- the commands ---------------------------------------------------------------------------------
+
+
+def command(annotation: Annotation) -> str:
+    """The annotation as a workflow command on one line."""
+    properties = {"title": console(annotation.title, 200)}
+    if annotation.path:
+        properties |= {"file": annotation.path} | ({"line": str(annotation.line)} if annotation.line else {})
+    listed = ",".join(f"{name}={workflow_property(value)}" for name, value in properties.items())
+    return f"::{annotation.level} {listed}::{workflow_data(console(annotation.message, MESSAGE_CHARS))}"
+
+
+def shown(annotations: Sequence[Annotation]) -> list[Annotation]:
+    """As many of each level as the runner shows; the last place says how many are left out."""
+    kept: list[Annotation] = []
+    for level in ("error", "warning", "notice"):
+        of_level = [annotation for annotation in annotations if annotation.level == level]
+        if len(of_level) > ANNOTATIONS_PER_LEVEL:
+            more = len(of_level) - ANNOTATIONS_PER_LEVEL + 1
+            rest = Annotation(of_level[0].level, "and more", f"{more} more are in the summary of this run")
+            of_level = [*of_level[: ANNOTATIONS_PER_LEVEL - 1], rest]
+        kept += of_level
+    return kept
+
+
+class Silence:
+    """Between ``begin`` and ``end`` the runner takes nothing that is printed for a command, whoever prints it."""
+
+    def __init__(self) -> None:
+        self._token = f"gate-{secrets.token_hex(16)}"
+
+    @property
+    def begin(self) -> str:
+        return f"::stop-commands::{self._token}"
+
+    @property
+    def end(self) -> str:
+        return f"::{self._token}::"
+
+
+# --- what is worth a remark -----------------------------------------------------------------------
+
+_CASES: dict[CaseStatus, tuple[Level, str]] = {
+    CaseStatus.BROKEN: ("error", "got worse"),
+    CaseStatus.FAILED: ("error", "failed"),
+    CaseStatus.ERROR: ("error", "could not be measured"),
+    CaseStatus.SUSPECT: ("warning", "may have got worse"),
+    CaseStatus.QUARANTINED: ("notice", "is quarantined"),
+}
+"""What deserves a remark at its line; a flaky, new or sound case does not."""
+_VERDICTS: dict[Verdict, Level] = {
+    Verdict.ERROR: "error",
+    Verdict.REGRESSED: "error",
+    Verdict.BELOW_THRESHOLD: "error",
+    Verdict.NOT_MEASURED: "error",
+    Verdict.INCONCLUSIVE: "warning",
+}
+
+
+def annotations_of(result: Result) -> tuple[Annotation, ...]:
+    """The remarks that a result deserves, most important first; one that does not fail the gate makes no errors.
+
+    Places in a result are relative to the working directory, which in the action is the repository's root.
+    """
+    made: list[Annotation] = []
+    for suite in result.suites:
+        made += [_of_criterion(suite, found) for found in suite.criteria if found.verdict in _VERDICTS]
+        made += [_of_case(suite, case) for case in suite.cases if case.status in _CASES]
+    if not result.exit_code:
+        made = [_softer(annotation) for annotation in made]
+    return tuple(sorted(made, key=lambda annotation: list(_LEVELS).index(annotation.level)))
+
+
+_LEVELS: tuple[Level, ...] = ("error", "warning", "notice")
+
+
+def _softer(annotation: Annotation) -> Annotation:
+    level: Level = "warning" if annotation.level == "error" else annotation.level
+    return Annotation(level, annotation.title, annotation.message, annotation.path, annotation.line)
+
+
+def _of_criterion(suite: SuiteResult, found: CriterionResult) -> Annotation:
+    level = _VERDICTS[found.verdict] if found.criterion.blocking or found.criterion.gate_regression else "warning"
+    name = found.verdict.value.replace("_", " ")
+    return Annotation(level, f"{suite.suite_id}: {found.criterion.name} {name}", found.reason)
+
+
+def _of_case(suite: SuiteResult, case: CaseResult) -> Annotation:
+    level, said = _CASES[case.status]
+    passed = f"{case.passed}/{case.trials} {'trial' if case.trials == 1 else 'trials'} passed"
+    before = f", {case.baseline_passed}/{case.baseline_trials} in the baseline" if case.baseline_trials else ""
+    reason = case.quarantine if case.status is CaseStatus.QUARANTINED else (case.reasons[0] if case.reasons else "")
+    return Annotation(
+        level,
+        f"{suite.suite_id}: {case.id} {said}",
+        f"{passed}{before}. {reason}".strip(),
+        case.location.path if case.location else "",
+        case.location.line if case.location else None,
+    )

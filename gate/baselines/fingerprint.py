@@ -1,0 +1,237 @@
+"""Knows what makes two measurements comparable: fingerprints of cases, criteria and agents.
+
+Equal fingerprints must mean that the same was measured in the same way; unequal ones may differ in nothing that counts.
+A false "same" compares apples with pears, a false "different" merely costs trials, so whatever is in doubt is included.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import re
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from gate.errors import ConfigError
+from gate.model import Case, Part, Rubric, ToolCall, Turn
+from gate.system.git import Git
+
+LENGTH = 32
+"""Hexadecimal digits: 128 bits of SHA-256."""
+_EXACT = 2**53
+_GENERATED = frozenset({".gate", "__pycache__"})
+"""Folders that running an agent or the gate fills: never its source."""
+_NOT_WALKED = frozenset({".git", ".hg", ".svn", "node_modules", *_GENERATED})
+
+
+def of_json(value: Any) -> str:
+    """The fingerprint of a JSON value: key order, ``1`` against ``1.0``, and tuples against lists make no difference.
+
+    Raises ValueError for NaN and infinities, TypeError for what is no JSON value.
+    """
+    return _digest(_canonical(value))
+
+
+def _digest(canonical: Any) -> str:
+    text = _ENCODER.encode(canonical)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:LENGTH]
+
+
+_ENCODER = json.JSONEncoder(sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+_CANONICAL = frozenset({str, int, bool, type(None)})
+"""Types whose values are their own canonical form, and nearly all that a case holds."""
+
+
+def _canonical(value: Any) -> Any:
+    kind = type(value)
+    if kind in _CANONICAL or (not value and kind in (dict, list)):
+        return value
+    if isinstance(value, (list, tuple)):
+        return [item if type(item) in _CANONICAL else _canonical(item) for item in value]
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise ValueError("a fingerprint of a number that is not finite")
+        return int(value) if value.is_integer() and abs(value) < _EXACT else value
+    if isinstance(value, (dict, Mapping)):  # the first saves asking the second, which is slow
+        return {
+            key if type(key) is str else _key(key): held if type(held) in _CANONICAL else _canonical(held)
+            for key, held in value.items()
+        }
+    if isinstance(value, (set, frozenset)):
+        return sorted((_canonical(item) for item in value), key=lambda item: json.dumps(item, sort_keys=True))
+    return value
+
+
+def _key(key: Any) -> str:
+    """YAML has keys that are no text; they must not meet one that is."""
+    return key if isinstance(key, str) else f"\0{type(key).__name__} {key!r}"
+
+
+def of_case(case: Case) -> str:
+    """The fingerprint of a case's content: what the agent is given, what is expected, and how this case is scored.
+
+    Not of its id, thresholds, tags, complexity or place. ``content``, where set, stands for turns, state and metadata.
+    """
+    content = case.content
+    if content is None:
+        own = [_canonical(part) for part in (case.state, case.metadata, case.app)]
+        content = [[_turn(turn) for turn in case.turns], *own]
+    else:
+        content = _canonical(content)
+    return _digest(["case", content, _canonical(case.options), _rubrics(case.rubrics)])
+
+
+def _turn(turn: Turn) -> list[Any]:
+    tools = None if turn.tools is None else [_tool(tool) for tool in turn.tools]
+    return [turn.user, tools, _parts(turn.response), _rubrics(turn.rubrics)]
+
+
+def _tool(tool: ToolCall) -> list[Any]:
+    return [tool.name, _canonical(tool.args), tool.any_args, tool.category, _canonical(tool.result), tool.error]
+
+
+def _parts(parts: tuple[Part, ...] | None) -> list[list[Any]] | None:
+    return None if parts is None else [[part.text, part.thought] for part in parts]
+
+
+def _rubrics(rubrics: tuple[Rubric, ...]) -> list[list[Any]]:
+    return [[rubric.id, rubric.text, rubric.type, rubric.description] for rubric in rubrics]
+
+
+def of_criterion(metric: str, version: int, options: Mapping[str, Any], judge: Any = None) -> str:
+    """The fingerprint of how a criterion measures: metric, its version, its options, and the judge's model and prompt.
+
+    Not of thresholds, limits and margins: they decide, they do not measure.
+    """
+    return of_json(["criterion", metric, version, options, judge])
+
+
+_PACE = ("timeout", "concurrency", "retries", "sources")
+"""Keys of every kind of agent that say how fast it is asked, or what its source is: not how its answers are read."""
+
+
+def of_definition(kind: str, options: Mapping[str, Any]) -> str:
+    """The fingerprint of an agent's definition: its kind, how it is asked, and where its answers are read."""
+    return of_json(["definition", kind, {key: value for key, value in options.items() if key not in _PACE}])
+
+
+_RECORD = b'{"gate_record":'
+
+
+def of_agent(git: Git, *, sources: Sequence[str] = (), exclude: Sequence[str] = (), settings: Any = None) -> str:
+    """The fingerprint of the agent's source: names, modes and contents of the files below ``git.root``.
+
+    Args:
+        git: the repository; where there is none, the folder is walked.
+        sources: globs relative to the root that say what the agent consists of (``src/**``, ``prompts``); by default
+            every file that git tracks or would add, since anything may be a prompt.
+        exclude: globs of what is not the agent: suites, baselines, reports. The root itself is no such thing, so a
+            suite that lies beside the agent excludes nothing. Records are never part of it, wherever they lie.
+        settings: how the agent is driven (kind, options, model), a JSON value.
+
+    Raises:
+        ConfigError: ``sources`` match nothing, or a file cannot be read.
+
+    What lies outside (installed packages without a lock file, a remote service) is not seen: for an agent that is not
+    in this folder, leave the fingerprint empty.
+    """
+    listed = sorted(set(_files(git)))
+    environments = tuple(f"{name.rpartition('/')[0]}/" for name in listed if name.endswith("/pyvenv.cfg"))
+    names = [
+        name
+        for name in listed
+        if not name.startswith(environments) and _selected(name, sources, exclude) and not _is_record(git.root / name)
+    ]
+    if not names:
+        what = "agent.sources match no file" if sources else "there is no file of the agent's here"
+        hint = "globs are relative to this folder, such as src/**" if sources else "its code belongs beside the suite"
+        raise ConfigError(what, where=str(git.root), hint=hint)
+    digest = hashlib.sha256()
+    for name in names:
+        for field in (os.fsencode(name), *_content(git.root / name)):
+            digest.update(len(field).to_bytes(8, "big") + field)
+    return of_json(["agent", digest.hexdigest(), settings])
+
+
+def _files(git: Git) -> Iterator[str]:
+    """Names of files relative to the root, in no order; nested repositories are walked into."""
+    listed = git.files()
+    if listed is None:
+        yield from _walk(git.root, "")
+        return
+    for name in listed:
+        path = git.root / name
+        if path.is_dir() and not path.is_symlink():
+            yield from _walk(git.root, name.rstrip("/"))
+        elif os.path.lexists(path):  # git also lists what was deleted but not yet committed
+            yield name
+
+
+def _walk(root: Path, below: str) -> Iterator[str]:
+    for folder, folders, files in os.walk(root / below):
+        inside = Path(folder)
+        linked = [name for name in folders if (inside / name).is_symlink()]
+        folders[:] = [name for name in folders if _worth_walking(inside / name)]
+        for name in (*files, *linked):
+            yield (inside / name).relative_to(root).as_posix()
+
+
+def _worth_walking(folder: Path) -> bool:
+    """Not version control, caches, or a virtual environment."""
+    return folder.name not in _NOT_WALKED and not (folder / "pyvenv.cfg").exists()
+
+
+def _is_record(path: Path) -> bool:
+    """Whether a file is what a run of the gate left: measuring a second time must not make it another agent."""
+    if path.suffix != ".jsonl" or path.is_symlink():
+        return False
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_RECORD)) == _RECORD
+    except OSError:
+        return False
+
+
+def _content(path: Path) -> tuple[bytes, bytes]:
+    """Mode and content; a link is where it points to."""
+    try:
+        mode = path.lstat().st_mode
+        if stat.S_ISLNK(mode):
+            return b"link", os.fsencode(path.readlink())
+        if not stat.S_ISREG(mode):
+            return b"special", b""
+        return (b"executable" if mode & stat.S_IXUSR else b"file"), path.read_bytes()
+    except OSError as problem:
+        hint = "make it readable, or leave it out by agent.sources"
+        raise ConfigError(
+            f"cannot be read for the agent's fingerprint: {problem.strerror}", where=str(path), hint=hint
+        ) from None
+
+
+def _selected(name: str, sources: Sequence[str], exclude: Sequence[str]) -> bool:
+    if not _GENERATED.isdisjoint(name.split("/")) or any(
+        _glob(pattern).match(name) for pattern in exclude if not _is_root(pattern)
+    ):
+        return False
+    return not sources or any(_glob(pattern).match(name) for pattern in sources)
+
+
+def _is_root(pattern: str) -> bool:
+    return pattern.removeprefix("./").rstrip("/") in ("", ".")
+
+
+@cache
+def _glob(pattern: str) -> re.Pattern[str]:
+    """``*`` and ``?`` stay within a folder, ``**`` does not, and a folder stands for everything in it."""
+    if _is_root(pattern):
+        return re.compile("")
+    pattern = pattern.removeprefix("./").rstrip("/")
+    steps = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+    pieces = re.findall(r"\*\*/|\*\*|\*|\?|[^*?]+", pattern)
+    expression = "".join(steps.get(piece, re.escape(piece)) for piece in pieces)
+    return re.compile(rf"(?s){expression}(?:/|$)")

@@ -1,0 +1,175 @@
+"""Which trials of a baseline are comparable with a record: cases by content, criteria by fingerprint."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence, Set
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from gate.baselines.union import run_ids
+from gate.decision.comparison import CHANGED, EDITED, NEW, RATE_METRIC, Owed
+from gate.decision.unseen import shows_calls
+from gate.model import BaselineInfo, Criterion, Side, Trial
+from gate.records import Header, PlannedCase, Record
+
+
+class Reference(Struct, frozen=True):
+    """What a candidate is compared with: the records of one agent, and where they come from."""
+
+    info: BaselineInfo
+    records: tuple[Record, ...] = ()
+    name: str = "baseline"
+    """What reports call it, where a suite is compared with several."""
+
+
+def reference_to(records: Sequence[Record], commit: str | None, *, distance: int | None, source: str) -> Reference:
+    """The records of one agent as a reference, the nearest first."""
+    measured = sum(trial.measured for record in records for trial in record.trials)
+    cases = len({case.id for record in records for case in record.header.plan}) or 1
+    return Reference(BaselineInfo(commit, distance, measured / cases, len(records), source), tuple(records))
+
+
+def identity(reference: Reference) -> str:
+    """The commit of a reference, and which runs its records are of: equal for two only if their trials are the same."""
+    runs = sorted({run_id for record in reference.records for run_id in run_ids(record)})
+    if not runs:
+        return "no baseline"
+    digest = hashlib.sha256("\n".join(runs).encode()).hexdigest()[:12]
+    return f"{(reference.info.commit or 'no commit')[:12]} (runs {digest})"
+
+
+def reported_before(header: Header, reference: Reference) -> bool:
+    """Whether a baseline of the same agent definition shows that the agent reports its tool calls."""
+    return bool(header.definition) and any(
+        record.header.definition == header.definition and shows_calls(record.trials) for record in reference.records
+    )
+
+
+class Pairing(Struct, frozen=True):
+    """Which scores of the reference say something about which of the candidate."""
+
+    not_comparable: Mapping[tuple[str, str], str]
+    """(case, criterion) → why not."""
+    trials: tuple[Trial, ...]
+    """The reference's, under the ids that their cases have in the candidate."""
+    owed: Owed = Owed()
+
+
+def pair(
+    plan: Sequence[PlannedCase],
+    criteria: Sequence[Criterion],
+    reference: Reference,
+    *,
+    unselected: Set[str] = frozenset(),
+) -> Pairing:
+    """Compares fingerprints, case by case and criterion by criterion.
+
+    Cases are paired by their content: a case under another id is the same case. The nearest record decides what is
+    comparable; an earlier one that is pooled counts where it fits in everything. Cases that are ``unselected`` are left
+    out on both sides: they are not removed.
+    """
+    if not reference.records:
+        return Pairing({}, ())
+    nearest, *earlier = reference.records
+    before = _standing_in(criteria, nearest.header.criteria)
+    excluded: dict[tuple[str, str], str] = {}
+    for criterion in criteria:
+        if why := _why_apart(criterion, before):
+            excluded |= {(case.id, criterion.name): why for case in plan}
+    match = match_cases(plan, nearest.header.plan)
+    excluded |= {(case_id, criterion.name): EDITED for case_id in match.edited for criterion in criteria}
+    stand_ins = {c.stands_for: c.name for c in criteria if c.stands_for and c.name in {b.name for b in before}}
+    own = (_with_stand_ins(trial, stand_ins) for trial in _under(match.ids, nearest))
+    trials = [trial for trial in own if trial.case_id not in unselected]
+    for record in earlier:
+        if {c.name: c.fingerprint for c in record.header.criteria}.items() >= {
+            c.name: c.fingerprint for c in criteria
+        }.items():
+            same = match_cases(plan, record.header.plan)
+            trials += _under({old: new for old, new in same.ids.items() if old in same.same}, record)
+    renamed = {new: old for old, new in match.ids.items() if old in match.same and old != new}
+    return Pairing(excluded, tuple(trials), _owed(criteria, before, renamed))
+
+
+def _standing_in(criteria: Sequence[Criterion], before: Sequence[Criterion]) -> list[Criterion]:
+    """The baseline's criteria; one that a previous version of today measures as it was measured then, under its name.
+
+    Its own name is then that of a new criterion: nothing of it is owed, for it is compared by the previous version.
+    """
+    now = {criterion.name: criterion.fingerprint for criterion in criteria}
+    old = {(c.stands_for, c.fingerprint): c.name for c in criteria if c.stands_for}
+    found = []
+    for criterion in before:
+        name = old.get((criterion.name, criterion.fingerprint))
+        differs = now.get(criterion.name) != criterion.fingerprint
+        found.append(replace(criterion, name=name) if name is not None and differs else criterion)
+    return found
+
+
+def _with_stand_ins(trial: Trial, names: Mapping[str, str]) -> Trial:
+    """The trial's scores, also under the names of the previous versions that are compared with them."""
+    if not names:
+        return trial
+    scores = {new: trial.scores[old] for old, new in names.items() if old in trial.scores and new not in trial.scores}
+    return replace(trial, scores={**trial.scores, **scores})
+
+
+def _why_apart(criterion: Criterion, before: Sequence[Criterion]) -> str:
+    """Why the baseline's scores of a criterion say nothing about these; empty where they do."""
+    known = {stored.name: stored.fingerprint for stored in before}
+    if criterion.name not in known:
+        return NEW
+    return "" if known[criterion.name] == criterion.fingerprint else CHANGED
+
+
+def _owed(criteria: Sequence[Criterion], before: Sequence[Criterion], renamed: Mapping[str, str]) -> Owed:
+    """What the baseline measured and this record does not, or under another name."""
+    names = {criterion.name for criterion in criteria}
+    gone = tuple(c for c in before if c.name not in names and c.metric != RATE_METRIC and not c.stands_for)
+    return Owed(gone, renamed)
+
+
+class Match(Struct, frozen=True):
+    """Which case of a stored plan is which of another."""
+
+    ids: Mapping[str, str]
+    """Stored id → the id that its trials go by now: of the same case, or one that no case has."""
+    same: frozenset[str]
+    """The stored ids whose case is still there with the same content."""
+    edited: frozenset[str]
+    """The ids whose case is there with another content."""
+
+
+def match_cases(plan: Sequence[PlannedCase], stored: Sequence[PlannedCase]) -> Match:
+    """Pairs cases by content: those of one id first, the others in the order of their files."""
+    now = {case.id: case.fingerprint for case in plan}
+    ids = {case.id: case.id for case in stored if now.get(case.id) == case.fingerprint}
+    free: dict[str, deque[str]] = {}
+    for case in plan:
+        if case.id not in ids:
+            free.setdefault(case.fingerprint, deque()).append(case.id)
+    for case in stored:
+        if case.id not in ids and free.get(case.fingerprint):
+            ids[case.id] = free[case.fingerprint].popleft()
+    same, taken = frozenset(ids), set(ids.values())
+    edited = set()
+    for case in stored:
+        if case.id in same:
+            continue
+        if case.id in taken:  # another case goes by its id now
+            ids[case.id] = f"{case.id} (at the baseline)"
+        else:
+            ids[case.id] = case.id
+            edited |= {case.id} & now.keys()
+    return Match(ids, same, frozenset(edited))
+
+
+def _under(ids: Mapping[str, str], record: Record) -> Iterable[Trial]:
+    """The record's own trials under the ids of today; those of whatever it was compared with then are not its own."""
+    for trial in record.trials:
+        now = ids.get(trial.case_id)
+        if trial.side is Side.CANDIDATE and now is not None:
+            yield trial if now == trial.case_id else replace(trial, case_id=now)

@@ -1,0 +1,1 @@
+"""Reads gate.yaml and the criteria file; decides what to run, by whose rules, before anything runs."""

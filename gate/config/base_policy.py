@@ -1,0 +1,508 @@
+"""The base policy: a change is judged by the rules of its base commit, which it may tighten, but not loosen.
+
+Rules are what the configuration and its criteria demand, quarantine and thresholds included; what is measured (agent,
+suite, setup) is the change's own. Which way an option tightens stands beside it (`gate.model.strictness`); any other
+difference counts as loosening and holds once it is merged.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+from pydantic import BaseModel
+
+from gate.agents.base import AgentOptions
+from gate.baselines.fingerprint import of_case
+from gate.baselines.pairing import match_cases
+from gate.config.criteria import check_file
+from gate.config.load import Config, ConfigFile, File, Section, SuiteRules, read_config
+from gate.config.resolve import CALIBRATION_FILE, read_suites, stated_criteria
+from gate.config.specs import Common, CriterionSpec
+from gate.decision.comparison import DEFAULT_MARGINS
+from gate.errors import ConfigError, GateError
+from gate.model import Case, Direction, Suite
+from gate.model.strictness import DOWN, FREE, NEVER, UP, strictness_of
+from gate.records import PlannedCase
+from gate.security.limits import shorten
+from gate.security.redact import redact
+from gate.system.git import HINT_HISTORY, Git
+
+FIRST = "the base commit has no such configuration: the change's own rules hold"
+MOVED = "the base commit has no such configuration, and a baseline of this suite is stored: nothing says by which rules"
+
+
+class BaseSuite(Struct, frozen=True):
+    """What the base commit says of a suite."""
+
+    cases: tuple[Case, ...]
+    specs: tuple[CriterionSpec, ...]
+
+
+class Base(Struct, frozen=True):
+    """The base commit's rules, read before anything of the change runs. Only checks are still read from its files."""
+
+    root: Path
+    """The configuration's folder at the base commit, in a tree of its own that stays for as long as the rules."""
+    config: Config | None
+    """None where the base commit has no such configuration, or one that cannot be read."""
+    suites: Mapping[str, BaseSuite] = {}
+    unread: str = ""
+    """What does not hold because the suites cannot be read, as when a step makes them."""
+    broken: str = ""
+    """Why the configuration cannot be read."""
+    digest: str = ""
+    """Of the files that are read again when the suite is judged."""
+
+    @property
+    def is_absent(self) -> bool:
+        """Whether the base commit has no such configuration."""
+        return self.config is None and not self.broken
+
+
+class Rules(Struct, frozen=True):
+    """What holds, and what of the change's own rules does not yet."""
+
+    config: Config
+    changes: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
+    """Why nothing under these rules may pass: what it would have been held to is not known, or was left out."""
+    base: Config | None = None
+    """The base commit's own configuration; None where none is known."""
+    is_first: bool = False
+    """Whether the base commit has no such configuration: a suite with a baseline must have come from another."""
+
+
+@contextmanager
+def rules_of(
+    revision: str, path: Path, overrides: Mapping[str, Any], environment: Mapping[str, str]
+) -> Iterator[Rules]:
+    """The configuration at ``path`` under the rules of a commit, branch or tag; its files stay for as long.
+
+    Raises:
+        ConfigError: there is no such commit here.
+    """
+    source = read_config(path)
+    with base_at(revision, source, overrides, environment) as base:
+        yield hold(source, overrides, base)
+
+
+@contextmanager
+def base_at(
+    revision: str, source: ConfigFile, overrides: Mapping[str, Any], environment: Mapping[str, str]
+) -> Iterator[Base]:
+    """The rules of a commit, branch or tag for a configuration of the work tree. Raises as `rules_of`."""
+    with path_at(revision, source.path, environment) as path:
+        yield read_base(path, source, overrides)
+
+
+@contextmanager
+def path_at(revision: str, path: Path, environment: Mapping[str, str]) -> Iterator[Path]:
+    """The same file of the repository, as it is written, in a temporary tree of a commit, branch or tag.
+
+    Raises:
+        ConfigError: there is no such commit here.
+    """
+    top, inside = place_of(path)
+    git = Git(top, environment=environment)
+    if git.resolve(revision) is None:
+        raise ConfigError(f"there is no commit {revision!r} here", where=str(top), hint=HINT_HISTORY)
+    with git.worktree(revision) as tree:
+        remove_outward_links(tree)
+        yield tree / inside
+
+
+def place_of(path: Path) -> tuple[Path, Path]:
+    """The repository's top and a file's path below it, as written: a link on the way is a name like any other.
+
+    A folder that was replaced by a link must not lead to the rules of where the link points.
+    """
+    path = Path(os.path.abspath(path))  # noqa: PTH100  (resolve would follow links)
+    tops = [folder for folder in path.parents if (folder / ".git").exists()]
+    for top, outer in zip(tops, (*tops[1:], None), strict=True):
+        between = [top, *top.parents]
+        if outer is None or not any(one.is_symlink() for one in between[: between.index(outer)]):
+            return top, path.relative_to(top)
+    return path.parent, Path(path.name)
+
+
+def remove_outward_links(tree: Path) -> None:
+    """Takes links that lead out of a tree out of it: what they lead to is not the commit's."""
+    real = tree.resolve()
+    for folder, folders, names in os.walk(tree):
+        for one in (Path(folder) / name for name in (*folders, *names)):
+            if one.is_symlink() and not one.resolve().is_relative_to(real):
+                one.unlink()
+
+
+def read_base(path: Path, source: ConfigFile, overrides: Mapping[str, Any]) -> Base:
+    """The rules of the configuration at ``path``, which is the base commit's form of ``source``."""
+    if not path.is_file():
+        return Base(path.parent, None)
+    try:
+        known = read_config(path)
+        config = known.load(_of_base(overrides, source, known))
+        config = replace(config, base_root=config.root)
+        suites, unread = _suites_of(config)
+    except GateError as error:
+        return Base(path.parent, None, broken=f"the base commit's configuration cannot be read: {error.what}")
+    return Base(config.root, config, suites, unread, digest=_digest(config.root))
+
+
+def _of_base(overrides: Mapping[str, Any], source: ConfigFile, base: ConfigFile) -> dict[str, Any]:
+    """The overrides that say something of the base too: not of its agent, nor of a store that the change took out."""
+    now, before = (one.data.get("baseline") or {} for one in (source, base))
+    own = {"baseline.store"} if "store" in before and "store" not in now else set()
+    return {key: value for key, value in overrides.items() if key.partition(".")[0] != "agent" and key not in own}
+
+
+def _suites_of(config: Config) -> tuple[dict[str, BaseSuite], str]:
+    """The base commit's suites by id, and what does not hold where they cannot be read."""
+    try:
+        suites = read_suites(config)
+    except GateError as error:
+        lost = "thresholds of single cases are" if config.file.criteria is not None else "criteria are"
+        return {}, f"the base commit's suites cannot be read, so that {lost} the change's own: {error.what}"
+    return {suite.id: BaseSuite(suite.cases, stated_criteria(config, suite).specs) for suite in suites}, ""
+
+
+def _digest(root: Path) -> str:
+    """A digest of every name below a folder, with what it is: a file's bytes, a link's target, or a folder.
+
+    A check may be imported from more than ``.py``: a package, a compiled module or a link of its name goes before it.
+    """
+    digest = hashlib.sha256()
+    for folder, folders, names in os.walk(root):
+        folders.sort()
+        for path in (Path(folder) / name for name in (*folders, *sorted(names))):
+            digest.update(os.fsencode(path.relative_to(root)) + b"\0" + _content(path) + b"\0")
+    return digest.hexdigest()
+
+
+def _content(path: Path) -> bytes:
+    if path.is_symlink():
+        return b"link " + os.fsencode(path.readlink())
+    if not path.is_file():
+        return b"folder" if path.is_dir() else b"other"
+    with path.open("rb") as file:
+        return b"file " + hashlib.file_digest(file, "sha256").digest()
+
+
+def hold(source: ConfigFile, overrides: Mapping[str, Any], base: Base) -> Rules:
+    """A configuration under the rules of its base commit.
+
+    Raises:
+        ConfigError: the configuration cannot be read, or the base commit's files are no longer what they were.
+    """
+    head = source.load(overrides)
+    if base.broken:
+        said = f"{base.broken}; the change's own rules hold"
+        return Rules(replace(head, base_root=base.root), (said,), (base.broken,))
+    if base.config is None:
+        return Rules(head, (FIRST,), is_first=True)
+    if _digest(base.root) != base.digest:
+        raise ConfigError("the base commit's files were changed before they were used", where=str(base.root))
+    settings, changes = hold_settings(base.config.file, head.file)
+    own, before = _agent_of(source.load()), _agent_of(base.config)
+    held_agent, agent_changes = hold_agent(before, own)
+    head = replace(source.load({**overrides, **settings, **held_agent}), base_root=base.root)
+    ruled: dict[str, SuiteRules | None] = {}
+    for suite in read_suites(head):
+        ruled[suite.id] = _hold_suite(suite, base, head, changes)
+    changes += [base.unread] if base.unread else []
+    gone = tuple(f"suite {name!r} of the base commit is no longer there" for name in base.suites if name not in ruled)
+    changes += [*gone, *_edited(CALIBRATION_FILE, base.root / CALIBRATION_FILE, head.root / CALIBRATION_FILE)]
+    config = replace(head, base_rules={name: rules for name, rules in ruled.items() if rules is not None})
+    return Rules(config, tuple(dict.fromkeys([*changes, *agent_changes])), gone, base.config)
+
+
+# --- suites ---------------------------------------------------------------------------------------
+
+
+def _hold_suite(suite: Suite, base: Base, head: Config, changes: list[str]) -> SuiteRules | None:
+    """What a suite is judged by; None where the base commit says nothing of it."""
+    assert base.config is not None
+    known = base.suites.get(suite.id)
+    if known is None:
+        changes += [f"suite {suite.id!r} is not in the base commit"] if not base.unread else []
+        if base.config.file.criteria is None:
+            return None
+    before = known.specs if known is not None else stated_criteria(base.config, suite).specs
+    specs, differences = hold_criteria(before, stated_criteria(head, suite).specs)
+    formerly = former_cases(known.cases, suite.cases) if known is not None else {}
+    thresholds: dict[str, dict[str, float]] = {}
+    lowered: list[str] = []
+    if not base.unread:
+        thresholds, lowered = hold_thresholds(before, formerly, suite.cases)
+    changes += [*differences, *lowered, *_edited_checks(head, specs)]
+    stated = {case.id: case.thresholds for case in suite.cases} if base.unread else {}
+    own = stated or {case_id: case.thresholds for case_id, case in formerly.items()}
+    names = {spec.name for spec in before}
+    kept = {case_id: {n: v for n, v in found.items() if n in names} for case_id, found in own.items()}
+    return SuiteRules(specs, thresholds, formerly, _with_options_of(before, specs), kept)
+
+
+def _with_options_of(before: Sequence[CriterionSpec], held: Sequence[CriterionSpec]) -> tuple[CriterionSpec, ...]:
+    """The base's demands on what is measured: scores are those of the options that hold."""
+    options = {spec.name: spec.options for spec in held}
+    return tuple(replace(spec, options=options[spec.name]) for spec in before)
+
+
+def former_cases(base: Sequence[Case], head: Sequence[Case]) -> dict[str, Case]:
+    """By the id of a case: what it was at the base commit, paired as trials are paired."""
+    match = match_cases(*([PlannedCase(case.id, of_case(case)) for case in cases] for cases in (head, base)))
+    by_id = {case.id: case for case in base}
+    return {match.ids[case_id]: by_id[case_id] for case_id in by_id if case_id in match.same or case_id in match.edited}
+
+
+def _edited_checks(head: Config, specs: Sequence[CriterionSpec]) -> list[str]:
+    """The user's checks of which the base commit's code is used, because it has them and they are not the same here."""
+    assert head.base_root is not None
+    found = []
+    for spec in (spec for spec in specs if spec.is_custom):
+        beside = spec.options.get("run_in") == "agent"
+        before = check_file(spec.metric, str(head.base_root), head.paths, beside_agent=beside, hidden=str(head.root))
+        now = check_file(spec.metric, str(head.root), head.paths, beside_agent=beside)
+        found += _edited(f"check {spec.metric}", before, now)
+    return found
+
+
+def _edited(what: str, before: Path | None, now: Path | None) -> list[str]:
+    """That a file of the base commit's is used instead of the change's, where they differ."""
+    if before is None or not before.is_file():
+        return []
+    if now is None or not now.is_file():
+        return [f"{what}: removed once it is merged"]
+    return [] if before.read_bytes() == now.read_bytes() else [f"{what}: edited, holds once it is merged"]
+
+
+# --- settings -------------------------------------------------------------------------------------
+
+
+def hold_settings(base: File, head: File) -> tuple[dict[str, Any], list[str]]:
+    """Overrides (dotted key → value) that undo what the change loosens, and the differences in words.
+
+    ``criteria`` and ``agent`` are not among them.
+    """
+    overrides: dict[str, Any] = {}
+    changes: list[str] = []
+    for key in File.model_fields:
+        before, now = getattr(base, key), getattr(head, key)
+        if key in ("criteria", "agent") or strictness_of(File, key) is FREE or before == now:
+            continue
+        if key == "quarantine":
+            kept = [entry for entry in now if entry in before]
+            added = [entry.case for entry in now if entry not in before]
+            if added:
+                overrides[key] = [entry.model_dump() for entry in kept]
+            changes += [f"quarantine of {case!r} holds once it is merged" for case in added]
+        elif isinstance(before, Section) and _has_ordered_options(type(before)):
+            for name in type(before).model_fields:
+                _hold_setting(type(before), key, name, (before, now), overrides, changes)
+        else:
+            overrides[key] = _plain(before)
+            changes.append(f"{key} of the base commit holds until the change is merged")
+    return overrides, changes
+
+
+def _has_ordered_options(section: type[BaseModel]) -> bool:
+    return any(strictness_of(section, name) is not NEVER for name in section.model_fields)
+
+
+def _hold_setting(
+    section: type[BaseModel],
+    key: str,
+    name: str,
+    values: tuple[BaseModel, BaseModel],
+    overrides: dict[str, Any],
+    changes: list[str],
+) -> None:
+    before, now = (getattr(value, name) for value in values)
+    tightens = strictness_of(section, name)
+    if before == now or tightens is FREE:
+        return
+    said = f"{key}.{name}: {_text(before)} → {_text(now)}"
+    if tightens.allows(before, now):
+        changes.append(f"{said}, stricter")
+        return
+    overrides[f"{key}.{name}"] = _plain(before)
+    changes.append(f"{said} holds once it is merged")
+
+
+def _plain(value: Any) -> Any:
+    return value.model_dump(exclude_unset=True) if isinstance(value, BaseModel) else value
+
+
+# --- the agent ------------------------------------------------------------------------------------
+
+
+def _agent_of(config: Config) -> tuple[Mapping[str, Any], AgentOptions]:
+    """The agent as written, and as read."""
+    return config.file.agent, config.agent
+
+
+def hold_agent(
+    base: tuple[Mapping[str, Any], AgentOptions], head: tuple[Mapping[str, Any], AgentOptions]
+) -> tuple[dict[str, Any], list[str]]:
+    """The agent is the change's own, and that it is another is said; options that state their strictness are rules."""
+    overrides: dict[str, Any] = {}
+    changes: list[str] = []
+    for name in AgentOptions.model_fields:
+        before, now = (getattr(options, name) for _, options in (base, head))
+        tightens = strictness_of(AgentOptions, name)
+        if tightens is NEVER or before == now or tightens.allows(before, now):
+            continue
+        overrides[f"agent.{name}"] = _plain(before)
+        changes.append(f"agent.{name}: {_text(before)} → {_text(now)} holds once it is merged")
+    written, now_written = base[0], head[0]
+    for key in [*written, *(key for key in now_written if key not in written)]:
+        old, new = written.get(key), now_written.get(key)
+        if old != new and f"agent.{key}" not in overrides:
+            changes.append(f"the agent is another: agent.{key}: {_text(old)} → {_text(new)}")
+    return overrides, changes
+
+
+# --- criteria -------------------------------------------------------------------------------------
+
+
+def hold_criteria(
+    base: Sequence[CriterionSpec], head: Sequence[CriterionSpec]
+) -> tuple[tuple[CriterionSpec, ...], list[str]]:
+    """The criteria that hold: none of the base's is missing, and none of their options is looser."""
+    now = {spec.name: spec for spec in head}
+    known = {spec.name for spec in base}
+    held: list[CriterionSpec] = []
+    changes: list[str] = []
+    for before in base:
+        if before.name not in now:
+            held.append(before)
+            changes.append(f"criterion {before.name} is removed once it is merged")
+        else:
+            held.append(_hold_criterion(before, now[before.name], changes))
+    new = [spec for spec in head if spec.name not in known]
+    changes += [f"criterion {spec.name} is new" for spec in new]
+    return (*held, *new), changes
+
+
+def _hold_criterion(before: CriterionSpec, now: CriterionSpec, changes: list[str]) -> CriterionSpec:
+    if before.metric != now.metric:
+        changes.append(f"{before.name}.metric: {before.metric} → {now.metric} holds once it is merged")
+        return before
+    common = _hold_common(before, now, changes)
+    quantiles = _hold_quantiles(before, now, changes)
+    options = _hold_options(before, now, changes)
+    return replace(before, common=common, quantiles=quantiles, options=options)
+
+
+def _hold_common(before: CriterionSpec, now: CriterionSpec, changes: list[str]) -> Common:
+    stricter: dict[str, Any] = {}
+    for name in Common.model_fields:
+        old, new = getattr(before.effective, name), getattr(now.effective, name)
+        if name == "metric" or old == new:
+            continue
+        if _tightens(before, name, old, new):
+            stricter[name] = new
+        changes.append(_said(f"{before.name}.{name}", old, new, is_stricter=name in stricter))
+    return before.common.model_copy(update=stricter)
+
+
+def _tightens(spec: CriterionSpec, name: str, before: Any, now: Any) -> bool:
+    """Whether a change of a common option holds at once."""
+    metric = spec.metric_type
+    if name == "threshold" and metric is None:
+        return False  # which way is up, the user's own code knows, and it is not loaded to find out
+    if name == "threshold" and before is None and metric is not None and metric.pass_mark is not None:
+        return now is not None and now >= metric.pass_mark  # below it, a trial would pass that does not
+    if name == "margin":
+        default = DEFAULT_MARGINS[metric.scale] if metric is not None else None
+        before, now = (default if value is None else value for value in (before, now))
+        return before is not None and now is not None and DOWN.allows(before, now)
+    return strictness_of(Common, name).allows(before, now)
+
+
+def _hold_quantiles(before: CriterionSpec, now: CriterionSpec, changes: list[str]) -> tuple[tuple[float, float], ...]:
+    old, new = dict(before.quantiles), dict(now.quantiles)
+    held = dict(old)
+    for q in sorted({*old, *new}):
+        if old.get(q) == new.get(q):
+            continue
+        is_stricter = DOWN.allows(old.get(q), new.get(q))
+        if is_stricter:
+            held[q] = new[q]
+        changes.append(_said(f"{before.name}.p{q * 100:g}", old.get(q), new.get(q), is_stricter=is_stricter))
+    return tuple(sorted(held.items()))
+
+
+def _hold_options(before: CriterionSpec, now: CriterionSpec, changes: list[str]) -> Mapping[str, Any]:
+    """The base's options as they are written there, but for those that the change makes stricter."""
+    old, new = before.parsed_options, now.parsed_options
+    held = dict(before.options)
+    for name in [*old, *(name for name in new if name not in old)]:
+        if old.get(name) == new.get(name):
+            continue
+        ordered = before.metric_type is not None
+        metric = before.metric_type
+        tightens = strictness_of(metric.options_type, name) if ordered and metric is not None else NEVER
+        is_stricter = tightens.allows(old.get(name), new.get(name))
+        if is_stricter:
+            held[name] = now.options[name]
+        changes.append(_said(f"{before.name}.{name}", old.get(name), new.get(name), is_stricter=is_stricter))
+    return held
+
+
+def _said(what: str, before: Any, now: Any, *, is_stricter: bool) -> str:
+    change = f"{what}: {_text(before)} → {_text(now)}"
+    return f"{change}, stricter" if is_stricter else f"{change} holds once it is merged"
+
+
+# --- thresholds of single cases -------------------------------------------------------------------
+
+
+def hold_thresholds(
+    specs: Sequence[CriterionSpec], formerly: Mapping[str, Case], head: Sequence[Case]
+) -> tuple[dict[str, dict[str, float]], list[str]]:
+    """By case: the thresholds of its own that hold, where they are not those that it states.
+
+    One that the base commit does not state for the case has to be at least as strict as its criterion there.
+    """
+    by_name = {spec.name: spec for spec in specs}
+    held: dict[str, dict[str, float]] = {}
+    changes: list[str] = []
+    for case in head:
+        known = formerly[case.id].thresholds if case.id in formerly else {}
+        kept = dict(case.thresholds)
+        for name in [*known, *(name for name in case.thresholds if name not in known)]:
+            spec, old, new = by_name.get(name), known.get(name), kept.get(name)
+            if spec is None or old == new or _case_holds(spec, old, new):
+                continue
+            kept.pop(name, None)
+            kept |= {} if old is None else {name: old}
+            changes.append(f"case {case.id!r}: {name} {_text(old)} → {_text(new)} holds once it is merged")
+        if kept != dict(case.thresholds):
+            held[case.id] = kept
+    return held, changes
+
+
+def _case_holds(spec: CriterionSpec, before: float | None, now: float | None) -> bool:
+    metric = spec.metric_type
+    if metric is None:
+        return False
+    is_lower = metric.direction is Direction.LOWER
+    if before is None:
+        common = spec.effective
+        before = common.max if is_lower else common.threshold
+        before = metric.pass_mark if before is None else before
+        if before == now:
+            return True
+    return (DOWN if is_lower else UP).allows(before, now)
+
+
+def _text(value: Any) -> str:
+    return shorten(redact(json.dumps(_plain(value), default=str)), 80) if value is not None else "nothing"

@@ -1,0 +1,369 @@
+"""Criteria as the user writes them → criteria as the gate judges them, all checked before anything runs."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+from pydantic.alias_generators import to_camel
+
+from gate.baselines.fingerprint import of_criterion
+from gate.config.specs import QUANTILE, Common, CriterionSpec, effective, limit_as_max, read_specs
+from gate.errors import ConfigError, closest, nearest, unknown_key
+from gate.formats.documents import Lines
+from gate.metrics import METRICS, load_metric
+from gate.metrics.base import Context, Metric
+from gate.metrics.custom.metric import Use, resolve_elsewhere, searched, source_of
+from gate.metrics.weighted import WeightedScore
+from gate.model import RANGES, Case, Criterion, Direction, Rubric, Scale
+from gate.scoring.score import Scorer, build_scorer
+from gate.security.limits import shorten
+
+ADK_DEFAULTS: Mapping[str, Any] = {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.8}
+"""What google-adk checks where no criteria are given."""
+
+
+class Setting(Struct, frozen=True):
+    """What the configuration gives to all criteria."""
+
+    where: str = "criteria"
+    lines: Lines | None = None
+    """Of the file that they stand in, where it is one whose lines are known."""
+    keys: tuple[str, ...] = ()
+    """Where in it they stand."""
+    context: Context = field(default_factory=Context)
+    custom: Mapping[str, Any] = field(default_factory=dict)
+    """ADK's ``custom_metrics``."""
+    folder: str = ""
+    """Where checks of the user's are imported from, besides what is installed."""
+    base_folder: str = ""
+    """The same at the base commit; a check that is there is taken from there."""
+    paths: tuple[str, ...] = ()
+    """Further folders of the agent's, relative to the former."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """What a check sees of the environment."""
+    selected: bool = False
+    """Whether a selection left cases out: what a criterion checks may stand in those."""
+    demanded: frozenset[str] = frozenset()
+    """Criteria that a base commit alone demands: the change leaves them out, with the last case they check maybe."""
+    judge: Callable[[], str] = str
+    """Fingerprint of the judge of the run; asked only where a criterion needs one."""
+
+    def at(self, *keys: str) -> str:
+        """The place of a criterion, or of all of them, with its line where that is known."""
+        line = self.lines.line(*self.keys, *keys) if self.lines is not None else None
+        return f"{self.where}:{line}" if line is not None else self.where
+
+
+def parse_criteria(
+    raw: Mapping[str, Any], cases: Sequence[Case], setting: Setting, *, adk: bool = False
+) -> tuple[Scorer, ...]:
+    """One scorer per criterion, in the order written. Raises as `read_specs` and `build_scorers`."""
+    return build_scorers(read_specs(raw, setting.at, setting.custom, adk=adk), cases, setting)
+
+
+def build_scorers(specs: Sequence[CriterionSpec], cases: Sequence[Case], setting: Setting) -> tuple[Scorer, ...]:
+    """One scorer per criterion, in their order.
+
+    Raises:
+        ConfigError: unknown option, threshold out of range, settings of a case for an absent criterion.
+    """
+    scorers = tuple(_scorer(spec, cases, setting) for spec in specs)
+    check_something_blocks(scorers, setting.at(), "leave `blocking: false` off one")
+    _check_weights(scorers, setting.at())
+    _check_cases(cases, scorers)
+    _check_rubrics(cases, scorers)
+    if not setting.selected:
+        _check_idle(cases, scorers, setting)
+    return scorers
+
+
+def check_something_blocks(scorers: Sequence[Scorer], where: str, hint: str) -> None:
+    """Raises ConfigError where all criteria only report."""
+    blocking = [scorer for scorer in scorers if scorer.criterion.blocking]
+    if blocking and all(scorer.metric.needs_others for scorer in blocking):
+        what = f"{blocking[0].criterion.name} counts the trials that hold the other criteria, and no other one blocks"
+        raise ConfigError(what, where=where, hint="add a criterion that says when a trial passes")
+    if not blocking:
+        raise ConfigError("no criterion blocks: the gate could never fail", where=where, hint=hint)
+
+
+def _check_idle(cases: Sequence[Case], scorers: Sequence[Scorer], setting: Setting) -> None:
+    """A criterion that no case gives anything to check would be found out after a full run."""
+    own = [s for s in scorers if s.criterion.blocking and s.criterion.name not in setting.demanded]
+    for scorer in own if cases else ():
+        name, missing = scorer.criterion.name, scorer.metric.missing
+        if missing and is_idle(scorer, cases):
+            what = f"{name} would check nothing: neither it nor any case gives {missing}"
+            raise ConfigError(what, where=setting.at(name), hint=f"give it {missing}, or leave it out")
+
+
+def is_idle(scorer: Scorer, cases: Sequence[Case]) -> bool:
+    """Whether no case gives a criterion anything to check."""
+    return all(scorer.for_case(case).missing for case in cases)
+
+
+def _check_weights(scorers: Sequence[Scorer], where: str) -> None:
+    """Each part of a weighted score is a criterion of the run that is scored before it, for a single trial."""
+    _check_parts(scorers, where)
+    over_trials = {scorer.criterion.name for scorer in scorers if scorer.metric.over_trials}
+    for scorer in scorers:
+        for metric in (scorer.metric, *scorer.by_case.values()):
+            for name in over_trials.intersection(metric.options.weights if isinstance(metric, WeightedScore) else ()):
+                what = f"{scorer.criterion.name} weighs {name}, which says nothing of a single trial"
+                raise ConfigError(what, where=where, hint="gate it by a threshold of its own")
+
+
+def _check_parts(scorers: Sequence[Scorer], where: str) -> None:
+    """A part that is no criterion would leave every trial without the score, and be found out after a full run."""
+    weighted = [scorer.criterion.name for scorer in scorers if isinstance(scorer.metric, WeightedScore)]
+    known = [scorer.criterion.name for scorer in scorers if scorer.criterion.name not in weighted]
+    for scorer in (scorer for scorer in scorers if scorer.criterion.name in weighted):
+        name = scorer.criterion.name
+        for metric in (scorer.metric, *scorer.by_case.values()):
+            for part in metric.options.parts if isinstance(metric, WeightedScore) else ():
+                if part in weighted and part not in known:
+                    what, hint = f"{name} weighs {part}, which is scored after it", f"name {part} before {name}"
+                elif part not in known:
+                    what, hint = f"{name} weighs {part!r}, which is no criterion of this run", nearest(part, known)
+                else:
+                    continue
+                raise ConfigError(what, where=where, hint=hint)
+        known.append(name)
+
+
+def _scorer(
+    spec: CriterionSpec, cases: Sequence[Case], setting: Setting, *, version: type[Metric[Any]] | None = None
+) -> Scorer:
+    """What computes a criterion; ``version``: by this version of its metric in place of the newest."""
+    where = f"{spec.where}: {spec.name}"
+    metric_type, options, run_in = _metric_type(spec, setting, where)
+    metric_type = version or metric_type
+    common = effective(limit_as_max(spec.common, metric_type, where), metric_type)
+    _check_limits(common, spec.quantiles, metric_type, where)
+    criterion = Criterion(spec.name, spec.metric, metric_type.scale, metric_type.direction, hard=metric_type.hard)
+    criterion = demanding(criterion, common, spec.quantiles, metric_type)
+    scorer = build_scorer(criterion, metric_type, options, cases, setting.context, where=spec.where)
+    criterion = replace(criterion, reads_tools=scorer.needs_calls, absence=metric_type.absence, parts=scorer.parts)
+    judge = setting.judge() if scorer.needs_judge else None
+    measuring = {key: value for key, value in options.items() if key != "min_kappa"} | run_in
+    # min_kappa decides what may block; where a check runs decides what it imports, and its code what it measures
+    fingerprint = of_criterion(spec.metric, metric_type.version, measuring, judge=judge)
+    return replace(scorer, criterion=replace(criterion, fingerprint=fingerprint))
+
+
+def demanding(
+    criterion: Criterion,
+    common: Common,
+    quantiles: tuple[tuple[float, float], ...],
+    metric_type: type[Metric[Any]],
+) -> Criterion:
+    """The criterion with these demands; what it measures is untouched. ``common`` is effective."""
+    return replace(
+        criterion,
+        threshold=common.threshold,
+        limit=common.max,
+        quantiles=quantiles,
+        margin=common.margin,
+        pass_mark=common.threshold if common.threshold is not None else metric_type.pass_mark,
+        blocking=common.blocking,
+        gate_regression=common.blocking and common.regression == "block",
+        strict=common.strict,
+        ratchet=common.ratchet,
+    )
+
+
+def demanded_before(scorer: Scorer, spec: CriterionSpec) -> Criterion:
+    """A scorer's criterion with the demands of another statement of it, such as the base commit's."""
+    metric_type = type(scorer.metric)
+    common = effective(limit_as_max(spec.common, metric_type, spec.where), metric_type)
+    return demanding(scorer.criterion, common, spec.quantiles, metric_type)
+
+
+def with_previous(specs: Sequence[CriterionSpec], cases: Sequence[Case], setting: Setting) -> list[Scorer]:
+    """The previous version of each criterion whose metric keeps one, held to its baseline alone."""
+    found = []
+    for spec in specs:
+        old = spec.metric_type.previous if spec.metric_type is not None else None
+        if old is not None and not old.hard:
+            scorer = _scorer(spec, cases, setting, version=old)
+            criterion = replace(
+                scorer.criterion,
+                name=f"{spec.name} (version {old.version})",
+                threshold=None,
+                limit=None,
+                quantiles=(),
+                pass_mark=None,
+                stands_for=spec.name,
+            )
+            found.append(replace(scorer, criterion=criterion))
+    return found
+
+
+def _check_limits(
+    common: Common, quantiles: Sequence[tuple[float, float]], metric_type: type[Metric[Any]], where: str
+) -> None:
+    """What a metric's direction and scale allow. Raises ConfigError."""
+    if metric_type.direction is not Direction.LOWER and (common.max is not None or quantiles):
+        what = "`max` and quantile limits are for metrics where lower is better"
+        raise ConfigError(what, where=where, hint="use `threshold`")
+    limits = [("threshold", common.threshold), ("max", common.max), *((f"p{q * 100:g}", v) for q, v in quantiles)]
+    for label, limit in limits:
+        _check_range(label, limit, metric_type.scale, where)
+    if metric_type.needs_others and common.margin is not None:
+        what = "the drop that is still called unchanged is `gate.pass_rate_margin`"
+        raise ConfigError(f"margin: {what}", where=where, hint="set it there")
+    if metric_type.hard and common.threshold != 1.0:
+        what = f"threshold {common.threshold:g}: one occurrence fails the gate"
+        raise ConfigError(what, where=where, hint="leave it out")
+    if metric_type.over_trials and common.regression == "block":
+        what = "it compares trials with one another, and a change of that cannot block"
+        raise ConfigError(what, where=where, hint="give a `threshold`")
+    if common.margin is not None and common.margin < 0:
+        raise ConfigError(f"margin {common.margin:g} is below 0", where=where)
+
+
+def _metric_type(
+    spec: CriterionSpec, setting: Setting, where: str
+) -> tuple[type[Metric[Any]], dict[str, Any], dict[str, Any]]:
+    """The metric, its own options, and what else decides what a check of the user's measures."""
+    if spec.metric_type is not None:
+        return spec.metric_type, dict(spec.options), {}
+    run_in = spec.options.get("run_in", "gate")
+    if run_in not in ("gate", "agent"):
+        raise ConfigError(f"run_in: expected `gate` or `agent`, found {run_in!r}", where=where)
+    own = {key: value for key, value in spec.options.items() if key != "run_in"}
+    folder, source = check_source(spec.metric, setting, beside_agent=run_in == "agent")
+    hidden = _hidden(folder, setting)
+    use = Use(spec.name, spec.common.threshold, folder=folder, hidden=hidden, environment=setting.environment)
+    code = {"code": hashlib.sha256(source).hexdigest()} if source is not None else {}
+    if run_in == "agent":
+        return resolve_elsewhere(spec.metric, use), own, {"run_in": "agent", **code}
+    from gate.metrics.custom.isolated import resolve_apart  # weight: only where there are checks
+
+    return resolve_apart(spec.metric, use), own, code
+
+
+def check_source(path: str, setting: Setting, *, beside_agent: bool) -> tuple[str, bytes | None]:
+    """The folder that a check is imported from, and its module's content; None where its file is not found there."""
+    for folder in (setting.base_folder, setting.folder):
+        hidden = _hidden(folder, setting)
+        found = check_file(path, folder, setting.paths, beside_agent=beside_agent, hidden=hidden) if folder else None
+        if found is not None:
+            return folder, found.read_bytes()
+    return setting.folder, None
+
+
+def _hidden(folder: str, setting: Setting) -> str:
+    """The change's own folder, where a check is taken from another."""
+    return setting.folder if folder != setting.folder else ""
+
+
+def check_file(path: str, folder: str, paths: Sequence[str], *, beside_agent: bool, hidden: str = "") -> Path | None:
+    """The file of a check's module where it would be imported; ``paths`` are the agent's, relative to ``folder``."""
+    beside = [folder, *(str(Path(folder) / inner) for inner in paths)]
+    return source_of(path, beside if beside_agent else searched(folder, hidden))
+
+
+def _check_range(label: str, value: float | None, scale: Scale, where: str) -> None:
+    low, high = RANGES[scale]
+    if value is not None and not low <= value <= high:
+        bounds = f"{low:g} to {high:g}" if high != float("inf") else f"{low:g} or more"
+        hint = f"did you mean {value / 100:g}?" if scale is Scale.UNIT and 1 < value <= 100 else f"scores are {bounds}"
+        raise ConfigError(f"{label} {value:g} is out of range", where=where, hint=hint)
+
+
+RUBRIC_TYPES = ("FINAL_RESPONSE_QUALITY", "TOOL_USE_QUALITY", "TRAJECTORY_QUALITY")
+
+
+def _check_rubrics(cases: Sequence[Case], scorers: Sequence[Scorer]) -> None:
+    """A rubric of a case that nobody reads would decide nothing: one without a type, or with a misspelt one."""
+    if not any(scorer.metric.rubric_type for scorer in scorers):
+        return
+    for case in cases:
+        for rubric in _rubrics_of(case):
+            if rubric.type in RUBRIC_TYPES:
+                continue
+            near = closest(rubric.type or "", RUBRIC_TYPES)
+            if rubric.type is None or near:
+                what = (
+                    "has no type, so no criterion reads it" if rubric.type is None else f"has the type {rubric.type!r}"
+                )
+                hint = f"did you mean {near!r}?" if near else f"give it one of {', '.join(RUBRIC_TYPES)}"
+                where = str(case.location) if case.location else f"case {case.id!r}"
+                raise ConfigError(f"rubric {rubric.id!r} of case {case.id!r} {what}", where=where, hint=hint)
+
+
+def unread_rubrics(cases: Sequence[Case], scorers: Sequence[Scorer]) -> str:
+    """How many cases state rubrics that no criterion reads, in words; empty where there are none."""
+    read = {scorer.metric.rubric_type for scorer in scorers} - {""}
+    unread = [case.id for case in cases if any(rubric.type not in read for rubric in _rubrics_of(case))]
+    if not unread:
+        return ""
+    return f"cases with rubrics that no criterion reads: {len(unread)} (first: {shorten(unread[0], 80)})"
+
+
+def _rubrics_of(case: Case) -> tuple[Rubric, ...]:
+    return (*case.rubrics, *(rubric for turn in case.turns for rubric in turn.rubrics))
+
+
+def _check_cases(cases: Sequence[Case], scorers: Sequence[Scorer]) -> None:
+    """Per-case thresholds and options must name a criterion, or they would silently decide nothing."""
+    by_name = {scorer.criterion.name: scorer.criterion for scorer in scorers}
+    weighted = [scorer for scorer in scorers if isinstance(scorer.metric, WeightedScore)]
+    for case in cases:
+        where = str(case.location) if case.location else f"case {case.id!r}"
+        for name in [*case.thresholds, *case.options]:
+            if name in METRICS and name not in by_name:
+                hint = f"add `{name}: {{}}` to the criteria"
+                raise ConfigError(f"case {case.id!r} states {name}, which is no criterion", where=where, hint=hint)
+            if name not in by_name:
+                raise unknown_key(name, list(by_name), f"{where}: case {case.id!r}", noun="criterion")
+        for name, threshold in case.thresholds.items():
+            _check_range("threshold", threshold, by_name[name].scale, f"{where}: case {case.id!r}: {name}")
+        for scorer in scorers:
+            if scorer.metric.hard and case.thresholds.get(scorer.criterion.name, 1.0) != 1.0:
+                what = f"case {case.id!r} has a threshold for {scorer.criterion.name}: one occurrence fails the gate"
+                raise ConfigError(what, where=where, hint="leave it out")
+            if scorer.metric.over_trials and scorer.criterion.name in case.thresholds:
+                what = f"case {case.id!r} has a threshold for {scorer.criterion.name}, which is judged over the suite"
+                raise ConfigError(what, where=where, hint="give the criterion a threshold")
+        for scorer in weighted:
+            if scorer.criterion.name in case.thresholds and not scorer.for_case(case).options.weights:
+                what = f"case {case.id!r} demands a {scorer.criterion.name} (`min_score`) without weights"
+                raise ConfigError(
+                    what, where=where, hint="say what it scores: weights: {tool_accuracy: 0.6, contains: 0.4}"
+                )
+
+
+def both_spellings(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema of an object whose keys may be snake_case or camelCase."""
+    properties = schema.get("properties", {})
+    schema["properties"] = {spelt: value for key, value in properties.items() for spelt in (key, to_camel(key))}
+    if "required" in schema:
+        schema["required"] = [key for key in schema["required"] if to_camel(key) == key]
+    return schema
+
+
+def criterion_schema(name: str, definitions: dict[str, Any]) -> dict[str, Any]:
+    """The JSON Schema of one criterion, a number or an object; shared definitions go to ``definitions``."""
+    metric = load_metric(name)
+    options = metric.options_type.model_json_schema(by_alias=False)
+    definitions.update({key: both_spellings(inner) for key, inner in options.pop("$defs", {}).items()})
+    common = Common.model_json_schema()["properties"]
+    summary = (metric.__doc__ or "").strip().splitlines()[0]
+    return {
+        "description": summary,
+        "anyOf": [
+            {"type": ["number", "string"]},
+            {
+                **both_spellings({"type": "object", "properties": {**common, **options.get("properties", {})}}),
+                "patternProperties": {QUANTILE.pattern: {"type": "number"}},
+                "additionalProperties": False,
+            },
+        ],
+    }

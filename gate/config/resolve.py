@@ -1,0 +1,298 @@
+"""A configuration → the suites to run, each with its criteria, scorers and fingerprints; all refusals happen here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from gate.agents.base import allowed_environment
+from gate.baselines.fingerprint import of_case
+from gate.config.criteria import (
+    ADK_DEFAULTS,
+    Setting,
+    build_scorers,
+    check_something_blocks,
+    demanded_before,
+    is_idle,
+    unread_rubrics,
+    with_previous,
+)
+from gate.config.load import Config, SuiteRules, criteria_of
+from gate.config.specs import CriterionSpec, read_specs
+from gate.decision.consistency import group_of
+from gate.errors import ConfigError, nearest
+from gate.judges.options import check as check_judge
+from gate.judges.options import fingerprint as judge_fingerprint
+from gate.metrics.base import Context, Judged
+from gate.metrics.custom.metric import CheckedElsewhere
+from gate.model import Case, Criterion, Suite
+from gate.records import PlannedCase
+from gate.scoring.score import Scorer
+from gate.suites import Selection, load, select_all
+
+CALIBRATION_FILE = "calibration.json"
+"""Beside the configuration, so that it is reviewed and versioned with it."""
+
+
+class Plan(Struct, frozen=True, dict=True):
+    """One suite with everything that it will be judged by."""
+
+    suite: Suite
+    scorers: tuple[Scorer, ...]
+    notes: tuple[str, ...] = ()
+    """What a reader should be told about how it came together."""
+    unselected: frozenset[str] = frozenset()
+    """Cases of the suite's files that the selection leaves out."""
+    base_criteria: tuple[Criterion, ...] = ()
+    """The criteria with what the base commit itself demands, where a change is judged by its base's rules."""
+    base_thresholds: Mapping[str, Mapping[str, float]] = {}
+    """Likewise the thresholds of single cases."""
+    selection: Selection | None = None
+    """What selected the others; None where nothing was selected."""
+
+    @property
+    def scope(self) -> str:
+        """What selected the cases, in words; empty where none is left out."""
+        return self.selection.in_words if self.selection is not None and self.unselected else ""
+
+    @property
+    def whole(self) -> int:
+        """Cases of the suite's files where some of them are left out, else 0."""
+        return len(self.suite.cases) + len(self.unselected) if self.unselected else 0
+
+    @cached_property
+    def criteria(self) -> tuple[Criterion, ...]:
+        return tuple(scorer.criterion for scorer in self.scorers)
+
+    @cached_property
+    def cases(self) -> Mapping[str, Case]:
+        return {case.id: case for case in self.suite.cases}
+
+    @cached_property
+    def planned(self) -> tuple[PlannedCase, ...]:
+        return tuple(
+            PlannedCase(
+                id=case.id,
+                fingerprint=of_case(case),
+                tags=case.tags,
+                complexity=case.complexity,
+                location=case.location,
+                thresholds=case.thresholds,
+                expected=tuple(turn.tools for turn in case.turns),
+                equivalent=group_of(case),
+            )
+            for case in self.suite.cases
+        )
+
+
+def make_plans(config: Config, environment: Mapping[str, str], *, calibrating: bool = False) -> tuple[Plan, ...]:
+    """Reads the suites and checks everything that can be checked before an agent is started.
+
+    ``calibrating``: also where no judge may block yet.
+
+    Raises:
+        ConfigError: unreadable suite, unknown metric or option, a judge without a key.
+        MeasureError: no case, or none that is selected.
+    """
+    suites = [_with_base_thresholds(config, suite) for suite in read_suites(config)]
+    whole = {suite.id: frozenset(case.id for case in suite.cases) for suite in suites}
+    _check_quarantine(config, whole.values())
+    if config.file.select is not None:
+        formerly = {name: rules.formerly for name, rules in config.base_rules.items()}
+        suites = select_all(suites, config.file.select, formerly)
+    setting = Setting(
+        context=Context({name: frozenset(tools) for name, tools in config.file.tool_categories.items()}),
+        folder=str(config.root),
+        base_folder=str(config.base_root or ""),
+        paths=config.paths,
+        environment=allowed_environment(environment, ()),
+        judge=lambda: judge_fingerprint(config.file.judge, environment),
+    )
+    for suite in suites:
+        _check_categories(suite, setting.context)
+    plans = tuple(_plan(config, suite, setting, whole[suite.id], calibrating=calibrating) for suite in suites)
+    judged = [s.criterion.name for plan in plans for s in plan.scorers if s.needs_judge]
+    _check_where_checks_run(config, plans)
+    _check_tools_are_told(config, plans)
+    check_judge(config.file.judge, environment, needed_by=judged, usd=config.file.budget.usd)
+    return plans
+
+
+def read_suites(config: Config) -> list[Suite]:
+    """The suites as their files state them, unselected. Raises as `make_plans`."""
+    paths = [config.root / source for source in config.file.suite]
+    for source, path in zip(config.file.suite, paths, strict=True):
+        if not path.exists():
+            raise ConfigError(f"suite {source!r} does not exist", where=str(config.path))
+    own = config.file.criteria is None
+    suites = load(paths, root=config.root, fields=config.file.fields, name=config.file.name, split=own)
+    place = _place_in_repository(config.root)
+    return [s if s.id == config.file.name else replace(s, id=str(place / s.id)) for s in suites]
+
+
+def _place_in_repository(root: Path) -> PurePosixPath:
+    """The configuration's folder from the repository's top: two configurations may both have a folder suite/."""
+    root = root.resolve()
+    top = next((folder for folder in (root, *root.parents) if (folder / ".git").exists()), root)
+    return PurePosixPath(root.relative_to(top))
+
+
+def _check_categories(suite: Suite, context: Context) -> None:
+    """An expected call of a category that nobody defined could never be met."""
+    known = list(context.tool_categories)
+    for case in suite.cases:
+        for call in (call for turn in case.turns for call in turn.tools or ()):
+            if call.category is not None and call.category not in known:
+                raise ConfigError(
+                    f"case {case.id!r} expects a tool of category {call.category!r}, which is not defined",
+                    where=str(case.location or suite.source),
+                    hint=nearest(call.category, known) if known else "define it under tool_categories in gate.yaml",
+                )
+
+
+def _with_base_thresholds(config: Config, suite: Suite) -> Suite:
+    """The suite with the base commit's thresholds of single cases, where the change loosens them."""
+    rules = config.base_rules.get(suite.id)
+    if rules is None or not rules.thresholds:
+        return suite
+    cases = (replace(c, thresholds=rules.thresholds.get(c.id, c.thresholds)) for c in suite.cases)
+    return replace(suite, cases=tuple(cases))
+
+
+class StatedCriteria(Struct, frozen=True):
+    """A suite's criteria, parsed, and where they are written."""
+
+    specs: tuple[CriterionSpec, ...]
+    setting: Setting
+    """With their place alone."""
+    note: str = ""
+
+
+def stated_criteria(config: Config, suite: Suite) -> StatedCriteria:
+    """Those of the configuration; else of the ``test_config.json`` beside the suite; else ADK's defaults.
+
+    Raises:
+        ConfigError: they cannot be read as written.
+    """
+    custom, note, adk = config.file.custom_metrics, "", config.has_adk_criteria
+    place = Setting(where=config.criteria_where)
+    raw: Mapping[str, Any]
+    if (rules := config.base_rules.get(suite.id)) is not None:
+        return StatedCriteria(rules.specs, place)
+    if config.file.criteria is not None:
+        raw, place = config.file.criteria, replace(place, lines=config.criteria_lines, keys=config.criteria_keys)
+    elif suite.criteria is not None:
+        place = Setting(where=f"{suite.source}/test_config.json" if suite.source else "test_config.json")
+        raw, beside = criteria_of(dict(suite.criteria), place.where)
+        custom, adk = {**beside, **custom}, True
+    else:
+        raw = ADK_DEFAULTS if suite.brought is None else {}
+        note = (
+            ""
+            if suite.brought is not None
+            else "no criteria are given: ADK's defaults apply (tool_trajectory_avg_score 1.0, response_match_score 0.8)"
+        )
+    return StatedCriteria(read_specs({**(suite.brought or {}), **raw}, place.at, custom, adk=adk), place, note)
+
+
+def _plan(config: Config, suite: Suite, setting: Setting, whole: frozenset[str], *, calibrating: bool) -> Plan:
+    stated = stated_criteria(config, suite)
+    notes: tuple[str, ...] = (*((stated.note,) if stated.note else ()), *suite.notes)
+    place = stated.setting
+    selected = len(whole) > len(suite.cases)
+    rules = config.base_rules.get(suite.id)
+    demanded = _demanded_alone(config, suite, rules) if rules is not None else frozenset[str]()
+    at = replace(setting, where=place.where, lines=place.lines, keys=place.keys)
+    scoped = replace(at, selected=selected, demanded=demanded)
+    built = [*build_scorers(stated.specs, suite.cases, scoped), *with_previous(stated.specs, suite.cases, scoped)]
+    busy = [s for s in built if s.criterion.name not in demanded or not is_idle(s, suite.cases)]
+    scorers = [_held_to_people(config, scorer) for scorer in (busy if any(_blocks(s) for s in busy) else built)]
+    held = tuple(f"{scorer.criterion.name} {why}" for scorer, why in scorers if why)
+    if not calibrating:
+        hint = "; ".join((*held, "see `gate calibrate`, or let another criterion block"))
+        check_something_blocks([scorer for scorer, _ in scorers], scoped.at(), hint)
+    notes += held
+    notes += tuple(filter(None, [unread_rubrics(suite.cases, [scorer for scorer, _ in scorers])]))
+    notes += tuple(f"{s.criterion.name}: {s.metric.caveat}" for s, _ in scorers if s.metric.caveat)
+    judging, unselected = tuple(scorer for scorer, _ in scorers), whole - {case.id for case in suite.cases}
+    plan = Plan(suite, judging, notes, unselected, selection=config.file.select)
+    if rules is None:
+        return plan
+    base = _base_criteria(scorers, rules)
+    return replace(plan, base_criteria=base, base_thresholds=rules.thresholds_before)
+
+
+def _blocks(scorer: Scorer) -> bool:
+    return scorer.criterion.blocking and not scorer.metric.needs_others
+
+
+def _demanded_alone(config: Config, suite: Suite, rules: SuiteRules) -> frozenset[str]:
+    """The criteria of the base commit that the change leaves out.
+
+    One of them that no case is left for goes as the cases went: it is measured no longer, so not compared.
+    """
+    own = {spec.name for spec in stated_criteria(replace(config, base_rules={}), suite).specs}
+    return frozenset(spec.name for spec in rules.before) - own
+
+
+def _base_criteria(scorers: Iterable[tuple[Scorer, str]], rules: SuiteRules) -> tuple[Criterion, ...]:
+    """The base commit's demands on the same scores; a criterion that may not block does not block under them either."""
+    before = {spec.name: spec for spec in rules.before}
+    found = []
+    for scorer, why in scorers:
+        criterion = scorer.criterion
+        if criterion.name in before:
+            criterion = demanded_before(scorer, before[criterion.name])
+            found.append(replace(criterion, blocking=False, gate_regression=False) if why else criterion)
+        elif criterion.stands_for in before:
+            found.append(criterion)
+    return tuple(found)
+
+
+def _held_to_people(config: Config, scorer: Scorer) -> tuple[Scorer, str]:
+    """A judged criterion with ``min_kappa`` blocks only where its judge agrees with people; else, why it reports."""
+    if not isinstance(scorer.metric, Judged):
+        return scorer, ""
+    from gate.judges.calibration import load, may_block  # weight: only where a judge is asked
+
+    places = [root / CALIBRATION_FILE for root in (config.base_root, config.root) if root is not None]
+    known = load(next((path for path in places if path.exists()), places[-1]), scorer.criterion.fingerprint)
+    may, why = may_block(known, scorer.metric.min_kappa)
+    if may:
+        return scorer, ""
+    return replace(scorer, criterion=replace(scorer.criterion, blocking=False, gate_regression=False)), why
+
+
+def _check_where_checks_run(config: Config, plans: tuple[Plan, ...]) -> None:
+    """Beside the agent there is an interpreter only where the agent is a Python function."""
+    for name in (s.criterion.name for p in plans for s in p.scorers if isinstance(s.metric, CheckedElsewhere)):
+        if config.agent_kind != "python":
+            what = f"{name}: `run_in: agent` needs a python: agent, and this one is {config.agent_kind}:"
+            raise ConfigError(what, where=config.criteria_where, hint="leave run_in out: the gate imports it")
+
+
+def _check_tools_are_told(config: Config, plans: tuple[Plan, ...]) -> None:
+    """What the answers do not tell of must not look like an agent that calls no tools."""
+    if config.agent.tells_tools:
+        return
+    for name in (s.criterion.name for p in plans for s in p.scorers if s.metric.reads_tools):
+        raise ConfigError(
+            f"{name} looks at tool calls, and agent.{config.agent_kind}.response does not say where they are",
+            where=str(config.path),
+            hint="add tool_calls: and their path to response, or leave the criterion out",
+        )
+
+
+def _check_quarantine(config: Config, whole: Iterable[frozenset[str]]) -> None:
+    """Against all cases, selected or not."""
+    known = sorted(case for cases in whole for case in cases)
+    for entry in config.file.quarantine:
+        if entry.case not in known:
+            raise ConfigError(
+                f"quarantine: no case {entry.case!r}", where=str(config.path), hint=nearest(entry.case, known)
+            )

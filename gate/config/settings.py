@@ -1,0 +1,47 @@
+"""What the settings of a configuration come to for the decision."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from gate.config.load import Config, TrialsSection
+from gate.decision import Settings
+
+EXPIRED = "quarantine of {case} expired on {date}: the case is judged again"
+
+
+def settings_of(config: Config | None, now: datetime) -> Settings:
+    """The decision's settings; quarantine that expired before ``now`` is active again."""
+    if config is None:
+        return Settings()
+    file = config.file
+    trials = file.trials
+    rerun = "never" if file.baseline.rerun == "auto" else file.baseline.rerun
+    return Settings(
+        alpha=file.gate.alpha,
+        max_passes=trials.max if isinstance(trials, TrialsSection) else 3,
+        longest_passes=0 if isinstance(trials, TrialsSection) else 20,
+        exact_passes=trials if isinstance(trials, int) else None,
+        rerun=rerun,
+        pass_rate_margin=file.gate.pass_rate_margin,
+        max_error_rate=file.gate.max_error_rate,
+        on_inconclusive=file.gate.on_inconclusive,
+        quarantine={
+            entry.case: f"{entry.reason} ({entry.owner}, until {entry.expires.isoformat()})"
+            for entry in file.quarantine
+            if entry.expires >= now.date()
+        },
+        runs=file.budget.runs,
+        confirm_after=None if config.agent_kind == "replay" else file.gate.confirm_after,
+    )
+
+
+def expired_quarantine(config: Config, now: datetime) -> tuple[str, ...]:
+    """A warning for each entry whose date has passed."""
+    entries = [entry for entry in config.file.quarantine if entry.expires < now.date()]
+    return tuple(EXPIRED.format(case=entry.case, date=entry.expires.isoformat()) for entry in entries)
+
+
+def now() -> datetime:
+    """The current time in UTC; one place, so that a test can stand still."""
+    return datetime.now(UTC)

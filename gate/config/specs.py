@@ -1,0 +1,224 @@
+"""The only parser of a criterion: what a user wrote under a name → a parsed value that is built and compared alike."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from math import isfinite
+from typing import Annotated, Any, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic.alias_generators import to_camel, to_snake
+
+from gate.errors import ConfigError, first_problem
+from gate.metrics import METRICS, load_metric
+from gate.metrics.base import Metric, Options
+from gate.model import Direction, Scale
+from gate.model.strictness import DOWN, OFF, ON, UP, steps
+
+QUANTILE = re.compile(r"p(\d{1,2}(?:\.\d+)?)$")
+"""The name of a limit on a quantile: ``p95``."""
+POSITIVE = (Scale.SECONDS, Scale.USD, Scale.COUNT)
+"""Scales without an upper end; a rise against the baseline warns unless it is asked to block."""
+
+
+class Common(BaseModel):
+    """What every criterion understands, whatever its metric."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+
+    threshold: Annotated[float | None, UP] = None
+    max: Annotated[float | None, DOWN] = None
+    margin: Annotated[float | None, DOWN] = None
+    blocking: Annotated[bool, ON] = True
+    regression: Annotated[Literal["block", "warn"] | None, steps("warn", "block")] = None
+    strict: Annotated[bool, ON] = False
+    ratchet: Annotated[bool, OFF] = True
+    metric: str | None = None
+
+
+class CriterionSpec(Struct, frozen=True, dict=True):
+    """A criterion as it was written, parsed: nothing that reads it looks at the text again."""
+
+    name: str
+    """The key under ``criteria``."""
+    metric: str
+    """A registered name, or the path of the user's own metric."""
+    common: Common
+    quantiles: tuple[tuple[float, float], ...] = ()
+    """Limits by quantile, ascending: ((0.95, 3.0),)."""
+    options: Mapping[str, Any] = {}
+    """The metric's own options as written, their names in one spelling."""
+    where: str = "criteria"
+    """File and line."""
+
+    @property
+    def is_custom(self) -> bool:
+        """Whether the metric is the user's own code, which is not loaded to read the criterion."""
+        return is_custom(self.metric)
+
+    @cached_property
+    def metric_type(self) -> type[Metric[Any]] | None:
+        """The registered metric; None where it is the user's own."""
+        return None if self.is_custom else load_metric(self.metric)
+
+    @property
+    def effective(self) -> Common:
+        """With the metric's defaults in place of what was left out, as far as they are known without loading it."""
+        return effective(self.common, self.metric_type) if self.metric_type is not None else self.common
+
+    @cached_property
+    def parsed_options(self) -> Mapping[str, Any]:
+        """The metric's options by name, defaults included; as written where the metric is the user's own.
+
+        Raises:
+            ConfigError: an option that the metric does not know, or a value that it refuses.
+        """
+        if self.metric_type is None:
+            return self.options
+        found = read_options(self.metric_type.options_type, self.options, f"{self.where}: {self.name}")
+        return {name: getattr(found, name) for name in type(found).model_fields}
+
+
+def read_specs(
+    raw: Mapping[str, Any],
+    at: Callable[..., str],
+    custom: Mapping[str, Any] | None = None,
+    *,
+    adk: bool = False,
+) -> tuple[CriterionSpec, ...]:
+    """The criteria in the order written.
+
+    Args:
+        raw: criteria by name, each a number or a mapping.
+        at: the place of a criterion by its key, or of all of them, for errors.
+        custom: ADK's ``custom_metrics``.
+        adk: whether it is a file of ADK's, in which true and false are the thresholds 1 and 0.
+
+    Raises:
+        ConfigError: no criterion, one that is given twice, an unknown metric, or a value that cannot be read.
+    """
+    if not raw:
+        raise ConfigError("no criteria: nothing would be checked", where=at(), hint="name at least one metric")
+    specs = tuple(_spec(_canonical(name), value, custom or {}, at(name), adk=adk) for name, value in raw.items())
+    names = [spec.name for spec in specs]
+    for name in {name for name in names if names.count(name) > 1}:
+        raise ConfigError(f"criterion {name!r} is given twice", where=at())
+    return specs
+
+
+def _spec(name: str, value: Any, custom: Mapping[str, Any], place: str, *, adk: bool) -> CriterionSpec:
+    where = f"{place}: {name}"
+    common, quantiles, options = _split(value, where, adk=adk)
+    spec = CriterionSpec(name, common.metric or custom_path(name, custom, where) or name, common, quantiles, options)
+    if spec.is_custom:
+        return replace(spec, where=place)
+    try:
+        metric_type = load_metric(spec.metric)
+    except ConfigError as error:
+        raise ConfigError(error.what, where=place, hint=error.hint) from None
+    if adk and metric_type.hard and common.threshold is not None and 0 < common.threshold < 1:
+        common = common.model_copy(update={"threshold": None})  # ADK's share of safe turns: here one occurrence fails
+    return replace(spec, where=place, common=limit_as_max(common, metric_type, where))
+
+
+def limit_as_max(common: Common, metric_type: type[Metric[Any]], where: str) -> Common:
+    """Where lower is better, a threshold is the most that a trial may reach: ``max`` by another name."""
+    if metric_type.direction is not Direction.LOWER or common.threshold is None:
+        return common
+    if common.max is not None:
+        raise ConfigError("`threshold` and `max` both say the most a trial may reach", where=where, hint="keep `max`")
+    return common.model_copy(update={"threshold": None, "max": common.threshold})
+
+
+def effective(common: Common, metric_type: type[Metric[Any]]) -> Common:
+    """With the metric's own defaults for threshold and regression."""
+    own: dict[str, Any] = {}
+    if common.threshold is None and metric_type.direction is not Direction.LOWER:
+        own["threshold"] = metric_type.default_threshold
+    if common.regression is None:
+        own["regression"] = "warn" if metric_type.scale in POSITIVE or metric_type.over_trials else "block"
+    return common.model_copy(update=own)
+
+
+def is_custom(metric: str) -> bool:
+    """Whether a metric is named by the path of the user's own code."""
+    return metric not in METRICS and ("." in metric or ":" in metric)
+
+
+def _canonical(name: Any) -> str:
+    """ADK-TS writes names in upper case; a registered metric is meant by either spelling."""
+    text = str(name)
+    return text.lower() if text not in METRICS and text.lower() in METRICS else text
+
+
+def _split(value: Any, where: str, *, adk: bool) -> tuple[Common, tuple[tuple[float, float], ...], dict[str, Any]]:
+    """What every criterion understands, the quantile limits, and the metric's own options."""
+    if not isinstance(value, Mapping):
+        return Common(threshold=_number(value, "threshold", where, adk=adk)), (), {}
+    common: dict[str, Any] = {}
+    quantiles: dict[float, float] = {}
+    options: dict[str, Any] = {}
+    _refuse_both_spellings(value, where)
+    for key, item in value.items():
+        match = QUANTILE.match(str(key))
+        if to_snake(str(key)) in Common.model_fields:
+            common[to_snake(str(key))] = item
+        elif match:
+            quantiles[float(match[1]) / 100] = _number(item, str(key), where, adk=adk)
+        else:
+            options[to_snake(str(key)) if to_camel(to_snake(str(key))) == key else str(key)] = item
+    for key in ("threshold", "max", "margin"):
+        if common.get(key) is not None:
+            common[key] = _number(common[key], key, where, adk=adk)
+    try:
+        return Common.model_validate(common), tuple(sorted(quantiles.items())), options
+    except ValidationError as error:
+        raise first_problem(error, Common).as_error(where) from None
+
+
+def _refuse_both_spellings(value: Mapping[Any, Any], where: str) -> None:
+    """One option in snake_case and in camelCase: which of the two is meant would be a guess."""
+    for key in value:
+        snake = to_snake(str(key))
+        if snake != key and snake in value and to_camel(snake) == key:
+            raise ConfigError(f"both {snake} and {key} are given", where=where, hint="keep one of them")
+
+
+def _number(value: Any, label: str, where: str, *, adk: bool) -> float:
+    """A threshold as ADK reads it: ints, floats, numeric strings; in a file of ADK's true and false, too."""
+    if isinstance(value, bool) and not adk:
+        hint = f"write {float(value):g}" if label == "threshold" else ""
+        raise ConfigError(f"{label}: expected a number, found {str(value).lower()}", where=where, hint=hint)
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise ConfigError(f"{label}: expected a number, found {value!r}", where=where) from None
+    if not isfinite(number):
+        raise ConfigError(f"{label}: {value!r} is not a finite number", where=where)
+    return number
+
+
+def custom_path(name: str, custom: Mapping[str, Any], where: str) -> str | None:
+    """The dotted path of an ADK ``custom_metrics`` entry of this name."""
+    entry = custom.get(name)
+    if entry is None:
+        return None
+    code = entry.get("code_config", entry.get("codeConfig")) if isinstance(entry, Mapping) else None
+    path = code.get("name") if isinstance(code, Mapping) else None
+    if not isinstance(path, str):
+        raise ConfigError(
+            "custom metric without code_config.name", where=where, hint='{code_config: {name: "module.function"}}'
+        )
+    return path
+
+
+def read_options(options_type: type[Options], options: Mapping[str, Any], where: str) -> Options:
+    """A metric's options, validated. Raises ConfigError for an unknown option, or a value out of range."""
+    try:
+        return options_type.model_validate(dict(options))
+    except ValidationError as error:
+        raise first_problem(error, options_type).as_error(where, noun="option") from None

@@ -1,0 +1,477 @@
+"""Pairs the trials of both sides, case by case, into the numbers that the engine decides on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Literal
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from gate.decision import consistency
+from gate.decision.engine.state import FULL, Config, Metric, Rerun, Round, Row, State
+from gate.model import PROBE, Case, Criterion, Direction, Scale, Score, Side, Trial, kind_of
+
+PASS_RATE = "pass rate"  # noqa: S105 - no password
+"""The name of metric 0: whether a trial holds every blocking criterion."""
+RATE_METRIC = "pass_rate"
+"""The metric of a criterion that demands something of metric 0."""
+UNKNOWN = "whether the trial passes is not known: a blocking criterion could not be measured"
+EDITED = "the case was edited"
+"""Why nothing that the baseline measured of a case is comparable, where its content is another."""
+CHANGED = "its options, scorer or judge changed"
+"""Why a criterion of the same name is not comparable."""
+NEW = "the criterion is new"
+
+DEFAULT_MARGINS = {
+    Scale.BINARY: 0.10,
+    Scale.UNIT: 0.05,
+    Scale.LIKERT: 0.4,
+    Scale.PERCENT: 5.0,
+    Scale.SECONDS: 0.30,
+    Scale.USD: 0.20,
+    Scale.COUNT: 0.20,
+}
+"""The loss still called unchanged where a criterion gives none; relative for seconds, dollars and counts."""
+
+
+class Settings(Struct, frozen=True):
+    """How a suite is judged."""
+
+    alpha: float = 0.02
+    """Bound on P(regressed | unchanged agent)."""
+    threshold_alpha: float = 0.005
+    """Bound on P(below a threshold | not below it), over all thresholds and looks."""
+    max_passes: int = 3
+    longest_passes: int = 20
+    """Full passes up to which one further round may go while no trial at all reaches a threshold; beyond ``max_passes``
+    only, and never in an exact design."""
+    exact_passes: int | None = None
+    """Exactly so many full passes and one look."""
+    rerun: Rerun = "never"
+    pass_rate_margin: float | None = None
+    max_error_rate: float = 0.1
+    """Share of the candidate's trials that may end in infrastructure errors."""
+    confirm_after: float | None = 60.0
+    """Seconds until failures of the agent that a block needs are asked for again. None: of recordings, never."""
+    on_inconclusive: Literal["warn", "block"] = "warn"
+    quarantine: Mapping[str, str] = field(default_factory=dict)
+    """Case id → owner, reason and expiry, of the entries in force."""
+    runs: int | None = None
+    """The most agent runs, both sides together."""
+
+    @property
+    def looks(self) -> int:
+        return 1 if self.exact_passes is not None else self.max_passes
+
+    @property
+    def extends(self) -> bool:
+        """Whether full passes beyond the schedule may be run for a threshold that no trial reaches."""
+        return self.exact_passes is None and self.longest_passes > self.max_passes
+
+
+class Owed(Struct, frozen=True):
+    """What the baseline measured of this scope, and is no longer measured or goes by another name."""
+
+    removed: tuple[Criterion, ...] = ()
+    """The baseline's criteria that are no longer measured."""
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    """Case id → the id of the same content at the baseline."""
+
+
+class Comparison(Struct, frozen=True, dict=True):
+    """Everything that is known of a suite, arranged for judging."""
+
+    cases: tuple[Case, ...]
+    criteria: tuple[Criterion, ...]
+    trials: tuple[Trial, ...]
+    """This run's, both sides, with the rounds they were run in."""
+    stored: tuple[Trial, ...]
+    """The baseline's."""
+    settings: Settings
+    not_comparable: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    """(case id, criterion name) → why the baseline's score of it says nothing about this one."""
+    selected: bool = False
+    """Whether a selection left cases of the suite out: a criterion may then apply to those alone."""
+    owed: Owed = Owed()
+
+    @cached_property
+    def apart(self) -> Mapping[str, str]:
+        """Criterion → why the baseline's scores of it are not comparable, though the baseline measured it."""
+        if not self.stored:
+            return {}
+        found = {name: why for (_, name), why in self.not_comparable.items() if why not in (EDITED, NEW)}
+        return {**self.without_cases, **found}
+
+    @cached_property
+    def without_cases(self) -> Mapping[str, str]:
+        """The same of those that the baseline measured on cases of which none is compared: each was edited or removed.
+
+        A tenth of the cases may be all that a criterion applies to. Where nothing at all is paired it is not theirs to
+        say.
+        """
+        judged = {case.id for case in self.judged}
+        found = {}
+        by_another = {c.stands_for for c in self.criteria if c.stands_for and self.stored_values(c)}
+        for criterion in self.criteria if self.paired else ():
+            if criterion.name in by_another:  # its previous version is compared in its place
+                continue
+            groups = self.baseline.items()
+            cases = {c for c, group in groups if c not in self.settings.quarantine and full_values(group, criterion)}
+            if cases and not judged & self.stored_values(criterion).keys():
+                found[criterion.name] = f"none of the cases that it was measured on is compared ({len(cases)})"
+        return found
+
+    outage: str = ""
+    """Why the agent is taken to be down; its failures are excused then."""
+
+    @cached_property
+    def judged(self) -> tuple[Case, ...]:
+        """The cases that can change the verdict: those not in quarantine."""
+        return tuple(case for case in self.cases if case.id not in self.settings.quarantine)
+
+    @cached_property
+    def by_id(self) -> Mapping[str, Case]:
+        return {case.id: case for case in self.cases}
+
+    @cached_property
+    def candidate(self) -> Mapping[str, tuple[Trial, ...]]:
+        """The candidate's trials by case, errors included."""
+        return _by_case(t for t in self.trials if t.side is Side.CANDIDATE)
+
+    @cached_property
+    def retries(self) -> frozenset[int]:
+        """The rounds that ran again what had no measured trial yet: these trials stand for those that were lost.
+
+        So it was in records before trials said of themselves that they were run ``again``.
+        """
+        rounds: dict[int, list[Trial]] = {}
+        for trial in self.trials:
+            if trial.side is Side.CANDIDATE and trial.tag == FULL:
+                rounds.setdefault(trial.round, []).append(trial)
+        tried: set[str] = set()
+        measured: set[str] = set()
+        found = set()
+        for number in sorted(rounds):
+            ids = {t.case_id for t in rounds[number]}
+            if ids <= tried - measured:
+                found.add(number)
+            tried |= ids
+            measured |= {t.case_id for t in rounds[number] if t.measured}
+        return frozenset(found)
+
+    def scheduled(self, case_id: str) -> tuple[Trial, ...]:
+        """The candidate's trials of a case, lost ones included, without those that were run in place of a lost one."""
+        return tuple([t for t in self.candidate.get(case_id, ()) if not self.stands_in(t)])
+
+    def stands_in(self, trial: Trial) -> bool:
+        """Whether a trial was run in place of one that could not be measured."""
+        return trial.again or (trial.side is Side.CANDIDATE and trial.tag == FULL and trial.round in self.retries)
+
+    def lost(self, trials: Iterable[Trial]) -> list[Trial]:
+        """The trials that could not be measured, and in whose place none was."""
+        left: dict[tuple[int, str, str], list[Trial]] = {}
+        trials = list(trials)
+        for trial in trials:
+            if not trial.measured and not self.stands_in(trial):
+                left.setdefault(self._place(trial), []).append(trial)
+        for trial in trials:
+            if trial.measured and self.stands_in(trial) and left.get(self._place(trial)):
+                left[self._place(trial)].pop(0)
+        return [trial for group in left.values() for trial in group]
+
+    def _place(self, trial: Trial) -> tuple[int, str, str]:
+        """Round, tag and case; old records' retries are of a later round than what they stand for."""
+        return (0 if self.retries and trial.tag == FULL else trial.round, trial.tag, trial.case_id)
+
+    @cached_property
+    def baseline(self) -> Mapping[str, tuple[Trial, ...]]:
+        """The stored baseline's measured trials of full passes, by case. Its reruns were picked by their outcomes."""
+        return _by_case(t for t in self.stored if t.measured and t.tag == FULL)
+
+    @cached_property
+    def reruns(self) -> Mapping[str, tuple[Trial, ...]]:
+        """The baseline's measured trials that were run now, by case."""
+        return _by_case(t for t in self.trials if t.side is Side.BASELINE and t.measured)
+
+    def measured(self, case_id: str, *, full: bool = False) -> tuple[Trial, ...]:
+        """The candidate's trials of a case that count: answered, or failed by the agent; ``full``: of full passes."""
+        return (self._full if full else self._measured).get(case_id, ())
+
+    @cached_property
+    def judged_trials(self) -> tuple[Trial, ...]:
+        """The measured trials of all judged cases."""
+        return tuple([trial for case in self.judged for trial in self.measured(case.id)])
+
+    @cached_property
+    def answers(self) -> tuple[Trial, ...]:
+        """Those of them that have an answer, and so scores."""
+        return tuple([trial for trial in self.judged_trials if trial.answered])
+
+    @cached_property
+    def full_passes(self) -> Sequence[int]:
+        """Trials of full passes by judged case, infrastructure errors included."""
+        return [sum([t.tag == FULL for t in self.scheduled(case.id)]) for case in self.judged]
+
+    @cached_property
+    def _measured(self) -> Mapping[str, tuple[Trial, ...]]:
+        return {case_id: tuple([t for t in group if t.measured]) for case_id, group in self.candidate.items()}
+
+    @cached_property
+    def _full(self) -> Mapping[str, tuple[Trial, ...]]:
+        return {case_id: tuple([t for t in group if t.tag == FULL]) for case_id, group in self._measured.items()}
+
+    def values(self, criterion: Criterion) -> Mapping[str, Sequence[float]]:
+        """What the candidate's full passes measured of a criterion, by judged case; of cases that have a value."""
+        found = self._values.get(criterion.name)
+        if found is None:
+            groups = {case.id: full_values(self.measured(case.id, full=True), criterion) for case in self.judged}
+            found = self._values[criterion.name] = {case_id: group for case_id, group in groups.items() if group}
+        return found
+
+    def stored_values(self, criterion: Criterion) -> Mapping[str, Sequence[float]]:
+        """What of the baseline can be compared with that, by case; of cases that have a value."""
+        found = self._stored_values.get(criterion.name)
+        if found is None:
+            groups = {
+                case_id: full_values(trials, criterion)
+                for case_id, trials in self.baseline.items()
+                if (case_id, criterion.name) not in self.not_comparable
+            }
+            found = self._stored_values[criterion.name] = {case_id: group for case_id, group in groups.items() if group}
+        return found
+
+    @cached_property
+    def _stored_values(self) -> dict[str, Mapping[str, Sequence[float]]]:
+        return {}
+
+    @cached_property
+    def _values(self) -> dict[str, Mapping[str, Sequence[float]]]:
+        return {}
+
+    def comparable(self, case_id: str) -> tuple[Criterion, ...]:
+        return tuple(c for c in self.criteria if (case_id, c.name) not in self.not_comparable)
+
+    @cached_property
+    def paired(self) -> tuple[str, ...]:
+        """The judged cases that have a baseline to be compared with."""
+        return tuple(
+            c.id for c in self.judged if self.baseline.get(c.id) and any(not k.hard for k in self.comparable(c.id))
+        )
+
+    @cached_property
+    def with_baseline(self) -> frozenset[str]:
+        """The cases of ``paired``."""
+        return frozenset(self.paired)
+
+    @cached_property
+    def metrics(self) -> tuple[Criterion, ...]:
+        """Metric 0, then every criterion that is measured on a scale. A hard one is no statistics."""
+        rate = pass_rate(self.settings.pass_rate_margin, self.rate)
+        return (rate, *(c for c in self.criteria if not c.hard and c.metric != RATE_METRIC))
+
+    @cached_property
+    def rate(self) -> Criterion | None:
+        """The criterion that limits metric 0, where one does."""
+        return next((c for c in self.criteria if c.metric == RATE_METRIC and c.blocking), None)
+
+
+def _by_case(trials: Iterable[Trial]) -> dict[str, tuple[Trial, ...]]:
+    found: dict[str, list[Trial]] = {}
+    for trial in trials:
+        found.setdefault(trial.case_id, []).append(trial)
+    return {case_id: tuple(sorted(group, key=lambda t: (t.round, t.number))) for case_id, group in found.items()}
+
+
+def pass_rate(margin: float | None = None, own: Criterion | None = None) -> Criterion:
+    """Metric 0, with the limit that the criterion ``own`` sets to it."""
+    if own is None:
+        return Criterion(PASS_RATE, PASS_RATE, Scale.BINARY, margin=margin)
+    return replace(own, name=PASS_RATE, metric=PASS_RATE, margin=margin, gate_regression=True, fingerprint="")
+
+
+def with_outcomes(
+    trials: Sequence[Trial],
+    cases: Mapping[str, Case],
+    criteria: Sequence[Criterion],
+    not_comparable: Mapping[tuple[str, str], str] | None = None,
+) -> tuple[Trial, ...]:
+    """The trials with the score of `RATE_METRIC` where a criterion asks for it: 1 where a trial passes, else 0.
+
+    ``not_comparable``: of the baseline, which criteria say nothing of which case; there it passes by the others.
+    """
+    names = [criterion.name for criterion in criteria if criterion.metric == RATE_METRIC]
+    if not names:
+        return tuple(trials)
+    others = [criterion for criterion in criteria if criterion.metric != RATE_METRIC]
+    found = []
+    for trial in trials:
+        case = cases.get(trial.case_id)
+        held = [c for c in others if (trial.case_id, c.name) not in (not_comparable or {})]
+        outcome = None if case is None else passed(trial, case, held)
+        if outcome is None and trial.error is not None:
+            found.append(trial)
+            continue
+        none = Score(None) if unchecked(trial, held) else Score(None, error=UNKNOWN)
+        score = none if outcome is None else Score(float(outcome))
+        found.append(replace(trial, scores={**trial.scores, **dict.fromkeys(names, score)}))
+    return tuple(found)
+
+
+def mark(criterion: Criterion, case: Case) -> float | None:
+    """What a single trial has to reach, or stay within where lower is better; None: trials are not judged singly."""
+    if criterion.metric in (consistency.METRIC, RATE_METRIC):
+        return None
+    own = case.thresholds.get(criterion.name)
+    if own is not None:
+        return own
+    if criterion.direction is Direction.LOWER:
+        return criterion.limit
+    return criterion.threshold if criterion.threshold is not None else criterion.pass_mark
+
+
+def holds(criterion: Criterion, case: Case, score: Score | None) -> bool | None:
+    """Whether a trial holds the criterion: True also where it does not apply, None where it could not be measured."""
+    limit = mark(criterion, case)
+    if criterion.hard and limit is None:
+        limit = 1.0
+    if limit is None:
+        return True
+    if score is None:
+        return None
+    if score.value is None:
+        return None if score.error else True
+    return score.value <= limit if criterion.direction is Direction.LOWER else score.value >= limit
+
+
+def passed(trial: Trial, case: Case, criteria: Iterable[Criterion]) -> bool | None:
+    """Metric 0: every blocking criterion holds. None where one could not be measured, even if another fails: of the
+    trials under a judge that is down only failures would be left. A hard failure alone decides: nothing else is scored.
+    None also where none of them applies: nothing was checked. A trial in which the agent failed is a failed trial,
+    whatever the criteria.
+    """
+    if trial.error is not None:
+        return False if trial.failed else None
+    blocking = [criterion for criterion in criteria if criterion.blocking]
+    if unchecked(trial, blocking):
+        return None
+    found: bool | None = True
+    for criterion in blocking:
+        outcome = holds(criterion, case, trial.scores.get(criterion.name))
+        if outcome is False and criterion.hard:
+            return False
+        if not outcome and found is not None:
+            found = outcome
+    return found
+
+
+def unchecked(trial: Trial, criteria: Iterable[Criterion]) -> bool:
+    """Whether no blocking criterion applies to an answered trial: nothing that it holds could fail."""
+    asked = False
+    for criterion in criteria:
+        if criterion.blocking:
+            asked, score = True, trial.scores.get(criterion.name)
+            if score is None or score.value is not None or score.error:
+                return False
+    return asked
+
+
+def all_unchecked(trials: Sequence[Trial], criteria: Sequence[Criterion]) -> bool:
+    """Whether nothing was checked in any of a case's trials."""
+    own = [criterion for criterion in criteria if criterion.metric != RATE_METRIC]
+    return bool(trials) and all(unchecked(trial, own) for trial in trials)
+
+
+def to_state(comparison: Comparison, *, seed: int, can_run: bool, stopped: bool) -> State:
+    """The numbers of the pairing."""
+    settings = comparison.settings
+    left = 0 if stopped else None if settings.runs is None else max(0, settings.runs - len(comparison.trials))
+    metrics = tuple(_metric(comparison, criterion) for criterion in comparison.metrics)
+    config = Config(settings.alpha, settings.max_passes, settings.exact_passes, settings.rerun, can_run, left)
+    baseline = {case_id: [_row(comparison, t) for t in comparison.baseline[case_id]] for case_id in comparison.paired}
+    return State(metrics, baseline, _rounds(comparison), config, seed)
+
+
+def _metric(comparison: Comparison, criterion: Criterion) -> Metric:
+    """Scores that are all 0 or 1 are judged as successes are, whatever the scale allows."""
+    trials = (*comparison.trials, *comparison.stored)
+    zero_one = criterion.scale is Scale.UNIT and set(full_values(trials, criterion)) <= {0.0, 1.0}
+    scale = Scale.BINARY if zero_one else criterion.scale
+    margin = DEFAULT_MARGINS[scale] if criterion.margin is None else criterion.margin
+    return Metric(
+        criterion.name, kind_of(scale), criterion.direction, margin, criterion.blocking and criterion.gate_regression
+    )
+
+
+def _rounds(comparison: Comparison) -> tuple[Round, ...]:
+    """The rounds in the order they were asked for. A trial with an infrastructure error is a row of nothing, unless it
+    was run again: then the newer one takes its place.
+    """
+    lost = [None] * len(comparison.metrics)
+    groups: dict[tuple[int, str, Side], dict[str, list[Row]]] = {}
+    for trial in sorted(comparison.trials, key=lambda t: (t.round, t.side is Side.BASELINE, t.tag, t.number)):
+        if trial.case_id not in comparison.with_baseline:
+            continue
+        if trial.tag == PROBE:
+            continue  # asked of cases picked by their failures, to confirm a block: it is no part of what is confirmed
+        row, rows = _row(comparison, trial), _rows_of(groups, trial, stands_in=comparison.stands_in(trial))
+        if rows is not None and lost in rows:
+            rows[rows.index(lost)] = row
+        elif rows is None:
+            group = groups.setdefault((trial.round, trial.tag, trial.side), {})
+            group.setdefault(trial.case_id, []).append(row)
+    return tuple(Round(tag, side, trials) for (_, tag, side), trials in groups.items())
+
+
+def _rows_of(
+    groups: Mapping[tuple[int, str, Side], dict[str, list[Row]]], trial: Trial, *, stands_in: bool
+) -> list[Row] | None:
+    """The rows among which is the one that a trial stands in for; in old records that is of an earlier round.
+
+    None for a trial that has a row of its own.
+    """
+    if not stands_in:
+        return None
+    if trial.again:
+        return groups.get((trial.round, trial.tag, trial.side), {}).get(trial.case_id)
+    return next((g[trial.case_id] for (_, tag, _), g in groups.items() if tag == FULL and trial.case_id in g), None)
+
+
+def _row(comparison: Comparison, trial: Trial) -> Row:
+    """Metric 0 and the scores. Where criteria are not comparable, both sides are judged by the others alone.
+
+    Where the agent failed metric 0 is 0 and the rest is missing; a trial that was lost is a row of nothing.
+    """
+    comparable = comparison.comparable(trial.case_id)
+    outcome = passed(trial, comparison.by_id[trial.case_id], comparable)
+    names = {c.name for c in comparable}
+    values = [_value(trial, c) if c.name in names else None for c in comparison.metrics[1:]]
+    return [None if outcome is None else float(outcome), *values]
+
+
+def _value(trial: Trial, criterion: Criterion) -> float | None:
+    score = trial.scores.get(criterion.name)
+    return None if score is None else score.value
+
+
+def full_values(trials: Sequence[Trial], criterion: Criterion) -> list[float]:
+    """The values that were measured in these trials."""
+    return [value for t in trials if (value := _value(t, criterion)) is not None]
+
+
+def passes(comparison: Comparison) -> int:
+    """Full passes so far, infrastructure errors included."""
+    return max(comparison.full_passes, default=0)
+
+
+def whole_passes(comparison: Comparison) -> int:
+    """Full passes that took in every judged case."""
+    return min(comparison.full_passes, default=0)
+
+
+def error_share(comparison: Comparison) -> float:
+    """Share of the candidate's trials that were lost to infrastructure, and in whose place none could be measured."""
+    trials = [t for group in comparison.candidate.values() for t in group]
+    planned = sum(not comparison.stands_in(t) for t in trials)
+    return len(comparison.lost(trials)) / planned if planned else 0.0

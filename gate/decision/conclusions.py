@@ -1,0 +1,333 @@
+"""What is found of a criterion, hard failures first; its estimates; and the exit code table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from gate.decision.comparison import (
+    PASS_RATE,
+    Comparison,
+    Settings,
+    full_values,
+    holds,
+)
+from gate.decision.engine.state import Outcome
+from gate.decision.findings import (
+    NOTHING,
+    OK,
+    POINTS,
+    RULED_OUT,
+    Finding,
+    natural,
+    plural,
+    show_change,
+    show_margin,
+    signed,
+)
+from gate.decision.thresholds import (
+    RANGE,
+    own_thresholds,
+    quantile_limits,
+    suite_threshold,
+    trial_limit,
+)
+from gate.model import (
+    EXIT_PRECEDENCE,
+    Criterion,
+    CriterionResult,
+    Estimate,
+    ExitCode,
+    Scale,
+    Score,
+    SuiteResult,
+    Trial,
+    Verdict,
+    acceptable,
+)
+from gate.security.limits import shorten
+from gate.statistics.intervals import deviation, mean, mean_interval, quantile, quantile_interval, wilson
+
+MAX_ERROR_CHARS = 120
+"""Characters of an error that stand in a finding."""
+
+
+def judge(
+    comparison: Comparison, criterion: Criterion, outcome: Outcome | None, *, final: bool = False
+) -> list[Finding]:
+    """Everything that was found of one criterion; its verdict is the worst of it. ``final``: no trial will follow."""
+    if _applies_elsewhere(comparison, criterion):
+        return [Finding(Verdict.NOT_APPLIED, "applies to none of the selected cases")]
+    findings = [
+        *_hard(comparison, criterion),
+        *_unmeasured(comparison, criterion),
+        *suite_threshold(comparison, criterion, final=final),
+        *own_thresholds(comparison, criterion, final=final),
+        *trial_limit(comparison, criterion),
+        *quantile_limits(comparison, criterion),
+        *regression(criterion, outcome),
+    ]
+    return findings or [NOTHING]
+
+
+# --- hard failures and what could not be measured -------------------------------------------------
+
+
+def _hard(comparison: Comparison, criterion: Criterion) -> list[Finding]:
+    """One failing trial of any case fails, quarantine or not, whatever round it was in."""
+    if not criterion.hard:
+        return []
+    failed = {t.case_id: t.scores[criterion.name].reason for t in hard_failures(comparison, criterion)}
+    if not failed:
+        return [Finding(OK, "not once")] if comparison.answers else []
+    case_id, reason = next(iter(failed.items()))
+    more = f" and {len(failed) - 1} more" if len(failed) > 1 else ""
+    return [Finding(Verdict.BELOW_THRESHOLD, f"{case_id}{more}: {reason or 'failed'}", settles=True)]
+
+
+def _applies_elsewhere(comparison: Comparison, criterion: Criterion) -> bool:
+    """Whether a selection left out every case that a criterion applies to: then it decides nothing."""
+    answered = [t for case in comparison.cases for t in comparison.measured(case.id) if t.scores]
+    if not comparison.selected or not answered or criterion.name == PASS_RATE:
+        return False
+    return all(_applies_not(trial.scores.get(criterion.name)) for trial in answered)
+
+
+def _applies_not(score: Score | None) -> bool:
+    return score is not None and score.value is None and not score.error
+
+
+def hard_failures(comparison: Comparison, criterion: Criterion) -> list[Trial]:
+    """The candidate's trials that a hard criterion fails."""
+    return [
+        trial
+        for case in comparison.cases
+        for trial in comparison.measured(case.id)
+        if holds(criterion, case, trial.scores.get(criterion.name)) is False
+    ]
+
+
+def _unmeasured(comparison: Comparison, criterion: Criterion) -> list[Finding]:
+    """A case of which no trial could be measured, or no score at all: not measured."""
+    if any(hard_failures(comparison, c) for c in comparison.criteria if c.hard and c.blocking):
+        return []  # its other scores were not computed, and the verdict does not wait for them
+    if found := _unanswered(comparison, criterion):
+        return [found]
+    if any(error_of(t, criterion) for t in comparison.answers) and (lost := _lost(comparison, criterion)):
+        error = next((e for t in comparison.measured(lost[0]) if (e := error_of(t, criterion))), "no score")
+        count = f"{len(lost)} of {len(comparison.judged)} cases" if len(lost) > 1 else lost[0]
+        return [Finding(Verdict.NOT_MEASURED, f"could not be measured for {count}: {error}")]
+    trials = comparison.answers
+    if found := _largely_lost(trials, criterion, comparison.settings.max_error_rate):
+        return [found]
+    if trials and not full_values(trials, criterion):
+        gone = criterion.name in comparison.without_cases  # the base's rules may name what went with its cases
+        why = "applies to no case any more" if gone else "applies to no case: none states what it compares with"
+        return [Finding(Verdict.INCONCLUSIVE if gone else Verdict.NOT_MEASURED, why)]
+    return []
+
+
+def _unanswered(comparison: Comparison, criterion: Criterion) -> Finding | None:
+    """Cases in which the agent failed every time, and that no baseline is compared with: nothing else judges them."""
+    silent = [
+        case.id
+        for case in comparison.judged
+        if (trials := comparison.measured(case.id))
+        and not any(t.answered for t in trials)
+        and (case.id not in comparison.with_baseline or (case.id, criterion.name) in comparison.not_comparable)
+    ]
+    if not silent:
+        return None
+    error = comparison.measured(silent[0])[0].error
+    count = f"{len(silent)} of {len(comparison.judged)} cases" if len(silent) > 1 else silent[0]
+    said = f"{error.kind.value}: {error.message}" if error else ""
+    return Finding(Verdict.NOT_MEASURED, f"the agent never answered {count}: {shorten(said, MAX_ERROR_CHARS)}")
+
+
+def _largely_lost(trials: Sequence[Trial], criterion: Criterion, most: float) -> Finding | None:
+    """Too many scores that ended in an error, where the criterion blocks: what is left is no fair sample."""
+    scores = [score for t in trials if (score := t.scores.get(criterion.name)) is not None]
+    errors = [score.error for score in scores if score.value is None and score.error]
+    known = len(errors) + sum(score.value is not None for score in scores)
+    if not criterion.blocking or len(errors) <= most * known:
+        return None
+    said = f"{len(errors)} of {known} scores could not be measured, at most {most:.0%} may: {errors[0]}"
+    return Finding(Verdict.NOT_MEASURED, said)
+
+
+def _lost(comparison: Comparison, criterion: Criterion) -> list[str]:
+    """The cases that were answered, and of which no trial has a score."""
+    groups = {case.id: [t for t in comparison.measured(case.id) if t.answered] for case in comparison.judged}
+    return [case_id for case_id, trials in groups.items() if trials and all(error_of(t, criterion) for t in trials)]
+
+
+def error_of(trial: Trial, criterion: Criterion) -> str | None:
+    """Why a trial has no score of a criterion; None where it has one, or where none is due: the criterion does not
+    apply, or the agent failed."""
+    if not trial.answered:
+        return None
+    score = trial.scores.get(criterion.name)
+    if score is None:
+        return "was not scored"
+    return (score.error or None) if score.value is None else None
+
+
+# --- the engine's answer, criterion by criterion --------------------------------------------------
+
+
+def regression(criterion: Criterion, outcome: Outcome | None) -> list[Finding]:
+    """Who is worse when the engine says so: the metrics whose own adjusted p rejects; success, where cases broke."""
+    if outcome is None or criterion.hard:
+        return []
+    found = outcome.report["metrics"].get(criterion.name)
+    if found is None:
+        open_ = criterion.name == PASS_RATE and outcome.verdict == "INCONCLUSIVE"
+        return [Finding(Verdict.INCONCLUSIVE, outcome.stage)] if open_ else []
+    said = change_in_words(found, criterion)
+    if not found["gating"] or outcome.verdict == "PASS":
+        return [Finding(OK, said)]
+    if outcome.verdict == "INCONCLUSIVE":
+        open_ = criterion.name in undecided_metrics(outcome)
+        return [
+            Finding(Verdict.INCONCLUSIVE, f"{said}: {_undecided_why(found, criterion)}") if open_ else Finding(OK, said)
+        ]
+    if criterion.name not in regressed_metrics(outcome):
+        return [Finding(OK, said)]
+    named = f"; broken: {', '.join(outcome.cases[:5])}" if criterion.name == PASS_RATE and outcome.cases else ""
+    return [Finding(Verdict.REGRESSED, said + named, settles=True)]
+
+
+def regressed_metrics(outcome: Outcome) -> set[str]:
+    """The metrics that carry a proven regression."""
+    found = set()
+    for look in outcome.report["looks"]:
+        if look["p"] <= look["threshold"]:
+            found |= {name for name, t in look["metrics"].items() if t["p_adjusted"] <= look["threshold"]}
+    return found if found and not outcome.stage.startswith("case") else found | {PASS_RATE}
+
+
+def undecided_metrics(outcome: Outcome) -> set[str]:
+    """The metrics that stand in the way of PASS; success where it is the whole that does."""
+    report = outcome.report
+    loose = {name for name, found in report["metrics"].items() if found["gating"] and not found["holds"]}
+    if report["looks"] and report["looks"][-1]["p"] <= 0.05:
+        tests = report["looks"][-1]["metrics"]
+        loose.add(min(tests, key=lambda name: tests[name]["p_adjusted"]))
+    return loose or {PASS_RATE}
+
+
+def _undecided_why(found: Mapping[str, Any], criterion: Criterion) -> str:
+    if found["holds"]:
+        return "within its margin, but something leans towards a drop"
+    if found["low"] is None:
+        return "too few trials to bound it"
+    worst = show_change(found["low"], criterion)
+    return f"a change to {worst} is not {RULED_OUT}, margin {show_margin(found['margin'], criterion)}"
+
+
+def change_in_words(found: Mapping[str, Any], criterion: Criterion) -> str:
+    change = show_change(found["change"], criterion)
+    if found["low"] is None or found["high"] is None:
+        return f"{change} over {plural(found['cases'], 'case')}"
+    ends = sorted((natural(found["low"], criterion), natural(found["high"], criterion)))
+    low, high = (signed(end, criterion).removesuffix(POINTS) for end in ends)
+    return f"{change} ({low} to {high}) over {plural(found['cases'], 'case')}"
+
+
+# --- estimates ------------------------------------------------------------------------------------
+
+
+def estimate(means: Sequence[float], values: Sequence[float], scale: Scale) -> Estimate | None:
+    """The mean over cases with its 95 % interval; level 0 where a single value has none."""
+    if not means:
+        return None
+    value = mean(means)
+    if len(values) == 1:
+        return Estimate(value, value, value, 1, 1, level=0.0)
+    if scale in (Scale.BINARY, Scale.UNIT) and set(values) <= {0.0, 1.0}:
+        low, high = wilson(value * len(values), len(values))
+        return _spread(Estimate(value, low, high, len(means), len(values)), means, values)
+    sample = means if len(means) > 1 else values
+    if len(sample) < 2:
+        return Estimate(value, value, value, len(means), len(values), level=0.0)
+    low, high = mean_interval(sample)
+    least, most = RANGE.get(scale, (0.0, math.inf))
+    found = Estimate(value, max(low, least), min(high, most), len(means), len(values))
+    return _spread(found, means, values)
+
+
+def _spread(found: Estimate, means: Sequence[float], values: Sequence[float]) -> Estimate:
+    """With the standard deviations of cases and trials: √(Σ(x − x̄)² / (n − 1))."""
+    return replace(found, sd=deviation(values), sd_cases=deviation(means))
+
+
+def change_estimate(found: Mapping[str, Any] | None, criterion: Criterion) -> Estimate | None:
+    """The paired change with the interval whose bad end is what the certificate bounds."""
+    if found is None:
+        return None
+    value = natural(found["change"], criterion)
+    if found["low"] is None or found["high"] is None or found["trials"] < 2:
+        return Estimate(value, value, value, found["cases"], found["trials"], level=0.0)
+    low, high = sorted((natural(found["low"], criterion), natural(found["high"], criterion)))
+    return Estimate(value, low, high, found["cases"], found["trials"], level=0.9)
+
+
+def quantile_estimates(criterion: Criterion, values: Sequence[float]) -> tuple[tuple[float, Estimate], ...]:
+    found = []
+    for q, _ in criterion.quantiles if values else ():
+        low, high = quantile_interval(values, q)
+        ends = max(low, min(values)), min(high, max(values))
+        level = 0.95 if (low, high) == ends else 0.0
+        found.append((q, Estimate(quantile(values, q), *ends, len(values), len(values), level)))
+    return tuple(found)
+
+
+# --- the exit code table --------------------------------------------------------------------------
+
+EXIT_CODES: Mapping[Verdict, ExitCode] = {
+    Verdict.NOT_APPLIED: ExitCode.NOT_MEASURED,
+    Verdict.PASS: ExitCode.PASS,
+    Verdict.INCONCLUSIVE: ExitCode.PASS,
+    Verdict.NOT_MEASURED: ExitCode.NOT_MEASURED,
+    Verdict.BELOW_THRESHOLD: ExitCode.FAILED,
+    Verdict.REGRESSED: ExitCode.FAILED,
+    Verdict.ERROR: ExitCode.NOT_MEASURED,
+}
+
+
+def exit_code(suites: Iterable[SuiteResult], settings: Settings) -> ExitCode:
+    """The one table from verdicts to the exit code; no suite at all is 3, never green.
+
+    What is proven stands: a blocking criterion that regressed makes it 1, even if its suite ended in an error. Only a
+    regression or a doubt can be accepted: what else is wrong with the suite counts as before.
+    """
+    codes = [ExitCode.NOT_MEASURED]
+    for position, suite in enumerate(suites):
+        if position == 0:
+            codes.clear()
+        criteria = [result for one in (suite, *suite.further) for result in one.criteria]
+        found = [suite.verdict, *(r.verdict for r in criteria if r.criterion.blocking and _is_proven(r))]
+        left = [v for v in found if not (suite.accepted and v in acceptable(suite))]
+        codes += [_code(v, settings) for v in left] or [ExitCode.PASS]
+    return min(codes, key=EXIT_PRECEDENCE.index)
+
+
+def doubted(suite: SuiteResult, why: str) -> SuiteResult:
+    """A suite of which a pass would promise too much: no better than inconclusive."""
+    if suite.verdict is not Verdict.PASS and not suite.doubt:
+        return suite
+    why = f"{suite.doubt}; {why}" if suite.doubt else why
+    return replace(suite, verdict=Verdict.INCONCLUSIVE, headline=why, doubt=why, decided_by="")
+
+
+def _is_proven(result: CriterionResult) -> bool:
+    return result.verdict in (Verdict.REGRESSED, Verdict.BELOW_THRESHOLD)
+
+
+def _code(verdict: Verdict, settings: Settings) -> ExitCode:
+    if verdict is Verdict.INCONCLUSIVE and settings.on_inconclusive == "block":
+        return ExitCode.FAILED
+    return EXIT_CODES[verdict]

@@ -1,0 +1,1 @@
+"""The decision rule on plain numbers: screen, confirm, certify. Knows neither agents nor records."""

@@ -1,0 +1,372 @@
+"""What the trials so far say: suite looks, case e-values, the certificate. Replays the rounds; decides nothing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from statistics import fmean, variance
+
+from msgspec import Struct, field
+
+from gate.decision.engine.state import CONCURRENT, FULL, Config, Metric, Row, State
+from gate.model import Direction, Side
+from gate.statistics.evalues import case_log_e, e_bh, suite_e
+from gate.statistics.intervals import detectable_drop, paired_change, t_quantile
+from gate.statistics.permutation import JointTest, joint_permutation
+
+LOOK_SHARES = (0.25, 0.15, 0.38)
+"""Share of alpha for the suite look after full pass 1, 2 and 3."""
+LOOKS_SHARE = sum(LOOK_SHARES)
+CASES_SHARE = 0.10
+"""Share of alpha for the case e-values, at any time. With the looks 0.88: the rest stays unspent, so that an unchanged
+agent is blocked clearly less often than promised."""
+FALSE_DISCOVERY = 0.10
+DEFAULT_MARGINS = {"binary": 0.10, "bounded": 0.05, "positive": 0.20}
+
+
+class CaseEvidence(Struct):
+    """The trials of one paired case, larger values better."""
+
+    id: str
+    before: list[Row]
+    """Stored baseline trials. With ``full`` they are all that enters suite looks and certificate."""
+    full: list[Row] = field(default_factory=list)
+    """Candidate trials of full passes: run whatever the trials before them showed, so they are a fair sample."""
+    stored: int = 0
+    stored_passed: int = 0
+    baseline_trials: int = 0
+    baseline_passed: int = 0
+    trials: int = 0
+    passed: int = 0
+    newest_failed: bool = False
+
+    @property
+    def log_e(self) -> float:
+        """Every trial counts, reruns too: an e-value may be fed by a schedule that looks at it."""
+        return case_log_e(self.baseline_passed, self.baseline_trials, self.passed, self.trials)
+
+    @property
+    def e_value(self) -> float:
+        return math.exp(min(self.log_e, 700.0))
+
+
+class Look(Struct, frozen=True):
+    """One joint test of the whole suite."""
+
+    passes: int
+    names: tuple[str, ...]
+    """The metrics tested, as in ``test.metrics``."""
+    test: JointTest
+    threshold: float
+
+    @property
+    def blocks(self) -> bool:
+        return self.test.p <= self.threshold
+
+
+class Bound(Struct, frozen=True):
+    """What is certified of one metric. Values are oriented: a loss is negative; positive metrics are logarithms."""
+
+    metric: Metric
+    cases: int
+    trials: int
+    change: float
+    low: float
+    high: float
+    margin: float
+    detectable: float | None
+
+    @property
+    def holds(self) -> bool:
+        return self.low >= -self.margin
+
+
+class Evidence(Struct, dict=True):
+    """Everything that the rule looks at."""
+
+    state: State
+    cases: dict[str, CaseEvidence]
+    wanted: tuple[str, ...]
+    """The cases of a full pass."""
+    passes: int = 0
+    waves: int = 0
+    """Confirming rounds since the last full pass."""
+    looks: list[Look] = field(default_factory=list)
+    suite_e: float = 1.0
+    highest_suite_e: float = 1.0
+    proof: str = ""
+    """The stage that first proved a regression; it stands, whatever was run afterwards."""
+    fresh: dict[Side, dict[str, list[Row]]] = field(default_factory=dict)
+    runs: dict[Side, int] = field(default_factory=lambda: dict.fromkeys(Side, 0))
+
+    @cached_property
+    def named(self) -> tuple[str, ...]:
+        ids = list(self.cases)
+        return tuple(ids[i] for i in e_bh([self.cases[c].log_e for c in ids], FALSE_DISCOVERY))
+
+    @cached_property
+    def bounds(self) -> tuple[Bound, ...]:
+        return tuple(b for m in range(len(self.state.metrics)) if (b := bound(self, m)) is not None)
+
+    @property
+    def last_look(self) -> Look | None:
+        return self.looks[-1] if self.looks else None
+
+
+Looks = dict[int, JointTest]
+"""Suite tests already computed for this state's rounds, by full passes: only saves time."""
+
+
+def gather(state: State, known: Looks | None = None) -> Evidence:
+    """Replays the rounds in order, looking where the schedule looks."""
+    orient = Orientation(state)
+    evidence = _paired(state, orient)
+    shares = look_shares(state.config)
+    whole = _one_look(state)
+    for round_ in state.rounds:
+        before = evidence.passes
+        _add(evidence, round_.tag, round_.side, {c: [orient(row) for row in t] for c, t in round_.trials.items()})
+        if evidence.passes > before and not whole:
+            share = sum(shares.get(j, 0.0) for j in range(before + 1, evidence.passes + 1))
+            if share:
+                _look(evidence, share, known)
+        _weigh(evidence)
+    if whole and evidence.passes:
+        _look(evidence, LOOKS_SHARE, known)
+    return evidence
+
+
+def _one_look(state: State) -> bool:
+    """Whether nothing is looked at before the end: trials of one round, or a fixed design that was cut short."""
+    if state.config.can_run:
+        return state.config.exact_passes is not None and state.config.runs_left == 0
+    return sum(r.side is Side.CANDIDATE for r in state.rounds) <= 1
+
+
+def look_shares(config: Config) -> dict[int, float]:
+    """Full pass → share of alpha for the look after it; they add up to the same whatever the design."""
+    if config.exact_passes is not None:
+        return {config.exact_passes: LOOKS_SHARE}
+    last = config.max_passes
+    shares = list(LOOK_SHARES[: min(2, last - 1)])
+    rest = LOOKS_SHARE - sum(shares)
+    spread = max(1, last - len(shares))
+    return dict(enumerate(shares + [rest / spread] * spread, start=1))
+
+
+class Orientation:
+    """Turns values so that larger is better; positive metrics into logarithms, so that a change is a ratio."""
+
+    def __init__(self, state: State) -> None:
+        self.metrics = state.metrics
+        rows = [row for trials in state.baseline.values() for row in trials]
+        rows += [row for r in state.rounds if r.tag == FULL for trials in r.trials.values() for row in trials]
+        self.floors = [
+            _half_of_smallest(rows, m) if metric.kind == "positive" else 0.0 for m, metric in enumerate(state.metrics)
+        ]
+
+    def __call__(self, row: Row) -> Row:
+        return [self._value(m, row[m] if m < len(row) else None) for m in range(len(self.metrics))]
+
+    def _value(self, m: int, value: float | None) -> float | None:
+        if value is None or not math.isfinite(value):
+            return None
+        metric = self.metrics[m]
+        if metric.kind == "positive":
+            value = math.log(max(value, self.floors[m]))
+        return float(value) if metric.direction is Direction.HIGHER else -float(value)
+
+
+def _half_of_smallest(rows: Iterable[Row], m: int) -> float:
+    """What stands for zero in a logarithm: the same for both sides, so a relabelling does not see it."""
+    values = (row[m] for row in rows if m < len(row))
+    return min((v for v in values if v is not None and 0 < v < math.inf), default=1.0) / 2
+
+
+def _paired(state: State, orient: Orientation) -> Evidence:
+    """The cases with a baseline whose success is known; once something ran, those that ran."""
+    wanted = tuple(c for c, trials in state.baseline.items() if any(row and row[0] is not None for row in trials))
+    ran = {c for r in state.rounds if r.side is Side.CANDIDATE for c in r.trials}
+    cases = {}
+    for case_id in wanted:
+        if ran and case_id not in ran:
+            continue
+        before = _measured([orient(row) for row in state.baseline[case_id]])
+        outcomes = [row[0] >= 0.5 for row in before if row[0] is not None]
+        case = CaseEvidence(case_id, before, stored=len(outcomes), stored_passed=sum(outcomes))
+        case.baseline_trials, case.baseline_passed = case.stored, case.stored_passed
+        cases[case_id] = case
+    return Evidence(state, cases, wanted)
+
+
+def _add(evidence: Evidence, tag: str, side: Side, trials: Mapping[str, Sequence[Row]]) -> None:
+    evidence.runs[side] += sum(map(len, trials.values()))
+    if tag == CONCURRENT:
+        fresh = evidence.fresh.setdefault(side, {})
+        for case_id, rows in trials.items():
+            fresh.setdefault(case_id, []).extend(rows)
+        return
+    if side is Side.CANDIDATE:
+        evidence.passes += max(map(len, trials.values()), default=0) if tag == FULL else 0
+        evidence.waves = 0 if tag == FULL else evidence.waves + 1
+    for case_id, rows in trials.items():
+        if case_id in evidence.cases:
+            _add_case(evidence.cases[case_id], tag, side, rows)
+
+
+def _add_case(case: CaseEvidence, tag: str, side: Side, rows: Sequence[Row]) -> None:
+    rows = _measured(rows)
+    outcomes = [row[0] >= 0.5 for row in rows if row[0] is not None]
+    if side is Side.BASELINE:
+        case.baseline_trials += len(outcomes)
+        case.baseline_passed += sum(outcomes)
+        return
+    case.trials += len(outcomes)
+    case.passed += sum(outcomes)
+    if tag == FULL:
+        case.full.extend(rows)
+        case.newest_failed = bool(outcomes) and not outcomes[-1]
+
+
+def _measured(rows: Sequence[Row]) -> list[Row]:
+    """Without the trials that ended in an error: they count as run, not as seen."""
+    return [row for row in rows if any(value is not None for value in row)]
+
+
+def _look(evidence: Evidence, share: float, known: Looks | None) -> None:
+    test = known.get(evidence.passes) if known is not None else None
+    gating = gating_metrics(evidence)
+    if test is None:
+        test = test_rows(
+            ((c.full, c.before) for c in evidence.cases.values()), gating, f"{evidence.state.seed}:{evidence.passes}"
+        )
+        if known is not None:
+            known[evidence.passes] = test
+    names = tuple(evidence.state.metrics[m].name for m in gating)
+    look = Look(evidence.passes, names, test, share * evidence.state.config.alpha)
+    evidence.looks.append(look)
+    if look.blocks and not evidence.proof:
+        evidence.proof = f"suite look {look.passes}"
+
+
+def gating_metrics(evidence: Evidence) -> list[int]:
+    """Those that can be compared: one that a side lacks everywhere would only keep labels from changing hands."""
+    gating = [m for m, metric in enumerate(evidence.state.metrics) if metric.gating]
+    return [m for m in gating if any(_has(c.full, m) and _has(c.before, m) for c in evidence.cases.values())]
+
+
+def _has(rows: Sequence[Row], m: int) -> bool:
+    return any(row[m] is not None for row in rows)
+
+
+def test_rows(pairs: Iterable[tuple[Sequence[Row], Sequence[Row]]], gating: Sequence[int], seed: str) -> JointTest:
+    """The joint test on the gating metrics alone."""
+    chosen = (tuple([[row[m] for m in gating] for row in rows] for rows in pair) for pair in pairs)
+    cases = [_level(*pair) if gating[:1] == [0] else pair for pair in chosen]
+    return joint_permutation(cases, len(gating), seed=seed)  # type: ignore[arg-type]
+
+
+def _level(now: Sequence[Row], before: Sequence[Row]) -> tuple[Sequence[Row], Sequence[Row]]:
+    """The trials of a case, with the mean of both sides' values for what a failed trial lacks.
+
+    Labels change hands only among trials that lack the same values, so a crash beside answers would never enter the
+    test. The mean is the same under every relabelling, which keeps the test exact, and it says nothing of the metric.
+    A trial whose success is known lacks a gating score only where the agent failed or a hard rule ended it.
+    """
+    rows = [*now, *before]
+    if not any(map(_fell, rows)):
+        return now, before
+    columns = list(zip(*rows, strict=True))
+    means = [fmean(known) if (known := [v for v in column if v is not None]) else None for column in columns]
+
+    def filled(row: Row) -> Row:
+        return [m if v is None else v for v, m in zip(row, means, strict=True)] if _fell(row) else row
+
+    return [filled(row) for row in now], [filled(row) for row in before]
+
+
+def _fell(row: Row) -> bool:
+    return row[0] == 0 and None in row
+
+
+def _weigh(evidence: Evidence) -> None:
+    evidence.suite_e = suite_e([case.log_e for case in evidence.cases.values()])
+    evidence.highest_suite_e = max(evidence.highest_suite_e, evidence.suite_e)
+    if evidence.suite_e >= 1 / (evidence.state.config.alpha * CASES_SHARE) and not evidence.proof:
+        evidence.proof = "case reruns" if evidence.waves else f"cases at pass {evidence.passes}"
+
+
+# --- the certificate ------------------------------------------------------------------------------
+
+
+def bound(evidence: Evidence, m: int) -> Bound | None:
+    """The paired mean change of a metric with its 90 % interval (low end missed in 5 %); None where nothing pairs."""
+    pairs = []
+    for case in evidence.cases.values():
+        now, before = ([row[m] for row in rows if row[m] is not None] for rows in (case.full, case.before))
+        if now and before:
+            pairs.append((now, before))
+    return _bound(evidence.state.metrics[m], pairs) if pairs else None  # type: ignore[arg-type]
+
+
+def _bound(metric: Metric, pairs: Sequence[tuple[list[float], list[float]]]) -> Bound:
+    n = len(pairs)
+    differences = [fmean(now) - fmean(before) for now, before in pairs]
+    inverse = fmean(1 / len(now) + 1 / len(before) for now, before in pairs)
+    extra = inverse / 2 / n**2 if metric.kind == "binary" else 0.0
+    change, low, high = paired_change(differences, extra_variance=extra)
+    within = _within_sd(pairs, differences, inverse)
+    if n == 1 and within is not None:
+        low, high = _one_case(*pairs[0])
+    floor = -1.0 if metric.kind == "binary" else -math.inf
+    trials = sum(len(now) for now, _ in pairs)
+    before_trials = sum(len(before) for _, before in pairs)
+    return Bound(
+        metric,
+        n,
+        trials,
+        change,
+        max(low, floor),
+        min(high, -floor),
+        margin_of(metric, n),
+        None if within is None else detectable_drop(within, n, before_trials / n, trials / n),
+    )
+
+
+def _one_case(now: list[float], before: list[float]) -> tuple[float, float]:
+    """A single case has no spread over cases: Student's interval from the spread over its trials."""
+    df = len(now) + len(before) - 2
+    pooled = (_squares(now) + _squares(before)) / df
+    half = t_quantile(0.95, df) * math.sqrt(pooled * (1 / len(now) + 1 / len(before)))
+    change = fmean(now) - fmean(before)
+    return change - half, change + half
+
+
+def _within_sd(
+    pairs: Sequence[tuple[list[float], list[float]]], differences: Sequence[float], inverse: float
+) -> float | None:
+    """The spread of one case's trials, pooled; from the differences where no case has two trials on a side."""
+    repeated = [side for pair in pairs for side in pair if len(side) > 1]
+    freedom = sum(len(side) - 1 for side in repeated)
+    if freedom:
+        return math.sqrt(sum(map(_squares, repeated)) / freedom)
+    if len(differences) > 1:
+        return math.sqrt(variance(differences) / inverse)
+    return None
+
+
+def _squares(values: Sequence[float]) -> float:
+    """Sum of squares around the mean; `statistics.variance` is exact, and thirty times as slow."""
+    centre = math.fsum(values) / len(values)
+    return math.fsum((value - centre) ** 2 for value in values)
+
+
+def margin_of(metric: Metric, cases: int) -> float:
+    """The loss still called unchanged, on the oriented scale; for success at least two cases' worth."""
+    margin = DEFAULT_MARGINS[metric.kind] if metric.margin is None else metric.margin
+    if metric.kind == "binary":
+        return max(margin, 2 / cases)
+    if metric.kind == "positive":
+        return math.log1p(margin) if metric.direction is Direction.LOWER else -math.log1p(-min(margin, 0.99))
+    return margin

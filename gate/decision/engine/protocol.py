@@ -1,0 +1,137 @@
+"""`gate decide --jsonl`: one state a line in, one answer a line out, so that anyone can test the rule from outside."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from gate.decision.engine.rule import Step, decide
+from gate.decision.engine.state import Config, Continue, Metric, Round, Row, State
+from gate.errors import ConfigError
+from gate.model import Direction, Side
+
+VERSION = 1
+
+
+def decide_lines(lines: Iterable[str]) -> Iterator[str]:
+    """Answers each line by itself; a line that cannot be read is answered with ``{"error": …}``, never skipped."""
+    for number, line in enumerate(lines, start=1):
+        if line.strip():
+            yield json.dumps(_answer(line, number), ensure_ascii=False, allow_nan=False)
+
+
+def _answer(line: str, number: int) -> dict[str, Any]:
+    data: Any = None
+    try:
+        data = json.loads(line)
+        answer = to_json(decide(read_state(data)))
+    except (ConfigError, ValueError, RecursionError) as error:
+        answer = {"error": f"line {number}: {error}"}
+    if isinstance(data, dict) and "id" in data:
+        answer = {"id": data["id"], **answer}
+    return answer
+
+
+def to_json(step: Step) -> dict[str, Any]:
+    if isinstance(step, Continue):
+        requests = [{"side": r.side.value, "tag": r.tag, "cases": list(r.cases), "n": r.n} for r in step.requests]
+        return {"verdict": "CONTINUE", "why": step.why, "requests": requests}
+    return {"verdict": step.verdict, "cases": list(step.cases), "stage": step.stage, "report": dict(step.report)}
+
+
+def read_state(data: Any) -> State:
+    """The state of one line; ConfigError names the key that is wrong."""
+    data = _mapping(data, "the line")
+    if data.get("protocol") != VERSION:
+        raise ConfigError(f"protocol must be {VERSION}, not {data.get('protocol')!r}")
+    metrics = tuple(_metric(m, f"metrics[{i}]") for i, m in enumerate(_list(data.get("metrics"), "metrics")))
+    if not metrics:
+        raise ConfigError("metrics must not be empty: metric 0 is the trial's success")
+    rounds = tuple(_round(r, f"rounds[{i}]", len(metrics)) for i, r in enumerate(_list(data.get("rounds"), "rounds")))
+    seed = data.get("seed", 0)
+    if not isinstance(seed, int):
+        raise ConfigError(f"seed must be a whole number, not {seed!r}")
+    baseline = _trials(data.get("baseline"), "baseline", len(metrics))
+    return State(metrics, baseline, rounds, _config(_mapping(data.get("config", {}), "config")), seed)
+
+
+def _metric(data: Any, where: str) -> Metric:
+    data = _mapping(data, where)
+    kind = _choice(data.get("kind", "bounded"), ("binary", "bounded", "positive"), f"{where}.kind")
+    direction = _choice(data.get("direction", "higher"), ("higher", "lower"), f"{where}.direction")
+    margin = data.get("margin")
+    if margin is not None and not (_number(margin) and margin >= 0):
+        raise ConfigError(f"{where}.margin must be a number of at least 0, not {margin!r}")
+    return Metric(str(data.get("name", where)), kind, Direction(direction), margin, bool(data.get("gating", True)))  # type: ignore[arg-type]
+
+
+CONFIG_KEYS = frozenset({"alpha", "trials", "rerun", "can_run", "runs_left"})
+
+
+def _config(data: Mapping[str, Any]) -> Config:
+    if unknown := sorted(set(data) - CONFIG_KEYS):
+        raise ConfigError(f"unknown config key {unknown[0]!r}", hint="known: " + ", ".join(sorted(CONFIG_KEYS)))
+    alpha, left, trials = data.get("alpha", 0.02), data.get("runs_left"), data.get("trials", "auto")
+    if not (_number(alpha) and 0 < alpha < 1):
+        raise ConfigError(f"config.alpha must lie between 0 and 1, not {alpha!r}")
+    if left is not None and not (_whole(left) and left >= 0):
+        raise ConfigError(f"config.runs_left must be a whole number or null, not {left!r}")
+    exact = trials if _whole(trials) else None
+    most = trials.get("max", 3) if isinstance(trials, Mapping) else 3
+    if (exact is None and trials != "auto" and not isinstance(trials, Mapping)) or not _whole(most):
+        raise ConfigError(f'config.trials must be "auto", {{"max": N}} or N, not {trials!r}')
+    if min(most, exact or 1 if exact is None else exact) < 1:
+        raise ConfigError("config.trials must be at least 1")
+    rerun = _choice(data.get("rerun", "never"), ("never", "match", "concurrent"), "config.rerun")
+    return Config(float(alpha), most, exact, rerun, bool(data.get("can_run", True)), left)  # type: ignore[arg-type]
+
+
+def _round(data: Any, where: str, width: int) -> Round:
+    data = _mapping(data, where)
+    tag = _choice(data.get("tag"), ("full", "confirm", "concurrent"), f"{where}.tag")
+    side = _choice(data.get("side", "candidate"), ("candidate", "baseline"), f"{where}.side")
+    return Round(tag, Side(side), _trials(data.get("trials"), f"{where}.trials", width))
+
+
+def _trials(data: Any, where: str, width: int) -> dict[str, list[Row]]:
+    cases = _mapping(data, where)
+    return {
+        case: [_row(row, f"{where}[{case!r}][{i}]", width) for i, row in enumerate(_list(rows, f"{where}[{case!r}]"))]
+        for case, rows in cases.items()
+    }
+
+
+def _row(data: Any, where: str, width: int) -> Row:
+    row = _list(data, where)
+    if len(row) != width:
+        raise ConfigError(f"{where} must hold {width} values, one per metric, not {len(row)}")
+    if not all(value is None or _number(value) for value in row):
+        raise ConfigError(f"{where} must hold numbers or null")
+    return [None if value is None else float(value) for value in row]
+
+
+def _mapping(data: Any, where: str) -> Mapping[str, Any]:
+    if not isinstance(data, dict):
+        raise ConfigError(f"{where} must be an object")
+    return data
+
+
+def _list(data: Any, where: str) -> list[Any]:
+    if not isinstance(data, list):
+        raise ConfigError(f"{where} must be a list")
+    return data
+
+
+def _choice(value: Any, known: tuple[str, ...], where: str) -> str:
+    if value not in known:
+        raise ConfigError(f"{where} must be one of {', '.join(known)}, not {value!r}")
+    return str(value)
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int | float)
+
+
+def _whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)

@@ -1,0 +1,86 @@
+"""The decision rule on plain numbers: screen, confirm, certify. Pure and deterministic from the seed in the state."""
+
+from __future__ import annotations
+
+from gate.decision.engine.evidence import CASES_SHARE, Evidence, Looks, gather, gating_metrics, test_rows
+from gate.decision.engine.evidence_json import report
+from gate.decision.engine.schedule import fresh_trials, next_pass, next_wave
+from gate.decision.engine.state import Continue, Outcome, State
+from gate.model import Side
+
+Step = Continue | Outcome
+
+CLEAR_P = 0.05
+CLEAR_MEAN_P = 0.15
+"""Passing early asks for more than the margins: no test may lean towards a drop. One failing trial of a steady suite
+against five passes has p = 1/6 and does not."""
+
+
+def decide(state: State, known: Looks | None = None) -> Step:  # noqa: PLR0911 - each return is a line of the rule
+    """The next step of the rule.
+
+    1. Screen: one full pass over all cases.
+    2. Suite look: a joint permutation test after each full pass blocks a drop of the whole.
+    3. Confirm: reruns of the suspicious cases feed their e-values, which block a break of the few.
+    4. Certify: PASS where every gating metric's loss is bounded by its margin; else another full pass.
+
+    Looks and e-values share ``alpha`` (they add up to it), so an unchanged agent is blocked with at most that
+    probability, given independent trials and no drift since the baseline was stored.
+    """
+    evidence, config = gather(state, known), state.config
+    if evidence.proof:
+        naming = next_wave(evidence, config, naming=True)
+        if naming and not evidence.fresh:
+            return Continue(naming, "name the broken cases")
+        return _confirm_afresh(evidence) if config.rerun == "concurrent" else _outcome(evidence, "REGRESSION")
+    if not _screened(evidence):
+        requests = next_pass(evidence, config)
+        return Continue(requests, "screen") if requests else _outcome(evidence, "INCONCLUSIVE", "nothing to compare")
+    if wave := next_wave(evidence, config):
+        return Continue(wave, "confirm")
+    if _certified(evidence, final=False):
+        return _outcome(evidence, "PASS", f"certified at pass {evidence.passes}")
+    if more := next_pass(evidence, config):
+        return Continue(more, "another pass")
+    if _certified(evidence, final=True):
+        return _outcome(evidence, "PASS", f"certified at pass {evidence.passes}")
+    return _outcome(evidence, "INCONCLUSIVE", "end of schedule")
+
+
+def _screened(evidence: Evidence) -> bool:
+    """Whether the passes that the design wants before its first look are there."""
+    config = evidence.state.config
+    goes_on = config.can_run and config.runs_left != 0
+    return evidence.passes >= (config.exact_passes or 1 if goes_on else 1)
+
+
+def _certified(evidence: Evidence, *, final: bool) -> bool:
+    """Whether every gating metric's loss is bounded, no test leans towards a drop, and no case has to be named."""
+    look, success = evidence.last_look, evidence.state.metrics[0]
+    bounds = [bound for bound in evidence.bounds if bound.metric.gating]
+    if look is None or success not in [bound.metric for bound in bounds] or evidence.named:
+        return False
+    holds = all(bound.holds for bound in bounds) and look.test.p > CLEAR_P
+    return holds and (final or min(m.p_mean for m in look.test.metrics) > CLEAR_MEAN_P)
+
+
+def _confirm_afresh(evidence: Evidence) -> Step:
+    """``concurrent``: a block must show again with both commits run now, or it was the provider that moved."""
+    if not evidence.fresh:
+        requests = fresh_trials(evidence, evidence.state.config)
+        if requests:
+            return Continue(requests, "run both commits now")
+        return _outcome(evidence, "INCONCLUSIVE", "not confirmed by concurrent runs: none could be run")
+    now, before = evidence.fresh.get(Side.CANDIDATE, {}), evidence.fresh.get(Side.BASELINE, {})
+    tested = [0] if evidence.named and evidence.proof.startswith("case") else gating_metrics(evidence)
+    pairs = [(now[c], before[c]) for c in now if c in before]
+    test = test_rows(pairs, tested, f"{evidence.state.seed}:fresh")
+    if test.p <= evidence.state.config.alpha:
+        return _outcome(evidence, "REGRESSION", f"{evidence.proof}, confirmed by concurrent runs")
+    return _outcome(evidence, "INCONCLUSIVE", "not confirmed by concurrent runs: the baseline has drifted")
+
+
+def _outcome(evidence: Evidence, verdict: str, stage: str = "") -> Outcome:
+    proven = verdict == "REGRESSION"
+    named = evidence.named if proven else ()
+    return Outcome(verdict, named, stage or evidence.proof, report(evidence, CASES_SHARE))  # type: ignore[arg-type]

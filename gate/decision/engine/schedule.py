@@ -1,0 +1,96 @@
+"""Which trials are worth running next, and how the error budget is divided over what is looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from gate.decision.engine.evidence import CaseEvidence, Evidence
+from gate.decision.engine.state import CONCURRENT, CONFIRM, FULL, Config, Request
+from gate.model import Side
+
+WAVES = (1, 2, 3, 4, 6, 8)
+"""Reruns of a suspicious case, wave by wave, while it stays suspicious."""
+LONG_WAVES = (12, 16, 20, 28)
+"""Further waves for a case whose e-value is at least LONG_E: a break that a thin baseline makes slow to prove."""
+LONG_E = 100.0
+NAMING_WAVES = 3
+"""Waves that are still run, once the suite is proven worse, to say which cases broke."""
+NAMING_CASES = 10
+"""Where more are suspicious the whole is worse, and their names would cost much and tell little."""
+RERUN_E = 1.0
+"""As long as the evidence does not speak for the case, it is worth another trial: they are few."""
+RERUN_RATE = 0.5
+"""A case that passed less often at the baseline is not rerun: its failing says little."""
+FRESH_CASE_TRIALS = 6
+FRESH_PASSES = 3
+
+
+def suspicious(case: CaseEvidence) -> bool:
+    """Its newest full-pass trial failed, it used to pass, and what is known since does not clear it."""
+    return case.newest_failed and case.stored_passed >= RERUN_RATE * case.stored and case.e_value >= RERUN_E
+
+
+def next_wave(evidence: Evidence, config: Config, *, naming: bool = False) -> tuple[Request, ...]:
+    """Reruns of the suspicious cases; of both sides with ``match``. Empty where no rerun would help."""
+    if not config.can_run or config.exact_passes is not None:
+        return ()
+    waves = WAVES[:NAMING_WAVES] if naming else WAVES + LONG_WAVES
+    if evidence.waves >= len(waves):
+        return ()
+    least = RERUN_E if evidence.waves < len(WAVES) else LONG_E
+    named = evidence.named if naming else ()
+    n = waves[evidence.waves]
+    cases = [c for c in evidence.cases.values() if suspicious(c) and c.e_value >= least and c.id not in named]
+    if naming and len(cases) > NAMING_CASES:
+        return ()
+    cases.sort(key=lambda c: (-c.log_e, c.id))
+    return tuple(_within(_wave_requests(cases, n, config), config.runs_left))
+
+
+def _wave_requests(cases: Sequence[CaseEvidence], n: int, config: Config) -> Iterable[Request]:
+    if not cases:
+        return
+    yield Request(Side.CANDIDATE, CONFIRM, tuple(c.id for c in cases), n)
+    if config.rerun != "match":
+        return
+    short: dict[int, list[str]] = {}
+    for case in cases:
+        missing = case.trials + n - case.baseline_trials
+        if missing > 0:
+            short.setdefault(missing, []).append(case.id)
+    for missing, ids in sorted(short.items()):
+        yield Request(Side.BASELINE, CONFIRM, tuple(ids), missing)
+
+
+def next_pass(evidence: Evidence, config: Config) -> tuple[Request, ...]:
+    """One more full pass, or all those of a fixed design; empty where none is left or affordable."""
+    if not config.can_run:
+        return ()
+    exact = config.exact_passes
+    n = 1 if exact is None else exact - evidence.passes
+    last = config.max_passes if exact is None else exact
+    if evidence.passes >= last:
+        return ()
+    request = Request(Side.CANDIDATE, FULL, tuple(evidence.wanted), n)
+    return () if config.runs_left is not None and request.runs > config.runs_left else (request,)
+
+
+def fresh_trials(evidence: Evidence, config: Config) -> tuple[Request, ...]:
+    """Both commits run now: six trials of each named case, or three full passes where the drop has no name."""
+    cases = tuple(evidence.named) or tuple(evidence.cases)
+    n = FRESH_CASE_TRIALS if evidence.named else FRESH_PASSES
+    requests = tuple(Request(side, CONCURRENT, cases, n) for side in Side)
+    affordable = config.runs_left is None or sum(r.runs for r in requests) <= config.runs_left
+    return requests if affordable and config.can_run else ()
+
+
+def _within(requests: Iterable[Request], runs_left: int | None) -> Iterable[Request]:
+    """As many of the runs as the budget allows, the most suspicious cases first."""
+    for request in requests:
+        if runs_left is None:
+            yield request
+            continue
+        cases = request.cases[: runs_left // request.n]
+        runs_left -= len(cases) * request.n
+        if cases:
+            yield Request(request.side, request.tag, cases, request.n)

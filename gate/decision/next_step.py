@@ -1,0 +1,310 @@
+"""The record level: from the trials of a suite to the trials wanted next, or to its verdict."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from gate.decision.comparison import Comparison, Owed, Settings, error_share, passes, to_state, with_outcomes
+from gate.decision.conclusions import hard_failures, judge
+from gate.decision.consistency import compared, lacks_pairs
+from gate.decision.crashes import clearing, probed, probes, with_outage
+from gate.decision.engine.state import FULL, Outcome, Request
+from gate.decision.findings import Finding
+from gate.decision.thresholds import hopeless, passes_to_prove
+from gate.decision.unseen import without_unseen
+from gate.decision.verdict import UNCLEARED, judged
+from gate.model import Case, Criterion, Side, SuiteResult, Trial, Verdict
+
+MOST_RETRIES = 2
+"""How often a trial is run again that infrastructure kept from being measured."""
+
+
+LEAST_DOWN = 8
+"""Failing cases that tell an outage when a run ended before it had tried every case; or half of the suite's."""
+FEW_CRASHING = 3
+"""Below this many crashing cases another full pass looks for more, before the failures are confirmed."""
+
+
+class More(Struct, frozen=True):
+    """Undecided: these trials are wanted, all in one round."""
+
+    requests: tuple[Request, ...]
+    round: int
+    """The number for their trials' ``round``."""
+    why: str
+    again: bool = False
+    """Whether they stand for trials of this very round that could not be measured."""
+    pause: float = 0.0
+    """Seconds to let pass before them."""
+
+    @property
+    def runs(self) -> int:
+        return sum(request.runs for request in self.requests)
+
+
+def next_step(
+    cases: Sequence[Case],
+    criteria: Sequence[Criterion],
+    trials: Sequence[Trial],
+    baseline_trials: Sequence[Trial],
+    *,
+    settings: Settings,
+    seed: int = 0,
+    suite_id: str = "",
+    not_comparable: Mapping[tuple[str, str], str] | None = None,
+    can_run: bool = True,
+    stopped: str = "",
+    reported: bool = False,
+    selected: bool = False,
+) -> More | SuiteResult:
+    """What to run next, or the verdict.
+
+    ``trials`` are those of the rounds run so far, both sides, errors included; call it with whole rounds only, and a
+    resumed run derives the same requests. ``baseline_trials`` are the stored ones; empty means that there is no
+    baseline. ``not_comparable``: (case id, criterion name) → why.
+
+    ``can_run=False`` judges what there is: trials of one round in one look, those of several as their schedule looked.
+    ``stopped`` says why a run ends early (budget, clock): nothing more is asked for. ``reported``: the baseline shows
+    that this agent reports its tool calls. ``selected``: a selection left cases of the suite out. The pipeline
+    completes baseline, cost, duration and commit of the result.
+    """
+    trials = without_unseen(criteria, trials, reported=reported)
+    comparison = _comparison(cases, criteria, trials, baseline_trials, settings, not_comparable, selected)
+    if can_run and not stopped and (again := _again(comparison)) is not None:
+        return again
+    outcome, wanted = _ask(comparison, seed, can_run=can_run, stopped=bool(stopped))
+    found = [f for c in criteria if c.blocking for f in judge(comparison, c, None)]
+    settled = _settled(comparison, found)
+    if wanted is None and not settled:
+        wanted = _for_thresholds(comparison, outcome, found, can_run=can_run and not stopped)
+    if wanted is not None and not settled and wanted.runs:  # a round without a trial would be asked for again for ever
+        return wanted
+    if wanted is not None:
+        outcome, _ = _ask(comparison, seed, can_run=can_run, stopped=True)
+    result = judged(comparison, outcome, stopped, lambda other: _ask(other, seed, can_run=can_run, stopped=True)[0])
+    if can_run and not stopped and (further := _settle_crashes(comparison, result)) is not None:
+        return further
+    return replace(result, suite_id=suite_id, seed=seed)
+
+
+def verdict_on(
+    cases: Sequence[Case],
+    criteria: Sequence[Criterion],
+    trials: Sequence[Trial],
+    baseline_trials: Sequence[Trial],
+    *,
+    settings: Settings,
+    seed: int = 0,
+    suite_id: str = "",
+    not_comparable: Mapping[tuple[str, str], str] | None = None,
+    owed: Owed | None = None,
+    scheduled: bool = False,
+    stopped: str = "",
+    reported: bool = False,
+    selected: bool = False,
+) -> SuiteResult:
+    """The verdict on these trials as they stand; arguments as of `next_step`.
+
+    ``owed``: what the baseline measured and these trials do not let us compare.
+    ``scheduled``: the schedule was followed with these settings, so the trials are looked at where it looked at them.
+    Otherwise trials of one round are looked at once.
+    """
+    trials = without_unseen(criteria, trials, reported=reported)
+    comparison = _comparison(cases, criteria, trials, baseline_trials, settings, not_comparable, selected, owed)
+    outcome, _ = _ask(comparison, seed, can_run=scheduled, stopped=True)
+    found = judged(comparison, outcome, stopped, lambda other: _ask(other, seed, can_run=scheduled, stopped=True)[0])
+    return replace(found, suite_id=suite_id, seed=seed)
+
+
+def _comparison(
+    cases: Sequence[Case],
+    criteria: Sequence[Criterion],
+    trials: Sequence[Trial],
+    baseline_trials: Sequence[Trial],
+    settings: Settings,
+    not_comparable: Mapping[tuple[str, str], str] | None,
+    selected: bool,
+    owed: Owed | None = None,
+) -> Comparison:
+    now, before = (compared(cases, criteria, side, settings.quarantine) for side in (trials, baseline_trials))
+    by_id, apart = {case.id: case for case in cases}, dict(not_comparable or {})
+    now, before = with_outcomes(now, by_id, criteria), with_outcomes(before, by_id, criteria, apart)
+    return with_outage(
+        Comparison(tuple(cases), tuple(criteria), now, before, settings, apart, selected=selected, owed=owed or Owed())
+    )
+
+
+def _again(comparison: Comparison) -> More | None:
+    """What infrastructure kept from being measured in the newest round, once more.
+
+    Before anything is looked at, so that each look is taken once.
+    """
+    settings = comparison.settings
+    newest_round = _next_round(comparison) - 1
+    newest = [t for t in comparison.trials if t.round == newest_round]
+    tried = Counter((t.side, t.tag, t.case_id) for t in newest if comparison.stands_in(t))
+    lost = Counter((t.side, t.tag, t.case_id) for t in comparison.lost(newest) if not t.failed and not _is_excused(t))
+    short: dict[tuple[Side, str, int], list[str]] = {}
+    for (side, tag, case_id), n in lost.items():
+        if tried[side, tag, case_id] < MOST_RETRIES * n:
+            short.setdefault((side, tag, n), []).append(case_id)
+    requests = tuple(Request(side, tag, tuple(ids), n) for (side, tag, n), ids in short.items())
+    if not requests or error_share(comparison) > settings.max_error_rate:
+        return None
+    if any(hard_failures(comparison, c) for c in comparison.criteria if c.hard and c.blocking):
+        return None
+    if settings.runs is not None and len(comparison.trials) + sum(r.runs for r in requests) > settings.runs:
+        return None
+    return More(requests, newest_round, "once more what could not be measured", again=True)
+
+
+def confirmation(
+    cases: Sequence[Case],
+    criteria: Sequence[Criterion],
+    trials: Sequence[Trial],
+    baseline_trials: Sequence[Trial],
+    *,
+    settings: Settings,
+) -> More | None:
+    """The trials that would confirm the failures of these cases, whether or not a block will need them."""
+    comparison = _comparison(cases, criteria, trials, baseline_trials, replace(settings, rerun="never"), None, False)
+    return _asked(comparison, () if comparison.outage else probes(comparison), "confirm the failures", once=True)
+
+
+def spoiled(
+    cases: Sequence[Case],
+    criteria: Sequence[Criterion],
+    trials: Sequence[Trial],
+    baseline_trials: Sequence[Trial],
+    *,
+    settings: Settings,
+    not_comparable: Mapping[tuple[str, str], str] | None = None,
+) -> tuple[Trial, ...]:
+    """The trials that do not count when a run is continued, since they were run in an outage: failures, and whatever
+    was run because of them.
+
+    An outage is no outcome of the agent's, so it would be wrong to hold a later sitting to it. Of a run that ended
+    early it takes `LEAST_DOWN` failing cases to tell one, or all there are.
+    """
+    comparison = _comparison(cases, criteria, trials, baseline_trials, settings, not_comparable, False)
+    down = sum(any(map(_is_excused, comparison.candidate.get(case.id, ()))) for case in comparison.judged)
+    if not comparison.outage or down < min(LEAST_DOWN, (len(comparison.judged) + 1) // 2):
+        return ()
+    first = min(trial.round for trial in comparison.trials)
+    return tuple(t for t in comparison.trials if t.round > first or _is_excused(t))
+
+
+def _is_excused(trial: Trial) -> bool:
+    return trial.error is not None and trial.error.excused
+
+
+def _settle_crashes(comparison: Comparison, result: SuiteResult) -> More | None:
+    """What a verdict that turns on failures of the agent still needs: a confirmation, or answers that clear a case."""
+    facts, settings = result.crashes, comparison.settings
+    if facts is None or comparison.outage:
+        return None
+    if facts.doubt:
+        return _asked(comparison, probes(comparison), "confirm the failures", once=True)
+    if result.verdict is not Verdict.INCONCLUSIVE or not facts.unexplained:
+        return None
+    cleared = clearing(comparison) if settings.exact_passes is None and result.doubt.startswith(UNCLEARED) else ()
+    further = _asked(comparison, cleared, "ask again where the agent failed")
+    if further is None and len(facts.unexplained) < FEW_CRASHING and not probed(comparison):
+        further = _asked(comparison, _another_pass(comparison), "look for further cases in which the agent fails")
+    return further or _asked(comparison, probes(comparison), "confirm the failures", once=True)
+
+
+def _another_pass(comparison: Comparison) -> tuple[Request, ...]:
+    """One or two cases that crash prove little against a few stored trials; what crashes is rarely alone."""
+    settings = comparison.settings
+    if settings.exact_passes is not None or passes(comparison) >= settings.max_passes:
+        return ()
+    return (_whole(comparison, Request(Side.CANDIDATE, FULL, (), 1)),)
+
+
+def _asked(comparison: Comparison, requests: Sequence[Request], why: str, *, once: bool = False) -> More | None:
+    """These requests, if they are affordable; ``once``: the confirmation, which is one round after a while."""
+    settings = comparison.settings
+    runs = len(comparison.trials) + sum(request.runs for request in requests)
+    if not requests or (once and probed(comparison)) or (settings.runs is not None and runs > settings.runs):
+        return None
+    pause = (settings.confirm_after or 0.0) if once else 0.0
+    return More(tuple(requests), _next_round(comparison), why, pause=pause)
+
+
+def _ask(comparison: Comparison, seed: int, *, can_run: bool, stopped: bool) -> tuple[Outcome | None, More | None]:
+    """The engine's answer on the pairing; a first pass where nothing is paired or nothing was run."""
+    if not comparison.paired:
+        return None, None
+    from gate.decision.engine.rule import decide  # weight: only where there is a baseline
+
+    step = decide(to_state(comparison, seed=seed, can_run=can_run, stopped=stopped))
+    if isinstance(step, Outcome):
+        return step, None
+    requests = tuple(_whole(comparison, r) for r in step.requests)
+    return None, More(requests, _next_round(comparison), step.why)
+
+
+def _whole(comparison: Comparison, request: Request) -> Request:
+    """A full pass takes in the cases outside the pairing too; those in quarantine once, to see whether they healed."""
+    if request.tag != FULL:
+        return request
+    first = not comparison.trials
+    ids = tuple(case.id for case in (comparison.cases if first else comparison.judged))
+    return replace(request, cases=ids)
+
+
+def _next_round(comparison: Comparison) -> int:
+    return max((t.round for t in comparison.trials), default=0) + 1
+
+
+def _settled(comparison: Comparison, found: Sequence[Finding]) -> bool:
+    """Whether something stands that no further trial can change: hard failure, missed threshold, too many errors."""
+    if not comparison.trials:
+        return False
+    return any(f.settles for f in found) or error_share(comparison) > comparison.settings.max_error_rate
+
+
+def _for_thresholds(
+    comparison: Comparison, outcome: Outcome | None, found: Sequence[Finding], *, can_run: bool
+) -> More | None:
+    """A further full pass while a threshold is undecided: the whole schedule where there is no baseline."""
+    settings = comparison.settings
+    if not can_run or (outcome is not None and outcome.verdict == "REGRESSION"):
+        return None
+    done = passes(comparison)
+    last = settings.exact_passes or settings.max_passes
+    open_ = any(f.verdict is Verdict.INCONCLUSIVE for f in found)
+    alone = lacks_pairs(comparison.criteria, comparison.trials)
+    if done >= last:
+        n = _extended(comparison) - done
+    elif done and not open_ and not alone and settings.exact_passes is None:
+        n = 0
+    else:
+        n = 1 if settings.exact_passes is None else settings.exact_passes - done
+    if n <= 0:
+        return None
+    request = _whole(comparison, Request(Side.CANDIDATE, FULL, (), n))
+    if settings.runs is not None and len(comparison.trials) + request.runs > settings.runs:
+        return None
+    return More((request,), _next_round(comparison), _why(done, alone))
+
+
+def _extended(comparison: Comparison) -> int:
+    """The full passes after which a threshold that no trial reaches would be proven missed: one round, one look."""
+    settings = comparison.settings
+    if not settings.extends or passes(comparison) > settings.max_passes:
+        return 0
+    hopeless_ = [c for c in comparison.criteria if c.blocking and hopeless(comparison, c)]
+    needed = max((passes_to_prove(comparison, c) for c in hopeless_), default=0)
+    return min(settings.longest_passes, max(needed, settings.max_passes + 1)) if needed else 0
+
+
+def _why(done: int, alone: bool) -> str:
+    if not done:
+        return "screen"
+    return "trials are compared with one another" if alone else "a threshold is undecided"

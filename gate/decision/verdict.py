@@ -1,0 +1,384 @@
+"""A decided suite as the reports show it: per criterion, per case, in words."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from gate.decision.cases import case_results, lost
+from gate.decision.comparison import PASS_RATE, Comparison, error_share, passed, whole_passes
+from gate.decision.conclusions import (
+    change_estimate,
+    doubted,
+    error_of,
+    estimate,
+    hard_failures,
+    judge,
+    quantile_estimates,
+    regression,
+)
+from gate.decision.crashes import counted_as_failed, crash_facts, excused, in_words, lost_ids, proven, unconfirmed
+from gate.decision.engine.state import Outcome
+from gate.decision.explanation import changes, headline, listing, story, warnings
+from gate.decision.findings import NOTHING, Finding, natural, plural
+from gate.decision.thresholds import baseline_groups, case_values, failures
+from gate.model import (
+    PROBE,
+    CaseStatus,
+    CrashFacts,
+    Criterion,
+    CriterionResult,
+    Estimate,
+    Scale,
+    Side,
+    SuiteResult,
+    ToolTime,
+    Trial,
+    Verdict,
+    kind_of,
+    tool_times,
+    worst,
+)
+from gate.security.limits import cut
+from gate.statistics.intervals import mean
+
+PROVEN = (Verdict.REGRESSED, Verdict.BELOW_THRESHOLD)
+UNCLEARED = "the agent fails in"
+"""How a doubt begins that a few answers may clear."""
+MAX_ERROR_CHARS = 120
+"""Characters of the commonest error that stand in a headline."""
+
+
+def conclude(comparison: Comparison, outcome: Outcome | None, stopped: str = "") -> SuiteResult:
+    """The verdict on what there is."""
+    rate = comparison.metrics[0]
+    judged = [c for c in comparison.criteria if c is not comparison.rate]
+    results = tuple(_result(comparison, c, outcome, stopped=stopped) for c in (rate, *judged))
+    verdict, problem = _suite_verdict(comparison, results)
+    cut_short = bool(stopped) and verdict in (Verdict.PASS, Verdict.INCONCLUSIVE) and _unfinished(comparison)
+    verdict = Verdict.INCONCLUSIVE if cut_short else verdict
+    cases = case_results(comparison, outcome)
+    result = SuiteResult(
+        suite_id="",
+        verdict=verdict,
+        headline=_cut_short(comparison, stopped)
+        if cut_short
+        else headline(comparison, outcome, results, cases, verdict=verdict, problem=problem),
+        criteria=results,
+        cases=cases,
+        story=story(comparison, outcome, stopped),
+        changes=changes(comparison),
+        warnings=warnings(comparison, outcome, results),
+        agent_runs=len(comparison.trials),
+        errors=sum(not t.measured for t in comparison.trials),
+        crashes=crash_facts(comparison),
+        retried=sum(t.attempts - 1 for t in comparison.trials),
+        evidence={**outcome.report, "stage": outcome.stage} if outcome is not None else {},
+        tools=_tool_times(comparison),
+    )
+    return _capped(comparison, result, open_=cut_short)
+
+
+def _capped(comparison: Comparison, result: SuiteResult, *, open_: bool) -> SuiteResult:
+    """What the baseline measured and was not compared keeps the suite from passing, and its own row from a tick.
+
+    ``open_``: the suite is inconclusive for want of trials, which outranks this.
+    """
+    apart = comparison.apart
+    gone = comparison.owed.removed if comparison.stored else ()
+    rows = tuple(
+        _row_apart(row, apart[row.criterion.name]) if row.criterion.name in apart else row for row in result.criteria
+    )
+    rows += tuple(_row_apart(CriterionResult(c, Verdict.PASS, "", checked=False), REMOVED) for c in gone)
+    names = [row.criterion.name for row in rows if row.not_compared and row.criterion.blocking]
+    if names:
+        without = f"its trials are compared without {listing(names)}"
+        rows = tuple(_row_apart(row, without) if row.criterion.name == PASS_RATE else row for row in rows)
+    missing = [f"not compared with the baseline: {listing(names)}"] if names else []
+    missing += filter(None, [lost(comparison)])
+    if missing and result.verdict is Verdict.INCONCLUSIVE and not open_:
+        waits = any(row.verdict is Verdict.INCONCLUSIVE and row.criterion.blocking for row in result.criteria)
+        result = result if waits else replace(result, verdict=Verdict.PASS)  # nothing else is in the way
+    result = replace(result, criteria=rows)
+    return doubted(result, "; ".join(missing)) if missing else result
+
+
+REMOVED = "it is no longer measured"
+"""Why a criterion of the baseline's is not compared that this record does not have."""
+
+
+def _row_apart(row: CriterionResult, why: str) -> CriterionResult:
+    """A row without a pass; one that does not block keeps its verdict, for it decides nothing."""
+    if not row.criterion.blocking or row.verdict is not Verdict.PASS:
+        return replace(row, not_compared=why)
+    reason = f"not compared: {why}" + (f"; {row.reason}" if row.reason and row.checked else "")
+    return replace(row, not_compared=why, verdict=Verdict.INCONCLUSIVE, reason=reason)
+
+
+def judged(
+    comparison: Comparison, outcome: Outcome | None, stopped: str, ask: Callable[[Comparison], Outcome | None]
+) -> SuiteResult:
+    """The verdict on what there is, as far as it may rest on failures of the agent, and on what was never measured.
+
+    A block that needs failures has to be confirmed. A pass has to hold with each lost trial counted as failed, and
+    with no case that crashes as it never did at the baseline. ``ask`` is the engine's answer on another comparison.
+    """
+    result = conclude(comparison, outcome, stopped)
+    facts = result.crashes
+    if facts is not None and result.verdict in PROVEN and comparison.settings.confirm_after is not None:
+        without = excused(comparison)
+        other = conclude(without, ask(without), stopped)
+        if other.verdict not in PROVEN and (why := unconfirmed(comparison)):
+            return _softened(result, other, replace(facts, doubt=why))
+    undecided = facts is not None and result.verdict in (Verdict.PASS, Verdict.INCONCLUSIVE)
+    if undecided and (p := proven(comparison)) is not None:
+        return _said(_hardened(result, comparison, p))
+    if result.verdict is Verdict.PASS:
+        if facts is not None and facts.unexplained:
+            result = doubted(
+                result, f"{UNCLEARED} {plural(len(facts.unexplained), 'case')}, and never did at the baseline"
+            )
+        if unmeasured := lost_ids(comparison):
+            worse = counted_as_failed(comparison, unmeasured)
+            if conclude(worse, ask(worse), stopped).verdict is not Verdict.PASS:
+                count = plural(len(unmeasured), "trial")
+                result = doubted(result, f"{count} could not be measured, and counted as failed no pass is left")
+    return _said(result)
+
+
+def _hardened(result: SuiteResult, comparison: Comparison, p: float) -> SuiteResult:
+    """A regression that the confirmation proves by itself."""
+    why = f"the agent fails where it answered at the baseline, also when asked again a while later (p = {p:.2g})"
+    criteria = tuple(
+        replace(r, verdict=Verdict.REGRESSED, reason=why) if r.criterion.name == PASS_RATE else r
+        for r in result.criteria
+    )
+    again = {t.case_id for t in comparison.trials if t.tag == PROBE and t.failed and t.side is Side.CANDIDATE}
+    facts = result.crashes
+    broken = again.intersection(facts.cases if facts is not None else ())
+    cases = tuple(replace(c, status=CaseStatus.BROKEN) if c.id in broken else c for c in result.cases)
+    return replace(result, verdict=Verdict.REGRESSED, headline=why, doubt="", criteria=criteria, cases=cases)
+
+
+def _softened(result: SuiteResult, other: SuiteResult, facts: CrashFacts) -> SuiteResult:
+    """A block that was not confirmed: inconclusive, and named. What is proven without the failures stays proven."""
+    stays = {r.criterion.name for r in other.criteria if r.verdict in PROVEN}
+    criteria = tuple(
+        replace(r, verdict=Verdict.INCONCLUSIVE, reason=f"{facts.doubt} ({r.reason})")
+        if r.verdict in PROVEN and r.criterion.name not in stays
+        else r
+        for r in result.criteria
+    )
+    cases = tuple(
+        replace(c, status=CaseStatus.SUSPECT) if c.crashes and c.status in (CaseStatus.BROKEN, CaseStatus.FAILED) else c
+        for c in result.cases
+    )
+    said = replace(
+        result,
+        verdict=Verdict.INCONCLUSIVE,
+        headline=facts.doubt,
+        doubt=facts.doubt,
+        criteria=criteria,
+        cases=cases,
+        crashes=facts,
+    )
+    return _said(said)
+
+
+def _said(result: SuiteResult) -> SuiteResult:
+    """The result with its failures in words."""
+    facts = result.crashes
+    if facts is None or result.verdict is Verdict.ERROR:
+        return result
+    words = in_words(facts)
+    headline = result.headline if result.verdict is Verdict.PASS else f"{result.headline}; {words}"
+    return replace(result, headline=headline, warnings=(f"{words}; most often: {facts.message}", *result.warnings))
+
+
+def _suite_verdict(comparison: Comparison, results: Sequence[CriterionResult]) -> tuple[Verdict, str]:
+    """The worst blocking criterion. A hard failure outranks all; what is proven outranks failing infrastructure."""
+    if any(hard_failures(comparison, c) for c in comparison.criteria if c.hard and c.blocking):
+        return Verdict.BELOW_THRESHOLD, ""
+    found = worst([r.verdict for r in results if r.criterion.blocking])
+    found = Verdict.NOT_MEASURED if found is Verdict.NOT_APPLIED else found
+    if found in (Verdict.REGRESSED, Verdict.BELOW_THRESHOLD):
+        return found, ""
+    problem = measuring_problem(comparison)
+    if problem:
+        return Verdict.ERROR, problem
+    if found is Verdict.PASS and not comparison.paired and not _held(comparison):
+        return Verdict.INCONCLUSIVE, ""
+    return found, ""
+
+
+def _held(comparison: Comparison) -> bool:
+    """Whether anything but a baseline could fail the suite: a threshold, a limit, or a hard rule that blocks."""
+    own = any(case.thresholds for case in comparison.judged)
+    return own or any(
+        c.threshold is not None or c.limit is not None or c.quantiles or c.hard
+        for c in comparison.criteria
+        if c.blocking
+    )
+
+
+def _unfinished(comparison: Comparison) -> bool:
+    """Whether less was run than the first decision takes: an exact design, or one pass."""
+    return whole_passes(comparison) < (comparison.settings.exact_passes or 1)
+
+
+def _cut_short(comparison: Comparison, stopped: str) -> str:
+    wanted = comparison.settings.exact_passes or 1
+    return f"stopped: {stopped}; {whole_passes(comparison)} of {wanted} full passes were run"
+
+
+def measuring_problem(comparison: Comparison) -> str:
+    """Why the suite could not be measured; empty where it could."""
+    if not comparison.judged:
+        return "every case is in quarantine: nothing is left to judge" if comparison.cases else "no cases"
+    if comparison.outage:
+        return comparison.outage
+    share, most = error_share(comparison), comparison.settings.max_error_rate
+    if share > most:
+        often = _commonest_error(comparison)
+        return f"{share:.0%} of the trials ended in infrastructure errors; at most {most:.0%} may{often}"
+    silent = [case.id for case in comparison.judged if not comparison.measured(case.id)]
+    if silent:
+        count, often = plural(len(comparison.judged), "case"), _commonest_error(comparison)
+        return f"no trial of {len(silent)} of {count} could be measured: {', '.join(silent[:5])}{often}"
+    for case in comparison.judged:
+        trials = comparison.scheduled(case.id)
+        lost = len(comparison.lost(comparison.candidate.get(case.id, ())))
+        if len(trials) > 1 and 2 * lost > len(trials):
+            often = _commonest_error(comparison)
+            return f"{lost} of {len(trials)} trials of {case.id} ended in infrastructure errors{often}"
+    return ""
+
+
+def _commonest_error(comparison: Comparison) -> str:
+    """What most of the candidate's trials that were lost ended in."""
+    trials = (trial for group in comparison.candidate.values() for trial in group)
+    counts = Counter(f"{t.error.kind.value}: {t.error.message}" for t in trials if t.error and not t.measured)
+    if not counts:
+        return ""
+    text = min(counts, key=lambda text: (-counts[text], text))
+    return f"; most often: {cut(' '.join(text.split()), MAX_ERROR_CHARS)}"
+
+
+def _result(comparison: Comparison, criterion: Criterion, outcome: Outcome | None, *, stopped: str) -> CriterionResult:
+    is_rate = criterion.name == PASS_RATE
+    limited = comparison.rate if is_rate else criterion
+    findings = judge(comparison, limited, None if is_rate else outcome, final=not stopped) if limited else []
+    findings += regression(criterion, outcome) if is_rate else []
+    findings = findings or [NOTHING]
+    checked = findings != [NOTHING]
+    verdict = worst([f.verdict for f in findings])
+    report = outcome.report if outcome is not None else {}
+    found = report.get("metrics", {}).get(criterion.name)
+    now, before = (_estimate_rate if is_rate else _estimate_scores)(comparison, criterion)
+    if verdict is Verdict.PASS and now is None:
+        why = "no blocking criterion applies to any of these cases: nothing was checked"
+        why = why if is_rate and comparison.judged_trials else "no trial was measured"
+        findings = [Finding(Verdict.NOT_MEASURED, why)]
+        verdict = Verdict.NOT_MEASURED
+    return CriterionResult(
+        criterion,
+        verdict,
+        "; ".join(f.reason for f in findings if f.verdict is verdict and f.reason),
+        candidate=now,
+        baseline=before,
+        change=change_estimate(found, criterion),
+        p_value=_p_value(report, criterion.name),
+        detectable=_detectable(found, criterion),
+        spent=spent(report) if found is not None and found["gating"] else None,
+        not_measured=0 if is_rate else sum([error_of(t, criterion) is not None for t in comparison.judged_trials]),
+        crashes=0 if is_rate else failures(comparison.judged_trials),
+        quantiles=quantile_estimates(criterion, case_values(comparison, criterion)[1]),
+        dimensions={} if is_rate else _dimensions(comparison, criterion),
+        checked=checked,
+    )
+
+
+def _dimensions(comparison: Comparison, criterion: Criterion) -> dict[str, tuple[Estimate | None, Estimate | None]]:
+    """Means of what the scores are made of, over the cases that the criterion is estimated on."""
+    now = [comparison.measured(case.id, full=True) for case in comparison.judged]
+    stored = comparison.stored_values(criterion)
+    before = [comparison.baseline[case.id] for case in comparison.judged if case.id in stored]
+    sides = [_by_dimension(groups, criterion) for groups in (now, before)]
+    return {name: (estimates, sides[1].get(name)) for name, estimates in sides[0].items()}
+
+
+def _by_dimension(groups: Iterable[Sequence[Trial]], criterion: Criterion) -> dict[str, Estimate | None]:
+    found: dict[str, list[list[float]]] = {}
+    for trials in groups:
+        values: dict[str, list[float]] = {}
+        for trial in trials:
+            score = trial.scores.get(criterion.name)
+            if score is None or not score.details:
+                continue
+            for name, value in score.dimensions.items():
+                values.setdefault(name, []).append(value)
+        for name, group in values.items():
+            found.setdefault(name, []).append(group)
+    return {name: estimate([mean(g) for g in of], [v for g in of for v in g], Scale.UNIT) for name, of in found.items()}
+
+
+def _tool_times(comparison: Comparison) -> tuple[ToolTime, ...]:
+    """Time per tool over the candidate's measured trials; of the turns in which the agent times its tools."""
+    trials = (trial for group in comparison.candidate.values() for trial in group if trial.error is None)
+    turns = (turn for trial in trials for turn in trial.invocations)
+    return tuple(tool_times(turn for turn in turns if any(call.duration is not None for call in turn.tool_calls)))
+
+
+def _estimate_scores(comparison: Comparison, criterion: Criterion) -> tuple[Estimate | None, Estimate | None]:
+    """Candidate and baseline means over all judged cases: of full passes, since reruns pick the cases that failed."""
+    means, values = case_values(comparison, criterion)
+    return estimate(means, values, criterion.scale), _estimate_groups(baseline_groups(comparison, criterion), criterion)
+
+
+def _estimate_rate(comparison: Comparison, criterion: Criterion) -> tuple[Estimate | None, Estimate | None]:
+    now, before = [], []
+    for case in comparison.judged:
+        now.append(_outcomes(comparison.measured(case.id, full=True), comparison, case.id, comparison.criteria))
+        if case.id in comparison.with_baseline:
+            stored = comparison.baseline[case.id]
+            before.append(_outcomes(stored, comparison, case.id, comparison.comparable(case.id)))
+    return _estimate_groups(now, criterion), _estimate_groups(before, criterion)
+
+
+def _outcomes(
+    trials: Iterable[Trial], comparison: Comparison, case_id: str, criteria: Iterable[Criterion]
+) -> list[float]:
+    criteria = tuple(criteria)
+    outcomes = (passed(trial, comparison.by_id[case_id], criteria) for trial in trials)
+    return [float(outcome) for outcome in outcomes if outcome is not None]
+
+
+def _estimate_groups(groups: Sequence[Sequence[float]], criterion: Criterion) -> Estimate | None:
+    return estimate([mean(g) for g in groups if g], [v for g in groups for v in g], criterion.scale)
+
+
+def _p_value(report: Mapping[str, Any], name: str) -> float | None:
+    """Of the last look, adjusted for all gating metrics and statistics."""
+    looks = report.get("looks") or [{"metrics": {}}]
+    test = looks[-1]["metrics"].get(name)
+    return None if test is None else float(test["p_adjusted"])
+
+
+def _detectable(found: Mapping[str, Any] | None, criterion: Criterion) -> float | None:
+    """In the criterion's unit, relative for money, time and counts; always positive."""
+    if found is None or found["detectable"] is None:
+        return None
+    drop = float(found["detectable"])
+    return abs(natural(-drop, criterion)) if kind_of(criterion.scale) == "positive" else drop
+
+
+def spent(report: Mapping[str, Any]) -> float:
+    """Share of the error budget that looks and case reruns have used so far."""
+    from gate.decision.engine.evidence import CASES_SHARE  # weight: only where there is a baseline
+
+    alpha: float = 1 / (report["e_threshold"] * CASES_SHARE)
+    looks: float = sum(look["threshold"] for look in report["looks"])
+    return min(1.0, CASES_SHARE + looks / alpha)

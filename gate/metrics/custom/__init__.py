@@ -1,0 +1,1 @@
+"""Custom metrics: found by dotted path, computed in a process of their own."""

@@ -1,0 +1,124 @@
+"""The child process of `apart`: imports checks that users wrote, and computes what it is asked for.
+
+Requests are packed by our parent; answers are JSON, one a line, so that nothing in them is more than data there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from queue import SimpleQueue
+from threading import Thread, Timer
+from typing import Any, BinaryIO
+
+from msgspec.structs import asdict
+from pydantic import ValidationError
+
+from gate.errors import ConfigError, first_problem
+from gate.metrics.base import Composite, Context, Judged, Metric, Performance
+from gate.metrics.custom.isolated import LEAVE_SECONDS
+from gate.metrics.custom.metric import Use, checked, resolve
+from gate.model import Case, Score
+from gate.security.limits import shorten
+from gate.system.serialize import unpack
+
+Answer = Mapping[str, Any]
+
+
+class Desk:
+    """Answers one request after another."""
+
+    def __init__(self) -> None:
+        self._metrics: dict[int, Metric[Any]] = {}
+        self._kinds: Mapping[str, Callable[..., Answer]] = {
+            "describe": self.describe,
+            "make": self.make,
+            "score": self.score,
+            "combine": self.combine,
+        }
+
+    def answer(self, kind: str, *given: Any) -> Answer:
+        try:
+            return self._kinds[kind](*given)
+        except ConfigError as error:
+            return {"refused": [error.what, error.hint]}
+
+    def describe(self, path: str, use: Use) -> Answer:
+        """What the criterion needs to know of the class."""
+        metric = _resolve(path, use)
+        names = ("version", "default_threshold", "pass_mark", "hard", "over_trials", "reads_tools", "absence")
+        return {
+            **{name: getattr(metric, name) for name in names},
+            "doc": metric.__doc__ or "",
+            "scale": metric.scale.value,
+            "direction": metric.direction.value,
+            "composite": issubclass(metric, Composite),
+            "fields": list(metric.options_type.model_fields),
+        }
+
+    def make(self, number: int, path: str, use: Use, options: Mapping[str, Any], context: Context) -> Answer:
+        """Builds the metric that later requests mean by this number."""
+        metric_type = _resolve(path, use)
+        try:
+            made = metric_type(metric_type.options_type.model_validate(dict(options)), context)
+        except ValidationError as error:
+            problem = first_problem(error, metric_type.options_type)
+            kind = "extra_forbidden" if problem.kind == "unknown" else problem.kind
+            return {"invalid": {"type": kind, "loc": [str(at) for at in problem.path], "msg": problem.message}}
+        self._metrics[number] = made
+        return {"missing": made.missing, "caveat": made.caveat}
+
+    def score(self, number: int, case: Case, performance: Performance) -> Answer:
+        return asdict(self._metrics[number].score(case, performance))
+
+    def combine(self, number: int, case: Case, scores: Mapping[str, Score]) -> Answer:
+        metric = self._metrics[number]
+        assert isinstance(metric, Composite), "asked only of what described itself as one"
+        try:
+            return asdict(checked(metric.combine(case, scores)))
+        except Exception as error:  # noqa: BLE001  the user's code may raise anything
+            return {"value": None, "error": f"the metric raised {_said(error)}"}
+
+
+def _resolve(path: str, use: Use) -> type[Metric[Any]]:
+    metric = resolve(path, use)
+    if issubclass(metric, Judged):
+        raise ConfigError(f"metric {path!r} asks the judge of the run, which a check cannot", hint="configure a rubric")
+    return metric
+
+
+def _said(error: BaseException) -> str:
+    return shorten(f"{type(error).__name__}: {error}", 300)
+
+
+def encode(answer: Answer) -> bytes:
+    """One line of JSON; an answer that has none is an error of the score."""
+    try:
+        return json.dumps(answer, default=repr, allow_nan=False).encode() + b"\n"
+    except (TypeError, ValueError, RecursionError) as error:
+        return json.dumps({"value": None, "error": f"the metric returned no score: {_said(error)}"}).encode() + b"\n"
+
+
+def main() -> None:
+    """Serves until the line ends. What users' code prints goes to standard error."""
+    requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.dup2(2, 1)
+    waiting = SimpleQueue[bytes | None]()
+    Thread(target=_listen, args=(requests, waiting), daemon=True).start()
+    desk = Desk()
+    while (data := waiting.get()) is not None:
+        answers.write(encode(desk.answer(*unpack(data))))
+        answers.flush()
+
+
+def _listen(requests: BinaryIO, waiting: SimpleQueue[bytes | None]) -> None:
+    """In a thread, so that the end of the line is noticed whatever a check is doing."""
+    while head := requests.read(8):
+        waiting.put(requests.read(int.from_bytes(head, "big")))
+    waiting.put(None)
+    leave = Timer(LEAVE_SECONDS, os._exit, (0,))
+    leave.daemon = True
+    leave.start()

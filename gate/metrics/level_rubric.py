@@ -1,0 +1,184 @@
+"""Rubrics of weighted dimensions with named levels: the shipped one for research agents, and the user's own."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from gate.judges.client import Judge
+from gate.judges.prompt import Answer
+from gate.metrics.base import NotMeasurableError, Options, Performance
+from gate.metrics.claims import FactualAccuracy, FactualAccuracyOptions
+from gate.metrics.judged import JudgedOptions, Mark, Voted, rationale
+from gate.metrics.quality import LEVELS
+from gate.model import Case, Score
+
+LevelValue = Annotated[float, Field(ge=0, le=1, strict=True)]
+
+
+class Dimension(Options):
+    """One dimension of a rubric."""
+
+    weight: float = Field(gt=0, le=1)
+    description: str = ""
+    """What to look at; left out, the dimension's name has to say it."""
+    method: Literal["level", "claims"] = "level"
+    """``claims``: extract factual claims, verify each and weigh the major ones, instead of one level."""
+    levels: Mapping[str, LevelValue | str] = Field(default_factory=dict)
+    """Level → what it means in this dimension, in words for the judge, or what it is worth here (0 to 1)."""
+
+    @field_validator("levels")
+    @classmethod
+    def _said(cls, levels: Mapping[str, float | str]) -> Mapping[str, float | str]:
+        for name, level in levels.items():
+            if isinstance(level, str) and not level.strip():
+                raise ValueError(f"level {name!r} has an empty text: say what it means, or leave it out")
+        return levels
+
+    @model_validator(mode="after")
+    def _graded(self) -> Dimension:
+        if self.levels and self.method == "claims":
+            raise ValueError("a dimension judged by claims has no levels: leave `levels` or `method: claims` out")
+        return self
+
+
+class LevelRubricOptions(JudgedOptions):
+    """A rubric as the user writes it."""
+
+    dimensions: Mapping[str, Dimension] = Field(min_length=1)
+    levels: Mapping[str, float] = LEVELS
+    """Level → value from 0 to 1."""
+
+    @field_validator("levels")
+    @classmethod
+    def _in_range(cls, levels: Mapping[str, float]) -> Mapping[str, float]:
+        if len(levels) < 2 or not all(0 <= value <= 1 for value in levels.values()):
+            raise ValueError("give at least two levels, each with a value from 0 to 1")
+        return levels
+
+    @model_validator(mode="after")
+    def _whole(self) -> LevelRubricOptions:
+        total = math.fsum(dimension.weight for dimension in self.dimensions.values())
+        if not math.isclose(total, 1.0, abs_tol=1e-6):
+            raise ValueError(f"the weights sum to {total:g}, not to 1")
+        for name, dimension in self.dimensions.items():
+            for level in dimension.levels:
+                if level not in self.levels:
+                    known = ", ".join(self.levels)
+                    raise ValueError(f"dimension {name!r} describes the level {level!r}; the levels are {known}")
+        return self
+
+    def value(self, dimension: str, level: str) -> float:
+        """What a level is worth in a dimension."""
+        own = self.dimensions[dimension].levels.get(level)
+        return own if isinstance(own, float) else self.levels[level]
+
+    def described(self, name: str) -> str:
+        """A dimension as the judge reads it: what to look at, and what its levels mean and are worth here."""
+        dimension = self.dimensions[name]
+        lines = [f"- {name}: {dimension.description}"]
+        for level in self.levels:
+            said = dimension.levels.get(level)
+            if said is not None:
+                lines.append(f"  {level}: {said}" if isinstance(said, str) else f"  {level}: worth {said:g} here")
+        return "\n".join(lines)
+
+
+RESEARCH: Mapping[str, Dimension] = {
+    "factual_accuracy": Dimension(weight=0.30, method="claims", description="The claims are right."),
+    "completeness": Dimension(weight=0.25, description="Every part of the question is answered, in due depth."),
+    "citation_accuracy": Dimension(
+        weight=0.15, description="Claims carry citations, and the sources say what they are cited for."
+    ),
+    "source_quality": Dimension(weight=0.10, description="Sources are primary, current, reputable and diverse."),
+    "tool_efficiency": Dimension(weight=0.20, description="Suitable tools, few and well-aimed calls, no repetition."),
+}
+
+
+class ResearchOptions(LevelRubricOptions):
+    dimensions: Mapping[str, Dimension] = RESEARCH
+
+
+class DimensionLevel(Answer):
+    dimension: str
+    reasoning: str
+    level: str
+
+
+class DimensionLevels(Answer):
+    dimensions: list[DimensionLevel]
+
+
+class LevelRubric(Voted[LevelRubricOptions]):
+    """Weighted sum over dimensions of the value of the judge's level: Σ wᵢ·levelᵢ. Range 0–1, typically 0.7.
+
+    Levels: excellent 1.0, good 0.8, acceptable 0.6, poor 0.3, failed 0.0, or the user's own; a dimension may say in
+    words what a level means there, or give it another value. A dimension judged by claims that finds none is left out,
+    its weight shared among the others. Details: ``dimensions``, the mean value of each over the votes.
+    """
+
+    options_type = LevelRubricOptions
+    answer = DimensionLevels
+    default_threshold = 0.7
+    pass_mark = 0.7
+
+    def instructions(self, case: Case) -> str:
+        graded = [name for name, one in self.options.dimensions.items() if one.method == "level"]
+        listed = "\n".join(self.options.described(name) for name in graded)
+        levels = ", ".join(f"{name} ({value:g})" for name, value in self.options.levels.items())
+        return f"""\
+Grade the agent's work over the whole conversation on every dimension below, each by itself, with one of the levels.
+Levels and what they are worth: {levels}
+Dimensions:
+{listed}"""
+
+    def mark(self, answer: Any) -> Mark:
+        """The weighted sum over the graded dimensions alone, for weights that sum to 1 among them."""
+        given = {one.dimension.strip(): one for one in answer.dimensions}
+        graded = {name: one.weight for name, one in self.options.dimensions.items() if one.method == "level"}
+        missing = [name for name in graded if name not in given or given[name].level not in self.options.levels]
+        if missing:
+            raise NotMeasurableError(f"the judge gave no known level for {', '.join(missing)}")
+        values = {name: self.options.value(name, given[name].level) for name in graded}
+        value = math.fsum(weight * values[name] for name, weight in graded.items()) / math.fsum(graded.values())
+        worst = min(graded, key=lambda name: values[name])
+        told = ", ".join(f"{name} {given[name].level}" for name in graded)
+        return Mark(value, f"{told}; {worst}: {rationale(given[worst].reasoning)}", values)
+
+    async def judge_score(self, case: Case, performance: Performance, judge: Judge | None) -> Score:
+        weights, names = {"level": 0.0, "claims": 0.0}, list[str]()
+        for name, dimension in self.options.dimensions.items():
+            weights[dimension.method] += dimension.weight
+            names += [name] if dimension.method == "claims" else []
+        parts = []
+        if weights["level"]:
+            parts.append((weights["level"], super().judge_score(case, performance, judge)))
+        if weights["claims"]:
+            own = FactualAccuracyOptions(judge_model_options=self.options.judge_model_options)
+            parts.append((weights["claims"], FactualAccuracy(own).judge_score(case, performance, judge)))
+        scores = await asyncio.gather(*(score for _, score in parts))
+        failed = next((score for score in scores if score.error is not None), None)
+        if failed is not None:
+            return failed
+        found = [(weight, score) for (weight, _), score in zip(parts, scores, strict=True) if score.value is not None]
+        if not found:
+            return Score(None, reason=self.nothing)
+        total = math.fsum(weight for weight, _ in found)
+        value = math.fsum(weight * (score.value or 0.0) for weight, score in found) / total
+        details: dict[str, Any] = {}
+        if weights["level"]:
+            details |= scores[0].details
+        if weights["claims"] and scores[-1].value is not None:
+            details["dimensions"] = {**details.get("dimensions", {}), **dict.fromkeys(names, scores[-1].value)}
+        return Score(min(value, 1.0), "; ".join(score.reason for _, score in found), details=details)
+
+
+class ResearchRubric(LevelRubric):
+    """The shipped rubric for research agents: factual accuracy .30, completeness .25, tool efficiency .20, citation
+    accuracy .15, source quality .10. Range 0–1, passes at 0.7; factual accuracy is judged claim by claim."""
+
+    options_type = ResearchOptions

@@ -1,0 +1,144 @@
+"""What is said: parts, tool calls, token usage, and the invocations of a conversation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from msgspec import Struct
+
+MAX_SECONDS = 1e15
+"""More than anything takes; a duration beyond it cannot be meant."""
+
+
+class ToolCall(Struct, frozen=True):
+    """One tool that the agent called, or that the author of a case expects it to call."""
+
+    name: str
+    args: Any = None
+    """The arguments as the agent gave them: normally a mapping; None means absent, which differs from ``{}``."""
+    id: str | None = None
+    result: Any = None
+    error: str | None = None
+    """What went wrong inside the tool, where the agent reports it."""
+    duration: float | None = None
+    category: str | None = None
+    """Expected calls only: any tool of this category will do, and ``name`` is then empty."""
+    any_args: bool = False
+    """Expected calls only: the author named the tool and said nothing of its arguments."""
+
+
+class Part(Struct, frozen=True):
+    """One text part of a response."""
+
+    text: str
+    thought: bool = False
+    """Whether the model marked it as a thought rather than an answer."""
+
+
+def text_of(parts: tuple[Part, ...], *, thoughts: bool = True) -> str:
+    """The text of the parts, joined by newlines; empty where there are none."""
+    return "\n".join(part.text for part in parts if thoughts or not part.thought)
+
+
+class Usage(Struct, frozen=True):
+    """What a turn or a trial consumed. None means that the agent did not say."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost_usd: float | None = None
+    model_calls: int | None = None
+    model: str | None = None
+
+    @property
+    def tokens(self) -> int | None:
+        """Input plus output tokens; None where neither was reported."""
+        if self.input_tokens is None and self.output_tokens is None:
+            return None
+        return (self.input_tokens or 0) + (self.output_tokens or 0)
+
+
+SILENT = "-"
+"""The digest of an answer that says nothing."""
+
+
+class Invocation(Struct, frozen=True):
+    """What happened in one turn of one trial."""
+
+    user: str = ""
+    response: tuple[Part, ...] = ()
+    tool_calls: tuple[ToolCall, ...] = ()
+    """The trajectory: every call of the turn in order, sub-agents' included."""
+    intermediate: tuple[Part, ...] = ()
+    """Natural-language responses before the final one."""
+    usage: Usage | None = None
+    duration: float | None = None
+    """Wall time of the request alone, in seconds."""
+    digest: str = ""
+    """Tells what was said and called from anything else, where the whole of it is on disk and not here; `SILENT` of an
+    answer without text."""
+    reports_calls: bool = False
+    """Whether the answer would have told of tool calls: then none in ``tool_calls`` means that none was made."""
+
+    @property
+    def text(self) -> str:
+        return text_of(self.response)
+
+    @property
+    def shows_calls(self) -> bool:
+        """Whether this answer is evidence that the agent reports its calls: it has some, or says that it has none."""
+        return self.reports_calls or bool(self.tool_calls)
+
+
+def total_usage(parts: tuple[Usage, ...]) -> Usage | None:
+    """Adds up usages field by field. A field is None where no part reports it, the model where several differ."""
+    if not parts:
+        return None
+
+    def add(values: list[Any]) -> Any:
+        known = [value for value in values if value is not None]
+        return sum(known) if known else None
+
+    models = {part.model for part in parts}
+    return Usage(
+        add([p.input_tokens for p in parts]),
+        add([p.output_tokens for p in parts]),
+        add([p.cost_usd for p in parts]),
+        add([p.model_calls for p in parts]),
+        models.pop() if len(models) == 1 else None,
+    )
+
+
+class ToolTime(Struct, frozen=True):
+    """How long one tool took, over some calls of it: total time / timed calls."""
+
+    name: str
+    calls: int
+    timed: int = 0
+    """Calls of which the agent reported a duration."""
+    seconds: float = 0.0
+    """In the timed calls together."""
+    seconds_per_call: float | None = None
+    """The mean over the timed calls; None where none was timed."""
+
+
+def tool_times(invocations: Iterable[Invocation]) -> list[ToolTime]:
+    """Calls and time of each tool, the one that took longest first. A duration that cannot be meant is none."""
+    found: dict[str, list[float | None]] = {}
+    for invocation in invocations:
+        for call in invocation.tool_calls:
+            known = call.duration is not None and 0 <= call.duration <= MAX_SECONDS
+            found.setdefault(call.name, []).append(call.duration if known else None)
+    times = []
+    for name, durations in found.items():
+        timed = [seconds for seconds in durations if seconds is not None]
+        total = sum(timed)
+        times.append(ToolTime(name, len(durations), len(timed), total, total / len(timed) if timed else None))
+    return sorted(times, key=lambda time: (-time.seconds, -time.calls, time.name))
+
+
+def total_duration(invocations: list[Invocation]) -> float | None:
+    """Seconds of all turns together; None where one of them is not known."""
+    durations = [invocation.duration for invocation in invocations]
+    known = [duration for duration in durations if duration is not None]
+    return sum(known) if known and len(known) == len(durations) else None

@@ -1,0 +1,49 @@
+"""What is demanded of a metric's scores."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from gate.model.scale import Direction, Scale
+
+
+class Criterion(Struct, frozen=True):
+    """A metric with its threshold and options, as the user set them."""
+
+    name: str
+    """The key under ``criteria``; unique."""
+    metric: str
+    """The registered metric, or a dotted path."""
+    scale: Scale
+    direction: Direction = Direction.HIGHER
+    threshold: float | None = None
+    """Least acceptable suite mean. None: judged against the baseline only."""
+    limit: float | None = None
+    """Per trial: the most a single trial may reach (``max``)."""
+    quantiles: tuple[tuple[float, float], ...] = ()
+    """Suite limits on quantiles: ((0.95, 3.0),) says that p95 may be at most 3."""
+    margin: float | None = None
+    """The loss that is still called unchanged; relative for cost, latency, tokens and counts."""
+    pass_mark: float | None = None
+    """The score from which a single trial passes; None: the criterion does not decide whether a trial passes."""
+    blocking: bool = True
+    """Whether it can fail the gate by threshold or limit."""
+    gate_regression: bool = True
+    """Whether a change against the baseline can fail the gate; off by default for cost and latency."""
+    strict: bool = False
+    """Compare the plain mean with the threshold, without statistics."""
+    ratchet: bool = True
+    """Where the baseline was already below the threshold, staying there does not block."""
+    hard: bool = False
+    """One failing trial fails the gate (forbidden tools, safety)."""
+    fingerprint: str = ""
+    """Of metric, options, version, judge; not of thresholds."""
+    stands_for: str = ""
+    """The criterion that this one is the previous version of: compared with what baselines hold of it, held to nothing
+    else."""
+    reads_tools: bool = False
+    """Whether it looks at tool calls, and means nothing if the agent's answers do not report them."""
+    absence: bool = False
+    """Whether an answer that says nothing satisfies it."""
+    parts: tuple[str, ...] = ()
+    """The criteria that it is computed from."""

@@ -1,0 +1,269 @@
+"""What is decided: verdicts, exit codes, and a judged suite as reports show it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum, IntEnum
+from typing import Any
+
+from msgspec import Struct, field
+
+from gate.model.conversation import ToolCall, ToolTime
+from gate.model.criterion import Criterion
+from gate.model.suite import Location
+
+
+class Verdict(str, Enum):
+    """What the gate says of a criterion or a suite."""
+
+    NOT_APPLIED = "not_applied"
+    """Of a criterion alone: it applies to none of the selected cases, has no tick, and decides nothing."""
+    PASS = "pass"  # noqa: S105 - a verdict
+    INCONCLUSIVE = "inconclusive"
+    NOT_MEASURED = "not_measured"
+    BELOW_THRESHOLD = "below_threshold"
+    REGRESSED = "regressed"
+    ERROR = "error"
+
+
+SEVERITY = (
+    Verdict.NOT_APPLIED,
+    Verdict.PASS,
+    Verdict.INCONCLUSIVE,
+    Verdict.NOT_MEASURED,
+    Verdict.BELOW_THRESHOLD,
+    Verdict.REGRESSED,
+    Verdict.ERROR,
+)
+"""From best to worst; the verdict of several is the worst of them."""
+
+
+class ExitCode(IntEnum):
+    """The process's exit code; docs/guide/exit-codes.md has the table."""
+
+    PASS = 0
+    FAILED = 1
+    CONFIGURATION = 2
+    NOT_MEASURED = 3
+    BASELINE = 4
+    PUBLISH = 5
+    BASELINE_WRITE = 6
+    UNTRUSTED = 7
+    HUNG_UP = 129
+    INTERRUPTED = 130
+    TERMINATED = 143
+
+
+EXIT_PRECEDENCE = (
+    ExitCode.CONFIGURATION,
+    ExitCode.UNTRUSTED,
+    ExitCode.FAILED,
+    ExitCode.NOT_MEASURED,
+    ExitCode.BASELINE,
+    ExitCode.BASELINE_WRITE,
+    ExitCode.PUBLISH,
+    ExitCode.PASS,
+)
+"""Where several apply, the first of these is the answer. Cancellation is no part of it: it ends the process at once."""
+
+
+class Estimate(Struct, frozen=True):
+    """A mean with its interval and what it rests on."""
+
+    value: float
+    low: float
+    high: float
+    n: int
+    """Cases behind the value."""
+    trials: int = 0
+    """Trials behind the value."""
+    level: float = 0.95
+    sd: float | None = None
+    """Standard deviation (n − 1) of the trials' scores; None for fewer than two trials."""
+    sd_cases: float | None = None
+    """Standard deviation (n − 1) of the cases' means; None for fewer than two cases."""
+
+
+class CriterionResult(Struct, frozen=True):
+    """What was found for one criterion over the suite."""
+
+    criterion: Criterion
+    verdict: Verdict
+    reason: str
+    """One sentence that a reviewer can act on."""
+    candidate: Estimate | None = None
+    baseline: Estimate | None = None
+    change: Estimate | None = None
+    """Candidate minus baseline over paired cases; relative for money, time and counts."""
+    p_value: float | None = None
+    detectable: float | None = None
+    """The smallest drop that this suite, with these trials, could have found with 80 % power."""
+    spent: float | None = None
+    """Share of the error budget used, 0–1."""
+    not_measured: int = 0
+    """Trials of which the score is None with an error."""
+    quantiles: tuple[tuple[float, Estimate], ...] = ()
+    dimensions: Mapping[str, tuple[Estimate | None, Estimate | None]] = field(default_factory=dict)
+    """Of a rubric or another score that is made of several: the candidate's mean and the baseline's of each, 0 to 1."""
+    crashes: int = 0
+    """Trials without a score because the agent failed; a threshold counts them as the worst score there is."""
+    not_compared: str = ""
+    """Why what the baseline measured of it is not compared; such a criterion has no tick, whatever its verdict."""
+    checked: bool = True
+    """Whether anything was held against it: a comparison, a threshold, a limit. Without, it has no tick either."""
+
+
+class CaseStatus(str, Enum):
+    BROKEN = "broken"
+    """Named: worse than its baseline, at a false discovery rate of at most 10 %."""
+    SUSPECT = "suspect"
+    FLAKY = "flaky"
+    OK = "ok"
+    NEW = "new"
+    REMOVED = "removed"
+    ERROR = "error"
+    FAILED = "failed"
+    """A hard failure, or below its own threshold."""
+    QUARANTINED = "quarantined"
+    UNCHECKED = "unchecked"
+    """No blocking criterion applies to it: nothing was checked, so it neither passed nor failed."""
+
+
+class CaseResult(Struct, frozen=True):
+    """What was found for one case."""
+
+    id: str
+    status: CaseStatus
+    location: Location | None = None
+    passed: int = 0
+    trials: int = 0
+    errors: int = 0
+    """Trials lost to infrastructure."""
+    baseline_passed: int = 0
+    baseline_trials: int = 0
+    e_value: float | None = None
+    reasons: tuple[str, ...] = ()
+    """Why trials failed, worst first."""
+    expected: tuple[tuple[ToolCall, ...] | None, ...] = ()
+    """Expected calls, per turn."""
+    actual: tuple[tuple[ToolCall, ...], ...] = ()
+    """Calls of the worst candidate trial, per turn."""
+    reference: tuple[tuple[ToolCall, ...], ...] = ()
+    """Calls of a passing baseline trial, per turn, where one is stored."""
+    scores: Mapping[str, tuple[float | None, float | None]] = field(default_factory=dict)
+    """By criterion: the candidate's mean and the baseline's."""
+    quarantine: str = ""
+    """Owner, reason and expiry, where the case is quarantined."""
+    expected_text: tuple[str | None, ...] = ()
+    """Expected responses, per turn and cut to 2,000 characters; only where a failing criterion looks at them."""
+    actual_text: tuple[str | None, ...] = ()
+    """Responses of the worst candidate trial, likewise; empty where they were not kept."""
+    duration: float | None = None
+    """Seconds that the agent took for the candidate's trials together; None where it is not known of all."""
+    improvement: float | None = None
+    """E-value for passing more often than at the baseline; ``e_value`` is the same for passing less often."""
+    crashes: int = 0
+    """Trials in which the agent failed instead of answering; they are among ``trials``."""
+    baseline_crashes: int = 0
+
+
+class CrashFacts(Struct, frozen=True):
+    """How often the agent failed instead of answering: exception, bad exit, 5xx, unreadable answer, time-out."""
+
+    cases: tuple[str, ...]
+    """The candidate's cases with such a trial, the most frequent first."""
+    failed: int
+    trials: int
+    """Measured trials of these cases; ``failed`` are among them."""
+    baseline_failed: int
+    baseline_trials: int
+    """The same cases at the baseline; 0 trials where none is stored."""
+    message: str = ""
+    """The commonest error, with its kind."""
+    unexplained: tuple[str, ...] = ()
+    """Cases that failed so, never did at the baseline, and were not cleared since: they keep a verdict from PASS."""
+    doubt: str = ""
+    """Why a block that needs these failures was not confirmed; empty where it was, or none needs them."""
+
+
+class BaselineInfo(Struct, frozen=True):
+    """What the candidate was compared with."""
+
+    commit: str | None
+    distance: int | None = None
+    """First-parent commits between the commit measured against and the record found."""
+    trials_per_case: float = 0.0
+    records: int = 1
+    source: str = ""
+    missing: str = ""
+    """Why there is none, where there is none."""
+
+
+class SuiteResult(Struct, frozen=True):
+    """The verdict on one suite, and everything that a report shows of it."""
+
+    suite_id: str
+    verdict: Verdict
+    headline: str
+    """One line: what happened."""
+    criteria: tuple[CriterionResult, ...]
+    cases: tuple[CaseResult, ...]
+    baseline: BaselineInfo | None = None
+    story: tuple[str, ...] = ()
+    """How the verdict came about, in words."""
+    changes: tuple[str, ...] = ()
+    """What changed in the suite and its criteria against the baseline: new, removed, not comparable, loosened."""
+    warnings: tuple[str, ...] = ()
+    agent_runs: int = 0
+    errors: int = 0
+    """Trials that ended in an infrastructure error."""
+    cost_usd: float | None = None
+    judge_cost_usd: float | None = None
+    duration: float = 0.0
+    commit: str | None = None
+    seed: int = 0
+    accepted: str = ""
+    """Who accepted a regression or a doubt and when, where someone did."""
+    doubt: str = ""
+    """Why a suite that would have passed is inconclusive: what it was to be held to is no longer compared, or gone."""
+    evidence: Mapping[str, Any] = field(default_factory=dict)
+    """The numbers behind the verdict: looks, p- and e-values, bounds, error budget; JSON values only."""
+    further: tuple[SuiteResult, ...] = ()
+    """The same record against further references, such as the anchor; the verdict is the worst of all."""
+    reference: str = ""
+    """What it was compared with, where it is one of several: ``anchor``."""
+    decided_by: str = ""
+    """The ``reference`` among ``further`` that verdict and headline are from; empty: they are this suite's own."""
+    scope: str = ""
+    """What of the suite was run, where it was not all: ``24 of 120 cases, tag smoke``; the headline ends with it."""
+    tools: tuple[ToolTime, ...] = ()
+    """Time per tool over the candidate's trials, the longest first; of the turns in which the agent times its tools."""
+    crashes: CrashFacts | None = None
+    """Where the agent failed instead of answering, on both sides; None where it never did in this run."""
+    retried: int = 0
+    """Attempts that ended in an infrastructure error and were repeated."""
+
+
+class Result(Struct, frozen=True):
+    """What a whole run of the gate says."""
+
+    suites: tuple[SuiteResult, ...]
+    verdict: Verdict
+    exit_code: ExitCode
+    command: str = ""
+    """The command that reproduces it locally."""
+    version: str = ""
+    duration: float = 0.0
+    record_paths: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+    """What went wrong after the verdict."""
+
+
+def acceptable(suite: SuiteResult) -> tuple[Verdict, ...]:
+    """What of the suite someone may accept."""
+    return (Verdict.REGRESSED, Verdict.INCONCLUSIVE) if suite.doubt else (Verdict.REGRESSED,)
+
+
+def worst(verdicts: list[Verdict]) -> Verdict:
+    """The worst of the verdicts; PASS for none, so callers refuse emptiness before asking."""
+    return max(verdicts, key=SEVERITY.index, default=Verdict.PASS)

@@ -1,0 +1,100 @@
+"""What is asked: cases with their turns, expectations and rubrics, and the suite that holds them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from typing import Any
+
+from msgspec import Struct, field
+
+from gate.model.conversation import Invocation, Part, ToolCall
+
+
+class Complexity(str, Enum):
+    """How hard the author thinks a case is; medium where nothing is said."""
+
+    SIMPLE = "simple"
+    MEDIUM = "medium"
+    COMPLEX = "complex"
+
+
+class Rubric(Struct, frozen=True):
+    """One property that a judge checks, as the author wrote it."""
+
+    id: str
+    text: str
+    type: str | None = None
+    description: str | None = None
+
+
+class Turn(Struct, frozen=True):
+    """What the author wrote for one turn."""
+
+    user: str
+    tools: tuple[ToolCall, ...] | None = None
+    """Expected calls in order; empty means that none is expected, None that nothing is stated."""
+    response: tuple[Part, ...] | None = None
+    """The expected response; None where nothing is stated."""
+    rubrics: tuple[Rubric, ...] = ()
+
+
+class Location(Struct, frozen=True):
+    """Where something was written: a path relative to the working directory, and a line from 1."""
+
+    path: str
+    line: int | None = None
+
+    def __str__(self) -> str:
+        return self.path if self.line is None else f"{self.path}:{self.line}"
+
+
+class Case(Struct, frozen=True):
+    """One conversation to hold with the agent."""
+
+    id: str
+    turns: tuple[Turn, ...]
+    tags: frozenset[str] = frozenset()
+    complexity: Complexity = Complexity.MEDIUM
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    state: Mapping[str, Any] = field(default_factory=dict)
+    """Initial session state, handed to the agent."""
+    options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Per criterion: options of this case alone, laid over the criterion's (``contains``, ``forbidden_tools`` …)."""
+    thresholds: Mapping[str, float] = field(default_factory=dict)
+    """Per criterion: this case's own threshold."""
+    rubrics: tuple[Rubric, ...] = ()
+    app: Mapping[str, str] = field(default_factory=dict)
+    """ADK's session input: ``app_name`` and ``user_id``, where given."""
+    location: Location | None = None
+    content: Any = None
+    """What the case's fingerprint is taken of; None means the fields above."""
+
+
+class RecordedTrial(Struct, frozen=True):
+    """One execution that was recorded elsewhere, as read from a file beside its case."""
+
+    case_id: str
+    number: int
+    invocations: Sequence[Invocation]
+    error: str | None = None
+    origin: str = ""
+    """Where it was read from and the number that it has there, for messages."""
+
+
+class Suite(Struct, frozen=True):
+    """The cases that are run together, judged together and compared together."""
+
+    id: str
+    """Names the suite in baselines and comments; text, never a file name."""
+    cases: tuple[Case, ...]
+    criteria: Mapping[str, Any] | None = None
+    """Raw criteria of a ``test_config.json`` beside the files, where there is one."""
+    recorded: tuple[RecordedTrial, ...] = ()
+    """Trials that came with the cases, for ``replay``."""
+    source: str = ""
+    """Where it was read from, for messages."""
+    brought: Mapping[str, Any] | None = None
+    """Raw criteria that the files of cases bring themselves; a configuration's refine them."""
+    notes: tuple[str, ...] = ()
+    """What a reader should know of how it was read."""

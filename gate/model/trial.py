@@ -1,0 +1,152 @@
+"""What is measured: a trial, its scores, and how it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any
+
+from msgspec import Struct, field
+
+from gate.model.conversation import Invocation, Usage, total_usage
+
+
+class Score(Struct, frozen=True):
+    """What a metric found in one trial.
+
+    ``value`` None with ``error`` set: could not be measured, which fails closed.
+    ``value`` None without: the metric does not apply to this case (the author stated nothing to compare with).
+    """
+
+    value: float | None
+    reason: str = ""
+    error: str | None = None
+    per_turn: tuple[float | None, ...] = ()
+    details: Mapping[str, Any] = field(default_factory=dict)
+    """Further figures that a report may show; JSON values only."""
+
+    @property
+    def dimensions(self) -> dict[str, float]:
+        """What the value is made of, where the details say so: name → 0 to 1."""
+        found = self.details.get("dimensions") if self.details else None
+        if not isinstance(found, Mapping):
+            return {}
+        known = ((name, value) for name, value in found.items() if isinstance(value, int | float))
+        return {str(name): float(value) for name, value in known if 0 <= value <= 1}
+
+
+class ErrorKind(str, Enum):
+    """Why a trial brought no answer; `ENDS` says whose fault that is."""
+
+    TIMEOUT = "timeout"
+    CRASH = "crash"
+    """The agent's process ended, its code raised, its server answered 5xx or dropped the connection, or it said so."""
+    PROTOCOL = "protocol"
+    """An answer that cannot be read: garbage, too large, closed early, wrong shape."""
+    UNREACHABLE = "unreachable"
+    """A refused connection, an unknown host, or a status that says try later (429, 503)."""
+    LIMIT = "limit"
+    """The agent passed on a provider's refusal: rate limit, overloaded, quota."""
+    HOST = "host"
+    """This machine could not run it: no disk, no memory, no process."""
+    MISSING = "missing"
+    """The recording that is replayed does not hold it."""
+    CANCELLED = "cancelled"
+
+
+class End(str, Enum):
+    """What a trial ended in; the three are never mixed."""
+
+    ANSWERED = "answered"
+    """There is an answer, and it is scored."""
+    FAILED = "failed"
+    """The agent failed: a failed trial of its case, counted and compared like any other outcome."""
+    UNMEASURED = "unmeasured"
+    """Infrastructure failed: run again within bounds, then unmeasured. Neither a failure nor a pass."""
+
+
+ENDS: Mapping[ErrorKind, End] = {
+    ErrorKind.TIMEOUT: End.FAILED,
+    ErrorKind.CRASH: End.FAILED,
+    ErrorKind.PROTOCOL: End.FAILED,
+    ErrorKind.UNREACHABLE: End.UNMEASURED,
+    ErrorKind.LIMIT: End.UNMEASURED,
+    ErrorKind.HOST: End.UNMEASURED,
+    ErrorKind.MISSING: End.UNMEASURED,
+    ErrorKind.CANCELLED: End.UNMEASURED,
+}
+"""The one table that says whether an error is the agent's or the infrastructure's. Records hold the kind alone, so old
+ones are read by it too."""
+
+
+class TrialError(Struct, frozen=True):
+    kind: ErrorKind
+    message: str
+    excused: bool = False
+    """Whether a failure of the agent is taken for infrastructure in one decision; never stored."""
+
+    @property
+    def end(self) -> End:
+        return End.UNMEASURED if self.excused else ENDS[self.kind]
+
+
+class Side(str, Enum):
+    """Whose agent a trial was run with."""
+
+    CANDIDATE = "candidate"
+    BASELINE = "baseline"
+
+
+FULL = "full"
+"""Tag of a round that runs every case once."""
+CONFIRM = "confirm"
+"""Tag of a round that reruns suspicious cases."""
+PROBE = "probe"
+"""Tag of a round that asks, a while later, whether the agent still fails: failing cases between such as answered."""
+
+
+class Trial(Struct, frozen=True):
+    """One execution of a case, scored."""
+
+    case_id: str
+    number: int
+    """From 1, counted per case and side."""
+    round: int = 1
+    """The round of the schedule that asked for it, from 1."""
+    tag: str = FULL
+    side: Side = Side.CANDIDATE
+    invocations: tuple[Invocation, ...] = ()
+    scores: Mapping[str, Score] = field(default_factory=dict)
+    """By criterion name. Where ``error`` is set, only what hard criteria found in the turns before it."""
+    error: TrialError | None = None
+    duration: float | None = None
+    """Seconds spent inside requests to the agent, all turns."""
+    attempts: int = 1
+    """How often it was tried; each one but the last ended in an infrastructure error."""
+    started: float | None = None
+    """Unix time."""
+    again: bool = False
+    """Whether it was run in place of an earlier trial of its round that could not be measured."""
+
+    @property
+    def end(self) -> End:
+        return End.ANSWERED if self.error is None else self.error.end
+
+    @property
+    def answered(self) -> bool:
+        return self.error is None
+
+    @property
+    def failed(self) -> bool:
+        """Whether the agent failed."""
+        return self.error is not None and self.error.end is End.FAILED
+
+    @property
+    def measured(self) -> bool:
+        """Whether it counts: an answer, or a failure of the agent."""
+        return self.error is None or self.error.end is End.FAILED
+
+    @property
+    def usage(self) -> Usage | None:
+        """Usage summed over the turns; None where no turn reported any."""
+        return total_usage(tuple(i.usage for i in self.invocations if i.usage is not None))

@@ -1,0 +1,1 @@
+"""The flow: config → suite → execute → score → record → decide → report."""

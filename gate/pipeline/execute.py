@@ -1,0 +1,258 @@
+"""Runs cases through an agent: how many at once, how long, how often again. Knows no kinds of agents and no scores."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from random import Random
+from secrets import token_hex
+from time import monotonic, time
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from gate.agents.base import Agent, AgentFailure, Clock, Request, naming_hidden
+from gate.errors import MeasureError
+from gate.model import FULL, Case, ErrorKind, Invocation, Side, Trial, TrialError, total_duration
+
+FIRST_PAUSE = 0.5
+"""Seconds before the first retry; each further one waits twice as long. Up to half of a pause is left out at random."""
+RAMP_SECONDS = 0.0003
+"""Between the starts of the first trials: answers that arrive all at once would be timed late."""
+LONGEST_PAUSE = 60.0
+"""The most that is waited before a retry, whatever an agent asks for."""
+MAX_INNOCENT = 20
+"""Attempts that failed through no fault of their own, after which they count."""
+LEAST_WAVE = 10
+"""How many trials must fail at least before an agent that never answered is called down."""
+
+
+class Job(Struct, frozen=True):
+    """One trial to run."""
+
+    case: Case
+    number: int
+    """From 1, counted per case and side."""
+    round: int = 1
+    tag: str = FULL
+    side: Side = Side.CANDIDATE
+    again: bool = False
+    """Whether it is run in place of one of its round that could not be measured."""
+
+
+async def execute(
+    agent: Agent,
+    jobs: Iterable[Job],
+    *,
+    concurrency: int,
+    timeout: float,
+    retries: int,
+    deadline: float | None = None,
+    seed: int = 0,
+    transient: Sequence[str] = (),
+) -> AsyncGenerator[Trial, None]:
+    """Finished, unscored trials as they finish, in no order.
+
+    ``agent`` is entered already. ``jobs`` is consumed as there is room, at most twice ``concurrency`` ahead of what was
+    taken from here. ``timeout`` is in seconds per turn. After ``deadline``, on the monotonic clock, nothing is started.
+    After an infrastructure error that may pass a trial is tried ``retries`` more times; ``transient``: texts that tell
+    such an error too. What the agent itself fails at is an outcome, and never tried away. Raises MeasureError where
+    every trial of the first wave of a full pass failed and there are more: the agent is down. Close the iterator
+    (``contextlib.aclosing``) to cancel what is in flight; nothing is left running then.
+    """
+    limits = _Limits(concurrency, timeout, retries, deadline, transient)
+    run = _Run(agent, iter(jobs), limits, Random(seed))  # noqa: S311 - jitter
+    tasks = [asyncio.create_task(run.work(after=index * RAMP_SECONDS)) for index in range(concurrency)]
+    try:
+        ended = 0
+        while ended < len(tasks):
+            trial = await run.finished.get()
+            if trial is not None:
+                run.room.release()
+                yield trial
+                continue
+            ended += 1
+            for task in tasks:
+                if task.done():
+                    task.result()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+class _Limits(Struct, frozen=True):
+    concurrency: int
+    timeout: float
+    retries: int
+    deadline: float | None
+    transient: Sequence[str]
+
+    @property
+    def over(self) -> bool:
+        return self.deadline is not None and monotonic() >= self.deadline
+
+
+class _Run:
+    """What the workers of one ``execute`` share."""
+
+    def __init__(self, agent: Agent, jobs: Iterator[Job], limits: _Limits, random: Random) -> None:
+        self._agent = agent
+        self._jobs = jobs
+        self._limits = limits
+        self._random = random
+        self._wave = _Wave(max(limits.concurrency, LEAST_WAVE))
+        self._resume_at = 0.0
+        """No attempt starts before this loop time: the agent asked for patience."""
+        self.room = asyncio.Semaphore(2 * limits.concurrency)
+        self.finished: asyncio.Queue[Trial | None] = asyncio.Queue()
+        """Finished trials, and None as each worker's last word; bounded by ``room``."""
+
+    async def work(self, *, after: float) -> None:
+        """Runs jobs until there are none. Raises what ends the run, after the trials that led to it."""
+        try:
+            await asyncio.sleep(after)
+            while True:
+                await self.room.acquire()
+                job = None if self._limits.over else next(self._jobs, None)
+                if job is None:
+                    self.room.release()
+                    return
+                whole = job.tag == FULL and not job.again  # a round of failing cases says nothing of the agent
+                if whole:
+                    self._wave.check()
+                place = self._wave.enter() if whole else 0
+                trial = await self._run(job)
+                self.finished.put_nowait(trial)
+                if whole:
+                    self._wave.leave(place, trial.error)
+        finally:
+            self.finished.put_nowait(None)
+
+    async def _run(self, job: Job) -> Trial:
+        started = time()
+        attempts, innocent = 1, 0
+        while True:
+            await self._wait_until_resumed()
+            invocations, failure = await self._attempt(job)
+            if failure is None or self._limits.over:
+                break
+            if failure.innocent and innocent < MAX_INNOCENT:
+                innocent += 1
+                continue
+            if not (failure.transient or failure.innocent) or attempts > self._limits.retries:
+                break
+            await self._pause(attempts, failure.retry_after)
+            attempts += 1
+        return Trial(
+            case_id=job.case.id,
+            number=job.number,
+            round=job.round,
+            tag=job.tag,
+            side=job.side,
+            invocations=tuple(invocations),
+            error=None if failure is None else _error(failure),
+            duration=total_duration(invocations),
+            attempts=attempts,
+            started=started,
+            again=job.again,
+        )
+
+    async def _attempt(self, job: Job) -> tuple[list[Invocation], AgentFailure | None]:
+        """Holds the conversation once, in a session of its own; what happened before a failure is kept."""
+        session_id = token_hex(16)
+        invocations: list[Invocation] = []
+        try:
+            for request in _requests(job, session_id, invocations):
+                invocations.append(await self._answer(request))
+        except AgentFailure as failure:
+            failure.message = naming_hidden(failure.message, self._agent.hidden)
+            return invocations, failure.under(self._limits.transient)
+        finally:
+            await self._agent.close_session(session_id)
+        return invocations, None
+
+    async def _answer(self, request: Request) -> Invocation:
+        clock = request.clock
+        clock.seconds = self._limits.timeout
+        try:
+            async with asyncio.timeout(None if self._agent.starts_clock else clock.seconds) as clock.limit:
+                if request.turn == 0:
+                    await self._agent.open_session(request)
+                invocation = await self._agent.answer(request)
+        except TimeoutError as error:
+            raise AgentFailure(ErrorKind.TIMEOUT, f"no answer within {clock.seconds:g} s") from error
+        return replace(invocation, reports_calls=True) if self._agent.reports_calls else invocation
+
+    async def _pause(self, attempts: int, retry_after: float | None) -> None:
+        """Waits before a retry; where the agent asked for patience, everyone waits."""
+        if retry_after is not None:
+            until = asyncio.get_running_loop().time() + min(retry_after, LONGEST_PAUSE)
+            self._resume_at = max(self._resume_at, until)
+        else:
+            pause = min(FIRST_PAUSE * 2 ** (attempts - 1), LONGEST_PAUSE)
+            await asyncio.sleep(pause * (1 - self._random.random() / 2))
+
+    async def _wait_until_resumed(self) -> None:
+        while (left := self._resume_at - asyncio.get_running_loop().time()) > 0:
+            await asyncio.sleep(left + self._random.random() * min(left, FIRST_PAUSE))  # not all at once
+
+
+def _error(failure: AgentFailure) -> TrialError:
+    """What a trial ended in; one that others took along each time never had its chance, and says nothing."""
+    return TrialError(ErrorKind.HOST if failure.innocent else failure.kind, failure.message)
+
+
+def _requests(job: Job, session_id: str, invocations: list[Invocation]) -> Iterator[Request]:
+    """The turns of a case, each with the history of what both sides really said."""
+    case = job.case
+    history: list[dict[str, Any]] = []
+    for index, turn in enumerate(case.turns):
+        if index:
+            history.append({"role": "assistant", "content": invocations[-1].text})
+        history.append({"role": "user", "content": turn.user})
+        yield Request(
+            case_id=case.id,
+            trial=job.number,
+            session_id=session_id,
+            turn=index,
+            user=turn.user,
+            messages=tuple(history),
+            state=case.state,
+            metadata=case.metadata,
+            app=case.app,
+            clock=Clock(),
+        )
+
+
+class _Wave:
+    """The first trials that were started. Where every one of them fails, the agent is down."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._entered = 0
+        self._failed = 0
+        self._answered = False
+        self._last: TrialError | None = None
+
+    def enter(self) -> int:
+        self._entered += 1
+        return self._entered
+
+    def leave(self, place: int, error: TrialError | None) -> None:
+        if error is None:
+            self._answered = True
+        elif place <= self._size:
+            self._failed += 1
+            self._last = error
+
+    def check(self) -> None:
+        """Before a further trial: raises MeasureError where the whole wave failed and nothing else succeeded."""
+        if self._answered or self._failed < self._size or self._last is None:
+            return
+        raise MeasureError(
+            f"the agent failed in each of its first {self._size} trials: {self._last.kind.value}: {self._last.message}",
+            where="agent",
+            hint="nothing further was run",
+        )

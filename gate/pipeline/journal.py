@@ -1,0 +1,137 @@
+"""Which file a run's record is written to, and what of an earlier sitting it takes up again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
+from itertools import chain, count
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from gate.baselines.base import suite_key
+from gate.config.load import Config
+from gate.errors import ConfigError, GateError, MeasureError
+from gate.model import Trial
+from gate.records import Header, RecordWriter, read_header, read_record, write_record
+from gate.records.model import count as count_trials
+from gate.records.model import difference
+from gate.security import files
+from gate.security.redact import Redactor
+
+SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL", re.IGNORECASE)
+"""Environment variables whose values are masked wherever they appear."""
+
+
+def redactor_of(environment: Mapping[str, str]) -> Redactor:
+    """Masks the values of everything in the environment whose name says that it is secret."""
+    return Redactor(value for name, value in environment.items() if SECRET_NAME.search(name))
+
+
+def open_journal(
+    config: Config,
+    header: Header,
+    now: datetime,
+    *,
+    path: Path | None,
+    resume: bool,
+    remember: Callable[[Trial], Trial] | None = None,
+) -> RecordWriter:
+    """The record to write to, under its lock.
+
+    A run of the same agent on the same clean commit continues the record of that commit: repeating it until it is green
+    would defeat the gate. ``resume`` continues the newest record of the suite, ``path`` that file where it exists. What
+    was measured before is kept in the form that ``remember`` gives it.
+
+    Raises:
+        MeasureError: nothing to resume, a record of another run, another gate writing it, no room.
+    """
+    folder = records_folder(config, header.suite_id)
+    if path is not None:
+        return _open_writer(path, header, resume=path.exists(), remember=remember)
+    if resume:
+        return _open_writer(_newest(folder), header, resume=True, remember=remember)
+    path = path_of(config, header)
+    if path is not None and (not path.exists() or _continues(path, header)):
+        return RecordWriter(path, header, resume=path.exists(), remember=remember)
+    return RecordWriter(_free(folder, f"{now:%Y%m%dT%H%M%S}{_part(header)}"), header)
+
+
+def without(
+    journal: RecordWriter,
+    leave_out: Callable[[Sequence[Trial]], Collection[Trial]],
+    remember: Callable[[Trial], Trial] | None = None,
+) -> RecordWriter:
+    """The journal, taken up again without the trials of an earlier sitting that ``leave_out`` names.
+
+    The file is replaced at once or not at all, so that what counts survives whatever ends this.
+    """
+    gone = {(t.case_id, t.side, t.number) for t in leave_out(journal.resumed)}
+    if not gone:
+        return journal
+    record = read_record(journal.path, complete=False)
+    kept = tuple(t for t in record.trials if (t.case_id, t.side, t.number) not in gone)
+    footer = replace(record.footer or count_trials(kept), stopped="an outage", terms={})
+    write_record(journal.path, replace(record, trials=kept, footer=footer))
+    journal.close()
+    return RecordWriter(journal.path, journal.header, resume=True, remember=remember)
+
+
+def path_of(config: Config, header: Header) -> Path | None:
+    """Where the record of a commit lies, whoever measured it; None where the agent may be another by now."""
+    if not (header.commit and header.agent) or header.dirty:
+        return None
+    return records_folder(config, header.suite_id) / f"{header.commit}{_part(header)}.jsonl"
+
+
+def records_folder(config: Config, suite_id: str) -> Path:
+    """Where the records of a suite lie, unless a run was told otherwise."""
+    return config.output / "records" / suite_key(suite_id)
+
+
+def _part(header: Header) -> str:
+    return "" if header.shard[1] == 1 else f"-{header.shard[0]}of{header.shard[1]}"
+
+
+def _open_writer(
+    path: Path, header: Header, *, resume: bool, remember: Callable[[Trial], Trial] | None
+) -> RecordWriter:
+    """The writer; a finished record of an agent whose source is elsewhere is not taken up: it may be another by now."""
+    writer = RecordWriter(path, header, resume=resume, remember=remember)
+    if resume and not header.agent and writer.finished:
+        writer.close()
+        what = "the record is finished, and whether the agent is still the same is not known"
+        raise MeasureError(what, where=str(path), hint="name another file; `gate report` shows this one again")
+    return writer
+
+
+def _newest(folder: Path) -> Path:
+    records = sorted(folder.glob("*.jsonl"), key=lambda path: path.stat().st_mtime)
+    if not records:
+        raise MeasureError("there is no record to resume", where=str(folder), hint="run once without --resume")
+    return records[-1]
+
+
+def _continues(path: Path, header: Header) -> bool:
+    """Whether the record of this commit is of the same run; one of another selection or shard is left alone."""
+    try:
+        return not difference(read_header(path), header)
+    except GateError:
+        return False
+
+
+def _free(folder: Path, stem: str) -> Path:
+    """An empty file of a name that no record had: two runs may start at the same moment."""
+    try:
+        files.make_folder(folder)  # a file in its place would make every name look taken
+        for name in chain([stem], (f"{stem}-{number}" for number in count(2))):
+            with suppress(FileExistsError):
+                files.create(folder / f"{name}.jsonl")
+                return folder / f"{name}.jsonl"
+    except files.LinkError as problem:
+        raise ConfigError(f"the record cannot be written: {problem.strerror}", where=str(folder)) from None
+    except OSError as problem:
+        raise MeasureError(f"the record cannot be written: {problem.strerror}", where=str(folder)) from None
+    raise AssertionError("there is always a further name")

@@ -1,0 +1,108 @@
+"""What a person sees while trials run: a bar with an estimate on a terminal, sparse plain lines in a log."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, Protocol, TextIO
+
+from gate.model import Trial
+from gate.reports.formatting import count
+from gate.security.escape import console
+
+
+class Progress(Protocol):
+    """Told by the pipeline what is going on; never told what to print."""
+
+    def plan(self, suite_id: str, runs: int, why: str) -> None:
+        """``runs`` more trials are about to run, for the reason given in words."""
+
+    def trial(self, trial: Trial) -> None:
+        """One trial has been run and scored."""
+
+    def close(self) -> None: ...
+
+
+class Silent:
+    """Says nothing; for `--quiet`, reports made from records, and tests."""
+
+    def plan(self, suite_id: str, runs: int, why: str) -> None: ...
+
+    def trial(self, trial: Trial) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Lines:
+    """A line for each round and then at most one every ``every`` seconds: what a log can bear."""
+
+    def __init__(self, out: TextIO, *, every: float = 15.0, clock: Callable[[], float] = time.monotonic) -> None:
+        self.out, self.every, self.clock = out, every, clock
+        self.done = self.total = self.errors = 0
+        self.started = self.last = clock()
+
+    def plan(self, suite_id: str, runs: int, why: str) -> None:
+        self.done, self.total, self.started, self.last = 0, runs, self.clock(), self.clock()
+        self._say(f"{console(suite_id)}: {why}, {runs} {'run' if runs == 1 else 'runs'}")
+
+    def trial(self, trial: Trial) -> None:
+        self.done += 1
+        self.errors += trial.error is not None
+        now = self.clock()
+        if now - self.last >= self.every:
+            self.last = now
+            rest = left(self.done, self.total, now - self.started)
+            self._say(f"  {self.done} of {self.total} runs, {rest} left{self._errors()}")
+
+    def close(self) -> None: ...
+
+    def _errors(self) -> str:
+        return f", {self.errors} could not be measured" if self.errors else ""
+
+    def _say(self, line: str) -> None:
+        self.out.write(line + "\n")
+        self.out.flush()
+
+
+class Bar:
+    """A progress bar on a terminal."""
+
+    def __init__(self, out: TextIO) -> None:
+        from rich.console import Console  # weight: only on a terminal
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+        from rich.progress import Progress as RichProgress
+
+        self.errors = 0
+        self.task: Any = None
+        self.bar = RichProgress(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=30),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[note]}", style="yellow", markup=False),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            console=Console(file=out),
+            transient=True,
+        )
+        self.bar.start()
+
+    def plan(self, suite_id: str, runs: int, why: str) -> None:
+        if self.task is not None:
+            self.bar.remove_task(self.task)
+        self.task = self.bar.add_task(f"{console(suite_id)}: {why}", total=runs, note="")
+
+    def trial(self, trial: Trial) -> None:
+        self.errors += trial.error is not None
+        note = count(self.errors, "error") if self.errors else ""
+        self.bar.update(self.task, advance=1, note=note)
+
+    def close(self) -> None:
+        self.bar.stop()
+
+
+def left(done: int, total: int, elapsed: float) -> str:
+    """The time that is left at the speed so far, in words."""
+    if done == 0:
+        return "an unknown time"
+    seconds = elapsed / done * (total - done)
+    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"

@@ -1,0 +1,364 @@
+"""Proposes higher thresholds by what a record shows the agent to reach already, as edits of the configuration.
+
+Nothing is ever lowered. What is proposed holds on the record itself, and makes few of its trials fail that pass today.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from difflib import unified_diff
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from gate.config.load import Config
+from gate.config.resolve import Plan, make_plans, stated_criteria
+from gate.config.settings import now, settings_of
+from gate.decision.comparison import DEFAULT_MARGINS, PASS_RATE, RATE_METRIC, passed
+from gate.errors import BaselineError, ConfigError, nearest
+from gate.formats.documents import parse_document
+from gate.formats.edits import Edit, edited
+from gate.model import FULL, Criterion, CriterionResult, Direction, Estimate, Scale, Side, Verdict
+from gate.pipeline.reference import standing, store_of
+from gate.pipeline.stored import read
+from gate.pipeline.verdict import NO_REFERENCE, cases_of, judge, terms_of_plan
+from gate.records import Record
+from gate.reports.formatting import figure, interval, sample
+from gate.security import files
+from gate.security.escape import console
+from gate.system.git import Git
+
+STEP: Mapping[Scale, float] = {Scale.BINARY: 0.01, Scale.UNIT: 0.01, Scale.LIKERT: 0.05, Scale.PERCENT: 1.0}
+"""What a proposed threshold is a multiple of."""
+HEADERS = ("criterion", "limit", "now", "proposed", "measured")
+
+
+class Raised(Struct, frozen=True):
+    """A limit that can be stricter."""
+
+    name: str
+    key: str
+    """``threshold``, or a quantile: ``p95``."""
+    before: float
+    after: float
+    scale: Scale
+    estimate: Estimate
+
+
+class Proposal(Struct, frozen=True):
+    """What one suite's record supports."""
+
+    suite_id: str
+    raised: tuple[Raised, ...]
+    kept: tuple[str, ...]
+    """Why other limits stay as they are, a line each."""
+    pass_rate: tuple[float, float] = (0.0, 0.0)
+    """The record's pass rate under the present thresholds and under the proposed ones."""
+
+
+def ratchet(config: Config, record: Path | None, environment: Mapping[str, str], *, write: bool = False) -> str:
+    """The proposals for a record's suite, or for every suite by its newest stored baseline; ``write`` edits the file.
+
+    Raises:
+        BaselineError: no baseline is stored, and no record is named.
+        ConfigError: the record is of another suite, or the file cannot be edited in place.
+    """
+    plans = make_plans(config, environment)
+    found = _records(config, plans, record, environment)
+    margin = config.file.gate.pass_rate_margin
+    proposals = [
+        propose(known, plan, config, DEFAULT_MARGINS[Scale.BINARY] if margin is None else margin)
+        for plan, known in found
+    ]
+    told = [_told(one) for one in proposals]
+    changed = _by_file(config, [plan for plan, _ in found], proposals, len(plans))
+    told += [_edit(path, keys, raised, write=write) for path, keys, raised in changed]
+    if not changed and any(one.raised for one in proposals):
+        why = "the criteria are written nowhere (ADK's defaults)"
+        if len(found) < len(plans):
+            why = "other suites share the criteria, and this record says nothing of them"
+        if write:
+            raise ConfigError(f"nothing to edit: {why}", where=str(config.path), hint="leave --write out")
+        told.append(f"not shown as a change of a file: {why}")
+    return "\n\n".join(filter(None, told))
+
+
+def _records(
+    config: Config, plans: Sequence[Plan], path: Path | None, environment: Mapping[str, str]
+) -> list[tuple[Plan, Record]]:
+    by_id = {plan.suite.id: plan for plan in plans}
+    if path is not None:
+        record = read(path)
+        suite_id = record.header.suite_id
+        if suite_id not in by_id:
+            hint = nearest(suite_id, list(by_id))
+            raise ConfigError(f"the record is of suite {suite_id!r}", where=str(config.path), hint=hint)
+        return [(by_id[suite_id], record)]
+    store = store_of(config, environment)
+    if store is None:
+        raise ConfigError("baseline.store is none", where=str(config.path), hint="name a record")
+    where = standing(config, Git(config.root, environment=environment))
+    found = []
+    with store:
+        for plan in plans:
+            commits = (*((where.head,) if where.head else ()), *where.ancestors)
+            stored = store.find(plan.suite.id, commits) or store.latest(plan.suite.id)
+            if stored is None:
+                what = f"no baseline of {plan.suite.id!r} is stored"
+                raise BaselineError(what, where=str(config.path), hint="name a record: gate ratchet RECORD")
+            found.append((plan, stored.records[0]))
+    return found
+
+
+# --- what can be raised ---------------------------------------------------------------------------
+
+
+def propose(record: Record, plan: Plan, config: Config, margin: float) -> Proposal:
+    """Thresholds raised to the lower end of the 95 % interval of the mean, limits of quantiles lowered to the upper.
+
+    A trial passes at the threshold, so a threshold is raised only so far that the record's pass rate stays within
+    ``margin`` of what it is, and at the demanded pass rate where it is there today.
+    """
+    measured = {criterion.name: criterion.fingerprint for criterion in record.header.criteria}
+    terms = terms_of_plan(plan, config, settings_of(config, now()))
+    suite = judge(record, [NO_REFERENCE], terms)
+    results = {r.criterion.name: r for r in suite.criteria}
+    share, criteria = _share_of(record, plan), list(plan.criteria)
+    before = share(criteria)
+    if suite.verdict not in (Verdict.PASS, Verdict.INCONCLUSIVE):
+        return Proposal(
+            plan.suite.id, (), (f"all: the record itself does not pass: {suite.headline}",), (before, before)
+        )
+    rate = next((c for c in criteria if c.metric == RATE_METRIC), None)
+    demanded = rate.threshold if rate is not None and rate.blocking else None
+    least = before - margin if demanded is None or demanded > before else max(before - margin, demanded)
+    raised: list[Raised] = []
+    kept: list[str] = []
+    for place, criterion in enumerate(plan.criteria):
+        if criterion.hard or criterion.metric == RATE_METRIC:
+            continue
+        if measured.get(criterion.name) != criterion.fingerprint:
+            kept.append(f"{criterion.name}: measured by other options, another metric or judge, or not at all")
+            continue
+        result = results[criterion.name]
+        raised += _quantiles(result)
+        kept += [
+            f"{criterion.name}: too few trials for an interval of p{q * 100:g}"
+            for q, estimate in result.quantiles
+            if estimate.level == 0.0
+        ]
+        found, why = _threshold(result, place, criteria, lambda changed: share(changed) >= least - 1e-9)
+        kept += [why] if why else []
+        if found is not None:
+            raised.append(found)
+            criteria[place] = replace(criterion, threshold=found.after, pass_mark=found.after)
+    if rate is not None:
+        judged = judge(record, [NO_REFERENCE], replace(terms, criteria=tuple(criteria))).criteria
+        found, why = _rate(rate, next(r for r in judged if r.criterion.name in (PASS_RATE, rate.name)))
+        raised += [found] if found is not None else []
+        kept += [why] if why else []
+    return Proposal(plan.suite.id, tuple(raised), tuple(kept), (before, share(criteria)))
+
+
+def _share_of(record: Record, plan: Plan) -> Callable[[Sequence[Criterion]], float]:
+    """The record's pass rate under other criteria: the mean over cases of each case's share of passing trials."""
+    cases = {case.id: case for case in cases_of(record.header)}
+    cases |= {
+        case_id: replace(case, thresholds=plan.cases[case_id].thresholds)
+        for case_id, case in cases.items()
+        if case_id in plan.cases
+    }
+    groups: dict[str, list[Any]] = {}
+    for trial in record.trials:
+        if trial.side is Side.CANDIDATE and trial.tag == FULL and trial.case_id in cases:
+            groups.setdefault(trial.case_id, []).append(trial)
+
+    def share(criteria: Sequence[Criterion]) -> float:
+        means = []
+        for case_id, trials in groups.items():
+            outcomes = [o for trial in trials if (o := passed(trial, cases[case_id], criteria)) is not None]
+            means += [sum(outcomes) / len(outcomes)] if outcomes else []
+        return sum(means) / len(means) if means else 0.0
+
+    return share
+
+
+def _threshold(
+    result: CriterionResult, place: int, criteria: Sequence[Criterion], holds: Callable[[Sequence[Criterion]], bool]
+) -> tuple[Raised | None, str]:
+    """The highest threshold that the interval allows and under which enough trials pass; or why it stays."""
+    criterion, estimate = result.criterion, result.candidate
+    least, step = criterion.threshold, STEP.get(criterion.scale)
+    if least is None or step is None or criterion.direction is Direction.LOWER:
+        return None, ""
+    top = _grid(estimate, step)
+    if estimate is None or top is None or top <= least:
+        return None, _stays(criterion, estimate)
+
+    def at(steps: int) -> list[Criterion]:
+        value = round(steps * step, 10)
+        return [*criteria[:place], replace(criterion, threshold=value, pass_mark=value), *criteria[place + 1 :]]
+
+    low, high = math.floor(least / step + 1e-9), round(top / step)
+    judges_trials = criterion.blocking
+    while judges_trials and low < high and not holds(at(high)):
+        middle = (low + high) // 2
+        if middle == low:
+            high = low
+        elif holds(at(middle)):
+            low, high = middle, high - 1
+        else:
+            high = middle
+    after = round(high * step, 10)
+    if after <= least:
+        return None, f"{criterion.name}: a trial passes at the threshold, and above {least:g} too many would fail"
+    return Raised(criterion.name, "threshold", least, after, criterion.scale, estimate), ""
+
+
+def _rate(rate: Criterion, result: CriterionResult) -> tuple[Raised | None, str]:
+    top = _grid(result.candidate, STEP[Scale.BINARY])
+    if rate.threshold is None or result.candidate is None:
+        return None, ""
+    if top is None or top <= rate.threshold:
+        return None, _stays(rate, result.candidate)
+    return Raised(rate.name, "threshold", rate.threshold, top, Scale.BINARY, result.candidate), ""
+
+
+def _grid(estimate: Estimate | None, step: float) -> float | None:
+    """The lower end of an interval, rounded down; None where there is no interval."""
+    if estimate is None or estimate.level == 0.0:
+        return None
+    return round(math.floor(estimate.low / step + 1e-9) * step, 10)
+
+
+def _stays(criterion: Criterion, estimate: Estimate | None) -> str:
+    if estimate is None or estimate.level == 0.0:
+        return f"{criterion.name}: too few trials for an interval"
+    limit, low = figure(criterion.threshold, criterion.scale), figure(estimate.low, criterion.scale)
+    return f"{criterion.name}: {limit} is as high as the lower end of the interval, {low}, allows"
+
+
+def _quantiles(result: CriterionResult) -> list[Raised]:
+    """Limits of quantiles that can come down to the upper end of the quantile's interval, rounded up to two digits."""
+    criterion, found = result.criterion, []
+    limits = dict(criterion.quantiles)
+    for q, estimate in result.quantiles:
+        if estimate.level == 0.0 or estimate.high <= 0:
+            continue
+        digits = 1 - math.floor(math.log10(estimate.high))
+        after = round(math.ceil(estimate.high * 10**digits - 1e-9) / 10**digits, 10)
+        if after < limits[q]:
+            found.append(Raised(criterion.name, f"p{q * 100:g}", limits[q], after, criterion.scale, estimate))
+    return found
+
+
+# --- what is said and written ---------------------------------------------------------------------
+
+
+def _told(proposal: Proposal) -> str:
+    lines = [f"{console(proposal.suite_id)}:" + ("" if proposal.raised else " no limit can be stricter")]
+    rows = [HEADERS] if proposal.raised else []
+    for one in proposal.raised:
+        limits = (figure(one.before, one.scale), figure(one.after, one.scale))
+        rows.append((one.name, one.key, *limits, f"{interval(one.estimate, one.scale)} {sample(one.estimate)}"))
+    widths = [max(len(console(row[column], 80)) for row in rows) for column in range(len(HEADERS))] if rows else []
+    for row in rows:
+        lines.append("  " + "  ".join(console(c, 80).ljust(w) for c, w in zip(row, widths, strict=True)).rstrip())
+    before, after = (figure(share, Scale.BINARY) for share in proposal.pass_rate)
+    if proposal.raised:
+        lines.append(f"  pass rate of this record: {before} under the present thresholds, {after} under the proposed")
+    lines += [f"  stays: {console(why)}" for why in proposal.kept]
+    return "\n".join(lines)
+
+
+def _by_file(
+    config: Config, plans: Sequence[Plan], proposals: Sequence[Proposal], suites: int
+) -> list[tuple[Path, tuple[str, ...], list[Raised]]]:
+    """The edits of each file of criteria. One that several suites share gets what all of them support."""
+    by_file: dict[str, tuple[tuple[str, ...], list[Proposal]]] = {}
+    for plan, proposal in zip(plans, proposals, strict=True):
+        stated = stated_criteria(config, plan.suite)
+        if not stated.note:
+            keys = stated.setting.keys if config.file.criteria is not None else ("criteria",)
+            by_file.setdefault(stated.setting.where, (keys, []))[1].append(proposal)
+    if config.file.criteria is not None and len(plans) < suites:
+        return []  # they are shared with suites of which nothing is known here
+    return [(Path(where), keys, _shared(found)) for where, (keys, found) in by_file.items()]
+
+
+def _shared(proposals: Sequence[Proposal]) -> list[Raised]:
+    """The least of what several suites support; nothing of what one of them does not."""
+    first, *others = [{(one.name, one.key): one for one in proposal.raised} for proposal in proposals]
+    shared = []
+    for place, one in first.items():
+        if all(place in other for other in others):
+            found = [one, *(other[place] for other in others)]
+            least = min if one.key == "threshold" else max
+            shared.append(least(found, key=lambda raised: raised.after))
+    return shared
+
+
+def _edit(path: Path, keys: tuple[str, ...], raised: Sequence[Raised], *, write: bool) -> str:
+    """The difference that the proposals make to a file, written where that is asked for.
+
+    Raises:
+        ConfigError: it is to be written, and cannot be edited in place.
+    """
+    if not raised:
+        return ""
+    text = path.read_text(encoding="utf-8")
+    edits = [Edit((*keys, name), one.key, one.after) for one in raised for name in [_spelt(text, keys, one.name, path)]]
+    new = edited(text, edits)
+    if new is None or not _only(text, new, edits, str(path)):
+        if write:
+            what = "the criteria cannot be edited in place"
+            raise ConfigError(what, where=str(path), hint="they use anchors or another form: edit them by hand")
+        return f"{console(str(path))}: edit by hand; it cannot be edited in place"
+    diff = unified_diff(text.splitlines(), new.splitlines(), str(path), str(path), lineterm="", n=1)
+    lines = [_shown(line) for line in diff]
+    if not write:
+        return "\n".join([*lines, "nothing is written; --write edits the file"])
+    _replace(path, new)
+    return "\n".join([*lines, f"wrote {console(str(path))}"])
+
+
+def _shown(line: str) -> str:
+    """A line of a difference for a terminal, with its indentation."""
+    mark, rest = line[:1], line[1:]
+    return mark + " " * (len(rest) - len(rest.lstrip(" "))) + console(rest, 300)
+
+
+def _spelt(text: str, keys: tuple[str, ...], name: str, path: Path) -> str:
+    """A criterion's name as it is written: ADK-TS writes it in upper case."""
+    stated: Any = parse_document(text, str(path))
+    for key in keys:
+        stated = stated.get(key, {}) if isinstance(stated, dict) else {}
+    return next((str(key) for key in stated if str(key) == name or str(key).lower() == name), name)
+
+
+def _only(text: str, new: str, edits: Sequence[Edit], where: str) -> bool:
+    """Whether the new text says the same as the old one but for these numbers."""
+    expected, found = parse_document(text, where), parse_document(new, where)
+    for edit in edits:
+        inner: Any = expected
+        for key in edit.path[:-1]:
+            inner = inner[key]
+        stated = inner[edit.path[-1]]
+        if isinstance(stated, dict):
+            stated[edit.key] = edit.value
+        else:
+            inner[edit.path[-1]] = edit.value
+    return bool(expected == found)
+
+
+def _replace(path: Path, text: str) -> None:
+    """Writes the file whole or not at all; a link is refused, since its target may be anything."""
+    if path.is_symlink():
+        raise ConfigError("is a link", where=str(path), hint="name the file itself with --config")
+    try:
+        files.write_text(path, text)
+    except OSError as error:
+        raise ConfigError(f"cannot be written: {error.strerror}", where=str(path)) from None

@@ -1,0 +1,275 @@
+"""Finds what a change is measured against: the commit, its nearest stored ancestor, and the records to pool."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+from datetime import UTC, datetime
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from gate.baselines import Found, Store, StoreSettings, open_store
+from gate.baselines.base import UNCOMMITTED, key_of, outage_in
+from gate.baselines.ledger import Ledger
+from gate.baselines.pairing import Reference, reference_to
+from gate.baselines.tags import series_of
+from gate.baselines.union import run_ids, without
+from gate.config.load import Config
+from gate.errors import BaselineError, ConfigError
+from gate.model import BaselineInfo
+from gate.reports.formatting import count
+from gate.security.environment import TOKEN
+from gate.system.git import Git
+
+OWN = "the one saved last is of this very commit: change something, then run again"
+SEARCHED = 200
+"""First-parent ancestors that are looked at."""
+REPORTS = "gate-results"
+"""Folder of reports and records that other steps take up: the action writes it, the guides name it."""
+
+
+class Standing(Struct, frozen=True):
+    """Where the work tree stands in its history."""
+
+    head: str | None = None
+    dirty: bool = False
+    base: str | None = None
+    """The commit that the change is measured against."""
+    ancestors: tuple[str, ...] = ()
+    """The base and its first-parent ancestors, nearest first."""
+    note: str = ""
+    anchored: bool = False
+    """Whether what is measured is to be no worse than the best that was proven: the default branch, or a release."""
+    release: str = ""
+    """The tag that is to be released, if one is."""
+
+
+class References(Struct, frozen=True):
+    """Everything that a record is compared with, the first first, and what its reader should know of it."""
+
+    all: tuple[Reference, ...]
+    notes: tuple[str, ...] = ()
+    anchor: str = ""
+    """The commit of the anchor, if there is one and it is among them, under its own name or as the own base."""
+    accepted: str = ""
+    """Who accepted this very run once it was stored, and when."""
+
+    @property
+    def first(self) -> Reference:
+        return self.all[0]
+
+
+def changes(config: Config, git: Git, written: Sequence[str] = ()) -> tuple[str, ...]:
+    """Files of the user's that differ from HEAD; ``written`` are files that a run leaves, relative to the root."""
+    return tuple(git.changed(exclude=(*_own_files(config), *written))) if git.is_repository() else ()
+
+
+def standing(
+    config: Config,
+    git: Git,
+    written: Sequence[str] = (),
+    *,
+    changed: Sequence[str] | None = None,
+    anchored: bool | None = None,
+    release: str = "",
+) -> Standing:
+    """Asks git where we are.
+
+    The base is ``baseline.against`` where given; else the merge base with the default branch; on that branch itself,
+    the commit before HEAD, or HEAD while the work tree differs from it. ``changed`` are the `changes`, where they were
+    asked for before something was installed here. ``anchored`` None: a clean commit of the default branch is.
+    """
+    if not git.is_repository():
+        if config.file.baseline.against:
+            raise ConfigError("baseline.against names a commit, and this is no git repository", where=str(config.path))
+        return Standing(note="not a git repository: the baseline is the one saved last", release=release)
+    head = git.head()
+    dirty = bool(changes(config, git, written) if changed is None else changed)
+    tip = _default_tip(git, config.file.baseline.remote)
+    base = _base(config, git, head, dirty, tip)
+    if anchored is None:
+        anchored = bool(release) or bool(head and tip and not dirty and git.is_ancestor(head, tip))
+    ancestors = tuple(git.first_parents(base, SEARCHED)) if base else ()
+    note = ""
+    if base and git.is_shallow() and len(ancestors) < SEARCHED:
+        note = "the clone is shallow: older baselines are not seen (fetch-depth: 0 shows them)"
+    return Standing(head, dirty, base, ancestors, note, anchored, release)
+
+
+def _own_files(config: Config) -> tuple[str, ...]:
+    """What the gate itself writes is no change of the user's."""
+    return (config.file.output, config.file.baseline.path, REPORTS)
+
+
+def _base(config: Config, git: Git, head: str | None, dirty: bool, tip: str | None) -> str | None:
+    against = config.file.baseline.against
+    if against:
+        found = git.resolve(against) or git.resolve(f"{config.file.baseline.remote}/{against}")
+        if found is None:
+            raise ConfigError(
+                f"baseline.against: no commit {against!r} here", where=str(config.path), hint="fetch it first"
+            )
+        return found
+    if head is None:
+        return None
+    common = git.merge_base(head, tip) if tip else None
+    if common is not None and common != head:
+        return common
+    if dirty:
+        return head
+    parents = git.parents(head)
+    return parents[0] if parents else None
+
+
+def _default_tip(git: Git, remote: str) -> str | None:
+    """The default branch's newest commit that is known here; without a remote, that of a local main or master."""
+    branch = git.default_branch(remote)
+    names = [f"{remote}/{branch}", branch] if branch else ["main", "master"]
+    return next((found for name in names if (found := git.resolve(name))), None)
+
+
+def store_of(config: Config, environment: Mapping[str, str]) -> Store | None:
+    """The configured store; None where baselines are switched off."""
+    section = config.file.baseline
+    if section.store == "none":
+        return None
+    settings = StoreSettings(
+        root=config.root,
+        environment=environment,
+        path=section.path,
+        remote=section.remote,
+        branch=section.branch,
+        token=environment.get(TOKEN) or environment.get("GITHUB_TOKEN", ""),
+        server=environment.get("GITHUB_SERVER_URL", "https://github.com"),
+    )
+    return open_store(section.store, settings)
+
+
+def find_references(
+    config: Config, store: Store | None, suite_id: str, where: Standing, git: Git, run_id: str = ""
+) -> References:
+    """What a record is compared with: the record of its own base, and where we stand asks for it, the anchor.
+
+    A release is compared with the anchor alone, once there is one. ``run_id`` is the run that is compared: no yardstick
+    for itself.
+
+    Raises:
+        BaselineError: torn, damaged or foreign; or missing under ``on_missing: fail``.
+    """
+    if store is None:
+        return References((find_reference(config, None, suite_id, where),))
+    ledger = store.ledger(suite_id)
+    anchor = find_anchor(store, suite_id, where, git, run_id) if where.anchored else None
+    proven = "" if anchor is None else anchor.info.commit or UNCOMMITTED
+    if where.release and anchor is not None:
+        return References((anchor,), (), proven, _accepted(ledger, where, run_id))
+    rejected = {mark.key for mark in ledger.marks if ledger.rejected(mark.key)} if where.release else set()
+    own = unlike(find_reference(config, store, suite_id, where, exclude=rejected), run_id)
+    notes = () if where.anchored else _below(ledger, own)
+    if anchor is None or (own.records and _is_same(own, anchor)):
+        return References((own,), notes, proven, _accepted(ledger, where, run_id))
+    return References((own, anchor) if own.records else (anchor,), notes, proven, _accepted(ledger, where, run_id))
+
+
+def find_anchor(store: Store, suite_id: str, where: Standing, git: Git, run_id: str = "") -> Reference | None:
+    """The best proven record in the history of this commit."""
+    shallow = where.head is not None and git.is_shallow()
+
+    def is_near(commit: str | None) -> bool:
+        if commit is None or where.head is None:
+            return True
+        return git.is_ancestor(commit, where.head) or (shallow and git.resolve(commit) is None)
+
+    series = series_of(where.release) if where.release else None
+    found = store.anchor(suite_id, is_near=is_near, series=series, run_id=run_id)
+    if found is None:
+        return None
+    commit = found.record.header.commit
+    source = f"{found.where} ({found.candidate.why})"
+    distance = where.ancestors.index(commit) if commit in where.ancestors else None
+    return replace(reference_to([found.record], commit, distance=distance, source=source), name="anchor")
+
+
+def _is_same(own: Reference, anchor: Reference) -> bool:
+    """Whether the anchor is the record of the own base, all its runs included."""
+    ids = [set(run_ids(reference.records[0])) for reference in (own, anchor)]
+    return own.info.commit == anchor.info.commit and ids[0] == ids[1]
+
+
+def _accepted(ledger: Ledger, where: Standing, run_id: str) -> str:
+    """Who accepted this very run, as when a release that was turned down is measured again. Not what else is measured
+    of its commit: what was accepted is what was seen."""
+    key = key_of(where.head)
+    found = ledger.accepted(key) if where.anchored else None
+    if found is None or not any(m.key == key and m.run == run_id and m.at <= found.at for m in ledger.marks):
+        return ""
+    return f"{found.by} at {datetime.fromtimestamp(found.at, UTC).isoformat(timespec='seconds')}"
+
+
+def _below(ledger: Ledger, own: Reference) -> tuple[str, ...]:
+    """That the record of the base is itself no good, which a comparison with it does not show."""
+    mark = ledger.below(key_of(own.info.commit)) if own.records else None
+    if mark is None:
+        return ()
+    anchor = f" the anchor {mark.anchor[:12]}" if mark.anchor else " what it was held to"
+    found = f"{mark.verdict.replace('_', ' ')} on {datetime.fromtimestamp(mark.at, UTC):%Y-%m-%d}"
+    base = f"the base commit {(own.info.commit or '')[:12]}"
+    return (f"{base} is itself below{anchor} ({found}); what this change did is compared with it as it is",)
+
+
+def find_reference(
+    config: Config, store: Store | None, suite_id: str, where: Standing, *, exclude: Set[str] = frozenset()
+) -> Reference:
+    """The stored records of the own base, newest first, at most ``baseline.pool`` of one agent.
+
+    ``exclude``: commits of which the record does not count.
+
+    Raises:
+        BaselineError: torn or foreign; or missing under ``on_missing: fail``.
+    """
+    if store is None:
+        return Reference(BaselineInfo(None, missing="baselines are switched off"))
+    found = store.find(suite_id, where.ancestors, pool=config.file.baseline.pool, exclude=exclude)
+    while found is not None and found.commit and outage_in(found.records[0]):  # none is stored; older gates stored some
+        exclude = exclude | {found.commit}
+        found = store.find(suite_id, where.ancestors, pool=config.file.baseline.pool, exclude=exclude)
+    note = ""
+    if found is None and where.head:
+        here = store.find(suite_id, (where.head,), exclude=exclude)
+        found = here if here is not None and not _is_own(here, where) else None
+    if found is None and config.file.baseline.on_missing != "fail":
+        found = store.latest(suite_id)
+        note = "saved last; not an ancestor of this commit" if where.ancestors else ""
+        if found is not None and _is_own(found, where):
+            return _missing(config, suite_id, where, OWN)
+    if found is None:
+        return _missing(config, suite_id, where)
+    source = f"{found.where} ({note})" if note else found.where
+    return reference_to(found.records, found.commit, distance=found.distance, source=source)
+
+
+def _is_own(found: Found, where: Standing) -> bool:
+    """Whether it is of the very agent that runs; what people did, or an agent elsewhere, may differ on one commit."""
+    return found.commit is not None and found.commit == where.head and bool(found.records[0].header.agent)
+
+
+def _missing(config: Config, suite_id: str, where: Standing, why: str = "") -> Reference:
+    looked = f"{count(len(where.ancestors), 'ancestor')} of {where.base[:12]}" if where.base else "the store"
+    missing = f"no baseline of {suite_id!r} in {looked}{f' ({why})' if why else ''}"
+    if config.file.baseline.on_missing == "fail":
+        raise BaselineError(missing, where=str(config.path), hint="`gate baseline save RECORD` stores one")
+    return Reference(BaselineInfo(None, missing=missing))
+
+
+def unlike(reference: Reference, run_id: str) -> Reference:
+    """The reference without the trials of this very run: a record compared with itself always passes."""
+    if not run_id or not any(run_id in run_ids(record) for record in reference.records):
+        return reference
+    kept = [left for record in reference.records if (left := without(record, {run_id})) is not None]
+    if not kept:
+        return replace(
+            reference, info=BaselineInfo(None, missing="the stored baseline is this very record"), records=()
+        )
+    info = reference.info
+    found = reference_to(kept, kept[0].header.commit, distance=info.distance, source=info.source)
+    return replace(found, name=reference.name)

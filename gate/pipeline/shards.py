@@ -1,0 +1,76 @@
+"""Part of a suite on each machine: how many trials a shard runs, how long cases take, and what it may say of itself."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import fmean
+
+from msgspec.structs import replace
+
+from gate.baselines.pairing import Reference
+from gate.config.load import Config, TrialsSection
+from gate.model import Side, SuiteResult, Trial, Verdict
+from gate.records import PlannedCase, assign_shards
+from gate.reports.formatting import count
+
+AUTO_PASSES = 3
+"""A shard cannot know what the others found, so `trials: auto` is its longest schedule."""
+
+
+def passes_of(config: Config) -> int:
+    """How often a shard runs each of its cases: what `trials` says at most, in one go."""
+    trials = config.file.trials
+    if isinstance(trials, TrialsSection):
+        return trials.max
+    return trials if isinstance(trials, int) else AUTO_PASSES
+
+
+def assigned(plan: Sequence[PlannedCase], reference: Reference, shards: int) -> tuple[PlannedCase, ...]:
+    """The plan with a shard for each case, balanced by what the cases took in the baseline where there is one."""
+    if shards == 1:
+        return tuple(plan)
+    known = _durations(trial for record in reference.records for trial in record.trials)
+    return assign_shards([replace(case, hint=known.get(case.id)) for case in plan], shards)
+
+
+def _durations(trials: Iterable[Trial]) -> Mapping[str, float]:
+    """Mean seconds of a trial by case, to the millisecond."""
+    found: dict[str, list[float]] = defaultdict(list)
+    for trial in trials:
+        if trial.duration is not None and trial.error is None and trial.side is Side.CANDIDATE:
+            found[trial.case_id].append(trial.duration)
+    return {case_id: round(fmean(durations), 3) for case_id, durations in found.items()}
+
+
+def measured(
+    shard: tuple[int, int], own: Sequence[str], trials: Sequence[Trial], *, suite_id: str, seed: int, config: Config
+) -> SuiteResult:
+    """What a shard says: measured, or why not. It never passes nor regresses, since it knows its own cases alone."""
+    index, total = shard
+    name = f"shard {index} of {total}"
+    errors = sum(not trial.measured for trial in trials)
+    problem = _problem(own, trials, errors, config.file.gate.max_error_rate)
+    made = f"{count(len(trials), 'trial')} of {count(len(own), 'case')}"
+    said = f"{name}: {made}; `gate merge` decides once all shards are there"
+    return SuiteResult(
+        suite_id=suite_id,
+        verdict=Verdict.ERROR if problem else Verdict.INCONCLUSIVE,
+        headline=f"could not measure {name}: {problem}" if problem else said,
+        criteria=(),
+        cases=(),
+        agent_runs=len(trials),
+        errors=errors,
+        seed=seed,
+    )
+
+
+def _problem(own: Sequence[str], trials: Sequence[Trial], errors: int, most: float) -> str:
+    """Why the shard is of no use to the whole; empty where it is."""
+    if trials and errors / len(trials) > most:
+        share = errors / len(trials)
+        return f"{share:.0%} of the trials ended in infrastructure errors; at most {most:.0%} may"
+    silent = set(own) - {trial.case_id for trial in trials}
+    if silent:
+        return f"{len(silent)} of its {count(len(own), 'case')} were not run: {', '.join(sorted(silent)[:5])}"
+    return ""

@@ -1,0 +1,311 @@
+"""Verdicts on records that are there: compared, reported, merged, or measured by somebody else. Runs no agent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, nullcontext
+from pathlib import Path
+from typing import get_args
+
+from msgspec.structs import replace
+
+from gate.baselines.base import outage_in
+from gate.baselines.pairing import Reference, identity, match_cases, reference_to
+from gate.baselines.union import run_ids
+from gate.config.base_policy import Rules
+from gate.config.load import Config, StoreKind, load_config
+from gate.config.resolve import Plan, make_plans
+from gate.config.settings import now, settings_of
+from gate.decision import Settings
+from gate.decision.cases import LEAST_LOST, MOST_LOST
+from gate.errors import BaselineError, ConfigError, GateError, MeasureError, UntrustedError, nearest
+from gate.model import Result, Side
+from gate.pipeline.reference import SEARCHED, References, Standing, find_references, standing, store_of, unlike
+from gate.pipeline.verdict import (
+    NO_REFERENCE,
+    Terms,
+    accepted,
+    conclude,
+    judge,
+    load,
+    own_terms,
+    terms_of_plan,
+    told_by,
+)
+from gate.records import Header, PlannedCase, Record, merge, read_record, write_record
+from gate.reports.files import Outputs, check_outputs, write_reports
+from gate.reports.formatting import count
+from gate.system.git import Git
+
+
+def read(path: Path, *, complete: bool = True, error: type[GateError] = MeasureError) -> Record:
+    """A whole record from a file. Raises ``error`` if it is missing, cut short or damaged."""
+    if not path.is_file():
+        raise error("no such record", where=str(path))
+    return read_record(path, complete=complete, error=error)
+
+
+def read_baseline(path: Path, *, distance: int | None = None) -> Reference:
+    """A record to compare with. Raises `BaselineError`."""
+    if not path.is_file():
+        raise BaselineError("no such baseline record", where=str(path))
+    record = read_record(path, error=BaselineError)
+    return reference_to([record], record.header.commit, distance=distance, source=str(path))
+
+
+def compare_records(
+    candidate: Path,
+    baseline: Path | None,
+    config: Config | None,
+    environment: Mapping[str, str],
+    outputs: Outputs,
+    command: str,
+) -> Result:
+    """The verdict on one record against another, or against thresholds alone.
+
+    ``config`` judges by its criteria and settings; without one, the candidate's own do.
+    """
+    check_outputs(outputs)
+    if config is None:
+        record = load(candidate)
+        terms = own_terms(record)
+    else:
+        plan = plan_of(config, environment, load(candidate).header)
+        record = load(candidate, criteria=plan.criteria)
+        terms = told_by(record, terms_of_plan(plan, config))
+    reference = NO_REFERENCE if baseline is None else read_baseline(baseline)
+    _check_other_run(record, reference, baseline)
+    reference = unlike(reference, record.header.run_id)
+    if config is not None and reference.records:
+        distance = _distance(Git(config.root, environment=environment), record.header, reference)
+        reference = replace(reference, info=replace(reference.info, distance=distance))
+    return _result(candidate, record, References((reference,)), terms, outputs, command)
+
+
+def _check_other_run(record: Record, reference: Reference, baseline: Path | None) -> None:
+    """Raises `BaselineError` where the baseline holds an outage, is the candidate itself, or of another suite."""
+    for stored in reference.records:
+        if problem := outage_in(stored):
+            hint = "the record that is judged comes first, what it is compared with second"
+            raise BaselineError(f"the record is no baseline: {problem}", where=str(baseline), hint=hint)
+        if record.header.run_id and set(run_ids(stored)) == {record.header.run_id}:
+            what = "the baseline is the same run as the candidate: it would always pass"
+            raise BaselineError(what, where=str(baseline))
+        if stored.header.suite_id != record.header.suite_id:
+            what = f"the baseline is of suite {stored.header.suite_id!r}, not {record.header.suite_id!r}"
+            raise BaselineError(what, where=str(baseline))
+
+
+def _distance(git: Git, header: Header, reference: Reference) -> int | None:
+    """First-parent commits from the commit that the record's change is measured against to the reference's."""
+    ancestors = _ancestors(git, header)
+    commit = reference.info.commit
+    return ancestors.index(commit) if commit in ancestors else None
+
+
+def _ancestors(git: Git, header: Header) -> tuple[str, ...]:
+    base = git.resolve(header.base_commit) if header.base_commit and git.is_repository() else None
+    return tuple(git.first_parents(base, SEARCHED)) if base else ()
+
+
+def report_record(
+    path: Path, baseline: str | None, config_path: Path, environment: Mapping[str, str], outputs: Outputs, command: str
+) -> Result:
+    """The verdict on a record as its run reached it, against a named baseline or the one that its run would find now.
+
+    Raises:
+        ConfigError: without a configuration nobody knows where the baseline is, and a comparison that is left out
+            must not look like one that passed.
+    """
+    if baseline is not None:
+        return compare_records(path, named(baseline), None, environment, outputs, command)
+    check_outputs(outputs)
+    record = load(path)
+    if not config_path.exists():
+        hint = "--against BASELINE names it, --against none leaves it out, --config FILE says where it is kept"
+        raise ConfigError("what to compare the record with is not known here", where=str(path), hint=hint)
+    config = load_config(config_path)
+    terms = own_terms(record, settings_of(config, now()))
+    found = found_again(record.header, terms, config, environment)
+    return _result(path, record, found, _noted(terms, found), outputs, command)
+
+
+def _noted(terms: Terms, found: References) -> Terms:
+    """The terms, and what the reader must know if the run compared its record with anything else."""
+    here = tuple(map(identity, found.all))
+    if not terms.compared or terms.compared == here:
+        return terms
+    then, now_ = (" and ".join(one) for one in (terms.compared, here))
+    note = f"the run compared this record with {then}; here it is compared with {now_}, so the verdict may be another"
+    return replace(terms, notes=(*terms.notes, note))
+
+
+def named(baseline: str) -> Path | None:
+    """The file that ``--against`` names; None for ``none``."""
+    return None if baseline == "none" else Path(baseline)
+
+
+def found_again(header: Header, terms: Terms, config: Config, environment: Mapping[str, str]) -> References:
+    """What the record's run would be compared with now, in the kind of store that it was told to look in."""
+    if terms.store in get_args(StoreKind):
+        baseline = config.file.baseline.model_copy(update={"store": terms.store})
+        config = replace(config, file=config.file.model_copy(update={"baseline": baseline}))
+    git = Git(config.root, environment=environment)
+    ancestors = _ancestors(git, header)
+    base = ancestors[0] if ancestors else None
+    where = Standing(header.commit, header.dirty, base, ancestors, anchored=terms.anchored, release=terms.release)
+    store = store_of(config, environment)
+    with store if store is not None else nullcontext():
+        return find_references(config, store, header.suite_id, where, git, header.run_id)
+
+
+def _result(path: Path, record: Record, found: References, terms: Terms, outputs: Outputs, command: str) -> Result:
+    suite = accepted(judge(record, found.all, terms), found.accepted)
+    result = conclude([suite], terms.settings, command=terms.command or command, record_paths=[path])
+    return write_reports(result, outputs)
+
+
+# --- shards ---------------------------------------------------------------------------------------
+
+
+def merge_records(paths: Sequence[Path], output: Path) -> str:
+    """Joins shards into one record. Raises `MeasureError` for a missing, doubled, torn or foreign one."""
+    whole = merge([read(path) for path in paths])
+    footer = write_record(output, whole)
+    return f"{output}: {count(len(paths), 'shard')}, {count(footer.trials, 'trial')}, {count(footer.errors, 'error')}"
+
+
+def decide_merged(
+    record_path: Path,
+    config: Config,
+    environment: Mapping[str, str],
+    outputs: Outputs,
+    command: str,
+    rules: Rules | None = None,
+    *,
+    anchored: bool | None = None,
+    release: str = "",
+) -> Result:
+    """The verdict that one run over all shards would have come to: criteria and baseline are looked up as it would.
+
+    ``rules`` are those that the configuration comes from, where it is held to a base commit's.
+
+    Raises:
+        ConfigError: the record is of another suite, or of another commit than the one checked out.
+    """
+    check_outputs(outputs)
+    git = Git(config.root, environment=environment)
+    where = standing(config, git, anchored=anchored, release=release)
+    header = load(record_path).header
+    if header.commit != where.head:
+        raise ConfigError(
+            f"the record is of commit {header.commit}, and {where.head} is checked out",
+            where=str(record_path),
+            hint="check out the commit that the shards ran on",
+        )
+    plan = plan_of(config, environment, header)
+    record = load(record_path, criteria=plan.criteria)
+    store = store_of(config, environment)
+    with store if store is not None else nullcontext():
+        found = find_references(config, store, header.suite_id, where, git, header.run_id)
+    notes = [*filter(None, (where.note,)), *found.notes]
+    terms = told_by(record, terms_of_plan(plan, config, notes=notes, rules=rules), scope=rules is None)
+    terms = replace(terms, anchored=where.anchored, release=where.release)
+    return _result(record_path, record, found, terms, outputs, command)
+
+
+def plan_of(config: Config, environment: Mapping[str, str], header: Header) -> Plan:
+    return plan_named(header.suite_id, make_plans(config, as_if_judged(config, environment)), config)
+
+
+def plan_named(suite_id: str, plans: Sequence[Plan], config: Config) -> Plan:
+    """The plan of a record's suite. Raises `ConfigError` where the configuration does not have it."""
+    found = {plan.suite.id: plan for plan in plans}
+    if suite_id not in found:
+        hint = nearest(suite_id, list(found))
+        raise ConfigError(f"the record is of suite {suite_id!r}", where=str(config.path), hint=hint)
+    return found[suite_id]
+
+
+def suite_ids(config: Config, environment: Mapping[str, str]) -> list[str]:
+    """The suites that the configuration runs."""
+    return [plan.suite.id for plan in make_plans(config, as_if_judged(config, environment))]
+
+
+def as_if_judged(config: Config, environment: Mapping[str, str]) -> Mapping[str, str]:
+    """Nothing is asked of a judge here, so its key need not be; its model and address count all the same."""
+    key = config.file.judge.api_key_env if config.file.judge else None
+    return {"OPENAI_API_KEY": "not used", **({key: "not used"} if key else {}), **environment}
+
+
+# --- measured by somebody who is not trusted ------------------------------------------------------
+
+
+def judge_records(records: Sequence[Record], config: Config, environment: Mapping[str, str], *, command: str) -> Result:
+    """The verdict on records that were measured elsewhere, under this configuration and against its stored baselines.
+
+    Of a record only the candidate's scores are believed; what they are held to is what this configuration says.
+
+    Raises:
+        ConfigError: a record is of a suite that the configuration does not have.
+        UntrustedError: a record was measured by criteria other than those that are to judge it.
+    """
+    settings, git = settings_of(config, now()), Git(config.root, environment=environment)
+    where = standing(config, git, anchored=False)
+    suites = []
+    with ExitStack() as stack:
+        store = store_of(config, environment)
+        if store is not None:
+            stack.enter_context(store)
+        for record in records:
+            plan = plan_of(config, environment, record.header)
+            _check_measured_by(record, plan)
+            trusted = _trusted(record, plan, config.file.seed)
+            missing = _missing(trusted, plan, settings)
+            found = find_references(config, store, plan.suite.id, where, git)
+            terms = terms_of_plan(plan, config, settings, notes=found.notes, doubts=(missing,) if missing else ())
+            suites.append(judge(trusted, found.all, terms))
+    return conclude(suites, settings, command=command)
+
+
+def _trusted(record: Record, plan: Plan, seed: int) -> Record:
+    """The record's own scores under the cases of this plan; nothing of what it says about how it is to be judged.
+
+    A case that is known here, by its content under whatever id, is what is known here; where its content was another,
+    it counts as edited, whatever the baseline says. Of one that is not known, its own word is taken for its content and
+    nothing else.
+    """
+    known, match = {case.id: case for case in plan.planned}, match_cases(plan.planned, record.header.plan)
+    cases = []
+    for case in record.header.plan:
+        here = known.get(match.ids[case.id])
+        if here is None:
+            cases.append(PlannedCase(case.id, case.fingerprint))
+        elif case.id in match.same:
+            cases.append(replace(here, id=case.id))
+        else:
+            cases.append(replace(here, fingerprint=f"edited {case.fingerprint}"))
+    trials = tuple(trial for trial in record.trials if trial.side is Side.CANDIDATE)
+    footer = None if record.footer is None else replace(record.footer, terms={})
+    return Record(replace(record.header, plan=tuple(cases), seed=seed), trials, footer)
+
+
+def _missing(record: Record, plan: Plan, settings: Settings) -> str:
+    """The cases of this plan that were not measured, where they are too many for a pass; empty where they are not."""
+    judged = [case for case in plan.planned if case.id not in settings.quarantine]
+    found = {case.fingerprint for case in record.header.plan} | {case.id for case in record.header.plan}
+    gone = [case for case in judged if case.fingerprint not in found and case.id not in found]
+    if len(gone) < LEAST_LOST or len(gone) <= MOST_LOST * len(judged):
+        return ""
+    return f"{len(gone)} of {len(judged)} cases of the base branch were not measured"
+
+
+def _check_measured_by(record: Record, plan: Plan) -> None:
+    measured = {criterion.name: criterion.fingerprint for criterion in record.header.criteria}
+    for criterion in plan.criteria:
+        if measured.get(criterion.name) != criterion.fingerprint:
+            raise UntrustedError(
+                f"the record was not measured by the criterion {criterion.name!r} as it stands here",
+                where=record.header.suite_id,
+                hint="bring the change up to date with its base, and measure again",
+            )

@@ -1,0 +1,411 @@
+"""The one path from a record to a result: pair, decide, note, and name the exit code, whoever asks.
+
+`gate run` takes it once its record is closed, `gate report`, `compare`, `merge` and the action for records of others.
+Measures nothing and looks nothing up: a record, its references and the terms of judging come in, a result comes out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence, Set
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from gate import __version__
+from gate.baselines.pairing import Reference, pair, reported_before
+from gate.config.base_policy import MOVED, Rules
+from gate.config.load import Config
+from gate.config.resolve import Plan
+from gate.config.settings import expired_quarantine, now, settings_of
+from gate.decision import Settings, exit_code, verdict_on
+from gate.decision.comparison import passed
+from gate.decision.conclusions import doubted
+from gate.decision.consistency import compares_trials
+from gate.errors import MeasureError
+from gate.model import (
+    SEVERITY,
+    BaselineInfo,
+    Case,
+    CaseResult,
+    Criterion,
+    Result,
+    Side,
+    SuiteResult,
+    ToolCall,
+    Trial,
+    Turn,
+    acceptable,
+    worst,
+)
+from gate.records import Header, PlannedCase, Record, digested, fold_record
+from gate.suites import Selection
+
+MAX_SHOWN_CHARS = 20_000_000
+"""Characters of failing answers that are held to be shown; those after are in the record alone."""
+
+
+DESIGN = ("max_passes", "longest_passes", "exact_passes", "rerun", "runs")
+"""Settings that say how trials were asked for, not what they are held to."""
+
+
+class Terms(Struct, frozen=True, omit_defaults=True):
+    """What a record is judged by, and what its reader is told besides. Kept in the record that a run closes."""
+
+    criteria: tuple[Criterion, ...]
+    settings: Settings = Settings()
+    thresholds: Mapping[str, Mapping[str, float]] | None = None
+    """Thresholds of single cases, by case and criterion; None: those of the record's plan."""
+    deselected: frozenset[str] | None = None
+    """Cases of the suite that were left out on purpose. None: of a record that says that some were, nobody knows which,
+    and all that it lacks are taken for such."""
+    selection: Mapping[str, Any] = {}
+    """What the cases were selected by, as in the configuration; empty where all were to be run."""
+    categories: Mapping[str, frozenset[str]] = {}
+    """Tools by category, so that a call of one is not shown as a difference where its category was expected."""
+    scheduled: bool = False
+    """Whether a schedule decided from round to round what to run, so that each of its looks counts."""
+    notes: tuple[str, ...] = ()
+    """Warnings about how the record came about."""
+    changes: tuple[str, ...] = ()
+    """What of the change's own rules does not hold yet."""
+    doubts: tuple[str, ...] = ()
+    """Why no pass is believed."""
+    doubts_if_compared: tuple[str, ...] = ()
+    """Why none is believed where a baseline is stored."""
+    base: Terms | None = None
+    """The base commit's own terms, where the change's differ: no verdict is better than the one under these."""
+    command: str = ""
+    """The command that reproduces the result; empty: the one that shows it."""
+    anchored: bool = False
+    """Whether the anchor is a reference too: the commit is of the default branch, or a release."""
+    release: str = ""
+    """The tag that is to be released, if one is."""
+    store: str = ""
+    """The kind of store that baselines were looked up in; empty: the configuration's."""
+    compared: tuple[str, ...] = ()
+    """What the run compared its record with, as `identity` has it; empty: it does not say."""
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON values, for the record."""
+        found: dict[str, Any] = msgspec.to_builtins(self, order="deterministic")
+        return found
+
+
+def terms_of_plan(
+    plan: Plan,
+    config: Config,
+    settings: Settings | None = None,
+    *,
+    notes: Sequence[str] = (),
+    doubts: Sequence[str] = (),
+    rules: Rules | None = None,
+) -> Terms:
+    """What a configuration judges a suite by. ``rules`` are those it comes from, where it is held to a base's."""
+    settings = settings or settings_of(config, now())
+    thresholds = {case.id: dict(case.thresholds) for case in plan.suite.cases if case.thresholds}
+    return Terms(
+        plan.criteria,
+        settings,
+        thresholds=thresholds,
+        base=_base_terms(plan, settings, thresholds, rules.base) if rules is not None else None,
+        deselected=plan.unselected,
+        categories={name: frozenset(tools) for name, tools in config.file.tool_categories.items()},
+        selection=plan.selection.model_dump(mode="json", exclude_unset=True) if plan.selection is not None else {},
+        notes=tuple(dict.fromkeys((*plan.notes, *expired_quarantine(config, now()), *notes))),
+        changes=rules.changes if rules is not None else (),
+        doubts=(*(rules.doubts if rules is not None else ()), *doubts),
+        doubts_if_compared=(MOVED,) if rules is not None and rules.is_first else (),
+    )
+
+
+def _base_terms(
+    plan: Plan, settings: Settings, thresholds: Mapping[str, Mapping[str, float]], base: Config | None
+) -> Terms | None:
+    """The base commit's own terms for the same trials; None where the plan's are no others, or none are known."""
+    if base is None or not plan.base_criteria:
+        return None
+    design = {name: getattr(settings, name) for name in DESIGN}
+    settings_before = replace(settings_of(base, now()), **design)
+    before = {case.id: dict(plan.base_thresholds.get(case.id, {})) for case in plan.suite.cases}
+    before = {case_id: stated for case_id, stated in before.items() if stated}
+    if (plan.base_criteria, settings_before, before) == (plan.criteria, settings, thresholds):
+        return None
+    return Terms(plan.base_criteria, settings_before, thresholds=before)
+
+
+def own_terms(record: Record, settings: Settings | None = None) -> Terms:
+    """What the record's run judged it by; of a record that does not say, its criteria under these ``settings``.
+
+    Raises:
+        MeasureError: the record says so in a form that cannot be read.
+    """
+    kept = record.footer.terms if record.footer is not None else {}
+    if not kept:
+        return Terms(record.header.criteria, settings or Settings())
+    try:
+        return msgspec.convert(kept, Terms)
+    except (msgspec.ValidationError, TypeError) as error:
+        raise MeasureError(
+            f"the record's terms cannot be read: {error}", where=record.header.suite_id, hint="name a configuration: -c"
+        ) from None
+
+
+def told_by(record: Record, terms: Terms, *, scope: bool = True) -> Terms:
+    """The terms with what only the record's run can say: how it asked for trials, its notes and its command.
+
+    With ``scope`` also what its command line selected: to what a run left out on purpose, nothing is owed.
+    """
+    own = own_terms(record)
+    if scope and record.header.selected and own.deselected:
+        deselected = own.deselected | (terms.deselected or frozenset())
+        terms = replace(terms, deselected=deselected, selection=own.selection or terms.selection)
+    settings = terms.settings
+    if record.footer is not None and record.footer.terms:
+        settings = replace(settings, **{name: getattr(own.settings, name) for name in DESIGN})
+    notes = tuple(dict.fromkeys((*own.notes, *terms.notes)))
+    base = terms.base
+    if base is not None:
+        design = {name: getattr(settings, name) for name in DESIGN}
+        base = replace(base, settings=replace(base.settings, **design))
+    return replace(
+        terms,
+        settings=settings,
+        notes=notes,
+        scheduled=own.scheduled,
+        command=own.command,
+        base=base,
+        anchored=own.anchored or terms.anchored,
+        release=own.release or terms.release,
+    )
+
+
+# --- a record as far as judging and showing need it -----------------------------------------------
+
+
+class Keeper:
+    """What stays of a trial that is on disk, so that any record fits: one that fails is kept to be shown."""
+
+    def __init__(self, cases: Mapping[str, Case], criteria: Sequence[Criterion]) -> None:
+        self._room = MAX_SHOWN_CHARS
+        self._cases = cases
+        self._criteria = [replace(criterion, blocking=True) for criterion in criteria]
+        self._compares = compares_trials(self._criteria)
+
+    def keep(self, trial: Trial) -> Trial:
+        case = self._cases.get(trial.case_id)
+        failed = case is None or passed(trial, case, self._criteria) is False
+        if failed and self._room > 0:
+            self._room -= sum(len(turn.text) for turn in trial.invocations)
+            return trial
+        return digested(trial, failed=failed, calls=self._compares)
+
+
+def load(path: Path, *, criteria: Sequence[Criterion] | None = None) -> Record:
+    """A closed record as `judge` wants it. ``criteria`` say which trials fail; None: the record's own.
+
+    Raises:
+        MeasureError: missing, cut short, or damaged.
+    """
+    if not path.is_file():
+        raise MeasureError("no such record", where=str(path))
+
+    def keeper(header: Header) -> Callable[[Trial], Trial]:
+        cases = {case.id: case for case in cases_of(header)}
+        return Keeper(cases, header.criteria if criteria is None else criteria).keep
+
+    return fold_record(path, keeper, error=MeasureError)
+
+
+def cases_of(header: Header, thresholds: Mapping[str, Mapping[str, float]] | None = None) -> tuple[Case, ...]:
+    """The cases of a record as far as judging needs them; what was said is not in its plan."""
+    return tuple(
+        Case(
+            id=case.id,
+            turns=tuple(Turn("", tools) for tools in case.expected) or (Turn(""),),
+            tags=case.tags,
+            complexity=case.complexity,
+            thresholds=case.thresholds if thresholds is None else thresholds.get(case.id, {}),
+            location=case.location,
+            metadata={"equivalent": case.equivalent} if case.equivalent else {},
+        )
+        for case in header.plan
+    )
+
+
+# --- the verdict ----------------------------------------------------------------------------------
+
+
+def judge(record: Record, references: Sequence[Reference], terms: Terms) -> SuiteResult:
+    """The verdict on a record as it stands; nothing is run.
+
+    Against several references the first is the one whose figures are shown first, and the verdict is the worst of all.
+
+    Raises:
+        MeasureError: the record holds no trial.
+    """
+    stopped = record.footer is not None and record.footer.stopped
+    if not stopped and not any(trial.side is Side.CANDIDATE for trial in record.trials):
+        raise MeasureError("the record has no trials", where=record.header.suite_id)
+    found = _against_all(record, references, terms)
+    if terms.base is not None:
+        of_base = replace(terms.base, deselected=terms.deselected, selection=terms.selection, scheduled=terms.scheduled)
+        found = _no_better(found, _against_all(record, references, of_base))
+    said = replace(
+        found,
+        cases=tuple(_with_categories(case, terms.categories) for case in found.cases),
+        changes=tuple(dict.fromkeys((*found.changes, *terms.changes))),
+        warnings=tuple(dict.fromkeys((*found.warnings, *terms.notes))),
+        **_spent(record),
+    )
+    doubts = terms.doubts
+    if any(reference.records for reference in references):
+        doubts = (*doubts, *terms.doubts_if_compared)
+    said = doubted(said, "; ".join(doubts)) if doubts else said
+    if not record.header.whole:
+        return said
+    scope = _scope(record.header)
+    return replace(said, headline=f"{said.headline}; {scope}", scope=scope)
+
+
+def _with_categories(case: CaseResult, categories: Mapping[str, frozenset[str]]) -> CaseResult:
+    """The case with each expected category that a call of its turn satisfies under the name of that call."""
+    if not categories or not any(call.category for turn in case.expected for call in turn or ()):
+        return case
+    turns = []
+    for number, expected in enumerate(case.expected):
+        free = [call.name for call in (case.actual[number] if number < len(case.actual) else ())]
+        turns.append(None if expected is None else tuple(_named_call(call, free, categories) for call in expected))
+    return replace(case, expected=tuple(turns))
+
+
+def _named_call(call: ToolCall, free: list[str], categories: Mapping[str, frozenset[str]]) -> ToolCall:
+    """Takes the first of the names that are still free, where one is of the call's category."""
+    tools = categories.get(call.category or "", frozenset())
+    name = next((name for name in free if name in tools), None)
+    if name is None:
+        return call
+    free.remove(name)
+    return replace(call, name=name, any_args=True)
+
+
+def _against_all(record: Record, references: Sequence[Reference], terms: Terms) -> SuiteResult:
+    """The verdict under one set of terms: the worst over all references."""
+    reported = any(reported_before(record.header, reference) for reference in references)
+    first = _against(record, references[0] if references else NO_REFERENCE, terms, reported=reported)
+    alone = replace(terms, settings=replace(terms.settings, rerun="never"))
+    others = [_against(_own(record), one, alone, reported=reported) for one in references[1:]]
+    return _worst_of(first, others, references)
+
+
+def _no_better(held: SuiteResult, of_base: SuiteResult) -> SuiteResult:
+    """What was found under the rules that hold, unless the base's own find worse: stricter rules hide nothing."""
+    if SEVERITY.index(of_base.verdict) <= SEVERITY.index(held.verdict):
+        return held
+    why = f"by the base's own rules, for under the change's stricter ones it would be {held.verdict.value}"
+    return replace(of_base, changes=(*of_base.changes, f"judged {why}"))
+
+
+def _scope(header: Header) -> str:
+    """What of the suite was run, as ``24 of 120 cases, tag smoke``."""
+    return f"{len(header.plan)} of {header.whole} cases, {header.scope}"
+
+
+def accepted(suite: SuiteResult, by: str) -> SuiteResult:
+    """The suite with what of it someone accepted; empty: nobody."""
+    return replace(suite, accepted=by) if by and suite.verdict in acceptable(suite) else suite
+
+
+def _own(record: Record) -> Record:
+    """Without the trials of the base's agent that ran beside: they say something of the first reference alone."""
+    return replace(record, trials=tuple(trial for trial in record.trials if trial.side is Side.CANDIDATE))
+
+
+NO_REFERENCE = Reference(BaselineInfo(None, missing="none was named"))
+
+
+def _against(record: Record, reference: Reference, terms: Terms, *, reported: bool) -> SuiteResult:
+    header = record.header
+    paired = pair(header.plan, terms.criteria, reference, unselected=_deselected(header, reference, terms))
+    decided = verdict_on(
+        cases_of(header, terms.thresholds),
+        terms.criteria,
+        record.trials,
+        paired.trials,
+        settings=terms.settings,
+        seed=header.seed,
+        suite_id=header.suite_id,
+        not_comparable=paired.not_comparable,
+        owed=paired.owed,
+        scheduled=terms.scheduled,
+        stopped=record.footer.stopped if record.footer is not None else "",
+        reported=reported,
+        selected=header.selected,
+    )
+    return replace(decided, baseline=reference.info)
+
+
+def _deselected(header: Header, reference: Reference, terms: Terms) -> Set[str]:
+    if terms.deselected is not None or not header.selected:
+        selection = Selection.model_validate(terms.selection) if terms.selection else None
+        return (terms.deselected or frozenset()) | outside(selection, header.plan, reference)
+    stored = {case.id for record in reference.records for case in record.header.plan}
+    return stored - {case.id for case in header.plan}
+
+
+def _worst_of(first: SuiteResult, others: Sequence[SuiteResult], references: Sequence[Reference]) -> SuiteResult:
+    """The first, under the worst verdict of all; the others go with it, each under the name of its reference."""
+    if not others:
+        return first
+    further = [
+        replace(other, headline=f"against the {reference.name}: {other.headline}", reference=reference.name)
+        for other, reference in zip(others, references[1:], strict=True)
+    ]
+    worse = max(further, key=lambda suite: SEVERITY.index(suite.verdict))
+    found = replace(first, further=tuple(further))
+    if SEVERITY.index(worse.verdict) <= SEVERITY.index(first.verdict):
+        return found
+    return replace(found, verdict=worse.verdict, headline=worse.headline, doubt=worse.doubt, decided_by=worse.reference)
+
+
+def _spent(record: Record) -> dict[str, Any]:
+    """What the record's run cost."""
+    costs = [usage.cost_usd for t in record.trials if (usage := t.usage) is not None and usage.cost_usd is not None]
+    footer = record.footer
+    return {
+        "cost_usd": sum(costs) if costs else None,
+        "judge_cost_usd": footer.judge_cost_usd if footer else None,
+        "duration": footer.duration if footer else 0.0,
+        "commit": record.header.commit,
+    }
+
+
+def conclude(
+    suites: Sequence[SuiteResult], settings: Settings, *, command: str, record_paths: Sequence[Path] = ()
+) -> Result:
+    """All suites under one verdict and one exit code."""
+    return Result(
+        suites=tuple(suites),
+        verdict=worst([suite.verdict for suite in suites]),
+        exit_code=exit_code(suites, settings),
+        command=command,
+        version=__version__,
+        duration=sum(suite.duration for suite in suites),
+        record_paths=tuple(str(path) for path in record_paths),
+    )
+
+
+def outside(selection: Selection | None, plan: Sequence[PlannedCase], reference: Reference) -> frozenset[str]:
+    """The cases that the reference measured and the selection would not take of it: nothing is owed for them.
+
+    By what the reference knows of a case; of its metadata it knows nothing, and a condition on it leaves none out.
+    """
+    if selection is None:
+        return frozenset()
+    known = selection.model_copy(update={"metadata": {}})
+    here = {case.id for case in plan}
+    stored = {case.id: case for record in reference.records for case in record.header.plan if case.id not in here}
+    cases = (Case(case.id, (), tags=case.tags, complexity=case.complexity) for case in stored.values())
+    return frozenset(case.id for case in cases if not known.takes(case))

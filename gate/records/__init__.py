@@ -1,0 +1,45 @@
+"""The record: everything that a run measured, as lines of JSON; journal, shard, baseline and artifact alike."""
+
+from gate.records.model import FORMAT, Footer, Header, PlannedCase, Record, Run, count, difference
+from gate.records.reader import RecordReader, fold_record, iter_trials, parse_record, read_header, read_record
+from gate.records.transform import (
+    Digest,
+    assign_shards,
+    digest_of,
+    digested,
+    from_digest,
+    merge,
+    redacted,
+    strip,
+    to_record,
+)
+from gate.records.writer import RecordWriter, record_lines, write_record
+
+__all__ = [
+    "FORMAT",
+    "Digest",
+    "Footer",
+    "Header",
+    "PlannedCase",
+    "Record",
+    "RecordReader",
+    "RecordWriter",
+    "Run",
+    "assign_shards",
+    "count",
+    "difference",
+    "digest_of",
+    "digested",
+    "fold_record",
+    "from_digest",
+    "iter_trials",
+    "merge",
+    "parse_record",
+    "read_header",
+    "read_record",
+    "record_lines",
+    "redacted",
+    "strip",
+    "to_record",
+    "write_record",
+]

@@ -1,0 +1,159 @@
+"""What a record is made of, in memory; writing and reading it is left to `encode`, `decode`, `writer` and `reader`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import Struct, field
+
+from gate.model import Complexity, Criterion, Location, ToolCall, Trial
+
+FORMAT = 2
+"""The format that is written. Read is every format up to it, so that version N + 1 reads what version N wrote."""
+# 1: the first.
+# 2: trial lines may end in `sum`, which ties them to every line before; the header of a shard has `passes`.
+CHAINED = 2
+"""The first format whose open records are chained."""
+
+
+class PlannedCase(Struct, frozen=True):
+    """A case that a run sets out to measure."""
+
+    id: str
+    fingerprint: str
+    """Of the case's content: trials of cases that differ in it are not comparable."""
+    tags: frozenset[str] = frozenset()
+    complexity: Complexity = Complexity.MEDIUM
+    location: Location | None = None
+    hint: float | None = None
+    """Expected duration of one trial in seconds, from earlier records."""
+    shard: int = 1
+    """The shard that runs it, from 1."""
+    thresholds: Mapping[str, float] = field(default_factory=dict)
+    """The case's own thresholds by criterion, so that the record can be judged without its suite."""
+    expected: tuple[tuple[ToolCall, ...] | None, ...] = ()
+    """Expected calls per turn, so that a difference can be shown; None where the author states nothing."""
+    equivalent: str = ""
+    """The group of cases that the author holds to be the same task."""
+
+
+class Run(Struct, frozen=True):
+    """One run of those whose trials a stored record unites."""
+
+    id: str
+    created: float
+    """Unix time."""
+    trials: int
+    """How many of the record's trials are its own; they follow those of the runs before it."""
+
+
+class Header(Struct, frozen=True):
+    """What was going to be measured, of whom, and against what."""
+
+    suite_id: str
+    plan: tuple[PlannedCase, ...]
+    """Every case of the suite in order, whichever shard runs it."""
+    criteria: tuple[Criterion, ...]
+    run_id: str = ""
+    gate_version: str = ""
+    commit: str | None = None
+    base_commit: str | None = None
+    """The commit that the change is measured against."""
+    dirty: bool = False
+    """Whether the work tree differed from ``commit``."""
+    agent: str = ""
+    """Fingerprint of the agent's source; empty where it is not known, which equals nothing."""
+    seed: int = 0
+    shard: tuple[int, int] = (1, 1)
+    """Which shard of how many, from 1."""
+    passes: int = 0
+    """How often a shard set out to run each of its cases; 0 where that is not decided beforehand."""
+    created: float = 0.0
+    """Unix time."""
+    selected: bool = False
+    """Whether a selection left cases of the suite out of the plan."""
+    scope: str = ""
+    """What selected the cases, in words, as ``tag smoke``."""
+    whole: int = 0
+    """Cases of the suite's files, of which a selection took those of the plan; 0 where there was none."""
+    stripped: bool = False
+    """Whether messages and responses were dropped (the form of a stored baseline)."""
+    definition: str = ""
+    """Fingerprint of the agent's definition, the ``agent`` section: how it is asked and where its answers are read."""
+    runs: tuple[Run, ...] = ()
+    """The runs that a stored record unites, oldest first; empty: the record is of one run alone, ``run_id``."""
+
+
+class Footer(Struct, frozen=True):
+    """What the closing line says of the lines before it."""
+
+    trials: int
+    errors: int
+    """Trials that brought no answer, whether the agent failed or the infrastructure."""
+    rounds: int
+    """The highest round."""
+    duration: float = 0.0
+    """Wall time in seconds, over all sittings that wrote the record."""
+    judge_cost_usd: float | None = None
+    stopped: str = ""
+    """Why the run ended before its schedule did (budget, cancelled); empty where it did not."""
+    terms: Mapping[str, Any] = field(default_factory=dict)
+    """The terms of the run's verdict, as `gate.pipeline.verdict.Terms` writes them; empty if the run gave none."""
+
+
+class Record(Struct, frozen=True):
+    """Everything that a run measured."""
+
+    header: Header
+    trials: tuple[Trial, ...]
+    footer: Footer | None
+    """None where the record was not closed: the run crashed or is still going."""
+
+
+def count(trials: tuple[Trial, ...]) -> Footer:
+    """The footer that these trials ask for."""
+    errors = sum(trial.error is not None for trial in trials)
+    return Footer(len(trials), errors, max((trial.round for trial in trials), default=0))
+
+
+def difference(one: Header, other: Header) -> str:
+    """What keeps trials of the two from standing in one record, in words; empty where nothing does.
+
+    Thresholds and margins may differ: they decide, they do not measure.
+    """
+    plain = (
+        ("suite", one.suite_id, other.suite_id),
+        ("commit", one.commit, other.commit),
+        ("work tree (dirty)", one.dirty, other.dirty),
+        ("agent's fingerprint", one.agent, other.agent),
+        ("shard", one.shard, other.shard),
+        ("number of planned passes", one.passes, other.passes),
+        ("form", one.stripped, other.stripped),
+    )
+    for name, mine, theirs in plain:
+        if mine != theirs:
+            return f"its {name} is {mine!r}, not {theirs!r}"
+    return _plan_difference(one, other) or _criteria_difference(one, other)
+
+
+def _plan_difference(one: Header, other: Header) -> str:
+    for mine, theirs in zip(one.plan, other.plan, strict=False):
+        if mine.id != theirs.id:
+            return f"its plan has case {mine.id!r} in place of {theirs.id!r}"
+        if mine.fingerprint != theirs.fingerprint:
+            return f"case {mine.id!r} has another content"
+        if mine.shard != theirs.shard:
+            return f"case {mine.id!r} is assigned to shard {mine.shard}, not {theirs.shard}"
+    if len(one.plan) != len(other.plan):
+        return f"its plan has {len(one.plan)} cases, not {len(other.plan)}"
+    return ""
+
+
+def _criteria_difference(one: Header, other: Header) -> str:
+    mine = {criterion.name: criterion.fingerprint for criterion in one.criteria}
+    theirs = {criterion.name: criterion.fingerprint for criterion in other.criteria}
+    for name in sorted(mine.keys() | theirs.keys()):
+        if mine.get(name) != theirs.get(name):
+            return f"criterion {name!r} differs"
+    return ""

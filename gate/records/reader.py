@@ -1,0 +1,308 @@
+"""Reads records: streaming with flat memory, or whole; refuses what is torn, edited, foreign to the format or doubled.
+
+Knows what lines mean together; single lines are left to `decode`. Input may come from a stranger: anything wrong is the
+caller's `GateError`, naming the line.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from operator import itemgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
+
+from msgspec.structs import replace
+
+from gate.errors import BaselineError, GateError
+from gate.model import RANGES, Side, Trial
+from gate.records import decode, encode
+from gate.records.decode import MalformedError
+from gate.records.model import CHAINED, Footer, Header, PlannedCase, Record
+from gate.security.limits import MAX_LINE_BYTES
+
+if TYPE_CHECKING:
+    from hashlib import _Hash as Hash
+
+T = TypeVar("T")
+
+HINT_TORN = "its run was interrupted, or the file cut short: continue the run with --resume, or save it again"
+HINT_EDITED = "it was edited or damaged after it was written; measure again"
+
+
+class RecordReader:
+    """Iterates over the trials of a record, given as lines of bytes; the header is there from the start.
+
+    With ``complete`` the last line must be a closing line that agrees with everything before it. Without, a record that
+    was never closed is read as far as it goes, and a torn last line is left out. ``torn`` is raised in place of
+    ``error`` where the lines merely end too early.
+    """
+
+    def __init__(
+        self,
+        lines: Iterable[bytes],
+        *,
+        where: str,
+        complete: bool = True,
+        error: type[GateError] = BaselineError,
+        torn: type[GateError] | None = None,
+    ) -> None:
+        self._lines = iter(lines)
+        self._where = where
+        self._complete = complete
+        self._error = error
+        self._torn = torn or error
+        self._line_number = 0
+        self.checksum = hashlib.sha256()
+        """Over everything up to `end`."""
+        self.end = 0
+        """Bytes up to the end of the last good line."""
+        self.tally = Tally()
+        self.footer: Footer | None = None
+        """The footer where the last line read is a closing line."""
+        self.last_footer: Footer | None = None
+        """The newest closing line, whether or not trials follow it."""
+        self.chained = False
+        """Whether trial lines may carry a sum, which proves everything up to it."""
+        self.header = self._read_header()
+        self._known = frozenset(case.id for case in self.header.plan)
+        self._ranges = {criterion.name: RANGES[criterion.scale] for criterion in self.header.criteria}
+
+    def __iter__(self) -> Iterator[Trial]:
+        if self.chained and not self._complete:
+            return self._proven()
+        return filter(None, map(itemgetter(0), self._read_trials()))
+
+    def _proven(self) -> Iterator[Trial]:
+        """The trials up to the last sum or closing line. What follows was never written whole, and is left out."""
+        held: list[Trial] = []
+        state = self._state()
+        for trial, proven in self._read_trials():
+            if trial is not None:
+                held.append(trial)
+            if proven:
+                yield from held
+                held.clear()
+                state = self._state()
+        if held:
+            self.tally.remove(held)
+            self.checksum, self.end, self.tally.rounds, self.footer = state
+
+    def _state(self) -> tuple[Hash, int, int, Footer | None]:
+        return self.checksum.copy(), self.end, self.tally.rounds, self.footer
+
+    def _read_trials(self) -> Iterator[tuple[Trial | None, bool]]:
+        """Each trial, or None for a closing line, and whether its line proves everything before it unchanged."""
+        held: GateError | None = None
+        for raw in self._lines:
+            if held is not None:
+                raise held
+            try:
+                data = self._parse(raw)
+            except GateError as problem:
+                held = problem  # fatal, unless it is the torn last line of a record that may be incomplete
+                continue
+            claimed = data.pop("sum", None) if self.chained else None
+            trial = self._take(data)
+            if claimed is None:
+                self._advance(raw)
+            else:
+                self._check_sum(raw, claimed)
+            yield trial, trial is None or claimed is not None
+        if held is not None and self._complete:
+            raise held
+        if self.footer is None and self._complete:
+            raise self._cut("not closed")
+
+    def _check_sum(self, raw: bytes, claimed: Any) -> None:
+        """Reads on over a line that ends in a sum. Raises unless it fits everything before it."""
+        body, end = raw[: -encode.SUM_BYTES], raw[-encode.SUM_BYTES :]
+        self._advance(body)
+        found = self.checksum.hexdigest()[: encode.SUM_DIGITS]
+        if claimed != found or end != b',"sum":"%b"}\n' % found.encode():
+            raise self._problem("the sum does not fit this line or one before it", HINT_EDITED)
+        self._advance(end)
+
+    def _read_header(self) -> Header:
+        header, cases, version = self._next(decode.header)
+        self.chained = version >= CHAINED
+        plan: list[PlannedCase] = []
+        while len(plan) < cases:
+            part = self._next(decode.plan)
+            if not part:
+                raise self._problem("an empty plan line", HINT_EDITED)
+            plan += part
+        if len(plan) != cases or len({case.id for case in plan}) != cases:
+            raise self._problem("the plan does not hold the cases that the header says", HINT_EDITED)
+        return replace(header, plan=tuple(plan))
+
+    def _next(self, read: Callable[[dict[str, Any]], T]) -> T:
+        raw = next(self._lines, b"")
+        if not raw:
+            raise self._cut("cut short before its first trial" if self.end else "empty")
+        data = self._parse(raw)
+        try:
+            value = read(data)
+        except MalformedError as problem:
+            raise self._problem(str(problem)) from None
+        self._advance(raw)
+        return value
+
+    def _parse(self, raw: bytes) -> dict[str, Any]:
+        self._line_number += 1
+        if not raw.endswith(b"\n"):
+            raise self._problem("a line is too long") if len(raw) > MAX_LINE_BYTES else self._cut("cut short")
+        try:
+            return decode.parse_line(raw)
+        except MalformedError as problem:
+            raise self._problem(str(problem)) from None
+
+    def _advance(self, raw: bytes) -> None:
+        self.checksum.update(raw)
+        self.end += len(raw)
+
+    def _take(self, data: dict[str, Any]) -> Trial | None:
+        try:
+            if "closing" in data:
+                self._close(*decode.footer(data))
+                return None
+            trial = decode.trial(data)
+        except MalformedError as problem:
+            raise self._problem(str(problem)) from None
+        if trial.case_id not in self._known:
+            raise self._problem(f"a trial of a case outside the plan: {trial.case_id[:60]!r}", HINT_EDITED)
+        if trial in self.tally:
+            raise self._problem(f"trial {trial.number} of case {trial.case_id[:60]!r} is there twice", HINT_EDITED)
+        if self.chained:
+            self._check_scores(trial)
+        self.tally.add(trial)
+        self.footer = None
+        return trial
+
+    def _check_scores(self, trial: Trial) -> None:
+        """Raises for a score that its scale does not have. When format 1 was written, such scores were let through."""
+        for name, score in trial.scores.items():
+            ends = self._ranges.get(name)
+            if ends is not None and score.value is not None and not ends[0] <= score.value <= ends[1]:
+                raise self._problem(f"the score {score.value:g} of {name[:60]!r} is outside its scale", HINT_EDITED)
+
+    def _close(self, footer: Footer, checksum: str) -> None:
+        if checksum != self.checksum.hexdigest():
+            raise self._problem("the checksum does not fit", HINT_EDITED)
+        if (footer.trials, footer.errors, footer.rounds) != self.tally.counts:
+            raise self._problem("the counts do not fit", HINT_EDITED)
+        self.footer = self.last_footer = footer
+
+    def _problem(self, what: str, hint: str = "") -> GateError:
+        return self._error(f"unreadable record: {what}", where=self._place(), hint=hint)
+
+    def _cut(self, what: str) -> GateError:
+        return self._torn(f"torn record: {what}", where=self._place(), hint=HINT_TORN)
+
+    def _place(self) -> str:
+        return f"{self._where}:{self._line_number}" if self._line_number else self._where
+
+
+class Tally:
+    """Counts trials and notices doubled ones, in a few bytes a case."""
+
+    _MASKED = 512
+    """Trial numbers up to this are bits of an integer per case and side; higher ones, rare, are members of a set."""
+
+    def __init__(self) -> None:
+        self.trials = self.errors = self.rounds = 0
+        self._masks: tuple[dict[str, int], dict[str, int]] = ({}, {})
+        self._high: set[tuple[str, bool, int]] = set()
+
+    @property
+    def counts(self) -> tuple[int, int, int]:
+        return self.trials, self.errors, self.rounds
+
+    def __contains__(self, trial: Trial) -> bool:
+        """Whether a trial of the same number, case and side was added."""
+        baseline = trial.side is Side.BASELINE
+        if trial.number > self._MASKED:
+            return (trial.case_id, baseline, trial.number) in self._high
+        return bool(self._masks[baseline].get(trial.case_id, 0) >> trial.number & 1)
+
+    def add(self, trial: Trial) -> None:
+        baseline = trial.side is Side.BASELINE
+        if trial.number > self._MASKED:
+            self._high.add((trial.case_id, baseline, trial.number))
+        else:
+            masks = self._masks[baseline]
+            masks[trial.case_id] = masks.get(trial.case_id, 0) | 1 << trial.number
+        self.trials += 1
+        self.errors += trial.error is not None
+        self.rounds = max(self.rounds, trial.round)
+
+    def remove(self, trials: Sequence[Trial]) -> None:
+        """Takes back trials that were added; ``rounds`` is left to the caller."""
+        for trial in trials:
+            baseline = trial.side is Side.BASELINE
+            if trial.number > self._MASKED:
+                self._high.discard((trial.case_id, baseline, trial.number))
+            else:
+                self._masks[baseline][trial.case_id] ^= 1 << trial.number
+            self.trials -= 1
+            self.errors -= trial.error is not None
+
+
+def parse_record(
+    data: bytes, *, where: str = "record", complete: bool = True, error: type[GateError] = BaselineError
+) -> Record:
+    """The record in these bytes. Raises ``error`` for anything that is not a record, whatever the bytes are."""
+    return _whole(RecordReader(lines_of(io.BytesIO(data)), where=where, complete=complete, error=error))
+
+
+def read_record(path: Path, *, complete: bool = True, error: type[GateError] = BaselineError) -> Record:
+    """The record in a file, held in memory whole. Raises ``error`` where it cannot be read or believed."""
+    with _opened(path, error) as file:
+        return _whole(RecordReader(lines_of(file), where=str(path), complete=complete, error=error))
+
+
+def fold_record(
+    path: Path, keeper: Callable[[Header], Callable[[Trial], Trial]], *, error: type[GateError] = BaselineError
+) -> Record:
+    """The closed record in a file with every trial as ``keeper(header)`` keeps it. Raises as `read_record`."""
+    with _opened(path, error) as file:
+        reader = RecordReader(lines_of(file), where=str(path), error=error)
+        trials = tuple(map(keeper(reader.header), reader))
+        return Record(reader.header, trials, reader.footer)
+
+
+def iter_trials(path: Path, *, complete: bool = True, error: type[GateError] = BaselineError) -> Iterator[Trial]:
+    """The trials of a record, one at a time; what `read_record` refuses is refused when the place is reached."""
+    with _opened(path, error) as file:
+        yield from RecordReader(lines_of(file), where=str(path), complete=complete, error=error)
+
+
+def read_header(path: Path, *, error: type[GateError] = BaselineError) -> Header:
+    """The header and plan alone, without looking at a single trial."""
+    with _opened(path, error) as file:
+        return RecordReader(lines_of(file), where=str(path), complete=False, error=error).header
+
+
+def lines_of(file: BinaryIO) -> Iterator[bytes]:
+    """The lines of a file; an overlong line comes in pieces, of which the first lacks its end."""
+    return iter(lambda: file.readline(MAX_LINE_BYTES + 1), b"")
+
+
+def _whole(reader: RecordReader) -> Record:
+    trials = tuple(reader)
+    return Record(reader.header, trials, reader.footer)
+
+
+@contextmanager
+def _opened(path: Path, error: type[GateError]) -> Iterator[BinaryIO]:
+    try:
+        file = path.open("rb")
+    except OSError as problem:
+        raise error(f"the record cannot be read: {problem.strerror}", where=str(path)) from None
+    with file:
+        try:
+            yield file
+        except OSError as problem:
+            raise error(f"the record cannot be read: {problem.strerror}", where=str(path)) from None

@@ -1,0 +1,316 @@
+"""Other forms of a record: redacted, stripped for storage as a baseline, split over shards and merged again."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from hashlib import blake2b
+from itertools import islice
+from typing import Any
+
+from msgspec.structs import replace
+
+from gate.errors import MeasureError
+from gate.model import SILENT, Invocation, Part, Score, Side, ToolCall, Trial, TrialError, Usage, text_of
+from gate.records.encode import COMFORTABLE_BYTES, trial_line
+from gate.records.model import Footer, Header, PlannedCase, Record, count, difference
+from gate.security.limits import cut, shorten
+from gate.security.redact import Redactor
+
+MAX_STORED_TEXT = 500
+"""Characters kept of an error's message and of any text in a tool's arguments, in a stored baseline."""
+
+
+def redacted(trial: Trial, redactor: Redactor) -> Trial:
+    """The trial with every secret that the redactor knows masked, wherever text from outside stands."""
+    text, value = redactor.redact, redactor.redact_json
+
+    def parts(found: tuple[Part, ...]) -> tuple[Part, ...]:
+        return tuple([Part(text(part.text), part.thought) for part in found])
+
+    def call(made: ToolCall) -> ToolCall:
+        error = None if made.error is None else text(made.error)
+        return replace(made, name=text(made.name), args=value(made.args), result=value(made.result), error=error)
+
+    def invocation(turn: Invocation) -> Invocation:
+        calls = tuple([call(made) for made in turn.tool_calls])
+        intermediate = parts(turn.intermediate)
+        return replace(
+            turn, user=text(turn.user), response=parts(turn.response), tool_calls=calls, intermediate=intermediate
+        )
+
+    def score(given: Score) -> Score:
+        error = None if given.error is None else text(given.error)
+        return replace(given, reason=text(given.reason), error=error, details=value(given.details))
+
+    return replace(
+        trial,
+        invocations=tuple([invocation(turn) for turn in trial.invocations]),
+        scores={name: score(given) for name, given in trial.scores.items()},
+        error=None if trial.error is None else TrialError(trial.error.kind, text(trial.error.message)),
+    )
+
+
+def to_record(trial: Trial, redactor: Redactor) -> tuple[Trial, bytes]:
+    """The trial redacted, and its line in the record."""
+    line = trial_line(trial)
+    if len(line) <= COMFORTABLE_BYTES and redactor.passes(_without_usage(line), _json_values(trial)):
+        return trial, line
+    masked = redacted(trial, redactor)
+    return masked, trial_line(masked)
+
+
+def _without_usage(line: bytes) -> str:
+    """The line without the keys that speak of tokens and mean numbers; a quote in a text would be escaped."""
+    return line.decode().replace('"input_tokens":', "").replace('"output_tokens":', "")
+
+
+def _json_values(trial: Trial) -> Iterator[Any]:
+    for turn in trial.invocations:
+        for call in turn.tool_calls:
+            yield call.args
+            yield call.result
+    for given in trial.scores.values():
+        if given.details:
+            yield given.details
+
+
+CallDigest = tuple[str, Any, float | None]
+TurnDigest = tuple[str, Usage | None, str, tuple[CallDigest, ...], bool]
+ScoreDigest = tuple[str, float | None, str, str | None, tuple[tuple[str, float], ...]]
+Digest = tuple[tuple[TurnDigest, ...], tuple[ScoreDigest, ...]]
+"""Of each turn: digest, usage, the beginning of the response, calls (name, arguments, seconds), whether it shows that
+calls are reported. Of each score: name, value, reason, error, dimensions."""
+
+
+def digest_of(trial: Trial, *, failed: bool, calls: bool = False, text: int = 0) -> Digest:
+    """What `digested` keeps of what was said and of the scores, as plain values."""
+    turns = tuple([_turn_digest(turn, calls=failed or calls, text=text) for turn in trial.invocations])
+    scores = tuple(
+        [
+            (
+                name,
+                given.value,
+                given.reason if failed or given.value is None else "",
+                given.error,
+                tuple(given.dimensions.items()) if given.details else (),
+            )
+            for name, given in trial.scores.items()
+        ]
+    )
+    return turns, scores
+
+
+def from_digest(trial: Trial, digest: Digest) -> Trial:
+    """The trial with what a digest kept of it in place of what it holds."""
+    turns, scores = digest
+    return Trial(
+        trial.case_id,
+        trial.number,
+        trial.round,
+        trial.tag,
+        trial.side,
+        tuple([_kept_turn(*turn) for turn in turns]),
+        _shared_scores(scores),
+        trial.error,
+        trial.duration,
+        trial.attempts,
+        trial.started,
+        trial.again,
+    )
+
+
+def digested(trial: Trial, *, failed: bool, calls: bool = False, text: int = 0) -> Trial:
+    """What a decision needs of a trial whose record is on disk, in a tenth of the memory.
+
+    Scores with their dimensions, usage, duration and error stay. What was said becomes a digest, since it is only
+    compared with itself; reasons and tool calls stay where the trial ``failed``, to be shown; ``calls``: tool calls
+    stay in any case; of tools that are timed, names and durations stay. ``text``: so many characters of each response
+    stay.
+    """
+    return from_digest(trial, digest_of(trial, failed=failed, calls=calls, text=text))
+
+
+def _turn_digest(turn: Invocation, *, calls: bool, text: int) -> TurnDigest:
+    digest = SILENT
+    if said := turn.text:
+        called = [(call.name, call.args) for call in turn.tool_calls]
+        digest = blake2b(repr((said, called)).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+    shown = cut(text_of(turn.response, thoughts=False), text) if text else ""
+    made: tuple[CallDigest, ...] = ()
+    if calls or any(call.duration is not None for call in turn.tool_calls):
+        made = tuple([(call.name, call.args if calls else None, call.duration) for call in turn.tool_calls])
+    return digest, turn.usage, shown, made, turn.shows_calls
+
+
+def _kept_turn(
+    digest: str, usage: Usage | None, shown: str, calls: tuple[CallDigest, ...], reports: bool
+) -> Invocation:
+    kept = _shared_turn(digest, usage, reports)
+    if not shown and not calls:
+        return kept
+    response = (Part(shown),) if shown else ()
+    made = tuple([ToolCall(name, args, duration=seconds) for name, args, seconds in calls])
+    return replace(kept, response=response, tool_calls=made)
+
+
+@lru_cache(maxsize=1_000)
+def _shared_turn(digest: str, usage: Usage | None, reports: bool) -> Invocation:
+    return Invocation(usage=usage, digest=digest, reports_calls=reports)
+
+
+@lru_cache(maxsize=1_000)
+def _shared_scores(scores: tuple[ScoreDigest, ...]) -> Mapping[str, Score]:
+    """One mapping for all trials that scored alike."""
+    return {
+        name: Score(value, reason, error, details={"dimensions": dict(parts)} if parts else {})
+        for name, value, reason, error, parts in scores
+    }
+
+
+def strip(record: Record, redactor: Redactor | None = None) -> Record:
+    """The form of a stored baseline: what was measured, without what was said.
+
+    Messages, responses, tool results, reasons and details go; scores with their dimensions, usage, durations, and the
+    names and redacted arguments of tools stay. Stripping twice changes nothing more.
+    """
+    if record.header.stripped:
+        return record
+    mask = redactor or Redactor()
+    trials = tuple([_stripped(trial, mask) for trial in record.trials])
+    footer = None if record.footer is None else replace(record.footer, terms={})
+    return Record(replace(record.header, stripped=True), trials, footer)
+
+
+def _stripped(trial: Trial, mask: Redactor) -> Trial:
+    def message(text: str) -> str:
+        return shorten(mask.redact(text), MAX_STORED_TEXT)
+
+    def call(made: ToolCall) -> ToolCall:
+        return ToolCall(mask.redact(made.name), _shortened(mask.redact_json(made.args)), duration=made.duration)
+
+    def invocation(turn: Invocation) -> Invocation:
+        calls = tuple([call(made) for made in turn.tool_calls])
+        return Invocation(tool_calls=calls, usage=turn.usage, duration=turn.duration, reports_calls=turn.reports_calls)
+
+    def score(given: Score) -> Score:
+        error = None if given.error is None else message(given.error)
+        parts = {message(name): value for name, value in given.dimensions.items()} if given.details else {}
+        details = {"dimensions": parts} if parts else {}
+        return Score(given.value, error=error, per_turn=given.per_turn, details=details)
+
+    return replace(
+        trial,
+        invocations=tuple([invocation(turn) for turn in trial.invocations]),
+        scores={name: score(given) for name, given in trial.scores.items()},
+        error=None if trial.error is None else TrialError(trial.error.kind, message(trial.error.message)),
+    )
+
+
+def _shortened(value: Any) -> Any:
+    """A JSON value with its long texts shortened; the redactor has bounded its nesting before."""
+    if isinstance(value, str):
+        return shorten(value, MAX_STORED_TEXT)
+    if isinstance(value, dict):
+        return {key: _shortened(held) for key, held in value.items()}
+    return [_shortened(item) for item in value] if isinstance(value, list) else value
+
+
+def assign_shards(plan: Sequence[PlannedCase], shards: int) -> tuple[PlannedCase, ...]:
+    """The plan with every case assigned to one of ``shards``, so that their expected durations are about equal.
+
+    Longest first, to the shard with the least so far; a case without a hint counts as the mean of the others. Depends
+    on the plan alone, so that every machine comes to the same assignment.
+    """
+    if shards < 1:
+        raise ValueError("at least one shard")
+    hints = [case.hint for case in plan if case.hint is not None]
+    usual = math.fsum(hints) / len(hints) if hints else 1.0
+    loads = [(0.0, 0, shard) for shard in range(1, shards + 1)]
+    chosen: dict[str, int] = {}
+    for case in sorted(plan, key=lambda case: (-(usual if case.hint is None else case.hint), case.id)):
+        seconds, cases, shard = heapq.heappop(loads)
+        heapq.heappush(loads, (seconds + (usual if case.hint is None else case.hint), cases + 1, shard))
+        chosen[case.id] = shard
+    return tuple(replace(case, shard=chosen[case.id]) for case in plan)
+
+
+def merge(records: Sequence[Record]) -> Record:
+    """The record that one run over all shards would have left.
+
+    Raises `MeasureError` where a shard is missing, doubled, not closed, of another plan, commit or version, or holds
+    trials of cases that are not its own.
+    """
+    if not records:
+        raise MeasureError("no shards to merge")
+    first, total = records[0].header, records[0].header.shard[1]
+    by_shard: dict[int, Record] = {}
+    for record in records:
+        index = record.header.shard[0]
+        _check_shard(record, first, by_shard)
+        by_shard[index] = record
+    if len(by_shard) < total:
+        absent = islice((str(index) for index in range(1, total + 1) if index not in by_shard), 20)
+        raise MeasureError(f"shards are missing: {', '.join(absent)} of {total}", hint="run them, then merge")
+    ordered = [by_shard[index] for index in sorted(by_shard)]
+    trials = tuple(trial for record in ordered for trial in record.trials)
+    plan = tuple(replace(case, shard=1) for case in first.plan)
+    created = min(record.header.created for record in ordered)
+    return Record(replace(first, plan=plan, shard=(1, 1), passes=0, created=created), trials, _joined(ordered, trials))
+
+
+def _check_shard(record: Record, first: Header, earlier: dict[int, Record]) -> None:
+    header = record.header
+    name = f"shard {header.shard[0]} of {header.shard[1]}"
+    if header.shard[1] != first.shard[1]:
+        raise MeasureError(f"{name} is foreign: the others are of {first.shard[1]}")
+    if header.shard[0] in earlier:
+        raise MeasureError(f"{name} is there twice", hint="merge each shard's newest record once")
+    if record.footer is None:
+        raise MeasureError(f"{name} is torn: it was not closed", hint="continue it with --resume")
+    different = difference(replace(header, shard=first.shard), first)
+    if not different and header.gate_version != first.gate_version:
+        different = f"it was written by version {header.gate_version!r}, not {first.gate_version!r}"
+    if different:
+        raise MeasureError(f"{name} is foreign: {different}", hint="merge shards of one run only")
+    own = {case.id for case in header.plan if case.shard == header.shard[0]}
+    missing = _missing(record, own)
+    if missing:
+        what = f"{name} lacks {missing} of {len(own) * header.passes} planned trials"
+        raise MeasureError(what, hint="continue it with --resume")
+    stray = next((trial.case_id for trial in record.trials if trial.case_id not in own), None)
+    if stray is not None:
+        raise MeasureError(f"{name} is foreign: it holds trials of case {stray[:60]!r}, which is another shard's")
+
+
+def _missing(record: Record, own: Iterable[str]) -> int:
+    """How many planned trials a shard does not hold, not even as failed; 0 if it says why it stopped."""
+    if record.footer is None or record.footer.stopped:
+        return 0
+    ran = Counter(trial.case_id for trial in record.trials if trial.side is Side.CANDIDATE)
+    return sum(max(0, record.header.passes - ran[case_id]) for case_id in own)
+
+
+def _joined(records: list[Record], trials: tuple[Trial, ...]) -> Footer:
+    """Shards run side by side: durations are not added, costs are."""
+    footers = [record.footer for record in records if record.footer is not None]
+    costs = [footer.judge_cost_usd for footer in footers if footer.judge_cost_usd is not None]
+    reasons = dict.fromkeys(footer.stopped for footer in footers if footer.stopped)
+    return replace(
+        count(trials),
+        duration=max(footer.duration for footer in footers),
+        judge_cost_usd=sum(costs) if costs else None,
+        stopped="; ".join(reasons),
+        terms=_joined_terms([footer.terms for footer in footers if footer.terms]),
+    )
+
+
+def _joined_terms(terms: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """Those of the first shard with the notes of all; the command ran one shard alone."""
+    if len(terms) < 2:
+        return terms[0] if terms else {}
+    notes = dict.fromkeys(note for one in terms for note in one.get("notes", ()))
+    return {**terms[0], "notes": list(notes), "command": ""}

@@ -1,0 +1,257 @@
+"""Writes records: a locked journal that grows by one trial at a time, or a whole record at once.
+
+A trial that `append` has returned for survives the end of the process, however it ends.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from io import FileIO
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from msgspec.structs import replace
+
+from gate.errors import ConfigError, GateError, MeasureError
+from gate.model import Trial
+from gate.records.encode import footer_line, header_lines, summed, trial_line
+from gate.records.model import CHAINED, FORMAT, Footer, Header, Record, count, difference
+from gate.records.reader import RecordReader, Tally, lines_of
+from gate.security import files
+
+_BEGIN = b'{"gate_record":'
+SUM_EVERY = 100
+"""Trials between two sums in a record that is written whole, so that a reader never holds many unproven ones."""
+
+
+class _TornError(MeasureError):
+    """The file ends before its first trial."""
+
+
+class RecordWriter:
+    """A record that is being written, held under an exclusive lock until it is closed.
+
+    Starts the file afresh, or with ``resume`` continues what is there: a torn last line is dropped, the stored header
+    stays, with its seed, and `MeasureError` says why where the record is damaged, or is of another plan, commit, agent,
+    shard or set of criteria. What is appended in one go ends in a sum over everything before it, so that a later edit
+    of an open record is found.
+
+    `finish` adds the closing line; leaving the ``with`` block without it leaves a record that can be resumed.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        header: Header,
+        *,
+        resume: bool = False,
+        remember: Callable[[Trial], Trial] | None = None,
+    ) -> None:
+        self.path = path
+        self.header = header
+        self._remember = remember
+        self._known = frozenset(case.id for case in header.plan)
+        if len(self._known) < len(header.plan):
+            raise ValueError("a case is planned twice")
+        self._tally = Tally()
+        self._checksum = hashlib.sha256()
+        self._chained = FORMAT >= CHAINED
+        self._end = 0
+        self._footer: Footer | None = None
+        self._before = Footer(0, 0, 0)
+        self.resumed: tuple[Trial, ...] = ()
+        """The trials that the record already held, in the form that ``remember`` gives them."""
+        self._file = _locked(path)
+        try:
+            self._take_up() if resume else self._start()
+        except BaseException:
+            self.close()
+            raise
+
+    def append(self, trial: Trial) -> None:
+        """Adds one finished trial. Raises `MeasureError` where the disk is full; what was written before stays."""
+        self.extend([(trial, trial_line(trial))])
+
+    def extend(self, recorded: Sequence[tuple[Trial, bytes]]) -> None:
+        """Adds finished trials with their lines, all or none. Raises as `append`.
+
+        Of a trial only its case, number, side, round and error are looked at.
+        """
+        for trial, _ in recorded:
+            if trial.case_id not in self._known:
+                raise ValueError(f"case {trial.case_id!r} is not in the plan")
+            if trial in self._tally:
+                raise ValueError(f"trial {trial.number} of case {trial.case_id!r} was recorded before")
+        if not recorded:
+            return
+        self._write(b"".join([line for _, line in recorded]), chained=self._chained)
+        for trial, _ in recorded:
+            self._tally.add(trial)
+        self._footer = None
+
+    def finish(
+        self,
+        *,
+        duration: float = 0.0,
+        judge_cost_usd: float | None = None,
+        stopped: str = "",
+        terms: Mapping[str, Any] | None = None,
+    ) -> Footer:
+        """Writes the closing line and makes sure that everything is on disk.
+
+        ``duration`` (seconds) and ``judge_cost_usd`` are of this sitting and added to those of earlier ones;
+        ``stopped`` says why the run ended before its schedule did, ``terms`` what its verdict is reached by.
+        """
+        trials, errors, rounds = self._tally.counts
+        costs = [cost for cost in (self._before.judge_cost_usd, judge_cost_usd) if cost is not None]
+        total = sum(costs) if costs else None
+        footer = Footer(trials, errors, rounds, self._before.duration + duration, total, stopped, terms or {})
+        if footer != self._footer:
+            self._write(footer_line(footer, self._checksum.hexdigest()))
+            self._before = self._footer = footer
+        try:
+            os.fsync(self._file.fileno())
+        except OSError as problem:
+            raise self._problem(problem) from None
+        return footer
+
+    @property
+    def finished(self) -> bool:
+        """Whether the last line is a closing line of a run that was not stopped."""
+        return self._footer is not None and not self._footer.stopped
+
+    def close(self) -> None:
+        """Releases the file and its lock. Writes nothing."""
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _start(self) -> None:
+        if not _is_record(self._file):
+            raise MeasureError("not a record, so not overwritten", where=str(self.path), hint="name another file")
+        self._file.truncate(0)
+        self._write(header_lines(self.header))
+
+    def _take_up(self) -> None:
+        try:
+            lines = _lines_from_start(self._file)
+            reader = RecordReader(lines, where=str(self.path), complete=False, error=MeasureError, torn=_TornError)
+        except _TornError:  # killed before the first trial: nothing is lost by starting again
+            self._start()
+            return
+        _check_same(reader.header, self.header, str(self.path))
+        self.resumed = tuple(reader if self._remember is None else map(self._remember, reader))
+        self.header = reader.header
+        self._tally, self._checksum, self._end = reader.tally, reader.checksum, reader.end
+        self._chained = reader.chained
+        self._footer = reader.footer
+        self._before = reader.last_footer or self._before
+        self._file.truncate(self._end)
+
+    def _write(self, data: bytes, *, chained: bool = False) -> None:
+        """Appends whole lines, ``chained`` with a sum on the last; on failure the file is cut back to where it was."""
+        checksum = self._checksum.copy()
+        if chained:
+            data = summed(data, checksum)
+        else:
+            checksum.update(data)
+        view = memoryview(data)
+        try:
+            while view:
+                view = view[os.write(self._file.fileno(), view) :]
+        except OSError as problem:
+            with suppress(OSError):
+                self._file.truncate(self._end)
+            raise self._problem(problem) from None
+        self._end += len(data)
+        self._checksum = checksum
+
+    def _problem(self, problem: OSError) -> MeasureError:
+        return MeasureError(
+            f"the record cannot be written: {problem.strerror}",
+            where=str(self.path),
+            hint="everything before this trial is kept: make room and continue with --resume",
+        )
+
+
+def write_record(path: Path, record: Record, *, error: type[GateError] = MeasureError) -> Footer:
+    """Writes a whole record, closed, replacing what is at ``path`` at once or not at all. Raises ``error``."""
+    try:
+        files.write_parts(path, record_lines(record))
+    except OSError as problem:
+        raise error(f"the record cannot be written: {problem.strerror}", where=str(path)) from None
+    return _closed(record)
+
+
+def record_lines(record: Record) -> Iterator[bytes]:
+    """The lines of a whole record, closed; its counts and checksum are computed, not believed."""
+    checksum = hashlib.sha256()
+    lines = header_lines(record.header)
+    checksum.update(lines)
+    yield lines
+    for number, trial in enumerate(record.trials, 1):
+        line = trial_line(trial)
+        if number % SUM_EVERY:
+            checksum.update(line)
+            yield line
+        else:
+            yield summed(line, checksum)
+    yield footer_line(_closed(record), checksum.hexdigest())
+
+
+def _closed(record: Record) -> Footer:
+    counts = count(record.trials)
+    said = record.footer or counts
+    return replace(said, trials=counts.trials, errors=counts.errors, rounds=counts.rounds)
+
+
+def _locked(path: Path) -> FileIO:
+    """The file, created with its folders where it is missing, under an exclusive lock."""
+    try:
+        file = files.open_to_append(path)
+    except files.LinkError as problem:
+        raise ConfigError(f"the record cannot be written: {problem.strerror}", where=str(path)) from None
+    except OSError as problem:
+        raise MeasureError(f"the record cannot be written: {problem.strerror}", where=str(path)) from None
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as problem:
+        file.close()
+        if isinstance(problem, BlockingIOError):
+            hint = "wait for it, or name another file for this one's record"
+            raise MeasureError("another gate is writing this record", where=str(path), hint=hint) from None
+        raise MeasureError(f"the record cannot be locked: {problem.strerror}", where=str(path)) from None
+    return file
+
+
+def _lines_from_start(file: FileIO) -> Iterator[bytes]:
+    """The lines of the file from its start, through a buffer of their own; the file and its lock stay open."""
+    file.seek(0)
+    with os.fdopen(os.dup(file.fileno()), "rb") as buffered:
+        yield from lines_of(buffered)
+
+
+def _is_record(file: FileIO) -> bool:
+    """Whether the file is empty or begins as a record does."""
+    file.seek(0)
+    begin = file.read(len(_BEGIN)) or b""
+    return _BEGIN.startswith(begin)
+
+
+def _check_same(stored: Header, wanted: Header, path: str) -> None:
+    """Raises `MeasureError` that says what differs where trials of the two cannot stand in one record."""
+    different = difference(stored, wanted)
+    if different:
+        hint = "name another file with --record, or run without --resume"
+        raise MeasureError(f"the record is of another run: {different}", where=path, hint=hint)

@@ -1,0 +1,270 @@
+"""What every report says in the same words: verdicts, exit codes, which cases to show first, costs, baseline."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+
+from gate.model import (
+    BaselineInfo,
+    CaseResult,
+    CaseStatus,
+    CriterionResult,
+    ExitCode,
+    Result,
+    SuiteResult,
+    Verdict,
+)
+from gate.reports.formatting import count, dollars, interval, seconds
+
+VERDICTS = {
+    Verdict.NOT_APPLIED: "not applied",
+    Verdict.PASS: "pass",
+    Verdict.INCONCLUSIVE: "inconclusive",
+    Verdict.NOT_MEASURED: "not measured",
+    Verdict.BELOW_THRESHOLD: "below threshold",
+    Verdict.REGRESSED: "regressed",
+    Verdict.ERROR: "error",
+}
+EXIT_MEANINGS = {
+    ExitCode.PASS: "pass",
+    ExitCode.FAILED: "the gate failed",
+    ExitCode.CONFIGURATION: "bad configuration or suite",
+    ExitCode.NOT_MEASURED: "could not measure",
+    ExitCode.BASELINE: "baseline missing or torn",
+    ExitCode.PUBLISH: "passed, but could not publish",
+    ExitCode.BASELINE_WRITE: "the baseline could not be written",
+    ExitCode.UNTRUSTED: "an untrusted artifact was refused",
+    ExitCode.INTERRUPTED: "interrupted",
+    ExitCode.TERMINATED: "terminated",
+}
+STATUSES = {
+    CaseStatus.BROKEN: "broken",
+    CaseStatus.FAILED: "failed",
+    CaseStatus.ERROR: "error",
+    CaseStatus.SUSPECT: "suspect",
+    CaseStatus.FLAKY: "flaky",
+    CaseStatus.NEW: "new",
+    CaseStatus.OK: "ok",
+    CaseStatus.QUARANTINED: "quarantined",
+    CaseStatus.UNCHECKED: "unchecked",
+    CaseStatus.REMOVED: "removed",
+}
+_AMOUNT = r"[+−-]?[\d.,e]+(?: ?%| points| s| USD)?"
+_RESTATED = re.compile(
+    rf"(?:{_AMOUNT}(?: \([^()]*\))? over [\d,]+ cases?"
+    rf"|mean {_AMOUNT} over [\d,]+ cases?, threshold {_AMOUNT}(?: \(strict\))?"
+    rf"|at best {_AMOUNT})(?:: |$)"
+)
+"""How a reason begins that says in words what candidate, change and threshold say in figures."""
+_EXCUSED = re.compile(r"the baseline (?:missed it|was above it) too")
+_PLAIN_ID = re.compile(r"\w[\w.:/@+-]{0,199}")
+_WORSE = (CaseStatus.BROKEN, CaseStatus.FAILED, CaseStatus.ERROR, CaseStatus.SUSPECT)
+
+
+def exit_line(code: ExitCode, verdict: Verdict) -> str:
+    """``exit code 1: the gate failed``; where a verdict short of a pass ends with 0, that is said instead of pass."""
+    if code is ExitCode.PASS and verdict is not Verdict.PASS:
+        return f"exit code 0: {VERDICTS[verdict]}, which does not block here"
+    return f"exit code {int(code)}: {EXIT_MEANINGS[code]}"
+
+
+def shown(found: CriterionResult) -> Verdict:
+    """The criterion's verdict; what was never measured is no pass, whoever says so."""
+    if found.verdict is Verdict.PASS and found.candidate is None:
+        return Verdict.NOT_MEASURED
+    return found.verdict
+
+
+def is_ticked(found: CriterionResult) -> bool:
+    """Whether a tick may stand beside it: it passes, and something was held against it that it could have failed."""
+    return shown(found) is Verdict.PASS and found.checked and not found.not_compared
+
+
+def standing(found: CriterionResult) -> str:
+    """The verdict in a word or two; that it was not compared, or that nothing was held against it, in its place."""
+    verdict = shown(found)
+    if found.not_compared and verdict in (Verdict.PASS, Verdict.INCONCLUSIVE):
+        return "not compared"
+    return VERDICTS[verdict] if verdict is not Verdict.PASS or found.checked else "nothing to hold it to"
+
+
+def baseline_figure(found: CriterionResult) -> str:
+    """The baseline's mean with its interval, or that it is not compared."""
+    if found.not_compared and found.baseline is None:
+        return "not compared"
+    return interval(found.baseline, found.criterion.scale)
+
+
+def needs_words(found: CriterionResult) -> bool:
+    """Whether a tick alone would mislead: everything but a pass, and a pass that the baseline excuses."""
+    return not is_ticked(found) or bool(_EXCUSED.search(found.reason))
+
+
+def telling(found: CriterionResult) -> str:
+    """What the reason says beyond the figures beside it; empty where that is nothing."""
+    if not needs_words(found):
+        return ""
+    parts = (part[match.end() :] if (match := _RESTATED.match(part)) else part for part in found.reason.split("; "))
+    return "; ".join(part for part in parts if part)
+
+
+def distinct(reasons: Sequence[str]) -> tuple[str, ...]:
+    """The first of reasons that differ in figures alone, or in a word or two."""
+    kept: list[tuple[str, frozenset[str]]] = []
+    for reason in reasons:
+        wording = _wording(reason)
+        if not any(_is_alike(wording, other) for _, other in kept):
+            kept.append((reason, wording))
+    return tuple(reason for reason, _ in kept)
+
+
+def kinds(cases: Sequence[CaseResult], most: int) -> tuple[tuple[CaseResult, ...], bool]:
+    """The first case of each distinct reason, ``most`` at most, and whether all others fail for one of these."""
+    found: list[CaseResult] = []
+    known: list[frozenset[str]] = []
+    complete = True
+    for case in cases:
+        wording = _wording(case.reasons[0] if case.reasons else "")
+        if any(_is_alike(wording, other) for other in known):
+            continue
+        complete = len(found) < most
+        if not complete:
+            break
+        found.append(case)
+        known.append(wording)
+    return tuple(found), complete
+
+
+def _wording(reason: str) -> frozenset[str]:
+    return frozenset(re.findall(r"[^\W\d]+", reason.lower())) or frozenset([reason])
+
+
+def _is_alike(one: frozenset[str], other: frozenset[str]) -> bool:
+    return len(one & other) >= 0.8 * len(one | other)
+
+
+def explain_line(result: Result, suite: SuiteResult) -> str:
+    """The command that shows a case's trials; empty without such cases, or without one record of the suite."""
+    cases = worse_cases(suite) or failing_cases(suite)
+    paths = result.record_paths if len(result.record_paths) == len(result.suites) else ()
+    path = next((path for held, path in zip(result.suites, paths, strict=False) if held is suite), "")
+    if not cases or not path:
+        return ""
+    case_id = cases[0].id if _PLAIN_ID.fullmatch(cases[0].id) else "ID"
+    return f"gate explain {shlex.quote(path)} --case {case_id}"
+
+
+def worse_cases(suite: SuiteResult) -> tuple[CaseResult, ...]:
+    """The cases that got worse or could not be measured, worst first; the order does not depend on the input's."""
+    return tuple(sorted((c for c in suite.cases if c.status in _WORSE), key=_badness))
+
+
+def failing_cases(suite: SuiteResult) -> tuple[CaseResult, ...]:
+    """Further cases of which trials failed: nothing says that they got worse, yet they keep the score down."""
+    known = (*_WORSE, CaseStatus.REMOVED)
+    return tuple(sorted((c for c in suite.cases if c.status not in known and c.passed < c.trials), key=_badness))
+
+
+IMPROVED_E = 2.0
+"""From here on a case is listed as passing more often; the bar of a suspected one, the other way."""
+
+
+def improved_cases(suite: SuiteResult) -> tuple[CaseResult, ...]:
+    """The cases that pass more often than at the baseline, the strongest evidence first."""
+    known = [case for case in suite.cases if case.improvement is not None and case.improvement >= IMPROVED_E]
+    return tuple(sorted(known, key=lambda case: (-(case.improvement or 0.0), case.id)))
+
+
+def improvement(case: CaseResult) -> str:
+    """``0/5 → 3/3, e = 41``: how often it passed at the baseline and now, and the evidence of it."""
+    before = f"{case.baseline_passed:,}/{case.baseline_trials:,}"
+    strength = f"e = {case.improvement:.3g}" if case.improvement else ""
+    return ", ".join(filter(None, [f"{before} → {case.passed:,}/{case.trials:,}", strength]))
+
+
+def _badness(case: CaseResult) -> tuple[float | str, ...]:
+    rank = _WORSE.index(case.status) if case.status in _WORSE else len(_WORSE)
+    before = case.baseline_passed / case.baseline_trials if case.baseline_trials else 0.0
+    now = case.passed / case.trials if case.trials else 0.0
+    return (rank, -(case.e_value or 0.0), now - before, now, case.id)
+
+
+def worse_title(cases: Sequence[CaseResult]) -> str:
+    """What `worse_cases` are called: without a baseline nothing is known to have been better."""
+    if any(case.baseline_trials for case in cases):
+        return "Cases that got worse"
+    measured = any(case.status is not CaseStatus.ERROR for case in cases)
+    return "Cases that failed" if measured else "Cases that could not be measured"
+
+
+def score(case: CaseResult) -> str:
+    """``0/4, was 5/5``, for where there is little room; with errors where there were any."""
+    parts = [f"{case.passed:,}/{case.trials:,}"] if case.trials else ["no trial measured"]
+    if case.baseline_trials:
+        parts.append(f"was {case.baseline_passed:,}/{case.baseline_trials:,}")
+    if case.errors:
+        parts.append(count(case.errors, "error"))
+    return ", ".join(parts)
+
+
+def tally(case: CaseResult) -> str:
+    """``0 of 4 trials passed, baseline 5 of 5``, with errors where there were any."""
+    parts = [f"{case.passed:,} of {count(case.trials, 'trial')} passed"] if case.trials else ["no trial measured"]
+    if case.baseline_trials:
+        parts.append(f"baseline {case.baseline_passed:,} of {case.baseline_trials:,}")
+    if case.errors:
+        parts.append(count(case.errors, "error"))
+    return ", ".join(parts)
+
+
+def command_lines(command: str) -> tuple[str, ...]:
+    """The lines of the command that reproduces a result, each to be shown on a line of its own."""
+    return tuple(line for line in command.split("\n") if line.strip())[:5]
+
+
+def deciding(suite: SuiteResult) -> SuiteResult:
+    """The comparison that verdict and headline are from: the suite itself, or one of its further ones."""
+    return next((one for one in suite.further if suite.decided_by and one.reference == suite.decided_by), suite)
+
+
+def further_line(suite: SuiteResult) -> str:
+    """The same record against another reference, in a line: its commit, the verdict and why."""
+    commit = suite.baseline.commit if suite.baseline else None
+    return f"{VERDICTS[suite.verdict]}: {suite.headline}" + (f" (commit {commit[:12]})" if commit else "")
+
+
+def status_counts(suite: SuiteResult) -> str:
+    """``40 cases: 3 broken, 2 flaky, 35 ok``."""
+    counts = {status: sum(c.status is status for c in suite.cases) for status in STATUSES}
+    named = ", ".join(f"{number:,} {STATUSES[status]}" for status, number in counts.items() if number)
+    return f"{count(len(suite.cases), 'case')}: {named}" if named else "no cases"
+
+
+def cost_line(suite: SuiteResult) -> str:
+    """What the verdict cost: runs, errors, money for agent and judge, time."""
+    parts = [count(suite.agent_runs, "agent run")]
+    if suite.errors:
+        parts.append(count(suite.errors, "infrastructure error"))
+    parts.append("agent cost not reported" if suite.cost_usd is None else f"{dollars(suite.cost_usd)} agent")
+    if suite.judge_cost_usd is not None:
+        parts.append(f"{dollars(suite.judge_cost_usd)} judge")
+    return " · ".join([*parts, seconds(suite.duration)])
+
+
+def baseline_line(baseline: BaselineInfo | None, *, source: bool = True) -> str:
+    """What the candidate was compared with, and where that lies, or why with nothing."""
+    if baseline is None:
+        return "none"
+    if baseline.missing:
+        return f"none: {baseline.missing}"
+    parts = [baseline.commit[:12] if baseline.commit else "no commit"]
+    if baseline.distance:
+        parts.append(f"{count(baseline.distance, 'commit')} before the one measured against")
+    if baseline.trials_per_case:
+        trials = f"{baseline.trials_per_case:.3g}"
+        parts.append(f"{trials} {'trial' if trials == '1' else 'trials'} per case")
+    if baseline.records > 1:
+        parts.append(f"{baseline.records:,} records pooled")
+    return ", ".join([*parts, *([baseline.source] if source and baseline.source else [])])

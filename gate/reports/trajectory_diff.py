@@ -1,0 +1,138 @@
+"""What was expected and what was done instead, calls and answers, as marked lines of text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from itertools import zip_longest
+from typing import Any
+
+from msgspec import Struct
+
+from gate.model import CaseResult, ToolCall
+from gate.security.escape import one_line
+from gate.security.limits import MAX_NESTING, cut, shorten
+
+MAX_CALLS = 200
+"""Calls compared per turn; the comparison is quadratic at worst."""
+MAX_CALL_CHARS = 300
+MAX_ANSWER_CHARS = 200
+MAX_ANSWERS = 5
+"""Turns of which the answer is shown."""
+_CONTEXT = 2
+"""Equal calls shown on each side of a difference."""
+
+
+class TurnDiff(Struct, frozen=True):
+    """One turn's calls or answer, line by line."""
+
+    turn: int
+    """From 1."""
+    against: str
+    """``expected`` or ``baseline``; empty where there is nothing to compare an answer with."""
+    lines: tuple[tuple[str, str], ...]
+    """Mark and text. Mark ``-``: expected and missing; ``+``: made and not expected; a space: as expected."""
+    noun: str = ""
+    """``answer`` where the lines are what was said."""
+
+    @property
+    def title(self) -> str:
+        noun = f" {self.noun}" if self.noun else ""
+        wanted = f"- {self.against}{noun}, " if self.against else ""
+        return f"turn {self.turn}: {wanted}+ actual{noun}"
+
+    @property
+    def differs(self) -> bool:
+        return any(mark in "+-" for mark, _ in self.lines)
+
+
+def call_text(call: ToolCall) -> str:
+    """A call on one line: ``refund(order="A-1", amount=20)``."""
+    if not call.name and call.category:
+        return one_line(f"any {call.category} tool", MAX_CALL_CHARS)
+    name = call.name or "(no name)"
+    if call.any_args:
+        body = "…"
+    elif call.args is None:
+        body = ""
+    elif isinstance(call.args, dict) and len(call.args) <= 100:
+        body = ", ".join(f"{key}={_value_text(value)}" for key, value in call.args.items())
+    else:
+        body = _value_text(call.args)
+    error = f" → error: {shorten(call.error, 100)}" if call.error else ""
+    return one_line(f"{shorten(name, 100)}({shorten(body, MAX_CALL_CHARS)}){error}", 2 * MAX_CALL_CHARS)
+
+
+def _value_text(value: Any, depth: int = 0) -> str:
+    """JSON for what agents send as arguments; never raises, whatever is in it."""
+    if isinstance(value, dict | list | tuple):
+        if depth >= MAX_NESTING:
+            return "…"
+        items = list(value.items())[:50] if isinstance(value, dict) else [(None, item) for item in value[:50]]
+        parts = [
+            (f"{_value_text(str(k))}: " if isinstance(value, dict) else "") + _value_text(v, depth + 1)
+            for k, v in items
+        ]
+        parts += ["…"] if len(value) > 50 else []
+        return ("{%s}" if isinstance(value, dict) else "[%s]") % ", ".join(parts)
+    if isinstance(value, str):
+        return json.dumps(shorten(value, MAX_CALL_CHARS), ensure_ascii=False)
+    return json.dumps(value) if value is None or isinstance(value, bool | int | float) else shorten(str(value), 100)
+
+
+def differences(case: CaseResult) -> tuple[TurnDiff, ...]:
+    """What a failing case did otherwise: its calls, then its answers."""
+    return trajectory_diff(case) + answer_diff(case)
+
+
+def answer_diff(case: CaseResult) -> tuple[TurnDiff, ...]:
+    """The turns answered otherwise than expected, and the last answer where nothing is expected word for word."""
+    turns = []
+    pairs = list(zip_longest(case.expected_text, case.actual_text))
+    for number, (wanted, said) in enumerate(pairs, 1):
+        if wanted is None and (said is None or number < len(pairs)):
+            continue
+        if wanted is not None and not case.actual_text:  # what was said was not kept
+            continue
+        lines = [("-", _answer(wanted))] if wanted else []
+        if wanted != said:
+            lines.append(("+", _answer(said) if said else "(no answer)"))
+            turns.append(TurnDiff(number, "expected" if wanted else "", tuple(lines), "answer"))
+    return tuple(turns[:MAX_ANSWERS])
+
+
+def _answer(text: str) -> str:
+    return one_line(cut(text, MAX_ANSWER_CHARS), 2 * MAX_ANSWER_CHARS)
+
+
+def trajectory_diff(case: CaseResult) -> tuple[TurnDiff, ...]:
+    """The turns of the worst trial that called otherwise than expected, else otherwise than the baseline."""
+    turns: list[TurnDiff] = []
+    if not case.actual:  # no trial to show
+        return ()
+    for index, (expected, actual, reference) in enumerate(zip_longest(case.expected, case.actual, case.reference)):
+        wanted, against = (expected, "expected") if expected is not None else (reference, "baseline")
+        if wanted is not None:
+            turns.append(TurnDiff(index + 1, against, tuple(_difference(wanted, tuple(actual or ())))))
+    return tuple(turn for turn in turns if turn.differs)
+
+
+def _difference(wanted: Sequence[ToolCall], made: Sequence[ToolCall]) -> list[tuple[str, str]]:
+    left, right = [call_text(c) for c in wanted[:MAX_CALLS]], [call_text(c) for c in made[:MAX_CALLS]]
+    named = {c.name for c in wanted if c.any_args}  # of these, any arguments are as expected
+    keys = [c.name if c.any_args else text for c, text in zip(wanted, left, strict=False)]
+    made_keys = [c.name if c.name in named and t not in left else t for c, t in zip(made, right, strict=False)]
+    from difflib import SequenceMatcher  # weight: only where something differs
+
+    matcher = SequenceMatcher(None, keys, made_keys, autojunk=False)
+    lines: list[tuple[str, str]] = []
+    for group in matcher.get_grouped_opcodes(_CONTEXT):
+        if lines or group[0][1] > 0:
+            lines.append((" ", "…"))
+        for kind, a, b, c, d in group:
+            if kind == "equal":
+                lines += [(" ", text) for text in right[c:d]]
+            else:
+                lines += [("-", text) for text in left[a:b]] + [("+", text) for text in right[c:d]]
+    cut = max(len(wanted), len(made)) - MAX_CALLS
+    return [*lines, (" ", f"… ({cut:,} more calls not compared)")] if cut > 0 else lines

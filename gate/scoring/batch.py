@@ -1,0 +1,158 @@
+"""Scores recorded trials many at a time: one function for this process, for others beside it and for a cluster.
+
+Knows what such a batch is made of and what comes back; who is asked, and when, is left to `measure` and `executors`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from functools import cached_property
+from time import perf_counter, time
+from typing import Any, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from gate.agents.base import AgentFailure
+from gate.agents.replay import answer_of
+from gate.decision.cases import MAX_TEXT_CHARS
+from gate.decision.comparison import passed
+from gate.decision.consistency import compares_trials
+from gate.metrics.base import Metric
+from gate.model import Case, Criterion, Invocation, Trial, TrialError, total_duration
+from gate.records import Digest, digest_of, to_record
+from gate.scoring.score import Scorer, score_recorded
+from gate.security.redact import Redactor
+from gate.system.serialize import pack, pack_invocations, unpack, unpack_invocations
+
+
+class Recording(NamedTuple):
+    """A recorded trial that is to be scored."""
+
+    case: int
+    """Its place among the cases of its batch."""
+    number: int
+    invocations: Sequence[Invocation] | bytes
+    """Or as a packed tuple."""
+    error: str | None
+
+
+class Scored(NamedTuple):
+    """What stays of a recorded trial once it is scored."""
+
+    line: bytes
+    """Its line in the record."""
+    digest: Digest
+    error: TrialError | None
+    duration: float | None
+
+
+class Batch(Struct, frozen=True):
+    """Recorded trials with their cases."""
+
+    cases: Sequence[Case]
+    recordings: Sequence[Recording]
+
+
+class Answer(Struct, frozen=True):
+    """A scored batch, in its order."""
+
+    scored: Sequence[Scored]
+    seconds: float
+    """How long it took."""
+
+
+class Kit(Struct, frozen=True, dict=True):
+    """What scoring needs besides the trials."""
+
+    scorers: Sequence[Scorer]
+    transient: Sequence[str] = ()
+    """Texts in a recorded error that tell infrastructure from the agent's own failure."""
+
+    @cached_property
+    def _criteria(self) -> Sequence[Criterion]:
+        return [replace(scorer.criterion, blocking=True) for scorer in self.scorers]
+
+    @cached_property
+    def _compares(self) -> bool:
+        return compares_trials(self._criteria)
+
+    def digest(self, trial: Trial, case: Case | None) -> Digest:
+        """What stays in memory of a trial: more of one that failed, to be shown."""
+        failed = case is None or passed(trial, case, self._criteria) is False
+        return digest_of(trial, failed=failed, calls=self._compares, text=MAX_TEXT_CHARS if failed else 0)
+
+
+def score_batch(kit: Kit, batch: Batch, redactor: Redactor) -> Answer:
+    """Scores, redacts and encodes every trial of the batch."""
+    began = perf_counter()
+    scored = [_score(kit, batch.cases[recording.case], recording, redactor) for recording in batch.recordings]
+    return Answer(scored, perf_counter() - began)
+
+
+def score_packed(kit: Kit, data: bytes) -> bytes:
+    """The same of a packed batch, with a packed answer, where no secret values are known."""
+    cases, recordings = unpack(data)
+    answer = score_batch(kit, Batch(cases, [Recording(*recording) for recording in recordings]), Redactor())
+    return pack(([tuple(scored) for scored in answer.scored], answer.seconds))
+
+
+def pack_batch(batch: Batch) -> bytes:
+    """The batch as bytes; conversations that are packed already go as they are."""
+    cases = [replace(case, content=None) for case in batch.cases]
+    return pack((cases, [(case, number, _packed(said), error) for case, number, said, error in batch.recordings]))
+
+
+def unpack_answer(data: bytes) -> Answer:
+    """What `score_packed` made."""
+    scored, seconds = unpack(data)
+    return Answer([Scored(*one) for one in scored], seconds)
+
+
+def _score(kit: Kit, case: Case, recording: Recording, redactor: Redactor) -> Scored:
+    trial = score_recorded(kit.scorers, case, _replayed(case, recording, kit.transient))
+    trial, line = to_record(trial, redactor)
+    return Scored(line, kit.digest(trial, case), trial.error, trial.duration)
+
+
+def _replayed(case: Case, recording: Recording, transient: Sequence[str]) -> Trial:
+    """The trial as the replay agent would have served it, turn by turn."""
+    kept = recording.invocations
+    said = unpack_invocations(kept) if isinstance(kept, bytes) else tuple(kept)
+    invocations: list[Invocation] = []
+    error = None
+    try:
+        for turn in range(len(case.turns)):
+            invocations.append(answer_of(said, recording.error, trial=recording.number, turn=turn))
+    except AgentFailure as raised:
+        failure = raised.under(transient)
+        error = TrialError(failure.kind, failure.message)
+    return Trial(
+        case.id,
+        recording.number,
+        invocations=tuple(invocations),
+        error=error,
+        duration=total_duration(invocations),
+        started=time(),
+    )
+
+
+def _packed(said: Sequence[Invocation] | bytes) -> bytes:
+    if isinstance(said, bytes):
+        return said
+    ready = getattr(said, "packed", None)
+    return pack_invocations(tuple(said)) if ready is None else ready
+
+
+# --- the kit as bytes -----------------------------------------------------------------------------
+
+
+def pack_kit(kit: Kit) -> bytes:
+    """The kit as bytes. Raises TypeError, AttributeError or `pickle.PicklingError` where a user's options cannot be."""
+    return pack(kit)
+
+
+def is_users(value: Any) -> bool:
+    """Whether this is the class of a check that a user wrote, as `resolve_apart` makes it."""
+    return inspect.isclass(value) and issubclass(value, Metric) and bool(getattr(value, "path", ""))

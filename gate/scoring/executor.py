@@ -1,0 +1,68 @@
+"""What scores batches, and which of them pays; the executor that needs no other process."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
+from typing import Protocol
+
+from gate.scoring.batch import Answer, Batch, Kit, is_users, score_batch
+from gate.scoring.options import ExecutorOptions
+from gate.security.redact import Redactor
+
+PAYS_FROM = 10_000
+"""Trials from which on processes that have to be started first are faster than none."""
+MOST_PROCESSES = 4
+"""Without being asked: more than these wait for the one that reads and writes."""
+
+
+class Executor(Protocol):
+    """Scores batches."""
+
+    seats: int
+    """Batches that may be asked for at once."""
+
+    async def score(self, batch: Batch) -> Answer:
+        """Raises MeasureError or ConfigError where it cannot be scored; nothing is known of the batch then."""
+
+
+def open_executor(
+    options: ExecutorOptions, kit: Kit, redactor: Redactor, environment: Mapping[str, str], *, trials: int
+) -> AbstractAsyncContextManager[Executor]:
+    """The executor that is configured, and by default the one that is fastest for so many trials.
+
+    Entering it raises ConfigError where Ray is missing or a metric cannot be sent, MeasureError where none answers.
+    """
+    if options.ray is not None:
+        from gate.scoring.worker_pool import Cluster  # weight: processes, and only where asked for
+
+        return Cluster(options.ray, kit, redactor, environment)
+    processes = options.processes or _processes(kit, trials)
+    if processes == 1:
+        return nullcontext(InProcess(kit, redactor))
+    from gate.scoring.worker_pool import Processes  # weight: as above
+
+    return Processes(processes, kit, redactor, environment)
+
+
+def _processes(kit: Kit, trials: int) -> int:
+    """How many pay. Users' checks stay here unless asked for: they may hold more than their arguments say."""
+    if trials < PAYS_FROM or any(is_users(type(scorer.metric)) for scorer in kit.scorers):
+        return 1
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(cores, MOST_PROCESSES)
+
+
+class InProcess:
+    """Scores in this process, one batch at a time."""
+
+    seats = 1
+
+    def __init__(self, kit: Kit, redactor: Redactor) -> None:
+        self._kit, self._redactor = kit, redactor
+
+    async def score(self, batch: Batch) -> Answer:
+        await asyncio.sleep(0)  # a signal is heard between two batches
+        return score_batch(self._kit, batch, self._redactor)

@@ -1,0 +1,174 @@
+"""Trials × criteria → scores. Knows the order in which metrics are computed; leaves what they mean to them."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Awaitable, Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+from pydantic import ValidationError
+
+from gate.errors import first_problem
+from gate.metrics.base import Composite, Context, Judged, Metric, Performance
+from gate.metrics.custom.metric import CheckedElsewhere, RunCheck
+from gate.model import RANGES, Case, Criterion, Score, Trial
+
+
+class Scorer(Struct, frozen=True):
+    """A criterion with what computes it: a metric for the suite, and one for each case with options of its own."""
+
+    criterion: Criterion
+    metric: Metric[Any]
+    by_case: Mapping[str, Metric[Any]]
+
+    @property
+    def needs_judge(self) -> bool:
+        """Whether any case's score asks the judge of the run."""
+        return any(isinstance(m, Judged) and m.needs_judge for m in (self.metric, *self.by_case.values()))
+
+    @property
+    def needs_calls(self) -> bool:
+        """Whether any case's score looks at tool calls."""
+        return any(m.needs_calls for m in (self.metric, *self.by_case.values()))
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The criteria that any case's score is computed from."""
+        metrics = (self.metric, *self.by_case.values())
+        return tuple(dict.fromkeys(name for m in metrics if isinstance(m, Composite) for name in m.parts))
+
+    def for_case(self, case: Case) -> Metric[Any]:
+        return self.by_case.get(case.id, self.metric)
+
+
+def build_scorer(
+    criterion: Criterion,
+    metric_type: type[Metric[Any]],
+    options: Mapping[str, Any],
+    cases: Sequence[Case],
+    context: Context,
+    *,
+    where: str = "criteria",
+) -> Scorer:
+    """Validates the options of the criterion and of every case before anything runs.
+
+    Raises:
+        ConfigError: an option that the metric does not know, or a value out of its range.
+    """
+    by_case = {}
+    for case in cases:
+        own = case.options.get(criterion.name)
+        if own:
+            place = f"{case.location}: case {case.id!r}" if case.location else f"case {case.id!r}"
+            by_case[case.id] = _metric(metric_type, metric_type.overlaid(options, own), criterion.name, place, context)
+    return Scorer(criterion, _metric(metric_type, options, criterion.name, where, context), by_case)
+
+
+def _metric(
+    metric_type: type[Metric[Any]], options: Mapping[str, Any], name: str, where: str, context: Context
+) -> Metric[Any]:
+    try:
+        return metric_type(metric_type.options_type.model_validate(dict(options)), context)
+    except ValidationError as error:
+        raise first_problem(error, metric_type.options_type).as_error(f"{where}: {name}", noun="option") from None
+
+
+async def score_trial(
+    scorers: Sequence[Scorer], case: Case, trial: Trial, judge: Any = None, run_check: RunCheck | None = None
+) -> Trial:
+    """The trial with its scores; one without an answer stays without.
+
+    Hard criteria come first: where one that blocks fails, the trial's other scores are not computed. What breaks one
+    before the agent fails is broken all the same.
+    """
+    performance = Performance(trial.invocations, trial.duration)
+    if trial.error is not None:
+        return replace(trial, scores=await _broken_before(scorers, case, performance, judge)) if trial.failed else trial
+    scores: dict[str, Score] = {}
+    for scorer in [s for s in scorers if s.criterion.hard]:
+        scores[scorer.criterion.name] = await _score(scorer.for_case(case), case, performance, judge)
+    _keep_to_scale(scorers, scores)
+    if scores and any(_blocks(scores.get(s.criterion.name)) for s in scorers if s.criterion.blocking):
+        return replace(trial, scores=scores)
+    composites: list[tuple[str, Composite[Any]]] = []
+    waited: dict[str, Awaitable[Score]] = {}
+    for scorer in [s for s in scorers if not s.criterion.hard]:
+        metric, name = scorer.for_case(case), scorer.criterion.name
+        if isinstance(metric, Composite):
+            composites.append((name, metric))
+        elif isinstance(metric, Judged):
+            waited[name] = metric.judge_score(case, performance, judge)
+        elif isinstance(metric, CheckedElsewhere):
+            waited[name] = metric.check_score(case, performance, run_check)
+        else:
+            scores[name] = metric.score(case, performance)
+    if judge is None and run_check is None:  # then nobody is waited for, and there may be no loop to wait in
+        for name, scoring in waited.items():
+            scores[name] = await scoring
+    else:
+        scores.update(zip(waited, await asyncio.gather(*waited.values()), strict=True))
+    _keep_to_scale(scorers, scores)
+    for name, composite in composites:
+        scores[name] = composite.combine(case, scores)
+    _keep_to_scale(scorers, scores)
+    return replace(trial, scores=scores)
+
+
+ROUNDING = 1e-9
+"""By so much a computed score may miss its scale's end, which it then is."""
+
+
+def _keep_to_scale(scorers: Sequence[Scorer], scores: dict[str, Score]) -> None:
+    """Replaces, in place, each score that its scale does not have: a number that decides wrongly was not measured.
+
+    A metric of the user's may return anything, and no statistics hold for a 7 on a scale from 0 to 1.
+    """
+    for scorer in scorers:
+        name, scale = scorer.criterion.name, scorer.criterion.scale
+        score = scores.get(name)
+        if score is None or score.value is None:
+            continue
+        low, high = RANGES[scale]
+        if low <= score.value <= high and math.isfinite(score.value):
+            continue
+        if low - ROUNDING <= score.value <= high + ROUNDING and math.isfinite(score.value):
+            scores[name] = replace(score, value=min(max(score.value, low), high))
+            continue
+        ends = f"{low:g} to {high:g}" if high < math.inf else f"{low:g} and up"
+        scores[name] = Score(None, error=f"the score {score.value:g} is outside its scale ({scale.value}: {ends})")
+
+
+async def _broken_before(
+    scorers: Sequence[Scorer], case: Case, performance: Performance, judge: Any
+) -> Mapping[str, Score]:
+    """The hard criteria that the turns before a failure break; that the others hold was not seen."""
+    if not performance.invocations:
+        return {}
+    hard = [s for s in scorers if s.criterion.hard]
+    scores = {s.criterion.name: await _score(s.for_case(case), case, performance, judge) for s in hard}
+    return {name: score for name, score in scores.items() if _blocks(score)}
+
+
+def _blocks(score: Score | None) -> bool:
+    return score is not None and score.value is not None and score.value < 1.0
+
+
+def score_recorded(scorers: Sequence[Scorer], case: Case, trial: Trial) -> Trial:
+    """The same without waiting for anybody: only where no scorer needs a judge or a check elsewhere."""
+    scoring = score_trial(scorers, case, trial)
+    try:
+        scoring.send(None)
+    except StopIteration as finished:
+        scored: Trial = finished.value
+        return scored
+    scoring.close()
+    raise AssertionError("a judge or another process was asked where there is none")
+
+
+async def _score(metric: Metric[Any], case: Case, performance: Performance, judge: Any) -> Score:
+    if isinstance(metric, Judged):
+        return await metric.judge_score(case, performance, judge)
+    return metric.score(case, performance)

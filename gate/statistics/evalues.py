@@ -1,0 +1,72 @@
+"""E-values: evidence that a case or a suite got worse, valid at any time of looking."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import cache
+
+from gate.statistics.intervals import log_beta
+
+# --- e-values -------------------------------------------------------------------------------------
+
+BROKEN_FRACTIONS = ((0.4, 1, 0.0), (0.2, 2, 0.0), (0.2, 0, 0.05), (0.2, 0, 0.15))
+"""The mixture over the share of broken cases: (weight, cases of N, share); the share is cases / N + share."""
+
+
+@cache
+def case_log_e(passed_before: int, before: int, passed_now: int, now: int) -> float:
+    """log of the evidence that a case passes less often than it did, by universal inference.
+
+    Numerator: beta-binomial marginals, baseline Beta(5, ½), candidate 0.8·Beta(0.15, 5) + 0.2·Beta(2, 2).
+    Denominator: the maximum likelihood under "no worse" (p_now ≥ p_before). Under "no worse" it is at most a
+    non-negative martingale that starts at 1, over any order in which the trials of either side are run
+    (Wasserman, Ramdas & Balakrishnan 2020).
+    """
+    likely = _log_marginal(passed_before, before, 5, 0.5)
+    gone, half = _log_marginal(passed_now, now, 0.15, 5), _log_marginal(passed_now, now, 2, 2)
+    likely += math.log(0.8 * math.exp(gone) + 0.2 * math.exp(half))
+    if passed_now * before >= passed_before * now:
+        return likely - _log_likelihood(passed_before, before) - _log_likelihood(passed_now, now)
+    return likely - _log_likelihood(passed_before + passed_now, before + now)
+
+
+def _log_marginal(successes: int, n: int, a: float, b: float) -> float:
+    """log-probability of one sequence of outcomes whose rate has a Beta(a, b) law."""
+    return log_beta(a + successes, b + n - successes) - log_beta(a, b)
+
+
+def _log_likelihood(successes: int, n: int) -> float:
+    """The largest log-likelihood of any rate."""
+    failures = n - successes
+    return sum(k * math.log(k / n) for k in (successes, failures) if k)
+
+
+def suite_e(log_es: Sequence[float]) -> float:
+    """Evidence that some cases of a suite are broken: the mixture over the broken share π of Π(1 + π(eᵢ − 1)).
+
+    An e-process, since the cases are independent: it may be looked at after every trial. Infinite where it overflows.
+    """
+    n = len(log_es)
+    if not n:
+        return 1.0
+    es = [math.exp(min(value, 500.0)) for value in log_es]
+    total = 0.0
+    for weight, cases, share in BROKEN_FRACTIONS:
+        pi = min(1.0, cases / n + share)
+        log_product = sum(math.log1p(pi * (e - 1)) if pi < 1 else math.log(e) for e in es)
+        total += weight * math.exp(min(log_product, 600.0))
+    return total
+
+
+def e_bh(log_es: Sequence[float], fdr: float) -> list[int]:
+    """The indices that Benjamini–Hochberg on e-values names: false discovery rate at most ``fdr`` under any dependence.
+
+    Source: Wang & Ramdas 2022.
+    """
+    order = sorted(range(len(log_es)), key=lambda i: -log_es[i])
+    named = 0
+    for k, i in enumerate(order, start=1):
+        if log_es[i] >= math.log(len(log_es) / (k * fdr)):
+            named = k
+    return sorted(order[:named])

@@ -1,0 +1,201 @@
+"""The mathematics of the gate: intervals, a joint permutation test, e-values. Knows no agents."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from functools import cache, lru_cache
+from itertools import chain, combinations, product
+from operator import add
+from random import Random
+
+from msgspec import Struct
+
+from gate.statistics.evalues import _log_marginal
+
+# --- permutation ----------------------------------------------------------------------------------
+
+Row = Sequence[float | None]
+"""The values of one trial, one per metric, larger is better; None where it was not measured."""
+
+RELABELINGS = 4000
+FIRST_RELABELINGS = 500
+"""After so many a test that is far from mattering stops."""
+_EXACT = 500
+"""A case with at most so many ways to label its trials is enumerated; else so many are drawn for it."""
+_UNIT = 1 << 30
+_LANE = 96
+_MASK = (1 << _LANE) - 1
+
+
+class MetricTest(Struct, frozen=True):
+    """What the joint permutation test found for one metric."""
+
+    p_mean: float
+    """Of the mean drop alone, not adjusted for the other statistics."""
+    p_concentrated: float
+    p_adjusted: float
+    """The smaller of the two, adjusted for every statistic of the test."""
+
+
+class JointTest(Struct, frozen=True):
+    """Whether candidate trials are worse than baseline trials of the same cases, over several metrics at once."""
+
+    p: float
+    metrics: tuple[MetricTest, ...]
+    relabelings: int
+
+
+def joint_permutation(cases: Sequence[tuple[Sequence[Row], Sequence[Row]]], metrics: int, *, seed: str) -> JointTest:
+    """Westfall–Young min-p over two statistics a metric: the mean drop, and one that a few large drops move most.
+
+    The latter is Σ max(0, B̄ − C̄)³, and for a metric of zeros and ones the evidence that a tenth of the cases broke,
+    Σ log(0.9 + 0.1·LRᵢ). ``cases`` holds (candidate trials, baseline trials) of each case. Inside a case the trials are
+    relabelled, all metrics of a trial together; "unchanged" makes every labelling equally likely, so P(p ≤ x) ≤ x
+    whatever the metrics' laws and dependence. A metric with no value on one side adds nothing to that labelling.
+    Stops after 500 relabelings where p is far above anything that matters: that can only keep it from rejecting.
+    """
+    rng = Random(seed)  # noqa: S311 - reproducible, not secret
+    rows = [row for case in cases for side in case for row in side]
+    binary = [{row[m] for row in rows} <= {0, 1, None} for m in range(metrics)]
+    tables = [table for now, before in cases if (table := _labellings(now, before, binary, rng))]
+    if not tables or not metrics:
+        return JointTest(1.0, tuple(MetricTest(1.0, 1.0, 1.0) for _ in range(metrics)), 0)
+    observed = sum(table[0] for table in tables)
+    totals: list[int] = []
+    result = None
+    for relabelings in (FIRST_RELABELINGS, RELABELINGS):
+        drawn = [0] * (relabelings - len(totals))
+        for table in tables:
+            drawn = list(map(add, drawn, _draws(rng, table, len(drawn))))
+        totals += drawn
+        result = _min_p(observed, totals, metrics)
+        if result.p > 0.1 and all(not 0.1 < m.p_mean < 0.22 for m in result.metrics):
+            break
+    assert result is not None
+    return result
+
+
+def _draws(rng: Random, table: list[int], count: int) -> Iterator[int]:
+    """``count`` entries at random, three times as fast as `Random.choices`: one byte each, unfair bytes thrown away."""
+    size = len(table)
+    if size > 256:
+        return iter(rng.choices(table, k=count))
+    fair = 256 - 256 % size
+    unfair = bytes(range(fair, 256))
+    found = b""
+    while len(found) < count:
+        found += rng.randbytes((count - len(found)) * 256 // fair + 16).translate(None, unfair)
+    return map((table * (fair // size)).__getitem__, found[:count])
+
+
+def _labellings(now: Sequence[Row], before: Sequence[Row], binary: Sequence[bool], rng: Random) -> list[int] | None:
+    """For each way to call ``len(now)`` of the trials the candidate's: all statistics, packed into one integer.
+
+    The first is the labelling that was observed. Integers keep ties exact and add up as fast as one number.
+    None where no labelling differs from another.
+    """
+    rows, k = [*now, *before], len(now)
+    ways = _ways(rows, k, rng) if now and before else ()
+    packed = [0] * len(ways)
+    for m, column in enumerate(zip(*rows, strict=True)):
+        if lanes := _lanes(column, k, ways, binary=binary[m]):
+            packed = [total + (lane << 2 * m * _LANE) for total, lane in zip(packed, lanes, strict=True)]
+    return packed if len(set(packed)) > 1 else None
+
+
+def _ways(rows: Sequence[Row], k: int, rng: Random) -> Sequence[Sequence[int]]:
+    """Which trials to call the candidate's, the observed ones first.
+
+    Labels change hands only among trials that lack the same values: what could not be measured may differ between the
+    sides (a judge that is down today), and must not pass for a difference of the agent. Where there are too many ways,
+    a random set that includes the observed one stands for all: given the set, that is as likely as any other.
+    """
+    alike: dict[tuple[bool, ...], list[int]] = {}
+    for i, row in enumerate(rows):
+        alike.setdefault(tuple(value is None for value in row), []).append(i)
+    groups = [(members, sum(i < k for i in members)) for members in alike.values()]
+    if math.prod(math.comb(len(members), j) for members, j in groups) > _EXACT:
+        drawn = ([i for members, j in groups for i in rng.sample(members, j)] for _ in range(_EXACT - 1))
+        return [range(k), *drawn]
+    if len(groups) == 1:
+        return _subsets(len(rows), k)
+    return [tuple(chain(*parts)) for parts in product(*(combinations(members, j) for members, j in groups))]
+
+
+@cache
+def _subsets(n: int, k: int) -> tuple[tuple[int, ...], ...]:
+    return tuple(combinations(range(n), k))
+
+
+_LIFT = _UNIT << 10
+"""Added to every drop, of at most 2¹⁰, so that no lane is negative; the same for every labelling."""
+
+
+def _lanes(column: Row, k: int, ways: Sequence[Sequence[int]], *, binary: bool) -> list[int]:
+    """Both statistics of a metric under each labelling; empty where they are the same under all."""
+    known = {value for value in column if value is not None}
+    here, there = (sum(value is not None for value in side) for side in (column[:k], column[k:]))
+    if not here or not there or len(known) == 1:
+        return []
+    values = tuple(0 if value is None else round(value * _UNIT) for value in column)
+    whole, square = sum(values), _UNIT**2
+    if binary:
+        parts = _part_sums(values, ways) if len(ways) != math.comb(len(column), k) else _all_sums(values, k)
+        passes = whole // _UNIT
+        lanes = {p: _binary_lane(passes - p // _UNIT, there, p // _UNIT, here) for p in set(parts)}
+        return [lanes[p] for p in parts]
+    drops = [(whole * here - part * (here + there)) // (here * there) for part in _part_sums(values, ways)]
+    return [(d + _LIFT) | (d**3 // square << _LANE) if d > 0 else d + _LIFT for d in drops]
+
+
+def _part_sums(values: Sequence[int], ways: Sequence[Sequence[int]]) -> list[int]:
+    return [sum([values[i] for i in way]) for way in ways]
+
+
+@lru_cache(maxsize=4096)
+def _all_sums(values: tuple[int, ...], k: int) -> list[int]:
+    """Many cases have the same few zeros and ones."""
+    return list(map(sum, combinations(values, k)))
+
+
+@cache
+def _binary_lane(passed_before: int, before: int, passed_now: int, now: int) -> int:
+    drop = (passed_before * now - passed_now * before) * _UNIT // (before * now)
+    return (drop + _LIFT) | (_UNIT + round(_few_broken(passed_before, before, passed_now, now) * _UNIT)) << _LANE
+
+
+def _few_broken(passed_before: int, before: int, passed_now: int, now: int) -> float:
+    """log(0.9 + 0.1·LR): LR of "broke" against "unchanged", with the rates' priors. It orders labellings, no more."""
+    broke = _log_marginal(passed_before, before, 5, 0.5)
+    gone, half = _log_marginal(passed_now, now, 0.15, 5), _log_marginal(passed_now, now, 2, 2)
+    broke += math.log(0.3 * math.exp(gone) + 0.7 * math.exp(half))
+    unchanged = _log_marginal(passed_before + passed_now, before + now, 1, 0.25)
+    return math.log(0.9 + 0.1 * math.exp(broke - unchanged))
+
+
+def _min_p(observed: int, totals: Sequence[int], metrics: int) -> JointTest:
+    """Step one of Westfall & Young 1993: the p-value of each statistic, and of the smallest among all relabelings."""
+    from bisect import bisect_left
+
+    size = len(totals) + 1
+    smallest = [size] * len(totals)
+    ranks = []
+    for lane in range(2 * metrics):
+        shift = lane * _LANE
+        values = [(total >> shift) & _MASK for total in totals]
+        own = (observed >> shift) & _MASK
+        ordered = sorted([*values, own])
+        ranks.append(size - bisect_left(ordered, own))
+        at_least = {value: size - bisect_left(ordered, value) for value in set(values)}
+        smallest = [min(rank, at_least[value]) for rank, value in zip(smallest, values, strict=True)]
+    smallest.sort()
+
+    def adjusted(rank: int) -> float:
+        return (1 + bisect_left(smallest, rank + 1)) / size
+
+    tests = tuple(
+        MetricTest(ranks[2 * m] / size, ranks[2 * m + 1] / size, adjusted(min(ranks[2 * m : 2 * m + 2])))
+        for m in range(metrics)
+    )
+    return JointTest(adjusted(min(ranks)), tests, len(totals))

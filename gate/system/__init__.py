@@ -1,0 +1,1 @@
+"""The world outside: HTTP, git, child processes, signals, prices."""

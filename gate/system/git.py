@@ -1,0 +1,598 @@
+"""A thin layer over the git executable: what the gate asks of a repository, without trusting it or its user's habits.
+
+Never prompts, never waits for ever, never runs hooks or a file-system monitor, and writes to no index. The executable
+is an absolute path. Revisions and remotes are checked before they reach a command line. Credentials travel in the
+environment alone (`with_header`), and in that of commands that use the network alone.
+
+On a developer's machine the user's own git configuration applies. Where code that is not trusted runs beside the gate,
+git is `Sealed`: see `gate.action.sealing`.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import re
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from urllib.parse import urlsplit
+
+import msgspec
+from msgspec import Struct
+
+from gate.errors import GateError
+from gate.security.environment import is_withheld
+from gate.security.limits import MAX_DOCUMENT_BYTES, shorten
+from gate.security.redact import redact
+
+TIMEOUT = 120.0
+"""Seconds that one command may take."""
+_NEUTRAL = (
+    "core.fsmonitor=false",
+    "core.hooksPath=/dev/null",
+    "core.quotePath=false",
+    "gc.auto=0",
+    "maintenance.auto=false",
+    "submodule.recurse=false",
+    "advice.detachedHead=false",
+    "safe.bareRepository=explicit",  # or a folder of the change that looks like a repository would be taken for one
+    "protocol.ext.allow=never",
+)
+_UNTOUCHED = (
+    "core.attributesFile=/dev/null",
+    "core.excludesFile=/dev/null",
+    "core.commitGraph=false",  # it is beside the objects, and may lie about history
+    "core.multiPackIndex=false",
+    "diff.ignoreSubmodules=dirty",  # git would run itself in each of them, by its configuration
+    "credential.helper=",
+)
+"""Set beside a sealed repository, where whatever else git would look at may have been written by the change."""
+_POINTERS = (
+    "filter.lfs.required=false",
+    "filter.lfs.smudge=",
+    "filter.lfs.clean=",
+    "filter.lfs.process=",
+)
+"""Where git-lfs is configured and not installed, git would refuse any command that meets a file of it. With these the
+file is what git itself stores: a few lines that point to the content."""
+_POINTER = b"version https://git-lfs.github.com/spec/"
+_DROPPED = re.compile(
+    "GIT_(DIR|WORK_TREE|INDEX_FILE|OBJECT_DIRECTORY|ALTERNATE_OBJECT_DIRECTORIES|COMMON_DIR|NAMESPACE|PREFIX"
+    "|EXTERNAL_DIFF|TRACE.*|SHALLOW_FILE|REPLACE_REF_BASE)"
+)
+"""Set inside hooks and by debugging; each would lead a command elsewhere, or have it print secrets."""
+_FIXED = {
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "LC_ALL": "C",
+    "LANGUAGE": "",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_PAGER": "cat",
+    "GCM_INTERACTIVE": "never",
+}
+_PROTOCOLS = "file:git:http:https:ssh"
+_LET_THROUGH = re.compile(
+    r"(?:HOME|TMPDIR|TZ|SSH_AUTH_SOCK|SSL_CERT_(?:FILE|DIR)|GIT_SSL_\w+|GIT_HTTP_\w+|GIT_SSH(?:_COMMAND|_VARIANT)?"
+    r"|GIT_(?:AUTHOR|COMMITTER)_\w+|(?i:https?_proxy|no_proxy|all_proxy))"
+)
+"""What a sealed git sees of the environment: where things are and how the network is reached, and no secret."""
+_ONLINE = ("fetch", "push", "ls-remote")
+_READING = ("cat-file", "ls-tree", "merge-base", "rev-list", "rev-parse", "status", "worktree")
+"""Commands that fetch what is missing of a partial clone."""
+_DEEPENING = (50, 200, 1000, 5000)
+COMMIT_ID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+
+
+class GitError(GateError):
+    """A git command failed; callers that know what for raise their own kind."""
+
+    def __init__(self, what: str, *, where: str = "", hint: str = "", output: str = "") -> None:
+        super().__init__(what, where=where, hint=hint)
+        self.output = output
+        """What git said, redacted."""
+
+
+class Tag(Struct, frozen=True):
+    name: str
+    commit: str
+
+
+class Sealed(Struct, frozen=True):
+    """A repository as it was before code that is not trusted ran beside it; travels in the environment as `SEALED`.
+
+    Git then knows this repository alone: no configuration of the user's, the machine's or the repository's is read.
+    """
+
+    program: str = ""
+    """The executable, an absolute path; empty where there is none."""
+    path: str = ""
+    """Where programs are looked for."""
+    folder: str = ""
+    """The git directory, the gate's own; empty where there is no repository."""
+    top: str = ""
+    """The work tree; empty for a bare repository."""
+    machine: str = ""
+    """The file that stands in for the machine's configuration; empty for none."""
+    remotes: Mapping[str, str] = {}
+    """Name → URL."""
+    network: tuple[tuple[str, str], ...] = ()
+    """Settings (key, value) of commands that use the network, credentials among them."""
+    is_partial: bool = False
+    """Whether objects may be missing that git fetches when it needs them."""
+
+
+SEALED = "INPUT_GIT"
+"""The variable that holds a `Sealed`; by its name it is handed to nobody."""
+
+
+class Git:
+    """The repository that holds the folder ``root``, which need not be its top."""
+
+    def __init__(self, root: Path, *, environment: Mapping[str, str], timeout: float = TIMEOUT) -> None:
+        self.root = root
+        self.timeout = timeout
+        self.sealed = _sealed_in(environment)
+        self._online: tuple[str, ...] = _ONLINE
+        if self.sealed is None:
+            kept = {name: value for name, value in environment.items() if _is_kept(name)}
+            self.program = program(environment.get("PATH"))
+            self.environment, self.signing = _parted({"GIT_ALLOW_PROTOCOL": _PROTOCOLS, **kept, **_FIXED})
+            self.has_lfs = shutil.which("git-lfs", path=self.environment.get("PATH")) is not None
+        else:
+            self.program = self.sealed.program
+            self.environment = _sealed_environment(self.sealed, root, environment)
+            self.signing = _numbered(self.sealed.network) if _is_http(self.sealed.remotes.values()) else {}
+            self.has_lfs = False  # its filters are programs
+            self._online = (*_ONLINE, *_READING) if self.sealed.is_partial else _ONLINE
+
+    def scratch(self, folder: Path, remote: str, *, token: str = "", server: str = "") -> Git:
+        """An empty repository in ``folder`` that knows one remote, ``origin``: the one that is called ``remote`` here.
+
+        Signs in with ``token`` if the remote is on ``server``, else as this repository does.
+        """
+        url = self.remote_url(remote)
+        local = self.root / url
+        url = str(local.resolve()) if "://" not in url and local.exists() else url
+        signs = bool(token) and f"{url}/".startswith(f"{server.rstrip('/')}/")
+        header = token_header(token) if signs else None
+        if self.sealed is not None:
+            network = _with_header(self.sealed.network, url, header) if header else self.sealed.network
+            sealed = msgspec.structs.replace(
+                self.sealed, folder=str(folder), top="", remotes={"origin": url}, network=network, is_partial=True
+            )
+            clone = Git(folder, environment={**self.environment, SEALED: encode_sealed(sealed)}, timeout=self.timeout)
+        else:
+            environment = self._signed_in(url, header)
+            clone = Git(folder, environment=environment, timeout=self.timeout)
+            clone.environment["GIT_DIR"] = str(folder)
+            clone._online = (*_ONLINE, *_READING)
+        clone.run("init", "--quiet", "--bare", "--template=", str(folder))
+        clone.run("config", "remote.origin.url", url)
+        return clone
+
+    def _signed_in(self, url: str, header: str | None) -> dict[str, str]:
+        """The environment in which another repository of the user's reaches this URL as this one does."""
+        environment = {**self.environment, **self.signing}
+        if not self.is_repository():
+            return environment if header is None else with_header(environment, url, header)
+        ssh = self.ask("config", "--get", "core.sshCommand")
+        if ssh and "GIT_SSH_COMMAND" not in environment:
+            environment["GIT_SSH_COMMAND"] = ssh
+        header = header or self.header_for(url)
+        return environment if header is None else with_header(environment, url, header)
+
+    # --- running --------------------------------------------------------------------------------
+
+    def run(self, *arguments: str, stdin: bytes = b"", environment: Mapping[str, str] | None = None) -> bytes:
+        """The output of ``git arguments``. Raises `GitError` where it fails or takes too long."""
+        status, output, errors = self._call(arguments, stdin, environment or {})
+        if status != 0:
+            raise self._failed(arguments, errors)
+        return output
+
+    def text(self, *arguments: str) -> str:
+        """As `run`, decoded and without the last line end."""
+        return os.fsdecode(self.run(*arguments)).removesuffix("\n")
+
+    def ask(self, *arguments: str) -> str | None:
+        """As `text`, but None where git answers with exit code 1, its "no"."""
+        status, output, errors = self._call(arguments, b"", {})
+        if status == 1:
+            return None
+        if status != 0:
+            raise self._failed(arguments, errors)
+        return os.fsdecode(output).removesuffix("\n")
+
+    def _call(self, arguments: Sequence[str], stdin: bytes, extra: Mapping[str, str]) -> tuple[int, bytes, str]:
+        if not self.program:
+            raise GitError("git cannot be run: it is not in an absolute folder of PATH", where=str(self.root))
+        settings = (*_NEUTRAL, *(() if self.has_lfs else _POINTERS), *(() if self.sealed is None else _UNTOUCHED))
+        command = [self.program, *(part for setting in settings for part in ("-c", setting)), *arguments]
+        signing = self.signing if _command_of(arguments) in self._online else {}
+        try:
+            process = subprocess.Popen(  # noqa: S603  # a list, no shell; revisions and remotes are checked
+                command,
+                cwd=self.root,
+                env={**self.environment, **signing, **extra},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,  # no terminal to prompt on, and its helpers can be ended with it
+            )
+        except OSError as problem:
+            raise GitError(f"git cannot be run: {problem.strerror}", where=str(self.root)) from None
+        with process:
+            try:
+                output, errors = process.communicate(stdin, timeout=self.timeout)
+            except BaseException as problem:
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.communicate()
+                if isinstance(problem, subprocess.TimeoutExpired):
+                    raise GitError(
+                        f"git {arguments[0]} took longer than {self.timeout:g} s", where=str(self.root)
+                    ) from None
+                raise
+        return process.returncode, output, redact(errors.decode("utf-8", "replace").strip())
+
+    def _failed(self, arguments: Sequence[str], said: str) -> GitError:
+        reason = next((line for line in said.splitlines() if line.startswith(("fatal:", "error:"))), said)
+        hint = ""
+        if "dubious ownership" in said:
+            reason = "git refuses the folder, which belongs to another user"
+            hint = "git config --global --add safe.directory with its path, or run as its owner"
+        if "cannot use bare repository" in said:
+            reason = "the folder has the files of a git repository in it, which git would take for the whole"
+            hint = "remove HEAD, objects and refs from it"
+        what = f"git {arguments[0]} failed: {shorten(reason, 300)}"
+        return GitError(what, where=str(self.root), hint=hint, output=shorten(said, 2000))
+
+    # --- questions ------------------------------------------------------------------------------
+
+    def is_repository(self) -> bool:
+        """Whether there is a repository, and a git to read it with. Raises `GitError` where git refuses to look."""
+        try:
+            self.run("rev-parse", "--git-dir")
+        except GitError as error:
+            if "not a git repository" in error.output or not error.output:
+                return False
+            raise
+        return True
+
+    def resolve(self, revision: str) -> str | None:
+        """The id of the commit that a revision names; None where there is none here."""
+        return self.ask(
+            "rev-parse", "--verify", "--quiet", "--end-of-options", f"{checked_revision(revision)}^{{commit}}"
+        )
+
+    def head(self) -> str | None:
+        """The commit of the work tree; None before the first commit and outside any repository."""
+        return self.resolve("HEAD") if self.is_repository() else None
+
+    def dirty(self, *, exclude: Sequence[str] = ()) -> bool:
+        """Whether anything is `changed`."""
+        return bool(self.changed(exclude=exclude))
+
+    def changed(self, *, exclude: Sequence[str] = ()) -> list[str]:
+        """What of the work tree below the root differs from HEAD, untracked files included; names from the top.
+
+        ``exclude`` are paths relative to the root that do not count, such as where records are written. Nor do folders
+        of bytecode and virtual environments that git does not track. Files in LFS are not looked at where git-lfs is
+        not installed: their content could not be told from a change.
+        """
+        inside = [path for path in exclude if not path.startswith(("/", ".."))]
+        paths = [".", *(f":(exclude,literal){path}" for path in inside)]
+        if not self.has_lfs:
+            paths.append(":(exclude,attr:filter=lfs)")
+        entries = iter(self.run("status", "--porcelain", "-z", "--untracked-files=normal", "--", *paths).split(b"\0"))
+        found = []
+        for entry in filter(None, entries):
+            status, name = entry[:2], os.fsdecode(entry[3:])
+            if b"R" in status or b"C" in status:
+                next(entries)  # where it came from
+            if status != b"??" or not self._is_generated(name):
+                found.append(name)
+        return found
+
+    def _is_generated(self, name: str) -> bool:
+        """Whether a name from the top is of a folder that running Python code leaves."""
+        path = self.root / os.path.relpath(name, self.text("rev-parse", "--show-prefix") or ".")
+        return path.name == "__pycache__" or (path / "pyvenv.cfg").is_file()
+
+    def has_only_pointers(self) -> bool:
+        """Whether files in LFS have their content here and would be mere pointers in another work tree."""
+        if self.has_lfs:
+            return False
+        names = self.run("ls-files", "-z", "--", ":(attr:filter=lfs)").split(b"\0")
+        return any(not _is_pointer(self.root / os.fsdecode(name)) for name in names if name)
+
+    def parents(self, commit: str) -> list[str]:
+        """The parents' ids, first parent first; none for a root commit."""
+        return self.text("rev-list", "--parents", "--max-count=1", checked_revision(commit), "--").split()[1:]
+
+    def first_parents(self, commit: str, limit: int = 100) -> list[str]:
+        """The commit and its first-parent ancestors, newest first, at most ``limit``, as far as history is here."""
+        count = f"--max-count={limit}"
+        return self.text("rev-list", "--first-parent", count, checked_revision(commit), "--").split()
+
+    def merge_base(self, one: str, other: str) -> str | None:
+        """The best common ancestor; None where none is known here, which a shallow clone may cause."""
+        ids = [self.resolve(one), self.resolve(other)]
+        if ids[0] is None or ids[1] is None:
+            return None
+        return self.ask("merge-base", ids[0], ids[1])
+
+    def is_ancestor(self, ancestor: str, commit: str) -> bool:
+        ids = [self.resolve(ancestor), self.resolve(commit)]
+        if ids[0] is None or ids[1] is None:
+            return False
+        return self.ask("merge-base", "--is-ancestor", ids[0], ids[1]) is not None
+
+    def is_shallow(self) -> bool:
+        return self.text("rev-parse", "--is-shallow-repository") == "true"
+
+    def default_branch(self, remote: str = "origin") -> str | None:
+        """The remote's default branch, by what is known here, else by asking the remote; None where neither knows."""
+        prefix = f"refs/remotes/{checked_remote(remote)}/"
+        known = self.ask("symbolic-ref", "--quiet", f"{prefix}HEAD")
+        if known is not None:
+            return known.removeprefix(prefix)
+        try:
+            said = self.text("ls-remote", "--symref", "--", remote, "HEAD")
+        except GitError:
+            return None
+        found = re.match(r"ref: refs/heads/(\S+)\tHEAD", said)
+        return found[1] if found else None
+
+    def tags(self, *, merged: str | None = None) -> list[Tag]:
+        """Tags of commits, newest first by their own date; with ``merged`` only those that the commit contains."""
+        only = [] if merged is None else [f"--merged={checked_revision(merged)}"]
+        form = "--format=%(refname:strip=2)%09%(objecttype)%09%(objectname)%09%(*objecttype)%09%(*objectname)"
+        said = self.text("for-each-ref", "--sort=-creatordate", form, *only, "refs/tags/")
+        fields = [line.split("\t") for line in said.splitlines()]
+        return [Tag(f[0], f[4] or f[2]) for f in fields if "commit" in (f[1], f[3])]
+
+    def files(self) -> list[str] | None:
+        """Paths below the root that git tracks, or would if asked to add everything; None outside a repository."""
+        if not self.is_repository():
+            return None
+        said = self.run("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate")
+        return [os.fsdecode(name) for name in said.split(b"\0") if name]
+
+    def show(self, commit: str, path: str) -> bytes | None:
+        """A file's content at a commit, by its path relative to the root; None where it is not there.
+
+        Raises `GitError` for an unknown commit and for files beyond the limit on documents.
+        """
+        if self.resolve(commit) is None:
+            raise GitError(f"commit {commit} is not here", where=str(self.root), hint=HINT_HISTORY)
+        listed = self.run("ls-tree", "-z", "--long", checked_revision(commit), "--", path).split(b"\0")[0]
+        fields = listed.split(b"\t")[0].split()
+        if len(fields) != 4 or fields[1] != b"blob" or listed.split(b"\t", 1)[1] != os.fsencode(path):
+            return None
+        if int(fields[3]) > MAX_DOCUMENT_BYTES:
+            raise GitError(f"{path} at {commit} is too large to read", where=str(self.root))
+        return self.run("cat-file", "blob", fields[2].decode())
+
+    def remote_url(self, remote: str) -> str:
+        """The URL of a named remote; a URL or path is given back as it is."""
+        checked_remote(remote)
+        if "/" in remote or ":" in remote:
+            return remote
+        if self.sealed is None:
+            return self.text("remote", "get-url", remote)
+        if remote not in self.sealed.remotes:
+            raise GitError(f"No such remote {remote!r}", where=str(self.root))
+        return self.sealed.remotes[remote]
+
+    def header_for(self, url: str) -> str | None:
+        """The HTTP header that this repository is configured to send there, as CI checkouts leave one."""
+        if not url.startswith(("http://", "https://")):
+            return None
+        arguments = ("config", "--get-urlmatch", "http.extraHeader", url)
+        status, output, errors = self._call(arguments, b"", self.signing)
+        if status not in (0, 1):
+            raise self._failed(arguments, errors)
+        return os.fsdecode(output).removesuffix("\n") or None if status == 0 else None
+
+    # --- more history ---------------------------------------------------------------------------
+
+    def fetch(self, commit: str, *, remote: str = "origin", depth: int | None = None) -> None:
+        """Brings a commit here, with its history or ``depth`` commits of it. Moves no ref."""
+        limit = [] if depth is None else [f"--depth={depth}"]
+        self._fetch(*limit, "--", checked_remote(remote), checked_revision(commit))
+
+    def common_history(self, one: str, other: str, *, remote: str = "origin") -> str | None:
+        """The merge base, fetching more of a shallow history until it is found.
+
+        Raises `GitError` where the remote does not give it; None where all history is here and nothing is shared.
+        """
+        for more in _DEEPENING:
+            found = self.merge_base(one, other)
+            if found is not None or not self.is_shallow():
+                return found
+            try:
+                self._fetch(f"--deepen={more}", "--", checked_remote(remote), one, other)
+            except GitError as error:
+                what = "the history between the change and its base is not here, and could not be fetched"
+                raise GitError(what, where=str(self.root), hint=HINT_HISTORY, output=error.output) from None
+        return self.merge_base(one, other)
+
+    def _fetch(self, *arguments: str) -> None:
+        quiet = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--refmap=")
+        self.run("fetch", *quiet, *arguments)
+
+    # --- another work tree ----------------------------------------------------------------------
+
+    @contextmanager
+    def worktree(self, commit: str, *, content: bool = False) -> Iterator[Path]:
+        """A temporary work tree of a commit, gone afterwards; the user's own is not touched.
+
+        Submodules are not checked out in it, and no hook runs. Files in LFS are pointers, for nothing is to be
+        downloaded to read a configuration (one that itself lies in LFS cannot be read); with ``content`` they are
+        what they stand for, where git-lfs is installed.
+        """
+        found = self.resolve(commit)
+        if found is None:
+            raise GitError(f"commit {commit} is not here", where=str(self.root), hint=HINT_HISTORY)
+        with TemporaryDirectory(prefix="gate-base-", ignore_cleanup_errors=True) as folder:
+            tree = Path(folder) / "tree"
+            smudge = {} if content else {"GIT_LFS_SKIP_SMUDGE": "1"}
+            self.run("worktree", "add", "--quiet", "--detach", "--", str(tree), found, environment=smudge)
+            try:
+                yield tree
+            finally:
+                with suppress(GitError):
+                    self.run("worktree", "remove", "--force", "--", str(tree))
+
+
+HINT_HISTORY = "check out with fetch-depth: 0, or run git fetch --unshallow"
+
+
+def _is_pointer(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_POINTER)) == _POINTER
+    except OSError:  # it was deleted, so its content is not here either
+        return True
+
+
+def checked_revision(revision: str) -> str:
+    """The revision, if it cannot be mistaken for an option, a range or a path. Raises `GitError`."""
+    if not revision or revision.startswith("-") or ".." in revision or re.search(r"[\s\x00-\x1f\x7f:?*\[\\]", revision):
+        raise GitError(f"not a revision: {shorten(revision, 100)!r}")
+    return revision
+
+
+def checked_remote(remote: str) -> str:
+    """The remote's name, URL or path, if it cannot be mistaken for an option or a helper program. Raises `GitError`."""
+    if not remote or remote.startswith("-") or "::" in remote or re.search(r"[\x00-\x1f\x7f]", remote):
+        raise GitError(f"not a remote: {shorten(redact(remote), 100)!r}")
+    return remote
+
+
+# --- the environment ------------------------------------------------------------------------------
+
+
+def program(path: str | None) -> str:
+    """The absolute path of git; empty where there is none. A folder relative to the repository is not looked into."""
+    return shutil.which("git", path=absolute(path)) or ""
+
+
+def absolute(path: str | None) -> str:
+    """A list of folders without those that are relative to wherever a program is started."""
+    folders = [folder for folder in (path or os.defpath).split(os.pathsep) if Path(folder).is_absolute()]
+    return os.pathsep.join(folders) or os.devnull
+
+
+def encode_sealed(sealed: Sealed) -> str:
+    return msgspec.json.encode(sealed).decode()
+
+
+def _sealed_in(environment: Mapping[str, str]) -> Sealed | None:
+    found = environment.get(SEALED)
+    return msgspec.json.decode(found, type=Sealed) if found else None
+
+
+def _sealed_environment(sealed: Sealed, root: Path, environment: Mapping[str, str]) -> dict[str, str]:
+    """What git sees: one repository, and of the environment what `_LET_THROUGH` names."""
+    folder, top = _place(sealed, root.resolve())
+    kept = {name: value for name, value in environment.items() if _LET_THROUGH.fullmatch(name)}
+    places = {"GIT_DIR": folder} | ({"GIT_WORK_TREE": top} if top else {})
+    return {
+        **kept,
+        **_FIXED,
+        **places,
+        "PATH": sealed.path,
+        "GIT_ALLOW_PROTOCOL": _PROTOCOLS,
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_CONFIG_SYSTEM": sealed.machine or os.devnull,
+        "GIT_ATTR_NOSYSTEM": "1",
+    }
+
+
+def _place(sealed: Sealed, root: Path) -> tuple[str, str]:
+    """The git directory and the work tree of a folder: the repository's own, or another work tree made of it."""
+    if not sealed.folder or not sealed.top or root.is_relative_to(sealed.top):
+        return sealed.folder or os.devnull, sealed.top
+    for known in Path(sealed.folder, "worktrees").glob("*/gitdir"):
+        tree = Path(known.read_text(encoding="utf-8", errors="surrogateescape").rstrip("\n")).parent
+        if root.is_relative_to(tree):
+            return str(known.parent), str(tree)
+    return os.devnull, ""
+
+
+def _is_kept(name: str) -> bool:
+    return not _DROPPED.fullmatch(name) and (name.startswith("GIT_CONFIG_") or not is_withheld(name))
+
+
+def _parted(environment: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """The environment without headers to sign in with, and what adds them to it."""
+    entries = _entries(environment)
+    harmless = [entry for entry in entries if not entry[0].lower().endswith(".extraheader")]
+    if len(harmless) == len(entries):
+        return dict(environment), {}
+    kept = {name: value for name, value in environment.items() if not _ENTRY.fullmatch(name)}
+    return {**kept, **_numbered(harmless)}, _numbered(entries)
+
+
+_MOST_ENTRIES = 1_000
+_ENTRY = re.compile(r"GIT_CONFIG_(?:COUNT|KEY_\d+|VALUE_\d+)")
+
+
+def _entries(environment: Mapping[str, str]) -> list[tuple[str, str]]:
+    """The settings that the environment holds."""
+    said = environment.get("GIT_CONFIG_COUNT", "")
+    count = min(int(said), _MOST_ENTRIES) if said.isascii() and said.isdigit() else 0
+    values = environment.get
+    return [(values(f"GIT_CONFIG_KEY_{n}", ""), values(f"GIT_CONFIG_VALUE_{n}", "")) for n in range(count)]
+
+
+def _numbered(entries: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """Settings as git reads them from its environment."""
+    keys = {f"GIT_CONFIG_KEY_{n}": key for n, (key, _) in enumerate(entries)}
+    values = {f"GIT_CONFIG_VALUE_{n}": value for n, (_, value) in enumerate(entries)}
+    return {"GIT_CONFIG_COUNT": str(len(entries)), **keys, **values}
+
+
+def _command_of(arguments: Sequence[str]) -> str:
+    """The name of the command, behind settings of its own."""
+    rest = iter(arguments)
+    for argument in rest:
+        if argument != "-c":
+            return argument
+        next(rest, None)
+    return ""
+
+
+def _is_http(urls: Iterable[str]) -> bool:
+    return any(url.startswith(("http://", "https://")) for url in urls)
+
+
+def with_header(environment: Mapping[str, str], url: str, header: str) -> dict[str, str]:
+    """The environment with which git sends this header, and no other, to the URL's host: never on a command line.
+
+    Does nothing for URLs that are not http(s).
+    """
+    entries = _entries(environment)
+    added = _with_header(entries, url, header)
+    return {**environment, **_numbered(added)} if len(added) > len(entries) else dict(environment)
+
+
+def _with_header(entries: Sequence[tuple[str, str]], url: str, header: str) -> tuple[tuple[str, str], ...]:
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https"):
+        return tuple(entries)
+    host = parts.netloc.rpartition("@")[2]
+    key = f"http.{parts.scheme}://{host}/.extraHeader"
+    return (*entries, (key, ""), (key, header))  # an empty value takes back headers configured elsewhere
+
+
+def token_header(token: str, *, user: str = "x-access-token") -> str:
+    """The header that signs in with a token, as GitHub's own checkout sends it."""
+    return "AUTHORIZATION: basic " + base64.b64encode(f"{user}:{token}".encode()).decode()

@@ -1,0 +1,554 @@
+"""The HTTP/1.1 client of the hot path: knows connections and framing; what an answer means is left to callers.
+
+Written on asyncio's protocols because the general clients cost many times the request itself
+at the concurrency of a run; docs/decisions/0003-http-client.md has the measurements.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import select
+import ssl
+from collections import deque
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from time import perf_counter
+from typing import TYPE_CHECKING, NamedTuple, Self
+from urllib.parse import SplitResult, urlsplit
+
+from gate.errors import ConfigError
+from gate.model import ErrorKind
+from gate.security.limits import MAX_ANSWER_BYTES
+
+if TYPE_CHECKING:
+    import httpx
+
+CONNECT_SECONDS = 10.0
+"""How long a connection may take to open; the time of the request itself is its caller's to bound."""
+MAX_HEAD_BYTES = 65_536
+_LINE_BYTES = 256
+"""The longest chunk-size line; everything longer is an attack or garbage."""
+MOST_ROUTES = 1000
+"""Addresses that are remembered; an agent may put an id of its own into each."""
+_NO_BODY = frozenset({204, 304})
+TURNS_TO_READ = 2
+"""Turns of the event loop after which it has read what had arrived on a connection."""
+
+
+class Response(NamedTuple):
+    """What a server answered, whatever its status."""
+
+    status: int
+    headers: Mapping[str, str]
+    """Names in lower case; of a repeated header, the last."""
+    body: bytes
+    duration: float
+    """Seconds from the request's first byte sent to the answer's last byte read, on an open connection."""
+
+
+class HttpError(Exception):
+    """No response could be read: unreachable (no connection), crash (dropped) or protocol (what came is no answer)."""
+
+    def __init__(self, kind: ErrorKind, message: str, *, transient: bool) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.message = message
+        self.transient = transient
+        """Whether the same request may well succeed later."""
+
+
+class _Malformed(ValueError):  # noqa: N818 - private, never shown
+    """The bytes read are not an HTTP/1.1 response within bounds."""
+
+
+def _read_header(line: str) -> tuple[str, str]:
+    name, colon, value = line.partition(":")
+    if not colon or name != name.strip() or not name:
+        raise _Malformed("a malformed response header")
+    return name.lower(), value.strip()
+
+
+_known_header = lru_cache(maxsize=256)(_read_header)
+"""Most headers of a server's answers are the same in all of them."""
+
+
+class _Parser:
+    """Reads one response from chunks of bytes; ``feed`` says whether it is complete."""
+
+    __slots__ = ("_at", "_buffer", "_chunks", "_left", "_limit", "_state", "headers", "reusable", "size", "status")
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._buffer = b""
+        self._at = 0
+        """How much of the buffer has been read."""
+        self._state = "head"
+        self._left = 0
+        self._chunks: list[bytes] = []
+        self.size = 0
+        self.status = 0
+        self.headers: dict[str, str] = {}
+        self.reusable = True
+
+    @property
+    def body(self) -> bytes:
+        return b"".join(self._chunks)
+
+    @property
+    def started(self) -> bool:
+        return self._state != "head" or bool(self._buffer)
+
+    def feed(self, data: bytes) -> bool:
+        self._buffer = self._buffer[self._at :] + data
+        self._at = 0
+        while self._state != "done":
+            before = self._state
+            step = getattr(self, f"_read_{self._state}")
+            if not step() and self._state == before:
+                return False
+        self.reusable = self.reusable and self._at == len(self._buffer)
+        return True
+
+    def end(self) -> bool:
+        """The server closed its side; completes only a body that is ended by closing."""
+        return self._state == "close"
+
+    def _read_head(self) -> bool:
+        end = self._buffer.find(b"\r\n\r\n", self._at)
+        if (end if end >= 0 else len(self._buffer)) - self._at > MAX_HEAD_BYTES:
+            raise _Malformed(f"a response head of more than {MAX_HEAD_BYTES:,} bytes")
+        if end < 0:
+            start = self._buffer[self._at : self._at + 7]
+            if not b"HTTP/1.".startswith(start):
+                raise _Malformed("the answer is not HTTP/1.1")
+            return False
+        lines = self._buffer[self._at : end].decode("latin-1").split("\r\n")
+        self._at = end + 4
+        self._read_status(lines[0])
+        if self.status >= 200:
+            self._read_headers(lines[1:])
+        return True
+
+    def _read_status(self, line: str) -> None:
+        version, _, rest = line.partition(" ")
+        if version not in ("HTTP/1.1", "HTTP/1.0") or not rest[:3].isdecimal() or rest[3:4] not in ("", " "):
+            raise _Malformed("the answer is not HTTP/1.1")
+        self.status = int(rest[:3])
+        self.reusable = version == "HTTP/1.1"
+
+    def _read_headers(self, lines: list[str]) -> None:
+        headers = self.headers
+        lengths = set()
+        for line in lines:
+            key, value = _known_header(line) if len(line) <= _LINE_BYTES else _read_header(line)
+            headers[key] = value
+            if key == "content-length":
+                lengths.add(value)
+        if "close" in headers.get("connection", "").lower():
+            self.reusable = False
+        if headers.get("content-encoding", "identity").lower() not in ("identity", ""):
+            raise _Malformed(f"an encoded answer ({headers['content-encoding']}), which was not asked for")
+        self._frame(headers.get("transfer-encoding", "").lower(), lengths)
+
+    def _frame(self, transfer: str, lengths: set[str]) -> None:
+        if self.status in _NO_BODY:
+            self._state = "done"
+        elif transfer:
+            if transfer != "chunked" or lengths:
+                raise _Malformed("a response with contradictory framing")
+            self._state = "size"
+        elif lengths:
+            length = lengths.pop()
+            if lengths or not (length.isascii() and length.isdecimal()) or len(length) > 18:
+                raise _Malformed("a malformed Content-Length")
+            self._expect(int(length), "data")
+        else:
+            self.reusable = False
+            self._state = "close"
+
+    def _expect(self, size: int, state: str) -> None:
+        if self.size + size > self._limit:
+            raise _Malformed(f"an answer of more than {self._limit:,} bytes")
+        self._left = size
+        self._state = state
+
+    def _read_data(self) -> bool:
+        self._take()
+        if not self._left:
+            self._state = "done"
+        return False
+
+    def _read_close(self) -> bool:
+        self._expect(len(self._buffer) - self._at, "close")
+        self._take()
+        return False
+
+    def _take(self) -> None:
+        piece = self._buffer[self._at : self._at + self._left]
+        self._chunks.append(piece)
+        self._at += len(piece)
+        self._left -= len(piece)
+        self.size += len(piece)
+
+    def _read_size(self) -> bool:
+        line = self._line()
+        if line is None:
+            return False
+        digits = line.partition(b";")[0].strip()
+        if not digits or len(digits) > 15 or digits.strip(b"0123456789abcdefABCDEF"):
+            raise _Malformed("a malformed chunk")
+        size = int(digits, 16)
+        self._expect(size, "chunk" if size else "trailer")
+        return True
+
+    def _read_chunk(self) -> bool:
+        self._take()
+        if not self._left:
+            self._state = "gap"
+        return False
+
+    def _read_gap(self) -> bool:
+        gap = self._buffer[self._at : self._at + 2]
+        if not b"\r\n".startswith(gap):
+            raise _Malformed("a malformed chunk")
+        if len(gap) == 2:
+            self._at += 2
+            self._state = "size"
+        return False
+
+    def _read_trailer(self) -> bool:
+        line = self._line()
+        if line == b"":
+            self._state = "done"
+        return line is not None
+
+    def _line(self) -> bytes | None:
+        end = self._buffer.find(b"\r\n", self._at)
+        if (end if end >= 0 else len(self._buffer)) - self._at > _LINE_BYTES:
+            raise _Malformed("a malformed chunk")
+        if end < 0:
+            return None
+        line = self._buffer[self._at : end]
+        self._at = end + 2
+        return line
+
+
+class _Connection(asyncio.Protocol):
+    """One connection, one request at a time. Time is taken where the bytes arrive, not where the waiter wakes."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._parser = _Parser(limit)
+        self._answer: asyncio.Future[Response] | None = None
+        self._sent = 0.0
+        self._transport: asyncio.Transport | None = None
+        self.alive = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self.alive = True
+
+    async def exchange(self, data: bytes) -> Response:
+        assert self._transport is not None
+        self._parser = _Parser(self._limit)
+        self._answer = asyncio.get_running_loop().create_future()
+        self._sent = perf_counter()
+        self._transport.write(data)
+        try:
+            return await self._answer
+        except asyncio.CancelledError:
+            self.abort()
+            raise
+
+    def data_received(self, data: bytes) -> None:
+        if self._answer is None or self._answer.done():
+            self.abort()  # bytes that nobody asked for
+            return
+        try:
+            if self._parser.feed(data):
+                self._finish()
+        except _Malformed as error:
+            self._fail(HttpError(ErrorKind.PROTOCOL, str(error), transient=False))
+
+    def eof_received(self) -> bool:
+        self.alive = False
+        if self._answer is not None and not self._answer.done() and self._parser.end():
+            self._finish()
+        return False
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.alive = False
+        if self._answer is None or self._answer.done():
+            return
+        if self._parser.started:
+            self._fail(
+                HttpError(ErrorKind.PROTOCOL, "the connection closed in the middle of the answer", transient=True)
+            )
+        else:
+            text = f"the connection closed before an answer came{f': {error}' if error else ''}"
+            self._fail(HttpError(ErrorKind.CRASH, text, transient=True))  # it was accepted: the server dropped it
+
+    def _finish(self) -> None:
+        assert self._answer is not None
+        parser = self._parser
+        if not parser.reusable:
+            self.abort()
+        duration = perf_counter() - self._sent
+        self._answer.set_result(Response(parser.status, parser.headers, parser.body, duration))
+
+    def _fail(self, error: HttpError) -> None:
+        assert self._answer is not None
+        self._answer.set_exception(error)
+        self.abort()
+
+    @property
+    def unanswered(self) -> bool:
+        """Whether nothing came of the last answer."""
+        return not self._parser.started
+
+    def is_quiet(self) -> bool:
+        """Whether nothing has arrived since the last answer, not even the server's end of the connection.
+
+        Asked of the operating system, since the event loop may not have looked yet.
+        """
+        if not self.alive or self._transport is None:
+            return False
+        poll = select.poll()
+        poll.register(self._transport.get_extra_info("socket").fileno(), select.POLLIN)
+        return not poll.poll(0)
+
+    def abort(self) -> None:
+        self.alive = False
+        if self._transport is not None:
+            self._transport.abort()
+
+
+async def _take_open(idle: deque[_Connection]) -> _Connection | None:
+    """An idle connection that the server has not closed; None if there is none.
+
+    A request is never sent twice: a server that closed the connection may have read it, and acted on it. So whether a
+    connection still stands is asked before anything is written.
+    """
+    while idle:
+        connection = idle.pop()
+        if connection.is_quiet():
+            return connection
+        for _ in range(TURNS_TO_READ):  # the event loop takes what has arrived: the end, or a TLS session ticket
+            await asyncio.sleep(0)
+        if connection.is_quiet():
+            return connection
+        connection.abort()
+    return None
+
+
+class _Route(NamedTuple):
+    """What follows from an address, the same for every request to it."""
+
+    place: tuple[str, str, int]
+    """Scheme, host and port."""
+    netloc: str
+    target: str
+    proxy: str | None
+
+
+class Client:
+    """A pool of connections to the agents under test. Redirects are not followed, bodies are not decoded.
+
+    ``environment`` is asked for ``HTTP_PROXY``, ``HTTPS_PROXY`` and ``NO_PROXY`` (either case); requests that a proxy
+    applies to go through httpx, which knows proxies and costs more. ``limit`` bounds the open connections.
+    """
+
+    def __init__(
+        self, *, limit: int = 64, max_bytes: int = MAX_ANSWER_BYTES, environment: Mapping[str, str] | None = None
+    ) -> None:
+        self._slots = asyncio.Semaphore(limit)
+        self._max_bytes = max_bytes
+        self._environment = environment or {}
+        self._idle: dict[tuple[str, str, int], deque[_Connection]] = {}
+        self._closing: set[tuple[str, str, int]] = set()
+        """Servers that closed a kept connection under a request: from then on each request gets one of its own."""
+        self._tls: ssl.SSLContext | None = None
+        self._proxied: dict[str, httpx.AsyncClient] = {}
+        self._routes: dict[str, _Route] = {}
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for connections in self._idle.values():
+            for connection in connections:
+                connection.abort()
+        self._idle.clear()
+        for client in self._proxied.values():
+            await client.aclose()
+        await asyncio.sleep(0)  # lets the transports close before their loop does
+
+    async def request(
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        body: bytes = b"",
+        on_send: Callable[[], None] = lambda: None,
+    ) -> Response:
+        """Sends one request and reads the whole answer. Raises HttpError; bounding its time is left to the caller.
+
+        ``on_send`` is called when the request goes out: what came before was waiting for a connection.
+        """
+        route = self._routes.get(url) or self._find_route(url)
+        if route.proxy:
+            client = self._proxy_client(route.proxy)
+            asked = client.build_request(method, url, headers=dict(headers or {}), content=body)
+            return await self._through_proxy(client, asked, on_send)
+        head = _encode_head(method, route, tuple((headers or {}).items()))
+        data = b"%b%d\r\n\r\n%b" % (head, len(body), body)
+        async with self._slots:
+            return await self._exchange(route.place, data, on_send)
+
+    def _find_route(self, url: str) -> _Route:
+        """Checks an address that was not asked before, or is forgotten. Raises ConfigError."""
+        parts = check_url(url)
+        assert parts.hostname is not None
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+        target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        proxy = proxy_for(parts, self._environment)
+        route = _Route((parts.scheme, parts.hostname, port), parts.netloc, target, proxy)
+        if len(self._routes) >= MOST_ROUTES:
+            self._routes.clear()
+        self._routes[url] = route
+        return route
+
+    async def _exchange(self, place: tuple[str, str, int], data: bytes, on_send: Callable[[], None]) -> Response:
+        idle = self._idle.setdefault(place, deque())
+        connection = await _take_open(idle)
+        reused = connection is not None
+        if connection is None:
+            connection = await self._connect(*place)
+        on_send()
+        try:
+            response = await connection.exchange(data)
+        except HttpError:
+            if reused and connection.unanswered:
+                self._closing.add(place)
+            raise
+        if connection.alive and place not in self._closing:
+            idle.append(connection)
+        else:
+            connection.abort()
+        return response
+
+    async def _connect(self, scheme: str, host: str, port: int) -> _Connection:
+        if scheme == "https" and self._tls is None:
+            self._tls = ssl.create_default_context(
+                cafile=self._environment.get("SSL_CERT_FILE"), capath=self._environment.get("SSL_CERT_DIR")
+            )
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(CONNECT_SECONDS):
+                _, connection = await loop.create_connection(
+                    lambda: _Connection(self._max_bytes), host, port, ssl=self._tls if scheme == "https" else None
+                )
+        except ssl.SSLCertVerificationError as error:
+            raise HttpError(ErrorKind.UNREACHABLE, f"{host}:{port}: {error.verify_message}", transient=False) from error
+        except TimeoutError as error:
+            text = f"{host}:{port} did not accept a connection within {CONNECT_SECONDS:g} s"
+            raise HttpError(ErrorKind.UNREACHABLE, text, transient=True) from error
+        except OSError as error:
+            plain = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror or str(error)
+            text = f"{host}:{port}: {plain}"
+            raise HttpError(ErrorKind.UNREACHABLE, text, transient=True) from error
+        return connection
+
+    def _proxy_client(self, proxy: str) -> httpx.AsyncClient:
+        if proxy not in self._proxied:
+            import httpx  # weight: only where a proxy applies
+
+            timeout = httpx.Timeout(None, connect=CONNECT_SECONDS)
+            self._proxied[proxy] = httpx.AsyncClient(proxy=proxy, trust_env=False, timeout=timeout)
+        return self._proxied[proxy]
+
+    async def _through_proxy(
+        self, client: httpx.AsyncClient, request: httpx.Request, on_send: Callable[[], None]
+    ) -> Response:
+        import httpx  # weight: only where a proxy applies
+
+        async with self._slots:
+            on_send()
+            start = perf_counter()
+            try:
+                response = await client.send(request, stream=True)
+                try:
+                    content = await self._bounded(response)
+                finally:
+                    await response.aclose()
+            except httpx.TransportError as error:
+                text = f"through the proxy: {error or type(error).__name__}"
+                unopened = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.ProxyError)
+                kind = ErrorKind.UNREACHABLE if unopened else ErrorKind.PROTOCOL
+                raise HttpError(kind, text, transient=True) from error
+            return Response(response.status_code, dict(response.headers), content, perf_counter() - start)
+
+    async def _bounded(self, response: httpx.Response) -> bytes:
+        chunks, size = [], 0
+        async for chunk in response.aiter_bytes():
+            chunks.append(chunk)
+            size += len(chunk)
+            if size > self._max_bytes:
+                text = f"an answer of more than {self._max_bytes:,} bytes"
+                raise HttpError(ErrorKind.PROTOCOL, text, transient=False)
+        return b"".join(chunks)
+
+
+def check_url(url: str) -> SplitResult:
+    """The parts of an http or https address; ConfigError for anything else, which shows nothing before an ``@``."""
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable or not url.isascii() or any(c <= " " for c in url) or "@" in parts.netloc:
+        raise ConfigError(
+            f"not an address that can be asked: {_without_user(url)!r}",
+            hint="http://host:port/path, credentials in headers",
+        )
+    return parts
+
+
+def _without_user(url: str) -> str:
+    """An address that may be malformed, with all that could be a name and a password masked, whatever is in it."""
+    before, at, after = url.rpartition("@")
+    scheme, slashes, _ = before.partition("://")
+    return f"{scheme}{slashes}***@{after}" if at and slashes else f"***@{after}" if at else url
+
+
+@lru_cache(maxsize=MOST_ROUTES)
+def _encode_head(method: str, route: _Route, headers: tuple[tuple[str, str], ...]) -> bytes:
+    """The request up to the number of bytes in its body; most requests to an agent have the same."""
+    lines = [f"{method} {route.target} HTTP/1.1", f"Host: {route.netloc}"]
+    lines += ["Accept-Encoding: identity", "User-Agent: agent-gate"]
+    lines += [f"{name}: {value}" for name, value in headers]
+    lines.append("Content-Length: ")
+    text = "\n".join(lines)
+    if text.count("\n") != len(lines) - 1 or "\r" in text or "\0" in text:
+        raise ConfigError("a request header holds a line break")
+    try:
+        return "\r\n".join(lines).encode("latin-1")
+    except UnicodeEncodeError as error:
+        raise ConfigError("a request header holds characters that HTTP cannot carry") from error
+
+
+def proxy_for(parts: SplitResult, environment: Mapping[str, str]) -> str | None:
+    """The proxy that the environment names for this address, by curl's rules."""
+    name = f"{parts.scheme}_proxy"
+    proxy = environment.get(name) or environment.get(name.upper())
+    proxy = proxy or environment.get("all_proxy") or environment.get("ALL_PROXY")
+    if not proxy or parts.hostname is None:
+        return None
+    for entry in (environment.get("no_proxy") or environment.get("NO_PROXY") or "").split(","):
+        domain = entry.strip().lower().lstrip(".")
+        if domain == "*" or (domain and f".{parts.hostname}".endswith(f".{domain}")):
+            return None
+    return proxy if "://" in proxy else f"http://{proxy}"

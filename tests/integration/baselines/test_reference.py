@@ -1,0 +1,141 @@
+"""What a change is measured against, in real repositories."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from gate.config.load import load_config
+from gate.errors import BaselineError, ConfigError
+from gate.model import Criterion, ErrorKind, Scale, Score, Trial, TrialError
+from gate.pipeline.reference import find_reference, standing, store_of
+from gate.records import Footer, Header, PlannedCase, Record, read_record, write_record
+from gate.system.git import Git
+
+
+class Repository:
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.git("init", "-q", "-b", "main")
+        (root / "gate.yaml").write_text("suite: evals\nagent: {python: 'a:b'}\n")
+        (root / ".gitignore").write_text(".gate/\n")
+
+    def git(self, *arguments: str) -> str:
+        command = ["git", "-c", "user.name=t", "-c", "user.email=t@localhost", *arguments]
+        return subprocess.run(command, cwd=self.root, check=True, capture_output=True, text=True).stdout.strip()
+
+    def commit(self, text: str) -> str:
+        (self.root / "agent.py").write_text(text)
+        self.git("add", ".")
+        self.git("commit", "-qm", text)
+        return self.git("rev-parse", "HEAD")
+
+    def standing(self, **overrides: str):  # type: ignore[no-untyped-def]
+        config = load_config(self.root / "gate.yaml", overrides)
+        return standing(config, Git(self.root, environment=os.environ))
+
+    def save(self, commit: str, agent: str = "") -> None:
+        header = Header("s", (PlannedCase("c", "f"),), (Criterion("m", "m", Scale.UNIT),), commit=commit, agent=agent)
+        store = store_of(load_config(self.root / "gate.yaml"), os.environ)
+        assert store is not None
+        store.save(Record(header, (Trial("c", 1, scores={"m": Score(1.0)}),), Footer(1, 0, 1)))
+
+    def find(self, **overrides: str):  # type: ignore[no-untyped-def]
+        config = load_config(self.root / "gate.yaml", overrides)
+        return find_reference(config, store_of(config, os.environ), "s", self.standing(**overrides))
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    return Repository(tmp_path)
+
+
+def test_on_a_branch_the_base_is_the_merge_base(repository: Repository) -> None:
+    first = repository.commit("1")
+    repository.git("checkout", "-qb", "feature")
+    repository.commit("2")
+    repository.commit("3")
+    assert repository.standing().base == first
+
+
+def test_on_the_default_branch_it_is_the_commit_before(repository: Repository) -> None:
+    first = repository.commit("1")
+    second = repository.commit("2")
+    assert repository.standing().base == first
+    (repository.root / "agent.py").write_text("edited")
+    edited = repository.standing()
+    assert (edited.base, edited.dirty) == (second, True)
+
+
+def test_what_the_gate_writes_is_no_edit(repository: Repository) -> None:
+    repository.commit("1")
+    (repository.root / ".gate").mkdir()
+    (repository.root / ".gate" / "record.jsonl").write_text("{}")
+    assert not repository.standing().dirty
+
+
+def test_the_nearest_ancestor_with_a_record_is_found_with_its_distance(repository: Repository) -> None:
+    first = repository.commit("1")
+    repository.save(first)
+    repository.commit("2")
+    repository.commit("3")
+    repository.git("checkout", "-qb", "feature")
+    repository.commit("4")
+    info = repository.find().info
+    assert (info.commit, info.distance) == (first, 2)
+
+
+def test_records_of_the_same_agent_are_pooled_and_others_are_not(repository: Repository) -> None:
+    commits = [repository.commit(str(n)) for n in range(4)]
+    repository.commit("last")
+    for commit, agent in zip(commits, ("same", "other", "same", "same"), strict=True):
+        repository.save(commit, agent)
+    found = repository.find()
+    assert [record.header.commit for record in found.records] == [commits[3], commits[2], commits[0]]
+    assert found.info.trials_per_case == 3
+
+
+def test_against_names_any_commit_and_an_unknown_one_is_an_error(repository: Repository) -> None:
+    first = repository.commit("1")
+    repository.git("tag", "v1")
+    repository.commit("2")
+    repository.commit("3")
+    assert repository.standing(**{"baseline.against": "v1"}).base == first
+    with pytest.raises(ConfigError, match="no commit 'v9'"):
+        repository.standing(**{"baseline.against": "v9"})
+    with pytest.raises(Exception, match="not a revision"):
+        repository.standing(**{"baseline.against": "--upload-pack=x"})
+
+
+def test_no_baseline_says_where_it_looked_and_may_fail(repository: Repository) -> None:
+    repository.commit("1")
+    repository.commit("2")
+    assert "no baseline of 's'" in repository.find().info.missing
+    with pytest.raises(BaselineError, match="gate baseline save"):
+        repository.find(**{"baseline.on_missing": "fail"})
+
+
+def test_outside_a_repository_the_latest_saved_is_taken(tmp_path: Path) -> None:
+    (tmp_path / "gate.yaml").write_text("suite: evals\nagent: {python: 'a:b'}\n")
+    config = load_config(tmp_path / "gate.yaml")
+    where = standing(config, Git(tmp_path, environment=os.environ))
+    assert (where.head, where.base) == (None, None)
+    assert "not a git repository" in where.note
+
+
+def test_a_stored_outage_is_passed_over(repository: Repository) -> None:
+    """Older gates stored some: the ancestor before it is what a change is measured against."""
+    first, second = repository.commit("1"), repository.commit("2")
+    repository.commit("3")
+    repository.save(first)
+    repository.save(second)
+    [path] = repository.root.glob(f".gate/**/{second}*.jsonl")
+    record = read_record(path)
+    down = replace(record.trials[0], error=TrialError(ErrorKind.CRASH, "down"), scores={})
+    write_record(path, replace(record, trials=(down,)))
+    found = repository.find()
+    assert (found.info.commit, found.info.distance) == (first, 1)

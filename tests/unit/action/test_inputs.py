@@ -1,0 +1,66 @@
+"""Inputs are read as they are meant, or refused with what is meant."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gate.action.inputs import INPUTS, overrides_of, read_inputs
+from gate.errors import ConfigError
+
+
+def read(**given: str) -> dict[str, Any]:
+    return read_inputs({f"INPUT_{name.upper()}": value for name, value in given.items()} | {"PATH": "/bin"})
+
+
+def test_without_any_input_there_are_the_defaults() -> None:
+    found = read()
+    assert found["config"] == "gate.yaml"
+    assert found["comment"] is True
+    assert found["shard"] == (1, 1)
+    assert overrides_of(found) == {}
+
+
+def test_defaults_are_what_their_own_reader_takes() -> None:
+    for name, kind in INPUTS.items():
+        assert read(**{name: kind.default})[name] == read()[name]
+
+
+def test_inputs_become_keys_of_the_configuration() -> None:
+    found = read(tags="smoke, refund\nslow", trials="5", on_inconclusive="block", on_missing_baseline="fail")
+    assert overrides_of(found) == {
+        "select.tags": ["smoke", "refund", "slow"],
+        "trials": 5,
+        "gate.on_inconclusive": "block",
+        "baseline.on_missing": "fail",
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("comment", "yes", "true"),
+        ("comment", "True", "true"),
+        ("on_inconclusive", "blok", "block"),
+        ("on_missing_baseline", "warm", "warn"),
+        ("on_publish_error", "error", "fail"),
+        ("trials", "-1", "auto"),
+        ("trials", "²", "auto"),
+        ("shard", "0/3", "2/5"),
+        ("shard", "3", "2/5"),
+        ("shard", "2/1", "2/5"),
+        ("shards_", "x", "shards"),
+        ("on-inconclusive", "warn", "on_inconclusive"),
+        ("tag", "smoke", "tags"),
+    ],
+)
+def test_what_is_not_known_is_refused_with_what_is_meant(name: str, value: str, said: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read(**{name: value})
+    assert said in str(caught.value)
+    assert caught.value.where.startswith("with")
+
+
+def test_white_space_around_a_value_is_not_part_of_it() -> None:
+    assert read(shard=" 2/5\n")["shard"] == (2, 5)

@@ -1,0 +1,131 @@
+"""What of a baseline may be compared, and what the settings of a configuration come to."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import UTC, datetime
+from pathlib import Path
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from gate.baselines.pairing import Reference, match_cases, pair
+from gate.config.load import load_config
+from gate.config.settings import settings_of
+from gate.decision import Settings
+from gate.errors import ConfigError
+from gate.model import BaselineInfo, Criterion, Scale, Score, Side, Trial
+from gate.records import Header, PlannedCase, Record
+from gate.reports.files import Outputs, check_outputs
+
+CRITERION = Criterion("ok", "contains", Scale.BINARY, threshold=1.0, pass_mark=1.0, fingerprint="f")
+PLAN = tuple(PlannedCase(f"c{n}", f"content {n}") for n in range(20))
+
+
+def record(
+    value: float = 1.0, *, plan: tuple[PlannedCase, ...] = PLAN, fingerprint: str = "f", trials: int = 3
+) -> Record:
+    made = tuple(Trial(case.id, n, round=n, scores={"ok": Score(value)}) for case in plan for n in range(1, trials + 1))
+    return Record(Header("s", plan, (replace(CRITERION, fingerprint=fingerprint),)), made, None)
+
+
+def against(*records: Record) -> Reference:
+    return Reference(BaselineInfo("abc"), records)
+
+
+def test_everything_is_comparable_with_an_equal_record() -> None:
+    found = pair(PLAN, [CRITERION], against(record()))
+    assert not found.not_comparable
+    assert len(found.trials) == 60
+
+
+def test_an_edited_case_is_not_compared() -> None:
+    edited = (replace(PLAN[0], fingerprint="other"), *PLAN[1:])
+    found = pair(edited, [CRITERION], against(record()))
+    assert found.not_comparable == {("c0", "ok"): "the case was edited"}
+
+
+def test_a_changed_option_makes_the_criterion_incomparable_for_every_case() -> None:
+    found = pair(PLAN, [CRITERION], against(record(fingerprint="other")))
+    assert len(found.not_comparable) == 20
+    assert set(found.not_comparable.values()) == {"its options, scorer or judge changed"}
+
+
+def test_of_a_pooled_record_only_what_fits_is_taken() -> None:
+    edited = (replace(PLAN[0], fingerprint="other"), *PLAN[1:])
+    found = pair(PLAN, [CRITERION], against(record(), record(plan=edited), record(fingerprint="other")))
+    assert len(found.trials) == 60 + 57
+    assert not found.not_comparable
+
+
+def test_trials_that_a_stored_run_made_of_its_own_baseline_are_not_its_agents() -> None:
+    stored = record()
+    mixed = replace(stored, trials=(*stored.trials, replace(stored.trials[0], side=Side.BASELINE)))
+    assert len(pair(PLAN, [CRITERION], against(mixed)).trials) == 60
+
+
+def test_cases_are_paired_by_content_under_any_id() -> None:
+    swapped = (replace(PLAN[0], id="c1"), replace(PLAN[1], id="c0"), *PLAN[2:])
+    found = pair(swapped, [CRITERION], against(record()))
+    assert (len(found.trials), found.not_comparable) == (60, {})
+    assert found.owed.renamed == {"c1": "c0", "c0": "c1"}
+
+
+def test_of_equal_contents_the_order_of_the_files_decides() -> None:
+    twins = tuple(PlannedCase(f"old {n}", "same") for n in range(3))
+    now = (PlannedCase("old 1", "same"), PlannedCase("x", "same"), PlannedCase("y", "same"))
+    match = match_cases(now, twins)
+    assert match.ids == {"old 1": "old 1", "old 0": "x", "old 2": "y"}
+
+
+def test_a_case_whose_id_went_to_another_keeps_an_id_of_its_own() -> None:
+    now = (replace(PLAN[1], id="c0"), *PLAN[2:])
+    found = pair(now, [CRITERION], against(record()))
+    assert found.owed.renamed == {"c0": "c1"}
+    assert {t.case_id for t in found.trials} - {case.id for case in now} == {"c0 (at the baseline)"}
+
+
+contents = st.lists(st.sampled_from("abcd"), max_size=6)
+
+
+@given(contents, contents, st.randoms())
+def test_every_case_is_paired_with_at_most_one_of_the_same_content(
+    now: list[str], then: list[str], luck: Random
+) -> None:
+    names = [f"case {n}" for n in range(8)]
+    plan = [PlannedCase(name, content) for name, content in zip(luck.sample(names, len(now)), now, strict=True)]
+    stored = [PlannedCase(name, content) for name, content in zip(luck.sample(names, len(then)), then, strict=True)]
+    match, by_id = match_cases(plan, stored), {case.id: case.fingerprint for case in plan}
+    assert set(match.ids) == {case.id for case in stored}
+    assert len(set(match.ids.values())) == len(stored)
+    for case in stored:
+        assert (by_id.get(match.ids[case.id]) == case.fingerprint) == (case.id in match.same)
+    assert Counter(by_id[match.ids[name]] for name in match.same) == Counter(now) & Counter(then)
+    assert not match.edited & set(match.same)
+
+
+def configured(tmp_path: Path, text: str) -> Settings:
+    path = tmp_path / "gate.yaml"
+    path.write_text("suite: x\nagent: {python: 'a:b'}\n" + text)
+    return settings_of(load_config(path), datetime(2026, 6, 1, tzinfo=UTC))
+
+
+def test_trials_come_to_passes(tmp_path: Path) -> None:
+    assert (configured(tmp_path, "").max_passes, configured(tmp_path, "").exact_passes) == (3, None)
+    assert configured(tmp_path, "trials: {max: 7}\n").max_passes == 7
+    assert configured(tmp_path, "trials: 5\n").exact_passes == 5
+
+
+def test_quarantine_ends_on_its_date(tmp_path: Path) -> None:
+    entry = "quarantine: [{{case: a, owner: me, reason: broken upstream, expires: {0}}}]\n"
+    assert "broken upstream" in configured(tmp_path, entry.format("2026-06-01")).quarantine["a"]
+    assert not configured(tmp_path, entry.format("2026-05-31")).quarantine
+
+
+def test_a_report_that_cannot_be_written_is_refused_early(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match="junit"):
+        check_outputs(Outputs(junit=tmp_path / "file" / "report.xml"))

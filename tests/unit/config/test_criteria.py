@@ -1,0 +1,280 @@
+"""Criteria as users write them: what a number means, what an object means, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gate.config.criteria import ADK_DEFAULTS, Setting, parse_criteria, unread_rubrics
+from gate.config.load import load_config
+from gate.config.resolve import make_plans
+from gate.errors import ConfigError
+from gate.formats.documents import parse_document_with_lines
+from gate.metrics import load_metric
+from gate.model import Case, Criterion, Rubric, Turn
+from gate.scoring.score import Scorer
+
+CASES = (Case("a", (Turn("hello"),)),)
+
+
+def parse(raw: dict[str, Any], cases: tuple[Case, ...] = CASES, **setting: Any) -> list[Scorer]:
+    return list(parse_criteria(raw, cases, Setting(**setting)))
+
+
+def one(name: str, value: Any, **setting: Any) -> Criterion:
+    return parse({name: value}, **setting)[0].criterion
+
+
+@pytest.mark.parametrize("value", [1, 1.0, "1.0", True])
+def test_a_threshold_is_read_as_adk_reads_it(value: Any) -> None:
+    [scorer] = parse_criteria({"tool_trajectory_avg_score": value}, CASES, Setting(), adk=True)
+    assert (scorer.criterion.threshold, scorer.criterion.pass_mark) == (1.0, 1.0)
+
+
+@pytest.mark.parametrize("value", [True, False, {"threshold": True}])
+def test_true_is_no_threshold_outside_of_adks_files(value: Any) -> None:
+    with pytest.raises(ConfigError, match=r"expected a number, found (true|false)"):
+        one("tool_trajectory_avg_score", value)
+    with pytest.raises(ConfigError, match="p95: expected a number, found true"):
+        one("latency", {"p95": True})
+
+
+def test_a_number_is_a_maximum_where_lower_is_better() -> None:
+    found = one("latency", 5)
+    assert (found.threshold, found.limit) == (None, 5.0)
+    assert one("latency", {"threshold": 5}).limit == 5.0
+    with pytest.raises(ConfigError, match="both say"):
+        one("latency", {"threshold": 5, "max": 4})
+
+
+def test_quantile_limits_are_ordered_and_only_for_lower_is_better() -> None:
+    assert one("latency", {"p95": 3, "p50": 1}).quantiles == ((0.5, 1.0), (0.95, 3.0))
+    with pytest.raises(ConfigError, match="lower is better"):
+        one("response_match_score", {"p95": 0.5})
+
+
+def test_rises_of_cost_warn_unless_asked_to_block() -> None:
+    assert not one("cost", 1).gate_regression
+    assert one("cost", {"max": 1, "regression": "block"}).gate_regression
+    assert one("response_match_score", 0.5).gate_regression
+    assert not one("response_match_score", {"threshold": 0.5, "regression": "warn"}).gate_regression
+
+
+def test_without_a_threshold_only_the_baseline_judges_but_a_trial_still_passes_or_fails() -> None:
+    found = one("tool_trajectory_avg_score", {"match_type": "IN_ORDER"})
+    assert (found.threshold, found.pass_mark) == (None, 1.0)
+    assert one("response_match_score", {"threshold": None}).pass_mark is None
+
+
+@pytest.mark.parametrize("name", ["match_type", "matchType"])
+def test_options_are_read_in_snake_and_camel_case(name: str) -> None:
+    scorer = parse({"tool_trajectory_avg_score": {name: "any order"}})[0]
+    assert scorer.metric.options.match_type.name == "ANY_ORDER"
+
+
+def test_upper_case_names_are_registered_names() -> None:
+    assert one("RESPONSE_MATCH_SCORE", 0.5).name == "response_match_score"
+
+
+def test_one_metric_may_stand_twice_under_names_of_ones_own() -> None:
+    strict, loose = parse(
+        {
+            "exact": {"metric": "tool_trajectory_avg_score", "threshold": 0.5},
+            "in_order": {"metric": "tool_trajectory_avg_score", "threshold": 0.9, "match_type": "IN_ORDER"},
+        }
+    )
+    assert strict.criterion.metric == loose.criterion.metric
+    assert strict.criterion.fingerprint != loose.criterion.fingerprint
+
+
+def test_fingerprints_follow_options_not_thresholds() -> None:
+    base = one("response_match_score", 0.5).fingerprint
+    assert one("response_match_score", {"threshold": 0.9, "margin": 0.2, "strict": True}).fingerprint == base
+    assert one("response_match_score", {"threshold": 0.5, "thoughts": "exclude"}).fingerprint != base
+
+
+REFUSED = {
+    "no criteria": ({}, "no criteria"),
+    "unknown metric": ({"tool_trajectory_score": 1}, "tool_trajectory_avg_score"),
+    "out of range": ({"response_match_score": 1.5}, "out of range"),
+    "a percentage": ({"response_match_score": 80}, "did you mean 0.8"),
+    "not a number": ({"response_match_score": [1]}, "expected a number"),
+    "not finite": ({"response_match_score": float("nan")}, "finite"),
+    "negative limit": ({"latency": -1}, "out of range"),
+    "negative margin": ({"response_match_score": {"margin": -0.1}}, "below 0"),
+    "unknown option": ({"regex": {"pattern": ["a"]}}, "patterns"),
+    "option of another metric": ({"response_match_score": {"match_type": "EXACT"}}, "unknown option 'match_type'"),
+    "bad flag": ({"response_match_score": {"strict": "maybe"}}, "strict"),
+    "an empty pattern": ({"regex": {"patterns": [""]}}, "patterns: '' matches the empty text"),
+    "a pattern of nothing": ({"regex": {"patterns": ["(ab)?"]}}, "matches the empty text"),
+    "contains nothing": ({"contains": {}}, "contains would check nothing: neither it nor any case gives values"),
+    "matches nothing": ({"regex": {}}, "gives patterns"),
+    "a schema of nothing": ({"json_schema": {}}, "gives schema"),
+    "forbids nothing": ({"forbidden_tools": {}}, "gives tools"),
+    "weighs nothing": ({"weighted_score": {"threshold": 0.5}}, "gives weights"),
+    "a hard criterion let off": ({"forbidden_tools": {"tools": ["x"], "threshold": 0}}, "one occurrence fails"),
+    "hidden secrets": ({"secrets": 0}, "one occurrence fails"),
+    "given twice": ({"response_match_score": 1, "RESPONSE_MATCH_SCORE": 1}, "twice"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused_before_anything_runs(name: str) -> None:
+    raw, message = REFUSED[name]
+    with pytest.raises(ConfigError, match=message):
+        parse(raw)
+
+
+def test_one_case_that_gives_something_to_check_is_enough() -> None:
+    silent, own = Case("a", (Turn("x"),)), Case("b", (Turn("x"),), options={"contains": {"values": ["yes"]}})
+    assert parse({"contains": {}}, (silent, own))
+    with pytest.raises(ConfigError, match="would check nothing"):
+        parse({"contains": {}}, (silent,))
+    assert parse({"contains": {"blocking": False}, "response_match_score": 0.5}, (silent,))  # a report loses nothing
+
+
+def test_a_case_cannot_let_a_hard_criterion_off() -> None:
+    own = (Case("a", (Turn("x"),), thresholds={"forbidden_tools": 0.0}),)
+    with pytest.raises(ConfigError, match="one occurrence fails the gate"):
+        parse({"forbidden_tools": {"tools": ["x"]}}, own)
+
+
+def test_errors_name_the_line_of_the_criterion() -> None:
+    text = "criteria:\n  contains: {values: x}\n\n  RESPONSE_MATCH_SCORE:\n    threshold: 80\n"
+    raw, lines = parse_document_with_lines(text, "gate.yaml")
+    with pytest.raises(ConfigError) as caught:
+        parse(raw["criteria"], where="gate.yaml", lines=lines, keys=("criteria",))
+    assert str(caught.value).startswith("gate.yaml:4: response_match_score: threshold 80 is out of range")
+
+
+def test_what_a_case_sets_must_be_a_criterion() -> None:
+    stray = (Case("a", (Turn("x"),), thresholds={"contains": 1.0}),)
+    with pytest.raises(ConfigError, match=r"add `contains: \{\}`"):
+        parse({"response_match_score": 0.5}, stray)
+    typo = (Case("a", (Turn("x"),), thresholds={"response_mach_score": 1.0}),)
+    with pytest.raises(ConfigError, match="did you mean 'response_match_score'"):
+        parse({"response_match_score": 0.5}, typo)
+    beyond = (Case("a", (Turn("x"),), thresholds={"response_match_score": 7.0}),)
+    with pytest.raises(ConfigError, match="out of range"):
+        parse({"response_match_score": 0.5}, beyond)
+
+
+def test_a_cases_own_options_lie_over_the_criterions_and_are_checked() -> None:
+    own = (Case("a", (Turn("x"),), options={"contains": {"values": ["yes"]}}),)
+    scorer = parse({"contains": {"values": ["no"]}}, own)[0]
+    assert scorer.for_case(own[0]).options.values == ("yes",)
+    wrong = (Case("a", (Turn("x"),), options={"contains": {"valeus": ["yes"]}}),)
+    with pytest.raises(ConfigError, match="did you mean 'values'"):
+        parse({"contains": {}}, wrong)
+
+
+def test_a_case_may_forbid_more_tools_but_never_fewer() -> None:
+    own = (Case("a", (Turn("x"),), options={"forbidden_tools": {"tools": ["drop_table"]}}),)
+    scorer = parse({"forbidden_tools": {"tools": ["delete_account"]}}, own)[0]
+    assert set(scorer.for_case(own[0]).options.tools) == {"delete_account", "drop_table"}
+
+
+def test_custom_metrics_of_adk_lead_to_their_function() -> None:
+    custom = {"mine": {"code_config": {"name": "os.path.join"}}}
+    assert one("mine", 0.5, custom=custom).metric == "os.path.join"
+    with pytest.raises(ConfigError, match="code_config"):
+        one("mine", 0.5, custom={"mine": {}})
+
+
+def test_adks_defaults_parse() -> None:
+    assert [s.criterion.threshold for s in parse(dict(ADK_DEFAULTS))] == [1.0, 0.8]
+
+
+@given(st.dictionaries(st.text(max_size=20), st.recursive(st.none() | st.floats() | st.text(max_size=5), st.lists)))
+def test_any_mapping_parses_or_is_a_config_error(raw: dict[str, Any]) -> None:
+    try:
+        parse(raw)
+    except ConfigError as error:
+        assert "\n" not in str(error) or any("\n" in key for key in raw)
+
+
+def test_a_score_demanded_of_a_case_says_what_it_scores() -> None:
+    demanding = (Case("a", (Turn("hello"),), thresholds={"weighted_score": 0.8}),)
+    with pytest.raises(ConfigError, match=r"without weights .say what it scores"):
+        parse({"contains": {"values": "x"}, "weighted_score": {}}, demanding)
+    weights = {"weights": {"contains": 1}}
+    assert parse({"contains": {"values": "x"}, "weighted_score": weights}, demanding)
+    own = (Case("a", (Turn("hello"),), thresholds={"weighted_score": 0.8}, options={"weighted_score": weights}),)
+    assert parse({"contains": {"values": "x"}, "weighted_score": {}}, own)
+
+
+def test_what_compares_trials_is_judged_over_the_suite_alone() -> None:
+    found = one("strategy_consistency", 0.8)
+    assert (found.threshold, found.gate_regression) == (0.8, False)
+    with pytest.raises(ConfigError, match="a change of that cannot block"):
+        one("strategy_consistency", {"threshold": 0.8, "regression": "block"})
+    weighted = {"strategy_consistency": 0.8, "weighted_score": {"weights": {"strategy_consistency": 1}}}
+    with pytest.raises(ConfigError, match="says nothing of a single trial"):
+        parse(weighted)
+    with pytest.raises(ConfigError, match="which is judged over the suite"):
+        parse({"strategy_consistency": 0.8}, (Case("a", (Turn("hello"),), thresholds={"strategy_consistency": 1.0}),))
+
+
+def test_the_pass_rate_has_a_threshold_and_needs_another_criterion_that_blocks() -> None:
+    found = parse({"response_match_score": 0.5, "pass_rate": {"threshold": 0.85, "strict": True}})[1].criterion
+    assert (found.threshold, found.strict, found.gate_regression) == (0.85, True, False)
+    for alone in ({"pass_rate": 0.85}, {"pass_rate": 0.85, "response_match_score": {"blocking": False}}):
+        with pytest.raises(ConfigError, match="no other one blocks"):
+            parse(alone)
+    with pytest.raises(ConfigError, match=r"gate\.pass_rate_margin"):
+        parse({"response_match_score": 0.5, "pass_rate": {"threshold": 0.85, "margin": 1.0}})
+    with pytest.raises(ConfigError, match=r"unknown metric 'pass rate' \(did you mean 'pass_rate'\?\)"):
+        parse({"pass rate": 0.85, "response_match_score": 0.5})
+    with pytest.raises(ConfigError, match="judged over the suite"):
+        own = (Case("a", (Turn("hello"),), thresholds={"pass_rate": 0.5}),)
+        parse({"response_match_score": 0.5, "pass_rate": 0.85}, own)
+    with pytest.raises(ConfigError, match="says nothing of a single trial"):
+        parse({"response_match_score": 0.5, "pass_rate": 0.85, "weighted_score": {"weights": {"pass_rate": 1.0}}})
+
+
+def test_the_previous_version_of_a_metric_is_scored_beside_it_and_held_to_its_baseline_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    metric = load_metric("latency")
+    older = type("Older", (metric,), {"version": 0, "previous": None})
+    write = tmp_path / "gate.yaml"
+    (tmp_path / "suite.json").write_text('{"cases": [{"id": "a", "input": "hi"}]}')
+    write.write_text("suite: suite.json\nagent: {python: 'a:b'}\ncriteria: {latency: {max: 3}}\n")
+    [alone] = make_plans(load_config(write), {})[0].criteria
+    monkeypatch.setattr(metric, "previous", older)
+    now, before = make_plans(load_config(write), {})[0].criteria
+    assert now == alone
+    assert (before.name, before.stands_for, before.limit) == ("latency (version 0)", "latency", None)
+    assert before.fingerprint != now.fingerprint
+
+
+# --- rubrics of cases -----------------------------------------------------------------------------
+
+QUALITY = "rubric_based_final_response_quality_v1"
+
+
+def rubric_case(kind: str | None) -> Case:
+    return Case("c", (Turn("a"),), rubrics=(Rubric("r", "Is short.", kind),))
+
+
+@pytest.mark.parametrize(
+    ("kind", "hint"), [(None, "give it one of"), ("FINAL_RESPONSE_QUALTY", "did you mean 'FINAL_RESPONSE_QUALITY'")]
+)
+def test_a_rubric_of_a_case_that_no_criterion_could_read_is_refused(kind: str | None, hint: str) -> None:
+    with pytest.raises(ConfigError, match="rubric 'r' of case 'c'") as refused:
+        parse_criteria({QUALITY: 0.8}, (rubric_case(kind),), Setting())
+    assert hint in refused.value.hint
+    parse_criteria({"latency": {}}, (rubric_case(kind),), Setting())
+
+
+@pytest.mark.parametrize(
+    ("kind", "unread"), [("FINAL_RESPONSE_QUALITY", 0), ("TOOL_USE_QUALITY", 1), ("HOUSE_STYLE", 1)]
+)
+def test_rubrics_that_no_criterion_reads_are_said(kind: str, unread: int) -> None:
+    case = rubric_case(kind)
+    told = unread_rubrics((case,), parse_criteria({QUALITY: 0.8}, (case,), Setting()))
+    assert told.startswith("cases with rubrics that no criterion reads: 1 ") if unread else told == ""

@@ -1,0 +1,103 @@
+"""`gate decide --jsonl`: one state a line in, one answer a line out."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from gate.decision.engine.protocol import decide_lines
+
+CASES = [f"c{i:04d}" for i in range(20)]
+STATE: dict[str, Any] = {
+    "protocol": 1,
+    "id": "s17",
+    "seed": 17,
+    "config": {},
+    "metrics": [
+        {"name": "success", "kind": "binary", "direction": "higher", "margin": 0.1, "gating": True},
+        {"name": "cost", "kind": "positive", "direction": "lower", "margin": 0.2, "gating": False},
+    ],
+    "baseline": {c: [[1, 0.5], [1, 0.4], [1, 0.5], [1, 0.6], [1, 0.5]] for c in CASES},
+    "rounds": [],
+}
+
+
+def answer(**changes: Any) -> dict[str, Any]:
+    [line] = decide_lines([json.dumps({**STATE, **changes})])
+    result: dict[str, Any] = json.loads(line)
+    return result
+
+
+def screened(value: int = 1) -> list[dict[str, Any]]:
+    return [{"tag": "full", "side": "candidate", "trials": {c: [[value, 0.5]] for c in CASES}}]
+
+
+def test_an_undecided_state_is_answered_with_requests() -> None:
+    found = answer()
+    assert (found["id"], found["verdict"]) == ("s17", "CONTINUE")
+    assert found["requests"] == [{"side": "candidate", "tag": "full", "cases": CASES, "n": 1}]
+
+
+def test_a_decided_state_is_answered_with_verdict_cases_stage_and_report() -> None:
+    found = answer(rounds=screened())
+    assert (found["verdict"], found["cases"], found["stage"]) == ("PASS", [], "certified at pass 1")
+    assert found["report"]["metrics"]["cost"]["gating"] is False
+    broken = answer(rounds=screened(0))
+    assert (broken["verdict"], broken["cases"]) == ("REGRESSION", [])
+
+
+def test_it_is_stateless_and_answers_line_by_line() -> None:
+    lines = [json.dumps(STATE), "", json.dumps({**STATE, "id": "b", "rounds": screened()}), json.dumps(STATE)]
+    first, second, third = map(json.loads, decide_lines(lines))
+    assert first == third
+    assert second["id"] == "b"
+
+
+def test_null_is_a_value_that_was_not_measured() -> None:
+    rounds = [{"tag": "full", "side": "candidate", "trials": {c: [[1, None]] for c in CASES}}]
+    found = answer(rounds=rounds)
+    assert found["verdict"] == "PASS"
+    assert "cost" not in found["report"]["metrics"]
+
+
+@pytest.mark.parametrize(
+    ("trials", "requests"),
+    [("auto", 1), ({"max": 1}, 1), (4, 4)],
+)
+def test_trials_are_written_as_in_the_configuration(trials: Any, requests: int) -> None:
+    assert answer(config={"trials": trials})["requests"][0]["n"] == requests
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"protocol": 2}, "protocol must be 1"),
+        ({"metrics": []}, "metrics must not be empty"),
+        ({"metrics": [{"kind": "ordinal"}]}, "metrics[0].kind must be one of binary, bounded, positive"),
+        ({"metrics": [{"kind": "binary", "margin": -1}]}, "metrics[0].margin"),
+        ({"baseline": {"a": [[1]]}}, "baseline['a'][0] must hold 2 values"),
+        ({"baseline": {"a": [["x", 1]]}}, "must hold numbers or null"),
+        ({"baseline": []}, "baseline must be an object"),
+        ({"rounds": [{"tag": "again", "trials": {}}]}, "rounds[0].tag must be one of"),
+        ({"config": {"alhpa": 0.1}}, "unknown config key 'alhpa'"),
+        ({"config": {"alpha": 2}}, "alpha must lie between 0 and 1"),
+        ({"config": {"trials": "many"}}, "config.trials must be"),
+        ({"config": {"trials": 0}}, "at least 1"),
+        ({"config": {"trials": {"max": 0}}}, "at least 1"),
+        ({"config": {"rerun": "sometimes"}}, "config.rerun must be one of"),
+        ({"config": {"runs_left": -1}}, "runs_left"),
+        ({"seed": "x"}, "seed must be a whole number"),
+    ],
+)
+def test_what_cannot_be_read_is_answered_with_what_is_wrong(changes: dict[str, Any], words: str) -> None:
+    found = answer(**changes)
+    assert words in found["error"]
+    assert "verdict" not in found
+
+
+@pytest.mark.parametrize("line", ["{", "[]", "17", '"x"', "[" * 5000, '{"protocol":1}'])
+def test_garbage_is_answered_not_raised(line: str) -> None:
+    [found] = map(json.loads, decide_lines([line]))
+    assert found["error"].startswith("line 1: ")

@@ -1,0 +1,379 @@
+"""The rule on numbers: what it asks for, when it answers, and what it may never do."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from gate.decision.engine.evidence import CASES_SHARE, gather, look_shares
+from gate.decision.engine.rule import decide
+from gate.decision.engine.state import Config, Continue, Metric, Outcome, Request, Round, State
+from gate.model import Direction, Side
+from tests.patience import steps
+from tests.unit.decision.numbers import SUCCESS, bernoulli, confirm, drive, full, ids, rows, state
+
+STEADY = {c: rows(1, 1, 1, 1, 1) for c in ids(40)}
+
+
+def outcome(step: Continue | Outcome) -> Outcome:
+    assert isinstance(step, Outcome), step
+    return step
+
+
+def asked(step: Continue | Outcome) -> tuple[Request, ...]:
+    assert isinstance(step, Continue), step
+    return step.requests
+
+
+# --- screen, confirm, certify ---------------------------------------------------------------------
+
+
+def test_first_asks_for_one_full_pass_of_the_candidate() -> None:
+    assert asked(decide(state(STEADY))) == (Request(Side.CANDIDATE, "full", tuple(STEADY), 1),)
+
+
+def test_a_steady_suite_passes_after_one_trial_of_each_case() -> None:
+    answer = outcome(decide(state(STEADY, full({c: rows(1) for c in STEADY}))))
+    assert (answer.verdict, answer.cases, answer.stage) == ("PASS", (), "certified at pass 1")
+    assert answer.report["metrics"]["success"]["holds"]
+    assert answer.report["runs"] == {"candidate": 40, "baseline": 0}
+
+
+def test_a_failing_case_is_rerun_and_nothing_else() -> None:
+    screened = full({c: rows(0 if c == "c0003" else 1) for c in STEADY})
+    assert asked(decide(state(STEADY, screened))) == (Request(Side.CANDIDATE, "confirm", ("c0003",), 1),)
+    once = confirm({"c0003": rows(0)})
+    assert asked(decide(state(STEADY, screened, once))) == (Request(Side.CANDIDATE, "confirm", ("c0003",), 2),)
+
+
+def test_a_case_that_recovers_is_let_go() -> None:
+    screened = full({c: rows(0 if c == "c0003" else 1) for c in STEADY})
+    answer = outcome(decide(state(STEADY, screened, confirm({"c0003": rows(1)}))))
+    assert answer.verdict == "PASS"
+
+
+def test_a_broken_case_is_proven_and_named() -> None:
+    now = dict.fromkeys(STEADY, 1.0) | {"c0003": 0.0}
+    answer, requests = drive(state(STEADY), bernoulli(Random(1), now, now))
+    assert (answer.verdict, answer.cases) == ("REGRESSION", ("c0003",))
+    assert sum(r.runs for r in requests) < 2 * 40
+    assert answer.report["highest_e_value"] >= answer.report["e_threshold"] == pytest.approx(1 / (0.02 * CASES_SHARE))
+
+
+def test_a_case_that_never_passed_is_not_rerun() -> None:
+    baseline = {**STEADY, "c0000": rows(0, 0, 0, 0, 0), "c0001": rows(0, 0, 0, 1, 1)}
+    screened = full({c: rows(0 if c in ("c0000", "c0001") else 1) for c in baseline})
+    assert outcome(decide(state(baseline, screened))).verdict == "PASS"
+
+
+def test_a_fall_of_everything_is_a_regression_without_a_name() -> None:
+    baseline = {c: rows(1, 1, 0, 1, 1) for c in ids(200)}
+    rng = Random(3)
+    answer, _ = drive(state(baseline), lambda _side, _case: [float(rng.random() < 0.55)])
+    assert (answer.verdict, answer.cases) == ("REGRESSION", ())
+    assert answer.stage.startswith("suite look")
+
+
+def test_an_undecided_suite_ends_inconclusive_after_three_passes() -> None:
+    baseline = {c: rows(1, 0, 1, 0, 1) for c in ids(12)}
+    turn = {c: i for i, c in enumerate(baseline)}
+
+    def alternate(_side: Side, case: str) -> list[float]:
+        turn[case] += 1
+        return [float(turn[case] % 2)]
+
+    answer, requests = drive(state(baseline), alternate)
+    assert answer.verdict == "INCONCLUSIVE"
+    assert sum(r.tag == "full" for r in requests) == 3
+    assert answer.report["metrics"]["success"]["detectable"] > 0.1
+
+
+def test_a_proven_regression_stands_whatever_is_run_afterwards() -> None:
+    now = dict.fromkeys(STEADY, 1.0) | {"c0003": 0.0, "c0004": 0.0}
+    current = state(STEADY)
+    while isinstance(step := decide(current), Continue):
+        new = (Round(r.tag, r.side, {c: [[now[c]]] * r.n for c in r.cases}) for r in step.requests)
+        current = replace(current, rounds=(*current.rounds, *new))
+    assert step.verdict == "REGRESSION"
+    for _ in range(4):
+        current = replace(current, rounds=(*current.rounds, full({c: rows(1) for c in STEADY})))
+        assert outcome(decide(current)).verdict == "REGRESSION"
+
+
+def test_the_answer_is_a_function_of_state_and_seed() -> None:
+    rng = Random(5)
+    baseline = {c: rows(*(rng.random() < 0.8 for _ in range(5))) for c in ids(60)}
+    now = full({c: rows(rng.random() < 0.7) for c in baseline})
+    assert decide(state(baseline, now)) == decide(state(baseline, now))
+
+
+def test_a_case_that_would_have_to_be_named_forbids_pass() -> None:
+    """Five failures of five, against five passes: named at 10 % false discovery, not proven at this error rate."""
+    evidence = gather(
+        state(
+            STEADY,
+            full({c: rows(0 if c == "c0003" else 1) for c in STEADY}),
+            confirm({"c0003": rows(0, 0, 0, 0, 0, 0, 0)}),
+        )
+    )
+    assert evidence.named == ("c0003",)
+    assert not evidence.proof
+    stopped = replace(evidence.state, config=Config(runs_left=0))
+    assert outcome(decide(stopped)).verdict == "INCONCLUSIVE"
+
+
+# --- designs --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "config", [Config(), Config(max_passes=1), Config(max_passes=2), Config(max_passes=7), Config(exact_passes=5)]
+)
+def test_looks_and_cases_never_spend_more_than_the_budget(config: Config) -> None:
+    shares = look_shares(config)
+    assert sum(shares.values()) + CASES_SHARE == pytest.approx(0.88)
+    assert list(shares) == ([5] if config.exact_passes else list(range(1, config.max_passes + 1)))
+
+
+def test_an_exact_design_asks_once_and_looks_once() -> None:
+    config = Config(exact_passes=5)
+    request = asked(decide(state(STEADY, config=config)))
+    assert request == (Request(Side.CANDIDATE, "full", tuple(STEADY), 5),)
+    early = full({c: rows(1, 1) for c in STEADY})
+    assert asked(decide(state(STEADY, early, config=config)))[0].n == 3, "two passes are not looked at"
+    answer = outcome(decide(state(STEADY, full({c: rows(1, 1, 0, 1, 1) for c in STEADY}), config=config)))
+    assert len(answer.report["looks"]) == 1
+    assert answer.report["looks"][0]["passes"] == 5
+
+
+def test_an_exact_design_cut_short_is_looked_at_once_where_it_ends() -> None:
+    config = Config(exact_passes=5, runs_left=0)
+    answer = outcome(decide(state(STEADY, full({c: rows(1, 1) for c in STEADY}), config=config)))
+    assert (answer.verdict, [look["passes"] for look in answer.report["looks"]]) == ("PASS", [2])
+
+
+def test_at_most_one_pass_where_one_is_the_most() -> None:
+    rng = Random(2)
+    baseline = {c: rows(1, 0, 1, 0, 1) for c in ids(12)}
+    _, requests = drive(state(baseline, config=Config(max_passes=1)), lambda _s, _c: [float(rng.random() < 0.5)])
+    assert sum(r.tag == "full" for r in requests) == 1
+
+
+def test_comparing_what_there_is_never_asks() -> None:
+    config = Config(can_run=False)
+    now = full({c: rows(0 if c < "c0010" else 1) for c in STEADY})
+    answer = outcome(decide(state(STEADY, now, config=config)))
+    assert answer.verdict == "REGRESSION"
+    assert outcome(decide(state(STEADY, config=config))).verdict == "INCONCLUSIVE"
+
+
+def test_the_budget_of_runs_is_never_exceeded() -> None:
+    screened = full({c: rows(0 if c < "c0005" else 1) for c in STEADY})
+    few = asked(decide(state(STEADY, screened, config=Config(runs_left=3))))
+    assert [r.runs for r in few] == [3]
+    assert isinstance(decide(state(STEADY, screened, config=Config(runs_left=0))), Outcome)
+    assert outcome(decide(state(STEADY, config=Config(runs_left=39)))).verdict == "INCONCLUSIVE"
+
+
+def test_match_reruns_the_baseline_where_its_trials_are_fewer() -> None:
+    thin = {c: rows(1) for c in ids(40)}
+    screened = full({c: rows(0 if c == "c0003" else 1) for c in thin})
+    requests = asked(decide(state(thin, screened, config=Config(rerun="match"))))
+    assert requests == (
+        Request(Side.CANDIDATE, "confirm", ("c0003",), 1),
+        Request(Side.BASELINE, "confirm", ("c0003",), 1),
+    )
+    rates = dict.fromkeys(thin, 1.0)
+    answer, _ = drive(state(thin, config=Config(rerun="match")), bernoulli(Random(1), rates | {"c0003": 0.0}, rates))
+    assert (answer.verdict, answer.cases) == ("REGRESSION", ("c0003",))
+
+
+def test_concurrent_runs_confirm_a_break() -> None:
+    rates = dict.fromkeys(STEADY, 1.0)
+    answer, requests = drive(
+        state(STEADY, config=Config(rerun="concurrent")), bernoulli(Random(1), rates | {"c0003": 0.0}, rates)
+    )
+    assert (answer.verdict, answer.cases) == ("REGRESSION", ("c0003",))
+    assert [(r.side, r.cases, r.n) for r in requests if r.tag == "concurrent"] == [
+        (Side.CANDIDATE, ("c0003",), 6),
+        (Side.BASELINE, ("c0003",), 6),
+    ]
+
+
+def test_concurrent_runs_clear_a_provider_that_drifted() -> None:
+    """Both commits now fail the case: it is not the change."""
+    rates = dict.fromkeys(STEADY, 1.0) | {"c0003": 0.0}
+    answer, _ = drive(state(STEADY, config=Config(rerun="concurrent")), bernoulli(Random(1), rates, rates))
+    assert answer.verdict == "INCONCLUSIVE"
+    assert "drifted" in answer.stage
+
+
+# --- odd input ------------------------------------------------------------------------------------
+
+
+def test_cases_on_one_side_only_are_left_out() -> None:
+    baseline = {**STEADY, "gone": rows(1, 1, 1, 1, 1)}
+    now = full({**{c: rows(1) for c in STEADY}, "new": rows(0)})
+    answer = outcome(decide(state(baseline, now)))
+    assert (answer.verdict, answer.report["paired"]) == ("PASS", 40)
+
+
+def test_nothing_to_pair_is_never_a_pass() -> None:
+    assert (
+        outcome(decide(state({"a": rows(1)}, full({"b": rows(1)}), config=Config(can_run=False)))).verdict
+        == "INCONCLUSIVE"
+    )
+
+
+def test_an_all_failing_suite_that_always_failed_passes() -> None:
+    baseline = {c: rows(0, 0, 0, 0, 0) for c in ids(20)}
+    assert outcome(decide(state(baseline, full({c: rows(0) for c in baseline})))).verdict == "PASS"
+
+
+def test_an_all_failing_suite_that_used_to_pass_is_regressed() -> None:
+    answer, requests = drive(state(STEADY), lambda _side, _case: [0.0])
+    assert (answer.verdict, answer.stage, answer.cases) == ("REGRESSION", "suite look 1", ())
+    assert len(requests) == 1, "nothing is spent on naming what is broken as a whole"
+
+
+def test_one_case_alone_can_break_and_pass() -> None:
+    one = {"only": rows(1, 1, 1, 1, 1)}
+    broken, requests = drive(state(one), lambda _side, _case: [0.0])
+    assert (broken.verdict, broken.cases) == ("REGRESSION", ("only",))
+    assert sum(r.runs for r in requests) <= 20
+    assert drive(state(one), lambda _side, _case: [1.0])[0].verdict == "PASS"
+
+
+def test_one_case_with_a_graded_metric_is_bounded_by_its_own_trials() -> None:
+    metrics = (SUCCESS, Metric("rouge", "bounded", margin=0.05))
+    before = {"only": [[1.0, 0.80], [1.0, 0.81], [1.0, 0.80], [1.0, 0.79], [1.0, 0.80]]}
+    answer = outcome(decide(state(before, full({"only": [[1.0, 0.80]]}), metrics=metrics)))
+    assert answer.verdict == "PASS"
+    single = outcome(
+        decide(
+            state({"only": [[1.0, 0.8]]}, full({"only": [[1.0, 0.8]]}), metrics=metrics, config=Config(can_run=False))
+        )
+    )
+    assert single.verdict == "INCONCLUSIVE", "one trial on each side bounds nothing"
+    assert single.report["metrics"]["rouge"]["low"] is None
+
+
+def test_unmeasured_values_count_as_nothing() -> None:
+    metrics = (SUCCESS, Metric("judge", "bounded", margin=0.4))
+    before = {c: [[1.0, 4.0], [1.0, None], [1.0, 4.2], [1.0, 4.0], [1.0, 4.1]] for c in ids(20)}
+    now = full({c: [[1.0, None if i % 2 else 4.1]] for i, c in enumerate(before)})
+    answer = outcome(decide(state(before, now, metrics=metrics)))
+    assert answer.verdict == "PASS"
+    assert answer.report["metrics"]["judge"]["cases"] == 10
+    nan = full({c: [[1.0, float("nan")]] for c in before})
+    assert "judge" not in outcome(decide(state(before, nan, metrics=metrics))).report["metrics"]
+
+
+def test_a_trial_lost_to_infrastructure_is_run_but_not_seen() -> None:
+    now = full({c: [[None]] if c == "c0003" else rows(1) for c in STEADY})
+    answer = outcome(decide(state(STEADY, now)))
+    assert answer.verdict == "PASS"
+    assert answer.report["metrics"]["success"]["cases"] == 39
+    assert answer.report["runs"]["candidate"] == 40
+
+
+def test_reruns_do_not_enter_looks_or_bounds() -> None:
+    """Failing trials are rerun: to count them in the mean would bias it."""
+    screened = full({c: rows(0 if c == "c0003" else 1) for c in STEADY})
+    plain = gather(state(STEADY, screened))
+    rerun = gather(
+        state(STEADY, screened, confirm({"c0003": rows(1, 1, 1)}), confirm({"c0003": rows(1)}, Side.BASELINE))
+    )
+    assert rerun.looks == plain.looks
+    assert rerun.bounds == plain.bounds
+    assert rerun.cases["c0003"].trials == 4
+    assert rerun.cases["c0003"].baseline_trials == 6
+
+
+# --- several metrics ------------------------------------------------------------------------------
+
+COST = Metric("cost", "positive", Direction.LOWER, 0.2)
+
+
+def costly(factor: float, config: Config | None = None, *, gating: bool = True) -> Continue | Outcome:
+    rng = Random(4)
+    level = {c: rng.uniform(0.01, 0.05) for c in STEADY}
+    before = {c: [[1.0, level[c] * rng.uniform(0.9, 1.1)] for _ in range(5)] for c in STEADY}
+    now = full({c: [[1.0, factor * level[c] * rng.uniform(0.9, 1.1)]] for c in STEADY})
+    return decide(state(before, now, metrics=(SUCCESS, replace(COST, gating=gating)), config=config))
+
+
+def test_a_rise_of_cost_blocks_where_cost_gates() -> None:
+    answer = outcome(costly(1.5))
+    assert answer.verdict == "REGRESSION"
+    assert answer.report["metrics"]["cost"]["change"] == pytest.approx(-0.405, abs=0.05), "log 1.5, as a loss"
+    assert (
+        answer.report["looks"][0]["metrics"]["cost"]["p_adjusted"]
+        < 0.01
+        < answer.report["looks"][0]["metrics"]["success"]["p_adjusted"]
+    )
+
+
+def test_a_rise_of_cost_is_only_shown_where_it_does_not_gate() -> None:
+    answer = outcome(costly(1.5, gating=False))
+    assert answer.verdict == "PASS"
+    assert answer.report["metrics"]["cost"]["gating"] is False
+    assert "cost" not in answer.report["looks"][0]["metrics"]
+
+
+def test_a_fall_of_cost_passes() -> None:
+    assert outcome(costly(0.5)).verdict == "PASS"
+
+
+def test_zero_cost_is_a_value_not_an_error() -> None:
+    before = {c: [[1.0, 0.0]] * 5 for c in STEADY}
+    assert (
+        outcome(decide(state(before, full({c: [[1.0, 0.0]] for c in STEADY}), metrics=(SUCCESS, COST)))).verdict
+        == "PASS"
+    )
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 10**9), rerun=st.sampled_from(["never", "match", "concurrent"]), n=st.integers(1, 12))
+def test_every_world_comes_to_an_answer_within_its_schedule(seed: int, rerun: str, n: int) -> None:
+    rng = Random(seed)
+    before = {c: rng.choice((0.0, 0.5, 0.9, 1.0)) for c in ids(n)}
+    now = {c: rng.choice((rate, rate, 0.0, 1.0)) for c, rate in before.items()}
+    stored = {c: [[float(rng.random() < rate)] for _ in range(rng.randint(1, 6))] for c, rate in before.items()}
+    config = Config(rerun=rerun)  # type: ignore[arg-type]
+    answer, requests = drive(state(stored, config=config), bernoulli(rng, now, before))
+    assert answer.verdict in ("PASS", "REGRESSION", "INCONCLUSIVE")
+    assert sum(r.tag == "full" for r in requests) <= 3
+    assert set(answer.cases) <= set(stored)
+
+
+# --- speed ----------------------------------------------------------------------------------------
+
+
+def test_a_decision_takes_work_in_proportion_to_the_cases() -> None:
+    few, many = world(100), world(400)
+    small, large = steps(lambda: decide(few)), steps(lambda: decide(many))
+    assert small < 100 * 30_000
+    assert large < 4.5 * small
+
+
+def world(cases: int) -> State:
+    """Cases of five metrics, with five trials on both sides."""
+    rng = Random(6)
+    metrics = (SUCCESS, *(Metric(f"m{i}", "bounded", margin=0.05) for i in range(4)))
+
+    def trial(rate: float) -> list[float]:
+        return [float(rng.random() < rate), *(rng.random() for _ in range(4))]
+
+    rates = {c: rng.random() for c in ids(cases)}
+    before = {c: [trial(rate) for _ in range(5)] for c, rate in rates.items()}
+    return State(
+        metrics,
+        before,
+        (full({c: [trial(rate) for _ in range(5)] for c, rate in rates.items()}),),
+        Config(can_run=False),
+        1,
+    )

@@ -1,0 +1,62 @@
+"""Which cases a shard runs, and that it never says more than it can know."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gate.baselines.pairing import Reference
+from gate.config.load import load_config
+from gate.model import BaselineInfo, ErrorKind, Trial, TrialError, Verdict
+from gate.pipeline.shards import assigned, measured, passes_of
+from gate.records import Header, PlannedCase, Record
+
+PLAN = tuple(PlannedCase(f"case-{n}", "fp") for n in range(10))
+
+
+def config(tmp_path: Path, trials: str = "auto"):
+    path = tmp_path / "gate.yaml"
+    path.write_text(f"suite: s.yaml\nagent: {{command: a}}\ncriteria: {{safety_v1: 1}}\ntrials: {trials}\n")
+    return load_config(path)
+
+
+def reference(*trials: Trial) -> Reference:
+    return Reference(BaselineInfo(None), (Record(Header("s", PLAN, ()), trials, None),))
+
+
+@pytest.mark.parametrize(("trials", "passes"), [("auto", 3), ("{max: 5}", 5), ("2", 2)])
+def test_passes(tmp_path: Path, trials: str, passes: int) -> None:
+    assert passes_of(config(tmp_path, trials)) == passes
+
+
+def test_one_shard_is_the_plan_itself() -> None:
+    assert assigned(PLAN, reference(), 1) == PLAN
+
+
+def test_slow_cases_are_kept_apart() -> None:
+    known = reference(
+        *(Trial(f"case-{n}", 1, duration=60.0 if n < 2 else 1.0) for n in range(10)),
+        Trial("case-9", 2, duration=900.0, error=TrialError(ErrorKind.TIMEOUT, "")),
+    )
+    plan = assigned(PLAN, known, 2)
+    assert {plan[0].shard, plan[1].shard} == {1, 2}
+    assert [case.hint for case in plan] == [60.0, 60.0, *[1.0] * 8]
+
+
+@pytest.mark.parametrize(
+    ("cases", "errors", "verdict"),
+    [(10, 0, Verdict.INCONCLUSIVE), (10, 1, Verdict.INCONCLUSIVE), (10, 2, Verdict.ERROR), (9, 0, Verdict.ERROR)],
+)
+def test_what_a_shard_says(tmp_path: Path, cases: int, errors: int, verdict: Verdict) -> None:
+    failed = TrialError(ErrorKind.UNREACHABLE, "gone")
+    trials = [Trial(f"case-{n}", 1, error=failed if n < errors else None) for n in range(cases)]
+    own = [case.id for case in PLAN]
+    result = measured((2, 3), own, trials, suite_id="s", seed=4, config=config(tmp_path))
+    assert (result.verdict, result.agent_runs, result.errors, result.seed) == (verdict, cases, errors, 4)
+    assert "shard 2 of 3" in result.headline
+
+
+def test_a_shard_without_cases_has_measured(tmp_path: Path) -> None:
+    result = measured((9, 9), [], [], suite_id="s", seed=0, config=config(tmp_path))
+    assert result.verdict is Verdict.INCONCLUSIVE

@@ -1,0 +1,225 @@
+"""The one path from a record to a result: terms, several references, doubts, and what is kept of a trial."""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from gate.baselines.pairing import Reference
+from gate.decision import Settings, exit_code
+from gate.errors import MeasureError
+from gate.model import (
+    BaselineInfo,
+    Criterion,
+    ExitCode,
+    Invocation,
+    Scale,
+    Score,
+    SuiteResult,
+    ToolCall,
+    Trial,
+    Verdict,
+)
+from gate.pipeline.verdict import Terms, conclude, judge, own_terms, told_by
+from gate.records import Footer, Header, PlannedCase, Record
+from gate.reports import load_report
+from gate.reports.trajectory_diff import trajectory_diff
+
+CRITERION = Criterion("ok", "contains", Scale.BINARY, threshold=1.0, pass_mark=1.0, fingerprint="f")
+PLAN = tuple(PlannedCase(f"c{n}", f"content {n}") for n in range(20))
+
+
+def record(value: float = 1.0, *, plan: tuple[PlannedCase, ...] = PLAN, trials: int = 3) -> Record:
+    made = tuple(Trial(case.id, n, round=n, scores={"ok": Score(value)}) for case in plan for n in range(1, trials + 1))
+    return Record(Header("s", plan, (CRITERION,)), made, None)
+
+
+def against(*records: Record, name: str = "baseline", commit: str = "abc") -> Reference:
+    return Reference(BaselineInfo(commit), records, name)
+
+
+def judged(candidate: Record, *baseline: Record, terms: Terms | None = None) -> SuiteResult:
+    return judge(candidate, [against(*baseline)], terms or own_terms(candidate))
+
+
+def test_an_equal_record_passes_and_a_broken_one_is_regressed() -> None:
+    assert judged(record(), record()).verdict is Verdict.PASS
+    broken = judged(record(0.0), record())
+    assert broken.verdict is Verdict.REGRESSED
+    assert conclude([broken], Settings(), command="").exit_code is ExitCode.FAILED
+
+
+def test_a_regression_is_not_hidden_by_the_edit_of_another_case() -> None:
+    edited = (replace(PLAN[0], fingerprint="other"), *PLAN[1:])
+    assert judged(record(0.0, plan=edited), record()).verdict is Verdict.REGRESSED
+
+
+def test_a_rename_is_no_escape() -> None:
+    renamed = tuple(replace(case, id=f"new {case.id}") if n < 5 else case for n, case in enumerate(PLAN))
+    found = judged(record(plan=renamed), record())
+    assert found.verdict is Verdict.PASS
+    assert found.changes[0].startswith("renamed, and compared by their content: c0 → new c0")
+    broken = record(plan=renamed)
+    trials = tuple(replace(t, scores={"ok": Score(0.0)}) if "new" in t.case_id else t for t in broken.trials)
+    assert judged(replace(broken, trials=trials), record()).verdict is Verdict.REGRESSED
+
+
+def test_a_removed_criterion_is_owed() -> None:
+    other = replace(CRITERION, name="tone")
+    base = record()
+    scored = tuple(replace(t, scores={**t.scores, "tone": Score(1.0)}) for t in base.trials)
+    base = Record(replace(base.header, criteria=(CRITERION, other)), scored, None)
+    found = judged(record(), base)
+    assert (found.verdict, found.headline) == (Verdict.INCONCLUSIVE, "not compared with the baseline: tone")
+    assert found.criteria[-1].not_compared == "it is no longer measured"
+    advisory = replace(base, header=replace(base.header, criteria=(CRITERION, replace(other, blocking=False))))
+    assert judged(record(), advisory).verdict is Verdict.PASS
+
+
+OLD = replace(CRITERION, fingerprint="old")
+NEW = replace(CRITERION, fingerprint="new", threshold=None, pass_mark=None)
+STAND_IN = replace(OLD, name="ok (version 1)", threshold=None, pass_mark=None, stands_for="ok")
+
+
+def versioned(criteria: tuple[Criterion, ...], **values: float) -> Record:
+    scores = {criterion.name: Score(value) for criterion, value in zip(criteria, values.values(), strict=True)}
+    made = tuple(Trial(case.id, n, round=n, scores=scores) for case in PLAN for n in (1, 2, 3))
+    return Record(Header("s", PLAN, criteria), made, None)
+
+
+def test_a_new_version_of_a_metric_is_compared_by_its_previous_one() -> None:
+    base, criteria = versioned((OLD,), old=1.0), (NEW, STAND_IN)
+    alone = judged(versioned((NEW,), new=0.2), base, terms=Terms((NEW,)))
+    assert (alone.verdict, alone.criteria[1].not_compared) == (
+        Verdict.INCONCLUSIVE,
+        "its options, scorer or judge changed",
+    )
+    same = judged(versioned(criteria, new=0.2, old=1.0), base, terms=Terms(criteria))
+    assert (same.verdict, [row.not_compared for row in same.criteria]) == (Verdict.PASS, ["", "", ""])
+    assert [row.checked for row in same.criteria] == [True, False, True]
+    worse = judged(versioned(criteria, new=0.2, old=0.0), base, terms=Terms(criteria))
+    assert worse.verdict is Verdict.REGRESSED
+
+
+def test_once_the_baseline_has_the_new_version_the_previous_one_is_owed_no_more() -> None:
+    both = versioned((NEW, STAND_IN), new=0.2, old=1.0)
+    for criteria in ((NEW, STAND_IN), (NEW,)):
+        now = versioned(criteria, **dict(zip(("new", "old"), (0.2, 1.0)[: len(criteria)], strict=False)))
+        found = judged(now, both, terms=Terms(criteria))
+        assert (found.verdict, [row.not_compared for row in found.criteria]) == (
+            Verdict.PASS,
+            [""] * len(found.criteria),
+        )
+
+
+def test_one_case_that_was_edited_away_leaves_nothing_compared() -> None:
+    plan = (PlannedCase("only", "before"),)
+    found = judged(record(plan=(replace(plan[0], fingerprint="after"),)), record(plan=plan))
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert "1 of 1 cases of the baseline are no longer compared" in found.headline
+
+
+def test_no_suite_is_never_green() -> None:
+    assert conclude([], Settings(), command="").exit_code is ExitCode.NOT_MEASURED
+
+
+TERMS = Terms(
+    (CRITERION,),
+    Settings(alpha=0.05, quarantine={"c1": "me"}, exact_passes=3),
+    thresholds={"c2": {"ok": 0.5}},
+    deselected=frozenset({"x", "y"}),
+    scheduled=True,
+    notes=("a note",),
+    changes=("a change",),
+    doubts=("a doubt",),
+    command="gate run",
+)
+
+
+def test_terms_come_back_from_the_record_that_keeps_them() -> None:
+    plain = msgspec.json.decode(msgspec.json.encode(TERMS.plain()))
+    kept = replace(record(), footer=Footer(60, 0, 3, terms=plain))
+    assert own_terms(kept) == TERMS
+    assert own_terms(record(), Settings(alpha=0.01)) == Terms((CRITERION,), Settings(alpha=0.01))
+
+
+def test_terms_that_cannot_be_read_are_refused_in_one_line() -> None:
+    with pytest.raises(MeasureError, match="terms cannot be read"):
+        own_terms(replace(record(), footer=Footer(60, 0, 3, terms={"criteria": 5})))
+
+
+def test_a_configuration_judges_and_the_record_tells_how_it_was_made() -> None:
+    kept = replace(record(), footer=Footer(60, 0, 3, terms=TERMS.plain()))
+    told = told_by(kept, Terms((CRITERION,), Settings(alpha=0.01), notes=("another", "a note")))
+    assert (told.settings.alpha, told.settings.exact_passes, told.settings.quarantine) == (0.01, 3, {})
+    assert (told.notes, told.scheduled, told.command) == (("a note", "another"), True, "gate run")
+    assert (told.changes, told.doubts) == ((), ())
+
+
+def test_every_report_shows_what_does_not_hold_yet_and_how_the_record_came_about() -> None:
+    found = judged(record(), record(), terms=Terms((CRITERION,), changes=("two",), notes=("a note",)))
+    assert found.changes == ("two",)
+    assert "a note" in found.warnings
+
+
+def test_a_doubt_keeps_a_suite_from_passing_and_hides_nothing_worse() -> None:
+    terms = Terms((CRITERION,), doubts=("gone",))
+    doubtful, regressed = judged(record(), record(), terms=terms), judged(record(0.0), record(), terms=terms)
+    assert (doubtful.verdict, doubtful.headline, doubtful.doubt) == (Verdict.INCONCLUSIVE, "gone", "gone")
+    assert regressed == judged(record(0.0), record())
+    blocks = Settings(on_inconclusive="block")
+    assert exit_code([doubtful], blocks) is ExitCode.FAILED
+    assert exit_code([replace(doubtful, accepted="wendy")], blocks) is ExitCode.PASS
+    assert exit_code([replace(doubtful, doubt="", accepted="wendy")], blocks) is ExitCode.FAILED
+
+
+def test_against_several_references_the_worst_verdict_stands_and_all_are_shown() -> None:
+    lenient = replace(CRITERION, threshold=None)
+    terms, now = Terms((lenient,)), record(0.0)
+    base, anchor = against(record(0.0)), against(record(), name="anchor")
+    assert judge(now, [base], terms).verdict is Verdict.PASS
+    both = judge(now, [base, anchor], terms)
+    assert (both.verdict, both.headline[:19]) == (Verdict.REGRESSED, "against the anchor:")
+    assert [suite.verdict for suite in both.further] == [Verdict.REGRESSED]
+    assert conclude([both], Settings(), command="").exit_code is ExitCode.FAILED
+    swapped = judge(now, [replace(anchor, name="baseline"), replace(base, name="anchor")], terms)
+    assert (swapped.verdict, [s.verdict for s in swapped.further]) == (Verdict.REGRESSED, [Verdict.PASS])
+    assert not swapped.headline.startswith("against")
+
+
+def test_reports_say_which_reference_the_verdict_is_from() -> None:
+    """The commit beside the headline, the change in the lead and the failures in JUnit are the anchor's."""
+    lenient = replace(CRITERION, threshold=None)
+    base, anchor = against(record(0.0), commit="b" * 40), against(record(), name="anchor", commit="a" * 40)
+    both = judge(record(0.0), [base, anchor], Terms((lenient,)))
+    assert (both.decided_by, both.further[0].reference) == ("anchor", "anchor")
+    result = conclude([both], Settings(), command="")
+    second = load_report("markdown")(result).splitlines()[2]
+    assert second.startswith("against the anchor: ")
+    assert "→ 0 %" in second
+    assert "`aaaaaaa`" in second
+    assert "bbbbbbb" not in second
+    tests = ElementTree.fromstring(load_report("junit")(result).encode()).iter("testcase")
+    failed = {test.get("classname") for test in tests if test.find("failure") is not None}
+    assert {"s", "s.anchor", "s.anchor.criteria"} <= failed
+
+
+def test_a_call_of_the_expected_category_is_no_difference() -> None:
+    wanted = (ToolCall("lookup"), ToolCall("", category="notification"))
+    made = (ToolCall("lookup"), ToolCall("send_email", {"to": "a"}), ToolCall("send_email", {"to": "b"}))
+    plan = (replace(PLAN[0], expected=(wanted,)),)
+    trial = Trial("c0", 1, invocations=(Invocation(tool_calls=made),), scores={"ok": Score(0.0)})
+    failing = replace(record(plan=plan), trials=(trial,))
+    terms = Terms((CRITERION,), categories={"notification": frozenset({"send_email"})})
+    for given, missing in ((terms, 0), (Terms((CRITERION,)), 1)):
+        [turn] = trajectory_diff(judge(failing, [], given).cases[0])
+        assert sum(mark == "-" for mark, _ in turn.lines) == missing
+        assert [text for mark, text in turn.lines if mark == "+"][-1] == 'send_email(to="b")'
+
+
+def test_a_record_without_trials_is_not_judged() -> None:
+    with pytest.raises(MeasureError, match="no trials"):
+        judged(replace(record(), trials=()), record())

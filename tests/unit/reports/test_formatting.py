@@ -1,0 +1,118 @@
+"""Figures with their units, intervals and n."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gate.model import Criterion, Direction, Estimate, Scale
+from gate.reports.formatting import (
+    change_interval,
+    count,
+    dollars,
+    figure,
+    interval,
+    percentage,
+    sample,
+    seconds,
+    threshold,
+)
+
+
+@pytest.mark.parametrize(
+    ("value", "scale", "expected"),
+    [
+        (0.8167, Scale.BINARY, "81.7 %"),
+        (1.0, Scale.BINARY, "100 %"),
+        (0.8167, Scale.UNIT, "0.817"),
+        (1.0, Scale.UNIT, "1.00"),
+        (4.2, Scale.LIKERT, "4.20"),
+        (87.25, Scale.PERCENT, "87.2"),
+        (1240.0, Scale.COUNT, "1,240"),
+        (3.0, Scale.COUNT, "3"),
+        (-0.5, Scale.UNIT, "−0.50"),
+        (None, Scale.UNIT, "not measured"),
+        (math.nan, Scale.UNIT, "not measured"),
+    ],
+)
+def test_figures(value: float | None, scale: Scale, expected: str) -> None:
+    assert figure(value, scale) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (0.0004, "0.4 ms"),
+        (0.32, "320 ms"),
+        (0.9999, "1 s"),
+        (1.844, "1.84 s"),
+        (61.25, "61.2 s"),
+        (125, "2 min 5 s"),
+        (180, "3 min"),
+    ],
+)
+def test_seconds(value: float, expected: str) -> None:
+    assert seconds(value) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (0, "$0.00"),
+        (0.000001234, "$0.00000123"),
+        (0.0123, "$0.0123"),
+        (0.5, "$0.50"),
+        (1.2, "$1.20"),
+        (1234.5, "$1,234.50"),
+    ],
+)
+def test_dollars(value: float, expected: str) -> None:
+    assert dollars(value) == expected
+
+
+def test_intervals_say_the_unit_once() -> None:
+    assert interval(Estimate(0.82, 0.71, 0.9, 40), Scale.UNIT) == "0.82 [0.71, 0.90]"
+    assert interval(Estimate(0.8, 0.7, 0.9, 40), Scale.BINARY) == "80 % [70, 90]"
+    assert interval(Estimate(1.2, 0.9, 1.5, 40), Scale.SECONDS) == "1.2 s [900 ms, 1.5 s]"
+    assert interval(Estimate(0.5, 0.4, 0.6, 40), Scale.USD) == "$0.50 [0.40, 0.60]"
+    assert interval(None, Scale.UNIT) == "–"
+
+
+def test_changes_are_points_shares_or_units() -> None:
+    drop = Estimate(-0.125, -0.2, 0.0, 40)
+    assert change_interval(drop, Scale.BINARY) == "−12.5 [−20, ±0] points"
+    assert change_interval(drop, Scale.UNIT) == "−0.125 [−0.20, ±0.00]"
+    assert change_interval(drop, Scale.USD) == "−12.5 % [−20, ±0]"
+
+
+def test_n_and_trials() -> None:
+    assert sample(Estimate(0.5, 0, 1, 40, 40)) == "n = 40"
+    assert sample(Estimate(0.5, 0, 1, 1204, 2400)) == "n = 1,204 (2,400 trials)"
+    assert count(1, "case") == "1 case"
+    assert count(0, "criterion", "criteria") == "0 criteria"
+
+
+def test_demands() -> None:
+    assert threshold(Criterion("a", "a", Scale.UNIT)) == "no worse than the baseline"
+    assert threshold(Criterion("a", "a", Scale.UNIT, threshold=0.9)) == "at least 0.90"
+    slow = Criterion("a", "a", Scale.SECONDS, Direction.LOWER, limit=10, quantiles=((0.95, 3.0),))
+    assert threshold(slow) == "each at most 10 s, p95 at most 3 s"
+
+
+@given(st.floats(), st.sampled_from(Scale), st.booleans())
+@settings(deadline=None)
+def test_any_float_can_be_shown(value: float, scale: Scale, signed: bool) -> None:
+    for text in (figure(value, scale, signed=signed), seconds(abs(value)), dollars(abs(value)), percentage(value)):
+        assert text
+        assert "nan" not in text
+        assert "inf" not in text
+
+
+@given(st.floats(1e-9, 1e9), st.sampled_from([Scale.USD, Scale.SECONDS]))
+@settings(deadline=None)
+def test_nothing_that_is_there_is_shown_as_zero(value: float, scale: Scale) -> None:
+    if scale is Scale.USD or value >= 1e-4:
+        assert any(c in "123456789" for c in figure(value, scale))

@@ -1,0 +1,76 @@
+"""What the gate takes for a score: on its scale, or not measured."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gate.metrics.base import Metric, NoOptions, Performance
+from gate.metrics.weighted import WeightedOptions, WeightedScore
+from gate.model import RANGES, Case, Criterion, Invocation, Scale, Score, Trial, Turn
+from gate.scoring.score import Scorer, score_recorded
+
+CASE = Case("c", (Turn("go"),))
+
+
+class Fixed(Metric[Any]):
+    """Returns what it was given."""
+
+    def __init__(self, value: float | None) -> None:
+        super().__init__(NoOptions())
+        self.value = value
+
+    def score(self, case: Case, performance: Performance) -> Score:
+        return Score(self.value, "as given")
+
+
+def scored(value: float | None, scale: Scale, *more: Scorer, hard: bool = False) -> dict[str, Score]:
+    own = Scorer(Criterion("own", "m:own", scale, hard=hard), Fixed(value), {})
+    return dict(score_recorded((own, *more), CASE, Trial("c", 1, invocations=(Invocation("go"),))).scores)
+
+
+@pytest.mark.parametrize("hard", [False, True])
+@pytest.mark.parametrize("scale", list(Scale))
+@given(value=st.floats())
+def test_a_score_is_on_its_scale_or_not_measured(scale: Scale, value: float, hard: bool) -> None:
+    score = scored(value, scale, hard=hard)["own"]
+    low, high = RANGES[scale]
+    if low <= value <= high and value < math.inf:
+        assert (score.value, score.error) == (value, None)
+    elif score.value is None:
+        assert "outside its scale" in (score.error or "")
+    else:
+        assert low <= score.value <= high
+        assert abs(score.value - value) <= 1e-9
+
+
+@pytest.mark.parametrize(
+    ("value", "scale", "ends"),
+    [(7.0, Scale.UNIT, "unit: 0 to 1"), (0.5, Scale.LIKERT, "likert: 1 to 5"), (-1.0, Scale.COUNT, "count: 0 and up")],
+)
+def test_the_error_names_the_score_and_the_scale(value: float, scale: Scale, ends: str) -> None:
+    score = scored(value, scale)["own"]
+    assert score.value is None
+    assert score.error == f"the score {value:g} is outside its scale ({ends})"
+
+
+def test_rounding_at_the_end_of_a_scale_is_its_end() -> None:
+    assert scored(1.0 + 1e-12, Scale.UNIT)["own"].value == 1.0
+    assert scored(-1e-12, Scale.UNIT)["own"].value == 0.0
+
+
+def test_a_composite_does_not_count_what_was_off_its_scale() -> None:
+    sum_ = Scorer(
+        Criterion("sum", "weighted_score", Scale.UNIT), WeightedScore(WeightedOptions(weights={"own": 1.0})), {}
+    )
+    found = scored(7.0, Scale.UNIT, sum_)["sum"]
+    assert found.value is None
+    assert "own could not be measured" in (found.error or "")
+
+
+def test_what_does_not_apply_stays_so() -> None:
+    assert scored(None, Scale.UNIT)["own"] == Score(None, "as given")

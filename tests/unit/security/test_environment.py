@@ -1,0 +1,46 @@
+"""Which variables reach other people's code, whatever a configuration asks for."""
+
+from __future__ import annotations
+
+import pytest
+
+from gate.agents.base import allowed_environment, expand
+from gate.errors import ConfigError
+from gate.judges.options import JudgeOptions, members
+from gate.security.environment import is_withheld
+
+OWN = {
+    "INPUT_TOKEN": "t",
+    "ACTIONS_RUNTIME_TOKEN": "r",
+    "ACTIONS_ID_TOKEN_REQUEST_TOKEN": "i",
+    "GIT_CONFIG_COUNT": "1",
+    "GIT_CONFIG_VALUE_0": "AUTHORIZATION: basic x",
+    "GITHUB_OUTPUT": "/o",
+    "GITHUB_ENV": "/e",
+    "GITHUB_PATH": "/p",
+    "GITHUB_STEP_SUMMARY": "/s",
+    "GITHUB_STATE": "/st",
+}
+OUTSIDE = {**OWN, "GITHUB_TOKEN": "theirs", "GITHUB_SHA": "abc", "OPENAI_API_KEY": "k"}
+
+
+@pytest.mark.parametrize("patterns", [("*",), ("GIT*", "INPUT_*", "ACTIONS_*"), ("GITHUB_*",)])
+def test_no_pattern_lets_the_actions_own_through(patterns: tuple[str, ...]) -> None:
+    allowed = allowed_environment(OUTSIDE, patterns)
+    assert not allowed.keys() & {*OWN, "GITHUB_TOKEN"}
+    assert allowed["GITHUB_SHA"] == "abc"
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_nor_does_its_exact_name(name: str) -> None:
+    assert is_withheld(name)
+    assert allowed_environment(OUTSIDE, (name,)) == {}
+    with pytest.raises(ConfigError, match=f"{name} is the action's own"):
+        expand(f"Bearer ${{{name}}}", OUTSIDE, where="agent.http.headers.X")
+    with pytest.raises(ConfigError, match=name):
+        members(JudgeOptions(api_key_env=name, base_url="http://judge.example", model="m"), OUTSIDE)
+
+
+def test_a_workflows_own_token_goes_to_who_names_it() -> None:
+    assert allowed_environment(OUTSIDE, ("GITHUB_TOKEN",)) == {"GITHUB_TOKEN": "theirs"}
+    assert expand("Bearer ${GITHUB_TOKEN}", OUTSIDE, where="x") == "Bearer theirs"

@@ -1,0 +1,76 @@
+"""Signals while a coroutine runs: each stops it with its own exit code, and a second one ends what does not stop."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from gate.errors import Cancelled
+from gate.system import signals as interrupts
+from tests.patience import CEILING
+
+
+@pytest.mark.parametrize("number", interrupts.SIGNALS)
+def test_a_signal_cancels_and_is_told(number: signal.Signals) -> None:
+    closed = []
+
+    async def work() -> None:
+        try:
+            os.kill(os.getpid(), number)
+            os.kill(os.getpid(), number)  # as `timeout` does: to the process and to its group
+            await asyncio.sleep(CEILING)
+        finally:
+            await asyncio.sleep(0)
+            closed.append(True)
+
+    before = [signal.getsignal(known) for known in interrupts.SIGNALS]
+    with pytest.raises(Cancelled) as caught:
+        interrupts.run(work())
+    assert caught.value.exit_code == 128 + number
+    assert closed
+    assert [signal.getsignal(known) for known in interrupts.SIGNALS] == before
+
+
+def test_what_is_ignored_at_the_start_stays_ignored() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+    async def work() -> str:
+        os.kill(os.getpid(), signal.SIGHUP)
+        await asyncio.sleep(0)
+        return "done"
+
+    try:
+        assert interrupts.run(work()) == "done"
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+BUSY = """
+import sys
+from gate.system import signals as interrupts
+interrupts.PATIENCE = 0.0
+async def work():
+    print("busy", flush=True)
+    while True: pass
+interrupts.run(work())
+"""
+
+
+def test_a_second_signal_ends_a_loop_that_never_looks() -> None:
+    run = subprocess.Popen([sys.executable, "-c", BUSY], stdout=subprocess.PIPE, text=True)
+    try:
+        assert run.stdout is not None
+        assert run.stdout.readline() == "busy\n"
+        while run.poll() is None:
+            run.send_signal(signal.SIGINT)
+            time.sleep(0.05)
+        assert run.returncode == 130
+    finally:
+        run.kill()
+        run.communicate()
