@@ -2,6 +2,10 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
+ELSEWHERE := not oracle and not container and not cluster
+
+# Each process that a test starts would compile every module again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test lint unit container oracle cluster slow bench clean
 
@@ -17,7 +21,7 @@ lint: $(VENV)/.tested
 	$(BIN)/lint-imports
 
 unit: $(VENV)/.tested
-	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow and not oracle and not container and not cluster" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n auto --dist worksteal --durations=10 -m "not slow and $(ELSEWHERE)" $(PYTEST_ARGS)
 
 # The action's image, built and run as GitHub's runner does it: by a Docker engine, or by root with buildah, debootstrap and iproute2.
 container: $(VENV)/.tested
@@ -37,7 +41,7 @@ cluster: $(VENV)/.tested
 
 # Long statistical and load checks.
 slow: $(VENV)/.tested
-	$(BIN)/python -m pytest -m slow -n auto $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n auto --dist worksteal --durations=10 -m "slow and $(ELSEWHERE)" $(PYTEST_ARGS)
 
 bench: $(VENV)/.tested
 	$(BIN)/python benchmarks/run.py

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests import warm
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -36,16 +37,12 @@ class Project:
         return path
 
     def gate(self, *arguments: str, stdin: str = "", timeout: float = 900, **environment: str) -> Outcome:
-        ran = subprocess.run(
-            [sys.executable, "-m", "gate", *arguments],
+        ran = warm.run(
+            ["-m", "gate", *arguments],
             cwd=self.root,
-            input=stdin,
-            capture_output=True,
-            text=True,
-            encoding="utf-8",
+            environment={**_environment(), **environment},
+            stdin=stdin,
             timeout=timeout,
-            env={**_environment(), **environment},
-            check=False,
         )
         assert "Traceback" not in ran.stderr, ran.stderr
         return Outcome(ran.returncode, ran.stdout, ran.stderr)

@@ -18,7 +18,7 @@ from .records import FORBIDDEN, LATENCY, RESPONSE, TRAJECTORY, cases, failed_tri
 CRITERIA = (replace(TRAJECTORY, threshold=0.5), RESPONSE, FORBIDDEN, LATENCY)
 GOOD = {"trajectory": 1.0, "response": 0.8, "forbidden_tools": 1.0, "latency": 1.0}
 BAD = {"trajectory": 0.0, "response": 0.1, "forbidden_tools": 1.0, "latency": 3.0}
-SMALL, LARGE = 100, 400
+SMALL, LARGE = 50, 200
 
 
 def clean(suite: Sequence[Case]) -> list[Trial]:
@@ -56,7 +56,7 @@ def calls(suite: Sequence[Case], trials: Sequence[Trial], baseline: Sequence[Tri
 
 
 @pytest.mark.parametrize("with_baseline", [False, True])
-@pytest.mark.parametrize("can_run", [False, True])
+@pytest.mark.parametrize("can_run", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("trials_of", [clean, lost, crashed, worse])
 def test_four_times_the_cases_take_about_four_times_the_calls(trials_of, can_run, with_baseline):  # type: ignore[no-untyped-def]
     counts = []
@@ -64,7 +64,7 @@ def test_four_times_the_cases_take_about_four_times_the_calls(trials_of, can_run
         suite = cases(size)
         trials = trials_of(suite)
         baseline = stored(suite, 2, **GOOD) if with_baseline else []
-        calls(suite, trials, baseline, can_run=can_run)  # once uncounted: imports and caches
+        next_step(suite, CRITERIA, trials, baseline, settings=Settings(), can_run=can_run)  # for imports and caches
         counts.append(calls(suite, trials, baseline, can_run=can_run))
     few, many = counts
     steep = {where: (few[where], n) for where, n in many.items() if n > 150 * LARGE and n > 8 * few[where]}

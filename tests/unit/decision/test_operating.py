@@ -41,7 +41,13 @@ def blocked(found: Sequence[tuple[Any, float, set[str]]]) -> int:
 
 
 @pytest.mark.parametrize(
-    ("cases", "config"), [(12, None), (40, None), (20, Config(rerun="match")), (40, Config(exact_passes=2))]
+    ("cases", "config"),
+    [
+        (12, None),
+        pytest.param(40, None, marks=pytest.mark.slow),
+        pytest.param(20, Config(rerun="match"), marks=pytest.mark.slow),
+        pytest.param(40, Config(exact_passes=2), marks=pytest.mark.slow),
+    ],
 )
 def test_an_unchanged_agent_is_blocked_at_most_as_often_as_promised(cases: int, config: Config | None) -> None:
     found = list(worlds(100, cases, config=config))
@@ -112,6 +118,7 @@ def test_the_same_airline_agent_is_not_blocked_and_a_damaged_one_is(
 
 
 @airline
+@pytest.mark.slow
 def test_worlds_drawn_from_the_airline_agents_own_rates_are_blocked_as_rarely_as_promised(
     recorded: list[dict[str, Any]],
 ) -> None:

@@ -74,6 +74,7 @@ def test_an_own_threshold_that_its_case_missed_before_is_excused_and_no_other_ca
     assert "more case" not in reason(result, "response")
 
 
+@pytest.mark.slow
 def test_own_thresholds_share_the_error_of_thresholds() -> None:
     """Twenty agents on their own thresholds: none of a few hundred suites is called below."""
     rng = Random(5)

@@ -105,7 +105,10 @@ def test_quantile_interval_is_open_where_too_few_values_bound_it() -> None:
 # --- e-values -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("kb", "kc"), [(1, 1), (3, 2), (5, 1), (5, 10), (10, 6), (2, 25)])
+LARGE = [pytest.param(*sizes, marks=pytest.mark.slow) for sizes in ((5, 10), (10, 6), (2, 25))]
+
+
+@pytest.mark.parametrize(("kb", "kc"), [(1, 1), (3, 2), (5, 1), *LARGE])
 def test_expected_case_evidence_is_at_most_one_under_no_worse(kb: int, kc: int) -> None:
     """Exact sums over both binomials, over a grid of rates with p_now ≥ p_before."""
     for i, before in enumerate(grid := [k / 20 for k in range(21)]):
@@ -261,6 +264,7 @@ def test_more_loss_never_looks_better(seed: int) -> None:
     assert joint_permutation(list(zip(worse, before, strict=True)), 1, seed="s").metrics[0].p_mean <= p + 0.06
 
 
+@pytest.mark.slow
 def test_joint_p_value_is_uniform_or_larger_under_unchanged() -> None:
     """Three dependent metrics, unequal trials, holes: P(p ≤ 0.1) stays at 0.1."""
     rng, rejected, runs = Random(11), 0, 300
