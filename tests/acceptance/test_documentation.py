@@ -1,0 +1,132 @@
+"""The documentation holds together: every page is reached, every link and anchor leads somewhere, what is shown exists."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import shlex
+from collections.abc import Iterator
+from functools import cache
+from itertools import takewhile
+from pathlib import Path
+
+import click
+import pytest
+import yaml
+
+from gate.cli import cli as command_line
+from tests.acceptance.conftest import REPOSITORY
+
+DOCS = REPOSITORY / "docs"
+INDEX = DOCS / "index.md"
+PAGES = sorted([*DOCS.rglob("*.md"), *REPOSITORY.glob("*.md")])
+EVERY_PAGE = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))
+FENCE = re.compile(r"^(?P<fence>```+)(?P<language>\w*)\n(?P<text>.*?)^(?P=fence)$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\((?!https?:|mailto:)(?P<target>[^)#\s]*)(?:#(?P<anchor>[^)\s]+))?\)")
+LIBRARIES = ("import ", "from ")
+
+
+@cache
+def prose(page: Path) -> str:
+    """A page without its blocks of code."""
+    return FENCE.sub("", page.read_text(encoding="utf-8"))
+
+
+@cache
+def anchors(page: Path) -> frozenset[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", prose(page), re.MULTILINE)
+    texts = (re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).strip().lower() for heading in headings)
+    return frozenset(re.sub(r"[^\w\- ]", "", text).replace(" ", "-") for text in texts)
+
+
+def links(page: Path) -> Iterator[tuple[Path, str]]:
+    """Where the links of a page lead within the repository."""
+    for found in LINK.finditer(re.sub(r"`[^`\n]*`", "``", prose(page))):
+        target = (page.parent / found["target"]).resolve() if found["target"] else page
+        yield target, found["anchor"] or ""
+
+
+@EVERY_PAGE
+def test_links_and_anchors_lead_somewhere(page: Path) -> None:
+    for target, anchor in links(page):
+        assert target.exists(), target
+        assert not anchor or anchor in anchors(target), f"{target.name} has no heading #{anchor}"
+
+
+def test_every_page_is_reached_from_the_index() -> None:
+    seen, waiting = set(), [INDEX]
+    while waiting:
+        page = waiting.pop()
+        if page not in seen:
+            seen.add(page)
+            waiting += [target for target, _ in links(page) if target.suffix == ".md"]
+    assert [str(page) for page in sorted(DOCS.rglob("*.md")) if page not in seen] == []
+
+
+def test_the_readme_leads_to_the_index() -> None:
+    assert INDEX in {target for target, _ in links(REPOSITORY / "README.md")}
+
+
+@EVERY_PAGE
+def test_blocks_of_code_can_be_read(page: Path) -> None:
+    for block in FENCE.finditer(page.read_text(encoding="utf-8")):
+        if block["language"] == "python":
+            ast.parse(block["text"])
+        elif block["language"] in ("yaml", "yml"):
+            assert list(yaml.safe_load_all(block["text"])) != [None]
+        elif block["language"] == "json" and "…" not in block["text"]:
+            json.loads(block["text"])
+
+
+# --- commands ---------------------------------------------------------------------------------------
+
+
+def shown(page: Path) -> Iterator[str]:
+    """The command lines of a page that begin with `gate`: in blocks, in workflows, between backticks."""
+    text = page.read_text(encoding="utf-8")
+    for block in FENCE.finditer(text):
+        if block["language"] in ("", "sh", "console", "text", "yaml", "yml", "groovy"):
+            for line in re.sub(r"\\\n\s*", " ", block["text"]).splitlines():
+                yield from re.findall(r"(?:^\s*(?:- |\$ |- run: |script: )?|&& |; |\"|'|\()(gate [a-z].*)", line)
+    yield from re.findall(r"`(gate(?: [^`\n]+)?)`", prose(page))
+
+
+def words(line: str) -> list[str]:
+    """The arguments of a command line, up to where another command, a comment or a redirection begins."""
+    ends = {"&&", "||", "|", ";", ">", "#", "…"}
+    try:
+        parts = shlex.split(line.replace("`", " ").replace(";", " ; "), comments=True)
+    except ValueError:
+        parts = line.split()
+    return list(takewhile(lambda part: part not in ends, parts[1:]))
+
+
+def unknown(line: str) -> str:
+    """What of a command line the program does not know; empty if it knows all of it."""
+    command: click.Command = command_line
+    known: set[str] = set()
+    for word in words(line):
+        if word.startswith("-"):
+            known = {option for param in command.params for option in (*param.opts, *param.secondary_opts)}
+            option = word.partition("=")[0]
+            if option.rstrip(",.])") not in known | {"--help", "-h", "--version", "--debug"}:
+                return option
+        elif isinstance(command, click.Group) and re.fullmatch(r"[a-z]+", word):
+            if word not in command.commands:
+                return word
+            command = command.commands[word]
+    return ""
+
+
+@EVERY_PAGE
+def test_commands_and_options_that_a_page_shows_exist(page: Path) -> None:
+    assert {line: unknown(line) for line in shown(page) if unknown(line)} == {}
+
+
+def test_a_command_that_does_not_exist_is_found() -> None:
+    assert unknown("gate runn --quiet") == "runn"
+    assert unknown("gate run --quieet") == "--quieet"
+    assert unknown("gate baseline save --release v1 || exit 6") == ""
+    assert len([line for page in PAGES for line in shown(page)]) > 100
