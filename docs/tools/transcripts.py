@@ -33,7 +33,7 @@ PART = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 VARYING = re.compile(
-    r"\b\d+ ms\b|\b\d+(\.\d+)? s\b|\b[0-9a-f]{7,40}\b|\b\d{8}T\d{6}\b|\b\d{4}-\d\d-\d\d \d\d:\d\d(:\d\d)?\b"
+    r"\b\d+ ms\b|\b\d+(\.\d+)? ?s\b|\b[0-9a-f]{7,40}\b|\b\d{8}T\d{6}\b|\b\d{4}-\d\d-\d\d \d\d:\d\d(:\d\d)?\b"
 )
 PROGRESS = re.compile(r"^\S+: (screen|round|confirm|rerun)\b.*\n", re.MULTILINE)
 END = "END-OF-COMMAND"
@@ -73,7 +73,7 @@ class Shell:
         environment |= {f"GIT_{role}_{part}": value for role in ("AUTHOR", "COMMITTER") for part, value in WHO.items()}
         environment |= {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "GIT_TERMINAL_PROMPT": "0"}
         environment |= {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}", "NO_COLOR": "1"}
-        environment |= {"PYTHONDONTWRITEBYTECODE": "1", "HOME": str(folder), "PWD": str(folder), "LANG": "C.UTF-8"}
+        environment |= {"PYTHONDONTWRITEBYTECODE": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "HOME": str(folder), "PWD": str(folder), "LANG": "C.UTF-8"}
         self._folder = folder
         self._shell = subprocess.Popen(
             ["bash", "--norc"], cwd=folder, env=environment, text=True, encoding="utf-8",
