@@ -271,7 +271,7 @@ class Agent(ABC):
 
 
 def read_answer(answer: Any, *, user: str) -> Invocation:
-    """What the agent said, in the shapes of docs/guide/agents.md; AgentFailure where it is none, or states an error."""
+    """What the agent said, in the forms of docs/reference/agents.md; AgentFailure if it is none, or states an error."""
     refuse_error(answer)
     try:
         return answers.to_invocation(answer, user=user)

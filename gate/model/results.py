@@ -39,7 +39,7 @@ SEVERITY = (
 
 
 class ExitCode(IntEnum):
-    """The process's exit code; docs/guide/exit-codes.md has the table."""
+    """The process's exit code; docs/reference/exit-codes.md has the table."""
 
     PASS = 0
     FAILED = 1

@@ -1,4 +1,4 @@
-"""Knows the gate's own suite files, in YAML or JSON; makes cases of them. docs/guide/suites.md describes every key."""
+"""Knows the gate's own suite files, in YAML or JSON; makes cases of them. docs/reference/suites.md has every key."""
 
 from __future__ import annotations
 

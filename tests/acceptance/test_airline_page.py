@@ -11,7 +11,7 @@ from gate.pipeline.verdict import cases_of
 from gate.records import Record, read_record
 from tests.acceptance.conftest import REPOSITORY, Project
 
-PAGE = (REPOSITORY / "docs" / "guide" / "airline.md").read_text(encoding="utf-8")
+PAGE = (REPOSITORY / "docs" / "evidence" / "airline.md").read_text(encoding="utf-8")
 HEAD = "| criterion | mean | measured | does not apply | not measured |\n|---|---|---|---|---|\n"
 
 

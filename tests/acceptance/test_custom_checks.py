@@ -181,7 +181,7 @@ def test_run_in_is_for_checks_alone(project: Project) -> None:
 
 
 def test_the_examples_of_the_guide_run(project: Project) -> None:
-    page = (REPOSITORY / "docs" / "guide" / "custom-checks.md").read_text(encoding="utf-8")
+    page = (REPOSITORY / "docs" / "how-to" / "custom-metrics.md").read_text(encoding="utf-8")
     functions = [text for text in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "google" not in text]
     criteria = [text for text in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL) if "executable" not in text]
     assert (len(functions), len(criteria)) == (2, 3)

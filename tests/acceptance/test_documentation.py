@@ -1,4 +1,4 @@
-"""The documentation holds together: every page is reached, every link and anchor leads somewhere, what is shown exists."""
+"""The documentation holds together: every page is reached, every link leads somewhere, what is shown exists."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import click
 import pytest
 import yaml
 
-from gate.cli import cli as command_line
+from gate.commands.cli import cli as command_line
 from tests.acceptance.conftest import REPOSITORY
 
 DOCS = REPOSITORY / "docs"

@@ -136,7 +136,7 @@ def test_every_golden_file_is_made_here() -> None:
 
 def test_the_guide_shows_lines_of_a_real_run() -> None:
     """Every sample of a report in the guide, line by line, is in the golden reports."""
-    guide = (REPOSITORY / "docs" / "guide" / "reports.md").read_text(encoding="utf-8")
+    guide = (REPOSITORY / "docs" / "reference" / "reports.md").read_text(encoding="utf-8")
     made = "".join((GOLDEN / f"regressed.{suffix}").read_text(encoding="utf-8") for suffix in ("txt", "md"))
     known = {line.strip() for line in made.splitlines()}
     samples = re.findall(r"^```(?:diff|markdown)?\n(.*?)^```$", guide, flags=re.MULTILINE | re.DOTALL)

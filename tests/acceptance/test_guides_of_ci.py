@@ -84,7 +84,7 @@ def project(tmp_path: Path) -> Project:
 
 
 def gitlab() -> list[str]:
-    page = (REPOSITORY / "docs/guide/gitlab.md").read_text(encoding="utf-8")
+    page = (REPOSITORY / "docs/how-to/gitlab.md").read_text(encoding="utf-8")
     found = re.search(r"^```yaml\n(# \.gitlab-ci\.yml.*?)^```$", page, re.MULTILINE | re.DOTALL)
     assert found is not None
     script: list[str] = yaml.safe_load(found[1])["gate"]["script"]
@@ -93,7 +93,7 @@ def gitlab() -> list[str]:
 
 def others() -> list[str]:
     """The commands of the page's text; ``<commit>`` is the one before the change."""
-    page = (REPOSITORY / "docs/guide/other-ci.md").read_text(encoding="utf-8")
+    page = (REPOSITORY / "docs/how-to/other-ci.md").read_text(encoding="utf-8")
     run, save = re.findall(r"^```\n(gate .*)\n```$", page, re.MULTILINE)[:2]
     return [run, save]
 

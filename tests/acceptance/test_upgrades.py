@@ -51,8 +51,8 @@ def configure(project: Project, stub: JudgeStub, model: str) -> None:
 
 def commands(title: str) -> list[list[str]]:
     """The shell commands of a recipe in the guide."""
-    text = (REPOSITORY / "docs" / "guide" / "baselines.md").read_text(encoding="utf-8")
-    section = text.partition(f"### {title}\n")[2].partition("\n#")[0]
+    text = (REPOSITORY / "docs" / "how-to" / "upgrade-a-model.md").read_text(encoding="utf-8")
+    section = text.partition(f"## {title}\n")[2].partition("\n#")[0]
     blocks = re.findall(r"```sh\n(.*?)```", section, flags=re.DOTALL)
     return [shlex.split(line, comments=True) for block in blocks for line in block.splitlines() if line.strip()]
 

@@ -16,7 +16,7 @@ from tests.integration.github.fake_github import FakeGitHub
 from tests.integration.github.job import CONFIG, Done, as_process, git
 from tests.integration.github.scenarios import World
 
-GUIDE = Path(__file__).parents[3] / "docs/guide/releases.md"
+GUIDE = Path(__file__).parents[3] / "docs/how-to/releases.md"
 
 
 @pytest.fixture

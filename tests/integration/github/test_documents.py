@@ -18,7 +18,7 @@ from gate.action.step import OUTPUTS
 
 REPOSITORY = Path(__file__).parents[3]
 ACTION = yaml.safe_load((REPOSITORY / "action.yml").read_text(encoding="utf-8"))
-GUIDE = (REPOSITORY / "docs/guide/github.md").read_text(encoding="utf-8")
+GUIDE = (REPOSITORY / "docs/reference/action.md").read_text(encoding="utf-8")
 WORKFLOWS = sorted((REPOSITORY / ".github/workflows").glob("*.yml"))
 PAGES = sorted([*REPOSITORY.glob("*.md"), *REPOSITORY.glob("docs/**/*.md"), *REPOSITORY.glob("examples/**/*.md")])
 
@@ -204,11 +204,6 @@ def test_action_entrypoint_and_guide_know_the_same_inputs() -> None:
         assert plain(meaning) == stated["description"], name
         if name != "token":
             assert stated["default"] == INPUTS[name].default, name
-
-
-def test_the_readme_lists_the_inputs_as_the_guide_does() -> None:
-    readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
-    assert table("On GitHub", readme) == table("Inputs")
 
 
 def test_action_entrypoint_and_guide_know_the_same_outputs() -> None:

@@ -47,7 +47,7 @@ def test_every_kind_is_created_from_its_least_options(kind: str, tmp_path: Path)
 
 @pytest.mark.parametrize("kind", AGENTS)
 def test_every_kind_is_in_the_guide(kind: str) -> None:
-    guide = Path(__file__).parents[3] / "docs" / "guide" / "agents.md"
+    guide = Path(__file__).parents[3] / "docs" / "reference" / "agents.md"
     assert f"## `{kind}:`" in guide.read_text()
 
 

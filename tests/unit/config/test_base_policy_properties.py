@@ -26,14 +26,14 @@ from gate.pipeline.verdict import Terms, judge, terms_of_plan
 from gate.records import Header, Record
 from gate.records.model import count
 
-GUIDE = Path(__file__).parents[3] / "docs" / "guide"
+DOCS = Path(__file__).parents[3] / "docs"
 
 # --- x under x is x -------------------------------------------------------------------------------
 
 
 def shown() -> Iterator[tuple[str, dict[str, Any]]]:
     """Every example of criteria in the guides, by its place."""
-    for page in sorted([*GUIDE.glob("*.md"), GUIDE.parents[1] / "README.md"]):
+    for page in sorted([*DOCS.rglob("*.md"), DOCS.parent / "README.md"]):
         text = page.read_text(encoding="utf-8")
         for found in re.finditer(r"^```ya?ml\n(.*?)^```", text, re.M | re.S):
             where = f"{page.name}:{text[: found.start()].count(chr(10)) + 1}"

@@ -110,7 +110,7 @@ def test_schema_and_loader_accept_the_same(
 
 BLOCKS = [
     pytest.param(block, id=f"{page.stem}-{number}")
-    for page in sorted((ROOT / "docs" / "guide").glob("*.md"))
+    for page in sorted((ROOT / "docs").rglob("*.md"))
     for number, block in enumerate(re.findall(r"^```ya?ml\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL), 1)
     if re.search(r"^suite:", block, re.MULTILINE) and re.search(r"^agent:", block, re.MULTILINE)
 ]
@@ -180,6 +180,6 @@ def test_errors_name_the_line(tmp_path: Path) -> None:
 
 
 def test_every_key_is_in_the_guide() -> None:
-    guide = (ROOT / "docs" / "guide" / "configuration.md").read_text()
+    guide = (ROOT / "docs" / "reference" / "configuration.md").read_text()
     for key in File.model_fields:
         assert f"`{key}" in guide, key

@@ -11,7 +11,7 @@ from gate.errors import ConfigError
 from gate.metrics import METRICS, load_metric
 from gate.metrics.base import Metric
 
-GUIDE = Path(__file__).parents[3] / "docs" / "guide"
+REFERENCE = Path(__file__).parents[3] / "docs" / "reference"
 _ADK = """
 tool_trajectory_avg_score response_match_score response_evaluation_score safety_v1 final_response_match_v2
 rubric_based_final_response_quality_v1 rubric_based_tool_use_quality_v1 rubric_based_multi_turn_trajectory_quality_v1
@@ -31,9 +31,9 @@ def test_every_metric_loads_and_explains_itself(name: str) -> None:
 @pytest.mark.parametrize("name", METRICS)
 def test_every_metric_has_a_section_in_the_guide(name: str) -> None:
     headings = [
-        line for page in GUIDE.glob("*.md") for line in page.read_text().splitlines() if re.match(r"##+ ", line)
+        line for page in REFERENCE.glob("*.md") for line in page.read_text().splitlines() if re.match(r"##+ ", line)
     ]
-    assert any(f"`{name}`" in heading for heading in headings), f"no section on `{name}` in docs/guide"
+    assert any(f"`{name}`" in heading for heading in headings), f"no section on `{name}` in docs/reference"
 
 
 @pytest.mark.parametrize("name", ADK_NAMES)
@@ -53,7 +53,7 @@ def test_metrics_load_nothing_that_they_do_not_use() -> None:
 
 
 def examples() -> list[str]:
-    pages = ((GUIDE / name).read_text() for name in ("metrics.md", "judged-metrics.md"))
+    pages = ((REFERENCE / name).read_text() for name in ("metrics.md", "judged-metrics.md"))
     return [text for page in pages for text in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)]
 
 

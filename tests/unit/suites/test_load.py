@@ -185,6 +185,6 @@ def test_all_real_eval_sets_load() -> None:
 
 
 def test_every_format_is_documented() -> None:
-    guide = (ROOT / "docs/guide/suites.md").read_text(encoding="utf-8")
+    guide = (ROOT / "docs/reference/suites.md").read_text(encoding="utf-8")
     for name in FORMATS:
         assert f"(`{name}`)" in guide

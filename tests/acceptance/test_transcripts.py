@@ -1,0 +1,43 @@
+"""What the tutorial and the how-to pages tell a reader to type is typed, and prints what they say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from docs.tools.transcripts import check, masked, pages, rewrite, steps
+from tests.acceptance.conftest import REPOSITORY
+
+TUTORIAL = REPOSITORY / "docs/tutorial/first-gate.md"
+FURTHER = [page for page in pages() if page != TUTORIAL]
+
+
+def test_the_tutorial_prints_what_it_says(tmp_path: Path) -> None:
+    assert "\n".join(map(str, check(TUTORIAL, tmp_path))) == ""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", FURTHER, ids=lambda page: page.stem)
+def test_a_page_prints_what_it_says(page: Path, tmp_path: Path) -> None:
+    assert "\n".join(map(str, check(page, tmp_path))) == ""
+
+
+def test_a_page_that_says_something_else_is_found_and_rewritten(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("<!-- run -->\n\n```console\n$ echo one\n1\n$ false\n$ echo $?\n1\n```\n")
+    [found] = check(page, tmp_path)
+    assert (found.step.command, found.step.printed, found.printed) == ("echo one", "1\n", "one\n")
+    rewrite(page, [found])
+    assert page.read_text() == "<!-- run -->\n\n```console\n$ echo one\none\n$ false\n$ echo $?\n1\n```\n"
+
+
+def test_only_what_differs_in_every_run_is_masked() -> None:
+    assert masked("commit 46baef712003 after 418 ms\n") == masked("commit 80f2911c3f29 after 1.2 s")
+    assert masked("2 of 10 cases broke") != masked("3 of 10 cases broke")
+    assert masked("exit code 1") != masked("exit code 0")
+
+
+def test_a_command_may_run_over_several_lines() -> None:
+    [first, second] = steps("$ one \\\n  two\nout\n$ three\n", 0)
+    assert (first.command, first.printed, second.command) == ("one \\\n  two", "out\n", "three")
