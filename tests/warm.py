@@ -44,12 +44,12 @@ def run(
         given.write(stdin.encode())
         given.seek(0)
         streams = given.fileno(), out.fileno(), err.fileno()
-        if cold or COLD or _at_start(environment) != _at_start(os.environ):
+        if cold or COLD:
             code = _start(command, streams, timeout, cwd=cwd, env=dict(environment))
         else:
             kind = {"-m": "module", "-c": "code"}[words[0]]
             message = {kind: words[1], "arguments": words[2:], "cwd": str(cwd), "environment": dict(environment)}
-            code = _ask(_far_side(flags)[0], message, streams, timeout)
+            code = _ask(_far_side(flags, _at_start(environment)), message, streams, timeout)
         said = []
         for stream in (out, err):
             stream.seek(0)
@@ -72,8 +72,8 @@ def _start(command: list[str], streams: Streams, timeout: float, **options: Any)
     return done.returncode
 
 
-def _at_start(environment: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in environment.items() if name.startswith(AT_START)}
+def _at_start(environment: Mapping[str, str]) -> frozenset[tuple[str, str]]:
+    return frozenset((name, value) for name, value in environment.items() if name.startswith(AT_START))
 
 
 def _ask(line: socket.socket, message: Mapping[str, object], streams: Streams, timeout: float) -> int:
@@ -98,13 +98,18 @@ def _number(told: socket.socket) -> int:
 
 
 @cache
-def _far_side(flags: tuple[str, ...]) -> tuple[socket.socket, subprocess.Popen[bytes]]:
-    """Started once per session and flags; ends when its line is closed."""
+def _far_side(flags: tuple[str, ...], at_start: frozenset[tuple[str, str]]) -> socket.socket:
+    """Started once per session, flags and variables of the start; ends when its line is closed."""
     near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with far:
         command = [sys.executable, *flags, str(FAR_SIDE), str(far.fileno())]
+        others = {name: value for name, value in os.environ.items() if not name.startswith(AT_START)}
         process = subprocess.Popen(
-            command, pass_fds=[far.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+            command,
+            env={**others, **dict(at_start)},
+            pass_fds=[far.fileno()],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
         )
     _started.append((near, process))
-    return near, process
+    return near

@@ -7,15 +7,15 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from tests.acceptance.conftest import Outcome, Project
+
 IDENTITY = {"GIT_AUTHOR_NAME": "t", "GIT_AUTHOR_EMAIL": "t@example.com"}
 IDENTITY |= {"GIT_COMMITTER_NAME": "t", "GIT_COMMITTER_EMAIL": "t@example.com"}
-HIDDEN = ("GITHUB_", "GITLAB_", "CI", "OPENAI_", "GATE_", "INPUT_")
 CONFIG = """\
 suite: suite.yaml
 name: support
@@ -89,18 +89,8 @@ class World:
         subprocess.run(["git", "-C", str(folder), "checkout", "-q", "--detach", commit], check=True)
         return folder
 
-    def gate(self, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-        environment = {name: value for name, value in os.environ.items() if not name.startswith(HIDDEN)}
-        done = subprocess.run(
-            [sys.executable, "-m", "gate", *arguments],
-            cwd=folder,
-            env={**environment, **IDENTITY},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert "Traceback" not in done.stderr, done.stderr
-        return done
+    def gate(self, folder: Path, *arguments: str) -> Outcome:
+        return Project(folder).gate(*arguments, **IDENTITY)
 
     def job(self, commit: str, *options: str, release: str = "") -> dict[str, object]:
         """A run and, whatever its verdict, the saving of its record; what the JSON report says, and the exit code."""
@@ -108,13 +98,13 @@ class World:
         tagged = ("--release", release) if release else ()
         ran = self.gate(folder, "run", "--json", "result.json", *tagged, *options)
         saved = self.gate(folder, "baseline", "save", *tagged)
-        assert saved.returncode == 0, saved.stderr
+        assert saved.code == 0, saved.err
         found = json.loads((folder / "result.json").read_text())
         [judged] = found["suites"]
-        return {"code": ran.returncode, "verdict": found["verdict"], "suite": judged, "said": saved.stdout}
+        return {"code": ran.code, "verdict": found["verdict"], "suite": judged, "said": saved.out}
 
     def listed(self, folder: Path | None = None) -> str:
-        return self.gate(folder or self.clone("origin/main"), "baseline", "list").stdout
+        return self.gate(folder or self.clone("origin/main"), "baseline", "list").out
 
 
 @pytest.fixture
@@ -172,12 +162,12 @@ def test_accepting_moves_the_anchor_and_keeps_who_when_and_why(world: World) -> 
     assert world.job(following)["verdict"] == "regressed", "its own base is no worse, the anchor is better"
     folder = world.clone(worse)
     refused = world.gate(folder, "baseline", "accept")
-    assert refused.returncode == 2 and "--why" in refused.stderr
+    assert refused.code == 2 and "--why" in refused.err
     done = world.gate(folder, "baseline", "accept", worse, "--why", "the tool was renamed", "--by", "wendy")
-    assert done.returncode == 0, done.stderr
-    assert f"{worse[:12]} is the anchor now, by wendy" in done.stdout
+    assert done.code == 0, done.err
+    assert f"{worse[:12]} is the anchor now, by wendy" in done.out
     assert world.job(world.commit(5, note="the next"))["verdict"] == "pass"
-    shown = world.gate(world.clone(worse), "baseline", "show").stdout
+    shown = world.gate(world.clone(worse), "baseline", "show").out
     assert re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d  accepted by wendy: the tool was renamed", shown)
     assert re.search(r"\d\d:\d\d  regressed against base [0-9a-f]{12} and anchor [0-9a-f]{12}\n", shown)
     assert "accepted by wendy" in world.listed()
@@ -193,15 +183,15 @@ def test_accepting_what_is_not_stored_is_refused(world: World) -> None:
         (("--why", " "), 2, "why it is accepted is not said"),
     ):
         done = world.gate(folder, "baseline", "accept", *arguments)
-        assert done.returncode == code, done.stderr
-        assert says in done.stderr and len(done.stderr.strip().splitlines()) == 1
+        assert done.code == code, done.err
+        assert says in done.err and len(done.err.strip().splitlines()) == 1
 
 
 def test_a_thinner_run_of_the_same_commit_adds_to_the_richer(world: World) -> None:
     main = world.commit()
     world.job(main, "--trials", "5")
     world.job(main, "--trials", "1")
-    shown = world.gate(world.clone(main), "baseline", "show").stdout
+    shown = world.gate(world.clone(main), "baseline", "show").out
     assert "6.0 trials a case" in shown
     assert shown.count("pass") >= 2
 
@@ -213,7 +203,7 @@ def test_a_change_is_compared_with_its_own_base_and_told_that_the_base_fell_shor
     change = world.commit(6, branch="change", note="changes nothing")
     folder = world.clone(change)
     ran = world.gate(folder, "run", "--json", "result.json")
-    assert ran.returncode == 0, ran.stdout
+    assert ran.code == 0, ran.out
     [judged] = json.loads((folder / "result.json").read_text())["suites"]
     assert judged["baseline"]["commit"] == worse
     [line] = [line for line in judged["warnings"] if "itself below the anchor" in line]
@@ -223,14 +213,14 @@ def test_a_change_is_compared_with_its_own_base_and_told_that_the_base_fell_shor
 def test_partial_and_dirty_records_become_no_baseline(world: World) -> None:
     main = world.commit()
     folder = world.clone(main)
-    assert world.gate(folder, "run", "--tag", "smoke").returncode == 0
+    assert world.gate(folder, "run", "--tag", "smoke").code == 0
     saved = world.gate(folder, "baseline", "save")
-    assert saved.returncode == 6 and "a selection of the suite, 1 case" in saved.stderr
+    assert saved.code == 6 and "a selection of the suite, 1 case" in saved.err
     folder = world.clone(main)
     (folder / "notes.txt").write_text("mine")
     world.gate(folder, "run")
     saved = world.gate(folder, "baseline", "save")
-    assert saved.returncode == 6 and "uncommitted changes" in saved.stderr
+    assert saved.code == 6 and "uncommitted changes" in saved.err
     assert "no baselines are stored" in world.listed(folder)
 
 
@@ -240,10 +230,10 @@ def test_a_record_that_holds_an_outage_becomes_no_baseline(world: World) -> None
     world.drift(-1)
     folder = world.clone(main)
     ran = world.gate(folder, "run")
-    assert ran.returncode == 3, ran.stdout
+    assert ran.code == 3, ran.out
     saved = world.gate(folder, "baseline", "save")
-    assert saved.returncode == 6, saved.stderr
-    assert len(saved.stderr.strip().splitlines()) == 1
+    assert saved.code == 6, saved.err
+    assert len(saved.err.strip().splitlines()) == 1
     assert world.listed(folder).count(main[:12]) == 2, "one row, of which the path names the commit too"
 
 
@@ -267,12 +257,12 @@ def test_another_suites_record_copied_over_is_refused(tmp_path: Path) -> None:
             check=True,
         )
         world.gate(folder, "run", "--record", f".gate/{name}.jsonl")
-        assert world.gate(folder, "baseline", "save", f".gate/{name}.jsonl").returncode == 0
+        assert world.gate(folder, "baseline", "save", f".gate/{name}.jsonl").code == 0
     kept = folder / ".gate" / "baselines"
     mine, other = (next(kept.glob(f"{name}-*/*.jsonl")) for name in ("other", "support"))
     shutil.copy(other, mine)
     for command in (("run",), ("baseline", "show"), ("baseline", "list")):
         done = world.gate(folder, *command)
-        assert done.returncode == 4, done.stdout + done.stderr
-        assert "the stored baseline is foreign" in done.stderr
-        assert len(done.stderr.strip().splitlines()) <= 2
+        assert done.code == 4, done.out + done.err
+        assert "the stored baseline is foreign" in done.err
+        assert len(done.err.strip().splitlines()) <= 2

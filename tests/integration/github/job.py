@@ -9,11 +9,12 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests import warm
 from tests.integration.github.fake_github import WORKFLOW, FakeGitHub
 from tests.integration.github.runner_reader import RunnerReader, read_file_commands
 
@@ -207,8 +208,22 @@ def run(step: Step, fake: FakeGitHub, launch: Launch) -> Done:
     )
 
 
-def as_process(step: Step, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    """Starts the entrypoint with this interpreter: everything but the image itself."""
+AFTER_THE_ENTRYPOINT = """
+import os
+from gate.action.step import main
+from gate.security.environment import ALWAYS_ALLOWED, handed_on
+
+environment = dict(os.environ)
+os.environ.clear()
+os.environ.update(handed_on(environment, ALWAYS_ALLOWED))
+main(environment)
+"""
+
+
+def as_process(
+    step: Step, environment: dict[str, str], *, words: Sequence[str] = ("-c", AFTER_THE_ENTRYPOINT), cold: bool = False
+) -> subprocess.CompletedProcess[str]:
+    """Runs what the entrypoint starts: everything but the image itself, and the process that hides its environment."""
     places = {
         "HOME": str(step.root / "home"),
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
@@ -218,13 +233,11 @@ def as_process(step: Step, environment: dict[str, str]) -> subprocess.CompletedP
         "GITHUB_STEP_SUMMARY": str(step.root / "file_commands" / "summary"),
         **IDENTITY,
     }
-    return subprocess.run(
-        [sys.executable, "-I", "-u", "-m", "gate.action.entrypoint"],
-        cwd=step.workspace,
-        env={**places, **environment},
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        timeout=300,
-        check=False,
+    return warm.run(
+        words, flags=("-I", "-u"), cwd=step.workspace, environment={**places, **environment}, timeout=300, cold=cold
     )
+
+
+def from_the_entrypoint(step: Step, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """As the runner starts it: the process that executes itself once more."""
+    return as_process(step, environment, words=("-m", "gate.action.entrypoint"), cold=True)

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from tests.integration.github.fake_github import FakeGitHub, Identity
-from tests.integration.github.job import AGENT, CONFIG, as_process
+from tests.integration.github.job import AGENT, CONFIG, from_the_entrypoint
 from tests.integration.github.scenarios import World
 
 SECRET = "ghs_TheTokenThatWritesTheBaselineBranch"
@@ -67,7 +67,7 @@ FILES = {"GITHUB_ENV": "env", "GITHUB_PATH": "path", "GITHUB_STATE": "state"}
 @pytest.fixture
 def world(tmp_path: Path, fake: FakeGitHub) -> World:
     fake.tokens[SECRET] = Identity()
-    world = World(tmp_path, fake, as_process)
+    world = World(tmp_path, fake, from_the_entrypoint)
     world.repository.files |= {"agent.py": f"import peek\npeek.look('agent')\n{AGENT}", "peek.py": PEEK}
     world.repository.files |= {"checks.py": CHECKS, "gate.yaml": LOOKING}
     return world

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.github.fake_github import FakeGitHub
-from tests.integration.github.job import CONFIG, as_process, git
+from tests.integration.github.job import CONFIG, from_the_entrypoint, git
 from tests.integration.github.scenarios import World
 
 ATTACK = """
@@ -43,7 +43,7 @@ for path in pathlib.Path(".").glob("*.py"):
 
 @pytest.fixture
 def world(tmp_path: Path, fake: FakeGitHub) -> World:
-    return World(tmp_path, fake, as_process)
+    return World(tmp_path, fake, from_the_entrypoint)
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from gate.model import Side
 from gate.records import PlannedCase, Record, parse_record, write_record
 from gate.records.model import count
 from tests.integration.github.fake_github import FakeGitHub
-from tests.integration.github.job import CONFIG, Done, Step, as_process, git, suite
+from tests.integration.github.job import CONFIG, Done, Step, from_the_entrypoint, git, suite
 from tests.integration.github.scenarios import World, report
 
 CRITERION = "  tool_trajectory_avg_score: {threshold: 0.5, match_type: IN_ORDER}"
@@ -22,7 +22,7 @@ CRITERION = "  tool_trajectory_avg_score: {threshold: 0.5, match_type: IN_ORDER}
 
 @pytest.fixture
 def world(tmp_path: Path, fake: FakeGitHub) -> World:
-    return World(tmp_path, fake, as_process)
+    return World(tmp_path, fake, from_the_entrypoint)
 
 
 @pytest.fixture
@@ -162,7 +162,7 @@ def built(world: World) -> World:
     def launch(step: Step, environment: dict[str, str]) -> Any:
         (step.workspace / "built").mkdir(exist_ok=True)
         (step.workspace / "built" / "suite.yaml").write_text(suite())
-        return as_process(step, environment)
+        return from_the_entrypoint(step, environment)
 
     world.launch = launch
     config = CONFIG.replace("suite: suite.yaml", "suite: built/suite.yaml")

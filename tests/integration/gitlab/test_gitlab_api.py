@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ import pytest
 from gate.hosts.base import PostComment, Publication, SetOutputs, publish
 from gate.hosts.gitlab import MergeRequestHost, merge_request_of
 from gate.hosts.rest import Rest
+from tests import warm
 
 HEAD = "a" * 40
 JOB_USER, BOT = 5, 77
@@ -190,8 +190,7 @@ def run_gate(folder: Path, environment: dict[str, str]) -> subprocess.CompletedP
     (folder / "agent.sh").write_text("cat > /dev/null; echo hello\n")
     (folder / "suite.yaml").write_text("cases:\n  - {id: a, input: hi, response: hello}\n")
     places = {"PATH": os.environ["PATH"], "HOME": str(folder)}
-    command = [sys.executable, "-m", "gate", "run", "--comment", "--quiet"]
-    return subprocess.run(command, cwd=folder, env=places | environment, capture_output=True, text=True, check=False)
+    return warm.run(["-m", "gate", "run", "--comment", "--quiet"], cwd=folder, environment=places | environment)
 
 
 def test_the_command_writes_the_note_of_its_pipeline(gitlab: FakeGitLab, tmp_path: Path) -> None:
