@@ -7,7 +7,7 @@ ELSEWHERE := not oracle and not container and not cluster
 # Each process that a test starts would compile every module again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test lint unit container oracle cluster slow bench clean
+.PHONY: demo test docs lint unit container oracle cluster slow bench clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/python examples/demo.py
@@ -46,6 +46,11 @@ slow: $(VENV)/.tested
 bench: $(VENV)/.tested
 	$(BIN)/python benchmarks/run.py
 	$(BIN)/python benchmarks/simulate.py --write docs/evidence/decision.md
+
+# The parts of the documentation that are generated, and the output that its pages show.
+docs: $(VENV)/.tested
+	$(BIN)/python -m docs.tools.reference
+	$(BIN)/python -m docs.tools.transcripts --write
 
 clean:
 	rm -rf $(VENV) $(VENV)-oracle $(VENV)-cluster .mypy_cache .ruff_cache .pytest_cache .hypothesis .gate

@@ -1,6 +1,6 @@
 """Runs the commands that a page of the documentation shows, and compares what they print with what the page says.
 
-    python docs/tools/transcripts.py [--write] [PAGE …]     # every page that says `<!-- run -->`, unless some are named
+    python -m docs.tools.transcripts [--write] [PAGE …]     # every page that says `<!-- run -->`, unless some are named
 
 A page is read from top to bottom. A fenced block after `<!-- file: NAME -->` is written to that file; every line of a
 `console` block that begins with `$ ` is typed into one shell, which keeps its folder and its variables. What follows

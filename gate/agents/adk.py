@@ -19,6 +19,7 @@ class AdkServer(Server):
     """What is under ``adk:``."""
 
     url: str = "http://127.0.0.1:8000"
+    """Address of ``adk api_server``."""
     app: str
     """The app's name; a case's own ``app_name`` goes before it."""
     user: str = "gate"
@@ -29,6 +30,7 @@ class AdkOptions(AgentOptions):
     """``adk: {app: …}``."""
 
     adk: AdkServer
+    """The server, and the app to ask."""
 
 
 class AdkAgent(ServerAgent):

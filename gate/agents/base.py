@@ -89,14 +89,14 @@ class AgentOptions(BaseModel):
     retries: int = Field(default=2, ge=0, le=20)
     """Further attempts at a trial after an infrastructure error; what the agent itself failed at is never repeated."""
     transient: Annotated[Words, FEWER] = ()
-    """Texts in an error that tell a provider's trouble from the agent's own failure; ``*`` stands for anything."""
+    """Texts that mark an error as the provider's trouble, not the agent's failure; ``*`` stands for anything."""
     env: Env = Field(default_factory=dict)
     """Names of environment variables that a child process may see, ``OPENAI_*`` names several; or names with values."""
     sources: Words = ()
-    """Globs of the files that the agent consists of; all that are not the gate's, where nothing is said."""
+    """Globs of the files that the agent consists of. Default: all that are not the gate's own."""
 
     reports_calls: Annotated[bool, OFF] = False
-    """Says that every answer reports the agent's tool calls, where the answers do not show it themselves."""
+    """Your word that every answer reports the agent's tool calls, if the answers do not show it themselves."""
 
     @field_validator("transient")
     @classmethod

@@ -72,10 +72,15 @@ class ResponsePaths(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     output: str | None = None
+    """Path of the text."""
     messages: str | None = None
+    """Path of OpenAI messages, instead of ``output``."""
     tool_calls: str | None = None
+    """Path of the list of calls."""
     usage: str | None = None
+    """Path of the token counts."""
     cost_usd: str | None = None
+    """Path of the cost in US dollars."""
 
     @field_validator("*")
     @classmethod
@@ -127,8 +132,9 @@ class Server(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     url: str
-    """``${NAME}`` is taken from the environment, here and in headers."""
+    """The address; ``${NAME}`` is taken from the environment, here and in headers."""
     headers: Mapping[str, str] = Field(default_factory=dict)
+    """Sent with every request."""
 
     @field_validator("headers")
     @classmethod
@@ -220,9 +226,11 @@ class HttpRequest(Server):
     """What is under ``http:``; a text alone is the address."""
 
     method: Literal["POST", "PUT", "PATCH", "GET"] = "POST"
+    """HTTP method."""
     request: Any = None
-    """JSON in which ``{{message}}``, ``{{messages}}``, ``{{session_id}}``, … are replaced; by default all of them."""
+    """JSON in which ``{{message}}``, ``{{messages}}``, ``{{session_id}}``, … are replaced. Default: all of them."""
     response: ResponsePaths | None = None
+    """Paths to the parts of the answer. Default: the answer has one of the usual forms."""
 
     @model_validator(mode="before")
     @classmethod
@@ -242,6 +250,7 @@ class HttpOptions(AgentOptions):
     """``http: {url: …}``."""
 
     http: HttpRequest
+    """The address alone, or address and form of request and answer."""
 
     @property
     def tells_tools(self) -> bool:

@@ -18,6 +18,7 @@ class LangGraphServer(Server):
     """What is under ``langgraph:``."""
 
     url: str = "http://127.0.0.1:2024"
+    """Address of the LangGraph server."""
     assistant: str
     """The assistant's or graph's id."""
 
@@ -26,6 +27,7 @@ class LangGraphOptions(AgentOptions):
     """``langgraph: {assistant: …}``."""
 
     langgraph: LangGraphServer
+    """The server, and the graph to ask."""
 
 
 class LangGraphAgent(ServerAgent):

@@ -17,8 +17,11 @@ class OpenAIServer(Server):
     """What is under ``openai:``."""
 
     url: str = "https://api.openai.com/v1"
+    """Address of any server that speaks the protocol."""
     model: str
+    """The model's name, as the server knows it."""
     api: Literal["chat", "responses"] = "chat"
+    """Chat Completions or Responses; the latter shows the calls that the server made."""
     system: str | None = None
     """Instructions that come before every conversation."""
 
@@ -27,6 +30,7 @@ class OpenAIOptions(AgentOptions):
     """``openai: {model: …}``."""
 
     openai: OpenAIServer
+    """The server, and the model to ask."""
 
 
 class OpenAIAgent(ServerAgent):

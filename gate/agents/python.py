@@ -51,7 +51,7 @@ class PythonOptions(AgentOptions):
     python: str
     """The function, as ``module:attribute``; ``module.attribute`` is read too."""
     executable: str | None = None
-    """The interpreter, or the folder of a virtual environment; by default the interpreter that runs the gate."""
+    """The interpreter, or the folder of a virtual environment. Default: the interpreter that runs the gate."""
     path: Words = ()
     """Further folders to import from, relative to the configuration; its own folder always is one."""
     workers: int = Field(default=1, ge=1, le=64)

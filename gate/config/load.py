@@ -68,14 +68,19 @@ class BaselineSection(Section):
     """Where baselines are kept, and what to do without one."""
 
     store: StoreKind = "file"
+    """Where records are kept: in a folder, on a branch of the repository, or nowhere."""
     path: str = ".gate/baselines"
     """Folder of the file store, relative to the configuration file."""
     branch: str = "gate-baselines"
+    """Branch of the git store."""
     remote: str = "origin"
+    """Remote of the git store."""
     on_missing: Annotated[Literal["warn", "fail"], steps("warn", "fail")] = "warn"
+    """If no baseline is found: judge by thresholds alone and say so, or end with exit code 4."""
     rerun: Literal["auto", "never", "match", "concurrent"] = "auto"
+    """When the base commit's agent is run, too; ``auto`` is ``match`` if it can be run, else ``never``."""
     against: Annotated[str | None, FREE] = None
-    """A commit, branch or tag to measure against, instead of the merge base."""
+    """A commit, branch or tag to measure against. Default: the merge base."""
     pool: int = Field(default=5, ge=1, le=50)
     """The most records of one agent fingerprint that are pooled."""
 
@@ -84,63 +89,92 @@ class GateSection(Section):
     """The decision: error rate, margins, and what an inconclusive answer does."""
 
     alpha: Annotated[float, UP] = Field(default=0.02, gt=0, lt=0.5)
-    """Bound on the share of unchanged agents that are blocked; a larger one is spent on finding more."""
+    """Bound on the probability of calling an unchanged agent regressed; a larger one finds more."""
     on_inconclusive: Annotated[Literal["warn", "block"], steps("warn", "block")] = "warn"
+    """What an inconclusive verdict does: exit 0 with a loud warning, or exit 1."""
     max_error_rate: Annotated[float, DOWN] = Field(default=0.1, ge=0, le=1)
-    """Share of trials that may end in an infrastructure error before nothing can be said."""
+    """Share of trials that may end in an infrastructure error; above it the verdict is ``error``."""
     confirm_after: Annotated[Seconds, Field(le=3600)] = 60.0
-    """How much later failures of the agent are asked for again before they block: seconds, or as ``500ms``, ``2m``."""
+    """How much later failures of the agent are confirmed before they block, in seconds or as ``500ms``, ``2m``."""
     pass_rate_margin: Annotated[float | None, Tightens("down", unset=PASS_RATE_MARGIN)] = Field(
         default=None, ge=0, le=1
     )
+    """Loss of the pass rate that is still called unchanged, 0–1. Default: the larger of 0.10 and two cases' worth."""
 
 
 class BudgetSection(Section):
     """Upper bounds on what a run may spend; checked before spending."""
 
     usd: float | None = Field(default=None, gt=0)
+    """US dollars of agent and judge together, as reported or by list price."""
     tokens: int | None = Field(default=None, gt=0)
+    """Tokens of the agent, input and output."""
     minutes: float | None = Field(default=None, gt=0)
+    """Minutes that the run may take."""
     runs: int | None = Field(default=None, gt=0)
+    """Agent runs, both sides together."""
     judge_calls: int | None = Field(default=None, gt=0)
+    """Calls of the judge, retries included."""
 
 
 class TrialsSection(Section):
     """`trials: {max: N}`: screen once, rerun what is suspicious, at most N full passes."""
 
     max: int = Field(ge=1, le=100)
+    """The most epochs."""
 
 
 class QuarantineEntry(Section):
     """A case that is known to be broken: shown, but it does not block until the date has passed."""
 
     case: str
+    """The case's id."""
     owner: str = Field(min_length=1)
+    """Who will fix it."""
     reason: str = Field(min_length=1)
+    """What is broken."""
     expires: date
+    """The last day on which the case does not block, as ``2026-12-31``."""
 
 
 class File(Section):
     """The configuration file as written. What does not state otherwise is a rule, and a change cannot loosen it."""
 
     name: Annotated[str | None, FREE] = None
+    """The suite's id in baselines and comments; unique in a repository. Default: the paths under ``suite``."""
     suite: Annotated[list[str], FREE]
+    """Files or folders with cases, in any format; one path or a list."""
     fields: Annotated[FieldPaths | None, FREE] = None
+    """Where rows of recorded messages keep id, trial, messages and expected calls."""
     agent: Annotated[dict[str, Any], FREE] = Field(min_length=1)
+    """The agent under test: one kind and its options."""
     setup: Annotated[str | None, FREE] = None
+    """Commands that install the agent, run by the action before anything else."""
     criteria: dict[str, Any] | None = None
+    """Metrics with thresholds and options, or the path of a file with them. Default: the suite's own, else ADK's."""
     custom_metrics: dict[str, Any] = {}
+    """ADK's custom metrics: ``{name: {code_config: {name: module.function}}}``."""
     tool_categories: dict[str, list[str]] = {}
+    """Category → names of tools, for expected and forbidden tools."""
     trials: Literal["auto"] | int | TrialsSection = "auto"
+    """``auto``: one epoch, reruns of suspicious cases, at most three epochs. ``{max: N}``: the same, at most N epochs.
+    ``N``: exactly N epochs and one look."""
     baseline: BaselineSection = unstated()
+    """Where baselines are kept, and which one is compared with."""
     gate: GateSection = unstated()
+    """The decision: error rate, margins, and what an inconclusive verdict does."""
     judge: JudgeOptions | None = None
+    """The model that judged metrics ask."""
     budget: BudgetSection = unstated()
+    """Upper bounds on what a run may spend, checked before each trial."""
     select: Selection | None = None
+    """Which cases are run. Default: all."""
     quarantine: list[QuarantineEntry] = []
+    """Cases that are known to be broken: shown, but not blocking until a date has passed."""
     executor: Annotated[Executor, FREE] = unstated()
     """Where recorded trials are scored."""
     seed: int = Field(default=0, ge=0)
+    """Seed of the gate's own randomness."""
     output: Annotated[str, FREE] = ".gate"
     """Folder for records and reports, relative to the configuration file."""
 

@@ -35,26 +35,35 @@ class Price(_Strict):
     """US dollars per million tokens, for models that the price list does not know."""
 
     input: float = Field(ge=0)
+    """For what is sent."""
     output: float = Field(ge=0)
+    """For what comes back."""
 
 
 class Juror(_Strict):
     """A further judge model. What is left out is as in ``judge``."""
 
     model: str = Field(min_length=1)
+    """The model's name."""
     base_url: str | None = None
+    """Its endpoint."""
     api_key_env: str | None = None
+    """Name of the environment variable with its key."""
     price: Price | None = None
+    """Its price."""
 
 
 class ModelConfig(_Strict):
     """How the model samples. Left out: the server's default, and nothing is sent."""
 
     temperature: float | None = Field(default=None, ge=0, le=2)
+    """Sampling temperature."""
     top_p: float | None = Field(default=None, gt=0, le=1)
+    """Nucleus sampling: the share of probability that is sampled from."""
     seed: int | None = None
     """Sample *i* (from 0) is sent ``seed + i``, or votes would be copies of one another."""
     max_output_tokens: int | None = Field(default=None, ge=1)
+    """The most tokens of one answer."""
 
 
 class JudgeModelOptions(_Strict):
@@ -71,20 +80,23 @@ class JudgeOptions(ModelConfig):
     """``judge:`` of the configuration: the one judge of a run, used by every metric that asks a model."""
 
     model: str | None = None
-    """Default: GATE_JUDGE_MODEL; else ``gpt-5-mini`` at OpenAI. Elsewhere it must be said."""
+    """The model's name; required with a ``base_url`` of your own. Default: ``GATE_JUDGE_MODEL``, else ``gpt-5-mini``."""
     base_url: str | None = None
-    """Any OpenAI-compatible endpoint. Default: GATE_JUDGE_BASE_URL, OPENAI_BASE_URL, else OpenAI."""
+    """Any OpenAI-compatible endpoint. Default: ``GATE_JUDGE_BASE_URL``, ``OPENAI_BASE_URL``, else OpenAI."""
     api_key_env: str | None = None
-    """Name of the environment variable with the key. Default: GATE_JUDGE_API_KEY, then OPENAI_API_KEY."""
+    """Name of the environment variable with the key. Default: ``GATE_JUDGE_API_KEY``, then ``OPENAI_API_KEY``."""
     price: Price | None = None
+    """US dollars per million tokens. Default: the list price of the model, by genai-prices."""
     jury: tuple[Juror, ...] = ()
     """Further models; each gives ``num_samples`` votes of its own."""
     num_samples: int | None = Field(default=None, ge=1, le=100)
-    """Votes per question and model. Default: the metric's own, 5 for ADK's names."""
+    """Votes per question and model. Default: the metric's: 5 for ADK's names, else 3."""
     moderation_model: str = "omni-moderation-latest"
+    """For ``safety_v1: {backend: moderation}``."""
     concurrency: int = Field(default=8, ge=1, le=1000)
     """Calls in flight at a time, over the whole run."""
     requests_per_minute: float | None = Field(default=None, gt=0)
+    """Over the whole run. Default: no bound."""
     retries: int = Field(default=4, ge=0, le=20)
     """Further attempts after 429, 5xx, a timeout or a broken connection."""
     timeout: Annotated[Seconds, Field(le=3600)] = 60.0

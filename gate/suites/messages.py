@@ -37,40 +37,48 @@ class ToolPaths(_Model):
     """Where the expected calls are, and their names and arguments within each."""
 
     path: Path
+    """The list of calls in a row."""
     name: Path = "name"
+    """The tool's name, within a call."""
     args: Path = "args"
+    """The arguments, within a call."""
 
 
 class FieldPaths(_Model):
     """Where in a row everything is. Every path given must lead somewhere in every row; null there says nothing."""
 
     rows: Path | None = None
-    """The list of rows in a JSON file; by default the file is the list."""
+    """The list of rows in a JSON file. Default: the file is the list."""
     id: Path = "id"
     """What the trials of a case have in common."""
     trial: Path | None = None
-    """The trial's number in its case; by default the order of the rows."""
+    """The trial's number in its case. Default: the order of the rows."""
     messages: Path = "messages"
+    """The conversation, as OpenAI's messages."""
     expected_tools: Annotated[
         ToolPaths | None, BeforeValidator(lambda value: {"path": value} if isinstance(value, str) else value)
     ] = None
     """The expected calls; empty says that none is expected."""
     expected_response: Path | None = None
+    """The expected answer."""
     tags: Path | None = None
     """A text or a list of texts."""
     complexity: Path | None = None
+    """``simple``, ``medium`` or ``complex``."""
     metadata: dict[str, Path] = {}
     """Name → path; belongs to the case, so its rows must agree."""
     content: list[Path] = []
-    """What else makes a case what it is: where it changes, the case is compared no longer."""
+    """What else makes a case what it is: if it changes, the case is no longer compared."""
     error: Path | None = None
     """What went wrong in the trial; it then counts as not measured."""
     usage: Path | None = None
+    """Token counts, as OpenAI reports them. Default: those in the messages."""
     cost_usd: Path | None = None
+    """US dollars."""
     duration: Path | None = None
     """Seconds."""
     trials: list[int | str] | None = None
-    """Read these trials alone, by the number that the rows give."""
+    """Only these trials, by the number that the rows give. Default: all."""
 
 
 class _Row(Struct, frozen=True):

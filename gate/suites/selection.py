@@ -42,9 +42,13 @@ class Selection(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     tags: Words = []
+    """Any of these tags."""
     complexity: Annotated[list[Complexity], _one_or_more, _COMPLEXITY_SCHEMA] = []
+    """Any of these complexities."""
     ids: Words = []
+    """Any of these ids, or patterns with ``*``, ``?`` and ``[…]``."""
     metadata: dict[str, Values] = {}
+    """Key → value or values; ``owner.team`` leads into a mapping."""
 
     def takes(self, case: Case) -> bool:
         """Whether a case is run."""

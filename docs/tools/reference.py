@@ -1,0 +1,179 @@
+"""Writes the pages of the reference that the code already knows: the keys of gate.yaml, and the command line.
+
+    python -m docs.tools.reference [--check]
+
+Keys, defaults and bounds come from the pydantic models, meanings from the docstrings below their fields; commands and
+options come from click. A test fails while a page is stale.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import inspect
+import re
+import sys
+import textwrap
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any, get_args
+
+import click
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
+
+from gate.agents import AGENTS
+from gate.agents.base import AgentOptions, agent_class
+from gate.commands.cli import cli
+from gate.config.load import File
+
+DOCS = Path(__file__).resolve().parents[1]
+PAGES = {DOCS / "reference" / "configuration.md", DOCS / "reference" / "cli.md"}
+BLOCK = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- /generated -->)", re.DOTALL)
+ELSEWHERE = {"agent", "criteria"}
+"""Keys with sections of their own."""
+HEAD = "| key | meaning | default |\n|---|---|---|\n"
+
+
+# --- keys ---------------------------------------------------------------------------------------------
+
+
+@cache
+def docstrings(model: type[BaseModel]) -> dict[str, str]:
+    """The text below each field of a model and of the models that it extends."""
+    found: dict[str, str] = {}
+    for base in reversed(model.__mro__):
+        if not (issubclass(base, BaseModel) and base is not BaseModel):
+            continue
+        (tree,) = ast.parse(textwrap.dedent(inspect.getsource(base))).body
+        assert isinstance(tree, ast.ClassDef)
+        for field, text in zip(tree.body, tree.body[1:], strict=False):
+            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(text, ast.Expr):
+                found[field.target.id] = inspect.cleandoc(ast.literal_eval(text.value))
+    return found
+
+
+def meaning(model: type[BaseModel], name: str) -> str:
+    """What a field means, as Markdown for a table."""
+    inner = models_in(model.model_fields[name].annotation)
+    text = docstrings(model).get(name) or (inspect.getdoc(inner[0]) if len(inner) == 1 else None)
+    if not text:
+        raise ValueError(f"{model.__name__}.{name} has no docstring")
+    return cell(re.sub(r"\s+", " ", text)).replace("``", "`").removesuffix(".")
+
+
+def models_in(annotation: Any) -> list[type[BaseModel]]:
+    """The models that a type mentions."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [model for part in get_args(annotation) for model in models_in(part)]
+
+
+def default(field: FieldInfo, text: str) -> str:
+    """A field's default, as it would be written; what the docstring says of it goes before."""
+    if "Default: " in text:
+        return text.partition("Default: ")[2]
+    if field.is_required():
+        return "required"
+    if models_in(field.annotation):
+        return ""
+    value = field.get_default(call_default_factory=True, validated_data={})
+    if value is None or value is PydanticUndefined or value in ({}, [], (), ""):
+        return "none"
+    return f"`{str(value).lower() if isinstance(value, bool) else f'{value:g}' if isinstance(value, float) else value}`"
+
+
+def bounds(field: FieldInfo) -> str:
+    """The words or the range that a field takes; empty where its type says all."""
+    words = [word for word in get_args(field.annotation) if isinstance(word, str)]
+    if len(words) > 1:
+        return ": " + ", ".join(f"`{word}`" for word in words)
+    signs = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below"}
+    limits = [f"{signs[sign]} {getattr(m, sign)}" for m in field.metadata for sign in signs if hasattr(m, sign)]
+    return f" ({', '.join(limits)})" if limits else ""
+
+
+def rows(model: type[BaseModel], prefix: str = "", skip: frozenset[str] = frozenset()) -> Iterator[str]:
+    """One row for each key of a model, then the keys of the section below it."""
+    for name, field in model.model_fields.items():
+        if name in skip:
+            continue
+        text, key = meaning(model, name), f"{prefix}{name}"
+        said = text.partition(" Default: ")[0].removesuffix(".")
+        if not any(f"`{word}`" in said for word in get_args(field.annotation)):
+            said += bounds(field)
+        yield f"| `{key}` | {said} | {default(field, text)} |"
+        inner = models_in(field.annotation)
+        if key not in ELSEWHERE and len(inner) == 1:
+            listed = "[]" if getattr(field.annotation, "__origin__", None) in (list, tuple) else ""
+            yield from rows(inner[0], f"{key}{listed}.")
+
+
+def table(lines: Iterator[str]) -> str:
+    """A table of keys."""
+    return HEAD + "\n".join(lines) + "\n"
+
+
+def keys() -> str:
+    """Every key of gate.yaml but the agent's."""
+    return table(rows(File))
+
+
+def agent_keys() -> str:
+    """The keys that every kind of agent has, then each kind's own."""
+    common = frozenset(AgentOptions.model_fields)
+    parts = [table(rows(AgentOptions, "agent."))]
+    for kind in AGENTS:
+        parts.append(f"### `{kind}:`\n\n{table(rows(agent_class(kind).Options, 'agent.', common))}")
+    return "\n".join(parts)
+
+
+def cell(text: str) -> str:
+    """A text that a table can hold."""
+    return text.replace("|", "\\|")
+
+
+# --- commands -----------------------------------------------------------------------------------------
+
+
+def commands(command: click.Command = cli, name: str = "gate") -> str:
+    """Every command with its help, arguments and options."""
+    context = click.Context(command, info_name=name, max_content_width=110)
+    if isinstance(command, click.Group):
+        inner = [commands(one, f"{name} {part}") for part, one in sorted(command.commands.items())]
+        return "\n".join(inner)
+    usage = " ".join([name, *command.collect_usage_pieces(context)])
+    parts = [f"## {name}\n", f"{inspect.cleandoc(command.help or '')}\n", f"```text\n{usage}\n```\n"]
+    options = [param.get_help_record(context) for param in command.params if isinstance(param, click.Option)]
+    lines = [f"| `{names}` | {text} |" for names, text in (tuple(map(cell, record)) for record in options if record)]
+    if lines:
+        parts.append("| option | |\n|---|---|\n" + "\n".join(lines) + "\n")
+    return "\n".join(parts)
+
+
+GENERATED = {"keys": keys, "agents": agent_keys, "commands": commands}
+
+
+def written(page: Path) -> str:
+    """A page as it should be."""
+    text = page.read_text(encoding="utf-8")
+    return BLOCK.sub(lambda block: f"{block[1]}\n{GENERATED[block[2]]()}\n{block[3]}", text)
+
+
+def main() -> int:
+    """Writes the pages, or says which are stale."""
+    parser = argparse.ArgumentParser(description="Writes the generated parts of the reference.")
+    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if a page is stale")
+    given = parser.parse_args()
+    stale = [page for page in sorted(PAGES) if page.read_text(encoding="utf-8") != written(page)]
+    for page in stale:
+        if not given.check:
+            page.write_text(written(page), encoding="utf-8")
+        print(f"{page}: {'stale' if given.check else 'written'}")
+    return int(given.check and bool(stale))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
