@@ -80,7 +80,7 @@ class JudgeOptions(ModelConfig):
     """``judge:`` of the configuration: the one judge of a run, used by every metric that asks a model."""
 
     model: str | None = None
-    """The model's name; required with a ``base_url`` of your own. Default: ``GATE_JUDGE_MODEL``, else ``gpt-5-mini``."""
+    """Its name; required with a ``base_url`` of your own. Default: ``GATE_JUDGE_MODEL``, else ``gpt-5-mini``."""
     base_url: str | None = None
     """Any OpenAI-compatible endpoint. Default: ``GATE_JUDGE_BASE_URL``, ``OPENAI_BASE_URL``, else OpenAI."""
     api_key_env: str | None = None
