@@ -12,7 +12,7 @@ import random
 import time
 from collections.abc import Callable
 
-from gate.metrics.base import Performance
+from gate.metrics.base import TrialOutput
 from gate.metrics.response import ResponseMatch, ResponseMatchOptions
 from gate.metrics.rouge import rouge_1
 from gate.metrics.trajectory import ToolTrajectory, TrajectoryOptions
@@ -50,13 +50,13 @@ def per_second(count: int, work: Callable[[], object]) -> float:
     return count / best
 
 
-def trials(pairs: list[tuple[str, str]]) -> list[tuple[Case, Performance]]:
+def trials(pairs: list[tuple[str, str]]) -> list[tuple[Case, TrialOutput]]:
     """One-turn trials with five calls each, as every case of a real suite might have."""
     calls = tuple(ToolCall(f"tool_{n}", {"id": n, "q": "text"}) for n in range(5))
     made = []
     for number, (candidate, reference) in enumerate(pairs):
         case = Case(str(number), (Turn("question", calls, (Part(reference),)),))
-        made.append((case, Performance((Invocation("question", (Part(candidate),), calls),))))
+        made.append((case, TrialOutput((Invocation("question", (Part(candidate),), calls),))))
     return made
 
 

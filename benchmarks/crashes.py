@@ -23,7 +23,7 @@ from gate.decision import Settings, next_step
 from gate.model import Case, Criterion, ErrorKind, Scale, Score, Side, SuiteResult, Trial, TrialError, Verdict
 from gate.statistics.intervals import wilson
 
-CRITERION = Criterion("answer", "response_match_score", Scale.UNIT, pass_mark=0.5)
+CRITERION = Criterion("answer", "response_match_score", Scale.UNIT, pass_threshold=0.5)
 SECONDS, AT_ONCE = 2.0, 16
 
 
@@ -97,7 +97,7 @@ def play(world: World, seed: int) -> tuple[str, int, int]:
     lab = Lab(world, Random(f"{world}:{seed}"))
     cases = [Case(c, ()) for c in lab.ids]
     stored = [lab.run(c, n, Side.CANDIDATE, 1, "full", now=False) for c in lab.ids for n in range(1, world.stored + 1)]
-    settings = Settings(exact_passes=world.exact, rerun="match" if world.both_sides else "never")
+    settings = Settings(exact_epochs=world.exact, rerun="match" if world.both_sides else "never")
     trials: list[Trial] = []
     numbers: Counter[tuple[str, Side]] = Counter()
     while True:

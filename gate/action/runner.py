@@ -115,7 +115,7 @@ def shown(annotations: Sequence[Annotation]) -> list[Annotation]:
     return kept
 
 
-class Silence:
+class WorkflowCommandGuard:
     """Between ``begin`` and ``end`` the runner takes nothing that is printed for a command, whoever prints it."""
 
     def __init__(self) -> None:
@@ -172,7 +172,7 @@ def _softer(annotation: Annotation) -> Annotation:
 
 
 def _of_criterion(suite: SuiteResult, found: CriterionResult) -> Annotation:
-    level = _VERDICTS[found.verdict] if found.criterion.blocking or found.criterion.gate_regression else "warning"
+    level = _VERDICTS[found.verdict] if found.criterion.blocking or found.criterion.blocks_regression else "warning"
     name = found.verdict.value.replace("_", " ")
     return Annotation(level, f"{suite.suite_id}: {found.criterion.name} {name}", found.reason)
 

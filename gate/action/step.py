@@ -20,7 +20,7 @@ from gate.action.base_commit import base_of, branch_tip, fork_point
 from gate.action.container import ROUTES, gateway_of, give_back, prepare, reachable
 from gate.action.inputs import INPUTS, is_input, overrides_of, read_inputs
 from gate.action.reuse import Carrier, record_name, records_of
-from gate.action.runner import SUMMARY_BYTES, Runner, Silence, annotations_of
+from gate.action.runner import SUMMARY_BYTES, Runner, WorkflowCommandGuard, annotations_of
 from gate.action.sealing import seal
 from gate.agents.base import expand
 from gate.agents.http import Server
@@ -174,7 +174,7 @@ def act(environment: Mapping[str, str], say: Say) -> int:
     """Measures or reports, publishes, and returns the exit code."""
     workspace = Path(environment.get("GITHUB_WORKSPACE") or Path.cwd())
     runner = Runner(say, _path(environment, "GITHUB_OUTPUT"), _path(environment, "GITHUB_STEP_SUMMARY"))
-    silence = Silence()
+    silence = WorkflowCommandGuard()
     say(silence.begin)  # whatever the agent or its setup prints from here on, the runner obeys none of it
     sealed = TemporaryDirectory(prefix="gate-git-", ignore_cleanup_errors=True)
     try:

@@ -207,7 +207,7 @@ class AgentFailure(Exception):  # noqa: N818 - a value to the trial, not an erro
         *,
         transient: bool = False,
         retry_after: float | None = None,
-        innocent: bool = False,
+        collateral: bool = False,
         said: str | None = None,
     ) -> None:
         """``said``: the part of the message in which a signature counts, where that is not all of it."""
@@ -219,7 +219,7 @@ class AgentFailure(Exception):  # noqa: N818 - a value to the trial, not an erro
         """Whether another attempt may well succeed. A failure of the agent itself is never tried away."""
         self.retry_after = retry_after
         """Seconds that the agent asked us to wait."""
-        self.innocent = innocent
+        self.collateral = collateral
         """Another trial's failure took this one along; the attempt does not count."""
 
     @property
@@ -230,7 +230,7 @@ class AgentFailure(Exception):  # noqa: N818 - a value to the trial, not an erro
         """The same, as a limit where one of the user's patterns (``agent.transient``) says so."""
         if self.end is not End.FAILED or not any(_matches(pattern, self.message.lower()) for pattern in patterns):
             return self
-        return AgentFailure(ErrorKind.LIMIT, self.message, transient=True, innocent=self.innocent)
+        return AgentFailure(ErrorKind.LIMIT, self.message, transient=True, collateral=self.collateral)
 
 
 class Agent(ABC):

@@ -198,7 +198,7 @@ def _question(request: Request) -> IO[bytes]:
 def _ended(child: Child) -> AgentFailure:
     """That the program ended without an answer. Its last line says why; those before may tell of what it overcame."""
     tail = child.tail or "it wrote no error"
-    return AgentFailure(ErrorKind.CRASH, f"the command {child.fate}: {tail}", said=tail.splitlines()[-1])
+    return AgentFailure(ErrorKind.CRASH, f"the command {child.exit_reason}: {tail}", said=tail.splitlines()[-1])
 
 
 class _Line:

@@ -88,9 +88,9 @@ class _Worker:
         """Whether it was ended by us, for one request's sake."""
 
     @property
-    def fate(self) -> str:
+    def exit_reason(self) -> str:
         """How the process ended, in words."""
-        return self._fault or self.child.fate
+        return self._fault or self.child.exit_reason
 
     @property
     def load(self) -> int:
@@ -111,7 +111,7 @@ class _Worker:
             await self.child.settle()
             if isinstance(first.get("missing"), str):
                 raise _NoSuchModuleError(shorten(first["missing"], 200))
-            what = first.get("fatal") or f"the interpreter {self.child.fate}: {self.child.tail}"
+            what = first.get("fatal") or f"the interpreter {self.child.exit_reason}: {self.child.tail}"
             raise MeasureError(f"the agent could not be imported: {what}")
         self.asynchronous = first["asynchronous"]
         self._reading = asyncio.create_task(self._read())
@@ -316,14 +316,14 @@ class PythonAgent(Agent):
         except ConnectionResetError:
             if worker.condemned:
                 raise AgentFailure(
-                    ErrorKind.CRASH, "its process was ended for another request's sake", innocent=True
+                    ErrorKind.CRASH, "its process was ended for another request's sake", collateral=True
                 ) from None
             if worker.casualties > 1:
                 self._suspects.add(key)
             tail = f": {worker.child.tail}" if worker.child.tail else ""
-            message = f"the agent's process {worker.fate}{tail}"
+            message = f"the agent's process {worker.exit_reason}{tail}"
             last = (worker.child.tail.splitlines() or [""])[-1]
-            raise AgentFailure(ErrorKind.CRASH, message, innocent=worker.casualties > 1, said=last) from None
+            raise AgentFailure(ErrorKind.CRASH, message, collateral=worker.casualties > 1, said=last) from None
         if "error" in reply:
             error = reply["error"]
             said = _PLACE.sub("", error["message"])
@@ -336,7 +336,7 @@ class PythonAgent(Agent):
         if held is not None:
             if held.alive:
                 return held
-            raise AgentFailure(ErrorKind.CRASH, "the process that held the session has ended", innocent=True)
+            raise AgentFailure(ErrorKind.CRASH, "the process that held the session has ended", collateral=True)
         living = [worker for worker in slots if worker is not None and worker.alive]
         if len(living) < len(slots):
             request.clock.stop()

@@ -63,12 +63,12 @@ def pair(
     criteria: Sequence[Criterion],
     reference: Reference,
     *,
-    unselected: Set[str] = frozenset(),
+    deselected: Set[str] = frozenset(),
 ) -> Pairing:
     """Compares fingerprints, case by case and criterion by criterion.
 
     Cases are paired by their content: a case under another id is the same case. The nearest record decides what is
-    comparable; an earlier one that is pooled counts where it fits in everything. Cases that are ``unselected`` are left
+    comparable; an earlier one that is pooled counts where it fits in everything. Cases that are ``deselected`` are left
     out on both sides: they are not removed.
     """
     if not reference.records:
@@ -83,7 +83,7 @@ def pair(
     excluded |= {(case_id, criterion.name): EDITED for case_id in match.edited for criterion in criteria}
     stand_ins = {c.stands_for: c.name for c in criteria if c.stands_for and c.name in {b.name for b in before}}
     own = (_with_stand_ins(trial, stand_ins) for trial in _under(match.ids, nearest))
-    trials = [trial for trial in own if trial.case_id not in unselected]
+    trials = [trial for trial in own if trial.case_id not in deselected]
     for record in earlier:
         if {c.name: c.fingerprint for c in record.header.criteria}.items() >= {
             c.name: c.fingerprint for c in criteria

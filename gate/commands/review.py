@@ -19,10 +19,10 @@ from gate.decision.power import PowerRow, power_table
 from gate.errors import ConfigError, MeasureError, nearest
 from gate.judges.calibration import calibrate, describe, read_labels, save
 from gate.judges.client import open_judge
-from gate.metrics.base import Performance
+from gate.metrics.base import TrialOutput
 from gate.metrics.judged import JudgedMetric
 from gate.model import Case, CaseResult, Criterion, Direction, Scale, Score, SuiteResult, Trial, kind_of
-from gate.pipeline.reference import find_reference, standing, store_of
+from gate.pipeline.reference import find_baseline, git_context, store_of
 from gate.pipeline.stored import found_again, named, read, read_baseline
 from gate.pipeline.verdict import NO_REFERENCE, Terms, cases_of, judge, own_terms
 from gate.records import Header, Record
@@ -246,11 +246,11 @@ def power_of_record(path: Path) -> str:
 
 def power_of_suites(config: Config, environment: Mapping[str, str]) -> str:
     """The same for each suite of a configuration, by its stored baseline; without one, at the widest spread."""
-    where = standing(config, Git(config.root, environment=environment))
+    where = git_context(config, Git(config.root, environment=environment))
     parts, store = [], store_of(config, environment)
     with store if store is not None else nullcontext():
         for plan in make_plans(config, environment):
-            stored = find_reference(config, store, plan.suite.id, where).records
+            stored = find_baseline(config, store, plan.suite.id, where).records
             header = Header(plan.suite.id, plan.planned, plan.criteria)
             parts.append(_power(stored[0] if stored else Record(header, (), None)))
     return "\n\n".join(parts)
@@ -311,14 +311,14 @@ async def calibrate_judge(config: Config, labels: Path, metric: str, environment
     )
     if scorer is None or not isinstance(scorer.metric, JudgedMetric):
         raise ConfigError(f"{metric!r} is no judged criterion of this configuration", where=str(config.path))
-    judged, mark = scorer.metric, scorer.criterion.pass_mark
+    judged, mark = scorer.metric, scorer.criterion.pass_threshold
     if mark is None:
         raise ConfigError(f"{metric!r} has no threshold that tells pass from fail", where=str(config.path))
     cache = config.output / "judge.sqlite"
     async with open_judge(config.file.judge, environment=environment, cache_path=cache) as judge:
         found = await calibrate(
             read_labels(labels),
-            lambda case, invocation: judged.judge_score(case, Performance((invocation,)), judge),
+            lambda case, invocation: judged.judge_score(case, TrialOutput((invocation,)), judge),
             lambda value: value >= mark,
         )
     path = config.root / CALIBRATION_FILE

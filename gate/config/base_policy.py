@@ -418,8 +418,8 @@ def _tightens(spec: CriterionSpec, name: str, before: Any, now: Any) -> bool:
     metric = spec.metric_type
     if name == "threshold" and metric is None:
         return False  # which way is up, the user's own code knows, and it is not loaded to find out
-    if name == "threshold" and before is None and metric is not None and metric.pass_mark is not None:
-        return now is not None and now >= metric.pass_mark  # below it, a trial would pass that does not
+    if name == "threshold" and before is None and metric is not None and metric.pass_threshold is not None:
+        return now is not None and now >= metric.pass_threshold  # below it, a trial would pass that does not
     if name == "margin":
         default = DEFAULT_MARGINS[metric.scale] if metric is not None else None
         before, now = (default if value is None else value for value in (before, now))
@@ -498,7 +498,7 @@ def _case_holds(spec: CriterionSpec, before: float | None, now: float | None) ->
     if before is None:
         common = spec.effective
         before = common.max if is_lower else common.threshold
-        before = metric.pass_mark if before is None else before
+        before = metric.pass_threshold if before is None else before
         if before == now:
             return True
     return (DOWN if is_lower else UP).allows(before, now)

@@ -169,9 +169,9 @@ def demanding(
         limit=common.max,
         quantiles=quantiles,
         margin=common.margin,
-        pass_mark=common.threshold if common.threshold is not None else metric_type.pass_mark,
+        pass_threshold=common.threshold if common.threshold is not None else metric_type.pass_threshold,
         blocking=common.blocking,
-        gate_regression=common.blocking and common.regression == "block",
+        blocks_regression=common.blocking and common.regression == "block",
         strict=common.strict,
         ratchet=common.ratchet,
     )
@@ -197,7 +197,7 @@ def with_previous(specs: Sequence[CriterionSpec], cases: Sequence[Case], setting
                 threshold=None,
                 limit=None,
                 quantiles=(),
-                pass_mark=None,
+                pass_threshold=None,
                 stands_for=spec.name,
             )
             found.append(replace(scorer, criterion=criterion))

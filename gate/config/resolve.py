@@ -46,7 +46,7 @@ class Plan(Struct, frozen=True, dict=True):
     scorers: tuple[Scorer, ...]
     notes: tuple[str, ...] = ()
     """What a reader should be told about how it came together."""
-    unselected: frozenset[str] = frozenset()
+    deselected: frozenset[str] = frozenset()
     """Cases of the suite's files that the selection leaves out."""
     base_criteria: tuple[Criterion, ...] = ()
     """The criteria with what the base commit itself demands, where a change is judged by its base's rules."""
@@ -58,12 +58,12 @@ class Plan(Struct, frozen=True, dict=True):
     @property
     def scope(self) -> str:
         """What selected the cases, in words; empty where none is left out."""
-        return self.selection.in_words if self.selection is not None and self.unselected else ""
+        return self.selection.in_words if self.selection is not None and self.deselected else ""
 
     @property
     def whole(self) -> int:
         """Cases of the suite's files where some of them are left out, else 0."""
-        return len(self.suite.cases) + len(self.unselected) if self.unselected else 0
+        return len(self.suite.cases) + len(self.deselected) if self.deselected else 0
 
     @cached_property
     def criteria(self) -> tuple[Criterion, ...]:
@@ -124,7 +124,7 @@ def make_plans(config: Config, environment: Mapping[str, str], *, calibrating: b
 
 
 def read_suites(config: Config) -> list[Suite]:
-    """The suites as their files state them, unselected. Raises as `make_plans`."""
+    """The suites as their files state them, deselected. Raises as `make_plans`."""
     paths = [config.root / source for source in config.file.suite]
     for source, path in zip(config.file.suite, paths, strict=True):
         if not path.exists():
@@ -219,8 +219,8 @@ def _plan(config: Config, suite: Suite, setting: Setting, whole: frozenset[str],
     notes += held
     notes += tuple(filter(None, [unread_rubrics(suite.cases, [scorer for scorer, _ in scorers])]))
     notes += tuple(f"{s.criterion.name}: {s.metric.caveat}" for s, _ in scorers if s.metric.caveat)
-    judging, unselected = tuple(scorer for scorer, _ in scorers), whole - {case.id for case in suite.cases}
-    plan = Plan(suite, judging, notes, unselected, selection=config.file.select)
+    judging, deselected = tuple(scorer for scorer, _ in scorers), whole - {case.id for case in suite.cases}
+    plan = Plan(suite, judging, notes, deselected, selection=config.file.select)
     if rules is None:
         return plan
     base = _base_criteria(scorers, rules)
@@ -248,7 +248,7 @@ def _base_criteria(scorers: Iterable[tuple[Scorer, str]], rules: SuiteRules) -> 
         criterion = scorer.criterion
         if criterion.name in before:
             criterion = demanded_before(scorer, before[criterion.name])
-            found.append(replace(criterion, blocking=False, gate_regression=False) if why else criterion)
+            found.append(replace(criterion, blocking=False, blocks_regression=False) if why else criterion)
         elif criterion.stands_for in before:
             found.append(criterion)
     return tuple(found)
@@ -265,7 +265,7 @@ def _held_to_people(config: Config, scorer: Scorer) -> tuple[Scorer, str]:
     may, why = may_block(known, scorer.metric.min_kappa)
     if may:
         return scorer, ""
-    return replace(scorer, criterion=replace(scorer.criterion, blocking=False, gate_regression=False)), why
+    return replace(scorer, criterion=replace(scorer.criterion, blocking=False, blocks_regression=False)), why
 
 
 def _check_where_checks_run(config: Config, plans: tuple[Plan, ...]) -> None:

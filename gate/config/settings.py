@@ -19,9 +19,9 @@ def settings_of(config: Config | None, now: datetime) -> Settings:
     rerun = "never" if file.baseline.rerun == "auto" else file.baseline.rerun
     return Settings(
         alpha=file.gate.alpha,
-        max_passes=trials.max if isinstance(trials, TrialsSection) else 3,
-        longest_passes=0 if isinstance(trials, TrialsSection) else 20,
-        exact_passes=trials if isinstance(trials, int) else None,
+        max_epochs=trials.max if isinstance(trials, TrialsSection) else 3,
+        max_epochs_to_measure=0 if isinstance(trials, TrialsSection) else 20,
+        exact_epochs=trials if isinstance(trials, int) else None,
         rerun=rerun,
         pass_rate_margin=file.gate.pass_rate_margin,
         max_error_rate=file.gate.max_error_rate,

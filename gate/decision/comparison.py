@@ -43,11 +43,11 @@ class Settings(Struct, frozen=True):
     """Bound on P(regressed | unchanged agent)."""
     threshold_alpha: float = 0.005
     """Bound on P(below a threshold | not below it), over all thresholds and looks."""
-    max_passes: int = 3
-    longest_passes: int = 20
-    """Full passes up to which one further round may go while no trial at all reaches a threshold; beyond ``max_passes``
+    max_epochs: int = 3
+    max_epochs_to_measure: int = 20
+    """Full passes up to which one further round may go while no trial at all reaches a threshold; beyond ``max_epochs``
     only, and never in an exact design."""
-    exact_passes: int | None = None
+    exact_epochs: int | None = None
     """Exactly so many full passes and one look."""
     rerun: Rerun = "never"
     pass_rate_margin: float | None = None
@@ -63,12 +63,12 @@ class Settings(Struct, frozen=True):
 
     @property
     def looks(self) -> int:
-        return 1 if self.exact_passes is not None else self.max_passes
+        return 1 if self.exact_epochs is not None else self.max_epochs
 
     @property
     def extends(self) -> bool:
         """Whether full passes beyond the schedule may be run for a threshold that no trial reaches."""
-        return self.exact_passes is None and self.longest_passes > self.max_passes
+        return self.exact_epochs is None and self.max_epochs_to_measure > self.max_epochs
 
 
 class Owed(Struct, frozen=True):
@@ -288,7 +288,7 @@ def pass_rate(margin: float | None = None, own: Criterion | None = None) -> Crit
     """Metric 0, with the limit that the criterion ``own`` sets to it."""
     if own is None:
         return Criterion(PASS_RATE, PASS_RATE, Scale.BINARY, margin=margin)
-    return replace(own, name=PASS_RATE, metric=PASS_RATE, margin=margin, gate_regression=True, fingerprint="")
+    return replace(own, name=PASS_RATE, metric=PASS_RATE, margin=margin, blocks_regression=True, fingerprint="")
 
 
 def with_outcomes(
@@ -328,7 +328,7 @@ def mark(criterion: Criterion, case: Case) -> float | None:
         return own
     if criterion.direction is Direction.LOWER:
         return criterion.limit
-    return criterion.threshold if criterion.threshold is not None else criterion.pass_mark
+    return criterion.threshold if criterion.threshold is not None else criterion.pass_threshold
 
 
 def holds(criterion: Criterion, case: Case, score: Score | None) -> bool | None:
@@ -388,7 +388,7 @@ def to_state(comparison: Comparison, *, seed: int, can_run: bool, stopped: bool)
     settings = comparison.settings
     left = 0 if stopped else None if settings.runs is None else max(0, settings.runs - len(comparison.trials))
     metrics = tuple(_metric(comparison, criterion) for criterion in comparison.metrics)
-    config = Config(settings.alpha, settings.max_passes, settings.exact_passes, settings.rerun, can_run, left)
+    config = Config(settings.alpha, settings.max_epochs, settings.exact_epochs, settings.rerun, can_run, left)
     baseline = {case_id: [_row(comparison, t) for t in comparison.baseline[case_id]] for case_id in comparison.paired}
     return State(metrics, baseline, _rounds(comparison), config, seed)
 
@@ -400,7 +400,7 @@ def _metric(comparison: Comparison, criterion: Criterion) -> Metric:
     scale = Scale.BINARY if zero_one else criterion.scale
     margin = DEFAULT_MARGINS[scale] if criterion.margin is None else criterion.margin
     return Metric(
-        criterion.name, kind_of(scale), criterion.direction, margin, criterion.blocking and criterion.gate_regression
+        criterion.name, kind_of(scale), criterion.direction, margin, criterion.blocking and criterion.blocks_regression
     )
 
 
@@ -465,7 +465,7 @@ def passes(comparison: Comparison) -> int:
     return max(comparison.full_passes, default=0)
 
 
-def whole_passes(comparison: Comparison) -> int:
+def whole_epochs(comparison: Comparison) -> int:
     """Full passes that took in every judged case."""
     return min(comparison.full_passes, default=0)
 

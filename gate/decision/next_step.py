@@ -14,7 +14,7 @@ from gate.decision.consistency import compared, lacks_pairs
 from gate.decision.crashes import clearing, probed, probes, with_outage
 from gate.decision.engine.state import FULL, Outcome, Request
 from gate.decision.findings import Finding
-from gate.decision.thresholds import hopeless, passes_to_prove
+from gate.decision.thresholds import epochs_to_prove, never_reached
 from gate.decision.unseen import without_unseen
 from gate.decision.verdict import UNCLEARED, judged
 from gate.model import Case, Criterion, Side, SuiteResult, Trial, Verdict
@@ -187,7 +187,7 @@ def spoiled(
     """The trials that do not count when a run is continued, since they were run in an outage: failures, and whatever
     was run because of them.
 
-    An outage is no outcome of the agent's, so it would be wrong to hold a later sitting to it. Of a run that ended
+    An outage is no outcome of the agent's, so it would be wrong to hold a later session to it. Of a run that ended
     early it takes `LEAST_DOWN` failing cases to tell one, or all there are.
     """
     comparison = _comparison(cases, criteria, trials, baseline_trials, settings, not_comparable, False)
@@ -211,7 +211,7 @@ def _settle_crashes(comparison: Comparison, result: SuiteResult) -> More | None:
         return _asked(comparison, probes(comparison), "confirm the failures", once=True)
     if result.verdict is not Verdict.INCONCLUSIVE or not facts.unexplained:
         return None
-    cleared = clearing(comparison) if settings.exact_passes is None and result.doubt.startswith(UNCLEARED) else ()
+    cleared = clearing(comparison) if settings.exact_epochs is None and result.doubt.startswith(UNCLEARED) else ()
     further = _asked(comparison, cleared, "ask again where the agent failed")
     if further is None and len(facts.unexplained) < FEW_CRASHING and not probed(comparison):
         further = _asked(comparison, _another_pass(comparison), "look for further cases in which the agent fails")
@@ -221,7 +221,7 @@ def _settle_crashes(comparison: Comparison, result: SuiteResult) -> More | None:
 def _another_pass(comparison: Comparison) -> tuple[Request, ...]:
     """One or two cases that crash prove little against a few stored trials; what crashes is rarely alone."""
     settings = comparison.settings
-    if settings.exact_passes is not None or passes(comparison) >= settings.max_passes:
+    if settings.exact_epochs is not None or passes(comparison) >= settings.max_epochs:
         return ()
     return (_whole(comparison, Request(Side.CANDIDATE, FULL, (), 1)),)
 
@@ -277,15 +277,15 @@ def _for_thresholds(
     if not can_run or (outcome is not None and outcome.verdict == "REGRESSION"):
         return None
     done = passes(comparison)
-    last = settings.exact_passes or settings.max_passes
+    last = settings.exact_epochs or settings.max_epochs
     open_ = any(f.verdict is Verdict.INCONCLUSIVE for f in found)
     alone = lacks_pairs(comparison.criteria, comparison.trials)
     if done >= last:
         n = _extended(comparison) - done
-    elif done and not open_ and not alone and settings.exact_passes is None:
+    elif done and not open_ and not alone and settings.exact_epochs is None:
         n = 0
     else:
-        n = 1 if settings.exact_passes is None else settings.exact_passes - done
+        n = 1 if settings.exact_epochs is None else settings.exact_epochs - done
     if n <= 0:
         return None
     request = _whole(comparison, Request(Side.CANDIDATE, FULL, (), n))
@@ -297,11 +297,11 @@ def _for_thresholds(
 def _extended(comparison: Comparison) -> int:
     """The full passes after which a threshold that no trial reaches would be proven missed: one round, one look."""
     settings = comparison.settings
-    if not settings.extends or passes(comparison) > settings.max_passes:
+    if not settings.extends or passes(comparison) > settings.max_epochs:
         return 0
-    hopeless_ = [c for c in comparison.criteria if c.blocking and hopeless(comparison, c)]
-    needed = max((passes_to_prove(comparison, c) for c in hopeless_), default=0)
-    return min(settings.longest_passes, max(needed, settings.max_passes + 1)) if needed else 0
+    out_of_reach = [c for c in comparison.criteria if c.blocking and never_reached(comparison, c)]
+    needed = max((epochs_to_prove(comparison, c) for c in out_of_reach), default=0)
+    return min(settings.max_epochs_to_measure, max(needed, settings.max_epochs + 1)) if needed else 0
 
 
 def _why(done: int, alone: bool) -> str:

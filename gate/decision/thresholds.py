@@ -42,7 +42,7 @@ def threshold_error(comparison: Comparison) -> float:
     error = _error_of_test(comparison)
     if not settings.extends:
         return error / settings.looks
-    return error / 2 if passes(comparison) > settings.max_passes else error / 2 / settings.looks
+    return error / 2 if passes(comparison) > settings.max_epochs else error / 2 / settings.looks
 
 
 def _error_of_test(comparison: Comparison) -> float:
@@ -229,7 +229,7 @@ def _by_chance(sample: Sample, mark: float, criterion: Criterion, error: float) 
     return fisher_less(held[0], len(now), held[1], len(then)) > error
 
 
-def hopeless(comparison: Comparison, criterion: Criterion) -> bool:
+def never_reached(comparison: Comparison, criterion: Criterion) -> bool:
     """Whether the suite's threshold is open although no trial so far is on its right side."""
     least = criterion.threshold
     if least is None or not any(f.verdict is Verdict.INCONCLUSIVE for f in suite_threshold(comparison, criterion)):
@@ -238,7 +238,7 @@ def hopeless(comparison: Comparison, criterion: Criterion) -> bool:
     return all(_short_of(value, least, criterion) for value in values)
 
 
-def passes_to_prove(comparison: Comparison, criterion: Criterion) -> int:
+def epochs_to_prove(comparison: Comparison, criterion: Criterion) -> int:
     """Full passes after which the worst scores there are would prove a mean short of its threshold; 0 where none would.
 
     It follows from the number of cases and the threshold t alone, so the look after it is fixed in advance:

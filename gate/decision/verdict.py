@@ -9,7 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from gate.decision.cases import case_results, lost
-from gate.decision.comparison import PASS_RATE, Comparison, error_share, passed, whole_passes
+from gate.decision.comparison import PASS_RATE, Comparison, error_share, passed, whole_epochs
 from gate.decision.conclusions import (
     change_estimate,
     doubted,
@@ -226,12 +226,12 @@ def _held(comparison: Comparison) -> bool:
 
 def _unfinished(comparison: Comparison) -> bool:
     """Whether less was run than the first decision takes: an exact design, or one pass."""
-    return whole_passes(comparison) < (comparison.settings.exact_passes or 1)
+    return whole_epochs(comparison) < (comparison.settings.exact_epochs or 1)
 
 
 def _cut_short(comparison: Comparison, stopped: str) -> str:
-    wanted = comparison.settings.exact_passes or 1
-    return f"stopped: {stopped}; {whole_passes(comparison)} of {wanted} full passes were run"
+    wanted = comparison.settings.exact_epochs or 1
+    return f"stopped: {stopped}; {whole_epochs(comparison)} of {wanted} full passes were run"
 
 
 def measuring_problem(comparison: Comparison) -> str:
@@ -361,7 +361,7 @@ def _estimate_groups(groups: Sequence[Sequence[float]], criterion: Criterion) ->
 
 
 def _p_value(report: Mapping[str, Any], name: str) -> float | None:
-    """Of the last look, adjusted for all gating metrics and statistics."""
+    """Of the last look, adjusted for all blocking metrics and statistics."""
     looks = report.get("looks") or [{"metrics": {}}]
     test = looks[-1]["metrics"].get(name)
     return None if test is None else float(test["p_adjusted"])

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, WithJsonSchema
 
-from gate.metrics.base import Metric, Options, Performance
+from gate.metrics.base import Metric, Options, TrialOutput
 from gate.metrics.markup import MarkupError
 from gate.metrics.markup import targets as of_tags
 from gate.metrics.weburl import WEB, normal, place_of
@@ -52,11 +52,11 @@ class AllowedLinks(Metric[LinksOptions]):
 
     absence = True
     scale = Scale.BINARY
-    pass_mark = 1.0
+    pass_threshold = 1.0
     default_threshold = 1.0
     options_type = LinksOptions
 
-    def score(self, case: Case, performance: Performance) -> Score:
+    def score(self, case: Case, performance: TrialOutput) -> Score:
         said = "\n\n".join(text_of(invocation.response, thoughts=False) for invocation in performance.invocations)
         if len(said) > MAX_CHARS:
             return Score(None, error=f"the answers have {len(said):,} characters; at most {MAX_CHARS:,} are parsed")

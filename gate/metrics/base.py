@@ -36,7 +36,7 @@ class Context(Struct, frozen=True):
     """Category → the names of its tools."""
 
 
-class Performance(NamedTuple):
+class TrialOutput(NamedTuple):
     """What a metric sees of a trial."""
 
     invocations: tuple[Invocation, ...]
@@ -59,7 +59,7 @@ class Metric(ABC, Generic[OptionsT]):
     direction: ClassVar[Direction] = Direction.HIGHER
     default_threshold: ClassVar[float | None] = None
     """Used where the user gives no threshold; None: judged against the baseline only."""
-    pass_mark: ClassVar[float | None] = None
+    pass_threshold: ClassVar[float | None] = None
     """The score from which a trial passes where the criterion has no threshold."""
     hard: ClassVar[bool] = False
     """One failing trial fails the gate and is never rerun; measured before everything else."""
@@ -101,7 +101,7 @@ class Metric(ABC, Generic[OptionsT]):
         return ""
 
     @abstractmethod
-    def score(self, case: Case, performance: Performance) -> Score:
+    def score(self, case: Case, performance: TrialOutput) -> Score:
         """The score of one trial, with a reason. Never raises for what an agent did."""
 
 
@@ -138,7 +138,7 @@ class PerTurn(Metric[OptionsT]):
     def judge_turn(self, turn: Turn, invocation: Invocation) -> Finding:
         """What was found in one turn. May raise `NotMeasurableError`."""
 
-    def score(self, case: Case, performance: Performance) -> Score:
+    def score(self, case: Case, performance: TrialOutput) -> Score:
         problem = unpaired(case, performance)
         if problem is not None:
             return problem
@@ -179,11 +179,11 @@ class Judged(Metric[OptionsT]):
         """How well the judge must agree with people for the criterion to block; None: nobody asks."""
         return None
 
-    def score(self, case: Case, performance: Performance) -> Score:
+    def score(self, case: Case, performance: TrialOutput) -> Score:
         return Score(None, error="this metric asks a judge, and none was handed to it")
 
     @abstractmethod
-    async def judge_score(self, case: Case, performance: Performance, judge: Any) -> Score:
+    async def judge_score(self, case: Case, performance: TrialOutput, judge: Any) -> Score:
         """The score of one trial, with a reason. Never raises for what an agent, a judge or its server did.
 
         ``judge`` may be None only where `needs_judge` is false.
@@ -198,7 +198,7 @@ class Composite(Metric[OptionsT]):
         """The criteria that the score is computed from; empty where a metric of the user's does not say."""
         return ()
 
-    def score(self, case: Case, performance: Performance) -> Score:
+    def score(self, case: Case, performance: TrialOutput) -> Score:
         return Score(None, error="this metric is computed from the scores of other criteria")
 
     @abstractmethod
@@ -206,7 +206,7 @@ class Composite(Metric[OptionsT]):
         """The score of one trial from its other scores, by criterion name. Never raises."""
 
 
-def unpaired(case: Case, performance: Performance) -> Score | None:
+def unpaired(case: Case, performance: TrialOutput) -> Score | None:
     """The error where turns and invocations cannot be laid side by side; they are never cut to the shorter."""
     written, played = len(case.turns), len(performance.invocations)
     if written == played and written:

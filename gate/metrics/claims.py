@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from gate.judges.prompt import Answer
-from gate.metrics.base import Performance
+from gate.metrics.base import TrialOutput
 from gate.metrics.judged import JudgedOptions, Mark, Material, Voted, rationale, reference
 from gate.model import Case
 
@@ -38,7 +38,7 @@ class FactualAccuracy(Voted[FactualAccuracyOptions]):
 
     options_type = FactualAccuracyOptions
     answer = Claims
-    pass_mark = 0.8
+    pass_threshold = 0.8
     nothing = "the answers claim nothing that could be checked"
 
     def instructions(self, case: Case) -> str:
@@ -77,14 +77,14 @@ class FactualCorrectness(Voted[JudgedOptions]):
 
     options_type = JudgedOptions
     answer = Comparison
-    pass_mark = 0.6
+    pass_threshold = 0.6
     nothing = "no expected response states facts to compare with"
     question = """\
 Break the agent's answers and the expected responses into single facts. List each fact once and say who states it: both
 (with the same meaning), the answer alone, or the reference alone. A fact that the answer states differently counts as
 two: one stated by the answer alone, one by the reference alone."""
 
-    def material(self, case: Case, performance: Performance) -> Material | None:
+    def material(self, case: Case, performance: TrialOutput) -> Material | None:
         return super().material(case, performance) if reference(case) else None
 
     def mark(self, answer: Any) -> Mark:
@@ -114,7 +114,7 @@ class Hallucination(Voted[JudgedOptions]):
     reads_tools = True
     options_type = JudgedOptions
     answer = BorneClaims
-    pass_mark = 0.9
+    pass_threshold = 0.9
     nothing = "no tool was called, or the answers claim nothing about what tools returned"
     question = """\
 List every claim of the agent's answers about data, events or states that the tools could tell: figures, names, dates,
@@ -122,7 +122,7 @@ availability, what was done. Say of each whether the results of the tools, or th
 not mention it, or contradict it. A call that failed bears out nothing. Leave out greetings, questions, offers and
 advice."""
 
-    def material(self, case: Case, performance: Performance) -> Material | None:
+    def material(self, case: Case, performance: TrialOutput) -> Material | None:
         called = any(invocation.tool_calls for invocation in performance.invocations)
         return super().material(case, performance) if called else None
 
@@ -157,7 +157,7 @@ class CitationCoverage(Voted[JudgedOptions]):
 
     options_type = JudgedOptions
     answer = CitedClaims
-    pass_mark = 0.8
+    pass_threshold = 0.8
     question = CITATIONS
     nothing = "the answers claim nothing that needs a source"
 
@@ -173,7 +173,7 @@ class CitationCorrectness(Voted[JudgedOptions]):
 
     options_type = JudgedOptions
     answer = CitedClaims
-    pass_mark = 0.8
+    pass_threshold = 0.8
     question = CITATIONS
     nothing = "the answers cite nothing"
 

@@ -31,7 +31,7 @@ class AgentScore(WeightedScore):
 
     options_type: ClassVar[type[WeightedOptions]] = AgentScoreOptions
     default_threshold = 0.80
-    pass_mark = 0.80
+    pass_threshold = 0.80
 
 
 class OverallScoreOptions(WeightedOptions):
@@ -47,7 +47,7 @@ class OverallScore(WeightedScore):
 
     options_type: ClassVar[type[WeightedOptions]] = OverallScoreOptions
     scale = Scale.PERCENT
-    pass_mark = 70.0
+    pass_threshold = 70.0
 
     def combine(self, case: Case, scores: Mapping[str, Score]) -> Score:
         score = super().combine(case, scores)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gate.metrics.base import Metric, NoOptions, Performance
+from gate.metrics.base import Metric, NoOptions, TrialOutput
 from gate.model import Case, Scale, Score
 
 
@@ -18,5 +18,5 @@ class StrategyConsistency(Metric[NoOptions]):
     scale = Scale.BINARY
     over_trials = True
 
-    def score(self, case: Case, performance: Performance) -> Score:
+    def score(self, case: Case, performance: TrialOutput) -> Score:
         return Score(None, reason="compared with other trials when the suite is judged")

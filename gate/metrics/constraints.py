@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from gate.metrics.base import Metric, Options, Performance
+from gate.metrics.base import Metric, Options, TrialOutput
 from gate.model import Case, Scale, Score
 from gate.model.strictness import MORE
 from gate.security.limits import shorten
@@ -31,7 +31,7 @@ class ForbiddenTools(Metric[ForbiddenOptions]):
 
     scale = Scale.BINARY
     hard = True
-    pass_mark = 1.0
+    pass_threshold = 1.0
     default_threshold = 1.0
     reads_tools = True
     absence = True
@@ -46,7 +46,7 @@ class ForbiddenTools(Metric[ForbiddenOptions]):
         """A case may forbid more tools, never fewer: what is forbidden for all stays so."""
         return {**options, **own, "tools": [*options.get("tools", ()), *own.get("tools", ())]}
 
-    def score(self, case: Case, performance: Performance) -> Score:
+    def score(self, case: Case, performance: TrialOutput) -> Score:
         forbidden = {plain_name(name) for name in self._names()}
         if not forbidden:
             return Score(None, reason="no tool is forbidden for this case")

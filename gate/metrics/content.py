@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator
 
-from gate.metrics.base import Metric, Options, OptionsT, Performance
+from gate.metrics.base import Metric, Options, OptionsT, TrialOutput
 from gate.metrics.patterns import PatternTimeoutError, compile_pattern, is_found
 from gate.model import Case, Scale, Score, text_of
 from gate.security.limits import MAX_NESTING, shorten
@@ -69,11 +69,11 @@ class _Content(Metric[OptionsT]):
     """Base of checks that hold or do not: 1 or 0, and the gate's default is that they hold."""
 
     scale = Scale.BINARY
-    pass_mark = 1.0
+    pass_threshold = 1.0
     default_threshold = 1.0
 
 
-def _said(performance: Performance) -> str:
+def _said(performance: TrialOutput) -> str:
     """Everything the agent answered over all turns, thoughts left out."""
     return "\n".join(text_of(invocation.response, thoughts=False) for invocation in performance.invocations)
 
@@ -90,7 +90,7 @@ class _Texts(_Content[TextOptions]):
     def missing(self) -> str:
         return "" if self.options.values else "values"
 
-    def _found(self, performance: Performance) -> dict[str, bool]:
+    def _found(self, performance: TrialOutput) -> dict[str, bool]:
         said = _said(performance)
         if not self.options.ignore_case:
             return {value: value in said for value in self.options.values}
@@ -104,7 +104,7 @@ class Contains(_Texts):
     Exact by default, without regard to case with ``ignore_case``. Threshold 1 by default.
     """
 
-    def score(self, case: Case, performance: Performance) -> Score:
+    def score(self, case: Case, performance: TrialOutput) -> Score:
         if not self.options.values:
             return Score(None, reason="the case does not say what the answer must contain")
         missing = [value for value, found in self._found(performance).items() if not found]
@@ -118,7 +118,7 @@ class NotContains(_Texts):
 
     absence = True
 
-    def score(self, case: Case, performance: Performance) -> Score:
+    def score(self, case: Case, performance: TrialOutput) -> Score:
         if not self.options.values:
             return Score(None, reason="the case does not say what the answer must not contain")
         present = [value for value, found in self._found(performance).items() if found]
@@ -141,7 +141,7 @@ class Regex(_Content[RegexOptions]):
     def missing(self) -> str:
         return "" if self.options.patterns else "patterns"
 
-    def score(self, case: Case, performance: Performance) -> Score:
+    def score(self, case: Case, performance: TrialOutput) -> Score:
         if not self.options.patterns:
             return Score(None, reason="the case does not say what the answer must match")
         said = _said(performance)
@@ -170,7 +170,7 @@ class JsonSchema(_Content[SchemaOptions]):
     def missing(self) -> str:
         return "" if self.options.schema_ is not None else "schema"
 
-    def score(self, case: Case, performance: Performance) -> Score:
+    def score(self, case: Case, performance: TrialOutput) -> Score:
         if self.options.schema_ is None:
             return Score(None, reason="the case does not give a schema for the answer")
         if not performance.invocations:

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from gate.judges.client import Judge
 from gate.judges.prompt import Answer
-from gate.metrics.base import Metric, Options, Performance
+from gate.metrics.base import Metric, Options, TrialOutput
 from gate.metrics.judged import JudgedOptions, Mark, Voted, rationale
 from gate.model import Case, Direction, Scale, Score
 
@@ -32,7 +32,7 @@ class _Support(Voted[SupportOptions]):
     options_type = SupportOptions
     answer = Outcome
     scale = Scale.BINARY
-    pass_mark = 1.0
+    pass_threshold = 1.0
 
     question = """\
 Say how this support conversation ended. resolved: the customer's matter was settled, or rightly declined, by the agent
@@ -43,7 +43,7 @@ neither. Say also whether the customer will have to come back for the same matte
     def needs_calls(self) -> bool:
         return bool(self.options.escalation_tools)
 
-    async def judge_score(self, case: Case, performance: Performance, judge: Judge | None) -> Score:
+    async def judge_score(self, case: Case, performance: TrialOutput, judge: Judge | None) -> Score:
         for invocation in performance.invocations:
             for call in invocation.tool_calls:
                 if call.name in self.options.escalation_tools:
@@ -86,7 +86,7 @@ class TaskCompletion(Voted[JudgedOptions]):
     options_type = JudgedOptions
     answer = Automation
     scale = Scale.BINARY
-    pass_mark = 1.0
+    pass_threshold = 1.0
     question = """\
 Say whether the agent completed the task that it was given, by the results of its tools and not by its own word alone,
 and how many times a person had to step in: to correct it, to supply what it should have found, or to do a part by hand.
@@ -113,7 +113,7 @@ class TimeAgainstBaseline(Metric[BaselineOptions]):
     def missing(self) -> str:
         return "" if self.options.baseline_seconds is not None else "baseline_seconds"
 
-    def score(self, case: Case, performance: Performance) -> Score:
+    def score(self, case: Case, performance: TrialOutput) -> Score:
         baseline = self.options.baseline_seconds
         if baseline is None:
             return Score(None, reason="no baseline_seconds is given for this case")
@@ -138,13 +138,13 @@ class _Retrieval(Metric[RetrievalOptions]):
 
     reads_tools = True
     options_type = RetrievalOptions
-    pass_mark = 0.5
+    pass_threshold = 0.5
 
     @property
     def missing(self) -> str:
         return "" if self.options.relevant_ids else "relevant_ids"
 
-    def score(self, case: Case, performance: Performance) -> Score:
+    def score(self, case: Case, performance: TrialOutput) -> Score:
         relevant = {str(one) for one in self.options.relevant_ids}
         if not relevant:
             return Score(None, reason="no relevant_ids are given for this case")
@@ -156,7 +156,7 @@ class _Retrieval(Metric[RetrievalOptions]):
     def value(self, hits: int, found: int, relevant: int) -> float:
         raise NotImplementedError
 
-    def _found(self, performance: Performance) -> set[str]:
+    def _found(self, performance: TrialOutput) -> set[str]:
         found: set[str] = set()
         for invocation in performance.invocations:
             for call in invocation.tool_calls:

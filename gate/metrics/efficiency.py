@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from msgspec.structs import asdict
 
-from gate.metrics.base import Metric, NoOptions, Performance, mean
+from gate.metrics.base import Metric, NoOptions, TrialOutput, mean
 from gate.model import Case, Direction, Invocation, Scale, Score, Usage, tool_times
 from gate.security.limits import shorten
 from gate.system.prices import price
@@ -38,7 +38,7 @@ def _tool_calls(invocation: Invocation) -> float:
     return float(len(invocation.tool_calls))
 
 
-def _measured(performance: Performance, measure: Measure) -> tuple[float | None, ...]:
+def _measured(performance: TrialOutput, measure: Measure) -> tuple[float | None, ...]:
     """Per turn, what was reported."""
     return tuple(_plausible(measure(invocation)) for invocation in performance.invocations)
 
@@ -73,7 +73,7 @@ class Cost(_LowerIsBetter):
     version = 2  # 2: tokens are priced
     scale = Scale.USD
 
-    def score(self, case: Case, performance: Performance) -> Score:
+    def score(self, case: Case, performance: TrialOutput) -> Score:
         values: list[float | None] = []
         problems: list[str] = []
         for turn, invocation in enumerate(performance.invocations, 1):
@@ -114,7 +114,7 @@ class Tokens(_LowerIsBetter):
 
     scale = Scale.COUNT
 
-    def score(self, case: Case, performance: Performance) -> Score:
+    def score(self, case: Case, performance: TrialOutput) -> Score:
         return _with_reason(_sum_or_error(_measured(performance, _tokens), "token usage"), "{:,.0f} tokens")
 
 
@@ -128,7 +128,7 @@ class Latency(_LowerIsBetter):
 
     scale = Scale.SECONDS
 
-    def score(self, case: Case, performance: Performance) -> Score:
+    def score(self, case: Case, performance: TrialOutput) -> Score:
         values = _measured(performance, _duration)
         whole = _plausible(performance.duration)
         score = _sum_or_error(values, "duration") if whole is None else Score(whole, per_turn=values)
@@ -142,7 +142,7 @@ class ToolCalls(_LowerIsBetter):
     reads_tools = True
     scale = Scale.COUNT
 
-    def score(self, case: Case, performance: Performance) -> Score:
+    def score(self, case: Case, performance: TrialOutput) -> Score:
         score = _with_reason(_sum_or_error(_measured(performance, _tool_calls), "tool calls"), "{:.0f} tool calls")
         names = Counter(call.name for invocation in performance.invocations for call in invocation.tool_calls)
         return Score(score.value, score.reason, score.error, score.per_turn, dict(names.most_common(50)))
@@ -154,7 +154,7 @@ def _with_reason(score: Score, form: str) -> Score:
     return Score(score.value, reason=form.format(score.value), per_turn=score.per_turn)
 
 
-def _tool_times(performance: Performance) -> dict[str, Any]:
+def _tool_times(performance: TrialOutput) -> dict[str, Any]:
     calls = [call for invocation in performance.invocations for call in invocation.tool_calls]
     timed = [seconds for call in calls if (seconds := _plausible(call.duration)) is not None]
     details: dict[str, Any] = {"tool_calls": len(calls)}
@@ -176,7 +176,7 @@ class ToolCallCountV1(_LowerIsBetter):
     reads_tools = True
     scale = Scale.COUNT
 
-    def score(self, case: Case, performance: Performance) -> Score:
+    def score(self, case: Case, performance: TrialOutput) -> Score:
         return _mean_of_known(_measured(performance, _tool_calls), "tool calls")
 
 
@@ -185,7 +185,7 @@ class InferenceCallCountV1(_LowerIsBetter):
 
     scale = Scale.COUNT
 
-    def score(self, case: Case, performance: Performance) -> Score:
+    def score(self, case: Case, performance: TrialOutput) -> Score:
         return _mean_of_known(_measured(performance, _model_calls), "model calls")
 
 
@@ -195,7 +195,7 @@ class TokenUsageV1(_LowerIsBetter):
 
     scale = Scale.COUNT
 
-    def score(self, case: Case, performance: Performance) -> Score:
+    def score(self, case: Case, performance: TrialOutput) -> Score:
         values = _measured(performance, _tokens)
         if all(value is None for value in values):
             return Score(None, error="the agent reports no token usage", per_turn=values)
@@ -208,7 +208,7 @@ class InvocationDurationV1(_LowerIsBetter):
 
     scale = Scale.SECONDS
 
-    def score(self, case: Case, performance: Performance) -> Score:
+    def score(self, case: Case, performance: TrialOutput) -> Score:
         score = _mean_of_known(_measured(performance, _duration), "seconds")
         if score.value is None:
             return score

@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from gate.judges.client import Judge
 from gate.judges.prompt import Answer
-from gate.metrics.base import Performance, mean, unpaired
+from gate.metrics.base import TrialOutput, mean, unpaired
 from gate.metrics.judged import NOT_APPLICABLE, AdkOptions, JudgedMetric, Verdict, answer_text, of_turns, rationale
 from gate.model import Case, Invocation, Scale, Score, Turn, text_of
 
@@ -50,9 +50,9 @@ class FinalResponseMatchV2(JudgedMetric[AdkOptions]):
 
     options_type = AdkOptions
     samples = 5
-    pass_mark = 1.0
+    pass_threshold = 1.0
 
-    async def judge_score(self, case: Case, performance: Performance, judge: Judge | None) -> Score:
+    async def judge_score(self, case: Case, performance: TrialOutput, judge: Judge | None) -> Score:
         problem = unpaired(case, performance)
         if problem is not None:
             return problem
@@ -107,9 +107,9 @@ class ResponseEvaluationScore(JudgedMetric[AdkOptions]):
     options_type = AdkOptions
     samples = 5
     scale = Scale.LIKERT
-    pass_mark = 3.5
+    pass_threshold = 3.5
 
-    async def judge_score(self, case: Case, performance: Performance, judge: Judge | None) -> Score:
+    async def judge_score(self, case: Case, performance: TrialOutput, judge: Judge | None) -> Score:
         return of_turns(await asyncio.gather(*(self._turn(one, judge) for one in performance.invocations)))
 
     async def _turn(self, invocation: Invocation, judge: Judge | None) -> Verdict:

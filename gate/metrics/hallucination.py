@@ -10,7 +10,7 @@ from pydantic import Field
 
 from gate.judges.client import Judge
 from gate.judges.prompt import Answer
-from gate.metrics.base import Performance
+from gate.metrics.base import TrialOutput
 from gate.metrics.judged import AdkOptions, JudgedMetric, Verdict, answer_text, of_turns, rationale, steps
 from gate.model import Case, Invocation, Score
 from gate.security.limits import shorten
@@ -47,9 +47,9 @@ class HallucinationsV1(JudgedMetric[HallucinationOptions]):
 
     options_type = HallucinationOptions
     samples = 1
-    pass_mark = 0.8
+    pass_threshold = 0.8
 
-    async def judge_score(self, case: Case, performance: Performance, judge: Judge | None) -> Score:
+    async def judge_score(self, case: Case, performance: TrialOutput, judge: Judge | None) -> Score:
         turns = await asyncio.gather(*(self._turn(one, judge) for one in performance.invocations))
         return of_turns(turns, average=statistics.mean)
 

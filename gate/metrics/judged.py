@@ -14,7 +14,7 @@ from pydantic import Field
 from gate.judges.client import Judge
 from gate.judges.options import JudgeModelOptions
 from gate.judges.prompt import A, Answer, Answers, Question
-from gate.metrics.base import MAX_REASON_CHARS, Judged, NotMeasurableError, Options, Performance, mean
+from gate.metrics.base import MAX_REASON_CHARS, Judged, NotMeasurableError, Options, TrialOutput, mean
 from gate.model import Case, Invocation, Scale, Score, ToolCall, text_of
 from gate.security.limits import shorten
 
@@ -101,11 +101,11 @@ class Voted(JudgedMetric[JudgedT]):
     def instructions(self, case: Case) -> str:
         return self.question
 
-    def material(self, case: Case, performance: Performance) -> Material | None:
+    def material(self, case: Case, performance: TrialOutput) -> Material | None:
         """What the judge is shown; None: the metric does not apply to this case."""
         return (("conversation", conversation(performance.invocations)), *reference(case))
 
-    async def judge_score(self, case: Case, performance: Performance, judge: Judge | None) -> Score:
+    async def judge_score(self, case: Case, performance: TrialOutput, judge: Judge | None) -> Score:
         if not performance.invocations:
             return Score(None, error="the trial has no turns")
         material = self.material(case, performance)

@@ -11,7 +11,7 @@ from pydantic import Field, field_validator, model_validator
 
 from gate.judges.client import Judge
 from gate.judges.prompt import Answer
-from gate.metrics.base import NotMeasurableError, Options, Performance
+from gate.metrics.base import NotMeasurableError, Options, TrialOutput
 from gate.metrics.claims import FactualAccuracy, FactualAccuracyOptions
 from gate.metrics.judged import JudgedOptions, Mark, Voted, rationale
 from gate.metrics.quality import LEVELS
@@ -124,7 +124,7 @@ class LevelRubric(Voted[LevelRubricOptions]):
     options_type = LevelRubricOptions
     answer = DimensionLevels
     default_threshold = 0.7
-    pass_mark = 0.7
+    pass_threshold = 0.7
 
     def instructions(self, case: Case) -> str:
         graded = [name for name, one in self.options.dimensions.items() if one.method == "level"]
@@ -149,7 +149,7 @@ Dimensions:
         told = ", ".join(f"{name} {given[name].level}" for name in graded)
         return Mark(value, f"{told}; {worst}: {rationale(given[worst].reasoning)}", values)
 
-    async def judge_score(self, case: Case, performance: Performance, judge: Judge | None) -> Score:
+    async def judge_score(self, case: Case, performance: TrialOutput, judge: Judge | None) -> Score:
         weights, names = {"level": 0.0, "claims": 0.0}, list[str]()
         for name, dimension in self.options.dimensions.items():
             weights[dimension.method] += dimension.weight

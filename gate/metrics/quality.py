@@ -10,7 +10,7 @@ from pydantic import Field
 
 from gate.judges.client import Judge
 from gate.judges.prompt import Answer
-from gate.metrics.base import Performance, mean
+from gate.metrics.base import TrialOutput, mean
 from gate.metrics.judged import JudgedMetric, JudgedOptions, Mark, Material, Voted, rationale
 from gate.model import Case, Scale, Score
 from gate.security.limits import shorten
@@ -35,7 +35,7 @@ class Graded(Voted[JudgedOptions]):
 
     options_type = JudgedOptions
     answer = Grade
-    pass_mark = 0.6
+    pass_threshold = 0.6
     asked: ClassVar[str]
 
     def instructions(self, case: Case) -> str:
@@ -77,7 +77,7 @@ class Consistency(Graded):
 Consistency: do later answers agree with earlier ones, and with what the user said earlier? A change of mind that
 the agent explains by new facts is no lapse."""
 
-    def material(self, case: Case, performance: Performance) -> Material | None:
+    def material(self, case: Case, performance: TrialOutput) -> Material | None:
         return super().material(case, performance) if len(performance.invocations) > 1 else None
 
 
@@ -110,7 +110,7 @@ class SourceQuality(Voted[JudgedOptions]):
 
     options_type = JudgedOptions
     answer = CitedSources
-    pass_mark = 0.6
+    pass_threshold = 0.6
     nothing = "the answers cite no source"
     question = f"""\
 List every source that the agent's answers cite or name as their ground (documents, policies, pages, data, results of
@@ -225,7 +225,7 @@ class Completeness(Voted[CompletenessOptions]):
 
     options_type = CompletenessOptions
     answer = Aspects
-    pass_mark = 0.8
+    pass_threshold = 0.8
     nothing = "the user asked for nothing that an answer could cover"
 
     def instructions(self, case: Case) -> str:
@@ -253,9 +253,9 @@ class ResponseQuality(JudgedMetric[CompletenessOptions]):
     """
 
     options_type = CompletenessOptions
-    pass_mark = 0.6
+    pass_threshold = 0.6
 
-    async def judge_score(self, case: Case, performance: Performance, judge: Judge | None) -> Score:
+    async def judge_score(self, case: Case, performance: TrialOutput, judge: Judge | None) -> Score:
         plain = JudgedOptions(judge_model_options=self.options.judge_model_options)
         parts: dict[str, JudgedMetric[Any]] = {
             "relevance": Relevance(plain),
@@ -296,7 +296,7 @@ class OutputQuality(Voted[JudgedOptions]):
     options_type = JudgedOptions
     answer = Quarters
     scale = Scale.PERCENT
-    pass_mark = 70.0
+    pass_threshold = 70.0
     question = """\
 Give the agent's answers points from 0 to 25 on each of four counts: they answer the question; they are accurate by the
 expected responses, the tools' results and general knowledge; they are well structured; they follow the instructions

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from gate.errors import ConfigError, first_problem
 from gate.formats.adk import to_invocation
 from gate.metrics import load_metric
-from gate.metrics.base import Context, Metric, Performance
+from gate.metrics.base import Context, Metric, TrialOutput
 from gate.model import Case, Invocation, Score, Turn
 from gate.security.limits import MAX_LINE_BYTES, shorten
 
@@ -55,7 +55,7 @@ def _answer(metric: Metric[Any], line: str) -> str:
         score = Score(None, error=shorten(str(error), 500) or type(error).__name__)
     else:
         case = Case(str(identity), tuple(Turn(one.user, one.tool_calls, one.response) for one in expected))
-        score = metric.score(case, Performance(actual))
+        score = metric.score(case, TrialOutput(actual))
     answer = {"id": identity, "score": score.value, "per_turn": list(score.per_turn), "error": score.error}
     if score.reason:
         answer["reason"] = score.reason

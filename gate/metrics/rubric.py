@@ -12,7 +12,7 @@ from pydantic import Field, field_validator
 
 from gate.judges.client import Judge
 from gate.judges.prompt import Answer, Answers, Sample
-from gate.metrics.base import MAX_REASON_CHARS, Options, Performance, unpaired
+from gate.metrics.base import MAX_REASON_CHARS, Options, TrialOutput, unpaired
 from gate.metrics.judged import AdkOptions, JudgedMetric, JudgedT, Material, answer_text, conversation, rationale, steps
 from gate.model import Case, Invocation, Rubric, Score
 from gate.security.limits import shorten
@@ -69,7 +69,7 @@ class RubricMetric(JudgedMetric[JudgedT]):
     """Base: a vote per rubric, ties denied; the score is the mean over all rubrics of all judged turns."""
 
     samples = 5
-    pass_mark = 1.0
+    pass_threshold = 1.0
     task: ClassVar[str]
 
     def question(self, rubrics: Sequence[Rubric]) -> str:
@@ -176,7 +176,7 @@ class _PerTurnRubrics(_AdkRubrics):
     def material(self, invocation: Invocation) -> Material:
         raise NotImplementedError
 
-    async def judge_score(self, case: Case, performance: Performance, judge: Judge | None) -> Score:
+    async def judge_score(self, case: Case, performance: TrialOutput, judge: Judge | None) -> Score:
         problem = unpaired(case, performance)
         if problem is not None:
             return problem
@@ -243,7 +243,7 @@ class MultiTurnTrajectoryRubrics(_AdkRubrics):
 Decide for each property whether the agent's conduct over the whole conversation has it: what it said, which
 tools it called and in which order, and where it ended."""
 
-    async def judge_score(self, case: Case, performance: Performance, judge: Judge | None) -> Score:
+    async def judge_score(self, case: Case, performance: TrialOutput, judge: Judge | None) -> Score:
         problem = unpaired(case, performance)
         if problem is not None:
             return problem
@@ -262,11 +262,11 @@ class _Conversation(RubricMetric[AdkOptions]):
     """Fixed properties of a whole conversation. google-adk asks a cloud service under these names; ours are below."""
 
     options_type = AdkOptions
-    pass_mark = 0.8
+    pass_threshold = 0.8
     task = MultiTurnTrajectoryRubrics.task
     properties: ClassVar[Mapping[str, str]]
 
-    async def judge_score(self, case: Case, performance: Performance, judge: Judge | None) -> Score:
+    async def judge_score(self, case: Case, performance: TrialOutput, judge: Judge | None) -> Score:
         if not performance.invocations:
             return Score(None, error="the trial has no turns")
         rubrics = [Rubric(name, text) for name, text in self.properties.items()]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gate.metrics.base import Metric, Performance
+from gate.metrics.base import Metric, TrialOutput
 from gate.metrics.judged import AdkOptions
 from gate.model import Case, Score
 
@@ -16,5 +16,5 @@ class UserSimulatorQuality(Metric[UserSimulatorOptions]):
 
     options_type = UserSimulatorOptions
 
-    def score(self, case: Case, performance: Performance) -> Score:
+    def score(self, case: Case, performance: TrialOutput) -> Score:
         return Score(None, reason="the user's turns are written in the case; there is no simulated user to judge")

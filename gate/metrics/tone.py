@@ -10,7 +10,7 @@ from pydantic import Field, StringConstraints, model_validator
 
 from gate.judges.client import Judge
 from gate.judges.prompt import Answer
-from gate.metrics.base import Performance
+from gate.metrics.base import TrialOutput
 from gate.metrics.judged import JudgedOptions, Mark, Voted, answer_text, rationale
 from gate.model import Case, Score
 
@@ -83,7 +83,7 @@ class ToneMatch(Voted[ToneOptions]):
 
     options_type = ToneOptions
     answer = HeardTone
-    pass_mark = 0.5
+    pass_threshold = 0.5
     nothing = "no tone is expected of this case"
     question = """\
 Say which tone the agent's answers have over the conversation. friendly: warm, personal, encouraging. professional:
@@ -97,7 +97,7 @@ courteous, formal, businesslike. neutral: matter-of-fact, neither warm nor forma
     def caveat(self) -> str:
         return "" if self.needs_judge else HEARD
 
-    def score(self, case: Case, performance: Performance) -> Score:
+    def score(self, case: Case, performance: TrialOutput) -> Score:
         if self.needs_judge:
             return super().score(case, performance)
         if self.options.expected is None or not performance.invocations:
@@ -107,7 +107,7 @@ courteous, formal, businesslike. neutral: matter-of-fact, neither warm nor forma
         told = f"{', '.join(heard)}, expected {self.options.expected} ({HEARD})"
         return Score(sum(per_turn) / len(per_turn), told, per_turn=per_turn)
 
-    async def judge_score(self, case: Case, performance: Performance, judge: Judge | None) -> Score:
+    async def judge_score(self, case: Case, performance: TrialOutput, judge: Judge | None) -> Score:
         if not self.needs_judge:
             return self.score(case, performance)
         if self.options.expected is None:

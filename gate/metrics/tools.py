@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, StringConstraints
 
-from gate.metrics.base import Metric, NoOptions, NotMeasurableError, Options, Performance, unpaired
+from gate.metrics.base import Metric, NoOptions, NotMeasurableError, Options, TrialOutput, unpaired
 from gate.metrics.matching import NAMES_ONLY, Matcher, assign, trajectory_words
 from gate.model import Case, Score, ToolCall
 
@@ -17,7 +17,7 @@ Pairs = Sequence[tuple[Sequence[ToolCall], Sequence[ToolCall]]]
 """Per turn that states what it expects: the expected calls and the actual ones."""
 
 
-def stated_turns(case: Case, performance: Performance) -> Pairs:
+def stated_turns(case: Case, performance: TrialOutput) -> Pairs:
     """The turns that say which tools they expect, with what was called in them."""
     pairs = zip(case.turns, performance.invocations, strict=True)
     return [(turn.tools, invocation.tool_calls) for turn, invocation in pairs if turn.tools is not None]
@@ -27,9 +27,9 @@ class _ToolChoice(Metric[NoOptions]):
     """Base of the shares of expected calls that were made, counted over the whole trial."""
 
     reads_tools = True
-    pass_mark = 1.0
+    pass_threshold = 1.0
 
-    def score(self, case: Case, performance: Performance) -> Score:
+    def score(self, case: Case, performance: TrialOutput) -> Score:
         problem = unpaired(case, performance)
         if problem is not None:
             return problem
@@ -117,7 +117,7 @@ class StepEfficiency(Metric[StepOptions]):
     reads_tools = True
     options_type = StepOptions
 
-    def score(self, case: Case, performance: Performance) -> Score:
+    def score(self, case: Case, performance: TrialOutput) -> Score:
         necessary, taken = self.options.steps, [call for turn in performance.invocations for call in turn.tool_calls]
         if necessary is None:
             problem = unpaired(case, performance)
@@ -157,7 +157,7 @@ class ErrorRecoveryRate(Metric[RecoveryOptions]):
     reads_tools = True
     options_type = RecoveryOptions
 
-    def score(self, case: Case, performance: Performance) -> Score:
+    def score(self, case: Case, performance: TrialOutput) -> Score:
         calls = [call for invocation in performance.invocations for call in invocation.tool_calls]
         if not calls:
             return Score(None, reason="no tool was called")

@@ -78,7 +78,7 @@ class ToolTrajectory(PerTurn[TrajectoryOptions]):
     """
 
     reads_tools = True
-    pass_mark = 1.0
+    pass_threshold = 1.0
     options_type = TrajectoryOptions
     satisfied = "every turn called the expected tools"
 
@@ -151,7 +151,7 @@ class SequenceCorrectness(PerTurn[SequenceOptions]):
     """
 
     reads_tools = True
-    pass_mark = 1.0
+    pass_threshold = 1.0
     options_type = SequenceOptions
     satisfied = "every turn called its tools in the expected order"
     _MATCH_TYPES: Mapping[str, str] = {"subsequence": "IN_ORDER", "exact": "EXACT", "unordered": "ANY_ORDER"}

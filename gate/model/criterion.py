@@ -24,11 +24,11 @@ class Criterion(Struct, frozen=True):
     """Suite limits on quantiles: ((0.95, 3.0),) says that p95 may be at most 3."""
     margin: float | None = None
     """The loss that is still called unchanged; relative for cost, latency, tokens and counts."""
-    pass_mark: float | None = None
+    pass_threshold: float | None = None
     """The score from which a single trial passes; None: the criterion does not decide whether a trial passes."""
     blocking: bool = True
     """Whether it can fail the gate by threshold or limit."""
-    gate_regression: bool = True
+    blocks_regression: bool = True
     """Whether a change against the baseline can fail the gate; off by default for cost and latency."""
     strict: bool = False
     """Compare the plain mean with the threshold, without statistics."""

@@ -22,7 +22,7 @@ RAMP_SECONDS = 0.0003
 """Between the starts of the first trials: answers that arrive all at once would be timed late."""
 LONGEST_PAUSE = 60.0
 """The most that is waited before a retry, whatever an agent asks for."""
-MAX_INNOCENT = 20
+MAX_COLLATERAL = 20
 """Attempts that failed through no fault of their own, after which they count."""
 LEAST_WAVE = 10
 """How many trials must fail at least before an agent that never answered is called down."""
@@ -132,16 +132,16 @@ class _Run:
 
     async def _run(self, job: Job) -> Trial:
         started = time()
-        attempts, innocent = 1, 0
+        attempts, collateral = 1, 0
         while True:
             await self._wait_until_resumed()
             invocations, failure = await self._attempt(job)
             if failure is None or self._limits.over:
                 break
-            if failure.innocent and innocent < MAX_INNOCENT:
-                innocent += 1
+            if failure.collateral and collateral < MAX_COLLATERAL:
+                collateral += 1
                 continue
-            if not (failure.transient or failure.innocent) or attempts > self._limits.retries:
+            if not (failure.transient or failure.collateral) or attempts > self._limits.retries:
                 break
             await self._pause(attempts, failure.retry_after)
             attempts += 1
@@ -201,7 +201,7 @@ class _Run:
 
 def _error(failure: AgentFailure) -> TrialError:
     """What a trial ended in; one that others took along each time never had its chance, and says nothing."""
-    return TrialError(ErrorKind.HOST if failure.innocent else failure.kind, failure.message)
+    return TrialError(ErrorKind.HOST if failure.collateral else failure.kind, failure.message)
 
 
 def _requests(job: Job, session_id: str, invocations: list[Invocation]) -> Iterator[Request]:

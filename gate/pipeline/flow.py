@@ -28,15 +28,15 @@ from gate.model import FULL, Result, Side, SuiteResult, Trial, Verdict
 from gate.pipeline.execute import Job
 from gate.pipeline.journal import SECRET_NAME, open_journal, redactor_of, without
 from gate.pipeline.progress import Progress
-from gate.pipeline.reference import REPORTS, References, Standing, find_references, standing, store_of
+from gate.pipeline.reference import REPORTS, GitContext, References, find_baselines, git_context, store_of
 from gate.pipeline.replay import Replay, check_executor, waits
-from gate.pipeline.shards import assigned, measured, passes_of
-from gate.pipeline.trials import Bench, Purse
+from gate.pipeline.shards import assigned, epochs_of, measured
+from gate.pipeline.trials import RunBudget, TrialRunner
 from gate.pipeline.verdict import MAX_SHOWN_CHARS, Terms, accepted, conclude, judge, load, outside, terms_of_plan
 from gate.records import Header, RecordWriter, from_digest, to_record
 from gate.reports.files import Outputs, check_outputs, write_reports
 from gate.reports.formatting import count
-from gate.scoring.batch import Kit
+from gate.scoring.batch import ScoringSetup
 from gate.system.git import Git
 
 Slot = tuple[Side, str, str]
@@ -74,12 +74,12 @@ class Session(Struct, frozen=True):
     environment: Mapping[str, str]
     progress: Progress
     git: Git
-    where: Standing
+    where: GitContext
     agent: str
     """The agent's fingerprint; empty where its source is elsewhere."""
     store: Store | None
     settings: Settings
-    purse: Purse
+    run_budget: RunBudget
 
 
 async def run_gate(
@@ -122,7 +122,7 @@ def _open(
     git = Git(config.root, environment=environment)
     root = git.root.resolve()
     left = [path.resolve().relative_to(root).as_posix() for path in written if path.resolve().is_relative_to(root)]
-    where = standing(config, git, left, changed=options.changed, anchored=options.anchored, release=options.release)
+    where = git_context(config, git, left, changed=options.changed, anchored=options.anchored, release=options.release)
     budget = config.file.budget
     store = store_of(config, environment)
     if store is not None:
@@ -137,7 +137,7 @@ def _open(
         _agent_fingerprint(config, git, environment, left),
         store,
         settings_of(config, now()),
-        Purse(budget, JudgeBudget(max_calls=budget.judge_calls, usd=budget.usd)),
+        RunBudget(budget, JudgeBudget(max_calls=budget.judge_calls, usd=budget.usd)),
     )
 
 
@@ -159,7 +159,7 @@ async def _run_suite(session: Session, plan: Plan) -> tuple[SuiteResult, Path]:
     """One suite: rounds of trials for as long as the schedule asks for them, then its verdict."""
     started = time.monotonic()
     _check_runs(session, plan)
-    found = find_references(session.config, session.store, plan.suite.id, session.where, session.git)
+    found = find_baselines(session.config, session.store, plan.suite.id, session.where, session.git)
     header = _header(session, plan, found.first)
     path, resume = session.options.record_path, session.options.resume
     with ExitStack() as stack:
@@ -172,18 +172,18 @@ async def _run_suite(session: Session, plan: Plan) -> tuple[SuiteResult, Path]:
         journal = stack.enter_context(without(journal, left_out, remember=memory.keep))
         if journal.resumed:  # this very run may be what is stored
             run_id = journal.header.run_id
-            found = find_references(session.config, session.store, plan.suite.id, session.where, session.git, run_id)
+            found = find_baselines(session.config, session.store, plan.suite.id, session.where, session.git, run_id)
         base = BaseTree(session, found.first, stack)
-        async with Bench(session.config, plan, session.environment, session.purse, base.root) as bench:
-            run = SuiteRun(session, plan, found.all, journal, bench, base.possible, memory)
+        async with TrialRunner(session.config, plan, session.environment, session.run_budget, base.root) as runner:
+            run = SuiteRun(session, plan, found.all, journal, runner, base.possible, memory)
             await run.measure()
-            judge_cost = bench.judge_cost_usd
+            judge_cost = runner.judge_cost_usd
         notes = (*_notes(session, plan, journal, taken_up), *found.notes, *filter(None, (base.note,)))
         terms = _terms(session, plan, run, notes, found)
         journal.finish(
             duration=time.monotonic() - started,
             judge_cost_usd=judge_cost,
-            stopped=session.purse.stopped,
+            stopped=session.run_budget.stopped,
             terms=run.redactor.redact_json(terms.plain()),
         )
     if session.options.shard[1] > 1:
@@ -217,9 +217,9 @@ def _check_judged(plans: Sequence[Plan], settings: Settings) -> None:
 
 def _check_runs(session: Session, plan: Plan) -> None:
     """Refuses a budget of runs that cannot cover the passes that a decision needs at least."""
-    runs, passes = session.config.file.budget.runs, session.settings.exact_passes or 1
+    runs, passes = session.config.file.budget.runs, session.settings.exact_epochs or 1
     needed = passes * len(plan.suite.cases)
-    if runs is not None and session.purse.launched + needed > runs and session.options.shard[1] == 1:
+    if runs is not None and session.run_budget.launched + needed > runs and session.options.shard[1] == 1:
         what = f"budget.runs {runs} does not cover {passes} x {len(plan.suite.cases)} runs of {plan.suite.id!r}"
         raise MeasureError(
             what, where=str(session.config.path), hint="nothing was run; raise it, or select fewer cases"
@@ -239,8 +239,8 @@ def _header(session: Session, plan: Plan, reference: Reference) -> Header:
         agent=session.agent,
         seed=session.config.file.seed,
         shard=session.options.shard,
-        passes=_shard_passes(session, plan),
-        selected=bool(plan.unselected),
+        passes=_shard_epochs(session, plan),
+        selected=bool(plan.deselected),
         scope=plan.scope,
         whole=plan.whole,
         created=now().timestamp(),
@@ -248,36 +248,36 @@ def _header(session: Session, plan: Plan, reference: Reference) -> Header:
     )
 
 
-def _shard_passes(session: Session, plan: Plan) -> int:
+def _shard_epochs(session: Session, plan: Plan) -> int:
     """How often this shard runs each of its cases, at least; 0 for a whole run, whose schedule decides that."""
     if session.options.shard[1] == 1:
         return 0
     if session.config.agent_kind != "replay":
-        return passes_of(session.config)
+        return epochs_of(session.config)
     recorded = Counter(trial.case_id for trial in plan.suite.recorded)
     fewest = min((recorded[case.id] for case in plan.suite.cases), default=0)
-    return min(fewest, session.settings.exact_passes or fewest)
+    return min(fewest, session.settings.exact_epochs or fewest)
 
 
 def _notes(session: Session, plan: Plan, journal: RecordWriter, taken_up: int) -> tuple[str, ...]:
     """What a reader should know of how the result came together."""
     notes = [note for note in (session.options.note, session.where.note) if note]
     if again := taken_up - len(journal.resumed):
-        notes.append(f"{count(again, 'trial')} of an earlier sitting were run in an outage and do not count")
+        notes.append(f"{count(again, 'trial')} of an earlier session were run in an outage and do not count")
     if journal.resumed:
-        fresh = "" if session.purse.runs else "; nothing new was run"
+        fresh = "" if session.run_budget.runs else "; nothing new was run"
         whose = f" of {session.options.origin}" if session.options.origin else ""
         notes.append(f"continues a record of {count(len(journal.resumed), 'trial')}{whose}{fresh}")
     runs = session.config.file.budget.runs
     if runs is not None and runs < len(plan.suite.cases):
         notes.append(f"budget.runs allows {runs} agent runs, and one pass over the suite takes {len(plan.suite.cases)}")
-    if session.config.file.budget.usd is not None and session.purse.unpriced:
+    if session.config.file.budget.usd is not None and session.run_budget.unpriced:
         notes.append("some trials do not tell what they cost: each counts as the dearest of the others")
     return tuple(notes)
 
 
 class Spoiled(Struct, frozen=True):
-    """Knows what of an earlier sitting was run in an outage."""
+    """Knows what of an earlier session was run in an outage."""
 
     session: Session
     plan: Plan
@@ -328,11 +328,11 @@ class Memory:
 
     def __init__(self, plan: Plan) -> None:
         self._room = MAX_SHOWN_CHARS
-        self._cases, self._kit = plan.cases, Kit(plan.scorers)
+        self._cases, self._setup = plan.cases, ScoringSetup(plan.scorers)
 
     def keep(self, trial: Trial) -> Trial:
         """What stays of a trial that was run or read here."""
-        return self.fit(from_digest(trial, self._kit.digest(trial, self._cases.get(trial.case_id))))
+        return self.fit(from_digest(trial, self._setup.digest(trial, self._cases.get(trial.case_id))))
 
     def fit(self, kept: Trial) -> Trial:
         """What stays of a trial that is a digest already: its answers only where there is room."""
@@ -344,7 +344,7 @@ class Memory:
 
 
 class SuiteRun:
-    """The rounds of one suite: what was measured in an earlier sitting counts, what is missing is run."""
+    """The rounds of one suite: what was measured in an earlier session counts, what is missing is run."""
 
     def __init__(
         self,
@@ -352,11 +352,11 @@ class SuiteRun:
         plan: Plan,
         references: Sequence[Reference],
         journal: RecordWriter,
-        bench: Bench,
+        runner: TrialRunner,
         can_rerun: bool,
         memory: Memory,
     ) -> None:
-        self.session, self.plan, self.journal, self.bench, self.memory = session, plan, journal, bench, memory
+        self.session, self.plan, self.journal, self.runner, self.memory = session, plan, journal, runner, memory
         self.settings = session.settings
         if session.config.file.baseline.rerun == "auto" and can_rerun:
             self.settings = replace(self.settings, rerun="match")
@@ -372,7 +372,7 @@ class SuiteRun:
                 plan.planned,
                 plan.criteria,
                 one,
-                unselected=plan.unselected | outside(plan.selection, plan.planned, one),
+                deselected=plan.deselected | outside(plan.selection, plan.planned, one),
             )
             for one in references
         ]
@@ -401,7 +401,7 @@ class SuiteRun:
             while isinstance(step := self._next(paired, further=number > 0), More):
                 before = len(self.trials)
                 await self._round(step)
-                if len(self.trials) == before and not self.session.purse.stopped:
+                if len(self.trials) == before and not self.session.run_budget.stopped:
                     raise MeasureError(f"a round ({step.why}) brought no trial", hint="this is a defect of the gate")
             if step.verdict is Verdict.REGRESSED:
                 return
@@ -418,7 +418,7 @@ class SuiteRun:
         if self.session.config.agent_kind == "replay":
             await self._replay_trials(self._own)
         else:
-            request = Request(Side.CANDIDATE, FULL, self._own, passes_of(self.session.config))
+            request = Request(Side.CANDIDATE, FULL, self._own, epochs_of(self.session.config))
             await self._round(More((request,), 1, f"shard {index} of {total}"))
             if (step := self._confirmation()) is not None:
                 await self._round(step)
@@ -445,7 +445,7 @@ class SuiteRun:
 
     async def _replay_trials(self, ids: Sequence[str]) -> None:
         available = Counter(trial.case_id for trial in self.plan.suite.recorded)
-        wanted = self.settings.exact_passes or max(available.values(), default=0)
+        wanted = self.settings.exact_epochs or max(available.values(), default=0)
         if not wanted:
             raise MeasureError("the suite holds no recorded trials to replay", where=self.plan.suite.source)
         self.trials += self.journal.resumed  # one that was recorded as failed stays so
@@ -471,7 +471,7 @@ class SuiteRun:
     async def _replay_batches(self, jobs: Iterable[Job], trials: int) -> None:
         session, plan = self.session, self.plan
         session.progress.plan(plan.suite.id, trials, "replaying recorded trials")
-        replay = Replay(session.config, plan, session.environment, session.purse, self.redactor)
+        replay = Replay(session.config, plan, session.environment, session.run_budget, self.redactor)
         async with aclosing(replay.run(jobs, trials)) as parts:
             async for part in parts:
                 self.journal.extend(part)
@@ -491,13 +491,13 @@ class SuiteRun:
             seed=self.journal.header.seed,
             suite_id=self.plan.suite.id,
             not_comparable=paired.not_comparable,
-            stopped=self.session.purse.stopped,
+            stopped=self.session.run_budget.stopped,
             reported=self.reported,
-            selected=bool(self.plan.unselected),
+            selected=bool(self.plan.deselected),
         )
 
     async def _round(self, step: More) -> None:
-        """One round: what an earlier sitting measured of it, and what is missing."""
+        """One round: what an earlier session measured of it, and what is missing."""
         have = [trial for trial in self._earlier if trial.round == step.round]
         self._earlier = [trial for trial in self._earlier if trial.round != step.round]
         self.trials += have
@@ -527,9 +527,9 @@ class SuiteRun:
 
     async def _let_pass(self, step: More) -> bool:
         """Waits as long as the step asks for; whether the budget leaves the time."""
-        purse = self.session.purse
-        if purse.deadline is not None and time.monotonic() + step.pause >= purse.deadline:
-            purse.stopped = f"the budget of minutes leaves no time to {step.why}"
+        run_budget = self.session.run_budget
+        if run_budget.deadline is not None and time.monotonic() + step.pause >= run_budget.deadline:
+            run_budget.stopped = f"the budget of minutes leaves no time to {step.why}"
             return False
         self.session.progress.plan(self.plan.suite.id, step.runs, f"{step.why}, in {step.pause:g} s")
         await asyncio.sleep(step.pause)
@@ -540,7 +540,7 @@ class SuiteRun:
             return
         if why:
             self.session.progress.plan(self.plan.suite.id, len(jobs), why)
-        async for scored in self.bench.run(jobs):
+        async for scored in self.runner.run(jobs):
             trial, line = to_record(scored, self.redactor)
             self.journal.extend([(trial, line)])
             self.trials.append(self.memory.keep(trial))

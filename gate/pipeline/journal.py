@@ -1,4 +1,4 @@
-"""Which file a run's record is written to, and what of an earlier sitting it takes up again."""
+"""Which file a run's record is written to, and what of an earlier session it takes up again."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def without(
     leave_out: Callable[[Sequence[Trial]], Collection[Trial]],
     remember: Callable[[Trial], Trial] | None = None,
 ) -> RecordWriter:
-    """The journal, taken up again without the trials of an earlier sitting that ``leave_out`` names.
+    """The journal, taken up again without the trials of an earlier session that ``leave_out`` names.
 
     The file is replaced at once or not at all, so that what counts survives whatever ends this.
     """

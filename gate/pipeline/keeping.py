@@ -20,7 +20,7 @@ from gate.config.settings import now, settings_of
 from gate.errors import BaselineError, BaselineWriteError, ConfigError
 from gate.model import Verdict
 from gate.pipeline.journal import records_folder
-from gate.pipeline.reference import find_anchor, find_references, standing, store_of
+from gate.pipeline.reference import find_anchor, find_baselines, git_context, store_of
 from gate.pipeline.stored import as_if_judged, found_again, plan_of, read, suite_ids
 from gate.pipeline.verdict import NO_REFERENCE, Terms, judge, load, own_terms
 from gate.records import Record
@@ -174,7 +174,7 @@ def list_baselines(config: Config, environment: Mapping[str, str]) -> str:
         entries = store.entries()
         if not entries:
             return "no baselines are stored; `gate baseline save RECORD` keeps one"
-        where = standing(config, git)
+        where = git_context(config, git)
         suites = dict.fromkeys(entry.suite_id for entry in entries)
         ledgers = {suite_id: store.ledger(suite_id) for suite_id in suites}
         best = {suite_id: find_anchor(store, suite_id, where, git) for suite_id in suites}
@@ -203,12 +203,12 @@ def _standing(ledger: Ledger, entry: Entry, *, is_anchor: bool) -> str:
 def show_baseline(config: Config, environment: Mapping[str, str]) -> str:
     """What a run here would be compared with, criterion by criterion, and the anchor."""
     git = Git(config.root, environment=environment)
-    where = standing(config, git)
+    where = git_context(config, git)
     parts = []
     with ExitStack() as stack:
         store = stack.enter_context(_store(config, environment))
         for plan in make_plans(config, as_if_judged(config, environment)):
-            found = find_references(config, store, plan.suite.id, replace(where, anchored=True), git)
+            found = find_baselines(config, store, plan.suite.id, replace(where, anchored=True), git)
             ledger = store.ledger(plan.suite.id)
             parts += [_show(plan, reference, ledger) for reference in found.all]
     return "\n\n".join(parts)

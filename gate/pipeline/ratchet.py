@@ -22,7 +22,7 @@ from gate.errors import BaselineError, ConfigError, nearest
 from gate.formats.documents import parse_document
 from gate.formats.edits import Edit, edited
 from gate.model import FULL, Criterion, CriterionResult, Direction, Estimate, Scale, Side, Verdict
-from gate.pipeline.reference import standing, store_of
+from gate.pipeline.reference import git_context, store_of
 from gate.pipeline.stored import read
 from gate.pipeline.verdict import NO_REFERENCE, cases_of, judge, terms_of_plan
 from gate.records import Record
@@ -100,7 +100,7 @@ def _records(
     store = store_of(config, environment)
     if store is None:
         raise ConfigError("baseline.store is none", where=str(config.path), hint="name a record")
-    where = standing(config, Git(config.root, environment=environment))
+    where = git_context(config, Git(config.root, environment=environment))
     found = []
     with store:
         for plan in plans:
@@ -154,7 +154,7 @@ def propose(record: Record, plan: Plan, config: Config, margin: float) -> Propos
         kept += [why] if why else []
         if found is not None:
             raised.append(found)
-            criteria[place] = replace(criterion, threshold=found.after, pass_mark=found.after)
+            criteria[place] = replace(criterion, threshold=found.after, pass_threshold=found.after)
     if rate is not None:
         judged = judge(record, [NO_REFERENCE], replace(terms, criteria=tuple(criteria))).criteria
         found, why = _rate(rate, next(r for r in judged if r.criterion.name in (PASS_RATE, rate.name)))
@@ -200,7 +200,7 @@ def _threshold(
 
     def at(steps: int) -> list[Criterion]:
         value = round(steps * step, 10)
-        return [*criteria[:place], replace(criterion, threshold=value, pass_mark=value), *criteria[place + 1 :]]
+        return [*criteria[:place], replace(criterion, threshold=value, pass_threshold=value), *criteria[place + 1 :]]
 
     low, high = math.floor(least / step + 1e-9), round(top / step)
     judges_trials = criterion.blocking

@@ -28,7 +28,7 @@ REPORTS = "gate-results"
 """Folder of reports and records that other steps take up: the action writes it, the guides name it."""
 
 
-class Standing(Struct, frozen=True):
+class GitContext(Struct, frozen=True):
     """Where the work tree stands in its history."""
 
     head: str | None = None
@@ -64,7 +64,7 @@ def changes(config: Config, git: Git, written: Sequence[str] = ()) -> tuple[str,
     return tuple(git.changed(exclude=(*_own_files(config), *written))) if git.is_repository() else ()
 
 
-def standing(
+def git_context(
     config: Config,
     git: Git,
     written: Sequence[str] = (),
@@ -72,7 +72,7 @@ def standing(
     changed: Sequence[str] | None = None,
     anchored: bool | None = None,
     release: str = "",
-) -> Standing:
+) -> GitContext:
     """Asks git where we are.
 
     The base is ``baseline.against`` where given; else the merge base with the default branch; on that branch itself,
@@ -82,7 +82,7 @@ def standing(
     if not git.is_repository():
         if config.file.baseline.against:
             raise ConfigError("baseline.against names a commit, and this is no git repository", where=str(config.path))
-        return Standing(note="not a git repository: the baseline is the one saved last", release=release)
+        return GitContext(note="not a git repository: the baseline is the one saved last", release=release)
     head = git.head()
     dirty = bool(changes(config, git, written) if changed is None else changed)
     tip = _default_tip(git, config.file.baseline.remote)
@@ -93,7 +93,7 @@ def standing(
     note = ""
     if base and git.is_shallow() and len(ancestors) < SEARCHED:
         note = "the clone is shallow: older baselines are not seen (fetch-depth: 0 shows them)"
-    return Standing(head, dirty, base, ancestors, note, anchored, release)
+    return GitContext(head, dirty, base, ancestors, note, anchored, release)
 
 
 def _own_files(config: Config) -> tuple[str, ...]:
@@ -145,8 +145,8 @@ def store_of(config: Config, environment: Mapping[str, str]) -> Store | None:
     return open_store(section.store, settings)
 
 
-def find_references(
-    config: Config, store: Store | None, suite_id: str, where: Standing, git: Git, run_id: str = ""
+def find_baselines(
+    config: Config, store: Store | None, suite_id: str, where: GitContext, git: Git, run_id: str = ""
 ) -> References:
     """What a record is compared with: the record of its own base, and where we stand asks for it, the anchor.
 
@@ -157,21 +157,21 @@ def find_references(
         BaselineError: torn, damaged or foreign; or missing under ``on_missing: fail``.
     """
     if store is None:
-        return References((find_reference(config, None, suite_id, where),))
+        return References((find_baseline(config, None, suite_id, where),))
     ledger = store.ledger(suite_id)
     anchor = find_anchor(store, suite_id, where, git, run_id) if where.anchored else None
     proven = "" if anchor is None else anchor.info.commit or UNCOMMITTED
     if where.release and anchor is not None:
         return References((anchor,), (), proven, _accepted(ledger, where, run_id))
     rejected = {mark.key for mark in ledger.marks if ledger.rejected(mark.key)} if where.release else set()
-    own = unlike(find_reference(config, store, suite_id, where, exclude=rejected), run_id)
+    own = unlike(find_baseline(config, store, suite_id, where, exclude=rejected), run_id)
     notes = () if where.anchored else _below(ledger, own)
     if anchor is None or (own.records and _is_same(own, anchor)):
         return References((own,), notes, proven, _accepted(ledger, where, run_id))
     return References((own, anchor) if own.records else (anchor,), notes, proven, _accepted(ledger, where, run_id))
 
 
-def find_anchor(store: Store, suite_id: str, where: Standing, git: Git, run_id: str = "") -> Reference | None:
+def find_anchor(store: Store, suite_id: str, where: GitContext, git: Git, run_id: str = "") -> Reference | None:
     """The best proven record in the history of this commit."""
     shallow = where.head is not None and git.is_shallow()
 
@@ -196,7 +196,7 @@ def _is_same(own: Reference, anchor: Reference) -> bool:
     return own.info.commit == anchor.info.commit and ids[0] == ids[1]
 
 
-def _accepted(ledger: Ledger, where: Standing, run_id: str) -> str:
+def _accepted(ledger: Ledger, where: GitContext, run_id: str) -> str:
     """Who accepted this very run, as when a release that was turned down is measured again. Not what else is measured
     of its commit: what was accepted is what was seen."""
     key = key_of(where.head)
@@ -217,8 +217,8 @@ def _below(ledger: Ledger, own: Reference) -> tuple[str, ...]:
     return (f"{base} is itself below{anchor} ({found}); what this change did is compared with it as it is",)
 
 
-def find_reference(
-    config: Config, store: Store | None, suite_id: str, where: Standing, *, exclude: Set[str] = frozenset()
+def find_baseline(
+    config: Config, store: Store | None, suite_id: str, where: GitContext, *, exclude: Set[str] = frozenset()
 ) -> Reference:
     """The stored records of the own base, newest first, at most ``baseline.pool`` of one agent.
 
@@ -248,12 +248,12 @@ def find_reference(
     return reference_to(found.records, found.commit, distance=found.distance, source=source)
 
 
-def _is_own(found: Found, where: Standing) -> bool:
+def _is_own(found: Found, where: GitContext) -> bool:
     """Whether it is of the very agent that runs; what people did, or an agent elsewhere, may differ on one commit."""
     return found.commit is not None and found.commit == where.head and bool(found.records[0].header.agent)
 
 
-def _missing(config: Config, suite_id: str, where: Standing, why: str = "") -> Reference:
+def _missing(config: Config, suite_id: str, where: GitContext, why: str = "") -> Reference:
     looked = f"{count(len(where.ancestors), 'ancestor')} of {where.base[:12]}" if where.base else "the store"
     missing = f"no baseline of {suite_id!r} in {looked}{f' ({why})' if why else ''}"
     if config.file.baseline.on_missing == "fail":

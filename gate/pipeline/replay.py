@@ -12,9 +12,9 @@ from gate.config.resolve import Plan
 from gate.errors import ConfigError
 from gate.model import RecordedTrial, Trial
 from gate.pipeline.execute import Job
-from gate.pipeline.trials import Purse
+from gate.pipeline.trials import RunBudget
 from gate.records import from_digest
-from gate.scoring.batch import Answer, Batch, Kit, Recording, Scored
+from gate.scoring.batch import Answer, Batch, Recording, Scored, ScoringSetup
 from gate.scoring.executor import Executor, open_executor
 from gate.security.redact import Redactor
 
@@ -36,10 +36,10 @@ class Replay:
     """The recorded trials of one suite."""
 
     def __init__(
-        self, config: Config, plan: Plan, environment: Mapping[str, str], purse: Purse, redactor: Redactor
+        self, config: Config, plan: Plan, environment: Mapping[str, str], run_budget: RunBudget, redactor: Redactor
     ) -> None:
-        self._config, self._environment, self._purse, self._redactor = config, environment, purse, redactor
-        self._kit = Kit(plan.scorers, config.agent.transient)
+        self._config, self._environment, self._run_budget, self._redactor = config, environment, run_budget, redactor
+        self._setup = ScoringSetup(plan.scorers, config.agent.transient)
         self._recorded = in_order(plan.suite.recorded)
 
     async def run(self, jobs: Iterable[Job], trials: int) -> AsyncGenerator[list[Recorded], None]:
@@ -48,13 +48,13 @@ class Replay:
         ``trials`` is how many there are. Close it (``contextlib.aclosing``) to cancel what is in flight.
         """
         options = self._config.file.executor
-        async with open_executor(options, self._kit, self._redactor, self._environment, trials=trials) as executor:
-            pace = _Pace(self._config.agent.concurrency if self._purse.priced else MOST_TRIALS)
-            seats = 1 if self._purse.priced else executor.seats
-            source = self._purse.affordable(jobs)
+        async with open_executor(options, self._setup, self._redactor, self._environment, trials=trials) as executor:
+            pace = _Pace(self._config.agent.concurrency if self._run_budget.priced else MOST_TRIALS)
+            slots = 1 if self._run_budget.priced else executor.slots
+            source = self._run_budget.affordable(jobs)
             waiting: dict[asyncio.Task[Answer], list[Job]] = {}
             try:
-                while self._fill(waiting, source, executor, pace, seats):
+                while self._fill(waiting, source, executor, pace, slots):
                     done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
                     for task in sorted(done, key=lambda task: task.exception() is not None):  # what succeeded is kept
                         part, answer = waiting.pop(task), task.result()
@@ -64,7 +64,7 @@ class Replay:
                 for task in waiting:
                     task.cancel()
                 await asyncio.gather(*waiting, return_exceptions=True)
-        self._purse.close()
+        self._run_budget.close()
 
     def _fill(
         self,
@@ -72,10 +72,10 @@ class Replay:
         source: Iterator[Job],
         executor: Executor,
         pace: _Pace,
-        seats: int,
+        slots: int,
     ) -> bool:
-        """Asks for batches while there are seats and jobs; whether any is waited for."""
-        while len(waiting) < seats and (part := list(islice(source, pace.size))):
+        """Asks for batches while there are slots and jobs; whether any is waited for."""
+        while len(waiting) < slots and (part := list(islice(source, pace.size))):
             waiting[asyncio.create_task(executor.score(self._batch(part)))] = part
         return bool(waiting)
 
@@ -94,7 +94,7 @@ class Replay:
         for job, one in zip(jobs, scored, strict=True):
             bare = Trial(job.case.id, job.number, error=one.error, duration=one.duration)
             trial = from_digest(bare, one.digest)
-            self._purse.charge(trial)
+            self._run_budget.charge(trial)
             kept.append((trial, one.line))
         return kept
 

@@ -20,7 +20,7 @@ from gate.judges.meter import Budget as JudgeBudget
 from gate.model import Trial
 from gate.pipeline.journal import redactor_of
 from gate.pipeline.stored import plan_named, read
-from gate.pipeline.trials import Bench, Purse
+from gate.pipeline.trials import RunBudget, TrialRunner
 from gate.pipeline.verdict import own_terms
 from gate.records import Header, Record, redacted, write_record
 from gate.records.model import count as counted
@@ -47,17 +47,17 @@ async def rescore_record(path: Path, output: Path, config: Config, environment: 
         what = "no case of the record is in the suite with the content that it had"
         raise MeasureError(what, where=str(path), hint="check out the suite that the record is of")
     started, budget = monotonic(), config.file.budget
-    purse = Purse(budget, JudgeBudget(max_calls=budget.judge_calls, usd=budget.usd))
-    async with Bench(config, plan, environment, purse) as bench:
-        trials = [trial async for trial in bench.score(_renamed(kept, match))]
-        judge_cost = bench.judge_cost_usd
+    run_budget = RunBudget(budget, JudgeBudget(max_calls=budget.judge_calls, usd=budget.usd))
+    async with TrialRunner(config, plan, environment, run_budget) as runner:
+        trials = [trial async for trial in runner.score(_renamed(kept, match))]
+        judge_cost = runner.judge_cost_usd
     redactor = redactor_of(environment)
     trials = sorted((redacted(t, redactor) for t in trials), key=lambda t: (t.round, t.case_id, t.side.value, t.number))
     footer = replace(
         counted(tuple(trials)),
         duration=monotonic() - started,
         judge_cost_usd=judge_cost,
-        stopped=purse.stopped,
+        stopped=run_budget.stopped,
         terms=_terms(record, plan),
     )
     write_record(output, Record(_header(record.header, plan, match), tuple(trials), footer))
@@ -76,7 +76,7 @@ def _header(header: Header, plan: Plan, match: Match) -> Header:
     """Of the same run; its plan holds the cases that were scored."""
     found = {match.ids[case_id] for case_id in match.same}
     cases = tuple(case for case in plan.planned if case.id in found)
-    selected = header.selected or bool(plan.unselected)
+    selected = header.selected or bool(plan.deselected)
     return replace(header, plan=cases, criteria=plan.criteria, selected=selected, created=now().timestamp())
 
 

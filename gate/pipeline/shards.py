@@ -18,7 +18,7 @@ AUTO_PASSES = 3
 """A shard cannot know what the others found, so `trials: auto` is its longest schedule."""
 
 
-def passes_of(config: Config) -> int:
+def epochs_of(config: Config) -> int:
     """How often a shard runs each of its cases: what `trials` says at most, in one go."""
     trials = config.file.trials
     if isinstance(trials, TrialsSection):

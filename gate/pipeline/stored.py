@@ -20,7 +20,7 @@ from gate.decision import Settings
 from gate.decision.cases import LEAST_LOST, MOST_LOST
 from gate.errors import BaselineError, ConfigError, GateError, MeasureError, UntrustedError, nearest
 from gate.model import Result, Side
-from gate.pipeline.reference import SEARCHED, References, Standing, find_references, standing, store_of, unlike
+from gate.pipeline.reference import SEARCHED, GitContext, References, find_baselines, git_context, store_of, unlike
 from gate.pipeline.verdict import (
     NO_REFERENCE,
     Terms,
@@ -153,10 +153,10 @@ def found_again(header: Header, terms: Terms, config: Config, environment: Mappi
     git = Git(config.root, environment=environment)
     ancestors = _ancestors(git, header)
     base = ancestors[0] if ancestors else None
-    where = Standing(header.commit, header.dirty, base, ancestors, anchored=terms.anchored, release=terms.release)
+    where = GitContext(header.commit, header.dirty, base, ancestors, anchored=terms.anchored, release=terms.release)
     store = store_of(config, environment)
     with store if store is not None else nullcontext():
-        return find_references(config, store, header.suite_id, where, git, header.run_id)
+        return find_baselines(config, store, header.suite_id, where, git, header.run_id)
 
 
 def _result(path: Path, record: Record, found: References, terms: Terms, outputs: Outputs, command: str) -> Result:
@@ -195,7 +195,7 @@ def decide_merged(
     """
     check_outputs(outputs)
     git = Git(config.root, environment=environment)
-    where = standing(config, git, anchored=anchored, release=release)
+    where = git_context(config, git, anchored=anchored, release=release)
     header = load(record_path).header
     if header.commit != where.head:
         raise ConfigError(
@@ -207,7 +207,7 @@ def decide_merged(
     record = load(record_path, criteria=plan.criteria)
     store = store_of(config, environment)
     with store if store is not None else nullcontext():
-        found = find_references(config, store, header.suite_id, where, git, header.run_id)
+        found = find_baselines(config, store, header.suite_id, where, git, header.run_id)
     notes = [*filter(None, (where.note,)), *found.notes]
     terms = told_by(record, terms_of_plan(plan, config, notes=notes, rules=rules), scope=rules is None)
     terms = replace(terms, anchored=where.anchored, release=where.release)
@@ -251,7 +251,7 @@ def judge_records(records: Sequence[Record], config: Config, environment: Mappin
         UntrustedError: a record was measured by criteria other than those that are to judge it.
     """
     settings, git = settings_of(config, now()), Git(config.root, environment=environment)
-    where = standing(config, git, anchored=False)
+    where = git_context(config, git, anchored=False)
     suites = []
     with ExitStack() as stack:
         store = store_of(config, environment)
@@ -262,7 +262,7 @@ def judge_records(records: Sequence[Record], config: Config, environment: Mappin
             _check_measured_by(record, plan)
             trusted = _trusted(record, plan, config.file.seed)
             missing = _missing(trusted, plan, settings)
-            found = find_references(config, store, plan.suite.id, where, git)
+            found = find_baselines(config, store, plan.suite.id, where, git)
             terms = terms_of_plan(plan, config, settings, notes=found.notes, doubts=(missing,) if missing else ())
             suites.append(judge(trusted, found.all, terms))
     return conclude(suites, settings, command=command)

@@ -33,7 +33,7 @@ JUDGE_BACKLOG = 256
 """Trials that may wait for a judge's answer before no further one is taken from the agent."""
 
 
-class Purse(Struct):
+class RunBudget(Struct):
     """What a run may spend and has spent. Asked before each trial is started."""
 
     limits: BudgetSection
@@ -132,7 +132,7 @@ class Purse(Struct):
         return None if self.limits.runs is None else max(0, self.limits.runs - self.launched)
 
 
-class Bench:
+class TrialRunner:
     """The agents of both sides and the judge, started when first needed and ended together."""
 
     def __init__(
@@ -140,10 +140,10 @@ class Bench:
         config: Config,
         plan: Plan,
         environment: Mapping[str, str],
-        purse: Purse,
+        run_budget: RunBudget,
         base_root: Callable[[], Path] | None = None,
     ) -> None:
-        self.config, self.plan, self.environment, self.purse = config, plan, environment, purse
+        self.config, self.plan, self.environment, self.run_budget = config, plan, environment, run_budget
         self._base_root = base_root
         self._agents: dict[Side, Agent] = {}
         self._judge: Judge | None = None
@@ -168,8 +168,8 @@ class Bench:
         Under a budget of dollars or tokens the first trials run one by one until an answer tells what it took, so that
         the next ones have a price. Raises MeasureError if the first answer does not tell.
         """
-        alone = 0
-        while alone < min(len(jobs), PROBES) and self.purse.priced and not self.purse.known and not self.purse.stopped:
+        alone, budget = 0, self.run_budget
+        while alone < min(len(jobs), PROBES) and budget.priced and not budget.known and not budget.stopped:
             async for trial in self._run(jobs[alone : alone + 1]):
                 yield trial
             alone += 1
@@ -182,22 +182,22 @@ class Bench:
         options = self.config.agent
         finished = execute(
             await self._agent(jobs[0].side),
-            self.purse.affordable(jobs),
+            self.run_budget.affordable(jobs),
             concurrency=options.concurrency,
             timeout=options.timeout,
             retries=options.retries,
-            deadline=self.purse.deadline,
+            deadline=self.run_budget.deadline,
             seed=self.config.file.seed,
             transient=options.transient,
         )
         judge, checks = await self._open_judge(), await self._open_checks()
         async with aclosing(finished), aclosing(self._scored(finished, judge, checks)) as scored:
             async for trial in scored:
-                self.purse.charge(trial)
+                self.run_budget.charge(trial)
                 yield trial  # it is recorded first
                 if self.config.agent_kind != "replay":
-                    self.purse.check_told(trial)
-        self.purse.close()
+                    self.run_budget.check_told(trial)
+        self.run_budget.close()
 
     async def score(self, trials: AsyncIterator[Trial]) -> AsyncGenerator[Trial, None]:
         """Trials that were run before, scored; as they finish, in no order."""
@@ -254,7 +254,7 @@ class Bench:
                 self.config.file.judge,
                 environment=self.environment,
                 cache_path=self.config.output / "judge.sqlite",
-                budget=self.purse.judge,
+                budget=self.run_budget.judge,
             )
             self._judge = await self._stack.enter_async_context(opened)
         return self._judge

@@ -47,7 +47,7 @@ MAX_SHOWN_CHARS = 20_000_000
 """Characters of failing answers that are held to be shown; those after are in the record alone."""
 
 
-DESIGN = ("max_passes", "longest_passes", "exact_passes", "rerun", "runs")
+DESIGN = ("max_epochs", "max_epochs_to_measure", "exact_epochs", "rerun", "runs")
 """Settings that say how trials were asked for, not what they are held to."""
 
 
@@ -111,7 +111,7 @@ def terms_of_plan(
         settings,
         thresholds=thresholds,
         base=_base_terms(plan, settings, thresholds, rules.base) if rules is not None else None,
-        deselected=plan.unselected,
+        deselected=plan.deselected,
         categories={name: frozenset(tools) for name, tools in config.file.tool_categories.items()},
         selection=plan.selection.model_dump(mode="json", exclude_unset=True) if plan.selection is not None else {},
         notes=tuple(dict.fromkeys((*plan.notes, *expired_quarantine(config, now()), *notes))),
@@ -328,7 +328,7 @@ NO_REFERENCE = Reference(BaselineInfo(None, missing="none was named"))
 
 def _against(record: Record, reference: Reference, terms: Terms, *, reported: bool) -> SuiteResult:
     header = record.header
-    paired = pair(header.plan, terms.criteria, reference, unselected=_deselected(header, reference, terms))
+    paired = pair(header.plan, terms.criteria, reference, deselected=_deselected(header, reference, terms))
     decided = verdict_on(
         cases_of(header, terms.thresholds),
         terms.criteria,

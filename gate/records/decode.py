@@ -260,7 +260,10 @@ def _location(data: Mapping[str, Any]) -> Location | None:
     return Location(at[0], _count({"line": at[1]}, "line", least=1) if len(at) == 2 else None)
 
 
-_CRITERION = frozenset(Criterion.__struct_fields__)
+_CRITERION = frozenset(Criterion.__struct_fields__) - {"pass_threshold", "blocks_regression"} | {
+    "pass_mark",
+    "gate_regression",
+}
 
 
 def _criterion(data: dict[str, Any]) -> Criterion:
@@ -277,9 +280,9 @@ def _criterion(data: dict[str, Any]) -> Criterion:
         threshold=_number(data, "threshold"),
         limit=_number(data, "limit"),
         margin=_number(data, "margin"),
-        pass_mark=_number(data, "pass_mark"),
+        pass_threshold=_number(data, "pass_mark"),
         blocking=_flag(data, "blocking", True),
-        gate_regression=_flag(data, "gate_regression", True),
+        blocks_regression=_flag(data, "gate_regression", True),
         strict=_flag(data, "strict", False),
         ratchet=_flag(data, "ratchet", True),
         hard=_flag(data, "hard", False),

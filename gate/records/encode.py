@@ -168,9 +168,11 @@ def _criterion(criterion: Criterion) -> dict[str, Any]:
     """Every field that is not at its default."""
     plain: dict[str, Any] = to_builtins(criterion)
     usual = [name for name, value in _USUAL.items() if getattr(criterion, name) == value]
-    return {name: value for name, value in plain.items() if name not in usual}
+    return {_NAMES.get(name, name): value for name, value in plain.items() if name not in usual}
 
 
+_NAMES = {"pass_threshold": "pass_mark", "blocks_regression": "gate_regression"}
+"""What a record calls a field of a criterion, where the name has changed since."""
 _USUAL = dict(zip(reversed(Criterion.__struct_fields__), reversed(Criterion.__struct_defaults__), strict=False))
 
 

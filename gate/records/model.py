@@ -94,7 +94,7 @@ class Footer(Struct, frozen=True):
     rounds: int
     """The highest round."""
     duration: float = 0.0
-    """Wall time in seconds, over all sittings that wrote the record."""
+    """Wall time in seconds, over all sessions that wrote the record."""
     judge_cost_usd: float | None = None
     stopped: str = ""
     """Why the run ended before its schedule did (budget, cancelled); empty where it did not."""

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-HINT_TORN = "its run was interrupted, or the file cut short: continue the run with --resume, or save it again"
+HINT_TRUNCATED = "its run was interrupted, or the file cut short: continue the run with --resume, or save it again"
 HINT_EDITED = "it was edited or damaged after it was written; measure again"
 
 
@@ -53,7 +53,7 @@ class RecordReader:
         self._where = where
         self._complete = complete
         self._error = error
-        self._torn = torn or error
+        self._truncated = torn or error
         self._line_number = 0
         self.checksum = hashlib.sha256()
         """Over everything up to `end`."""
@@ -199,7 +199,7 @@ class RecordReader:
         return self._error(f"unreadable record: {what}", where=self._place(), hint=hint)
 
     def _cut(self, what: str) -> GateError:
-        return self._torn(f"torn record: {what}", where=self._place(), hint=HINT_TORN)
+        return self._truncated(f"torn record: {what}", where=self._place(), hint=HINT_TRUNCATED)
 
     def _place(self) -> str:
         return f"{self._where}:{self._line_number}" if self._line_number else self._where

@@ -29,7 +29,7 @@ SUM_EVERY = 100
 """Trials between two sums in a record that is written whole, so that a reader never holds many unproven ones."""
 
 
-class _TornError(MeasureError):
+class _TruncatedError(MeasureError):
     """The file ends before its first trial."""
 
 
@@ -104,7 +104,7 @@ class RecordWriter:
     ) -> Footer:
         """Writes the closing line and makes sure that everything is on disk.
 
-        ``duration`` (seconds) and ``judge_cost_usd`` are of this sitting and added to those of earlier ones;
+        ``duration`` (seconds) and ``judge_cost_usd`` are of this session and added to those of earlier ones;
         ``stopped`` says why the run ended before its schedule did, ``terms`` what its verdict is reached by.
         """
         trials, errors, rounds = self._tally.counts
@@ -146,8 +146,8 @@ class RecordWriter:
     def _take_up(self) -> None:
         try:
             lines = _lines_from_start(self._file)
-            reader = RecordReader(lines, where=str(self.path), complete=False, error=MeasureError, torn=_TornError)
-        except _TornError:  # killed before the first trial: nothing is lost by starting again
+            reader = RecordReader(lines, where=str(self.path), complete=False, error=MeasureError, torn=_TruncatedError)
+        except _TruncatedError:  # killed before the first trial: nothing is lost by starting again
             self._start()
             return
         _check_same(reader.header, self.header, str(self.path))

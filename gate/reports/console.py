@@ -139,7 +139,7 @@ def _criterion(console: Console, result: CriterionResult) -> None:
     verdict = words.shown(result)
     mark, style = _MARKS[verdict] if words.is_ticked(result) or verdict is not Verdict.PASS else _UNCHECKED
     scale = result.criterion.scale
-    note = "" if result.criterion.blocking or result.criterion.gate_regression else ", warns only"
+    note = "" if result.criterion.blocking or result.criterion.blocks_regression else ", warns only"
     _line(
         console,
         2,

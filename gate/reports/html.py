@@ -124,7 +124,7 @@ def _criteria(criteria: Sequence[CriterionResult]) -> str:
 
 def _criterion(result: CriterionResult) -> str:
     criterion, verdict = result.criterion, words.shown(result)
-    advisory = "" if criterion.blocking or criterion.gate_regression else " (warns only)"
+    advisory = "" if criterion.blocking or criterion.blocks_regression else " (warns only)"
     name = f'{_text(criterion.name, 200)}<span class="verdict">{words.standing(result)}{advisory}</span>'
     name += f'<span class="soft wanted">{threshold(criterion)}</span>'
     figures = (

@@ -68,7 +68,7 @@ def _is_accepted(suite: SuiteResult, verdict: Verdict) -> bool:
 
 def _blocks(found: CriterionResult) -> bool:
     if words.shown(found) is Verdict.REGRESSED:
-        return found.criterion.gate_regression
+        return found.criterion.blocks_regression
     return found.criterion.blocking
 
 
@@ -132,7 +132,7 @@ def _further(suite: SuiteResult, one: SuiteResult, undecided_fails: bool) -> Ite
 def _criterion(suite: SuiteResult, found: CriterionResult, undecided_fails: bool, group: str = "criteria") -> TestCase:
     criterion = found.criterion
     test, verdict = _test(suite, criterion.name, group), words.shown(found)
-    undecided_fails = undecided_fails and criterion.gate_regression
+    undecided_fails = undecided_fails and criterion.blocks_regression
     _judge(test, suite, verdict, found.reason, blocking=_blocks(found), undecided_fails=undecided_fails)
     if verdict is Verdict.PASS and not words.is_ticked(found):
         test.add_skipped_info(_attribute(f"{words.standing(found)}: {found.not_compared or found.reason}"))

@@ -63,7 +63,7 @@ class Answer(Struct, frozen=True):
     """How long it took."""
 
 
-class Kit(Struct, frozen=True, dict=True):
+class ScoringSetup(Struct, frozen=True, dict=True):
     """What scoring needs besides the trials."""
 
     scorers: Sequence[Scorer]
@@ -84,17 +84,17 @@ class Kit(Struct, frozen=True, dict=True):
         return digest_of(trial, failed=failed, calls=self._compares, text=MAX_TEXT_CHARS if failed else 0)
 
 
-def score_batch(kit: Kit, batch: Batch, redactor: Redactor) -> Answer:
+def score_batch(setup: ScoringSetup, batch: Batch, redactor: Redactor) -> Answer:
     """Scores, redacts and encodes every trial of the batch."""
     began = perf_counter()
-    scored = [_score(kit, batch.cases[recording.case], recording, redactor) for recording in batch.recordings]
+    scored = [_score(setup, batch.cases[recording.case], recording, redactor) for recording in batch.recordings]
     return Answer(scored, perf_counter() - began)
 
 
-def score_packed(kit: Kit, data: bytes) -> bytes:
+def score_packed(setup: ScoringSetup, data: bytes) -> bytes:
     """The same of a packed batch, with a packed answer, where no secret values are known."""
     cases, recordings = unpack(data)
-    answer = score_batch(kit, Batch(cases, [Recording(*recording) for recording in recordings]), Redactor())
+    answer = score_batch(setup, Batch(cases, [Recording(*recording) for recording in recordings]), Redactor())
     return pack(([tuple(scored) for scored in answer.scored], answer.seconds))
 
 
@@ -110,10 +110,10 @@ def unpack_answer(data: bytes) -> Answer:
     return Answer([Scored(*one) for one in scored], seconds)
 
 
-def _score(kit: Kit, case: Case, recording: Recording, redactor: Redactor) -> Scored:
-    trial = score_recorded(kit.scorers, case, _replayed(case, recording, kit.transient))
+def _score(setup: ScoringSetup, case: Case, recording: Recording, redactor: Redactor) -> Scored:
+    trial = score_recorded(setup.scorers, case, _replayed(case, recording, setup.transient))
     trial, line = to_record(trial, redactor)
-    return Scored(line, kit.digest(trial, case), trial.error, trial.duration)
+    return Scored(line, setup.digest(trial, case), trial.error, trial.duration)
 
 
 def _replayed(case: Case, recording: Recording, transient: Sequence[str]) -> Trial:
@@ -145,12 +145,12 @@ def _packed(said: Sequence[Invocation] | bytes) -> bytes:
     return pack_invocations(tuple(said)) if ready is None else ready
 
 
-# --- the kit as bytes -----------------------------------------------------------------------------
+# --- the setup as bytes -----------------------------------------------------------------------------
 
 
-def pack_kit(kit: Kit) -> bytes:
-    """The kit as bytes. Raises TypeError, AttributeError or `pickle.PicklingError` where a user's options cannot be."""
-    return pack(kit)
+def pack_setup(setup: ScoringSetup) -> bytes:
+    """The setup as bytes. Raises TypeError, AttributeError or `pickle.PicklingError` if a user's options cannot be."""
+    return pack(setup)
 
 
 def is_users(value: Any) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Protocol
 
-from gate.scoring.batch import Answer, Batch, Kit, is_users, score_batch
+from gate.scoring.batch import Answer, Batch, ScoringSetup, is_users, score_batch
 from gate.scoring.options import ExecutorOptions
 from gate.security.redact import Redactor
 
@@ -21,7 +21,7 @@ MOST_PROCESSES = 4
 class Executor(Protocol):
     """Scores batches."""
 
-    seats: int
+    slots: int
     """Batches that may be asked for at once."""
 
     async def score(self, batch: Batch) -> Answer:
@@ -29,7 +29,7 @@ class Executor(Protocol):
 
 
 def open_executor(
-    options: ExecutorOptions, kit: Kit, redactor: Redactor, environment: Mapping[str, str], *, trials: int
+    options: ExecutorOptions, setup: ScoringSetup, redactor: Redactor, environment: Mapping[str, str], *, trials: int
 ) -> AbstractAsyncContextManager[Executor]:
     """The executor that is configured, and by default the one that is fastest for so many trials.
 
@@ -38,18 +38,18 @@ def open_executor(
     if options.ray is not None:
         from gate.scoring.worker_pool import Cluster  # weight: processes, and only where asked for
 
-        return Cluster(options.ray, kit, redactor, environment)
-    processes = options.processes or _processes(kit, trials)
+        return Cluster(options.ray, setup, redactor, environment)
+    processes = options.processes or _processes(setup, trials)
     if processes == 1:
-        return nullcontext(InProcess(kit, redactor))
+        return nullcontext(InProcess(setup, redactor))
     from gate.scoring.worker_pool import Processes  # weight: as above
 
-    return Processes(processes, kit, redactor, environment)
+    return Processes(processes, setup, redactor, environment)
 
 
-def _processes(kit: Kit, trials: int) -> int:
+def _processes(setup: ScoringSetup, trials: int) -> int:
     """How many pay. Users' checks stay here unless asked for: they may hold more than their arguments say."""
-    if trials < PAYS_FROM or any(is_users(type(scorer.metric)) for scorer in kit.scorers):
+    if trials < PAYS_FROM or any(is_users(type(scorer.metric)) for scorer in setup.scorers):
         return 1
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min(cores, MOST_PROCESSES)
@@ -58,11 +58,11 @@ def _processes(kit: Kit, trials: int) -> int:
 class InProcess:
     """Scores in this process, one batch at a time."""
 
-    seats = 1
+    slots = 1
 
-    def __init__(self, kit: Kit, redactor: Redactor) -> None:
-        self._kit, self._redactor = kit, redactor
+    def __init__(self, setup: ScoringSetup, redactor: Redactor) -> None:
+        self._setup, self._redactor = setup, redactor
 
     async def score(self, batch: Batch) -> Answer:
         await asyncio.sleep(0)  # a signal is heard between two batches
-        return score_batch(self._kit, batch, self._redactor)
+        return score_batch(self._setup, batch, self._redactor)

@@ -32,16 +32,16 @@ class Bridge:
     def __init__(self, ray: Any, line: Line) -> None:
         self._ray, self._line = ray, line
         self._score = ray.remote(remote.score)
-        self._kit: Any = None
+        self._setup: Any = None
 
     def take(self, message: Message) -> None:
         kind, number, data = message
         try:
             if kind == frames.KIT:
-                self._kit = self._ray.put(data)
+                self._setup = self._ray.put(data)
                 self._line.send(frames.READY, 0, pack(self._seats()))
             else:
-                answer = self._score.remote(self._kit, data).future()
+                answer = self._score.remote(self._setup, data).future()
                 answer.add_done_callback(lambda found: self._answer(number, found))
         except Exception as error:  # noqa: BLE001 - whatever Ray raises ends this batch, and the other side is told
             self._line.fail(number, _plain(error))

@@ -5,19 +5,19 @@ from __future__ import annotations
 from functools import lru_cache
 
 from gate import __version__
-from gate.scoring.batch import Kit, score_packed
+from gate.scoring.batch import ScoringSetup, score_packed
 from gate.system.serialize import unpack
 
 
-def score(kit: bytes, data: bytes) -> bytes:
+def score(setup: bytes, data: bytes) -> bytes:
     """The packed answer to a packed batch."""
-    return score_packed(_kit(kit), data)
+    return score_packed(_setup(setup), data)
 
 
 @lru_cache(maxsize=4)
-def _kit(data: bytes) -> Kit:
-    kit: Kit = unpack(data)
-    return kit
+def _setup(data: bytes) -> ScoringSetup:
+    setup: ScoringSetup = unpack(data)
+    return setup
 
 
 def version() -> str:

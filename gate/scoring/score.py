@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from pydantic import ValidationError
 
 from gate.errors import first_problem
-from gate.metrics.base import Composite, Context, Judged, Metric, Performance
+from gate.metrics.base import Composite, Context, Judged, Metric, TrialOutput
 from gate.metrics.custom.metric import CheckedElsewhere, RunCheck
 from gate.model import RANGES, Case, Criterion, Score, Trial
 
@@ -84,7 +84,7 @@ async def score_trial(
     Hard criteria come first: where one that blocks fails, the trial's other scores are not computed. What breaks one
     before the agent fails is broken all the same.
     """
-    performance = Performance(trial.invocations, trial.duration)
+    performance = TrialOutput(trial.invocations, trial.duration)
     if trial.error is not None:
         return replace(trial, scores=await _broken_before(scorers, case, performance, judge)) if trial.failed else trial
     scores: dict[str, Score] = {}
@@ -142,7 +142,7 @@ def _keep_to_scale(scorers: Sequence[Scorer], scores: dict[str, Score]) -> None:
 
 
 async def _broken_before(
-    scorers: Sequence[Scorer], case: Case, performance: Performance, judge: Any
+    scorers: Sequence[Scorer], case: Case, performance: TrialOutput, judge: Any
 ) -> Mapping[str, Score]:
     """The hard criteria that the turns before a failure break; that the others hold was not seen."""
     if not performance.invocations:
@@ -168,7 +168,7 @@ def score_recorded(scorers: Sequence[Scorer], case: Case, trial: Trial) -> Trial
     raise AssertionError("a judge or another process was asked where there is none")
 
 
-async def _score(metric: Metric[Any], case: Case, performance: Performance, judge: Any) -> Score:
+async def _score(metric: Metric[Any], case: Case, performance: TrialOutput, judge: Any) -> Score:
     if isinstance(metric, Judged):
         return await metric.judge_score(case, performance, judge)
     return metric.score(case, performance)

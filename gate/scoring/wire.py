@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 KIT, BATCH, READY, DONE, FAILED = range(5)
-"""A kit and batches go to a worker; that it is ready, answers and what went wrong come back."""
+"""A setup and batches go to a worker; that it is ready, answers and what went wrong come back."""
 _HEAD = struct.Struct(">BQQ")
 
 

@@ -16,7 +16,7 @@ from typing import BinaryIO
 
 from gate.errors import GateError
 from gate.scoring import wire as frames
-from gate.scoring.batch import Kit, score_packed
+from gate.scoring.batch import ScoringSetup, score_packed
 from gate.system.serialize import pack, unpack
 
 Message = tuple[int, int, bytes]
@@ -67,17 +67,17 @@ def listen(line: Line, take: Callable[[Message], None], leave: Callable[[], None
 def main() -> None:
     line, messages = Line(), SimpleQueue[Message]()
     listen(line, messages.put, lambda: os._exit(0))
-    kit: Kit | None = None
+    setup: ScoringSetup | None = None
     try:
         while True:
             kind, number, data = messages.get()
             try:
                 if kind == frames.KIT:
-                    kit = unpack(data)
+                    setup = unpack(data)
                     line.send(frames.READY, 0, pack(1))
                 else:
-                    assert kit is not None
-                    line.send(frames.DONE, number, score_packed(kit, data))
+                    assert setup is not None
+                    line.send(frames.DONE, number, score_packed(setup, data))
             except BrokenPipeError:
                 raise
             except Exception as error:  # noqa: BLE001 - a user's code may raise anything as it is imported

@@ -20,7 +20,7 @@ from gate import errors
 from gate.agents.base import allowed_environment
 from gate.errors import ConfigError, GateError, MeasureError
 from gate.scoring import wire as frames
-from gate.scoring.batch import Answer, Batch, Kit, pack_batch, pack_kit, score_batch, unpack_answer
+from gate.scoring.batch import Answer, Batch, ScoringSetup, pack_batch, pack_setup, score_batch, unpack_answer
 from gate.security.redact import Redactor
 from gate.system.processes import MARK, Child, new_mark, sweep
 from gate.system.serialize import unpack
@@ -39,7 +39,7 @@ RESUME = "what was measured is kept: continue with --resume"
 
 
 class DiedError(Exception):
-    """The worker is gone; `Link.fate` says how."""
+    """The worker is gone; `Link.exit_reason` says how."""
 
 
 class Link(asyncio.Protocol):
@@ -53,19 +53,19 @@ class Link(asyncio.Protocol):
         """By number; 0 is whether it is ready."""
         self.gone = False
 
-    async def start(self, argv: Sequence[str], kit: bytes, environment: Mapping[str, str]) -> int:
-        """Starts the worker and hands it the kit; how many batches it takes at once.
+    async def start(self, argv: Sequence[str], setup: bytes, environment: Mapping[str, str]) -> int:
+        """Starts the worker and hands it the setup; how many batches it takes at once.
 
-        Raises DiedError, TimeoutError, and what the worker says is wrong with the kit.
+        Raises DiedError, TimeoutError, and what the worker says is wrong with the setup.
         """
         ready = self._asked[0]
         self._child = await Child.start(
             argv, cwd=Path.cwd(), environment=environment, stdin=asyncio.subprocess.PIPE, output=lambda: self
         )
         async with asyncio.timeout(START_SECONDS):
-            await self._send(frames.KIT, 0, kit)
-            seats: int = unpack(await ready)
-        return seats
+            await self._send(frames.KIT, 0, setup)
+            slots: int = unpack(await ready)
+        return slots
 
     async def ask(self, data: bytes) -> bytes:
         """The answer to a packed batch. Raises DiedError, and what the worker says went wrong."""
@@ -103,13 +103,13 @@ class Link(asyncio.Protocol):
             if not waiting.cancelled():
                 waiting.exception()  # nobody may be waiting any more, and asyncio would say so
 
-    async def fate(self) -> str:
+    async def exit_reason(self) -> str:
         """How the worker ended, in words."""
         if self._child is None:
             return "was never started"
         await self._child.settle()
         last = self._child.tail.rpartition("\n")[2]
-        return f"{self._child.fate}: {last}" if last else self._child.fate
+        return f"{self._child.exit_reason}: {last}" if last else self._child.exit_reason
 
     async def end(self, patience: float = LEAVE_SECONDS) -> None:
         """Lets the worker leave, and after so many seconds makes it."""
@@ -135,11 +135,11 @@ def _error(message: bytes) -> GateError:
 class _Elsewhere:
     """What worker processes and a cluster have in common."""
 
-    seats = 0
+    slots = 0
     argv: Sequence[str] = ()
 
-    def __init__(self, kit: Kit, redactor: Redactor, environment: Mapping[str, str]) -> None:
-        self._kit, self._redactor = kit, redactor
+    def __init__(self, setup: ScoringSetup, redactor: Redactor, environment: Mapping[str, str]) -> None:
+        self._setup, self._redactor = setup, redactor
         self._mark = new_mark()
         self._environment = {**allowed_environment(environment, self.allowed), MARK: self._mark}
         self._packed = b""
@@ -150,7 +150,7 @@ class _Elsewhere:
 
     async def __aenter__(self) -> Self:
         try:
-            self._packed = pack_kit(self._kit)
+            self._packed = pack_setup(self._setup)
         except (TypeError, AttributeError, pickle.PicklingError) as error:
             what = f"a check cannot be sent to another process: {error}"
             hint = "keep in it only what pickle can take, or leave `executor` out"
@@ -184,7 +184,7 @@ class _Elsewhere:
         try:
             return link, await link.start(self.argv, self._packed, self._environment)
         except DiedError:
-            what = f"a worker process {await link.fate()}"
+            what = f"a worker process {await link.exit_reason()}"
         except TimeoutError:
             await link.end(patience=0)
             what = f"a worker process was not ready within {START_SECONDS:g} s"
@@ -195,10 +195,10 @@ class _Elsewhere:
     async def score(self, batch: Batch) -> Answer:
         data = pack_batch(batch)
         if self._redactor.holds_value(data):
-            return score_batch(self._kit, batch, self._redactor)
+            return score_batch(self._setup, batch, self._redactor)
         answer = await self._ask(data)
         if self._redactor.holds_value(answer):
-            return score_batch(self._kit, batch, self._redactor)
+            return score_batch(self._setup, batch, self._redactor)
         return unpack_answer(answer)
 
     async def _ask(self, data: bytes) -> bytes:
@@ -210,10 +210,10 @@ class Processes(_Elsewhere):
 
     argv = (*PYTHON, "gate.scoring.worker")
 
-    def __init__(self, processes: int, kit: Kit, redactor: Redactor, environment: Mapping[str, str]) -> None:
-        super().__init__(kit, redactor, environment)
+    def __init__(self, processes: int, setup: ScoringSetup, redactor: Redactor, environment: Mapping[str, str]) -> None:
+        super().__init__(setup, redactor, environment)
         self._processes = processes
-        self.seats = AHEAD * processes
+        self.slots = AHEAD * processes
         self._free: asyncio.Queue[_Place] = asyncio.Queue()
 
     async def _open(self) -> None:
@@ -229,13 +229,13 @@ class Processes(_Elsewhere):
                 try:
                     return await link.ask(data)
                 except DiedError:
-                    fate = await link.fate()
+                    exit_reason = await link.exit_reason()
                 async with place.replacing:
                     if place.link is link:
                         place.link, _seats = await self._start()
         finally:
             self._free.put_nowait(place)
-        what = f"{ATTEMPTS} worker processes died over the same trials; the last one {fate}"
+        what = f"{ATTEMPTS} worker processes died over the same trials; the last one {exit_reason}"
         raise MeasureError(what, where="executor", hint=f"{RESUME}; with less memory for each, name fewer processes")
 
 
@@ -252,8 +252,8 @@ class Cluster(_Elsewhere):
 
     allowed = ("RAY_*",)
 
-    def __init__(self, address: str, kit: Kit, redactor: Redactor, environment: Mapping[str, str]) -> None:
-        super().__init__(kit, redactor, environment)
+    def __init__(self, address: str, setup: ScoringSetup, redactor: Redactor, environment: Mapping[str, str]) -> None:
+        super().__init__(setup, redactor, environment)
         self._environment["RAY_USAGE_STATS_ENABLED"] = "0"
         if address == "local":  # a token of its own; Ray would leave one in the home folder
             self._environment |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": new_mark()}
@@ -266,7 +266,7 @@ class Cluster(_Elsewhere):
             hint = 'pip install "agent-gate[ray]"'
             raise ConfigError("executor.ray needs Ray, which is not installed", where="executor.ray", hint=hint)
         await self._reach()
-        self._link, self.seats = await self._start()
+        self._link, self.slots = await self._start()
 
     async def _reach(self) -> None:
         """Ray itself waits a minute for a machine that is not there."""
@@ -288,5 +288,5 @@ class Cluster(_Elsewhere):
         try:
             return await self._link.ask(data)
         except DiedError:
-            what = f"the connection to the Ray cluster was lost: its process {await self._link.fate()}"
+            what = f"the connection to the Ray cluster was lost: its process {await self._link.exit_reason()}"
         raise MeasureError(what, where="executor.ray", hint=RESUME)

@@ -112,7 +112,7 @@ class Child:
         return self._tail.data.decode("utf-8", "replace").strip()
 
     @property
-    def fate(self) -> str:
+    def exit_reason(self) -> str:
         """How the process ended, in words."""
         code = self.process.returncode
         if code is None:

@@ -97,7 +97,7 @@ def test_what_an_outage_left_does_not_count_when_the_run_is_repeated(project: Pr
     code, result = project.result("run", "-q", "--record", "change.jsonl")
     suite = result["suites"][0]
     assert (code, suite["verdict"]) == (0, "pass")
-    assert "30 trials of an earlier sitting were run in an outage and do not count" in suite["warnings"]
+    assert "30 trials of an earlier session were run in an outage and do not count" in suite["warnings"]
     assert "continues a record of 10 trials" in suite["warnings"]
     assert project.gate("baseline", "save", "change.jsonl").code == 0
 

@@ -15,7 +15,7 @@ import pytest
 from gate.judges.client import open_judge
 from gate.judges.options import JudgeOptions
 from gate.metrics import load_metric
-from gate.metrics.base import Performance
+from gate.metrics.base import TrialOutput
 from gate.metrics.judged import JudgedMetric
 from gate.model import Case, Invocation, Part, Score, Turn
 from tests.integration.judges.judge_stub import JudgeStub, Reply, Request, chat
@@ -63,7 +63,7 @@ def ours(metric: str, played: int, options: Mapping[str, Any], turns: Sequence[S
         votes = max(len(turn) for turn in turns)
         settings = JudgeOptions(model="stub", base_url=url, num_samples=votes, retries=0)
         async with open_judge(settings, environment={}) as judge:
-            return await built.judge_score(case, Performance(done), judge)
+            return await built.judge_score(case, TrialOutput(done), judge)
 
     with JudgeStub() as stub:
         stub.answer = answer

@@ -140,15 +140,15 @@ def gather(state: State, known: Looks | None = None) -> Evidence:
 def _one_look(state: State) -> bool:
     """Whether nothing is looked at before the end: trials of one round, or a fixed design that was cut short."""
     if state.config.can_run:
-        return state.config.exact_passes is not None and state.config.runs_left == 0
+        return state.config.exact_epochs is not None and state.config.runs_left == 0
     return sum(r.side is Side.CANDIDATE for r in state.rounds) <= 1
 
 
 def look_shares(config: Config) -> dict[int, float]:
     """Full pass → share of alpha for the look after it; they add up to the same whatever the design."""
-    if config.exact_passes is not None:
-        return {config.exact_passes: LOOKS_SHARE}
-    last = config.max_passes
+    if config.exact_epochs is not None:
+        return {config.exact_epochs: LOOKS_SHARE}
+    last = config.max_epochs
     shares = list(LOOK_SHARES[: min(2, last - 1)])
     rest = LOOKS_SHARE - sum(shares)
     spread = max(1, last - len(shares))
@@ -236,35 +236,35 @@ def _measured(rows: Sequence[Row]) -> list[Row]:
 
 def _look(evidence: Evidence, share: float, known: Looks | None) -> None:
     test = known.get(evidence.passes) if known is not None else None
-    gating = gating_metrics(evidence)
+    blocking = blocking_metrics(evidence)
     if test is None:
         test = test_rows(
-            ((c.full, c.before) for c in evidence.cases.values()), gating, f"{evidence.state.seed}:{evidence.passes}"
+            ((c.full, c.before) for c in evidence.cases.values()), blocking, f"{evidence.state.seed}:{evidence.passes}"
         )
         if known is not None:
             known[evidence.passes] = test
-    names = tuple(evidence.state.metrics[m].name for m in gating)
+    names = tuple(evidence.state.metrics[m].name for m in blocking)
     look = Look(evidence.passes, names, test, share * evidence.state.config.alpha)
     evidence.looks.append(look)
     if look.blocks and not evidence.proof:
         evidence.proof = f"suite look {look.passes}"
 
 
-def gating_metrics(evidence: Evidence) -> list[int]:
+def blocking_metrics(evidence: Evidence) -> list[int]:
     """Those that can be compared: one that a side lacks everywhere would only keep labels from changing hands."""
-    gating = [m for m, metric in enumerate(evidence.state.metrics) if metric.gating]
-    return [m for m in gating if any(_has(c.full, m) and _has(c.before, m) for c in evidence.cases.values())]
+    blocking = [m for m, metric in enumerate(evidence.state.metrics) if metric.blocks_regression]
+    return [m for m in blocking if any(_has(c.full, m) and _has(c.before, m) for c in evidence.cases.values())]
 
 
 def _has(rows: Sequence[Row], m: int) -> bool:
     return any(row[m] is not None for row in rows)
 
 
-def test_rows(pairs: Iterable[tuple[Sequence[Row], Sequence[Row]]], gating: Sequence[int], seed: str) -> JointTest:
-    """The joint test on the gating metrics alone."""
-    chosen = (tuple([[row[m] for m in gating] for row in rows] for rows in pair) for pair in pairs)
-    cases = [_level(*pair) if gating[:1] == [0] else pair for pair in chosen]
-    return joint_permutation(cases, len(gating), seed=seed)  # type: ignore[arg-type]
+def test_rows(pairs: Iterable[tuple[Sequence[Row], Sequence[Row]]], blocking: Sequence[int], seed: str) -> JointTest:
+    """The joint test on the blocking metrics alone."""
+    chosen = (tuple([[row[m] for m in blocking] for row in rows] for rows in pair) for pair in pairs)
+    cases = [_level(*pair) if blocking[:1] == [0] else pair for pair in chosen]
+    return joint_permutation(cases, len(blocking), seed=seed)  # type: ignore[arg-type]
 
 
 def _level(now: Sequence[Row], before: Sequence[Row]) -> tuple[Sequence[Row], Sequence[Row]]:
@@ -272,7 +272,7 @@ def _level(now: Sequence[Row], before: Sequence[Row]) -> tuple[Sequence[Row], Se
 
     Labels change hands only among trials that lack the same values, so a crash beside answers would never enter the
     test. The mean is the same under every relabelling, which keeps the test exact, and it says nothing of the metric.
-    A trial whose success is known lacks a gating score only where the agent failed or a hard rule ended it.
+    A trial whose success is known lacks a blocking score only where the agent failed or a hard rule ended it.
     """
     rows = [*now, *before]
     if not any(map(_fell, rows)):

@@ -58,7 +58,7 @@ def _bound(bound: Bound) -> dict[str, Any]:
         "margin": bound.margin,
         "holds": bound.holds,
         "detectable": bound.detectable,
-        "gating": bound.metric.gating,
+        "gating": bound.metric.blocks_regression,
     }
 
 

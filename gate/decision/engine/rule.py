@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gate.decision.engine.evidence import CASES_SHARE, Evidence, Looks, gather, gating_metrics, test_rows
+from gate.decision.engine.evidence import CASES_SHARE, Evidence, Looks, blocking_metrics, gather, test_rows
 from gate.decision.engine.evidence_json import report
 from gate.decision.engine.schedule import fresh_trials, next_pass, next_wave
 from gate.decision.engine.state import Continue, Outcome, State
@@ -22,7 +22,7 @@ def decide(state: State, known: Looks | None = None) -> Step:  # noqa: PLR0911 -
     1. Screen: one full pass over all cases.
     2. Suite look: a joint permutation test after each full pass blocks a drop of the whole.
     3. Confirm: reruns of the suspicious cases feed their e-values, which block a break of the few.
-    4. Certify: PASS where every gating metric's loss is bounded by its margin; else another full pass.
+    4. Certify: PASS where every blocking metric's loss is bounded by its margin; else another full pass.
 
     Looks and e-values share ``alpha`` (they add up to it), so an unchanged agent is blocked with at most that
     probability, given independent trials and no drift since the baseline was stored.
@@ -51,13 +51,13 @@ def _screened(evidence: Evidence) -> bool:
     """Whether the passes that the design wants before its first look are there."""
     config = evidence.state.config
     goes_on = config.can_run and config.runs_left != 0
-    return evidence.passes >= (config.exact_passes or 1 if goes_on else 1)
+    return evidence.passes >= (config.exact_epochs or 1 if goes_on else 1)
 
 
 def _certified(evidence: Evidence, *, final: bool) -> bool:
-    """Whether every gating metric's loss is bounded, no test leans towards a drop, and no case has to be named."""
+    """Whether every blocking metric's loss is bounded, no test leans towards a drop, and no case has to be named."""
     look, success = evidence.last_look, evidence.state.metrics[0]
-    bounds = [bound for bound in evidence.bounds if bound.metric.gating]
+    bounds = [bound for bound in evidence.bounds if bound.metric.blocks_regression]
     if look is None or success not in [bound.metric for bound in bounds] or evidence.named:
         return False
     holds = all(bound.holds for bound in bounds) and look.test.p > CLEAR_P
@@ -72,7 +72,7 @@ def _confirm_afresh(evidence: Evidence) -> Step:
             return Continue(requests, "run both commits now")
         return _outcome(evidence, "INCONCLUSIVE", "not confirmed by concurrent runs: none could be run")
     now, before = evidence.fresh.get(Side.CANDIDATE, {}), evidence.fresh.get(Side.BASELINE, {})
-    tested = [0] if evidence.named and evidence.proof.startswith("case") else gating_metrics(evidence)
+    tested = [0] if evidence.named and evidence.proof.startswith("case") else blocking_metrics(evidence)
     pairs = [(now[c], before[c]) for c in now if c in before]
     test = test_rows(pairs, tested, f"{evidence.state.seed}:fresh")
     if test.p <= evidence.state.config.alpha:

@@ -32,7 +32,7 @@ def suspicious(case: CaseEvidence) -> bool:
 
 def next_wave(evidence: Evidence, config: Config, *, naming: bool = False) -> tuple[Request, ...]:
     """Reruns of the suspicious cases; of both sides with ``match``. Empty where no rerun would help."""
-    if not config.can_run or config.exact_passes is not None:
+    if not config.can_run or config.exact_epochs is not None:
         return ()
     waves = WAVES[:NAMING_WAVES] if naming else WAVES + LONG_WAVES
     if evidence.waves >= len(waves):
@@ -66,9 +66,9 @@ def next_pass(evidence: Evidence, config: Config) -> tuple[Request, ...]:
     """One more full pass, or all those of a fixed design; empty where none is left or affordable."""
     if not config.can_run:
         return ()
-    exact = config.exact_passes
+    exact = config.exact_epochs
     n = 1 if exact is None else exact - evidence.passes
-    last = config.max_passes if exact is None else exact
+    last = config.max_epochs if exact is None else exact
     if evidence.passes >= last:
         return ()
     request = Request(Side.CANDIDATE, FULL, tuple(evidence.wanted), n)

@@ -40,7 +40,7 @@ class Metric(Struct, frozen=True):
     direction: Direction = Direction.HIGHER
     margin: float | None = None
     """The loss still called unchanged, in the metric's unit; relative for positive metrics. None: default."""
-    gating: bool = True
+    blocks_regression: bool = True
 
 
 class Config(Struct, frozen=True):
@@ -48,8 +48,8 @@ class Config(Struct, frozen=True):
 
     alpha: float = 0.02
     """Bound on P(regressed | unchanged agent) over all metrics, looks and reruns."""
-    max_passes: int = 3
-    exact_passes: int | None = None
+    max_epochs: int = 3
+    exact_epochs: int | None = None
     """Exactly so many full passes and one look, no reruns."""
     rerun: Rerun = "never"
     can_run: bool = True

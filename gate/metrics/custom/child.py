@@ -16,7 +16,7 @@ from msgspec.structs import asdict
 from pydantic import ValidationError
 
 from gate.errors import ConfigError, first_problem
-from gate.metrics.base import Composite, Context, Judged, Metric, Performance
+from gate.metrics.base import Composite, Context, Judged, Metric, TrialOutput
 from gate.metrics.custom.isolated import LEAVE_SECONDS
 from gate.metrics.custom.metric import Use, checked, resolve
 from gate.model import Case, Score
@@ -47,7 +47,7 @@ class Desk:
     def describe(self, path: str, use: Use) -> Answer:
         """What the criterion needs to know of the class."""
         metric = _resolve(path, use)
-        names = ("version", "default_threshold", "pass_mark", "hard", "over_trials", "reads_tools", "absence")
+        names = ("version", "default_threshold", "pass_threshold", "hard", "over_trials", "reads_tools", "absence")
         return {
             **{name: getattr(metric, name) for name in names},
             "doc": metric.__doc__ or "",
@@ -69,7 +69,7 @@ class Desk:
         self._metrics[number] = made
         return {"missing": made.missing, "caveat": made.caveat}
 
-    def score(self, number: int, case: Case, performance: Performance) -> Answer:
+    def score(self, number: int, case: Case, performance: TrialOutput) -> Answer:
         return asdict(self._metrics[number].score(case, performance))
 
     def combine(self, number: int, case: Case, scores: Mapping[str, Score]) -> Answer:

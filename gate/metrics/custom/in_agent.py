@@ -53,7 +53,7 @@ class CheckProcess(PythonAgent):
                 return {"value": None, "error": f"the check gave no answer within {seconds:g} s"}
             except AgentFailure as error:
                 failure = error.message.replace("the agent's process", "its process", 1)
-                if not error.innocent and not error.transient:
+                if not error.collateral and not error.transient:
                     break
             finally:
                 await self.close_session(session)

@@ -22,7 +22,7 @@ from pydantic import ConfigDict, ValidationError, create_model
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from gate.errors import ConfigError
-from gate.metrics.base import MAX_REASON_CHARS, Composite, Context, Metric, Options, Performance
+from gate.metrics.base import MAX_REASON_CHARS, Composite, Context, Metric, Options, TrialOutput
 from gate.metrics.custom.metric import Use, searched, source_of
 from gate.model import Case, Direction, Scale, Score
 from gate.security.limits import MAX_ANSWER_BYTES, shorten
@@ -78,7 +78,7 @@ def _attributes(told: Mapping[str, Any]) -> dict[str, Any]:
         "scale": Scale(told["scale"]),
         "direction": Direction(told["direction"]),
         "default_threshold": _number(told["default_threshold"]),
-        "pass_mark": _number(told["pass_mark"]),
+        "pass_threshold": _number(told["pass_threshold"]),
         "hard": told["hard"] is True,
         "over_trials": told["over_trials"] is True,
         "reads_tools": told["reads_tools"] is True,
@@ -132,7 +132,7 @@ class _ApartMetric(Metric[Any]):
     def caveat(self) -> str:
         return self._caveat
 
-    def score(self, case: Case, performance: Performance) -> Score:
+    def score(self, case: Case, performance: TrialOutput) -> Score:
         return self._ask("score", replace(case, content=None), performance)
 
     def _ask(self, what: str, *given: Any) -> Score:

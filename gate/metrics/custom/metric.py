@@ -18,7 +18,7 @@ from msgspec import Struct, field, to_builtins
 
 from gate.errors import ConfigError
 from gate.guest import checks
-from gate.metrics.base import MAX_REASON_CHARS, Metric, NoOptions, Performance
+from gate.metrics.base import MAX_REASON_CHARS, Metric, NoOptions, TrialOutput
 from gate.model import Case, Invocation, Score, Turn
 from gate.security.limits import shorten
 
@@ -128,7 +128,7 @@ def _has_adk_signature(path: str, function: Callable[..., Any]) -> bool:
 class _Guarded(Metric[Any]):
     """Turns whatever the user's code raises or returns into a score."""
 
-    def score(self, case: Case, performance: Performance) -> Score:
+    def score(self, case: Case, performance: TrialOutput) -> Score:
         try:
             score = super().score(case, performance)  # type: ignore[safe-super]  # the user's class comes next
         except Exception as error:  # noqa: BLE001  the user's code may raise anything
@@ -142,7 +142,7 @@ class _FromUser(Metric[NoOptions]):
     path: ClassVar[str] = ""
     use: ClassVar[Use] = Use()
 
-    def request(self, case: Case, performance: Performance) -> dict[str, Any]:
+    def request(self, case: Case, performance: TrialOutput) -> dict[str, Any]:
         """The trial as JSON: what gate/guest/checks.py takes."""
         return {
             "actual": [{**_plain(invocation), "text": invocation.text} for invocation in performance.invocations],
@@ -161,7 +161,7 @@ class _Function(_FromUser):
 
     check: ClassVar[Check]
 
-    def score(self, case: Case, performance: Performance) -> Score:
+    def score(self, case: Case, performance: TrialOutput) -> Score:
         actual: list[Invocation] = list(performance.invocations)
         expected: Sequence[Turn] = case.turns
         try:
@@ -176,7 +176,7 @@ class _AdkFunction(_FromUser):
 
     check: ClassVar[Callable[[dict[str, Any]], Mapping[str, Any]]]
 
-    def score(self, case: Case, performance: Performance) -> Score:
+    def score(self, case: Case, performance: TrialOutput) -> Score:
         try:
             return told(type(self).check(self.request(case, performance)))
         except Exception as error:  # noqa: BLE001  the user's code may raise anything
@@ -186,10 +186,10 @@ class _AdkFunction(_FromUser):
 class CheckedElsewhere(_FromUser):
     """A function in another process, which is handed in as ``run``."""
 
-    def score(self, case: Case, performance: Performance) -> Score:
+    def score(self, case: Case, performance: TrialOutput) -> Score:
         return Score(None, error="this check runs beside the agent, and no agent runs here")
 
-    async def check_score(self, case: Case, performance: Performance, run: RunCheck | None) -> Score:
+    async def check_score(self, case: Case, performance: TrialOutput, run: RunCheck | None) -> Score:
         """The score of one trial; whatever happens there is an error of the score."""
         if run is None:
             return self.score(case, performance)

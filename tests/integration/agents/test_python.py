@@ -487,7 +487,7 @@ def test_a_lost_session_is_begun_again(root: Path) -> None:
             second = Request("a", 1, "s", 1, "two", ({"role": "user", "content": "two"},))
             with pytest.raises(AgentFailure) as caught:
                 await agent.answer(second)
-            assert caught.value.innocent
+            assert caught.value.collateral
             again = Request("a", 1, "s2", 0, "one", ({"role": "user", "content": "one"},))
             assert (await agent.answer(again)).text == "one"
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from gate.config.load import load_config
 from gate.errors import BaselineError, ConfigError
 from gate.model import Criterion, ErrorKind, Scale, Score, Trial, TrialError
-from gate.pipeline.reference import find_reference, standing, store_of
+from gate.pipeline.reference import find_baseline, git_context, store_of
 from gate.records import Footer, Header, PlannedCase, Record, read_record, write_record
 from gate.system.git import Git
 
@@ -34,9 +34,9 @@ class Repository:
         self.git("commit", "-qm", text)
         return self.git("rev-parse", "HEAD")
 
-    def standing(self, **overrides: str):  # type: ignore[no-untyped-def]
+    def git_context(self, **overrides: str):  # type: ignore[no-untyped-def]
         config = load_config(self.root / "gate.yaml", overrides)
-        return standing(config, Git(self.root, environment=os.environ))
+        return git_context(config, Git(self.root, environment=os.environ))
 
     def save(self, commit: str, agent: str = "") -> None:
         header = Header("s", (PlannedCase("c", "f"),), (Criterion("m", "m", Scale.UNIT),), commit=commit, agent=agent)
@@ -46,7 +46,7 @@ class Repository:
 
     def find(self, **overrides: str):  # type: ignore[no-untyped-def]
         config = load_config(self.root / "gate.yaml", overrides)
-        return find_reference(config, store_of(config, os.environ), "s", self.standing(**overrides))
+        return find_baseline(config, store_of(config, os.environ), "s", self.git_context(**overrides))
 
 
 @pytest.fixture
@@ -59,15 +59,15 @@ def test_on_a_branch_the_base_is_the_merge_base(repository: Repository) -> None:
     repository.git("checkout", "-qb", "feature")
     repository.commit("2")
     repository.commit("3")
-    assert repository.standing().base == first
+    assert repository.git_context().base == first
 
 
 def test_on_the_default_branch_it_is_the_commit_before(repository: Repository) -> None:
     first = repository.commit("1")
     second = repository.commit("2")
-    assert repository.standing().base == first
+    assert repository.git_context().base == first
     (repository.root / "agent.py").write_text("edited")
-    edited = repository.standing()
+    edited = repository.git_context()
     assert (edited.base, edited.dirty) == (second, True)
 
 
@@ -75,7 +75,7 @@ def test_what_the_gate_writes_is_no_edit(repository: Repository) -> None:
     repository.commit("1")
     (repository.root / ".gate").mkdir()
     (repository.root / ".gate" / "record.jsonl").write_text("{}")
-    assert not repository.standing().dirty
+    assert not repository.git_context().dirty
 
 
 def test_the_nearest_ancestor_with_a_record_is_found_with_its_distance(repository: Repository) -> None:
@@ -104,11 +104,11 @@ def test_against_names_any_commit_and_an_unknown_one_is_an_error(repository: Rep
     repository.git("tag", "v1")
     repository.commit("2")
     repository.commit("3")
-    assert repository.standing(**{"baseline.against": "v1"}).base == first
+    assert repository.git_context(**{"baseline.against": "v1"}).base == first
     with pytest.raises(ConfigError, match="no commit 'v9'"):
-        repository.standing(**{"baseline.against": "v9"})
+        repository.git_context(**{"baseline.against": "v9"})
     with pytest.raises(Exception, match="not a revision"):
-        repository.standing(**{"baseline.against": "--upload-pack=x"})
+        repository.git_context(**{"baseline.against": "--upload-pack=x"})
 
 
 def test_no_baseline_says_where_it_looked_and_may_fail(repository: Repository) -> None:
@@ -122,7 +122,7 @@ def test_no_baseline_says_where_it_looked_and_may_fail(repository: Repository) -
 def test_outside_a_repository_the_latest_saved_is_taken(tmp_path: Path) -> None:
     (tmp_path / "gate.yaml").write_text("suite: evals\nagent: {python: 'a:b'}\n")
     config = load_config(tmp_path / "gate.yaml")
-    where = standing(config, Git(tmp_path, environment=os.environ))
+    where = git_context(config, Git(tmp_path, environment=os.environ))
     assert (where.head, where.base) == (None, None)
     assert "not a git repository" in where.note
 

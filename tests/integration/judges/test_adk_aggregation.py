@@ -11,7 +11,7 @@ import pytest
 from gate.judges.client import open_judge
 from gate.judges.options import JudgeOptions
 from gate.metrics import load_metric
-from gate.metrics.base import Performance
+from gate.metrics.base import TrialOutput
 from gate.metrics.judged import JudgedMetric
 from gate.model import Case, Invocation, Part, Rubric, Score, ToolCall, Turn
 from tests.integration.judges.judge_stub import JudgeStub, Reply, Request, chat, failure
@@ -39,7 +39,7 @@ def run(
     async def judge_it() -> Score:
         settings = JudgeOptions(model="stub", base_url=stub.url, retries=0, concurrency=1)
         async with open_judge(settings, environment={}) as judge:
-            return await metric.judge_score(of, Performance(done), judge)
+            return await metric.judge_score(of, TrialOutput(done), judge)
 
     return asyncio.run(judge_it())
 

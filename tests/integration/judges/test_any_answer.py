@@ -14,7 +14,7 @@ from gate.config.criteria import RANGES
 from gate.judges.client import open_judge
 from gate.judges.options import JudgeOptions
 from gate.metrics import load_metric
-from gate.metrics.base import Performance
+from gate.metrics.base import TrialOutput
 from gate.metrics.judged import JudgedMetric
 from gate.model import Case, Invocation, Part, Score, ToolCall, Turn
 from tests.integration.judges.judge_stub import JudgeStub, Reply, Request, chat
@@ -97,7 +97,7 @@ def test_any_answer_is_a_score_in_range_or_none(stub: JudgeStub, name: str) -> N
         assert isinstance(built, JudgedMetric)
         settings = JudgeOptions(model="stub", base_url=stub.url, retries=0, num_samples=2, seed=number)
         async with open_judge(settings, environment={}) as judge:
-            return await built.judge_score(case, Performance(HOSTILE, 1.0), judge)
+            return await built.judge_score(case, TrialOutput(HOSTILE, 1.0), judge)
 
     low, high = RANGES[metric_type.scale]
     for number in range(3):

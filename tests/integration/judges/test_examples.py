@@ -15,7 +15,7 @@ from gate.decision.consistency import compared
 from gate.judges.client import open_judge
 from gate.judges.options import JudgeOptions
 from gate.metrics import METRICS, load_metric
-from gate.metrics.base import Composite, Metric, Performance
+from gate.metrics.base import Composite, Metric, TrialOutput
 from gate.metrics.judged import JudgedMetric
 from gate.model import Case, Criterion, Direction, Invocation, Part, Scale, Score, ToolCall, Trial, Turn, Usage
 from tests.integration.judges.judge_stub import JudgeStub, Reply, Request, chat
@@ -29,25 +29,25 @@ FAILED = ToolCall("find", {"id": "A1"}, error="timed out")
 REFUND = ToolCall("refund", {"id": "A1"}, result={"done": True})
 
 
-def said(text: str) -> Performance:
-    return Performance((Invocation("Refund A1", (Part(text),)),))
+def said(text: str) -> TrialOutput:
+    return TrialOutput((Invocation("Refund A1", (Part(text),)),))
 
 
-def did(*calls: ToolCall) -> Performance:
-    return Performance((Invocation("Refund A1", (Part("Your refund was issued"),), calls),), 1.0)
+def did(*calls: ToolCall) -> TrialOutput:
+    return TrialOutput((Invocation("Refund A1", (Part("Your refund was issued"),), calls),), 1.0)
 
 
-def took(amount: int) -> Performance:
+def took(amount: int) -> TrialOutput:
     usage = Usage(amount, amount, amount / 100, amount)
-    return Performance(
+    return TrialOutput(
         (Invocation("Refund A1", (), (FOUND,) * amount, usage=usage, duration=float(amount)),), float(amount)
     )
 
 
 @dataclass(frozen=True)
 class Example:
-    good: Performance
-    bad: Performance
+    good: TrialOutput
+    bad: TrialOutput
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -134,7 +134,7 @@ def assert_told_apart(name: str, good: Score, bad: Score) -> None:
     assert good.value is not None and bad.value is not None, (good, bad)
     sign = 1 if metric.direction is Direction.HIGHER else -1
     assert sign * good.value > sign * bad.value, (good, bad)
-    mark = metric.default_threshold if metric.default_threshold is not None else metric.pass_mark
+    mark = metric.default_threshold if metric.default_threshold is not None else metric.pass_threshold
     if mark is not None:
         assert sign * good.value >= sign * mark > sign * bad.value, (good, bad)
 
@@ -220,7 +220,7 @@ def test_by_a_judge(stub: JudgeStub, name: str) -> None:
     async def ask() -> Score:
         settings = JudgeOptions(model="stub", base_url=stub.url, retries=0, num_samples=1)
         async with open_judge(settings, environment={}) as judge:
-            return await metric.judge_score(Case("c", turns), Performance(said_twice), judge)
+            return await metric.judge_score(Case("c", turns), TrialOutput(said_twice), judge)
 
     scores = []
     for good in (True, False):

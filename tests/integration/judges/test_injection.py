@@ -13,7 +13,7 @@ from gate.judges.client import open_judge
 from gate.judges.options import JudgeOptions
 from gate.judges.prompt import boundary_of
 from gate.metrics import METRICS, load_metric
-from gate.metrics.base import Performance
+from gate.metrics.base import TrialOutput
 from gate.metrics.judged import JudgedMetric
 from gate.model import Case, Invocation, Part, Rubric, Score, ToolCall, Turn
 from tests.integration.judges.judge_stub import JudgeStub, Reply, Request, chat
@@ -89,7 +89,7 @@ def judged(name: str, stub: JudgeStub, text: str) -> Score:
     async def run() -> Score:
         options = JudgeOptions(model="stub", base_url=stub.url, retries=0, num_samples=1)
         async with open_judge(options, environment={}) as judge:
-            return await built.judge_score(case, Performance((done, done), 1.0), judge)
+            return await built.judge_score(case, TrialOutput((done, done), 1.0), judge)
 
     return asyncio.run(run())
 
@@ -125,7 +125,7 @@ def test_the_stub_does_obey_what_is_not_fenced(stub: JudgeStub) -> None:
         options = JudgeOptions(model="stub", base_url=stub.url, retries=0, num_samples=1)
         async with open_judge(options, environment={}) as judge:
             return await built.judge_score(
-                Case("c", (Turn("hi"),)), Performance((Invocation("hi", (Part("ho"),)),)), judge
+                Case("c", (Turn("hi"),)), TrialOutput((Invocation("hi", (Part("ho"),)),)), judge
             )
 
     assert asyncio.run(run()).value == 1.0

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from gate.judges.client import open_judge
 from gate.judges.options import JudgeOptions
 from gate.metrics import load_metric
-from gate.metrics.base import Performance
+from gate.metrics.base import TrialOutput
 from gate.metrics.judged import JudgedMetric
 from gate.model import Case, Invocation, Part, Score, ToolCall, Turn
 from tests.integration.judges.judge_stub import JudgeStub, Reply, Request, chat, failure
@@ -46,7 +46,7 @@ def measure(
     async def run() -> Score:
         settings = JudgeOptions(model="stub", base_url=stub.url, retries=0, concurrency=1)
         async with open_judge(settings, environment={}) as judge:
-            return await metric.judge_score(case, Performance(done, 1.0), judge)
+            return await metric.judge_score(case, TrialOutput(done, 1.0), judge)
 
     return asyncio.run(run())
 
@@ -130,7 +130,7 @@ def test_response_quality_is_the_mean_of_four_and_shares_their_answers(stub: Jud
     async def both() -> None:
         settings = JudgeOptions(model="stub", base_url=stub.url, num_samples=1)
         async with open_judge(settings, environment={}) as judge:
-            done = Performance((Invocation("q", (Part("a"),)),))
+            done = TrialOutput((Invocation("q", (Part("a"),)),))
             metrics = [built("response_quality"), built("relevance"), built("completeness")]
             await asyncio.gather(*(metric.judge_score(CASE, done, judge) for metric in metrics))
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from gate.action.runner import SUMMARY_BYTES, Runner, Silence, annotations_of, command, outputs_text, shown
+from gate.action.runner import SUMMARY_BYTES, Runner, WorkflowCommandGuard, annotations_of, command, outputs_text, shown
 from gate.errors import PublishError
 from gate.hosts.base import Annotate, Annotation, PostComment, SetOutputs, WriteFile, WriteSummary, publish
 from gate.model import (
@@ -77,11 +77,11 @@ def test_outputs_beyond_the_limit_are_a_problem() -> None:
 
 
 def test_between_the_marks_nothing_is_a_command() -> None:
-    silence, reader = Silence(), RunnerReader()
+    silence, reader = WorkflowCommandGuard(), RunnerReader()
     for line in (silence.begin, "::error::from a child", "::gate-guess::", "##[error]x", silence.end, "::notice::ours"):
         reader.read(line)
     assert [name for name, _, _ in reader.commands] == ["stop-commands", "notice"]
-    assert Silence().begin != Silence().begin
+    assert WorkflowCommandGuard().begin != WorkflowCommandGuard().begin
 
 
 def test_at_most_ten_of_each_level_are_shown_and_the_rest_is_counted() -> None:
@@ -135,8 +135,8 @@ def test_outside_a_runner_there_is_no_file(tmp_path: Path) -> None:
 # --- what is remarked -----------------------------------------------------------------------------
 
 
-def criterion(verdict: Verdict, *, blocking: bool = True, gate_regression: bool = True) -> CriterionResult:
-    made = Criterion("goal", "goal", Scale.UNIT, blocking=blocking, gate_regression=gate_regression)
+def criterion(verdict: Verdict, *, blocking: bool = True, blocks_regression: bool = True) -> CriterionResult:
+    made = Criterion("goal", "goal", Scale.UNIT, blocking=blocking, blocks_regression=blocks_regression)
     return CriterionResult(made, verdict, f"because {verdict.value}")
 
 
@@ -201,5 +201,5 @@ def test_a_gate_that_does_not_fail_makes_no_errors() -> None:
 
 
 def test_a_criterion_that_cannot_fail_the_gate_only_warns() -> None:
-    relaxed = criterion(Verdict.REGRESSED, blocking=False, gate_regression=False)
+    relaxed = criterion(Verdict.REGRESSED, blocking=False, blocks_regression=False)
     assert [a.level for a in annotations_of(result(criteria=(relaxed,)))] == ["warning"]

@@ -21,7 +21,7 @@ from gate.model import BaselineInfo, Criterion, Scale, Score, Side, Trial
 from gate.records import Header, PlannedCase, Record
 from gate.reports.files import Outputs, check_outputs
 
-CRITERION = Criterion("ok", "contains", Scale.BINARY, threshold=1.0, pass_mark=1.0, fingerprint="f")
+CRITERION = Criterion("ok", "contains", Scale.BINARY, threshold=1.0, pass_threshold=1.0, fingerprint="f")
 PLAN = tuple(PlannedCase(f"c{n}", f"content {n}") for n in range(20))
 
 
@@ -114,9 +114,9 @@ def configured(tmp_path: Path, text: str) -> Settings:
 
 
 def test_trials_come_to_passes(tmp_path: Path) -> None:
-    assert (configured(tmp_path, "").max_passes, configured(tmp_path, "").exact_passes) == (3, None)
-    assert configured(tmp_path, "trials: {max: 7}\n").max_passes == 7
-    assert configured(tmp_path, "trials: 5\n").exact_passes == 5
+    assert (configured(tmp_path, "").max_epochs, configured(tmp_path, "").exact_epochs) == (3, None)
+    assert configured(tmp_path, "trials: {max: 7}\n").max_epochs == 7
+    assert configured(tmp_path, "trials: 5\n").exact_epochs == 5
 
 
 def test_quarantine_ends_on_its_date(tmp_path: Path) -> None:

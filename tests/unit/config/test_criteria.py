@@ -32,7 +32,7 @@ def one(name: str, value: Any, **setting: Any) -> Criterion:
 @pytest.mark.parametrize("value", [1, 1.0, "1.0", True])
 def test_a_threshold_is_read_as_adk_reads_it(value: Any) -> None:
     [scorer] = parse_criteria({"tool_trajectory_avg_score": value}, CASES, Setting(), adk=True)
-    assert (scorer.criterion.threshold, scorer.criterion.pass_mark) == (1.0, 1.0)
+    assert (scorer.criterion.threshold, scorer.criterion.pass_threshold) == (1.0, 1.0)
 
 
 @pytest.mark.parametrize("value", [True, False, {"threshold": True}])
@@ -58,16 +58,16 @@ def test_quantile_limits_are_ordered_and_only_for_lower_is_better() -> None:
 
 
 def test_rises_of_cost_warn_unless_asked_to_block() -> None:
-    assert not one("cost", 1).gate_regression
-    assert one("cost", {"max": 1, "regression": "block"}).gate_regression
-    assert one("response_match_score", 0.5).gate_regression
-    assert not one("response_match_score", {"threshold": 0.5, "regression": "warn"}).gate_regression
+    assert not one("cost", 1).blocks_regression
+    assert one("cost", {"max": 1, "regression": "block"}).blocks_regression
+    assert one("response_match_score", 0.5).blocks_regression
+    assert not one("response_match_score", {"threshold": 0.5, "regression": "warn"}).blocks_regression
 
 
 def test_without_a_threshold_only_the_baseline_judges_but_a_trial_still_passes_or_fails() -> None:
     found = one("tool_trajectory_avg_score", {"match_type": "IN_ORDER"})
-    assert (found.threshold, found.pass_mark) == (None, 1.0)
-    assert one("response_match_score", {"threshold": None}).pass_mark is None
+    assert (found.threshold, found.pass_threshold) == (None, 1.0)
+    assert one("response_match_score", {"threshold": None}).pass_threshold is None
 
 
 @pytest.mark.parametrize("name", ["match_type", "matchType"])
@@ -209,7 +209,7 @@ def test_a_score_demanded_of_a_case_says_what_it_scores() -> None:
 
 def test_what_compares_trials_is_judged_over_the_suite_alone() -> None:
     found = one("strategy_consistency", 0.8)
-    assert (found.threshold, found.gate_regression) == (0.8, False)
+    assert (found.threshold, found.blocks_regression) == (0.8, False)
     with pytest.raises(ConfigError, match="a change of that cannot block"):
         one("strategy_consistency", {"threshold": 0.8, "regression": "block"})
     weighted = {"strategy_consistency": 0.8, "weighted_score": {"weights": {"strategy_consistency": 1}}}
@@ -221,7 +221,7 @@ def test_what_compares_trials_is_judged_over_the_suite_alone() -> None:
 
 def test_the_pass_rate_has_a_threshold_and_needs_another_criterion_that_blocks() -> None:
     found = parse({"response_match_score": 0.5, "pass_rate": {"threshold": 0.85, "strict": True}})[1].criterion
-    assert (found.threshold, found.strict, found.gate_regression) == (0.85, True, False)
+    assert (found.threshold, found.strict, found.blocks_regression) == (0.85, True, False)
     for alone in ({"pass_rate": 0.85}, {"pass_rate": 0.85, "response_match_score": {"blocking": False}}):
         with pytest.raises(ConfigError, match="no other one blocks"):
             parse(alone)

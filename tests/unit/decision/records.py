@@ -20,10 +20,10 @@ from gate.model import (
     Verdict,
 )
 
-TRAJECTORY = Criterion("trajectory", "tool_trajectory_avg_score", Scale.UNIT, threshold=None, pass_mark=1.0)
-RESPONSE = Criterion("response", "response_match_score", Scale.UNIT, pass_mark=None)
-FORBIDDEN = Criterion("forbidden_tools", "forbidden_tools", Scale.BINARY, hard=True, pass_mark=1.0)
-LATENCY = Criterion("latency", "latency", Scale.SECONDS, Direction.LOWER, gate_regression=False)
+TRAJECTORY = Criterion("trajectory", "tool_trajectory_avg_score", Scale.UNIT, threshold=None, pass_threshold=1.0)
+RESPONSE = Criterion("response", "response_match_score", Scale.UNIT, pass_threshold=None)
+FORBIDDEN = Criterion("forbidden_tools", "forbidden_tools", Scale.BINARY, hard=True, pass_threshold=1.0)
+LATENCY = Criterion("latency", "latency", Scale.SECONDS, Direction.LOWER, blocks_regression=False)
 
 
 def cases(n: int, **options: Any) -> list[Case]:

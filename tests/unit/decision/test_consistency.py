@@ -29,7 +29,7 @@ from gate.model import (
     Verdict,
 )
 
-CRITERION = Criterion("steady", METRIC, Scale.BINARY, threshold=0.8, gate_regression=False)
+CRITERION = Criterion("steady", METRIC, Scale.BINARY, threshold=0.8, blocks_regression=False)
 
 
 def case(name: str, group: str = "") -> Case:
@@ -143,7 +143,7 @@ def test_a_second_pass_is_asked_for_where_one_says_nothing() -> None:
     step = decide("a")
     assert isinstance(step, More)
     assert step.why == "trials are compared with one another"
-    alone = decide("a", exact_passes=1)
+    alone = decide("a", exact_epochs=1)
     assert isinstance(alone, SuiteResult)
     assert alone.verdict is Verdict.NOT_MEASURED
 
@@ -151,7 +151,7 @@ def test_a_second_pass_is_asked_for_where_one_says_nothing() -> None:
 def test_a_change_against_the_baseline_is_shown_and_never_blocks() -> None:
     cases, trials = suite("ab" * 4)
     free = replace(CRITERION, threshold=None)
-    result = next_step(cases, [free], trials, suite("aa" * 4)[1], settings=Settings(exact_passes=8))
+    result = next_step(cases, [free], trials, suite("aa" * 4)[1], settings=Settings(exact_epochs=8))
     assert isinstance(result, SuiteResult)
     assert result.verdict is Verdict.PASS
     found = result.criteria[1]

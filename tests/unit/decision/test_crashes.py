@@ -64,7 +64,7 @@ def test_a_block_that_needs_failures_asks_for_a_confirmation_a_minute_later() ->
 
 
 def test_both_sides_are_asked_where_the_base_can_be_run() -> None:
-    trials, settings = [*DOWN], Settings(rerun="match", exact_passes=1)
+    trials, settings = [*DOWN], Settings(rerun="match", exact_epochs=1)
     more = ask(SUITE, [TRAJECTORY], trials, BASELINE, settings=settings)
     assert {request.side for request in more.requests} == set(Side)
 
@@ -183,7 +183,7 @@ def test_what_a_hard_rule_found_before_a_crash_stands() -> None:
 def test_a_pass_holds_with_what_is_unmeasured_counted_as_failed() -> None:
     twice = [trial(c.id, n, trajectory=1.0) for c in SUITE for n in (1, 2)]
     few = [lost_trial("case-00", 2) if (t.case_id, t.number) == ("case-00", 2) else t for t in twice]
-    settings = Settings(exact_passes=2)
+    settings = Settings(exact_epochs=2)
     assert judge(SUITE, [TRAJECTORY], few, BASELINE, settings=settings).verdict is Verdict.PASS
     lost = {f"case-{i:02d}" for i in range(8)}
     many = [lost_trial(t.case_id, 2) if t.number == 2 and t.case_id in lost else t for t in twice]

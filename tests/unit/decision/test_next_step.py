@@ -110,7 +110,7 @@ def test_running_out_of_runs_says_so_and_decides_on_what_there_is() -> None:
 
 
 def test_an_exact_design_runs_exactly_so_many_passes() -> None:
-    settings = Settings(exact_passes=3)
+    settings = Settings(exact_epochs=3)
     _, trials = follow(SUITE, [TRAJECTORY], lambda _c, _s: {"trajectory": 1.0}, BASELINE, settings)
     assert len(trials) == 120
     _, trials = follow(SUITE, [replace(TRAJECTORY, threshold=0.5)], lambda _c, _s: {"trajectory": 1.0}, (), settings)
@@ -167,7 +167,7 @@ def test_the_pass_rate_is_recomputed_for_both_sides_under_the_criteria_of_now() 
     """A stricter mark fails the baseline's trials as it fails the candidate's."""
     before, now = stored(SUITE, trajectory=0.8), once(SUITE, trajectory=0.8)
     for mark, rate in ((0.7, 1.0), (0.9, 0.0)):
-        result = judge(SUITE, [replace(TRAJECTORY, pass_mark=mark)], now, before)
+        result = judge(SUITE, [replace(TRAJECTORY, pass_threshold=mark)], now, before)
         found = result.criteria[0]
         assert found.criterion.name == PASS_RATE
         assert (found.candidate.value, found.baseline.value) == (rate, rate)
@@ -183,7 +183,7 @@ def test_a_case_says_how_long_its_trials_took_where_all_of_them_say() -> None:
 
 
 def test_a_trial_passes_when_every_blocking_criterion_holds() -> None:
-    criteria = [TRAJECTORY, replace(RESPONSE, pass_mark=0.5), replace(LATENCY, blocking=False, limit=1.0)]
+    criteria = [TRAJECTORY, replace(RESPONSE, pass_threshold=0.5), replace(LATENCY, blocking=False, limit=1.0)]
     result = judge(SUITE, criteria, once(SUITE, trajectory=1.0, response=0.4, latency=9.0))
     assert result.cases[0].passed == 0
     assert result.cases[0].reasons == ("response: scored 0.4",)
@@ -286,7 +286,7 @@ def test_a_criterion_that_applies_to_no_case_is_never_green() -> None:
 
 def test_pairs_without_a_measured_pass_are_never_a_pass() -> None:
     """One half of each trial could not be judged, and the other half holds: neither passed nor failed."""
-    criteria = [TRAJECTORY, replace(RESPONSE, pass_mark=0.5)]
+    criteria = [TRAJECTORY, replace(RESPONSE, pass_threshold=0.5)]
     one, two = once(SUITE, trajectory=1.0, response="down"), once(SUITE, trajectory="down", response=0.9)
     both = [*one, *(replace(t, number=2) for t in two)]
     before = stored(SUITE, trajectory=1.0, response=0.9)
@@ -298,7 +298,7 @@ def test_pairs_without_a_measured_pass_are_never_a_pass() -> None:
 
 def test_a_judge_that_is_down_is_no_regression() -> None:
     """Of flaky cases only the failures would be left, if a failure counted without its judge."""
-    criteria = [TRAJECTORY, replace(RESPONSE, pass_mark=0.5)]
+    criteria = [TRAJECTORY, replace(RESPONSE, pass_threshold=0.5)]
     before = [trial(c.id, n, trajectory=float(n > 1), response=0.9) for c in SUITE for n in range(1, 6)]
     now = once(SUITE, {c.id: {"trajectory": 0.0} for c in SUITE[:8]}, trajectory=1.0, response="judge is down")
     result = judge(SUITE, criteria, now, before)
@@ -338,7 +338,7 @@ def test_a_case_without_one_measured_trial_is_an_error_within_the_limit_too() ->
     assert result.cases[0].reasons == ("unreachable: 127.0.0.1:80: Connection refused",)
 
 
-@pytest.mark.parametrize("settings", [Settings(), Settings(exact_passes=1)])
+@pytest.mark.parametrize("settings", [Settings(), Settings(exact_epochs=1)])
 def test_one_passing_crash_is_run_again_and_takes_its_place(settings: Settings) -> None:
     trials = [lost_trial("case-00"), *once(SUITE[1:], trajectory=1.0)]
     more = ask(SUITE, [TRAJECTORY], trials, BASELINE, settings=settings)
@@ -388,7 +388,7 @@ def test_a_case_most_of_whose_trials_crash_is_an_error_however_few_they_are() ->
     trials = [trial(c.id, n, trajectory=1.0) for c in SUITE for n in (1, 2, 3, 4, 5)]
     for n in (2, 3, 4):
         trials[15 + n - 1] = lost_trial("case-03", n)
-    settings = Settings(exact_passes=5)
+    settings = Settings(exact_epochs=5)
     result = judge(SUITE, [TRAJECTORY], trials, BASELINE, settings=settings)
     assert result.verdict is Verdict.ERROR
     assert "3 of 5 trials of case-03 ended in infrastructure errors" in result.headline
@@ -401,14 +401,14 @@ def test_a_run_that_was_stopped_before_its_first_decision_is_at_most_inconclusiv
     two = [trial(c.id, n, trajectory=1.0) for c in SUITE for n in (1, 2)]
     held = replace(TRAJECTORY, threshold=0.5)
     result = judge(
-        SUITE, [held], two, baseline, settings=Settings(exact_passes=5), can_run=True, stopped="the budget is spent"
+        SUITE, [held], two, baseline, settings=Settings(exact_epochs=5), can_run=True, stopped="the budget is spent"
     )
     assert result.verdict is Verdict.INCONCLUSIVE
     assert result.headline == "stopped: the budget is spent; 2 of 5 full passes were run"
-    whole = judge(SUITE, [held], two, baseline, settings=Settings(exact_passes=2), stopped="the budget is spent")
+    whole = judge(SUITE, [held], two, baseline, settings=Settings(exact_epochs=2), stopped="the budget is spent")
     assert whole.verdict is Verdict.PASS
     down = [trial(c.id, n, trajectory=0.0) for c in SUITE for n in (1, 2)]
-    fell = judge(SUITE, [held], down, baseline, settings=Settings(exact_passes=5), stopped="the budget is spent")
+    fell = judge(SUITE, [held], down, baseline, settings=Settings(exact_epochs=5), stopped="the budget is spent")
     assert fell.verdict in (Verdict.BELOW_THRESHOLD, Verdict.REGRESSED), "what is proven stands"
 
 
@@ -531,7 +531,9 @@ def test_cost_and_latency_only_warn_unless_asked() -> None:
     result = judge(SUITE, [TRAJECTORY, LATENCY], now, before)
     assert result.verdict is Verdict.PASS
     assert "latency changed by +60%: beyond its margin; it warns only" in result.warnings
-    assert judge(SUITE, [TRAJECTORY, replace(LATENCY, gate_regression=True)], now, before).verdict is Verdict.REGRESSED
+    assert (
+        judge(SUITE, [TRAJECTORY, replace(LATENCY, blocks_regression=True)], now, before).verdict is Verdict.REGRESSED
+    )
 
 
 # --- what changed ---------------------------------------------------------------------------------
@@ -570,7 +572,7 @@ def test_new_cases_are_held_to_thresholds() -> None:
 
 def test_a_criterion_that_cannot_be_compared_leaves_the_others_compared() -> None:
     """Metric 0 of both sides is then judged by what can be compared."""
-    criteria = [TRAJECTORY, replace(RESPONSE, pass_mark=0.5)]
+    criteria = [TRAJECTORY, replace(RESPONSE, pass_threshold=0.5)]
     not_comparable = {(c.id, "response"): "its options changed" for c in SUITE}
     before, now = stored(SUITE, trajectory=1.0, response=0.9), once(SUITE, trajectory=1.0, response=0.1)
     result = judge(SUITE, criteria, now, before, not_comparable=not_comparable)
@@ -650,7 +652,7 @@ def test_whatever_the_suite_every_round_asks_for_a_trial_and_the_schedule_ends(d
     ]
     options = Settings(
         quarantine=dict.fromkeys(data.draw(st.lists(st.sampled_from(ids), unique=True)), "known"),
-        exact_passes=data.draw(st.sampled_from([None, 1, 3])),
+        exact_epochs=data.draw(st.sampled_from([None, 1, 3])),
         runs=data.draw(st.sampled_from([None, 1, 7])),
         rerun=data.draw(st.sampled_from(["never", "match", "concurrent"])),
         max_error_rate=data.draw(st.sampled_from([0.1, 1.0])),
@@ -692,7 +694,7 @@ def test_numbers_read_as_what_they_are() -> None:
     many = cases(400)
     one = [trial(c.id, n, f=float((c.id, n) != ("case-07", 1))) for c in many for n in range(1, 31)]
     binary = Criterion("f", "f", Scale.BINARY, threshold=1.0)
-    assert reason(judge(many, [binary], one, settings=Settings(exact_passes=30)), "f").endswith(
+    assert reason(judge(many, [binary], one, settings=Settings(exact_epochs=30)), "f").endswith(
         "at best just below 100.0%"
     )
     below = Criterion("sentiment", "custom", Scale.COUNT, threshold=1.0)

@@ -46,13 +46,13 @@ def blocked(found: Sequence[tuple[Any, float, set[str]]]) -> int:
         (12, None),
         pytest.param(40, None, marks=pytest.mark.slow),
         pytest.param(20, Config(rerun="match"), marks=pytest.mark.slow),
-        pytest.param(40, Config(exact_passes=2), marks=pytest.mark.slow),
+        pytest.param(40, Config(exact_epochs=2), marks=pytest.mark.slow),
     ],
 )
 def test_an_unchanged_agent_is_blocked_at_most_as_often_as_promised(cases: int, config: Config | None) -> None:
     found = list(worlds(100, cases, config=config))
     assert wilson(blocked(found), len(found))[0] <= 0.02
-    assert sum(runs for _, runs, _ in found) / len(found) <= (2 if config and config.exact_passes else 2.2)
+    assert sum(runs for _, runs, _ in found) / len(found) <= (2 if config and config.exact_epochs else 2.2)
 
 
 def test_broken_cases_are_found_and_named_at_little_more_than_one_run_a_case() -> None:
@@ -77,7 +77,7 @@ def test_a_broad_fall_is_found() -> None:
 SHARED = Path(os.environ.get("GATE_SHARED_DATA") or Path(__file__).parents[4] / "shared" / "data")
 AIRLINE = SHARED / "tau-bench" / "gpt-4o-airline.json"
 airline = pytest.mark.skipif(not AIRLINE.exists(), reason="the recorded airline conversations are not here")
-CRITERION = Criterion("trajectory", "tool_trajectory_avg_score", Scale.UNIT, pass_mark=1.0)
+CRITERION = Criterion("trajectory", "tool_trajectory_avg_score", Scale.UNIT, pass_threshold=1.0)
 
 
 @pytest.fixture(scope="module")

@@ -131,14 +131,14 @@ def test_dimensions_are_means_over_cases_beside_those_of_the_baseline() -> None:
     now = [graded("case-00", 1, 0.5, depth=0.2, form=0.8), graded("case-00", 2, 0.5, depth=0.4)]
     now += [graded("case-01", 1, 1.0, depth=0.9), graded("case-01", 2, 1.0)]
     before = [graded(case.id, n, 1.0, depth=1.0) for case in suite for n in (1, 2)]
-    found = judge(suite, [MATCH], now, before, settings=Settings(exact_passes=2)).criteria[1]
+    found = judge(suite, [MATCH], now, before, settings=Settings(exact_epochs=2)).criteria[1]
     depth, form = found.dimensions["depth"], found.dimensions["form"]
     assert depth[0] is not None and depth[1] is not None and form[0] is not None
     assert (round(depth[0].value, 12), depth[0].n, depth[0].trials) == (0.6, 2, 3)  # ((0.2 + 0.4) / 2 + 0.9) / 2
     assert (depth[1].value, depth[1].trials) == (1.0, 4)
     assert (form[0].value, form[0].n, form[1]) == (0.8, 1, None)
     apart = {(case.id, "response"): "its options changed" for case in suite}
-    other = judge(suite, [MATCH], now, before, settings=Settings(exact_passes=2), not_comparable=apart).criteria[1]
+    other = judge(suite, [MATCH], now, before, settings=Settings(exact_epochs=2), not_comparable=apart).criteria[1]
     assert other.dimensions["depth"][1] is None
 
 
@@ -153,7 +153,7 @@ def test_details_that_are_no_dimensions_are_left_out() -> None:
 def test_standard_deviations_over_trials_and_over_cases() -> None:
     values = {"case-00": (0.2, 0.4), "case-01": (0.6, 1.0)}
     trials = [trial(name, n, response=one) for name, both in values.items() for n, one in enumerate(both, 1)]
-    found = judge(cases(2), [MATCH], trials, settings=Settings(exact_passes=2)).criteria[1].candidate
+    found = judge(cases(2), [MATCH], trials, settings=Settings(exact_epochs=2)).criteria[1].candidate
     assert found is not None and found.sd is not None and found.sd_cases is not None
     # deviations from 0.55: −0.35, −0.15, 0.05, 0.45; means 0.3 and 0.8
     assert round(found.sd, 9) == round((0.35 / 3) ** 0.5, 9)

@@ -39,7 +39,7 @@ def test_a_case_that_never_reaches_its_own_threshold_fails_the_suite(criterion: 
     assert result.verdict is Verdict.BELOW_THRESHOLD
     assert "own is below its own threshold: mean 0, threshold 0.9" in reason(result, "response")
     assert len(trials) <= 30
-    fixed = judge(suite, [criterion], times(suite, 5, response=0.0), settings=Settings(exact_passes=5))
+    fixed = judge(suite, [criterion], times(suite, 5, response=0.0), settings=Settings(exact_epochs=5))
     assert fixed.verdict is Verdict.BELOW_THRESHOLD
 
 
@@ -55,7 +55,7 @@ def test_further_passes_are_asked_for_while_an_own_threshold_is_open() -> None:
     more = ask(suite, [HALF], once(suite, {"own": {"response": 0.8}}, response=1.0))
     assert (more.why, more.runs) == ("a threshold is undecided", 10)
     result, trials = follow(
-        suite, [HALF], lambda c, _s: {"response": (0.8 if c == "own" else 1.0)}, settings=Settings(max_passes=2)
+        suite, [HALF], lambda c, _s: {"response": (0.8 if c == "own" else 1.0)}, settings=Settings(max_epochs=2)
     )
     assert (result.verdict, len(trials)) == (Verdict.INCONCLUSIVE, 20)
     assert "too few to tell: 2 trials" in reason(result, "response")
@@ -68,7 +68,7 @@ def test_an_own_threshold_that_its_case_missed_before_is_excused_and_no_other_ca
     assert judge(suite, [HALF], now, missed).verdict is Verdict.PASS
     both = [replace(suite[0], id="other"), *suite]
     trials = times(both[:1], 3, response=0.0) + times(suite[:1], 3, response=0.0) + times(suite[1:], 3, response=1.0)
-    result = judge(both, [RESPONSE], trials, missed, settings=Settings(exact_passes=3))
+    result = judge(both, [RESPONSE], trials, missed, settings=Settings(exact_epochs=3))
     assert result.verdict is Verdict.BELOW_THRESHOLD
     assert reason(result, "response").startswith("other is below its own threshold")
     assert "more case" not in reason(result, "response")
@@ -104,7 +104,11 @@ def test_the_extension_ends_at_twenty_passes_and_is_for_auto_alone() -> None:
     result, trials = follow(cases(1), [criterion], always(0.0))
     assert (result.verdict, len(trials)) == (Verdict.BELOW_THRESHOLD, 20)
     assert "none of 20 trials reached it" in result.headline
-    for settings, runs in ((Settings(longest_passes=0), 3), (Settings(exact_passes=2), 2), (Settings(runs=6), 3)):
+    for settings, runs in (
+        (Settings(max_epochs_to_measure=0), 3),
+        (Settings(exact_epochs=2), 2),
+        (Settings(runs=6), 3),
+    ):
         assert len(follow(cases(1), [criterion], always(0.0), settings=settings)[1]) == runs
 
 
@@ -121,7 +125,7 @@ def test_graded_scores_that_never_reach_the_threshold_fail() -> None:
 
 
 def test_two_trials_are_too_few_for_none_of_them_reached_it() -> None:
-    result = judge(cases(1), [HALF], times(cases(1), 2, response=0.3), settings=Settings(exact_passes=2))
+    result = judge(cases(1), [HALF], times(cases(1), 2, response=0.3), settings=Settings(exact_epochs=2))
     assert result.verdict is Verdict.INCONCLUSIVE
     stopped = judge(cases(1), [HALF], times(cases(1), 3, response=0.4), stopped="the budget is spent")
     assert stopped.verdict is Verdict.INCONCLUSIVE
@@ -182,14 +186,14 @@ def test_new_cases_at_zero_miss_a_threshold_of_one_beside_a_baseline_that_held()
 
 # --- of the pass rate -----------------------------------------------------------------------------
 
-RATE = Criterion("pass_rate", "pass_rate", Scale.BINARY, threshold=0.85, gate_regression=False)
+RATE = Criterion("pass_rate", "pass_rate", Scale.BINARY, threshold=0.85, blocks_regression=False)
 RATED = [TRAJECTORY, RATE]
 
 
 def test_a_limit_on_the_pass_rate_is_judged_as_the_threshold_of_metric_0() -> None:
     suite = cases(10)
     half = {case.id: {"trajectory": 0.5} for case in suite[:5]}
-    result = judge(suite, RATED, once(suite, half, trajectory=1.0), settings=Settings(exact_passes=1))
+    result = judge(suite, RATED, once(suite, half, trajectory=1.0), settings=Settings(exact_epochs=1))
     assert [(r.criterion.name, r.criterion.threshold) for r in result.criteria] == [
         ("pass rate", 0.85),
         ("trajectory", None),
@@ -198,7 +202,7 @@ def test_a_limit_on_the_pass_rate_is_judged_as_the_threshold_of_metric_0() -> No
     assert result.verdict is Verdict.INCONCLUSIVE
     assert "mean 50.0% over 10 cases, threshold 85.0%" in reason(result, "pass rate")
     many = times(suite[:5], 3, trajectory=0.5) + times(suite[5:], 3, trajectory=1.0)
-    proven = judge(suite, RATED, many, settings=Settings(exact_passes=3))
+    proven = judge(suite, RATED, many, settings=Settings(exact_epochs=3))
     assert proven.verdict is Verdict.BELOW_THRESHOLD
     assert share_upper_bound(15, 30, 0.005) < 0.85 <= share_upper_bound(5, 10, 0.005)
     strict = judge(suite, [TRAJECTORY, replace(RATE, strict=True)], once(suite, half, trajectory=1.0))

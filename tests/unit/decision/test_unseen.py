@@ -14,7 +14,7 @@ from gate.decision import exit_code
 from gate.decision.comparison import Settings
 from gate.decision.unseen import UNSEEN, blind
 from gate.metrics import METRICS, load_metric
-from gate.metrics.base import Composite, Context, Judged, Performance
+from gate.metrics.base import Composite, Context, Judged, TrialOutput
 from gate.model import (
     Case,
     CaseStatus,
@@ -74,7 +74,7 @@ def test_a_metric_whose_score_depends_on_calls_says_so(name: str) -> None:
     (scorer,) = scorers(name)
     silent = (Invocation("go", (Part("found"),), duration=1.0), Invocation("on", (Part("done"),), duration=1.0))
     loud = tuple(replace(turn, tool_calls=CALLS) for turn in silent)
-    scores = [scorer.for_case(CASE).score(CASE, Performance(turns, 2.0)) for turns in (silent, loud)]
+    scores = [scorer.for_case(CASE).score(CASE, TrialOutput(turns, 2.0)) for turns in (silent, loud)]
     if (scores[0].value, scores[0].error) != (scores[1].value, scores[1].error):
         assert scorer.criterion.reads_tools
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gate.metrics import load_metric
-from gate.metrics.base import Context, Metric, Performance
+from gate.metrics.base import Context, Metric, TrialOutput
 from gate.model import Case, Invocation, Part, Score, ToolCall, Turn, Usage
 
 Calls = Sequence[ToolCall | str] | None
@@ -31,7 +31,7 @@ def tool_score(
     """The score of a trial whose turns expected and made these calls; expected None states nothing."""
     turns = tuple(Turn("q", None if one is None else calls(one)) for one in expected)
     invocations = tuple(Invocation("q", tool_calls=calls(one)) for one in actual)
-    return metric(name, context, **options).score(Case("c", turns), Performance(invocations))
+    return metric(name, context, **options).score(Case("c", turns), TrialOutput(invocations))
 
 
 def said_score(name: str, answers: Sequence[str], expected: Sequence[str | None] = (), **options: Any) -> Score:
@@ -39,7 +39,7 @@ def said_score(name: str, answers: Sequence[str], expected: Sequence[str | None]
     wanted = list(expected) or [None] * len(answers)
     turns = tuple(Turn("q", response=None if one is None else (Part(one),)) for one in wanted)
     invocations = tuple(Invocation("q", (Part(one),)) for one in answers)
-    return metric(name, **options).score(Case("c", turns), Performance(invocations))
+    return metric(name, **options).score(Case("c", turns), TrialOutput(invocations))
 
 
 def used_score(
@@ -51,4 +51,4 @@ def used_score(
         Invocation("q", usage=None if usage is None else Usage(**usage), duration=time)
         for usage, time in zip(usages, times, strict=True)
     )
-    return metric(name).score(Case("c", (Turn("q"),) * len(invocations)), Performance(invocations, **trial))
+    return metric(name).score(Case("c", (Turn("q"),) * len(invocations)), TrialOutput(invocations, **trial))

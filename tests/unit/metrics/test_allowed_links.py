@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gate.metrics.allowed_links import MAX_CHARS, AllowedLinks, LinksOptions
-from gate.metrics.base import Performance
+from gate.metrics.base import TrialOutput
 from gate.model import Case, Invocation, Part, Score, Turn
 
 CASE = Case("c", (Turn("hello"),))
@@ -17,7 +17,7 @@ CASE = Case("c", (Turn("hello"),))
 
 def score(text: str, **options: object) -> Score:
     metric = AllowedLinks(LinksOptions.model_validate({"hosts": ["docs.example.com", "*.shop.example"], **options}))
-    return metric.score(CASE, Performance((Invocation(response=(Part(text),)),)))
+    return metric.score(CASE, TrialOutput((Invocation(response=(Part(text),)),)))
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_images_may_be_allowed_from_the_same_hosts() -> None:
 def test_thoughts_are_not_shown_to_anyone() -> None:
     metric = AllowedLinks(LinksOptions())
     thinking = Invocation(response=(Part("https://evil.test", thought=True), Part("Done.")))
-    assert metric.score(CASE, Performance((thinking,))).value == 1.0
+    assert metric.score(CASE, TrialOutput((thinking,))).value == 1.0
 
 
 def test_too_long_is_not_measured() -> None:

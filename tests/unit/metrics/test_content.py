@@ -1,7 +1,7 @@
 import pytest
 from pydantic import ValidationError
 
-from gate.metrics.base import Performance
+from gate.metrics.base import TrialOutput
 from gate.metrics.patterns import PatternError, compile_pattern
 from gate.model import Case, Invocation, Part, Turn
 from tests.unit.metrics.build import metric, said_score
@@ -43,7 +43,7 @@ def test_an_empty_text_is_refused() -> None:
 
 
 def test_thoughts_are_no_answer() -> None:
-    performance = Performance((Invocation("q", (Part("secret", thought=True), Part("open"))),))
+    performance = TrialOutput((Invocation("q", (Part("secret", thought=True), Part("open"))),))
     case = Case("c", (Turn("q"),))
     assert metric("not_contains", values=["secret"]).score(case, performance).value == 1.0
     assert metric("contains", values=["secret"]).score(case, performance).value == 0.0

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gate.metrics import load_metric
-from gate.metrics.base import Performance
+from gate.metrics.base import TrialOutput
 from gate.metrics.domain import SupportOptions
 from gate.model import Case, Invocation, Score, ToolCall, Turn
 
@@ -18,7 +18,7 @@ def retrieval(name: str, *results: Any, tool: str = "search", **options: Any) ->
     metric_type = load_metric(f"retrieval_{name}")
     metric = metric_type(metric_type.options_type.model_validate({"relevant_ids": ["a", "b", "c", 7], **options}))
     calls = tuple(ToolCall(tool, {}, result=result) for result in results)
-    return metric.score(CASE, Performance((Invocation("find", tool_calls=calls),)))
+    return metric.score(CASE, TrialOutput((Invocation("find", tool_calls=calls),)))
 
 
 @pytest.mark.parametrize(("name", "value"), [("precision", 3 / 5), ("recall", 3 / 4), ("f1", 6 / 9)])
@@ -55,7 +55,7 @@ def test_deep_results_end() -> None:
 def time_against(duration: float | None, **options: Any) -> Score:
     metric_type = load_metric("time_against_baseline")
     metric = metric_type(metric_type.options_type.model_validate(options))
-    return metric.score(CASE, Performance((Invocation("do"),), duration))
+    return metric.score(CASE, TrialOutput((Invocation("do"),), duration))
 
 
 def test_time_is_a_share_of_the_stated_baseline() -> None:
@@ -68,7 +68,7 @@ def test_time_is_a_share_of_the_stated_baseline() -> None:
 def test_a_call_of_an_escalation_tool_needs_no_judge() -> None:
     for name in ("resolution_rate", "containment_rate", "first_contact_resolution"):
         metric: Any = load_metric(name)(SupportOptions(escalation_tools=("transfer",)))
-        done = Performance((Invocation("help", tool_calls=(ToolCall("transfer"),)),))
+        done = TrialOutput((Invocation("help", tool_calls=(ToolCall("transfer"),)),))
         score = asyncio.run(metric.judge_score(CASE, done, None))
         assert score.value == 0.0
         assert "transfer" in score.reason

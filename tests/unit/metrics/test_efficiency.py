@@ -1,6 +1,6 @@
 import pytest
 
-from gate.metrics.base import Performance
+from gate.metrics.base import TrialOutput
 from gate.model import Case, Direction, Invocation, Scale, ToolCall, Turn, Usage, total_usage
 from tests.unit.metrics.build import metric, tool_score, used_score
 
@@ -91,7 +91,7 @@ def test_latency_tells_the_time_inside_tools() -> None:
         *(ToolCall("a", duration=0.25), ToolCall("b", duration=0.75), ToolCall("c")),
         *(ToolCall("b", duration=0.5), ToolCall("b"), ToolCall("a", duration=-1.0)),
     )
-    performance = Performance((Invocation("q", tool_calls=calls),), duration=3.0)
+    performance = TrialOutput((Invocation("q", tool_calls=calls),), duration=3.0)
     score = metric("response_time").score(Case("c", (Turn("q"),)), performance)
     assert score.value == 3.0
     assert score.details == {

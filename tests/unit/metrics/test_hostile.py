@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gate.metrics import METRICS, load_metric
-from gate.metrics.base import Composite, Context, Performance
+from gate.metrics.base import Composite, Context, TrialOutput
 from gate.metrics.judged import JudgedMetric
 from gate.model import Case, Invocation, Part, ToolCall, Turn, Usage
 from tests.unit.metrics.build import metric
@@ -58,7 +58,7 @@ def test_a_score_is_finite_or_none_with_words_about_why(
     name: str, written: list[Turn], played: list[Invocation], duration: float | None
 ) -> None:
     case = Case("c", tuple(written))
-    score = metric(name, CONTEXT, **OPTIONS.get(name, {})).score(case, Performance(tuple(played), duration))
+    score = metric(name, CONTEXT, **OPTIONS.get(name, {})).score(case, TrialOutput(tuple(played), duration))
     assert score.value is None or math.isfinite(score.value)
     assert score.reason or score.error
     assert not (score.value is not None and score.error)

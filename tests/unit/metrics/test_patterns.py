@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gate.metrics import patterns
-from gate.metrics.base import NotMeasurableError, Performance
+from gate.metrics.base import NotMeasurableError, TrialOutput
 from gate.metrics.content import JsonSchema, Regex, RegexOptions, SchemaOptions
 from gate.metrics.matching import ArgsRule, args_match
 from gate.metrics.patterns import PatternError, PatternTimeoutError, is_found, is_whole
@@ -44,8 +44,8 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     matcher.end()
 
 
-def said(text: str) -> Performance:
-    return Performance((Invocation(response=(Part(text),)),))
+def said(text: str) -> TrialOutput:
+    return TrialOutput((Invocation(response=(Part(text),)),))
 
 
 @pytest.mark.usefixtures("impatient")

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gate.metrics.base import Performance
+from gate.metrics.base import TrialOutput
 from gate.metrics.rouge import MAX_MARKS, _Stems, rouge_1, rouge_1_sets, tokens
 from gate.model import Case, Invocation, Part, Turn
 from tests.unit.metrics.build import metric, said_score
@@ -106,15 +106,15 @@ def test_an_expected_answer_that_is_empty_scores_zero() -> None:
 
 def test_turns_that_were_not_played_are_an_error_and_not_cut_off() -> None:
     case = Case("c", (Turn("a", response=(Part("x"),)), Turn("b", response=(Part("x"),))))
-    score = metric("response_match_score").score(case, Performance((Invocation("a", (Part("x"),)),)))
+    score = metric("response_match_score").score(case, TrialOutput((Invocation("a", (Part("x"),)),)))
     assert score.value is None
     assert "turns: 2 in the case" in (score.error or "")
-    assert metric("response_match_score").score(Case("c", ()), Performance(())).error == "the case has no turns"
+    assert metric("response_match_score").score(Case("c", ()), TrialOutput(())).error == "the case has no turns"
 
 
 def test_thoughts_count_unless_left_out() -> None:
     case = Case("c", (Turn("q", response=(Part("four"),)),))
-    performance = Performance((Invocation("q", (Part("two and two", thought=True), Part("four"))),))
+    performance = TrialOutput((Invocation("q", (Part("two and two", thought=True), Part("four"))),))
     assert metric("response_match_score").score(case, performance).value == 2 * 0.25 / 1.25
     assert metric("response_match_score", thoughts="exclude").score(case, performance).value == 1.0
 

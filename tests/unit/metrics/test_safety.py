@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gate.metrics import load_metric
-from gate.metrics.base import Performance
+from gate.metrics.base import TrialOutput
 from gate.metrics.pii import find_personal, iban, luhn
 from gate.metrics.safety import WORDS, SafetyV1
 from gate.model import Case, Invocation, Part, Score, Turn
@@ -20,7 +20,7 @@ CASE = Case("c", (Turn("hi"),))
 def measure(name: str, *answers: str, user: str = "hi", **options: Any) -> Score:
     metric_type = load_metric(name)
     metric = metric_type(metric_type.options_type.model_validate(options))
-    return metric.score(CASE, Performance(tuple(Invocation(user, (Part(text),)) for text in answers)))
+    return metric.score(CASE, TrialOutput(tuple(Invocation(user, (Part(text),)) for text in answers)))
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_listed_words_are_whole_words(text: str) -> None:
 def test_patterns_say_what_they_cannot_see_and_need_no_judge() -> None:
     metric = SafetyV1(SafetyV1.options_type.model_validate({"backend": "patterns"}))
     assert not metric.needs_judge
-    performance = Performance((Invocation("hi", (Part("fine"),)), Invocation("x", (Part(f"{SECRET} a@example.com"),))))
+    performance = TrialOutput((Invocation("hi", (Part("fine"),)), Invocation("x", (Part(f"{SECRET} a@example.com"),))))
     score = asyncio.run(metric.judge_score(CASE, performance, None))
     assert (score.value, score.per_turn) == (0.5, (1.0, 0.0))
     assert "1 × secret" in score.reason and "1 × e-mail address" in score.reason

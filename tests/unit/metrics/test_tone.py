@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from gate.metrics.base import Performance
+from gate.metrics.base import TrialOutput
 from gate.metrics.tone import ToneMatch, ToneOptions, detect_tone
 from gate.model import Case, Invocation, Part, Score, Turn
 
@@ -36,7 +36,7 @@ def test_keywords(text: str, tone: str) -> None:
 
 def measure(*answers: str, **options: Any) -> Score:
     metric = ToneMatch(ToneOptions.model_validate({"backend": "keywords", **options}))
-    performance = Performance(tuple(Invocation("hi", (Part(text),)) for text in answers))
+    performance = TrialOutput(tuple(Invocation("hi", (Part(text),)) for text in answers))
     return asyncio.run(metric.judge_score(Case("c", (Turn("hi"),)), performance, None))
 
 

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from gate.metrics.base import Context, Performance
+from gate.metrics.base import Context, TrialOutput
 from gate.model import Case, Invocation, Score, ToolCall, Turn
 from tests.unit.metrics.build import Calls, metric, tool_score
 
@@ -71,7 +71,7 @@ def test_the_necessary_steps_may_be_given() -> None:
 def recovery(*calls: ToolCall, categories: dict[str, frozenset[str]] | None = None, **options: Any) -> Score:
     case = Case("c", (Turn("q"),))
     return metric("error_recovery_rate", Context(categories or {}), **options).score(
-        case, Performance((Invocation("q", tool_calls=calls),))
+        case, TrialOutput((Invocation("q", tool_calls=calls),))
     )
 
 

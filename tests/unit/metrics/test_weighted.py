@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from gate.metrics.base import Composite, Performance
+from gate.metrics.base import Composite, TrialOutput
 from gate.model import Case, Score
 from tests.unit.metrics.build import metric
 
@@ -67,7 +67,7 @@ def test_without_weights_it_does_not_apply() -> None:
 
 
 def test_alone_it_cannot_be_measured() -> None:
-    assert metric("weighted_score", weights={"a": 1}).score(CASE, Performance(())).error is not None
+    assert metric("weighted_score", weights={"a": 1}).score(CASE, TrialOutput(())).error is not None
 
 
 @given(st.lists(st.tuples(st.integers(1, 100), st.floats(0, 1)), min_size=1, max_size=6))

@@ -183,7 +183,7 @@ def test_retries_are_bounded_and_only_for_what_may_pass(transient: bool, attempt
 def test_a_failure_that_another_trial_caused_does_not_count() -> None:
     def script(request: Request) -> str:
         if len(agent.requests) <= 6:
-            raise AgentFailure(ErrorKind.CRASH, "taken along", innocent=True)
+            raise AgentFailure(ErrorKind.CRASH, "taken along", collateral=True)
         return "fine"
 
     agent = Scripted(script)
@@ -194,7 +194,7 @@ def test_a_failure_that_another_trial_caused_does_not_count() -> None:
 
 def test_innocence_ends() -> None:
     def script(request: Request) -> str:
-        raise AgentFailure(ErrorKind.CRASH, "taken along", innocent=True)
+        raise AgentFailure(ErrorKind.CRASH, "taken along", collateral=True)
 
     (trial,) = run(Scripted(script), jobs(1), retries=1)
     assert trial.error is not None

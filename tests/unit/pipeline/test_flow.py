@@ -32,9 +32,9 @@ from gate.records import digested
 from gate.scoring.score import Scorer
 
 CRITERIA = (
-    Criterion("trajectory", "tool_trajectory_avg_score", Scale.UNIT, threshold=0.6, pass_mark=0.6),
-    Criterion("latency", "latency", Scale.SECONDS, Direction.LOWER, limit=5.0, gate_regression=False),
-    Criterion("forbidden", "forbidden_tools", Scale.BINARY, hard=True, blocking=False, pass_mark=1.0),
+    Criterion("trajectory", "tool_trajectory_avg_score", Scale.UNIT, threshold=0.6, pass_threshold=0.6),
+    Criterion("latency", "latency", Scale.SECONDS, Direction.LOWER, limit=5.0, blocks_regression=False),
+    Criterion("forbidden", "forbidden_tools", Scale.BINARY, hard=True, blocking=False, pass_threshold=1.0),
 )
 CASES = tuple(Case(f"case-{n}", (Turn("hi", (ToolCall("lookup", {"n": n}),)),)) for n in range(12))
 

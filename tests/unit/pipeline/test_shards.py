@@ -9,7 +9,7 @@ import pytest
 from gate.baselines.pairing import Reference
 from gate.config.load import load_config
 from gate.model import BaselineInfo, ErrorKind, Trial, TrialError, Verdict
-from gate.pipeline.shards import assigned, measured, passes_of
+from gate.pipeline.shards import assigned, epochs_of, measured
 from gate.records import Header, PlannedCase, Record
 
 PLAN = tuple(PlannedCase(f"case-{n}", "fp") for n in range(10))
@@ -27,7 +27,7 @@ def reference(*trials: Trial) -> Reference:
 
 @pytest.mark.parametrize(("trials", "passes"), [("auto", 3), ("{max: 5}", 5), ("2", 2)])
 def test_passes(tmp_path: Path, trials: str, passes: int) -> None:
-    assert passes_of(config(tmp_path, trials)) == passes
+    assert epochs_of(config(tmp_path, trials)) == passes
 
 
 def test_one_shard_is_the_plan_itself() -> None:

@@ -28,7 +28,7 @@ from gate.records import Footer, Header, PlannedCase, Record
 from gate.reports import load_report
 from gate.reports.trajectory_diff import trajectory_diff
 
-CRITERION = Criterion("ok", "contains", Scale.BINARY, threshold=1.0, pass_mark=1.0, fingerprint="f")
+CRITERION = Criterion("ok", "contains", Scale.BINARY, threshold=1.0, pass_threshold=1.0, fingerprint="f")
 PLAN = tuple(PlannedCase(f"c{n}", f"content {n}") for n in range(20))
 
 
@@ -80,8 +80,8 @@ def test_a_removed_criterion_is_owed() -> None:
 
 
 OLD = replace(CRITERION, fingerprint="old")
-NEW = replace(CRITERION, fingerprint="new", threshold=None, pass_mark=None)
-STAND_IN = replace(OLD, name="ok (version 1)", threshold=None, pass_mark=None, stands_for="ok")
+NEW = replace(CRITERION, fingerprint="new", threshold=None, pass_threshold=None)
+STAND_IN = replace(OLD, name="ok (version 1)", threshold=None, pass_threshold=None, stands_for="ok")
 
 
 def versioned(criteria: tuple[Criterion, ...], **values: float) -> Record:
@@ -128,7 +128,7 @@ def test_no_suite_is_never_green() -> None:
 
 TERMS = Terms(
     (CRITERION,),
-    Settings(alpha=0.05, quarantine={"c1": "me"}, exact_passes=3),
+    Settings(alpha=0.05, quarantine={"c1": "me"}, exact_epochs=3),
     thresholds={"c2": {"ok": 0.5}},
     deselected=frozenset({"x", "y"}),
     scheduled=True,
@@ -154,7 +154,7 @@ def test_terms_that_cannot_be_read_are_refused_in_one_line() -> None:
 def test_a_configuration_judges_and_the_record_tells_how_it_was_made() -> None:
     kept = replace(record(), footer=Footer(60, 0, 3, terms=TERMS.plain()))
     told = told_by(kept, Terms((CRITERION,), Settings(alpha=0.01), notes=("another", "a note")))
-    assert (told.settings.alpha, told.settings.exact_passes, told.settings.quarantine) == (0.01, 3, {})
+    assert (told.settings.alpha, told.settings.exact_epochs, told.settings.quarantine) == (0.01, 3, {})
     assert (told.notes, told.scheduled, told.command) == (("a note", "another"), True, "gate run")
     assert (told.changes, told.doubts) == ((), ())
 

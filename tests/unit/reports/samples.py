@@ -26,7 +26,7 @@ from .hostile import CORPUS
 
 PASS_RATE = Criterion("pass_rate", "pass_rate", Scale.BINARY, margin=0.1)
 TRAJECTORY = Criterion(
-    "tool_trajectory_avg_score", "tool_trajectory_avg_score", Scale.UNIT, threshold=0.9, margin=0.05, pass_mark=0.9
+    "tool_trajectory_avg_score", "tool_trajectory_avg_score", Scale.UNIT, threshold=0.9, margin=0.05, pass_threshold=0.9
 )
 RESPONSE = Criterion("response_match_score", "response_match_score", Scale.UNIT, threshold=0.6, margin=0.05)
 LATENCY = Criterion(
@@ -37,9 +37,9 @@ LATENCY = Criterion(
     limit=10.0,
     quantiles=((0.95, 3.0),),
     margin=0.3,
-    gate_regression=False,
+    blocks_regression=False,
 )
-COST = Criterion("cost", "cost", Scale.USD, Direction.LOWER, margin=0.2, blocking=False, gate_regression=False)
+COST = Criterion("cost", "cost", Scale.USD, Direction.LOWER, margin=0.2, blocking=False, blocks_regression=False)
 
 
 def estimate(value: float, low: float, high: float, n: int = 40, trials: int = 0) -> Estimate:

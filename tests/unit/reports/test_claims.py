@@ -43,9 +43,9 @@ def criteria(draw: st.DrawFn) -> tuple[Criterion, ...]:
                 "contains",
                 Scale.UNIT,
                 threshold=threshold,
-                pass_mark=threshold,
+                pass_threshold=threshold,
                 blocking=blocking,
-                gate_regression=blocking,
+                blocks_regression=blocking,
                 fingerprint=fingerprint,
             )
         )

@@ -15,7 +15,16 @@ from gate.metrics.trajectory import ToolTrajectory, TrajectoryOptions
 from gate.model import Case, Criterion, Invocation, Part, Scale, Score, ToolCall, Trial, Turn, Usage
 from gate.records import redacted, to_record
 from gate.records.encode import trial_line
-from gate.scoring.batch import Batch, Kit, Recording, pack_batch, pack_kit, score_batch, score_packed, unpack_answer
+from gate.scoring.batch import (
+    Batch,
+    Recording,
+    ScoringSetup,
+    pack_batch,
+    pack_setup,
+    score_batch,
+    score_packed,
+    unpack_answer,
+)
 from gate.scoring.score import Scorer
 from gate.security.redact import Redactor
 from gate.system.serialize import pack, unpack
@@ -88,8 +97,8 @@ def test_a_packed_batch_has_the_answer_of_one_that_is_not() -> None:
     ]
     recordings = [Recording(0, n, turns, None) for n, turns in enumerate(said, 1)] + [Recording(0, 4, (), "cut")]
     batch = Batch([case], recordings)
-    there = unpack_answer(score_packed(unpack(pack_kit(Kit(SCORERS))), pack_batch(batch)))
-    here = score_batch(Kit(SCORERS), batch, Redactor())
+    there = unpack_answer(score_packed(unpack(pack_setup(ScoringSetup(SCORERS))), pack_batch(batch)))
+    here = score_batch(ScoringSetup(SCORERS), batch, Redactor())
     assert [one[1:] for one in there.scored] == [one[1:] for one in here.scored]
     lines = [[{**json.loads(one.line), "started": 0} for one in answer.scored] for answer in (there, here)]
     assert lines[0] == lines[1]

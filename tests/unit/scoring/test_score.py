@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gate.metrics.base import Metric, NoOptions, Performance
+from gate.metrics.base import Metric, NoOptions, TrialOutput
 from gate.metrics.weighted import WeightedOptions, WeightedScore
 from gate.model import RANGES, Case, Criterion, Invocation, Scale, Score, Trial, Turn
 from gate.scoring.score import Scorer, score_recorded
@@ -24,7 +24,7 @@ class Fixed(Metric[Any]):
         super().__init__(NoOptions())
         self.value = value
 
-    def score(self, case: Case, performance: Performance) -> Score:
+    def score(self, case: Case, performance: TrialOutput) -> Score:
         return Score(self.value, "as given")
 
 

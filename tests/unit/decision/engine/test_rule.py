@@ -130,16 +130,16 @@ def test_a_case_that_would_have_to_be_named_forbids_pass() -> None:
 
 
 @pytest.mark.parametrize(
-    "config", [Config(), Config(max_passes=1), Config(max_passes=2), Config(max_passes=7), Config(exact_passes=5)]
+    "config", [Config(), Config(max_epochs=1), Config(max_epochs=2), Config(max_epochs=7), Config(exact_epochs=5)]
 )
 def test_looks_and_cases_never_spend_more_than_the_budget(config: Config) -> None:
     shares = look_shares(config)
     assert sum(shares.values()) + CASES_SHARE == pytest.approx(0.88)
-    assert list(shares) == ([5] if config.exact_passes else list(range(1, config.max_passes + 1)))
+    assert list(shares) == ([5] if config.exact_epochs else list(range(1, config.max_epochs + 1)))
 
 
 def test_an_exact_design_asks_once_and_looks_once() -> None:
-    config = Config(exact_passes=5)
+    config = Config(exact_epochs=5)
     request = asked(decide(state(STEADY, config=config)))
     assert request == (Request(Side.CANDIDATE, "full", tuple(STEADY), 5),)
     early = full({c: rows(1, 1) for c in STEADY})
@@ -150,7 +150,7 @@ def test_an_exact_design_asks_once_and_looks_once() -> None:
 
 
 def test_an_exact_design_cut_short_is_looked_at_once_where_it_ends() -> None:
-    config = Config(exact_passes=5, runs_left=0)
+    config = Config(exact_epochs=5, runs_left=0)
     answer = outcome(decide(state(STEADY, full({c: rows(1, 1) for c in STEADY}), config=config)))
     assert (answer.verdict, [look["passes"] for look in answer.report["looks"]]) == ("PASS", [2])
 
@@ -158,7 +158,7 @@ def test_an_exact_design_cut_short_is_looked_at_once_where_it_ends() -> None:
 def test_at_most_one_pass_where_one_is_the_most() -> None:
     rng = Random(2)
     baseline = {c: rows(1, 0, 1, 0, 1) for c in ids(12)}
-    _, requests = drive(state(baseline, config=Config(max_passes=1)), lambda _s, _c: [float(rng.random() < 0.5)])
+    _, requests = drive(state(baseline, config=Config(max_epochs=1)), lambda _s, _c: [float(rng.random() < 0.5)])
     assert sum(r.tag == "full" for r in requests) == 1
 
 
@@ -298,12 +298,12 @@ def test_reruns_do_not_enter_looks_or_bounds() -> None:
 COST = Metric("cost", "positive", Direction.LOWER, 0.2)
 
 
-def costly(factor: float, config: Config | None = None, *, gating: bool = True) -> Continue | Outcome:
+def costly(factor: float, config: Config | None = None, *, blocking: bool = True) -> Continue | Outcome:
     rng = Random(4)
     level = {c: rng.uniform(0.01, 0.05) for c in STEADY}
     before = {c: [[1.0, level[c] * rng.uniform(0.9, 1.1)] for _ in range(5)] for c in STEADY}
     now = full({c: [[1.0, factor * level[c] * rng.uniform(0.9, 1.1)]] for c in STEADY})
-    return decide(state(before, now, metrics=(SUCCESS, replace(COST, gating=gating)), config=config))
+    return decide(state(before, now, metrics=(SUCCESS, replace(COST, blocks_regression=blocking)), config=config))
 
 
 def test_a_rise_of_cost_blocks_where_cost_gates() -> None:
@@ -318,7 +318,7 @@ def test_a_rise_of_cost_blocks_where_cost_gates() -> None:
 
 
 def test_a_rise_of_cost_is_only_shown_where_it_does_not_gate() -> None:
-    answer = outcome(costly(1.5, gating=False))
+    answer = outcome(costly(1.5, blocking=False))
     assert answer.verdict == "PASS"
     assert answer.report["metrics"]["cost"]["gating"] is False
     assert "cost" not in answer.report["looks"][0]["metrics"]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gate.errors import ConfigError
-from gate.metrics.base import Metric, Performance
+from gate.metrics.base import Metric, TrialOutput
 from gate.metrics.custom import isolated as apart
 from gate.metrics.custom.isolated import resolve_apart
 from gate.metrics.custom.metric import Use
@@ -55,7 +55,7 @@ class Asks(Judged[NoOptions]):
     async def judge_score(self, case, performance, judge): return Score(1.0)
 '''
 CASE = Case("c", (Turn("q"),))
-PERFORMANCE = Performance((Invocation("q", (Part("a"),)),))
+PERFORMANCE = TrialOutput((Invocation("q", (Part("a"),)),))
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 
 from gate.errors import ConfigError
 from gate.metrics import load_metric
-from gate.metrics.base import NoOptions, Performance
+from gate.metrics.base import NoOptions, TrialOutput
 from gate.model import Case, Direction, Invocation, Part, Score, Turn
 
 CODE = """
@@ -53,7 +53,7 @@ def user_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Non
 
 
 def score(path: str, answer: str = "2.5") -> Score:
-    performance = Performance((Invocation("q", (Part(answer),)),))
+    performance = TrialOutput((Invocation("q", (Part(answer),)),))
     return load_metric(path)(NoOptions()).score(Case("c", (Turn("q"),)), performance)
 
 
