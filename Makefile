@@ -39,9 +39,10 @@ cluster: $(VENV)/.tested
 	$(VENV)-cluster/bin/python -m pip install --quiet --editable ".[ray]"
 	GATE_RAY_PYTHON=$(abspath $(VENV)-cluster)/bin/python $(BIN)/python -m pytest -m cluster tests/integration/scoring $(PYTEST_ARGS)
 
-# Long statistical and load checks.
+# Long statistical and load checks, and every property with all of its examples.
 slow: $(VENV)/.tested
-	$(BIN)/python -m pytest -n auto --dist worksteal --durations=10 -m "slow and $(ELSEWHERE)" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n auto --dist worksteal --durations=10 --hypothesis-profile thorough \
+		-m "(slow or hypothesis) and $(ELSEWHERE)" $(PYTEST_ARGS)
 
 bench: $(VENV)/.tested
 	$(BIN)/python benchmarks/run.py

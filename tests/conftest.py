@@ -1,11 +1,13 @@
-"""What all tests share: property tests without deadlines, since a busy machine is no defect of the code."""
+"""What all tests share: how properties are tried, and the end of the processes that commands are forked from."""
 
 from hypothesis import HealthCheck, settings
 
 from tests import warm
+from tests.properties import QUICK, THOROUGH
 
-settings.register_profile("gate", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("gate")
+for name, number in (("quick", QUICK), ("thorough", THOROUGH)):  # no deadlines: a busy machine is no defect of the code
+    settings.register_profile(name, max_examples=number, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("quick")
 
 
 def pytest_unconfigure() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -42,6 +43,10 @@ trials: 2
 
 @pytest.fixture
 def project(project: Project) -> Project:
+    return write(project)
+
+
+def write(project: Project) -> Project:
     cases = [{"id": f"case-{n}", "input": f"question {n}", "tools": [{"name": "lookup"}]} for n in range(CASES)]
     project.write("suite.json", {"cases": cases})
     project.write("gate.yaml", CONFIG.replace("PYTHON", sys.executable))
@@ -111,10 +116,20 @@ def verdict(project: Project, record: Path) -> tuple[int, object]:
     return code, (result["verdict"], *(untimed(suite, part) for part in parts))
 
 
-@pytest.fixture
-def uninterrupted(project: Project) -> tuple[int, object]:
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, tuple[int, object]]:
+    """The folder of a run that nothing interrupted, and its verdict."""
+    project = write(Project(tmp_path_factory.mktemp("whole")))
     found = verdict(project, project.root / "whole.jsonl")
     (project.root / "ran.log").unlink()
+    return project.root, found
+
+
+@pytest.fixture
+def uninterrupted(project: Project, finished: tuple[Path, tuple[int, object]]) -> tuple[int, object]:
+    """The verdict of the project's run; its record is at hand."""
+    folder, found = finished
+    shutil.copytree(folder, project.root, dirs_exist_ok=True)
     return found
 
 

@@ -24,6 +24,7 @@ from gate.formats.messages import FormatError
 from gate.metrics.recorded import score_lines
 from gate.records import parse_record
 from gate.suites import FieldPaths, load
+from tests.properties import examples
 
 RECORD = (Path(__file__).parents[1] / "golden" / "records" / "full-1.jsonl").read_bytes()
 MESSAGES = [
@@ -137,13 +138,14 @@ def changed(data: bytes, changes: list[tuple[float, int, bytes]]) -> bytes:
     return data
 
 
+@pytest.mark.hypothesis
 @pytest.mark.parametrize("name", READERS)
 def test_a_reader_reads_or_refuses(name: str, tmp_path: Path) -> None:
     seed, read = READERS[name]
     read(seed, tmp_path)
 
     @settings(
-        max_examples=int(os.environ.get("GATE_FUZZ", "60")),
+        max_examples=int(os.environ.get("GATE_FUZZ") or examples(60)),
         suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
     )
     @given(CHANGES)

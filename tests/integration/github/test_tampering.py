@@ -14,7 +14,7 @@ from gate.model import Side
 from gate.records import PlannedCase, Record, parse_record, write_record
 from gate.records.model import count
 from tests.integration.github.fake_github import FakeGitHub
-from tests.integration.github.job import CONFIG, Done, Step, from_the_entrypoint, git, suite
+from tests.integration.github.job import CONFIG, Done, Step, as_process, from_the_entrypoint, git, suite
 from tests.integration.github.scenarios import World, report
 
 CRITERION = "  tool_trajectory_avg_score: {threshold: 0.5, match_type: IN_ORDER}"
@@ -22,7 +22,7 @@ CRITERION = "  tool_trajectory_avg_score: {threshold: 0.5, match_type: IN_ORDER}
 
 @pytest.fixture
 def world(tmp_path: Path, fake: FakeGitHub) -> World:
-    return World(tmp_path, fake, from_the_entrypoint)
+    return World(tmp_path, fake, as_process)
 
 
 @pytest.fixture
@@ -132,6 +132,7 @@ def test_a_check_that_is_new_counts(recorded: World) -> None:
 
 def test_a_check_sees_neither_the_gates_environment_nor_its_modules(world: World) -> None:
     """It is imported by another process, and what it rewrites there changes no verdict."""
+    world.launch = from_the_entrypoint
     checked(world, SPY)
     done = world.pull_request("awful", environment={"ACTIONS_RUNTIME_TOKEN": "runtime"})
     assert done.code == 1, done.log
@@ -162,7 +163,7 @@ def built(world: World) -> World:
     def launch(step: Step, environment: dict[str, str]) -> Any:
         (step.workspace / "built").mkdir(exist_ok=True)
         (step.workspace / "built" / "suite.yaml").write_text(suite())
-        return from_the_entrypoint(step, environment)
+        return as_process(step, environment)
 
     world.launch = launch
     config = CONFIG.replace("suite: suite.yaml", "suite: built/suite.yaml")

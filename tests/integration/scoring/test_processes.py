@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 from pathlib import Path
 from typing import Any
@@ -32,15 +33,22 @@ def folder(tmp_path: Path) -> Folder:
     return Folder(tmp_path)
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Folder:
+    """Recorded by one process, with a check of the user's."""
+    made = Folder(tmp_path_factory.mktemp("whole"))
+    write_suite(made.root, criteria=UNHURRIED)
+    assert made.record("whole").code == 0
+    (made.root / "scored-by").unlink()
+    made.configure(**TWO)
+    return made
+
+
 @pytest.fixture
-def unhurried(tmp_path: Path) -> Folder:
+def unhurried(tmp_path: Path, whole: Folder) -> Folder:
     """Long enough to be interrupted: three seconds of one core."""
-    write_suite(tmp_path, criteria=UNHURRIED)
-    whole = Folder(tmp_path)
-    assert whole.record("whole").code == 0
-    (tmp_path / "scored-by").unlink()
-    whole.configure(**TWO)
-    return whole
+    shutil.copytree(whole.root, tmp_path, dirs_exist_ok=True)
+    return Folder(tmp_path)
 
 
 def test_the_record_and_the_verdict_are_those_of_one_process(folder: Folder) -> None:

@@ -25,6 +25,7 @@ from gate.model import SEVERITY, BaselineInfo, Score, SuiteResult, Trial, Verdic
 from gate.pipeline.verdict import Terms, judge, terms_of_plan
 from gate.records import Header, Record
 from gate.records.model import count
+from tests.properties import examples
 
 DOCS = Path(__file__).parents[3] / "docs"
 
@@ -106,7 +107,7 @@ OWN = st.dictionaries(st.sampled_from(CASES), limits(0, 1), max_size=3)
 """Thresholds of single cases."""
 CONFIG = st.fixed_dictionaries({"criteria": CRITERIA, "gate": GATE})
 VALUES = st.lists(st.sampled_from([0.0, 0.0, 0.5, 1.0, 1.0, 3.0]), min_size=1, max_size=7)
-QUIET = settings(deadline=None, max_examples=60, suppress_health_check=list(HealthCheck))
+QUIET = settings(deadline=None, max_examples=examples(60), suppress_health_check=list(HealthCheck))
 
 
 def write(folder: Path, config: dict[str, Any], own: dict[str, float]) -> Path:

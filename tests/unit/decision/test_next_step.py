@@ -28,6 +28,7 @@ from gate.model import (
     Turn,
     Verdict,
 )
+from tests.properties import examples
 
 from .records import (
     FORBIDDEN,
@@ -638,7 +639,7 @@ def test_with_every_case_in_quarantine_nothing_more_is_asked_for() -> None:
 
 
 @given(st.data())
-@hypothesis.settings(max_examples=60, deadline=None)
+@hypothesis.settings(max_examples=examples(60))
 def test_whatever_the_suite_every_round_asks_for_a_trial_and_the_schedule_ends(data: st.DataObject) -> None:
     """Baselines of any part of the cases, any quarantine, any budget, any mix of scores, errors and silence."""
     suite = cases(data.draw(st.integers(1, 6)))

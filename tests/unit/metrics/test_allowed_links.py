@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from gate.metrics.allowed_links import MAX_CHARS, AllowedLinks, LinksOptions
 from gate.metrics.base import TrialOutput
 from gate.model import Case, Invocation, Part, Score, Turn
+from tests.properties import examples
 
 CASE = Case("c", (Turn("hello"),))
 
@@ -131,7 +132,7 @@ def urls(draw: st.DrawFn) -> str:
 
 
 @given(urls(), st.sampled_from(['<img src="{}">', "<img alt='>' src='{}'/>", "<div>\n<p><video poster='{}'>\n</div>"]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 def test_no_spelling_hides_a_host_in_html(url: str, form: str) -> None:
     while "\n\n" in url:
         url = url.replace("\n\n", "\n")  # ends a block of HTML, and with it the tag
@@ -139,7 +140,7 @@ def test_no_spelling_hides_a_host_in_html(url: str, form: str) -> None:
 
 
 @given(urls(), st.sampled_from(["[x](<{}>)", "![x](<{}>)", "[x][r]\n\n[r]: <{}>"]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 def test_no_spelling_hides_a_host_in_markdown(url: str, form: str) -> None:
     url = url.replace("\n", "\t").replace("\\", "\\\\")
     assert score(form.format(url)).value == 0.0

@@ -12,6 +12,7 @@ from gate.metrics import METRICS, load_metric
 from gate.metrics.base import Composite, Context, TrialOutput
 from gate.metrics.judged import JudgedMetric
 from gate.model import Case, Invocation, Part, ToolCall, Turn, Usage
+from tests.properties import examples
 from tests.unit.metrics.build import metric
 
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -53,7 +54,7 @@ turns = st.builds(Turn, st.just("q"), st.none() | expected_calls.map(tuple), st.
 
 @pytest.mark.parametrize("name", sorted(METRICS.keys() - JUDGED))
 @given(st.lists(turns, max_size=3), st.lists(invocations, max_size=3), numbers)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20))
 def test_a_score_is_finite_or_none_with_words_about_why(
     name: str, written: list[Turn], played: list[Invocation], duration: float | None
 ) -> None:

@@ -20,6 +20,7 @@ from gate.metrics.content import JsonSchema, Regex, RegexOptions, SchemaOptions
 from gate.metrics.matching import ArgsRule, args_match
 from gate.metrics.patterns import PatternError, PatternTimeoutError, is_found, is_whole
 from gate.model import Case, Invocation, Part, Turn
+from tests.properties import examples
 
 HANGING = [
     (r"(a|a)*b", "a" * 60),
@@ -115,7 +116,7 @@ def test_what_would_match_behind_our_back_is_refused() -> None:
     st.text(alphabet='abcdxyAé1\n"\\', max_size=12),
     st.booleans(),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 def test_the_answer_is_that_of_the_standard_library(pattern: str, text: str, ignore_case: bool) -> None:
     flags = re.IGNORECASE if ignore_case else 0
     assert is_found(pattern, text, ignore_case=ignore_case) == (re.search(pattern, text, flags) is not None)

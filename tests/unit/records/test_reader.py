@@ -52,6 +52,7 @@ from gate.records.encode import trial_line
 from gate.security.limits import MAX_LINE_BYTES
 from gate.security.redact import Redactor
 from tests.patience import steps
+from tests.properties import examples
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "records"
 
@@ -519,7 +520,7 @@ def mutations(draw: st.DrawFn) -> bytes:
     return b"".join(lines)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(mutations(), st.booleans())
 def test_no_mutation_does_worse_than_a_gate_error(data: bytes, complete: bool) -> None:
     try:
@@ -530,7 +531,7 @@ def test_no_mutation_does_worse_than_a_gate_error(data: bytes, complete: bool) -
     assert parse_record(text_of(read)).trials == read.trials
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.binary(max_size=300))
 def test_no_bytes_do_worse_than_a_gate_error(data: bytes) -> None:
     with pytest.raises(GateError):
@@ -747,6 +748,7 @@ import sys
 from pathlib import Path
 from gate.model import Invocation, Trial
 from gate.records import Header, PlannedCase, RecordWriter
+from tests.properties import examples
 header = Header("s", (PlannedCase("c", "f"),), ())
 with RecordWriter(Path(sys.argv[1]), header, resume=True) as writer:
     number = max((trial.number for trial in writer.resumed), default=0)

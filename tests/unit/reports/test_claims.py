@@ -26,6 +26,7 @@ from gate.pipeline.verdict import Terms, conclude, judge
 from gate.records import Header, PlannedCase, Record
 from gate.reports import labels as words
 from gate.reports import load_report
+from tests.properties import examples
 
 FORMS = ("markdown", "console", "html", "junit")
 
@@ -78,7 +79,7 @@ def worlds(draw: st.DrawFn) -> tuple[Record, SuiteResult]:
     return record, judge(record, [reference], Terms(now))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 @given(worlds())
 def test_a_tick_rests_on_a_comparison_or_a_threshold(world: tuple[Record, SuiteResult]) -> None:
     _, suite = world
@@ -94,7 +95,7 @@ def test_a_tick_rests_on_a_comparison_or_a_threshold(world: tuple[Record, SuiteR
         assert not any(row.not_compared for row in blocking)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 @given(worlds())
 def test_every_bound_carries_its_level_in_every_form(world: tuple[Record, SuiteResult]) -> None:
     result = conclude([world[1]], Settings(), command="gate run")
@@ -107,7 +108,7 @@ def test_every_bound_carries_its_level_in_every_form(world: tuple[Record, SuiteR
             )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 @given(worlds())
 def test_a_case_whose_every_trial_failed_is_never_ok(world: tuple[Record, SuiteResult]) -> None:
     record, suite = world
@@ -125,7 +126,7 @@ def test_a_case_whose_every_trial_failed_is_never_ok(world: tuple[Record, SuiteR
             assert case.status is not CaseStatus.OK, case
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 @given(worlds())
 def test_one_trial_has_no_interval(world: tuple[Record, SuiteResult]) -> None:
     for row in world[1].criteria:
@@ -134,7 +135,7 @@ def test_one_trial_has_no_interval(world: tuple[Record, SuiteResult]) -> None:
                 assert found.level == 0.0
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30))
 @given(worlds(), st.randoms())
 def test_the_order_of_trials_changes_nothing(world: tuple[Record, SuiteResult], luck: object) -> None:
     record, _ = world

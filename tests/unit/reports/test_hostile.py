@@ -17,13 +17,14 @@ from gate.reports.console import render as render_console
 from gate.reports.console import render_line
 from gate.reports.markdown import Place, render_suite
 from gate.reports.markdown import render as render_markdown
+from tests.properties import examples
 
 from .harmless import PARSERS, findings
 from .hostile import CORPUS, TEXT
 from .samples import hostile, result
 
 TEXTS = st.lists(TEXT, min_size=1, max_size=6).map(tuple)
-FEW = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+FEW = settings(max_examples=examples(30), suppress_health_check=[HealthCheck.too_slow])
 LONG = "x" * 200_000 + "`" * 200_000 + "|" * 100_000 + "@" * 100_000
 
 

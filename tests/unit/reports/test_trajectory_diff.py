@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from gate.model import CaseResult, CaseStatus, ToolCall
 from gate.reports.trajectory_diff import MAX_CALLS, call_text, differences, trajectory_diff
+from tests.properties import examples
 
 A, B, C = ToolCall("a", {"x": 1}), ToolCall("b", {}), ToolCall("c")
 
@@ -117,7 +118,7 @@ def test_bottomless_arguments_are_bounded() -> None:
     assert len(call_text(ToolCall("t", wide))) < 800
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50))
 @given(
     st.text(st.characters()),
     st.recursive(st.none() | st.floats() | st.text(), lambda x: st.lists(x) | st.dictionaries(st.text(), x)),

@@ -28,6 +28,7 @@ from gate.scoring.batch import (
 from gate.scoring.score import Scorer
 from gate.security.redact import Redactor
 from gate.system.serialize import pack, unpack
+from tests.properties import examples
 from tests.unit.security.test_redact import FRAGMENTS
 
 VALUES = ('corr"ect', "horse-battery", "stäple-stone")
@@ -57,7 +58,7 @@ trials = st.builds(
 
 
 @given(trials, st.sets(st.sampled_from(VALUES)))
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 def test_what_is_redacted_quickly_is_what_is_redacted_text_by_text(trial: Trial, secrets: set[str]) -> None:
     redactor = Redactor(secrets)
     kept, line = to_record(trial, redactor)

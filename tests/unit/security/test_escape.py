@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from markdown_it import MarkdownIt
 
 from gate.security import escape
+from tests.properties import examples
 from tests.unit.reports.harmless import PARSERS, findings, flat
 from tests.unit.reports.hostile import CORPUS, TEXT
 
@@ -50,7 +51,7 @@ def test_a_reader_sees_what_was_written(text: str) -> None:
 
 
 @given(TEXT)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 def test_markdown_is_plain_text_wherever_it_stands(text: str) -> None:
     cell = escape.markdown(text)
     span = escape.markdown_code(text)
@@ -63,7 +64,7 @@ def test_markdown_is_plain_text_wherever_it_stands(text: str) -> None:
 
 
 @given(TEXT)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 def test_a_table_keeps_its_cells(text: str) -> None:
     row = f"| {escape.markdown(text)} | {escape.markdown_code(text)} | end |"
     tokens = list(flat(PARSERS["tables"]().parse(f"| a | b | c |\n|---|---|---|\n{row}\n")))

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import gate.security.redact
 from gate.security.redact import MARK, MAX_DEPTH, PERSONAL_MARK, Redactor, redact, redact_json
+from tests.properties import examples
 
 JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U"
 SECRETS = {
@@ -153,14 +154,14 @@ FRAGMENTS = st.lists(
 
 
 @given(FRAGMENTS)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200))
 def test_redacting_twice_changes_nothing_more(text: str) -> None:
     once = redact(text)
     assert redact(once) == once
 
 
 @given(st.one_of(FRAGMENTS, st.text(), FRAGMENTS.map(str.upper), FRAGMENTS.map(str.swapcase)))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500))
 def test_the_quick_look_overlooks_nothing(text: str) -> None:
     for folded in (text, text.replace("s", "ſ"), text.replace("i", "ı"), text.replace("k", "\u212a")):
         assert gate.security.redact._may_hold_secret(folded) or not gate.security.redact._secrets().search(folded)

@@ -27,6 +27,7 @@ from gate.statistics.intervals import (
     wilson,
 )
 from gate.statistics.permutation import joint_permutation
+from tests.properties import examples
 
 
 @pytest.mark.parametrize("df", [1, 2, 3, 9, 29, 99, 2999])
@@ -253,7 +254,7 @@ def test_a_judge_that_is_down_on_one_side_is_no_difference_of_the_agent() -> Non
     assert wilson(rejected, 100, 0.99)[0] <= 0.1
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25))
 @given(seed=st.integers(0, 10**6))
 def test_more_loss_never_looks_better(seed: int) -> None:
     rng = Random(seed)

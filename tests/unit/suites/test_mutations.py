@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from gate.errors import GateError
 from gate.suites import FieldPaths, load
+from tests.properties import examples
 from tests.unit.suites.files import AIRLINE, SHARED, needs_shared
 
 SCRAPS = [
@@ -43,7 +44,7 @@ def real_texts() -> tuple[bytes, ...]:
 
 
 @needs_shared
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=150)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=examples(150))
 @given(data=st.data())
 def test_scribbled_real_files_are_suites_or_gate_errors(data: st.DataObject, tmp_path: Path) -> None:
     texts = real_texts()

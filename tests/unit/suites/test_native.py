@@ -16,6 +16,7 @@ from gate.model import Case, Complexity, Part, Rubric, ToolCall, Turn
 from gate.suites import load
 from gate.suites.base import Document
 from gate.suites.native import read
+from tests.properties import examples
 from tests.unit.suites.files import ROOT, mutated, write
 
 FULL = """\
@@ -158,7 +159,7 @@ def test_mutants_are_suites_or_gate_errors(data: st.DataObject, tmp_path: Path) 
     assert all(case.id and case.turns and case.location for case in suite.cases)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=200)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=examples(200))
 @given(cut=st.integers(min_value=1), junk=st.text(alphabet="{}[]:,-&*!|>'\" \n\tab1", max_size=3))
 def test_torn_and_scribbled_files_are_suites_or_gate_errors(cut: int, junk: str, tmp_path: Path) -> None:
     place = cut % len(FULL)

@@ -14,6 +14,7 @@ from gate.decision.engine.rule import decide
 from gate.decision.engine.state import Config, Continue, Metric, Outcome, Request, Round, State
 from gate.model import Direction, Side
 from tests.patience import steps
+from tests.properties import examples
 from tests.unit.decision.numbers import SUCCESS, bernoulli, confirm, drive, full, ids, rows, state
 
 STEADY = {c: rows(1, 1, 1, 1, 1) for c in ids(40)}
@@ -336,7 +337,7 @@ def test_zero_cost_is_a_value_not_an_error() -> None:
     )
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30))
 @given(seed=st.integers(0, 10**9), rerun=st.sampled_from(["never", "match", "concurrent"]), n=st.integers(1, 12))
 def test_every_world_comes_to_an_answer_within_its_schedule(seed: int, rerun: str, n: int) -> None:
     rng = Random(seed)
