@@ -22,7 +22,7 @@ from gate.judges.client import open_judge
 from gate.metrics.base import TrialOutput
 from gate.metrics.judged import JudgedMetric
 from gate.model import Case, CaseResult, Criterion, Direction, Scale, Score, SuiteResult, Trial, kind_of
-from gate.pipeline.reference import find_baseline, git_context, store_of
+from gate.pipeline.reference import git_context, nearest_stored, store_of
 from gate.pipeline.stored import found_again, named, read, read_baseline
 from gate.pipeline.verdict import NO_REFERENCE, Terms, cases_of, judge, own_terms
 from gate.records import Header, Record
@@ -250,9 +250,9 @@ def power_of_suites(config: Config, environment: Mapping[str, str]) -> str:
     parts, store = [], store_of(config, environment)
     with store if store is not None else nullcontext():
         for plan in make_plans(config, environment):
-            stored = find_baseline(config, store, plan.suite.id, where).records
+            stored = None if store is None else nearest_stored(store, plan.suite.id, where)
             header = Header(plan.suite.id, plan.planned, plan.criteria)
-            parts.append(_power(stored[0] if stored else Record(header, (), None)))
+            parts.append(_power(Record(header, (), None) if stored is None else stored.records[0]))
     return "\n\n".join(parts)
 
 

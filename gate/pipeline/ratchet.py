@@ -22,7 +22,7 @@ from gate.errors import BaselineError, ConfigError, nearest
 from gate.formats.documents import parse_document
 from gate.formats.edits import Edit, edited
 from gate.model import FULL, Criterion, CriterionResult, Direction, Estimate, Scale, Side, Verdict
-from gate.pipeline.reference import git_context, store_of
+from gate.pipeline.reference import git_context, nearest_stored, store_of
 from gate.pipeline.stored import read
 from gate.pipeline.verdict import NO_REFERENCE, cases_of, judge, terms_of_plan
 from gate.records import Record
@@ -104,8 +104,7 @@ def _records(
     found = []
     with store:
         for plan in plans:
-            commits = (*((where.head,) if where.head else ()), *where.ancestors)
-            stored = store.find(plan.suite.id, commits) or store.latest(plan.suite.id)
+            stored = nearest_stored(store, plan.suite.id, where)
             if stored is None:
                 what = f"no baseline of {plan.suite.id!r} is stored"
                 raise BaselineError(what, where=str(config.path), hint="name a record: gate ratchet RECORD")

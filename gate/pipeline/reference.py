@@ -217,6 +217,12 @@ def _below(ledger: Ledger, own: Reference) -> tuple[str, ...]:
     return (f"{base} is itself below{anchor} ({found}); what this change did is compared with it as it is",)
 
 
+def nearest_stored(store: Store, suite_id: str, where: GitContext) -> Found | None:
+    """What is known of the suite's agent here: the record of this commit, of its nearest ancestor, else the newest."""
+    commits = (*((where.head,) if where.head else ()), *where.ancestors)
+    return store.find(suite_id, commits) or store.latest(suite_id)
+
+
 def find_baseline(
     config: Config, store: Store | None, suite_id: str, where: GitContext, *, exclude: Set[str] = frozenset()
 ) -> Reference:
