@@ -18,7 +18,7 @@ import sys
 import traceback
 from typing import Any, NoReturn
 
-ALSO = ("rich.padding", "rich.table", "httpx", "genai_prices", "jsonschema.validators", "markdown_it", "difflib")
+ALSO = ("rich.padding", "rich.table", "httpx", "openai", "genai_prices", "jsonschema.validators", "markdown_it")
 """What commands import on their way, for its weight."""
 PROGRAMS = ("__main__", "entrypoint", "guardian", "worker", "guest")
 """Modules that are started, not imported, and those of other interpreters."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,26 @@ EVALUATED = {"input": "question", "tools": [{"name": "lookup"}], "response": "it
 
 @pytest.fixture
 def project(project: Project) -> Project:
+    return write(project)
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a project with a stored baseline of four trials."""
+    made = write(Project(tmp_path_factory.mktemp("measured")))
+    record = str(made.root / "base.jsonl")
+    assert made.gate("run", "--trials", "4", "--record", record, "--quiet").code == 0
+    assert made.gate("baseline", "save", record).code == 0
+    return made.root
+
+
+@pytest.fixture
+def with_baseline(project: Project, measured: Path) -> Project:
+    shutil.copytree(measured, project.root, dirs_exist_ok=True)
+    return project
+
+
+def write(project: Project) -> Project:
     project.write(
         "suite.json", {"cases": [{"id": f"case-{n}", **EVALUATED, "input": f"question {n}"} for n in range(CASES)]}
     )
@@ -50,12 +71,6 @@ def limited(project: Project, budget: str, **more: Any) -> tuple[int, dict[str, 
     return project.result("run", "--config", "limited.yaml", "--record", str(project.root / "limited.jsonl"))
 
 
-def save_baseline(project: Project, trials: int = 4) -> None:
-    record = str(project.root / "base.jsonl")
-    assert project.gate("run", "--trials", str(trials), "--record", record, "--quiet").code == 0
-    assert project.gate("baseline", "save", record).code == 0
-
-
 BUDGETS = {
     "tokens": ("{tokens: 600}", 5, 6),
     "usd": ("{usd: 0.06}", 5, 6),
@@ -65,11 +80,10 @@ BUDGETS = {
 
 @pytest.mark.parametrize("name", BUDGETS)
 @pytest.mark.parametrize("broken", [False, True])
-def test_spent_before_every_case_was_run_is_an_error(project: Project, name: str, broken: bool) -> None:
-    save_baseline(project)
-    write_agent(project, broken=broken)
+def test_spent_before_every_case_was_run_is_an_error(with_baseline: Project, name: str, broken: bool) -> None:
+    write_agent(with_baseline, broken=broken)
     budget, least, most = BUDGETS[name]
-    code, result = limited(project, budget)
+    code, result = limited(with_baseline, budget)
     suite = result["suites"][0]
     assert least <= suite["agent_runs"] <= most
     if not broken:
@@ -150,25 +164,23 @@ def test_runs_that_cannot_cover_one_pass_are_refused_before_anything_runs(projec
 
 def test_minutes(project: Project) -> None:
     """What is in flight when they are over ends by itself; nothing more is started."""
-    write_agent(project, seconds=6.0)
-    code, result = limited(project, "{minutes: 0.1}")
+    write_agent(project, seconds=4.0)
+    code, result = limited(project, "{minutes: 0.06}")
     assert (code, result["verdict"]) == (3, "error")
     assert 1 <= result["suites"][0]["agent_runs"] <= 2
 
 
 @pytest.mark.parametrize("budget", [f"{{runs: {CASES}}}", f"{{runs: {CASES + 5}}}", f"{{usd: {CASES * 0.01}}}"])
-def test_spent_after_the_first_pass_is_no_regression(project: Project, budget: str) -> None:
+def test_spent_after_the_first_pass_is_no_regression(with_baseline: Project, budget: str) -> None:
     """An unchanged agent: whatever is missing for a pass is missing evidence."""
-    save_baseline(project)
-    code, result = limited(project, budget)
+    code, result = limited(with_baseline, budget)
     assert code == 0
     assert result["verdict"] in ("pass", "inconclusive")
 
 
-def test_what_is_proven_stands(project: Project) -> None:
-    save_baseline(project)
-    write_agent(project, broken=True)
-    code, result = limited(project, f"{{runs: {CASES}}}")
+def test_what_is_proven_stands(with_baseline: Project) -> None:
+    write_agent(with_baseline, broken=True)
+    code, result = limited(with_baseline, f"{{runs: {CASES}}}")
     assert (code, result["verdict"]) == (1, "regressed")
 
 
