@@ -31,6 +31,7 @@ def answer(messages):
 GUESS = '{"output": "a guess", "tool_calls": [{"name": "guess", "arguments": {}, "error": "no such row"}]}'
 CRITERIA = "{tool_trajectory_avg_score: {match_type: IN_ORDER, threshold: 0.5}, response_match_score: {threshold: 0.5}}"
 FREE = "{tool_trajectory_avg_score: {match_type: IN_ORDER}}"
+SOON = "\ngate: {confirm_after: 100ms}"
 STEADY = "pass"
 WORLDS: dict[str, tuple[str, str, str]] = {
     "pass": (STEADY, CRITERIA, CRITERIA),
@@ -39,7 +40,7 @@ WORLDS: dict[str, tuple[str, str, str]] = {
     "inconclusive": (f"if number < 3 and trial == 1: return {GUESS}", FREE, FREE),
     "not_compared": (f"if number < 9: return {GUESS}", FREE, "{tool_trajectory_avg_score: {match_type: EXACT}}"),
     "no_baseline": (STEADY, "", CRITERIA),
-    "crash": ("if number < 3: raise ValueError('no such row')", CRITERIA, CRITERIA),
+    "crash": ("if number < 3: raise ValueError('no such row')", CRITERIA + SOON, CRITERIA + SOON),
 }
 """What the agent does, and the criteria of the baseline (empty: there is none) and of the run."""
 FORMS = {"markdown": "md", "junit": "xml", "html": "html", "json": "json"}
