@@ -8,7 +8,7 @@ import sys
 from contextlib import suppress
 from typing import NoReturn
 
-from gate.commands.cli import main
+from gate.commands.main import main
 
 
 def run() -> NoReturn:

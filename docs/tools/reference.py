@@ -26,7 +26,7 @@ from pydantic_core import PydanticUndefined
 
 from gate.agents import AGENTS
 from gate.agents.base import AgentOptions, agent_class
-from gate.commands.cli import cli
+from gate.commands.main import cli
 from gate.config.load import File
 
 DOCS = Path(__file__).resolve().parents[1]
@@ -142,7 +142,8 @@ def commands(command: click.Command = cli, name: str = "gate") -> str:
     """Every command with its help, arguments and options."""
     context = click.Context(command, info_name=name, max_content_width=110)
     if isinstance(command, click.Group):
-        inner = [commands(one, f"{name} {part}") for part, one in sorted(command.commands.items())]
+        parts = [(part, command.get_command(context, part)) for part in command.list_commands(context)]
+        inner = [commands(one, f"{name} {part}") for part, one in parts if one is not None]
         return "\n".join(inner)
     usage = " ".join([name, *command.collect_usage_pieces(context)])
     parts = [f"## {name}\n", f"{inspect.cleandoc(command.help or '')}\n", f"```text\n{usage}\n```\n"]

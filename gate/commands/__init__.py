@@ -1,1 +1,4 @@
-"""The command line: parse, call, print, exit. One file per group of sub-commands."""
+"""The command line: one file per sub-command, which parses, calls and prints. Only `__main__` imports it.
+
+This room and `action` alone print, read the environment and exit.
+"""

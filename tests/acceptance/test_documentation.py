@@ -15,7 +15,7 @@ import click
 import pytest
 import yaml
 
-from gate.commands.cli import cli as command_line
+from gate.commands.main import cli as command_line
 from tests.acceptance.conftest import REPOSITORY
 
 DOCS = REPOSITORY / "docs"
@@ -115,9 +115,10 @@ def unknown(line: str) -> str:
             if option.rstrip(",.])") not in known | {"--help", "-h", "--version", "--debug"}:
                 return option
         elif isinstance(command, click.Group) and re.fullmatch(r"[a-z]+", word):
-            if word not in command.commands:
+            found = command.get_command(click.Context(command), word)
+            if found is None:
                 return word
-            command = command.commands[word]
+            command = found
     return ""
 
 

@@ -1,4 +1,4 @@
-"""The first files of a new user: a configuration, a suite of two cases, and an agent to replace."""
+"""The files that `gate init` writes: a configuration, a suite of two cases, and an agent to replace."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gate.security import files
 
 FILES = {
     "gate.yaml": """\
-# The criteria your agent is held to. `gate run` measures, compares with the baseline, and answers with an exit code.
+# The criteria for your agent. `gate run` measures them, compares with the baseline, and answers with an exit code.
 suite: evals/
 agent:
   python: my_agent:answer          # or command: / http: / replay:
@@ -43,13 +43,13 @@ def answer(message: str) -> dict:
 
 
 def write_project(folder: Path) -> list[Path]:
-    """Writes the files that are missing; never touches one that is there.
+    """Writes the files that are missing; never touches an existing one.
 
     Raises:
-        ConfigError: the configuration is there already, or the folder cannot be written.
+        ConfigError: the configuration already exists, or the folder cannot be written.
     """
     if (folder / "gate.yaml").exists():
-        raise ConfigError("gate.yaml is there already", where=str(folder), hint="edit it, or name another folder")
+        raise ConfigError("gate.yaml already exists", where=str(folder), hint="edit it, or name another folder")
     written = []
     try:
         for name, text in FILES.items():

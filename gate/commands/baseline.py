@@ -1,0 +1,77 @@
+"""`gate baseline`: the commands on stored baselines."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from gate.commands.common_options import CONFIG
+from gate.commands.groups import OnceGroup
+
+RELEASE = click.option("--release", metavar="TAG", default="", help="The release tag of this commit.")
+
+
+@click.group(cls=OnceGroup)
+def baseline() -> None:
+    """Save, accept, list, show and compare stored baselines."""
+
+
+@baseline.command("save")
+@click.argument("record", type=click.Path(path_type=Path), required=False)
+@CONFIG
+@RELEASE
+def baseline_save(record: Path | None, config_path: Path, release: str) -> None:
+    """Add a complete record to its commit's baseline; without one, the newest finished record of each suite."""
+    from gate.config.load import load_config
+    from gate.pipeline.keeping import save_baseline, save_newest
+
+    config = load_config(config_path)
+    if record is None:
+        click.echo(save_newest(config, os.environ, release=release))
+    else:
+        click.echo(save_baseline(config, record, os.environ, release=release))
+
+
+@baseline.command("accept")
+@click.argument("commit", required=False)
+@CONFIG
+@click.option("--why", required=True, help="The reason; it is stored with the baseline.")
+@click.option("--by", help="Who accepts it. Default: your name in git, or in CI.")
+def baseline_accept(commit: str | None, config_path: Path, why: str, by: str | None) -> None:
+    """Make the stored record of COMMIT (HEAD) the anchor, which releases and the default branch are compared with."""
+    from gate.config.load import load_config
+    from gate.pipeline.keeping import accept_baseline
+
+    click.echo(accept_baseline(load_config(config_path), os.environ, revision=commit, by=by, why=why))
+
+
+@baseline.command("list")
+@CONFIG
+def baseline_list(config_path: Path) -> None:
+    """List the stored baselines with their verdicts, and which of them is the anchor."""
+    from gate.config.load import load_config
+    from gate.pipeline.keeping import list_baselines
+
+    click.echo(list_baselines(load_config(config_path), os.environ))
+
+
+@baseline.command("show")
+@CONFIG
+def baseline_show(config_path: Path) -> None:
+    """Show the baseline that a run would be compared with, the anchor, and the verdicts on both."""
+    from gate.config.load import load_config
+    from gate.pipeline.keeping import show_baseline
+
+    click.echo(show_baseline(load_config(config_path), os.environ))
+
+
+@baseline.command("diff")
+@click.argument("old", type=click.Path(path_type=Path))
+@click.argument("new", type=click.Path(path_type=Path))
+def baseline_diff(old: Path, new: Path) -> None:
+    """Show what differs between two records, case by case."""
+    from gate.commands.texts.baseline_diff import diff_records
+
+    click.echo(diff_records(old, new))

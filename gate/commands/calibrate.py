@@ -1,0 +1,24 @@
+"""`gate calibrate`: a judge's agreement with human labels."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from gate.commands.common_options import CONFIG
+from gate.commands.groups import Once
+
+
+@click.command(cls=Once)
+@click.argument("labels", type=click.Path(path_type=Path))
+@CONFIG
+@click.option("--metric", required=True, help="The judged metric to calibrate.")
+def calibrate(labels: Path, config_path: Path, metric: str) -> None:
+    """Measure the judge's agreement with human labels: accuracy and Cohen's kappa, with intervals."""
+    from gate.commands.texts.calibrate import calibrate_judge
+    from gate.config.load import load_config
+    from gate.system.signals import run as run_coroutine
+
+    click.echo(run_coroutine(calibrate_judge(load_config(config_path), labels, metric, os.environ)))

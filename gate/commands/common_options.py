@@ -1,0 +1,89 @@
+"""Options shared by several commands, and their translation into configuration keys and report files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from gate.reports.files import Outputs
+
+CONFIG = click.option(
+    "-c",
+    "--config",
+    "config_path",
+    default="gate.yaml",
+    show_default=True,
+    type=click.Path(path_type=Path),
+    help="Configuration file.",
+)
+AGAINST = click.option("--against", "baseline", help="A baseline record instead, or `none` for thresholds alone.")
+TAG = click.option("--tag", "tags", multiple=True, help="Only cases with this tag; may be repeated.")
+COMPLEXITY = click.option(
+    "--complexity", "complexities", multiple=True, help="Only cases of this complexity; may be repeated."
+)
+CASE = click.option("--case", "ids", multiple=True, help="Only this case, or a pattern with * and ?; may be repeated.")
+CONDITION = click.option(
+    "--where",
+    "conditions",
+    metavar="KEY=VALUE",
+    multiple=True,
+    help="Only cases with this in their metadata (or tag=, complexity=, id=); may be repeated.",
+)
+OUTPUTS = (
+    click.option("--junit", type=click.Path(path_type=Path), help="Write a JUnit report here."),
+    click.option("--markdown", type=click.Path(path_type=Path), help="Write a Markdown report here."),
+    click.option("--html", type=click.Path(path_type=Path), help="Write an HTML report here."),
+    click.option("--json", "json_", type=click.Path(path_type=Path), help="Write a JSON report here."),
+    click.option("-q", "--quiet", is_flag=True, help="One line instead of a report."),
+)
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def with_options(*options: Callable[[Any], Any]) -> Callable[[Command], Command]:
+    """Applies several click options in the order they are listed."""
+
+    def apply(command: Command) -> Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return apply
+
+
+def overrides_of(given: dict[str, Any]) -> dict[str, Any]:
+    """Command-line options as keys of the configuration, so that there is one validation."""
+    overrides: dict[str, Any] = {}
+    for key, name in (("select.tags", "tags"), ("select.complexity", "complexities"), ("select.ids", "ids")):
+        if given.get(name):
+            overrides[key] = list(given[name])
+    for key, values in _conditions(given.get("conditions") or ()).items():
+        more = overrides.get(f"select.{key}", [])
+        overrides[f"select.{key}"] = values if isinstance(values, dict) else [*more, *values]
+    if given.get("trials"):
+        text = given["trials"]
+        overrides["trials"] = int(text) if text.isdigit() else text
+    if given.get("against"):
+        overrides["baseline.against"] = given["against"]
+    if given.get("store"):
+        overrides["baseline.store"] = given["store"]
+    return overrides
+
+
+def _conditions(conditions: Sequence[str]) -> dict[str, Any]:
+    if not conditions:
+        return {}
+    from gate.suites.selection import where
+
+    return where(conditions)
+
+
+def outputs_of(given: dict[str, Any]) -> Outputs:
+    """The report files that the options name."""
+    from gate.reports.files import Outputs
+
+    return Outputs(junit=given["junit"], markdown=given["markdown"], html=given["html"], json=given["json_"])

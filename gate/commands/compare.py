@@ -1,0 +1,33 @@
+"""`gate compare`: the verdict on one record against another."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, NoReturn
+
+import click
+
+from gate.commands.common_options import OUTPUTS, outputs_of, with_options
+from gate.commands.groups import Once
+from gate.commands.output import command_line, finish
+
+
+@click.command(cls=Once)
+@click.argument("candidate", type=click.Path(path_type=Path))
+@click.argument("baseline", type=click.Path(path_type=Path))
+@click.option(
+    "-c",
+    "--config",
+    "config_path",
+    type=click.Path(path_type=Path),
+    help="Judge by these criteria instead of the record's own.",
+)
+@with_options(*OUTPUTS)
+def compare(candidate: Path, baseline: Path, config_path: Path | None, **given: Any) -> NoReturn:
+    """Give a verdict on one record against another; nothing is run."""
+    from gate.config.load import load_config
+    from gate.pipeline.stored import compare_records
+
+    config = load_config(config_path) if config_path else None
+    finish(compare_records(candidate, baseline, config, os.environ, outputs_of(given), command_line()), given["quiet"])

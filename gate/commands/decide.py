@@ -1,0 +1,19 @@
+"""`gate decide`: the decision rule alone, for simulators."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from gate.commands.groups import Once
+
+
+@click.command(cls=Once)
+@click.option("--jsonl", is_flag=True, help="One state per input line, one answer per output line; the only format.")
+def decide(jsonl: bool) -> None:  # noqa: ARG001  (the only format; the option makes it explicit)
+    """Answer states of the decision protocol, so that you can test the rule with your own simulator."""
+    from gate.decision.engine.protocol import decide_lines
+
+    for line in decide_lines(sys.stdin):
+        click.echo(line)

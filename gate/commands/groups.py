@@ -1,0 +1,49 @@
+"""Groups that import a sub-command when it is first used, and commands that refuse an option given twice."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+import click
+
+
+class Once(click.Command):
+    """A command that refuses an option given twice, unless it may be repeated: the last would win silently."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        _, _, order = self.make_parser(ctx).parse_args(args=list(args))
+        for param in dict.fromkeys(order):
+            is_one = isinstance(param, click.Option) and not (param.multiple or param.is_flag or param.count)
+            if is_one and order.count(param) > 1:
+                raise click.UsageError(f"{param.opts[-1]} is given {order.count(param)} times: give it once", ctx=ctx)
+        return super().parse_args(ctx, args)
+
+
+class OnceGroup(click.Group):
+    """A group whose sub-commands refuse an option given twice."""
+
+    command_class = Once
+
+
+class LazyGroup(click.Group):
+    """A group whose sub-commands are imported by name.
+
+    Args:
+        lazy: the ``module:attribute`` of each sub-command, by its name on the command line.
+    """
+
+    def __init__(self, *args: Any, lazy: Mapping[str, str], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._lazy = lazy
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        return sorted(self._lazy)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in self._lazy:
+            return None
+        module, _, attribute = self._lazy[cmd_name].partition(":")
+        command: click.Command = getattr(import_module(module), attribute)
+        return command

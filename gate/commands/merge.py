@@ -1,0 +1,39 @@
+"""`gate merge`: joins the records of all shards, and decides if asked to."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from gate.commands.common_options import OUTPUTS, outputs_of, with_options
+from gate.commands.groups import Once
+from gate.commands.output import command_line, finish
+
+
+@click.command(cls=Once)
+@click.argument("records", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="Where to write the whole record.")
+@click.option(
+    "-c",
+    "--config",
+    "config_path",
+    type=click.Path(path_type=Path),
+    help="Decide too, as a run over all shards would: by this configuration, against its baseline.",
+)
+@with_options(*OUTPUTS)
+def merge(records: tuple[Path, ...], output: Path, config_path: Path | None, **given: Any) -> None:
+    """Join the records of all shards; refuses a missing, duplicate or truncated shard, and one of another run."""
+    from gate.config.load import load_config
+    from gate.pipeline.stored import decide_merged, merge_records
+
+    if config_path is None and any(given.values()):
+        raise click.UsageError("reports need a verdict: name the configuration that decides (-c gate.yaml)")
+    click.echo(merge_records(records, output), err=config_path is not None)
+    if config_path is None:
+        return
+    finish(
+        decide_merged(output, load_config(config_path), os.environ, outputs_of(given), command_line()), given["quiet"]
+    )

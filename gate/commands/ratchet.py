@@ -1,0 +1,26 @@
+"""`gate ratchet`: thresholds that a record says could be higher."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from gate.commands.common_options import CONFIG
+from gate.commands.groups import Once
+
+
+@click.command(cls=Once)
+@click.argument("record", required=False, type=click.Path(path_type=Path))
+@CONFIG
+@click.option("--write", is_flag=True, help="Edit the file; comments and layout stay.")
+def ratchet(record: Path | None, config_path: Path, write: bool) -> None:
+    """Propose higher thresholds where a record shows that the agent already reaches them; none is ever lowered.
+
+    Without RECORD: by the newest stored baseline of each suite.
+    """
+    from gate.config.load import load_config
+    from gate.pipeline.ratchet import ratchet as propose
+
+    click.echo(propose(load_config(config_path), record, os.environ, write=write))

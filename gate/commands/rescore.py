@@ -1,0 +1,24 @@
+"""`gate rescore`: today's criteria applied to a stored record."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from gate.commands.common_options import CONFIG
+from gate.commands.groups import Once
+
+
+@click.command(cls=Once)
+@click.argument("record", type=click.Path(path_type=Path))
+@CONFIG
+@click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="Where to write the new record.")
+def rescore(record: Path, config_path: Path, output: Path) -> None:
+    """Score a stored record again with the current criteria and judge; no agent is run."""
+    from gate.config.load import load_config
+    from gate.pipeline.rescore import rescore_record
+    from gate.system.signals import run as run_coroutine
+
+    click.echo(run_coroutine(rescore_record(record, output, load_config(config_path), os.environ)))

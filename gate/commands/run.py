@@ -1,0 +1,118 @@
+"""`gate run`: options, progress, and the note on a GitLab merge request; the run itself is `pipeline.flow`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+from msgspec.structs import replace
+
+from gate.commands.common_options import (
+    CASE,
+    COMPLEXITY,
+    CONDITION,
+    CONFIG,
+    OUTPUTS,
+    TAG,
+    outputs_of,
+    overrides_of,
+    with_options,
+)
+from gate.commands.groups import Once
+from gate.commands.output import command_line, finish
+
+if TYPE_CHECKING:
+    from gate.model import Result
+    from gate.pipeline.flow import RunOptions
+    from gate.pipeline.progress import Progress
+
+
+@click.command(cls=Once)
+@CONFIG
+@with_options(TAG, COMPLEXITY, CASE, CONDITION)
+@click.option("--trials", help="`auto`, or exactly this many trials of every case.")
+@click.option("--against", metavar="COMMIT", help="Measure against this commit, branch or tag.")
+@click.option("--store", type=click.Choice(["file", "git", "none"]), help="Where to look for baselines.")
+@click.option("--rules-from", metavar="REVISION", help="Hold the work tree to the rules of this commit, branch or tag.")
+@click.option("--release", metavar="TAG", default="", help="Judge as this release: against the last accepted one.")
+@click.option(
+    "--record",
+    "record_path",
+    type=click.Path(path_type=Path),
+    help="Write the record here; an unfinished one is continued.",
+)
+@click.option("--resume", is_flag=True, help="Continue the newest unfinished record.")
+@click.option("--shard", metavar="I/N", help="Run part I of N; `gate merge` joins the records.")
+@click.option("--comment", is_flag=True, help="Post the result as a note on this pipeline's GitLab merge request.")
+@with_options(*OUTPUTS)
+def run(config_path: Path, **given: Any) -> NoReturn:
+    """Run the suite, compare with the baseline, and give a verdict as exit code."""
+    from gate.config.base_policy import Rules, rules_of
+    from gate.config.load import load_config
+    from gate.pipeline.flow import run_gate
+    from gate.system.signals import run as run_coroutine
+
+    overrides, revision = overrides_of(given), given["rules_from"]
+    with ExitStack() as stack:
+        if revision is None:
+            rules = Rules(load_config(config_path, overrides))
+        else:
+            rules = stack.enter_context(rules_of(revision, config_path, overrides, os.environ))
+        options = replace(_run_options(given), rules=rules)
+        progress = _progress(given["quiet"])
+        result = run_coroutine(run_gate(rules.config, options, outputs_of(given), os.environ, progress))
+    if given["comment"]:
+        _comment(result)
+    finish(result, given["quiet"])
+
+
+def _run_options(given: dict[str, Any]) -> RunOptions:
+    from gate.pipeline.flow import RunOptions
+
+    shard = _shard(given["shard"]) if given["shard"] else (1, 1)
+    return RunOptions(
+        record_path=given["record_path"],
+        resume=given["resume"],
+        shard=shard,
+        command=command_line(),
+        release=given["release"],
+    )
+
+
+def _shard(text: str) -> tuple[int, int]:
+    index, slash, total = text.partition("/")
+    if not (slash and index.isdigit() and total.isdigit() and 1 <= int(index) <= int(total) <= 10_000):
+        raise click.BadParameter(f"{text!r} is not of the form 2/5", param_hint="--shard")
+    return int(index), int(total)
+
+
+def _progress(quiet: bool) -> Progress:
+    from gate.pipeline.progress import Bar, Lines, Silent
+
+    if quiet:
+        return Silent()
+    return Bar(sys.stderr) if sys.stderr.isatty() and not os.environ.get("CI") else Lines(sys.stderr)
+
+
+def _comment(result: Result) -> None:
+    """Posts the result on this pipeline's merge request. A failure is printed and changes no verdict."""
+    from gate.hosts.base import PostComment, publish
+    from gate.hosts.gitlab import MergeRequestHost, merge_request_of
+    from gate.hosts.rest import Rest
+    from gate.reports.markdown import Place, render_suite
+    from gate.security.escape import console
+
+    request = merge_request_of(os.environ)
+    if request is None:
+        click.echo("gate: no comment: this is not a GitLab merge request pipeline", err=True)
+        return
+    place = Place(head=request.stamp.head, url=os.environ.get("CI_JOB_URL", ""))
+    notes = [PostComment(suite.suite_id, render_suite(suite, result, place=place)) for suite in result.suites]
+    with Rest(request.api, request.headers, environment=os.environ) as rest:
+        done = publish(notes, MergeRequestHost(request, rest))
+    for line in (*done.notes, *done.comment_urls, *map(str, done.problems)):
+        click.echo(f"gate: {console(line)}", err=True)

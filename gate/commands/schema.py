@@ -1,0 +1,19 @@
+"""`gate schema`: the JSON Schemas for editors and other programs."""
+
+from __future__ import annotations
+
+import click
+
+from gate.commands.groups import Once
+
+
+@click.command(cls=Once)
+@click.option("--report", "of_report", is_flag=True, help="Print that of the JSON report instead.")
+def schema(of_report: bool) -> None:
+    """Print the JSON Schema of gate.yaml, or of the JSON report."""
+    import json
+
+    from gate.config.load import json_schema
+    from gate.reports.json import schema as report_schema
+
+    click.echo(json.dumps(report_schema() if of_report else json_schema(), indent=2))

@@ -1,0 +1,25 @@
+"""`gate score`: metrics without a gate, for recorded pairs on standard input."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import click
+
+from gate.commands.groups import Once
+
+
+@click.command(cls=Once)
+@click.option("--metric", required=True, help="A registered metric, or module:attribute.")
+@click.option("--options", default="{}", show_default=True, help="The metric's options as JSON.")
+def score(metric: str, options: str) -> None:
+    """Score recorded pairs: JSON lines of {id, actual, expected} in, {id, score, per_turn, error} out."""
+    from gate.agents.base import allowed_environment
+    from gate.formats.documents import parse_document
+    from gate.metrics.recorded import score_lines
+
+    parsed, seen = parse_document(options, "--options"), allowed_environment(os.environ, ())
+    for line in score_lines(metric, parsed, sys.stdin, folder=str(Path.cwd()), environment=seen):
+        click.echo(line)

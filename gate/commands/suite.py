@@ -1,0 +1,23 @@
+"""`gate suite`: what a run would measure."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from gate.commands.common_options import CASE, COMPLEXITY, CONDITION, CONFIG, TAG, overrides_of, with_options
+from gate.commands.groups import Once
+
+
+@click.command(cls=Once)
+@CONFIG
+@with_options(TAG, COMPLEXITY, CASE, CONDITION)
+def suite(config_path: Path, **given: Any) -> None:
+    """Show what a run would measure: cases, tags, complexity, criteria."""
+    from gate.commands.texts.suite import describe_suites
+    from gate.config.load import load_config
+
+    click.echo(describe_suites(load_config(config_path, overrides_of(given)), os.environ))

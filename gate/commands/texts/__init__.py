@@ -1,0 +1,1 @@
+"""What the commands without a verdict print, as text; nothing here prints it."""

@@ -1,0 +1,42 @@
+"""`gate calibrate`: compares a judge with human labels, stores their agreement, and words it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from gate.config.load import Config
+from gate.config.resolve import CALIBRATION_FILE, make_plans
+from gate.errors import ConfigError
+from gate.judges.calibration import calibrate, describe, read_labels, save
+from gate.judges.client import open_judge
+from gate.metrics.base import TrialOutput
+from gate.metrics.judged import JudgedMetric
+
+
+async def calibrate_judge(config: Config, labels: Path, metric: str, environment: Mapping[str, str]) -> str:
+    """Scores labelled answers with a judged criterion and keeps its agreement with people beside the configuration."""
+    scorer = next(
+        (
+            scorer
+            for plan in make_plans(config, environment, calibrating=True)
+            for scorer in plan.scorers
+            if scorer.criterion.name == metric
+        ),
+        None,
+    )
+    if scorer is None or not isinstance(scorer.metric, JudgedMetric):
+        raise ConfigError(f"{metric!r} is no judged criterion of this configuration", where=str(config.path))
+    judged, mark = scorer.metric, scorer.criterion.pass_threshold
+    if mark is None:
+        raise ConfigError(f"{metric!r} has no threshold that tells pass from fail", where=str(config.path))
+    cache = config.output / "judge.sqlite"
+    async with open_judge(config.file.judge, environment=environment, cache_path=cache) as judge:
+        found = await calibrate(
+            read_labels(labels),
+            lambda case, invocation: judged.judge_score(case, TrialOutput((invocation,)), judge),
+            lambda value: value >= mark,
+        )
+    path = config.root / CALIBRATION_FILE
+    save(path, scorer.criterion.fingerprint, found)
+    return f"{describe(found)}\nkept in {path}"

@@ -1,0 +1,164 @@
+"""The text of `gate explain`: the numbers behind a verdict, or one case's trials on both sides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from gate.baselines.pairing import Reference
+from gate.config.load import load_config
+from gate.config.settings import now, settings_of
+from gate.decision.comparison import with_outcomes
+from gate.decision.consistency import compared
+from gate.errors import ConfigError, nearest
+from gate.model import Case, CaseResult, Criterion, Direction, Score, SuiteResult, Trial, kind_of
+from gate.pipeline.stored import found_again, named, read, read_baseline
+from gate.pipeline.verdict import NO_REFERENCE, Terms, cases_of, judge, own_terms
+from gate.records import Record
+from gate.reports.formatting import (
+    change_interval,
+    dimensions,
+    evidence,
+    figure,
+    interval,
+    sample,
+    threshold,
+)
+from gate.reports.labels import further_line, improved_cases, improvement
+from gate.reports.labels import standing as standing_of
+from gate.reports.table import table
+from gate.reports.trajectory_diff import call_text
+from gate.security.escape import console
+
+# --- explaining -----------------------------------------------------------------------------------
+
+
+def explain_record(
+    path: Path, baseline: str | None, config_path: Path, environment: Mapping[str, str], case_id: str | None
+) -> str:
+    """How the verdict on a record comes about; or one case's trials on both sides."""
+    record = read(path)
+    if baseline is None and config_path.exists():
+        config = load_config(config_path)
+        terms = own_terms(record, settings_of(config, now()))
+        references = found_again(record.header, terms, config, environment).all
+    else:
+        path_of_baseline = named(baseline or "none")
+        references = (NO_REFERENCE if path_of_baseline is None else read_baseline(path_of_baseline),)
+        terms = own_terms(record)
+    if case_id is not None:
+        return _explain_case(record, references, terms, case_id)
+    suite = judge(record, references, terms)
+    lines = [
+        f"{console(suite.suite_id)}: {suite.verdict.value}: {console(suite.headline)}",
+        *map(console, suite.story),
+        "",
+    ]
+    for result in suite.criteria:
+        scale = result.criterion.scale
+        lines.append(f"{console(result.criterion.name)}: {standing_of(result)}: {console(result.reason)}")
+        lines.append(f"  candidate {interval(result.candidate, scale)} {sample(result.candidate)}")
+        lines.append(f"  baseline  {interval(result.baseline, scale)} {sample(result.baseline)}")
+        lines.append(f"  change    {change_interval(result.change, scale)} {sample(result.change)}")
+        if note := evidence(result):
+            lines.append(f"  evidence  {console(note)}")
+        lines += [f"  of which  {console(name, 80)} {said}" for name, said in dimensions(result)]
+    lines += [console(further_line(one)) for one in suite.further]
+    lines += ["", *_explain_rule(suite), *_suspects(suite), *_improved(suite), *_tools(suite)]
+    return "\n".join(lines)
+
+
+def _explain_rule(suite: SuiteResult) -> list[str]:
+    found = suite.evidence
+    if not found:
+        why = suite.baseline.missing if suite.baseline else ""
+        return [f"no pairing: nothing was tested against a baseline{f' ({console(why)})' if why else ''}"]
+    lines = [f"stage: {found['stage']}; seed {suite.seed}"]
+    for look in found["looks"]:
+        lines.append(f"look after pass {look['passes']}: p = {look['p']:.4f}, blocks at {look['threshold']:.4f}")
+    e_value = "beyond all bounds" if found["e_value"] is None else f"{found['e_value']:.3g}"
+    lines.append(f"broken cases together: e = {e_value}, blocks at {found['e_threshold']:.0f}")
+    return lines
+
+
+def _suspects(suite: SuiteResult) -> list[str]:
+    cases = sorted((c for c in suite.cases if (c.e_value or 0) >= 2), key=lambda c: -(c.e_value or 0))
+    return ["", *(_case_line(case) for case in cases[:20])] if cases else []
+
+
+def _improved(suite: SuiteResult) -> list[str]:
+    cases = improved_cases(suite)[:20]
+    lines = [f"{console(case.id)}: {improvement(case)}" for case in cases]
+    return ["", "passing more often than at the baseline", *lines] if lines else []
+
+
+def _tools(suite: SuiteResult) -> list[str]:
+    rows = [("tool", "calls", "timed", "seconds", "seconds per call")]
+    for one in suite.tools:
+        mean = "–" if one.seconds_per_call is None else f"{one.seconds_per_call:.3g}"
+        rows.append((one.name, str(one.calls), str(one.timed), f"{one.seconds:.3g}", mean))
+    return ["", "time per tool, over the turns in which the agent times its tools", table(rows)] if suite.tools else []
+
+
+def _case_line(case: CaseResult) -> str:
+    e_value = f", e = {case.e_value:.3g}" if case.e_value is not None else ""
+    before = f"baseline {case.baseline_passed} of {case.baseline_trials}"
+    return f"{console(case.id)}: {case.status.value}, {case.passed} of {case.trials} passed, {before}{e_value}"
+
+
+def _explain_case(record: Record, references: Sequence[Reference], terms: Terms, case_id: str) -> str:
+    known = [case.id for case in record.header.plan]
+    if case_id not in known:
+        raise ConfigError(f"no case {case_id!r} in the record", hint=nearest(case_id, known))
+    sides = (
+        ("candidate", _compared(record)),
+        *((one.name, [trial for stored in one.records for trial in _compared(stored)]) for one in references),
+    )
+    case = next(one for one in cases_of(record.header, terms.thresholds) if one.id == case_id)
+    demanded = {criterion.name: (criterion, _demanded(criterion, case)) for criterion in terms.criteria}
+    lines = [console(case_id)]
+    for name, trials in sides:
+        for trial in (t for t in trials if t.case_id == case_id):
+            lines += _trial_lines(name if trial.side.value == "candidate" else "baseline, run now", trial, demanded)
+    return "\n".join(lines)
+
+
+def _demanded(criterion: Criterion, case: Case) -> str:
+    """What a criterion demands of a case, met or not; the case's own limit where it has one."""
+    own = case.thresholds.get(criterion.name)
+    if own is None:
+        return threshold(criterion)
+    word = "at most" if criterion.direction is Direction.LOWER else "at least"
+    return f"{word} {figure(own, criterion.scale)}, this case's own limit"
+
+
+def _compared(record: Record) -> Sequence[Trial]:
+    """The record's trials with what is found by comparing them with one another, and whether each passes."""
+    cases, criteria = cases_of(record.header), record.header.criteria
+    return with_outcomes(compared(cases, criteria, record.trials), {case.id: case for case in cases}, criteria)
+
+
+def _trial_lines(side: str, trial: Trial, demanded: Mapping[str, tuple[Criterion, str]]) -> list[str]:
+    lines = [f"{side} trial {trial.number}, round {trial.round} ({trial.tag})"]
+    if trial.error is not None:
+        return [*lines, f"  not measured: {trial.error.kind.value}: {console(trial.error.message, 500)}"]
+    for turn, invocation in enumerate(trial.invocations, 1):
+        calls = ", ".join(call_text(call) for call in invocation.tool_calls) or "(no call)"
+        lines.append(f"  turn {turn}: {calls}")
+        if invocation.text:
+            lines.append(f"    {console(invocation.text, 300)}")
+    for name, score in trial.scores.items():
+        criterion, limit = demanded.get(name, (None, ""))
+        shown = f" ({limit})" if limit and score.value is not None else ""
+        said = console(score.error or score.reason, 300)
+        lines.append(f"  {console(name)} {_value(score, criterion)}{shown} {said}".rstrip())
+        lines += [f"    {console(part, 80)} {value:.3f}" for part, value in score.dimensions.items()]
+    return lines
+
+
+def _value(score: Score, criterion: Criterion | None) -> str:
+    if score.value is None:
+        return "not measured" if score.error else "does not apply"
+    if criterion is not None and kind_of(criterion.scale) == "positive":
+        return figure(score.value, criterion.scale)
+    return f"{score.value:.3f}"
