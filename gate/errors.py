@@ -7,14 +7,40 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Literal
-
-from msgspec import Struct
-
-from gate.model import ExitCode
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError
+
+
+class ExitCode(IntEnum):
+    """The process's exit code; docs/reference/exit-codes.md has the table."""
+
+    PASS = 0
+    FAILED = 1
+    CONFIGURATION = 2
+    NOT_MEASURED = 3
+    BASELINE = 4
+    PUBLISH = 5
+    BASELINE_WRITE = 6
+    UNTRUSTED = 7
+    HUNG_UP = 129
+    INTERRUPTED = 130
+    TERMINATED = 143
+
+
+EXIT_PRECEDENCE = (
+    ExitCode.CONFIGURATION,
+    ExitCode.UNTRUSTED,
+    ExitCode.FAILED,
+    ExitCode.NOT_MEASURED,
+    ExitCode.BASELINE,
+    ExitCode.BASELINE_WRITE,
+    ExitCode.PUBLISH,
+    ExitCode.PASS,
+)
+"""If several apply, the first of these is the exit code. Cancellation is not listed: it ends the process at once."""
 
 
 _USERINFO = re.compile(r"(?<=://)[^\s/?#'\"<>]*@")
@@ -103,7 +129,7 @@ def unknown_key(key: str, known: list[str], where: str, *, noun: str = "key") ->
     return ConfigError(f"unknown {noun} {key!r}", where=where, hint=nearest(key, known))
 
 
-class Problem(Struct, frozen=True):
+class Problem(NamedTuple):
     """The first thing that a validation found, by the user's own keys."""
 
     path: tuple[str | int, ...]

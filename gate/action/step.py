@@ -30,7 +30,7 @@ from gate.config.load import Config, ConfigFile, read_config
 from gate.config.resolve import read_suites
 from gate.config.settings import now as utc_now
 from gate.config.settings import settings_of
-from gate.errors import Cancelled, ConfigError, GateError, MeasureError, PublishError
+from gate.errors import EXIT_PRECEDENCE, Cancelled, ConfigError, ExitCode, GateError, MeasureError, PublishError
 from gate.hosts.base import (
     Annotate,
     Annotation,
@@ -48,7 +48,7 @@ from gate.hosts.base import (
 from gate.hosts.events import Activity, Facts, Mode, activity
 from gate.hosts.github import Acceptance, GitHub, PullRequest, PullRequestHost
 from gate.hosts.rest import Rest, RestError
-from gate.model import EXIT_PRECEDENCE, ExitCode, Result, Verdict, acceptable
+from gate.model import Result, Verdict, acceptable
 from gate.pipeline.flow import LOCAL_KINDS, RunOptions, run_gate
 from gate.pipeline.keeping import save_baseline
 from gate.pipeline.progress import Lines

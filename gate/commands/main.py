@@ -11,8 +11,7 @@ import click
 
 from gate import __version__
 from gate.commands.groups import LazyGroup
-from gate.errors import Cancelled, GateError
-from gate.model import ExitCode
+from gate.errors import Cancelled, ExitCode, GateError
 
 NAMES = (
     "baseline",

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
-from msgspec.structs import replace
 
 from gate.commands.common_options import (
     CASE,
@@ -26,6 +25,7 @@ from gate.commands.groups import Once
 from gate.commands.output import command_line, finish
 
 if TYPE_CHECKING:
+    from gate.config.base_policy import Rules
     from gate.model import Result
     from gate.pipeline.flow import RunOptions
     from gate.pipeline.progress import Progress
@@ -62,7 +62,7 @@ def run(config_path: Path, **given: Any) -> NoReturn:
             rules = Rules(load_config(config_path, overrides))
         else:
             rules = stack.enter_context(rules_of(revision, config_path, overrides, os.environ))
-        options = replace(_run_options(given), rules=rules)
+        options = _run_options(given, rules)
         progress = _progress(given["quiet"])
         result = run_coroutine(run_gate(rules.config, options, outputs_of(given), os.environ, progress))
     if given["comment"]:
@@ -70,7 +70,7 @@ def run(config_path: Path, **given: Any) -> NoReturn:
     finish(result, given["quiet"])
 
 
-def _run_options(given: dict[str, Any]) -> RunOptions:
+def _run_options(given: dict[str, Any], rules: Rules) -> RunOptions:
     from gate.pipeline.flow import RunOptions
 
     shard = _shard(given["shard"]) if given["shard"] else (1, 1)
@@ -80,6 +80,7 @@ def _run_options(given: dict[str, Any]) -> RunOptions:
         shard=shard,
         command=command_line(),
         release=given["release"],
+        rules=rules,
     )
 
 

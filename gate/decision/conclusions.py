@@ -35,19 +35,8 @@ from gate.decision.thresholds import (
     suite_threshold,
     trial_limit,
 )
-from gate.model import (
-    EXIT_PRECEDENCE,
-    Criterion,
-    CriterionResult,
-    Estimate,
-    ExitCode,
-    Scale,
-    Score,
-    SuiteResult,
-    Trial,
-    Verdict,
-    acceptable,
-)
+from gate.errors import EXIT_PRECEDENCE, ExitCode
+from gate.model import Criterion, CriterionResult, Estimate, Scale, Score, SuiteResult, Trial, Verdict, acceptable
 from gate.security.limits import shorten
 from gate.statistics.intervals import deviation, mean, mean_interval, quantile, quantile_interval, wilson
 

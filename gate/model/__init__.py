@@ -19,7 +19,6 @@ from gate.model.conversation import (
 )
 from gate.model.criterion import Criterion
 from gate.model.results import (
-    EXIT_PRECEDENCE,
     SEVERITY,
     BaselineInfo,
     CaseResult,
@@ -27,7 +26,6 @@ from gate.model.results import (
     CrashFacts,
     CriterionResult,
     Estimate,
-    ExitCode,
     Result,
     SuiteResult,
     Verdict,
@@ -41,7 +39,6 @@ from gate.model.trial import CONFIRM, ENDS, FULL, PROBE, End, ErrorKind, Score, 
 __all__ = [
     "CONFIRM",
     "ENDS",
-    "EXIT_PRECEDENCE",
     "FULL",
     "MAX_SECONDS",
     "PROBE",
@@ -60,7 +57,6 @@ __all__ = [
     "End",
     "ErrorKind",
     "Estimate",
-    "ExitCode",
     "Invocation",
     "Location",
     "MetricKind",

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import Enum, IntEnum
+from enum import Enum
 from typing import Any
 
 from msgspec import Struct, field
 
+from gate.errors import ExitCode
 from gate.model.conversation import ToolCall, ToolTime
 from gate.model.criterion import Criterion
 from gate.model.suite import Location
@@ -36,35 +37,6 @@ SEVERITY = (
     Verdict.ERROR,
 )
 """From best to worst; the verdict of several is the worst of them."""
-
-
-class ExitCode(IntEnum):
-    """The process's exit code; docs/reference/exit-codes.md has the table."""
-
-    PASS = 0
-    FAILED = 1
-    CONFIGURATION = 2
-    NOT_MEASURED = 3
-    BASELINE = 4
-    PUBLISH = 5
-    BASELINE_WRITE = 6
-    UNTRUSTED = 7
-    HUNG_UP = 129
-    INTERRUPTED = 130
-    TERMINATED = 143
-
-
-EXIT_PRECEDENCE = (
-    ExitCode.CONFIGURATION,
-    ExitCode.UNTRUSTED,
-    ExitCode.FAILED,
-    ExitCode.NOT_MEASURED,
-    ExitCode.BASELINE,
-    ExitCode.BASELINE_WRITE,
-    ExitCode.PUBLISH,
-    ExitCode.PASS,
-)
-"""Where several apply, the first of these is the answer. Cancellation is no part of it: it ends the process at once."""
 
 
 class Estimate(Struct, frozen=True):

@@ -7,8 +7,8 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gate.errors import ConfigError
-from gate.model import EXIT_PRECEDENCE, ExitCode, Result
+from gate.errors import EXIT_PRECEDENCE, ConfigError, ExitCode
+from gate.model import Result
 from gate.reports import load_report
 from gate.security import files
 

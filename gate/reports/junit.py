@@ -12,7 +12,8 @@ from functools import lru_cache
 from junit_xml import TestCase, TestSuite, to_xml_report_string
 from msgspec.structs import replace
 
-from gate.model import CaseResult, CaseStatus, CriterionResult, ExitCode, Result, SuiteResult, Verdict, acceptable
+from gate.errors import ExitCode
+from gate.model import CaseResult, CaseStatus, CriterionResult, Result, SuiteResult, Verdict, acceptable
 from gate.reports import labels as words
 from gate.reports.formatting import change_interval, evidence, interval, sample, threshold
 from gate.reports.trajectory_diff import differences

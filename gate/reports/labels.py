@@ -6,16 +6,8 @@ import re
 import shlex
 from collections.abc import Sequence
 
-from gate.model import (
-    BaselineInfo,
-    CaseResult,
-    CaseStatus,
-    CriterionResult,
-    ExitCode,
-    Result,
-    SuiteResult,
-    Verdict,
-)
+from gate.errors import ExitCode
+from gate.model import BaselineInfo, CaseResult, CaseStatus, CriterionResult, Result, SuiteResult, Verdict
 from gate.reports.formatting import count, dollars, interval, seconds
 
 VERDICTS = {

@@ -10,20 +10,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gate.action.runner import SUMMARY_BYTES, Runner, WorkflowCommandGuard, annotations_of, command, outputs_text, shown
-from gate.errors import PublishError
+from gate.errors import ExitCode, PublishError
 from gate.hosts.base import Annotate, Annotation, PostComment, SetOutputs, WriteFile, WriteSummary, publish
-from gate.model import (
-    CaseResult,
-    CaseStatus,
-    Criterion,
-    CriterionResult,
-    ExitCode,
-    Location,
-    Result,
-    Scale,
-    SuiteResult,
-    Verdict,
-)
+from gate.model import CaseResult, CaseStatus, Criterion, CriterionResult, Location, Result, Scale, SuiteResult, Verdict
 from tests.integration.github.runner_reader import RunnerReader, read_file_commands
 
 HOSTILE = st.one_of(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from gate.decision import Settings, exit_code
-from gate.model import Criterion, CriterionResult, ExitCode, Scale, SuiteResult, Verdict
+from gate.errors import ExitCode
+from gate.model import Criterion, CriterionResult, Scale, SuiteResult, Verdict
 
 
 def suite(verdict: Verdict, *criteria: Verdict, accepted: str = "wendy") -> SuiteResult:

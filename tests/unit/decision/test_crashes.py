@@ -6,7 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from gate.decision import Settings, exit_code
-from gate.model import PROBE, CaseStatus, ErrorKind, ExitCode, Side, Trial, TrialError, Verdict
+from gate.errors import ExitCode
+from gate.model import PROBE, CaseStatus, ErrorKind, Side, Trial, TrialError, Verdict
 from tests.unit.decision.records import (
     FORBIDDEN,
     TRAJECTORY,

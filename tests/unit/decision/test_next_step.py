@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from gate.decision import PASS_RATE, Settings, exit_code, next_step
+from gate.errors import ExitCode
 from gate.model import (
     Case,
     CaseStatus,
     Criterion,
     ErrorKind,
-    ExitCode,
     Invocation,
     Part,
     Scale,

@@ -13,23 +13,10 @@ from gate.config.criteria import Setting, parse_criteria
 from gate.decision import exit_code
 from gate.decision.comparison import Settings
 from gate.decision.unseen import UNSEEN, blind
+from gate.errors import ExitCode
 from gate.metrics import METRICS, load_metric
 from gate.metrics.base import Composite, Context, Judged, TrialOutput
-from gate.model import (
-    Case,
-    CaseStatus,
-    Criterion,
-    ExitCode,
-    Invocation,
-    Part,
-    Scale,
-    Score,
-    Side,
-    ToolCall,
-    Trial,
-    Turn,
-    Verdict,
-)
+from gate.model import Case, CaseStatus, Criterion, Invocation, Part, Scale, Score, Side, ToolCall, Trial, Turn, Verdict
 from gate.records.transform import digested
 from gate.scoring.score import Scorer, score_recorded
 

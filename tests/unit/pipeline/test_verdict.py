@@ -10,19 +10,8 @@ from msgspec.structs import replace
 
 from gate.baselines.pairing import Reference
 from gate.decision import Settings, exit_code
-from gate.errors import MeasureError
-from gate.model import (
-    BaselineInfo,
-    Criterion,
-    ExitCode,
-    Invocation,
-    Scale,
-    Score,
-    SuiteResult,
-    ToolCall,
-    Trial,
-    Verdict,
-)
+from gate.errors import ExitCode, MeasureError
+from gate.model import BaselineInfo, Criterion, Invocation, Scale, Score, SuiteResult, ToolCall, Trial, Verdict
 from gate.pipeline.verdict import Terms, conclude, judge, own_terms, told_by
 from gate.records import Footer, Header, PlannedCase, Record
 from gate.reports import load_report

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from gate.errors import ExitCode
 from gate.model import (
     BaselineInfo,
     CaseResult,
@@ -12,7 +13,6 @@ from gate.model import (
     CriterionResult,
     Direction,
     Estimate,
-    ExitCode,
     Location,
     Result,
     Scale,

@@ -8,7 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from gate.decision import Settings, exit_code
-from gate.model import CaseResult, CaseStatus, ExitCode, Result, Verdict
+from gate.errors import ExitCode
+from gate.model import CaseResult, CaseStatus, Result, Verdict
 from gate.pipeline.verdict import conclude
 from gate.reports.junit import render
 
