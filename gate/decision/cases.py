@@ -8,8 +8,7 @@ from math import exp
 from msgspec import Struct
 
 from gate.decision.comparison import EDITED, Comparison, all_unchecked, full_values, holds, passed
-from gate.decision.engine.state import Outcome
-from gate.model import Case, CaseResult, CaseStatus, Criterion, Part, ToolCall, Trial, kind_of, text_of
+from gate.model import Case, CaseResult, CaseStatus, Criterion, Outcome, Part, ToolCall, Trial, kind_of, text_of
 from gate.security.limits import cut, shorten
 from gate.statistics.evalues import case_log_e
 from gate.statistics.intervals import mean

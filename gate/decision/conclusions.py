@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -15,7 +14,7 @@ from gate.decision.comparison import (
     full_values,
     holds,
 )
-from gate.decision.engine.state import Outcome
+from gate.decision.engine.evidence_json import stage_name
 from gate.decision.findings import (
     NOTHING,
     OK,
@@ -36,7 +35,19 @@ from gate.decision.thresholds import (
     trial_limit,
 )
 from gate.errors import EXIT_PRECEDENCE, ExitCode
-from gate.model import Criterion, CriterionResult, Estimate, Scale, Score, SuiteResult, Trial, Verdict, acceptable
+from gate.model import (
+    Criterion,
+    CriterionResult,
+    Estimate,
+    MetricChange,
+    Outcome,
+    Scale,
+    Score,
+    SuiteResult,
+    Trial,
+    Verdict,
+    acceptable,
+)
 from gate.security.limits import shorten
 from gate.statistics.intervals import deviation, mean, mean_interval, quantile, quantile_interval, wilson
 
@@ -171,12 +182,12 @@ def regression(criterion: Criterion, outcome: Outcome | None) -> list[Finding]:
     """Who is worse when the engine says so: the metrics whose own adjusted p rejects; success, where cases broke."""
     if outcome is None or criterion.hard:
         return []
-    found = outcome.report["metrics"].get(criterion.name)
+    found = outcome.evidence.metrics.get(criterion.name)
     if found is None:
         open_ = criterion.name == PASS_RATE and outcome.verdict == "INCONCLUSIVE"
-        return [Finding(Verdict.INCONCLUSIVE, outcome.stage)] if open_ else []
+        return [Finding(Verdict.INCONCLUSIVE, stage_name(outcome.stage))] if open_ else []
     said = change_in_words(found, criterion)
-    if not found["gating"] or outcome.verdict == "PASS":
+    if not found.blocks_regression or outcome.verdict == "PASS":
         return [Finding(OK, said)]
     if outcome.verdict == "INCONCLUSIVE":
         open_ = criterion.name in undecided_metrics(outcome)
@@ -192,38 +203,38 @@ def regression(criterion: Criterion, outcome: Outcome | None) -> list[Finding]:
 def regressed_metrics(outcome: Outcome) -> set[str]:
     """The metrics that carry a proven regression."""
     found = set()
-    for look in outcome.report["looks"]:
-        if look["p"] <= look["threshold"]:
-            found |= {name for name, t in look["metrics"].items() if t["p_adjusted"] <= look["threshold"]}
-    return found if found and not outcome.stage.startswith("case") else found | {PASS_RATE}
+    for look in outcome.evidence.looks:
+        if look.blocks:
+            found |= {name for name, t in look.metrics.items() if t.p_adjusted <= look.threshold}
+    return found if found and not outcome.stage.of_cases else found | {PASS_RATE}
 
 
 def undecided_metrics(outcome: Outcome) -> set[str]:
     """The metrics that stand in the way of PASS; success where it is the whole that does."""
-    report = outcome.report
-    loose = {name for name, found in report["metrics"].items() if found["gating"] and not found["holds"]}
-    if report["looks"] and report["looks"][-1]["p"] <= 0.05:
-        tests = report["looks"][-1]["metrics"]
-        loose.add(min(tests, key=lambda name: tests[name]["p_adjusted"]))
+    metrics, look = outcome.evidence.metrics, outcome.evidence.last_look
+    loose = {name for name, found in metrics.items() if found.blocks_regression and not found.holds}
+    if look is not None and look.p <= 0.05:
+        tests = look.metrics
+        loose.add(min(tests, key=lambda name: tests[name].p_adjusted))
     return loose or {PASS_RATE}
 
 
-def _undecided_why(found: Mapping[str, Any], criterion: Criterion) -> str:
-    if found["holds"]:
+def _undecided_why(found: MetricChange, criterion: Criterion) -> str:
+    if found.holds:
         return "within its margin, but something leans towards a drop"
-    if found["low"] is None:
+    if found.low is None:
         return "too few trials to bound it"
-    worst = show_change(found["low"], criterion)
-    return f"a change to {worst} is not {RULED_OUT}, margin {show_margin(found['margin'], criterion)}"
+    worst = show_change(found.low, criterion)
+    return f"a change to {worst} is not {RULED_OUT}, margin {show_margin(found.margin, criterion)}"
 
 
-def change_in_words(found: Mapping[str, Any], criterion: Criterion) -> str:
-    change = show_change(found["change"], criterion)
-    if found["low"] is None or found["high"] is None:
-        return f"{change} over {plural(found['cases'], 'case')}"
-    ends = sorted((natural(found["low"], criterion), natural(found["high"], criterion)))
+def change_in_words(found: MetricChange, criterion: Criterion) -> str:
+    change = show_change(found.change, criterion)
+    if found.low is None or found.high is None:
+        return f"{change} over {plural(found.cases, 'case')}"
+    ends = sorted((natural(found.low, criterion), natural(found.high, criterion)))
     low, high = (signed(end, criterion).removesuffix(POINTS) for end in ends)
-    return f"{change} ({low} to {high}) over {plural(found['cases'], 'case')}"
+    return f"{change} ({low} to {high}) over {plural(found.cases, 'case')}"
 
 
 # --- estimates ------------------------------------------------------------------------------------
@@ -253,15 +264,15 @@ def _spread(found: Estimate, means: Sequence[float], values: Sequence[float]) ->
     return replace(found, sd=deviation(values), sd_cases=deviation(means))
 
 
-def change_estimate(found: Mapping[str, Any] | None, criterion: Criterion) -> Estimate | None:
+def change_estimate(found: MetricChange | None, criterion: Criterion) -> Estimate | None:
     """The paired change with the interval whose bad end is what the certificate bounds."""
     if found is None:
         return None
-    value = natural(found["change"], criterion)
-    if found["low"] is None or found["high"] is None or found["trials"] < 2:
-        return Estimate(value, value, value, found["cases"], found["trials"], level=0.0)
-    low, high = sorted((natural(found["low"], criterion), natural(found["high"], criterion)))
-    return Estimate(value, low, high, found["cases"], found["trials"], level=0.9)
+    value = natural(found.change, criterion)
+    if found.low is None or found.high is None or found.trials < 2:
+        return Estimate(value, value, value, found.cases, found.trials, level=0.0)
+    low, high = sorted((natural(found.low, criterion), natural(found.high, criterion)))
+    return Estimate(value, low, high, found.cases, found.trials, level=0.9)
 
 
 def quantile_estimates(criterion: Criterion, values: Sequence[float]) -> tuple[tuple[float, Estimate], ...]:

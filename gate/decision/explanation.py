@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from gate.decision.cases import edited, removed
 from gate.decision.comparison import NEW, PASS_RATE, Comparison, all_unchecked, passes
-from gate.decision.engine.state import CONCURRENT, CONFIRM, Outcome
+from gate.decision.engine.evidence_json import stage_name
+from gate.decision.engine.state import CONCURRENT, CONFIRM
 from gate.decision.findings import RULED_OUT, natural, plural, show, show_change
 from gate.decision.unseen import fell_silent, silence
 from gate.model import (
@@ -18,6 +19,9 @@ from gate.model import (
     Criterion,
     CriterionResult,
     Direction,
+    EvidenceSummary,
+    MetricChange,
+    Outcome,
     Scale,
     Side,
     Trial,
@@ -64,18 +68,18 @@ def _passed(comparison: Comparison, outcome: Outcome | None) -> str:
         checked = total - len(_unchecked_ids(comparison))
         count = plural(total, "case") if checked == total else f"{checked} of {plural(total, 'case')}"
         return f"every threshold holds over {count}{_uncompared(comparison)}"
-    rate = outcome.report["metrics"].get(PASS_RATE)
+    rate = outcome.evidence.metrics.get(PASS_RATE)
     said = f"no worse than the baseline over {plural(len(comparison.paired), 'case')}"
     return said + _ruled_out(rate) + _uncompared(comparison)
 
 
-def _ruled_out(rate: Mapping[str, Any] | None) -> str:
+def _ruled_out(rate: MetricChange | None) -> str:
     """Which drop of the pass rate the interval excludes; none where the cases are few, or the drop is most of it."""
-    if rate is None or rate["low"] is None:
+    if rate is None or rate.low is None:
         return ""
-    if rate["cases"] < FEW_CASES:
+    if rate.cases < FEW_CASES:
         return "; so few cases rule out no particular drop"
-    bound = -100 * rate["low"]
+    bound = -100 * rate.low
     if bound < 0.05:
         return f": a drop is {RULED_OUT} over these cases"
     return f": a drop of more than {bound:.1f} points is {RULED_OUT}" if bound < 100 * BLIND_MARGIN else ""
@@ -168,76 +172,79 @@ def _cost(comparison: Comparison) -> str:
 
 
 def _how_decided(comparison: Comparison, outcome: Outcome) -> list[str]:
-    report = outcome.report
-    if not report["looks"]:
-        return [f"the baseline could not be compared: {outcome.stage}"]
-    look = report["looks"][-1]
+    evidence, stage = outcome.evidence, stage_name(outcome.stage)
+    look = evidence.last_look
+    if look is None:
+        return [f"the baseline could not be compared: {stage}"]
     if outcome.verdict == "REGRESSION":
-        return [f"regression proven ({outcome.stage}): {_proof(report)}"]
-    lines = [f"{outcome.stage}: suite test p = {look['p']:.2g}, {_detected(report)}"]
-    if any(t.tag == CONCURRENT for t in comparison.trials) or "concurrent" in outcome.stage:
+        return [f"regression proven ({stage}): {_proof(evidence)}"]
+    lines = [f"{stage}: suite test p = {look.p:.2g}, {_detected(evidence)}"]
+    if any(t.tag == CONCURRENT for t in comparison.trials) or outcome.stage.concurrent:
         lines.append("the drop against the stored baseline did not show with both commits run now: save a new baseline")
     if outcome.verdict == "INCONCLUSIVE":
-        lines += _what_would_decide(comparison, report)
+        lines += _what_would_decide(comparison, evidence)
     return lines
 
 
-def _proof(report: Mapping[str, Any]) -> str:
+def _proof(evidence: EvidenceSummary) -> str:
     parts = [
-        f"suite test at pass {look['passes']}, p = {look['p']:.2g} (limit {look['threshold']:.2g})"
-        for look in report["looks"]
-        if look["p"] <= look["threshold"]
+        f"suite test at pass {look.passes}, p = {look.p:.2g} (limit {look.threshold:.2g})"
+        for look in evidence.looks
+        if look.blocks
     ]
-    if report["highest_e_value"] is None or report["highest_e_value"] >= report["e_threshold"]:
-        value = "over 1e300" if report["highest_e_value"] is None else f"{report['highest_e_value']:.3g}"
-        parts.append(f"case evidence e = {value} (limit {report['e_threshold']:.0f})")
+    highest = evidence.highest_e_value
+    if highest is None or highest >= evidence.e_threshold:
+        value = "over 1e300" if highest is None else f"{highest:.3g}"
+        parts.append(f"case evidence e = {value} (limit {evidence.e_threshold:.0f})")
     return "; ".join(parts)
 
 
-def _detected(report: Mapping[str, Any]) -> str:
-    rate = report["metrics"].get(PASS_RATE)
-    if rate is None or rate["detectable"] is None:
+def _detected(evidence: EvidenceSummary) -> str:
+    rate = evidence.metrics.get(PASS_RATE)
+    if rate is None or rate.detectable is None:
         return "the detectable drop is not known from so few trials"
-    drop = f"{100 * rate['detectable']:.1f}"
+    drop = f"{100 * rate.detectable:.1f}"
     return "no spread was seen over the trials" if drop == "0.0" else f"a drop of {drop} points was detectable"
 
 
-def _what_would_decide(comparison: Comparison, report: Mapping[str, Any]) -> list[str]:
+def _what_would_decide(comparison: Comparison, evidence: EvidenceSummary) -> list[str]:
     """Which drops are ruled out, and what would settle the rest."""
     lines = []
     by_name = {c.name: c for c in comparison.metrics}
-    for name, found in report["metrics"].items():
-        if found["gating"] and _bounds(found, by_name[name]):
+    for name, found in evidence.metrics.items():
+        if found.blocks_regression and _bounds(found, by_name[name]):
             word = "worse" if by_name[name].direction is Direction.LOWER else "lower"
-            bound = show_change(min(found["low"], 0.0), by_name[name])
-            open_ = "" if found["holds"] else ", which its margin does not allow"
+            bound = show_change(min(found.low or 0.0, 0.0), by_name[name])
+            open_ = "" if found.holds else ", which its margin does not allow"
             lines.append(f"{name}: {word} than {bound} is {RULED_OUT}{open_}")
     loose = [
-        (name, f) for name, f in report["metrics"].items() if f["gating"] and not f["holds"] and f["low"] is not None
+        (name, f, f.low)
+        for name, f in evidence.metrics.items()
+        if f.blocks_regression and not f.holds and f.low is not None
     ]
-    for name, found in loose[:1]:
-        half = found["change"] - found["low"]
-        room = found["change"] + found["margin"]
+    for name, found, low in loose[:1]:
+        half = found.change - low
+        room = found.change + found.margin
         if room > 0:
-            cases = max(found["cases"] + 1, round(found["cases"] * (half / room) ** 2))
-            wide = _margin(max(-found["low"], found["margin"]), by_name[name])
+            cases = max(found.cases + 1, round(found.cases * (half / room) ** 2))
+            wide = _margin(max(-low, found.margin), by_name[name])
             lines.append(f"to decide {name}: about {cases} cases, or more baseline trials, or a margin of {wide}")
         else:
             lines.append(f"to decide {name}: more trials on both sides; the estimate itself is beyond its margin")
     if not lines:
         lines.append("to decide: more cases, or more trials on both sides")
-    if report["named"]:
+    if evidence.named:
         lines.append(
-            f"suspected, but not proven at this error rate: {listing(report['named'])}; more baseline trials would tell"
+            f"suspected, but not proven at this error rate: {listing(evidence.named)}; more baseline trials would tell"
         )
     return lines
 
 
-def _bounds(found: Mapping[str, Any], criterion: Criterion) -> bool:
+def _bounds(found: MetricChange, criterion: Criterion) -> bool:
     """Whether the interval excludes anything that can happen: one that reaches the end of the scale does not."""
-    if found["low"] is None or found["cases"] < 2:
+    if found.low is None or found.cases < 2:
         return False
-    return criterion.scale not in (Scale.BINARY, Scale.UNIT) or found["low"] > -1.0
+    return criterion.scale not in (Scale.BINARY, Scale.UNIT) or found.low > -1.0
 
 
 def _margin(value: float, criterion: Criterion) -> str:
@@ -327,8 +334,8 @@ def _few(comparison: Comparison, outcome: Outcome | None) -> list[str]:
     n = len(comparison.paired)
     if not 0 < n < FEW_CASES:
         return []
-    rate = outcome.report["metrics"].get(PASS_RATE) if outcome is not None else None
-    if rate is not None and rate["margin"] >= BLIND_MARGIN:
+    rate = outcome.evidence.metrics.get(PASS_RATE) if outcome is not None else None
+    if rate is not None and rate.margin >= BLIND_MARGIN:
         return [f"{plural(n, 'paired case')}: so few only show a case that breaks outright"]
     return [f"{plural(n, 'paired case')}: only clear breaks can be found"]
 
@@ -348,15 +355,10 @@ def _quiet_rises(comparison: Comparison, outcome: Outcome | None) -> list[str]:
     """Metrics that do not block, and got worse beyond their margin and beyond noise."""
     lines = []
     by_name = {c.name: c for c in comparison.metrics}
-    for name, found in (outcome.report["metrics"] if outcome is not None else {}).items():
-        if (
-            not found["gating"]
-            and found["high"] is not None
-            and found["high"] < 0
-            and found["change"] < -found["margin"]
-        ):
+    for name, found in (outcome.evidence.metrics if outcome is not None else {}).items():
+        if not found.blocks_regression and found.high is not None and found.high < 0 and found.change < -found.margin:
             lines.append(
-                f"{name} changed by {show_change(found['change'], by_name[name])}: beyond its margin; it warns only"
+                f"{name} changed by {show_change(found.change, by_name[name])}: beyond its margin; it warns only"
             )
     return lines
 

@@ -12,12 +12,12 @@ from gate.decision.comparison import Comparison, Owed, Settings, error_share, pa
 from gate.decision.conclusions import hard_failures, judge
 from gate.decision.consistency import compared, lacks_pairs
 from gate.decision.crashes import clearing, probed, probes, with_outage
-from gate.decision.engine.state import FULL, Outcome, Request
+from gate.decision.engine.state import FULL, Request
 from gate.decision.findings import Finding
 from gate.decision.thresholds import epochs_to_prove, never_reached
 from gate.decision.unseen import without_unseen
 from gate.decision.verdict import UNCLEARED, judged
-from gate.model import Case, Criterion, Side, SuiteResult, Trial, Verdict
+from gate.model import Case, Criterion, Outcome, Side, SuiteResult, Trial, Verdict
 
 MOST_RETRIES = 2
 """How often a trial is run again that infrastructure kept from being measured."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
 
 from msgspec.structs import replace
 
@@ -21,7 +20,6 @@ from gate.decision.conclusions import (
     regression,
 )
 from gate.decision.crashes import counted_as_failed, crash_facts, excused, in_words, lost_ids, proven, unconfirmed
-from gate.decision.engine.state import Outcome
 from gate.decision.explanation import changes, headline, listing, story, warnings
 from gate.decision.findings import NOTHING, Finding, natural, plural
 from gate.decision.thresholds import baseline_groups, case_values, failures
@@ -32,6 +30,9 @@ from gate.model import (
     Criterion,
     CriterionResult,
     Estimate,
+    EvidenceSummary,
+    MetricChange,
+    Outcome,
     Scale,
     Side,
     SuiteResult,
@@ -76,7 +77,7 @@ def conclude(comparison: Comparison, outcome: Outcome | None, stopped: str = "")
         errors=sum(not t.measured for t in comparison.trials),
         crashes=crash_facts(comparison),
         retried=sum(t.attempts - 1 for t in comparison.trials),
-        evidence={**outcome.report, "stage": outcome.stage} if outcome is not None else {},
+        outcome=outcome,
         tools=_tool_times(comparison),
     )
     return _capped(comparison, result, open_=cut_short)
@@ -275,8 +276,7 @@ def _result(comparison: Comparison, criterion: Criterion, outcome: Outcome | Non
     findings = findings or [NOTHING]
     checked = findings != [NOTHING]
     verdict = worst([f.verdict for f in findings])
-    report = outcome.report if outcome is not None else {}
-    found = report.get("metrics", {}).get(criterion.name)
+    found = outcome.evidence.metrics.get(criterion.name) if outcome is not None else None
     now, before = (_estimate_rate if is_rate else _estimate_scores)(comparison, criterion)
     if verdict is Verdict.PASS and now is None:
         why = "no blocking criterion applies to any of these cases: nothing was checked"
@@ -290,9 +290,9 @@ def _result(comparison: Comparison, criterion: Criterion, outcome: Outcome | Non
         candidate=now,
         baseline=before,
         change=change_estimate(found, criterion),
-        p_value=_p_value(report, criterion.name),
+        p_value=_p_value(outcome, criterion.name),
         detectable=_detectable(found, criterion),
-        spent=spent(report) if found is not None and found["gating"] else None,
+        spent=spent(outcome.evidence) if outcome and found and found.blocks_regression else None,
         not_measured=0 if is_rate else sum([error_of(t, criterion) is not None for t in comparison.judged_trials]),
         crashes=0 if is_rate else failures(comparison.judged_trials),
         quantiles=quantile_estimates(criterion, case_values(comparison, criterion)[1]),
@@ -360,25 +360,25 @@ def _estimate_groups(groups: Sequence[Sequence[float]], criterion: Criterion) ->
     return estimate([mean(g) for g in groups if g], [v for g in groups for v in g], criterion.scale)
 
 
-def _p_value(report: Mapping[str, Any], name: str) -> float | None:
+def _p_value(outcome: Outcome | None, name: str) -> float | None:
     """Of the last look, adjusted for all blocking metrics and statistics."""
-    looks = report.get("looks") or [{"metrics": {}}]
-    test = looks[-1]["metrics"].get(name)
-    return None if test is None else float(test["p_adjusted"])
+    look = outcome.evidence.last_look if outcome is not None else None
+    test = look.metrics.get(name) if look is not None else None
+    return None if test is None else test.p_adjusted
 
 
-def _detectable(found: Mapping[str, Any] | None, criterion: Criterion) -> float | None:
+def _detectable(found: MetricChange | None, criterion: Criterion) -> float | None:
     """In the criterion's unit, relative for money, time and counts; always positive."""
-    if found is None or found["detectable"] is None:
+    if found is None or found.detectable is None:
         return None
-    drop = float(found["detectable"])
+    drop = found.detectable
     return abs(natural(-drop, criterion)) if kind_of(criterion.scale) == "positive" else drop
 
 
-def spent(report: Mapping[str, Any]) -> float:
+def spent(evidence: EvidenceSummary) -> float:
     """Share of the error budget that looks and case reruns have used so far."""
     from gate.decision.engine.evidence import CASES_SHARE  # weight: only where there is a baseline
 
-    alpha: float = 1 / (report["e_threshold"] * CASES_SHARE)
-    looks: float = sum(look["threshold"] for look in report["looks"])
+    alpha = 1 / (evidence.e_threshold * CASES_SHARE)
+    looks = sum(look.threshold for look in evidence.looks)
     return min(1.0, CASES_SHARE + looks / alpha)

@@ -18,6 +18,16 @@ from gate.model.conversation import (
     total_usage,
 )
 from gate.model.criterion import Criterion
+from gate.model.evidence import (
+    CaseCounts,
+    EvidenceSummary,
+    LookTest,
+    MetricChange,
+    MetricTest,
+    Outcome,
+    Stage,
+    StageKind,
+)
 from gate.model.results import (
     SEVERITY,
     BaselineInfo,
@@ -47,6 +57,7 @@ __all__ = [
     "SILENT",
     "BaselineInfo",
     "Case",
+    "CaseCounts",
     "CaseResult",
     "CaseStatus",
     "Complexity",
@@ -57,9 +68,14 @@ __all__ = [
     "End",
     "ErrorKind",
     "Estimate",
+    "EvidenceSummary",
     "Invocation",
     "Location",
+    "LookTest",
+    "MetricChange",
     "MetricKind",
+    "MetricTest",
+    "Outcome",
     "Part",
     "RecordedTrial",
     "Result",
@@ -67,6 +83,8 @@ __all__ = [
     "Scale",
     "Score",
     "Side",
+    "Stage",
+    "StageKind",
     "Suite",
     "SuiteResult",
     "ToolCall",

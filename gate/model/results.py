@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
-from typing import Any
 
 from msgspec import Struct, field
 
 from gate.errors import ExitCode
 from gate.model.conversation import ToolCall, ToolTime
 from gate.model.criterion import Criterion
+from gate.model.evidence import Outcome
 from gate.model.suite import Location
 
 
@@ -198,8 +198,8 @@ class SuiteResult(Struct, frozen=True):
     """Who accepted a regression or a doubt and when, where someone did."""
     doubt: str = ""
     """Why a suite that would have passed is inconclusive: what it was to be held to is no longer compared, or gone."""
-    evidence: Mapping[str, Any] = field(default_factory=dict)
-    """The numbers behind the verdict: looks, p- and e-values, bounds, error budget; JSON values only."""
+    outcome: Outcome | None = None
+    """The engine's answer on the pairing, and the numbers behind it; None where nothing is paired."""
     further: tuple[SuiteResult, ...] = ()
     """The same record against further references, such as the anchor; the verdict is the worst of all."""
     reference: str = ""

@@ -14,7 +14,8 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from gate.model import Result
+from gate.decision.engine.evidence_json import report, stage_name
+from gate.model import Result, SuiteResult
 from gate.security.limits import MAX_NESTING
 
 VERSION = 1
@@ -37,6 +38,8 @@ def _plain(value: Any, depth: int = 0) -> Any:  # noqa: PLR0911  (one line per k
         return value if math.isfinite(value) else None
     if depth > MAX_NESTING:
         return "[nested too deeply]"
+    if isinstance(value, SuiteResult):
+        return _suite(value, depth)
     if isinstance(value, Struct):
         return {name: _plain(held, depth + 1) for name, held in asdict(value).items()}
     if isinstance(value, Mapping):
@@ -44,6 +47,14 @@ def _plain(value: Any, depth: int = 0) -> Any:  # noqa: PLR0911  (one line per k
     if isinstance(value, list | tuple | set | frozenset):
         return [_plain(item, depth + 1) for item in value]
     return _text(str(value))
+
+
+def _suite(suite: SuiteResult, depth: int) -> dict[str, Any]:
+    """The engine's answer stands in it as the numbers alone, under the keys of `gate decide`."""
+    outcome = suite.outcome
+    evidence = {} if outcome is None else {**report(outcome.evidence), "stage": stage_name(outcome.stage)}
+    found = {**asdict(suite), "outcome": evidence}
+    return {"evidence" if name == "outcome" else name: _plain(held, depth + 1) for name, held in found.items()}
 
 
 def _text(text: str) -> str:
@@ -56,6 +67,14 @@ def schema() -> dict[str, Any]:
     from msgspec.json import schema as schema_of  # weight: only `gate schema` asks
 
     defined = schema_of(Result)["$defs"]
+    for name in ("Outcome", "EvidenceSummary", "LookTest", "MetricTest", "CaseCounts", "MetricChange"):
+        del defined[name]
+    del defined["Stage"], defined["StageKind"]
+    suite = defined["SuiteResult"]["properties"]
+    defined["SuiteResult"]["properties"] = {
+        "evidence" if name == "outcome" else name: {"type": "object"} if name == "outcome" else described
+        for name, described in suite.items()
+    }
     for part in defined.values():
         if "properties" in part:
             part["required"] = list(part["properties"])  # defaults are written out too

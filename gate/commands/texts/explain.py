@@ -10,6 +10,7 @@ from gate.config.load import load_config
 from gate.config.settings import now, settings_of
 from gate.decision.comparison import with_outcomes
 from gate.decision.consistency import compared
+from gate.decision.engine.evidence_json import stage_name
 from gate.errors import ConfigError, nearest
 from gate.model import Case, CaseResult, Criterion, Direction, Score, SuiteResult, Trial, kind_of
 from gate.pipeline.stored import found_again, named, read, read_baseline
@@ -69,15 +70,15 @@ def explain_record(
 
 
 def _explain_rule(suite: SuiteResult) -> list[str]:
-    found = suite.evidence
-    if not found:
+    if suite.outcome is None:
         why = suite.baseline.missing if suite.baseline else ""
         return [f"no pairing: nothing was tested against a baseline{f' ({console(why)})' if why else ''}"]
-    lines = [f"stage: {found['stage']}; seed {suite.seed}"]
-    for look in found["looks"]:
-        lines.append(f"look after pass {look['passes']}: p = {look['p']:.4f}, blocks at {look['threshold']:.4f}")
-    e_value = "beyond all bounds" if found["e_value"] is None else f"{found['e_value']:.3g}"
-    lines.append(f"broken cases together: e = {e_value}, blocks at {found['e_threshold']:.0f}")
+    found = suite.outcome.evidence
+    lines = [f"stage: {stage_name(suite.outcome.stage)}; seed {suite.seed}"]
+    for look in found.looks:
+        lines.append(f"look after pass {look.passes}: p = {look.p:.4f}, blocks at {look.threshold:.4f}")
+    e_value = "beyond all bounds" if found.e_value is None else f"{found.e_value:.3g}"
+    lines.append(f"broken cases together: e = {e_value}, blocks at {found.e_threshold:.0f}")
     return lines
 
 

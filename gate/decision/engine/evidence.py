@@ -10,7 +10,7 @@ from statistics import fmean, variance
 from msgspec import Struct, field
 
 from gate.decision.engine.state import CONCURRENT, FULL, Config, Metric, Row, State
-from gate.model import Direction, Side
+from gate.model import Direction, Side, Stage, StageKind
 from gate.statistics.evalues import case_log_e, e_bh, suite_e
 from gate.statistics.intervals import detectable_drop, paired_change, t_quantile
 from gate.statistics.permutation import JointTest, joint_permutation
@@ -95,7 +95,7 @@ class Evidence(Struct, dict=True):
     looks: list[Look] = field(default_factory=list)
     suite_e: float = 1.0
     highest_suite_e: float = 1.0
-    proof: str = ""
+    proof: Stage | None = None
     """The stage that first proved a regression; it stands, whatever was run afterwards."""
     fresh: dict[Side, dict[str, list[Row]]] = field(default_factory=dict)
     runs: dict[Side, int] = field(default_factory=lambda: dict.fromkeys(Side, 0))
@@ -247,7 +247,7 @@ def _look(evidence: Evidence, share: float, known: Looks | None) -> None:
     look = Look(evidence.passes, names, test, share * evidence.state.config.alpha)
     evidence.looks.append(look)
     if look.blocks and not evidence.proof:
-        evidence.proof = f"suite look {look.passes}"
+        evidence.proof = Stage(StageKind.SUITE_LOOK, look.passes)
 
 
 def blocking_metrics(evidence: Evidence) -> list[int]:
@@ -294,7 +294,8 @@ def _weigh(evidence: Evidence) -> None:
     evidence.suite_e = suite_e([case.log_e for case in evidence.cases.values()])
     evidence.highest_suite_e = max(evidence.highest_suite_e, evidence.suite_e)
     if evidence.suite_e >= 1 / (evidence.state.config.alpha * CASES_SHARE) and not evidence.proof:
-        evidence.proof = "case reruns" if evidence.waves else f"cases at pass {evidence.passes}"
+        kind = StageKind.CASE_RERUNS if evidence.waves else StageKind.CASES_AT_PASS
+        evidence.proof = Stage(kind, 0 if evidence.waves else evidence.passes)
 
 
 # --- the certificate ------------------------------------------------------------------------------

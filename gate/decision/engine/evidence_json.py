@@ -1,66 +1,34 @@
-"""The evidence behind a decision as plain data: what `gate decide` prints and `gate explain` shows."""
+"""The evidence behind a decision as public JSON: what `gate decide` prints and the JSON report holds."""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
-from gate.decision.engine.evidence import Bound, Evidence
-from gate.model import Side
+from msgspec import to_builtins
+
+from gate.model.evidence import EvidenceSummary, Stage, StageKind
+
+_STAGES = {
+    StageKind.SUITE_LOOK: "suite look {0}",
+    StageKind.CASES_AT_PASS: "cases at pass {0}",
+    StageKind.CASE_RERUNS: "case reruns",
+    StageKind.CERTIFIED: "certified at pass {0}",
+    StageKind.END: "end of schedule",
+    StageKind.NOTHING: "nothing to compare",
+    StageKind.NOT_RERUN: "not confirmed by concurrent runs: none could be run",
+    StageKind.DRIFTED: "not confirmed by concurrent runs: the baseline has drifted",
+}
 
 
-def report(evidence: Evidence, cases_share: float) -> dict[str, Any]:
+def report(evidence: EvidenceSummary) -> dict[str, Any]:
     """JSON values only. Changes are oriented (a loss is negative; positive metrics as log ratios); all p one-sided."""
-    config = evidence.state.config
-    return {
-        "passes": evidence.passes,
-        "paired": len(evidence.cases),
-        "runs": {side.value: evidence.runs[side] for side in Side},
-        "looks": [
-            {
-                "passes": look.passes,
-                "p": look.test.p,
-                "threshold": look.threshold,
-                "relabelings": look.test.relabelings,
-                "metrics": {
-                    name: {"p_mean": t.p_mean, "p_concentrated": t.p_concentrated, "p_adjusted": t.p_adjusted}
-                    for name, t in zip(look.names, look.test.metrics, strict=True)
-                },
-            }
-            for look in evidence.looks
-        ],
-        "e_value": _finite(evidence.suite_e),
-        "highest_e_value": _finite(evidence.highest_suite_e),
-        "e_threshold": 1 / (config.alpha * cases_share),
-        "named": list(evidence.named),
-        "cases": {
-            case.id: {
-                "e_value": _finite(case.e_value),
-                "passed": case.passed,
-                "trials": case.trials,
-                "baseline_passed": case.baseline_passed,
-                "baseline_trials": case.baseline_trials,
-            }
-            for case in evidence.cases.values()
-            if case.e_value >= 2 or case.passed < case.trials
-        },
-        "metrics": {b.metric.name: _bound(b) for b in evidence.bounds},
-    }
+    found: dict[str, Any] = to_builtins(evidence)
+    for metric in found["metrics"].values():
+        metric["gating"] = metric.pop("blocks_regression")  # the protocol's own key
+    return found
 
 
-def _bound(bound: Bound) -> dict[str, Any]:
-    return {
-        "cases": bound.cases,
-        "trials": bound.trials,
-        "change": bound.change,
-        "low": _finite(bound.low),
-        "high": _finite(bound.high),
-        "margin": bound.margin,
-        "holds": bound.holds,
-        "detectable": bound.detectable,
-        "gating": bound.metric.blocks_regression,
-    }
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+def stage_name(stage: Stage) -> str:
+    """``suite look 1``, ``case reruns, confirmed by concurrent runs``: the protocol's names."""
+    name = _STAGES[stage.kind].format(stage.passes)
+    return f"{name}, confirmed by concurrent runs" if stage.confirmed else name

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from gate.decision.engine.evidence_json import report, stage_name
 from gate.decision.engine.rule import Step, decide
 from gate.decision.engine.state import Config, Continue, Metric, Round, Row, State
 from gate.errors import ConfigError
@@ -37,7 +38,8 @@ def to_json(step: Step) -> dict[str, Any]:
     if isinstance(step, Continue):
         requests = [{"side": r.side.value, "tag": r.tag, "cases": list(r.cases), "n": r.n} for r in step.requests]
         return {"verdict": "CONTINUE", "why": step.why, "requests": requests}
-    return {"verdict": step.verdict, "cases": list(step.cases), "stage": step.stage, "report": dict(step.report)}
+    stage, found = stage_name(step.stage), report(step.evidence)
+    return {"verdict": step.verdict, "cases": list(step.cases), "stage": stage, "report": found}
 
 
 def read_state(data: Any) -> State:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from gate.decision.engine.evidence import CASES_SHARE, Evidence, Looks, blocking_metrics, gather, test_rows
-from gate.decision.engine.evidence_json import report
+from typing import Literal
+
+from msgspec.structs import replace
+
+from gate.decision.engine.evidence import Evidence, Looks, blocking_metrics, gather, test_rows
 from gate.decision.engine.schedule import fresh_trials, next_pass, next_wave
-from gate.decision.engine.state import Continue, Outcome, State
-from gate.model import Side
+from gate.decision.engine.state import Continue, State
+from gate.decision.engine.summary import summary
+from gate.model import Outcome, Side, Stage, StageKind
 
 Step = Continue | Outcome
 
@@ -32,19 +36,22 @@ def decide(state: State, known: Looks | None = None) -> Step:  # noqa: PLR0911 -
         naming = next_wave(evidence, config, naming=True)
         if naming and not evidence.fresh:
             return Continue(naming, "name the broken cases")
-        return _confirm_afresh(evidence) if config.rerun == "concurrent" else _outcome(evidence, "REGRESSION")
+        afresh = config.rerun == "concurrent"
+        return _confirm_afresh(evidence, evidence.proof) if afresh else _outcome(evidence, "REGRESSION", evidence.proof)
     if not _screened(evidence):
         requests = next_pass(evidence, config)
-        return Continue(requests, "screen") if requests else _outcome(evidence, "INCONCLUSIVE", "nothing to compare")
+        return (
+            Continue(requests, "screen") if requests else _outcome(evidence, "INCONCLUSIVE", Stage(StageKind.NOTHING))
+        )
     if wave := next_wave(evidence, config):
         return Continue(wave, "confirm")
     if _certified(evidence, final=False):
-        return _outcome(evidence, "PASS", f"certified at pass {evidence.passes}")
+        return _outcome(evidence, "PASS", Stage(StageKind.CERTIFIED, evidence.passes))
     if more := next_pass(evidence, config):
         return Continue(more, "another pass")
     if _certified(evidence, final=True):
-        return _outcome(evidence, "PASS", f"certified at pass {evidence.passes}")
-    return _outcome(evidence, "INCONCLUSIVE", "end of schedule")
+        return _outcome(evidence, "PASS", Stage(StageKind.CERTIFIED, evidence.passes))
+    return _outcome(evidence, "INCONCLUSIVE", Stage(StageKind.END))
 
 
 def _screened(evidence: Evidence) -> bool:
@@ -64,23 +71,23 @@ def _certified(evidence: Evidence, *, final: bool) -> bool:
     return holds and (final or min(m.p_mean for m in look.test.metrics) > CLEAR_MEAN_P)
 
 
-def _confirm_afresh(evidence: Evidence) -> Step:
+def _confirm_afresh(evidence: Evidence, proof: Stage) -> Step:
     """``concurrent``: a block must show again with both commits run now, or it was the provider that moved."""
     if not evidence.fresh:
         requests = fresh_trials(evidence, evidence.state.config)
         if requests:
             return Continue(requests, "run both commits now")
-        return _outcome(evidence, "INCONCLUSIVE", "not confirmed by concurrent runs: none could be run")
+        return _outcome(evidence, "INCONCLUSIVE", Stage(StageKind.NOT_RERUN))
     now, before = evidence.fresh.get(Side.CANDIDATE, {}), evidence.fresh.get(Side.BASELINE, {})
-    tested = [0] if evidence.named and evidence.proof.startswith("case") else blocking_metrics(evidence)
+    tested = [0] if evidence.named and proof.of_cases else blocking_metrics(evidence)
     pairs = [(now[c], before[c]) for c in now if c in before]
     test = test_rows(pairs, tested, f"{evidence.state.seed}:fresh")
     if test.p <= evidence.state.config.alpha:
-        return _outcome(evidence, "REGRESSION", f"{evidence.proof}, confirmed by concurrent runs")
-    return _outcome(evidence, "INCONCLUSIVE", "not confirmed by concurrent runs: the baseline has drifted")
+        return _outcome(evidence, "REGRESSION", replace(proof, confirmed=True))
+    return _outcome(evidence, "INCONCLUSIVE", Stage(StageKind.DRIFTED))
 
 
-def _outcome(evidence: Evidence, verdict: str, stage: str = "") -> Outcome:
+def _outcome(evidence: Evidence, verdict: Literal["PASS", "REGRESSION", "INCONCLUSIVE"], stage: Stage) -> Outcome:
     proven = verdict == "REGRESSION"
     named = evidence.named if proven else ()
-    return Outcome(verdict, named, stage or evidence.proof, report(evidence, CASES_SHARE))  # type: ignore[arg-type]
+    return Outcome(verdict, named, stage, summary(evidence))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 from msgspec import Struct, field
 
@@ -24,7 +24,6 @@ __all__ = [
     "Config",
     "Continue",
     "Metric",
-    "Outcome",
     "Request",
     "Round",
     "Row",
@@ -95,13 +94,3 @@ class Continue(Struct, frozen=True):
 
     requests: tuple[Request, ...]
     why: str
-
-
-class Outcome(Struct, frozen=True):
-    """The answer on the pairing."""
-
-    verdict: Literal["PASS", "REGRESSION", "INCONCLUSIVE"]
-    cases: tuple[str, ...]
-    """Named: broken at a false discovery rate of at most 10 %."""
-    stage: str
-    report: Mapping[str, Any]

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from gate.decision.engine.evidence import Looks
 from gate.decision.engine.rule import decide
-from gate.decision.engine.state import Config, Metric, Outcome, Request, Round, Row, State
-from gate.model import Side
+from gate.decision.engine.state import Config, Metric, Request, Round, Row, State
+from gate.model import Outcome, Side
 
 SUCCESS = Metric("success", "binary")
 

@@ -21,6 +21,8 @@ from gate.model import (
     Part,
     Scale,
     Side,
+    Stage,
+    StageKind,
     SuiteResult,
     ToolCall,
     Trial,
@@ -92,7 +94,7 @@ def test_an_unchanged_suite_passes_after_one_trial() -> None:
     result, trials = follow(SUITE, [TRAJECTORY], lambda _c, _s: {"trajectory": 1.0}, BASELINE)
     assert (result.verdict, len(trials)) == (Verdict.PASS, 40)
     assert "no worse than the baseline over 40 cases" in result.headline
-    assert result.evidence["stage"] == "certified at pass 1"
+    assert result.outcome.stage == Stage(StageKind.CERTIFIED, 1)
     assert 0 < result.criteria[0].spent < 1
 
 
@@ -349,14 +351,14 @@ def test_one_passing_crash_is_run_again_and_takes_its_place(settings: Settings) 
     result = judge(SUITE, [TRAJECTORY], healed, BASELINE, settings=settings, can_run=True)
     assert (result.verdict, result.errors) == (Verdict.PASS, 1)
     assert result.story[0].startswith("1 trial of 40 cases")
-    assert result.evidence["looks"][-1]["passes"] == 1
+    assert result.outcome.evidence.looks[-1].passes == 1
     assert judge(SUITE, [TRAJECTORY], healed, BASELINE, settings=settings).verdict is Verdict.PASS
 
 
 def test_in_old_records_a_round_of_its_own_stands_for_what_was_lost() -> None:
     trials = [lost_trial("case-00"), *once(SUITE[1:], trajectory=1.0), trial("case-00", 2, round=2, trajectory=1.0)]
     result = judge(SUITE, [TRAJECTORY], trials, BASELINE)
-    assert (result.verdict, result.evidence["looks"][-1]["passes"]) == (Verdict.PASS, 1)
+    assert (result.verdict, result.outcome.evidence.looks[-1].passes) == (Verdict.PASS, 1)
 
 
 def test_a_case_that_is_lost_each_time_is_run_again_twice_and_no_more() -> None:
@@ -556,7 +558,7 @@ def test_new_changed_and_removed_cases_are_outside_the_pairing_and_said() -> Non
         CaseStatus.NEW,
         CaseStatus.REMOVED,
     ]
-    assert result.evidence["paired"] == 38
+    assert result.outcome.evidence.paired == 38
 
 
 def test_new_cases_are_held_to_thresholds() -> None:

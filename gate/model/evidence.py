@@ -1,0 +1,131 @@
+"""What the decision engine found on the pairing, as numbers: looks, p- and e-values, bounds, and where it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Literal
+
+from msgspec import Struct
+
+
+class StageKind(str, Enum):
+    """Where a decision ended."""
+
+    SUITE_LOOK = "suite_look"
+    """A joint test of the whole suite after a full pass proved a regression."""
+    CASES_AT_PASS = "cases_at_pass"  # noqa: S105 - no password
+    """The e-values of the cases did, after a full pass."""
+    CASE_RERUNS = "case_reruns"
+    """They did, after reruns of the suspicious cases."""
+    CERTIFIED = "certified"
+    """Every blocking metric's loss is bounded by its margin."""
+    END = "end"
+    """The schedule ended without either."""
+    NOTHING = "nothing"
+    """There were no trials to compare."""
+    NOT_RERUN = "not_rerun"
+    """A regression was to be confirmed by running both commits now, and nothing could be run."""
+    DRIFTED = "drifted"
+    """It did not show again with both commits run now: the baseline has drifted."""
+
+
+class Stage(Struct, frozen=True):
+    """Where a decision ended, and after which full pass."""
+
+    kind: StageKind
+    passes: int = 0
+    """The full pass after which it did, of the kinds that happen after one."""
+    confirmed: bool = False
+    """Whether a regression showed again with both commits run now."""
+
+    @property
+    def of_cases(self) -> bool:
+        """Whether single cases prove the regression, and not a drop of the whole suite."""
+        return self.kind in (StageKind.CASES_AT_PASS, StageKind.CASE_RERUNS)
+
+    @property
+    def concurrent(self) -> bool:
+        """Whether it turned on running both commits now."""
+        return self.confirmed or self.kind in (StageKind.NOT_RERUN, StageKind.DRIFTED)
+
+
+class MetricTest(Struct, frozen=True):
+    """One metric in one look; all p one-sided."""
+
+    p_mean: float
+    p_concentrated: float
+    p_adjusted: float
+    """Over all blocking metrics and both statistics."""
+
+
+class LookTest(Struct, frozen=True):
+    """One joint test of the whole suite."""
+
+    passes: int
+    p: float
+    threshold: float
+    """The share of alpha that this look may use."""
+    relabelings: int
+    metrics: Mapping[str, MetricTest]
+
+    @property
+    def blocks(self) -> bool:
+        return self.p <= self.threshold
+
+
+class CaseCounts(Struct, frozen=True):
+    """A case that failed, or is suspected."""
+
+    e_value: float | None
+    passed: int
+    trials: int
+    baseline_passed: int
+    baseline_trials: int
+
+
+class MetricChange(Struct, frozen=True):
+    """The paired change of a metric. Oriented: a loss is negative; of positive metrics the log of the ratio."""
+
+    cases: int
+    trials: int
+    change: float
+    low: float | None
+    """Low end of a 90 % interval; None: not bounded."""
+    high: float | None
+    margin: float
+    holds: bool
+    """Whether the loss is bounded by the margin."""
+    detectable: float | None
+    blocks_regression: bool
+
+
+class EvidenceSummary(Struct, frozen=True):
+    """The numbers behind a decision. None stands for a number beyond what a float holds."""
+
+    passes: int
+    paired: int
+    runs: Mapping[str, int]
+    """Agent runs by side."""
+    looks: tuple[LookTest, ...]
+    e_value: float | None
+    highest_e_value: float | None
+    e_threshold: float
+    named: tuple[str, ...]
+    """Cases that are worse at a false discovery rate of at most 10 %, whether or not a regression is proven."""
+    cases: Mapping[str, CaseCounts]
+    metrics: Mapping[str, MetricChange]
+
+    @property
+    def last_look(self) -> LookTest | None:
+        return self.looks[-1] if self.looks else None
+
+
+class Outcome(Struct, frozen=True):
+    """The answer on the pairing."""
+
+    verdict: Literal["PASS", "REGRESSION", "INCONCLUSIVE"]
+    cases: tuple[str, ...]
+    """Named: broken at a false discovery rate of at most 10 %."""
+    stage: Stage
+    evidence: EvidenceSummary
