@@ -21,9 +21,9 @@ class AdkServer(Server):
     url: str = "http://127.0.0.1:8000"
     """Address of ``adk api_server``."""
     app: str
-    """The app's name; a case's own ``app_name`` goes before it."""
+    """The app's name; a case's own ``app_name`` takes precedence."""
     user: str = "gate"
-    """The user's id; a case's own ``user_id`` goes before it."""
+    """The user's id; a case's own ``user_id`` takes precedence."""
 
 
 class AdkOptions(AgentOptions):
