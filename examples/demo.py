@@ -1,9 +1,9 @@
 """`make demo`: one agent, four situations, four answers. Works in a temporary git repository; nothing else is touched.
 
 1. The agent on the main branch is measured five times a case and kept as the baseline.
-2. An innocent branch rephrases the prompt: pass.
+2. A branch rephrases the prompt and changes nothing else: pass.
 3. A careless branch shortens one tool's description: regressed.
-4. A branch rephrases the prompt again but leaves room for three cases only: inconclusive.
+4. The same, measured on three cases only: inconclusive.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent / "support-agent"
 GATE = [sys.executable, "-m", "gate"]
-EXPECTED = {"innocent": 0, "careless": 1, "too-few": 0}
+EXPECTED = {"rephrased": 0, "careless": 1, "too-few": 0}
 """Exit codes; the inconclusive one warns by default."""
 
 
@@ -60,9 +60,9 @@ def main() -> int:
         run(*GATE, "run", "--quiet", "--trials", "5", "--record", ".gate/main.jsonl", seed=1, cwd=project)
         run(*GATE, "baseline", "save", ".gate/main.jsonl", seed=1, cwd=project)
 
-        say("2. An innocent branch: the prompt is rephrased")
-        branch("innocent", "rephrased.txt", project)
-        codes["innocent"] = run(*GATE, "run", seed=2, cwd=project)
+        say("2. A harmless branch: the prompt is rephrased")
+        branch("rephrased", "rephrased.txt", project)
+        codes["rephrased"] = run(*GATE, "run", seed=2, cwd=project)
 
         say("3. A careless branch: the description of one tool is cut short")
         branch("careless", "regressed.txt", project)

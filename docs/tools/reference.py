@@ -142,9 +142,8 @@ def commands(command: click.Command = cli, name: str = "gate") -> str:
     """Every command with its help, arguments and options."""
     context = click.Context(command, info_name=name, max_content_width=110)
     if isinstance(command, click.Group):
-        parts = [(part, command.get_command(context, part)) for part in command.list_commands(context)]
-        inner = [commands(one, f"{name} {part}") for part, one in parts if one is not None]
-        return "\n".join(inner)
+        found = ((part, command.get_command(context, part)) for part in command.list_commands(context))
+        return "\n".join(commands(one, f"{name} {part}") for part, one in found if one is not None)
     usage = " ".join([name, *command.collect_usage_pieces(context)])
     parts = [f"## {name}\n", f"{inspect.cleandoc(command.help or '')}\n", f"```text\n{usage}\n```\n"]
     options = [param.get_help_record(context) for param in command.params if isinstance(param, click.Option)]

@@ -27,7 +27,7 @@ def test_it_has_a_suite_worth_the_name(example: Project) -> None:
 
 
 @pytest.mark.parametrize("seed", ["11", "12", "13"])
-def test_the_careless_variant_is_blocked_and_the_innocent_one_is_not(example: Project, seed: str) -> None:
+def test_the_careless_variant_is_blocked_and_the_rephrased_one_is_not(example: Project, seed: str) -> None:
     for prompt, blocked in (("current", False), ("rephrased", False), ("regressed", True)):
         code, result = example.result("run", SUPPORT_SEED=seed, SUPPORT_PROMPT=f"prompts/{prompt}.txt")
         assert (code == 1) is blocked, (prompt, result["suites"][0]["headline"])
