@@ -26,6 +26,7 @@ from pydantic_core import PydanticUndefined
 
 from gate.agents import AGENTS
 from gate.agents.base import AgentOptions, agent_class
+from gate.baselines import STORES
 from gate.commands.main import cli
 from gate.config.load import File
 
@@ -109,6 +110,9 @@ def rows(model: type[BaseModel], prefix: str = "", skip: frozenset[str] = frozen
         if key not in ELSEWHERE and len(inner) == 1:
             listed = "[]" if getattr(field.annotation, "__origin__", None) in (list, tuple) else ""
             yield from rows(inner[0], f"{key}{listed}.")
+        if key == "baseline":
+            for store in STORES:
+                yield from rows(STORES.load(store).Options, f"{key}.")
 
 
 def table(lines: Iterator[str]) -> str:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-AGENTS: dict[str, str] = {
+from typing import Any
+
+from gate.registry import Registry
+
+_BUILT_IN = {
     "python": "gate.agents.python:PythonAgent",
     "command": "gate.agents.command:CommandAgent",
     "http": "gate.agents.http:HttpAgent",
@@ -11,4 +15,5 @@ AGENTS: dict[str, str] = {
     "langgraph": "gate.agents.langgraph:LangGraphAgent",
     "replay": "gate.agents.replay:ReplayAgent",
 }
+AGENTS = Registry[Any]("kind of agent", "agent_gate.agents", _BUILT_IN, base="gate.agents.base:Agent")
 """The key under ``agent:`` → its class. One line here and one file there make a new kind."""

@@ -7,7 +7,6 @@ import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, NoReturn, Self
 
@@ -24,7 +23,7 @@ from pydantic import (
 )
 
 from gate.agents import AGENTS
-from gate.errors import ConfigError, first_problem, nearest, unknown_key
+from gate.errors import ConfigError, first_problem, unknown_key
 from gate.formats import answers
 from gate.formats.documents import parse_json
 from gate.formats.durations import Seconds
@@ -420,27 +419,31 @@ def expand(text: str, environment: Mapping[str, str], *, where: str) -> str:
 
 def agent_class(kind: str) -> type[Agent]:
     """The class behind a kind; ConfigError names the nearest known one."""
-    if kind not in AGENTS:
-        raise ConfigError(f"unknown kind of agent {kind!r}", where="agent", hint=nearest(kind, list(AGENTS)))
-    module, _, name = AGENTS[kind].partition(":")
-    loaded: type[Agent] = getattr(import_module(module), name)
+    loaded: type[Agent] = AGENTS.load(kind, where="agent")
     return loaded
 
 
 def parse_options(agent: Mapping[str, Any], *, where: str = "agent") -> tuple[str, AgentOptions]:
     """Reads the ``agent:`` mapping, in which exactly one key names the kind."""
-    kinds = [key for key in agent if key in AGENTS]
-    if len(kinds) != 1:
-        unknown = [str(key) for key in agent if key not in AgentOptions.model_fields]
-        hint = nearest(unknown[0], list(AGENTS)) if unknown and not kinds else "name one of " + ", ".join(AGENTS)
-        raise ConfigError(
-            "more than one kind of agent" if kinds else "no kind of agent is named", where=where, hint=hint
-        )
-    options = agent_class(kinds[0]).Options
+    kind = _kind_in(agent, where)
+    options = agent_class(kind).Options
     try:
-        return kinds[0], options.model_validate(dict(agent))
+        return kind, options.model_validate(dict(agent))
     except ValidationError as error:
         raise _config_error(error, options, where) from error
+
+
+def _kind_in(agent: Mapping[str, Any], where: str) -> str:
+    """The built-in kind that is named; only where none is, one that an installed package offers."""
+    unknown = [str(key) for key in agent if key not in AGENTS and key not in AgentOptions.model_fields]
+    kinds = [key for key in agent if key in AGENTS] or [key for key in unknown if AGENTS.is_known(key)]
+    if len(kinds) == 1:
+        return kinds[0]
+    if kinds:
+        raise ConfigError("more than one kind of agent", where=where, hint="name one of " + ", ".join(AGENTS))
+    if not unknown:
+        raise ConfigError("no kind of agent is named", where=where, hint="name one of " + ", ".join(AGENTS))
+    raise ConfigError("no kind of agent is named", where=where, hint=AGENTS.unknown(unknown[0]).hint)
 
 
 def _config_error(error: ValidationError, options: type[AgentOptions], where: str) -> ConfigError:

@@ -2,22 +2,57 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import cast
+from collections.abc import Mapping
+from typing import Any
 
-from gate.baselines.base import Entry, Found, Store, StoreSettings
+from msgspec.structs import replace
+
+from gate.baselines.base import Entry, Found, Store, StoreOptions, StoreSettings
 from gate.baselines.diff import RecordDiff, diff
+from gate.registry import Registry
 
-STORES: dict[str, str] = {
+_BUILT_IN = {
     "file": "gate.baselines.file:FileStore",
     "git": "gate.baselines.git:GitStore",
 }
+STORES = Registry[type[Store]]("store", "agent_gate.stores", _BUILT_IN, base="gate.baselines.base:Store")
 """By the name under ``baseline.store``."""
 
-__all__ = ["STORES", "Entry", "Found", "RecordDiff", "Store", "StoreSettings", "diff", "open_store"]
+__all__ = [
+    "STORES",
+    "Entry",
+    "Found",
+    "RecordDiff",
+    "Store",
+    "StoreOptions",
+    "StoreSettings",
+    "diff",
+    "open_store",
+    "store_models",
+]
 
 
 def open_store(kind: str, settings: StoreSettings) -> Store:
-    """A store of a registered kind."""
-    module, name = STORES[kind].split(":")
-    return cast(type[Store], getattr(import_module(module), name)).open(settings)
+    """A store of a registered kind; of the options, it gets those that are its own.
+
+    Raises:
+        ConfigError: nobody offers such a store.
+    """
+    store = STORES.load(kind, where="baseline.store")
+    own = {key: value for key, value in settings.options.items() if key in store.Options.model_fields}
+    return store.open(replace(settings, options=own))
+
+
+def store_models(kind: str, given: Mapping[str, Any]) -> list[type[StoreOptions]]:
+    """The options that may stand beside ``baseline.store``: the store's own, and those of the built-in ones.
+
+    So ``--store`` may name another store than the file does. Other stores are loaded only where ``given`` has a key
+    that is not the store's own.
+
+    Raises:
+        ConfigError: nobody offers such a store.
+    """
+    own = [STORES.load(kind, where="baseline.store").Options] if kind != "none" else []
+    if all(key in model.model_fields for key in given for model in own) and own:
+        return own
+    return [*own, *(STORES.load(name).Options for name in STORES if name != kind)]

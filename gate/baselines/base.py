@@ -11,10 +11,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from pathlib import Path
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
+from pydantic import BaseModel, ConfigDict
 
 from gate.baselines.ledger import Candidate, Ledger, Line, anchors
 from gate.baselines.union import is_sound, unite, without
@@ -34,17 +35,22 @@ UNCOMMITTED = "uncommitted"
 """Stands for the commit of a record that was measured outside any repository."""
 
 
+class StoreOptions(BaseModel):
+    """Base of a store's options, which stand beside ``baseline.store``: unknown keys rejected."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+
+
 class StoreSettings(Struct, frozen=True):
     """Everything that a store may need to know; each takes what concerns it."""
 
     root: Path
     """The folder of the configuration, to which paths are relative."""
     environment: Mapping[str, str] = field(default_factory=dict)
-    path: str = ".gate/baselines"
-    """Folder of the file store."""
     remote: str = "origin"
-    """Name, URL or path of the git store's remote."""
-    branch: str = "gate-baselines"
+    """Name, URL or path of the repository's remote."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """What the configuration gives beside ``store``, for the store's own `Store.Options`."""
     token: str = ""
     """Signs in to remotes on ``server``; elsewhere, or empty: as the repository, or git itself, is configured to."""
     server: str = "https://github.com"
@@ -55,7 +61,7 @@ class StoreSettings(Struct, frozen=True):
     """The git store drops what is older, but never a suite's newest."""
 
     def __repr__(self) -> str:
-        return f"StoreSettings(root={self.root!r}, path={self.path!r}, branch={self.branch!r})"  # and no secret
+        return f"StoreSettings(root={self.root!r}, options={self.options!r})"  # and no secret
 
 
 class Found(Struct, frozen=True):
@@ -105,9 +111,12 @@ def _silent(_line: str) -> None:
 class Store(ABC):
     """Keeps one record per suite and commit, and the ledger of each suite. To be closed after use, best by ``with``."""
 
+    Options: ClassVar[type[StoreOptions]] = StoreOptions
+
     @classmethod
     @abstractmethod
-    def open(cls, settings: StoreSettings) -> Self: ...
+    def open(cls, settings: StoreSettings) -> Self:
+        """The store that these settings mean; ``settings.options`` are those that `Options` has accepted."""
 
     @abstractmethod
     def save(

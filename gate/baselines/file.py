@@ -18,6 +18,7 @@ from gate.baselines.base import (
     Found,
     Say,
     Store,
+    StoreOptions,
     StoreSettings,
     check_belongs,
     commit_key,
@@ -41,15 +42,24 @@ _ATTRIBUTES = f"*.jsonl -text linguist-generated\n{LEDGER} -text merge=union\n"
 lines of a ledger say when they were written, so that those of two branches may stand in any order."""
 
 
+class FileOptions(StoreOptions):
+    """Where the folder is."""
+
+    path: str = ".gate/baselines"
+    """Folder of the file store, relative to the configuration file."""
+
+
 class FileStore(Store):
     """``FOLDER/<suite>/<commit>.jsonl``, and ``FOLDER/<suite>/ledger.ndjson``."""
+
+    Options = FileOptions
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     @classmethod
     def open(cls, settings: StoreSettings) -> Self:
-        return cls(settings.root / settings.path)
+        return cls(settings.root / FileOptions.model_validate(settings.options).path)
 
     def save(
         self,

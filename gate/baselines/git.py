@@ -27,6 +27,7 @@ from gate.baselines.base import (
     Found,
     Say,
     Store,
+    StoreOptions,
     StoreSettings,
     check_belongs,
     commit_key,
@@ -112,16 +113,26 @@ class _Tree(Struct, frozen=True):
     """Suite folder → blob of its ledger."""
 
 
+class GitOptions(StoreOptions):
+    """Which branch it is."""
+
+    branch: str = "gate-baselines"
+    """Branch of the git store."""
+
+
 class GitStore(Store):
     """``<suite>/<time>-<commit>-<agent>.jsonl`` on an orphan branch: listing its tree is the whole index.
 
     Beside the records of a suite is its ledger, ``<suite>/ledger.ndjson``.
     """
 
+    Options = GitOptions
+
     def __init__(self, repository: Git, settings: StoreSettings) -> None:
         self._repository = repository
         self._settings = settings
-        self._branch = f"refs/heads/{checked_revision(settings.branch)}"
+        self._branch_name = GitOptions.model_validate(settings.options).branch
+        self._branch = f"refs/heads/{checked_revision(self._branch_name)}"
         self._folder: TemporaryDirectory[str] | None = None
         self._clone: Git | None = None
         self._tree: _Tree | None = None
@@ -198,7 +209,7 @@ class GitStore(Store):
 
     @property
     def _where(self) -> str:
-        return f"branch {self._settings.branch} of {self._settings.remote}"
+        return f"branch {self._branch_name} of {self._settings.remote}"
 
     def _cloned(self) -> Git:
         """An empty repository that knows the remote; made once."""

@@ -20,10 +20,11 @@ from msgspec.structs import replace
 from pydantic import BaseModel
 
 from gate.agents.base import AgentOptions
+from gate.baselines import STORES
 from gate.baselines.fingerprint import of_case
 from gate.baselines.pairing import match_cases
 from gate.config.criteria import check_file
-from gate.config.load import Config, ConfigFile, File, Section, SuiteRules, read_config
+from gate.config.load import NO_STORE, BaselineSection, Config, ConfigFile, File, Section, SuiteRules, read_config
 from gate.config.resolve import CALIBRATION_FILE, read_suites, stated_criteria
 from gate.config.specs import Common, CriterionSpec
 from gate.decision.comparison import DEFAULT_MARGINS
@@ -303,9 +304,14 @@ def hold_settings(base: File, head: File) -> tuple[dict[str, Any], list[str]]:
             if added:
                 overrides[key] = [entry.model_dump() for entry in kept]
             changes += [f"quarantine of {case!r} holds once it is merged" for case in added]
+        elif isinstance(before, BaselineSection) and _changes_plugin(before.store, now.store):
+            overrides[key] = {**_plain(before), "against": now.against}  # options of another's store say nothing to it
+            changes.append(f"{key}.store: {_text(before.store)} → {_text(now.store)} holds once it is merged")
         elif isinstance(before, Section) and _has_ordered_options(type(before)):
             for name in type(before).model_fields:
                 _hold_setting(type(before), key, name, (before, now), overrides, changes)
+            if isinstance(before, BaselineSection) and isinstance(now, BaselineSection):
+                _hold_store(before, now, overrides, changes)
         else:
             overrides[key] = _plain(before)
             changes.append(f"{key} of the base commit holds until the change is merged")
@@ -334,6 +340,22 @@ def _hold_setting(
         return
     overrides[f"{key}.{name}"] = _plain(before)
     changes.append(f"{said} holds once it is merged")
+
+
+def _changes_plugin(before: str, now: str) -> bool:
+    """Whether a store that is not built in comes or goes."""
+    return before != now and not {before, now} <= {*STORES, NO_STORE}
+
+
+def _hold_store(before: BaselineSection, now: BaselineSection, overrides: dict[str, Any], changes: list[str]) -> None:
+    """The options of stores, each as its store reads it."""
+    for model in dict.fromkeys([*before.models(), *now.models()]):
+        read = [
+            model.model_validate({k: v for k, v in section.options.items() if k in model.model_fields})
+            for section in (before, now)
+        ]
+        for name in model.model_fields:
+            _hold_setting(model, "baseline", name, (read[0], read[1]), overrides, changes)
 
 
 def _plain(value: Any) -> Any:

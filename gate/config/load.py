@@ -12,6 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from gate.agents import AGENTS
 from gate.agents.base import AgentOptions, agent_class, parse_options
+from gate.baselines import STORES, StoreOptions, store_models
+from gate.baselines.file import FileOptions
 from gate.config.criteria import both_spellings, criterion_schema
 from gate.config.specs import CriterionSpec
 from gate.decision.comparison import DEFAULT_MARGINS
@@ -61,20 +63,20 @@ def unstated() -> Any:
     return Field(default_factory=dict, validate_default=True)
 
 
-StoreKind = Literal["file", "git", "none"]
+NO_STORE = "none"
+"""Under ``baseline.store``: baselines are neither kept nor looked up."""
 
 
 class BaselineSection(Section):
-    """Where baselines are kept, and what to do without one."""
+    """Where baselines are kept, and what to do without one. The options of the store stand among these keys."""
 
-    store: StoreKind = "file"
-    """Where records are kept: in a folder, on a branch of the repository, or nowhere."""
-    path: str = ".gate/baselines"
-    """Folder of the file store, relative to the configuration file."""
-    branch: str = "gate-baselines"
-    """Branch of the git store."""
+    model_config = ConfigDict(extra="allow")
+
+    store: str = "file"
+    """Where records are kept: in a folder (``file``), on a branch of the repository (``git``), nowhere (``none``), or a
+    plugin."""
     remote: str = "origin"
-    """Remote of the git store."""
+    """Remote of the repository: where its default branch is looked up, and the git store keeps its own."""
     on_missing: Annotated[Literal["warn", "fail"], steps("warn", "fail")] = "warn"
     """If no baseline is found: judge by thresholds alone and say so, or end with exit code 4."""
     rerun: Literal["auto", "never", "match", "concurrent"] = "auto"
@@ -83,6 +85,20 @@ class BaselineSection(Section):
     """A commit, branch or tag to measure against. Default: the merge base."""
     pool: int = Field(default=5, ge=1, le=50)
     """The most records of one agent fingerprint that are pooled."""
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """What is given of the options of stores, as written."""
+        return self.model_extra or {}
+
+    @property
+    def folder(self) -> str:
+        """The file store's folder: what is kept there is no part of the agent."""
+        return FileOptions.model_validate({"path": self.options["path"]} if "path" in self.options else {}).path
+
+    def models(self) -> list[type[StoreOptions]]:
+        """Those that the options of the store may belong to. Raises as `store_models`."""
+        return store_models(self.store, self.options)
 
 
 class GateSection(Section):
@@ -144,6 +160,8 @@ class File(Section):
     """The suite's id in baselines and comments; unique in a repository. Default: the paths under ``suite``."""
     suite: Annotated[list[str], FREE]
     """Files or folders with cases, in any format; one path or a list."""
+    format: Annotated[str | None, FREE] = None
+    """The format of all suite files, also a plugin's. Default: the first built-in one that recognises a file."""
     fields: Annotated[FieldPaths | None, FREE] = None
     """Where rows of recorded messages keep id, trial, messages and expected calls."""
     agent: Annotated[dict[str, Any], FREE] = Field(min_length=1)
@@ -281,6 +299,7 @@ class ConfigFile(Struct, frozen=True):
         where = str(self.path)
         file = _validate(data, where, self.lines, tuple(overrides))
         kind, agent = _agent(file, where, self.lines)
+        _check_store(file.baseline, where, self.lines)
         _check_executor(file, kind, where, self.lines)
         if file.criteria is not None and not file.criteria:
             raise ConfigError(
@@ -395,6 +414,26 @@ def _agent(file: File, where: str, lines: Lines | None) -> tuple[str, AgentOptio
         raise ConfigError(f"{error.where}: {error.what}", where=_at(where, lines, path), hint=error.hint) from None
 
 
+def _check_store(section: BaselineSection, where: str, lines: Lines | None) -> None:
+    """A store that somebody offers, with options that are its own or a built-in store's."""
+    try:
+        models = section.models()
+    except ConfigError as error:
+        raise ConfigError(error.what, where=_at(where, lines, ("baseline", "store")), hint=error.hint) from None
+    known = {name: model for model in models for name in model.model_fields}
+    for name in section.options:
+        if name not in known:
+            raise unknown_key(name, [*BaselineSection.model_fields, *known], _at(where, lines, ("baseline", name)))
+    for model in models:
+        own = {name: value for name, value in section.options.items() if name in model.model_fields}
+        try:
+            model.model_validate(own)
+        except ValidationError as error:
+            problem = first_problem(error, model)
+            place = _at(where, lines, ("baseline", *problem.path))
+            raise problem._replace(path=("baseline", *problem.path)).as_error(place) from None
+
+
 def _check_executor(file: File, kind: str, where: str, lines: Lines) -> None:
     """A live agent's trials are spread by its own `concurrency`, and scored as they come."""
     if file.executor.named and kind != "replay":
@@ -435,6 +474,12 @@ def json_schema() -> dict[str, Any]:
         options = agent_class(kind).Options.model_json_schema()
         schema.setdefault("$defs", {}).update(options.pop("$defs", {}))
         kinds.append(options)
+    stores = {name: STORES.load(name).Options.model_json_schema() for name in STORES}
+    baseline = schema["$defs"]["BaselineSection"]
+    for options in stores.values():
+        schema["$defs"].update(options.pop("$defs", {}))
+        baseline["properties"].update(options["properties"])
+    baseline["properties"]["store"]["examples"] = [*stores, NO_STORE]
     several = {"type": "array", "items": {"type": "string"}, "minItems": 1}
     schema["properties"]["suite"] = {
         "description": "Files or folders with cases.",

@@ -130,7 +130,8 @@ def read_suites(config: Config) -> list[Suite]:
         if not path.exists():
             raise ConfigError(f"suite {source!r} does not exist", where=str(config.path))
     own = config.file.criteria is None
-    suites = load(paths, root=config.root, fields=config.file.fields, name=config.file.name, split=own)
+    file = config.file
+    suites = load(paths, root=config.root, fields=file.fields, name=file.name, format=file.format, split=own)
     place = _place_in_repository(config.root)
     return [s if s.id == config.file.name else replace(s, id=str(place / s.id)) for s in suites]
 

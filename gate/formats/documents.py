@@ -96,7 +96,7 @@ def read_document(path: Path, *, where: str | None = None) -> Any:
 def read_document_with_lines(path: Path, *, where: str | None = None) -> tuple[Any, Lines]:
     """The content of a YAML or JSON file, and the lines of its values. Raises `ConfigError`."""
     where = where or path.as_posix()
-    return parse_document_with_lines(_read_text(path, where), where)
+    return parse_document_with_lines(read_text(path, where), where)
 
 
 def parse_document(text: str, where: str) -> Any:
@@ -181,7 +181,8 @@ def _open(path: Path, where: str) -> Any:
         raise ConfigError(f"cannot be read: {reason}", where=where) from error
 
 
-def _read_text(path: Path, where: str) -> str:
+def read_text(path: Path, where: str) -> str:
+    """The text of a file. Raises `ConfigError` if it cannot be read, is too large, or not UTF-8."""
     with _open(path, where) as file:
         try:
             raw: bytes = file.read(MAX_DOCUMENT_BYTES + 1)

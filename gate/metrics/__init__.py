@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping
 from typing import Any
 
-from gate.errors import ConfigError, nearest
 from gate.metrics.base import Metric
+from gate.registry import Registry
 
-METRICS: dict[str, str] = {
+_BUILT_IN = {
     "tool_trajectory_avg_score": "gate.metrics.trajectory:ToolTrajectory",
     "response_match_score": "gate.metrics.response:ResponseMatch",
     "tool_accuracy": "gate.metrics.tools:ToolAccuracy",
@@ -84,24 +83,24 @@ METRICS: dict[str, str] = {
     "retrieval_recall": "gate.metrics.domain:RetrievalRecall",
     "retrieval_f1": "gate.metrics.domain:RetrievalF1",
 }
+METRICS = Registry[type[Metric[Any]]]("metric", "agent_gate.metrics", _BUILT_IN, base="gate.metrics.base:Metric")
+"""By the name of a criterion, or under its ``metric``. One line here and a class make a metric."""
 
 
 def load_metric(name: str, folder: str = "", environment: Mapping[str, str] | None = None) -> type[Metric[Any]]:
-    """The class of a registered metric, or of a user's, named by a dotted path.
+    """The class of a registered metric, or of a user's own, named by a dotted path.
 
-    ``folder`` is where a user's may lie, ``environment`` what its process sees.
+    Args:
+        name: a registered name, or ``module:attribute``.
+        folder: where a user's own metric is looked for, besides what is installed.
+        environment: what the process of a user's own metric sees.
 
     Raises:
         ConfigError: unknown name, with the nearest known one; or a path that leads nowhere.
     """
-    path = METRICS.get(name)
-    if path is not None:
-        module, _, attribute = path.partition(":")
-        metric: type[Metric[Any]] = getattr(importlib.import_module(module), attribute)
-        return metric
-    if ":" in name or "." in name:
+    if name not in METRICS and (":" in name or "." in name):
         from gate.metrics.custom.isolated import resolve_apart  # only on the way to code of the user's
         from gate.metrics.custom.metric import Use
 
         return resolve_apart(name, Use(folder=folder, environment=environment or {}))
-    raise ConfigError(f"unknown metric {name!r}", hint=nearest(name, list(METRICS)))
+    return METRICS.load(name)

@@ -151,7 +151,7 @@ def _agent_fingerprint(config: Config, git: Git, environment: Mapping[str, str],
     env = config.agent.env
     seen = {name: environment.get(name) for name in env if env[name] is None and not SECRET_NAME.search(name)}
     settings = [config.agent.model_dump(mode="json"), config.file.setup, seen]
-    own = (config.file.output, config.file.baseline.path, REPORTS, *config.file.suite, config.path.name, *left)
+    own = (config.file.output, config.file.baseline.folder, REPORTS, *config.file.suite, config.path.name, *left)
     return of_agent(git, sources=config.agent.sources, exclude=own, settings=settings)
 
 

@@ -14,7 +14,7 @@ from gate.baselines.ledger import Ledger
 from gate.baselines.pairing import Reference, reference_to
 from gate.baselines.tags import series_of
 from gate.baselines.union import run_ids, without
-from gate.config.load import Config
+from gate.config.load import NO_STORE, Config
 from gate.errors import BaselineError, ConfigError
 from gate.model import BaselineInfo
 from gate.reports.formatting import count
@@ -98,7 +98,7 @@ def git_context(
 
 def _own_files(config: Config) -> tuple[str, ...]:
     """What the gate itself writes is no change of the user's."""
-    return (config.file.output, config.file.baseline.path, REPORTS)
+    return (config.file.output, config.file.baseline.folder, REPORTS)
 
 
 def _base(config: Config, git: Git, head: str | None, dirty: bool, tip: str | None) -> str | None:
@@ -131,14 +131,13 @@ def _default_tip(git: Git, remote: str) -> str | None:
 def store_of(config: Config, environment: Mapping[str, str]) -> Store | None:
     """The configured store; None where baselines are switched off."""
     section = config.file.baseline
-    if section.store == "none":
+    if section.store == NO_STORE:
         return None
     settings = StoreSettings(
         root=config.root,
         environment=environment,
-        path=section.path,
         remote=section.remote,
-        branch=section.branch,
+        options=section.options,
         token=environment.get(TOKEN) or environment.get("GITHUB_TOKEN", ""),
         server=environment.get("GITHUB_SERVER_URL", "https://github.com"),
     )

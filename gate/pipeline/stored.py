@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from pathlib import Path
-from typing import get_args
 
 from msgspec.structs import replace
 
+from gate.baselines import STORES
 from gate.baselines.base import outage_in
 from gate.baselines.pairing import Reference, identity, match_cases, reference_to
 from gate.baselines.union import run_ids
 from gate.config.base_policy import Rules
-from gate.config.load import Config, StoreKind, load_config
+from gate.config.load import NO_STORE, Config, load_config
 from gate.config.resolve import Plan, make_plans
 from gate.config.settings import now, settings_of
 from gate.decision import Settings
@@ -147,7 +147,7 @@ def named(baseline: str) -> Path | None:
 
 def found_again(header: Header, terms: Terms, config: Config, environment: Mapping[str, str]) -> References:
     """What the record's run would be compared with now, in the kind of store that it was told to look in."""
-    if terms.store in get_args(StoreKind):
+    if terms.store in (*STORES, NO_STORE):  # a record is no configuration: it names no plugin
         baseline = config.file.baseline.model_copy(update={"store": terms.store})
         config = replace(config, file=config.file.model_copy(update={"baseline": baseline}))
     git = Git(config.root, environment=environment)

@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
 
-from gate.errors import ConfigError, nearest
 from gate.model import Result
+from gate.registry import Registry
 
-REPORTS: dict[str, str] = {
+_BUILT_IN = {
     "console": "gate.reports.console:render",
+    "junit": "gate.reports.junit:render",
     "html": "gate.reports.html:render",
     "json": "gate.reports.json:render",
-    "junit": "gate.reports.junit:render",
     "markdown": "gate.reports.markdown:render",
 }
+REPORTS = Registry[Callable[[Result], str]]("report", "agent_gate.reports", _BUILT_IN)
+"""Name → the function that renders a result; every one works with the result alone. Files are written in this order."""
 
 
 def load_report(form: str) -> Callable[[Result], str]:
-    """The function that renders a result in this form; every one works with the result alone.
-
-    Raises ConfigError for a form that is not registered.
-    """
-    if form not in REPORTS:
-        raise ConfigError(f"unknown report form {form!r}", hint=nearest(form, list(REPORTS)))
-    module, _, name = REPORTS[form].partition(":")
-    render: Callable[[Result], str] = getattr(import_module(module), name)
-    return render
+    """The function that renders a result in this form. Raises ConfigError for a form that nobody offers."""
+    return REPORTS.load(form)

@@ -11,28 +11,26 @@ from typing import Any
 from msgspec import Struct
 
 from gate.errors import ConfigError, MeasureError
-from gate.formats.documents import read_document, read_document_with_lines, read_json_lines
+from gate.formats.documents import read_document, read_document_with_lines, read_json_lines, read_text
 from gate.model import Suite
-from gate.suites import adk, messages, native
+from gate.registry import Registry
+from gate.suites import messages, native
 from gate.suites.base import Contents, Document, Format, refuse_duplicates
 from gate.suites.messages import FieldPaths
 from gate.suites.selection import Distribution, Selection, distribution, select, select_all
 
 __all__ = ["FORMATS", "Distribution", "FieldPaths", "Selection", "distribution", "load", "select", "select_all"]
 
-FORMATS: dict[str, Callable[[FieldPaths], Format]] = {
-    "messages": messages.format_of,
-    "adk": lambda _: adk.FORMAT,
-    "native": lambda _: native.FORMAT,
-    "evalview": lambda _: _evalview(),
+_BUILT_IN = {
+    "messages": "gate.suites.messages:format_of",
+    "adk": "gate.suites.adk:FORMAT",
+    "native": "gate.suites.native:FORMAT",
+    "evalview": "gate.suites.evalview:FORMAT",
 }
-"""Formats by name, in the order in which a file is tried."""
-
-
-def _evalview() -> Format:
-    from gate.suites import evalview  # weight: many models, and tried last
-
-    return evalview.FORMAT
+FORMATS = Registry[Format | Callable[[FieldPaths], Format]](
+    "suite format", "agent_gate.suites", _BUILT_IN, base="gate.suites.base:Format"
+)
+"""Formats by name, the built-in ones in the order in which a file is tried; a plugin's is used where it is named."""
 
 
 CRITERIA_FILE = "test_config.json"
@@ -53,38 +51,52 @@ def load(
     root: Path,
     fields: FieldPaths | None = None,
     name: str | None = None,
+    format: str | None = None,
     split: bool = True,
 ) -> list[Suite]:
     """The suites in files and folders; relative paths start at ``root``.
 
     With ``split``, the files in and below a folder that has a ``test_config.json`` are a suite of their own, whose id
     is the folder's path and whose ``criteria`` are the content of that file. All other files are one suite, whose id is
-    ``name`` or the paths as given. ``fields`` says how rows of messages are laid out.
+    ``name`` or the paths as given. ``fields`` says how rows of messages are laid out; ``format`` names the format of
+    all files, without which each is read in the first format that recognises it.
 
     Raises `ConfigError` where a file cannot be understood whole, and `MeasureError` where there is no case.
     """
     sources = [root / path for path in paths]
-    files = _unique(file for source in sources for file in _files(source, root))
+    layout = fields or FieldPaths.model_construct()  # its defaults need no checking
+    form = _format(format, layout) if format is not None else None
+    suffixes = (*(form.suffixes if form is not None else ()), *SUFFIXES)
+    files = _unique(file for source in sources for file in _files(source, root, suffixes))
     if not files:
-        raise MeasureError("no suite files", where=_listed(sources, root), hint=f"read are {', '.join(SUFFIXES)}")
+        raise MeasureError("no suite files", where=_listed(sources, root), hint=f"read are {', '.join(suffixes)}")
     groups: dict[Path | None, list[_File]] = {}
     for file in files:
         groups.setdefault(_criteria_folder(file) if split else None, []).append(file)
-    layout = fields or FieldPaths.model_construct()  # its defaults need no checking
-    return [_suite(members, sources, folder, fields=layout, root=root, name=name) for folder, members in groups.items()]
+    reader = _Reader(root, layout, form)
+    return [_suite(members, sources, folder, reader, name) for folder, members in groups.items()]
+
+
+class _Reader(Struct, frozen=True):
+    """How the files of a configuration are read."""
+
+    root: Path
+    fields: FieldPaths
+    form: Format | None
+    """The one that was named."""
+
+
+def _format(name: str, fields: FieldPaths) -> Format:
+    """Raises ConfigError where nobody offers it."""
+    found = FORMATS.load(name, where="format")
+    return found if isinstance(found, Format) else found(fields)
 
 
 def _suite(
-    files: list[_File],
-    sources: Sequence[Path],
-    folder: Path | None,
-    *,
-    fields: FieldPaths,
-    root: Path,
-    name: str | None,
+    files: list[_File], sources: Sequence[Path], folder: Path | None, reader: _Reader, name: str | None
 ) -> Suite:
-    base = folder or _common_folder(sources)
-    contents = [_read(file.path, base, fields, root) for file in files]
+    base, root = folder or _common_folder(sources), reader.root
+    contents = [_read(file.path, base, reader) for file in files]
     cases = tuple(case for content in contents for case in content.cases)
     source = _listed([folder] if folder else sources, root)
     if not cases:
@@ -125,19 +137,24 @@ def _criteria(path: Path, root: Path) -> Mapping[str, Any]:
 # --- one file -------------------------------------------------------------------------------------
 
 
-def _read(path: Path, base: Path, fields: FieldPaths, root: Path) -> Contents:
-    if path.suffix == ".jsonl":
+def _read(path: Path, base: Path, reader: _Reader) -> Contents:
+    form, fields, root = reader.form, reader.fields, reader.root
+    if path.suffix == ".jsonl" and form is None:
         streamed = _read_rows(path, base, fields, root)
         if streamed is not None:
             return streamed
     document = _document(path, base, root)
+    if form is not None:
+        if form.recognises(document.data):
+            return form.read(document)
+        raise ConfigError("not in the format that is named", where=document.where, hint=f"expected {form.shape}")
     if document.data == []:
         return native.read(document)
-    for make in FORMATS.values():
-        candidate = make(fields)
+    for name in FORMATS:
+        candidate = _format(name, fields)
         if candidate.recognises(document.data):
             return candidate.read(document)
-    shapes = "; ".join(make(fields).shape for make in FORMATS.values())
+    shapes = "; ".join(_format(name, fields).shape for name in FORMATS)
     raise ConfigError("no suite in any format that is read", where=document.where, hint=f"read are {shapes}")
 
 
@@ -156,19 +173,22 @@ def _document(path: Path, base: Path, root: Path) -> Document:
     if path.suffix == ".jsonl":
         rows = list(read_json_lines(path, where=where))
         return Document([row for _, row in rows], where, name, row_lines=tuple(line for line, _ in rows))
+    if not path.name.endswith(SUFFIXES):
+        text = read_text(path, where)
+        return Document(text, where, name, row_lines=range(1, text.count("\n") + 2))
     data, lines = read_document_with_lines(path, where=where)
     return Document(data, where, name, lines)
 
 
 def _name(path: Path, base: Path) -> str:
     name = _relative(path, base)
-    return next((name.removesuffix(suffix) for suffix in SUFFIXES if name.endswith(suffix)), name)
+    return next((name.removesuffix(suffix) for suffix in (*SUFFIXES, path.suffix) if name.endswith(suffix)), name)
 
 
 # --- which files ----------------------------------------------------------------------------------
 
 
-def _files(source: Path, root: Path) -> Iterator[_File]:
+def _files(source: Path, root: Path, suffixes: tuple[str, ...]) -> Iterator[_File]:
     """The suite files of a source in a fixed order."""
     if not source.exists():
         raise ConfigError("no such file or folder", where=_shown(source, root))
@@ -181,13 +201,13 @@ def _files(source: Path, root: Path) -> Iterator[_File]:
         for name in folders:
             _refuse_outside(here / name, source, root)
         for name in sorted(names):
-            if _is_suite_file(name):
+            if _is_suite_file(name, suffixes):
                 _refuse_outside(here / name, source, root)
                 yield _File(here / name, source)
 
 
-def _is_suite_file(name: str) -> bool:
-    return name.endswith(SUFFIXES) and not name.startswith(".") and name != CRITERIA_FILE and name not in CONFIG_FILES
+def _is_suite_file(name: str, suffixes: tuple[str, ...]) -> bool:
+    return name.endswith(suffixes) and not name.startswith(".") and name != CRITERIA_FILE and name not in CONFIG_FILES
 
 
 def _cannot_list(error: OSError) -> None:

@@ -17,6 +17,7 @@ class Document(Struct, frozen=True):
     """A file's content, parsed but not yet understood."""
 
     data: Any
+    """The value of a JSON or YAML file, the list of values of JSON Lines, the text of any other file."""
     where: str
     """The file's path in messages."""
     name: str
@@ -24,7 +25,7 @@ class Document(Struct, frozen=True):
     lines: Lines | None = None
     """None for JSON Lines, whose rows carry their own numbers."""
     row_lines: Sequence[int] = ()
-    """JSON Lines only: the line of each item of ``data``."""
+    """JSON Lines: the line of each item of ``data``; other text: its lines."""
 
     def location(self, *keys: Key) -> Location:
         """Where the value at ``keys`` is written."""
@@ -58,6 +59,8 @@ class Format(Struct, frozen=True):
     """Whether a parsed file is of this format; cheap, and true for broken files of it too."""
     read: Callable[[Document], Contents]
     """Raises `ConfigError` for anything in the file that cannot be understood."""
+    suffixes: tuple[str, ...] = ()
+    """Endings of further files of a folder that are read where this format is named: ``(".csv",)``."""
 
 
 def refuse_duplicates(cases: Iterable[Case]) -> None:

@@ -36,7 +36,9 @@ def work(tmp_path: Path, remote: Path) -> Path:
 
 
 def settings(work: Path, **changes: object) -> StoreSettings:
-    return replace(StoreSettings(work, environment=dict(os.environ)), **changes)  # type: ignore[arg-type]
+    options = {"branch": changes.pop("branch")} if "branch" in changes else {}
+    made = StoreSettings(work, environment=dict(os.environ), options=options)
+    return replace(made, **changes)  # type: ignore[arg-type]
 
 
 def opened(work: Path, **changes: object) -> GitStore:

@@ -38,7 +38,7 @@ def test_what_is_saved_is_found_in_its_stripped_form(store: FileStore) -> None:
 
 
 def test_the_registry_opens_it_where_the_settings_say(tmp_path: Path) -> None:
-    with open_store("file", StoreSettings(tmp_path, path="kept/here")) as store:
+    with open_store("file", StoreSettings(tmp_path, options={"path": "kept/here"})) as store:
         assert store.save(make_record()).startswith(str(tmp_path / "kept" / "here"))
 
 

@@ -1,0 +1,142 @@
+"""What can be named in a configuration: a table of the gate's own, and behind it what installed packages offer.
+
+Entry points are read only for a name that a configuration mentions and that is not built in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+
+from gate.errors import ConfigError, closest
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+T = TypeVar("T")
+
+
+class Registry(Mapping[str, str], Generic[T]):
+    """Name → what it stands for, imported when it is loaded. As a mapping it holds the built-in names alone.
+
+    A built-in name always means ours: what another package offers under it is not looked at.
+    """
+
+    def __init__(
+        self,
+        noun: str,
+        group: str,
+        builtin: Mapping[str, str],
+        *,
+        base: str = "",
+        packages: Mapping[str, str] | None = None,
+    ) -> None:
+        """A registry.
+
+        Args:
+            noun: what is registered, in errors: ``"metric"``.
+            group: the group of entry points, ``"agent_gate.metrics"``.
+            builtin: name → ``"module:attribute"``.
+            base: the class, as ``"module:attribute"``, that a plugin derives from or is an instance of; empty: anything
+                that can be called.
+            packages: name → the package that offers it, for the hint where it is not installed. Only names of packages
+                that exist belong here: a hint to install a name that nobody holds invites somebody to take it.
+        """
+        self.noun = noun
+        self.group = group
+        self._builtin = dict(builtin)
+        self._base = base
+        self._packages = dict(packages or {})
+        self._loaded: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> str:
+        return self._builtin[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._builtin)
+
+    def __len__(self) -> int:
+        return len(self._builtin)
+
+    def names(self) -> tuple[str, ...]:
+        """The built-in names, in the order of the table."""
+        return tuple(self._builtin)
+
+    def is_known(self, name: str) -> bool:
+        """Whether the name is built in, or an installed package offers it."""
+        return name in self._builtin or name in self._loaded or bool(self._offers(name))
+
+    def load(self, name: str, *, where: str = "") -> T:
+        """What a name stands for.
+
+        Args:
+            name: as the configuration has it.
+            where: the place in the configuration, for errors.
+
+        Raises:
+            ConfigError: the name is unknown, two packages offer it, or the package that offers it cannot be imported.
+        """
+        if name not in self._loaded:
+            built_in = self._builtin.get(name)
+            self._loaded[name] = _attribute(built_in) if built_in is not None else self._plugin(name, where)
+        return cast(T, self._loaded[name])
+
+    def unknown(self, name: str, *, where: str = "") -> ConfigError:
+        """The error for a name that nobody knows: the nearest one, and which package offers it."""
+        package = self._packages.get(name)
+        if package is not None:
+            return ConfigError(f"{self.noun} {name!r} is not built in", where=where, hint=f"pip install {package}")
+        offered = {entry.name: _package(entry) for entry in self._entries()}
+        near = closest(name, {*self._builtin, *offered, *self._packages}, cutoff=0.5)
+        if near is None:
+            own = [f"{other} ({package})" for other, package in sorted(offered.items()) if other not in self._builtin]
+            hint = "known: " + ", ".join([*sorted(self._builtin), *own])
+        elif near in self._builtin:
+            hint = f"did you mean {near!r}?"
+        else:
+            source = f"of {offered[near]}" if near in offered else f"pip install {self._packages[near]}"
+            hint = f"did you mean {near!r}, {source}?"
+        return ConfigError(f"unknown {self.noun} {name!r}", where=where, hint=hint)
+
+    def _plugin(self, name: str, where: str) -> Any:
+        found = self._offers(name)
+        if not found:
+            raise self.unknown(name, where=where)
+        packages = sorted({_package(entry) for entry in found})
+        if len(found) > 1:
+            hint = "uninstall one of them"
+            raise ConfigError(f"{self.noun} {name!r} is offered by {' and '.join(packages)}", where=where, hint=hint)
+        what = f"{self.noun} {name!r} of the package {packages[0]}"
+        try:
+            plugin = found[0].load()
+        except (Exception, SystemExit) as error:  # somebody else's code may raise anything
+            said = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+            raise ConfigError(f"{what} cannot be imported: {said}", where=where) from error
+        if not self._fits(plugin):
+            wanted = f"not a {self._base.rpartition(':')[2]}" if self._base else "nothing that can be called"
+            raise ConfigError(f"{what} is {wanted}", where=where, hint=f"see {found[0].value}")
+        return plugin
+
+    def _fits(self, plugin: Any) -> bool:
+        if not self._base:
+            return callable(plugin)
+        base = _attribute(self._base)
+        return isinstance(plugin, base) or (isinstance(plugin, type) and issubclass(plugin, base))
+
+    def _offers(self, name: str) -> list[EntryPoint]:
+        return [entry for entry in self._entries() if entry.name == name]
+
+    def _entries(self) -> list[EntryPoint]:
+        from importlib.metadata import entry_points  # weight: only for a name that is not built in
+
+        return list(entry_points(group=self.group))
+
+
+def _attribute(path: str) -> Any:
+    module, _, attribute = path.partition(":")
+    return getattr(import_module(module), attribute)
+
+
+def _package(entry: EntryPoint) -> str:
+    return entry.dist.name if entry.dist is not None else entry.value
