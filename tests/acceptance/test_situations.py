@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -27,7 +28,7 @@ KEYS = {
 CRITERIA = {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.8}
 AGENTS = {
     "python": {"python": "agent:answer", "concurrency": 8},
-    "command": {"command": ["python3", "agent.py"], "concurrency": 4},
+    "command": {"command": [sys.executable, "-S", "-E", "agent.py"], "concurrency": 4},
     "http": {"http": {"url": "http://127.0.0.1:PORT/"}, "concurrency": 8},
 }
 
