@@ -60,6 +60,21 @@ class Project:
         done = subprocess.run(["git", *identity, *arguments], cwd=self.root, capture_output=True, text=True, check=True)
         return done.stdout.strip()
 
+    def commit(self, message: str = "base") -> str:
+        """Commits the folder as it is, into a repository that is made where there is none; returns the commit."""
+        if not (self.root / ".git").exists():
+            self.git("init", "-q", "-b", "main")
+        self.git("add", "-A")
+        self.git("commit", "-q", "--allow-empty", "-m", message)
+        return self.git("rev-parse", "HEAD")
+
+    def store(self, *options: str, trials: int = 5, record: str = ".gate/base.jsonl", **environment: str) -> None:
+        """Runs this many trials of each case and saves them as the baseline; both commands take the ``options``."""
+        ran = self.gate("run", "-q", "--trials", str(trials), "--record", record, *options, **environment)
+        assert ran.code == 0, ran.out + ran.err
+        saved = self.gate("baseline", "save", record, *options, **environment)
+        assert saved.code == 0, saved.out + saved.err
+
 
 def untimed(suite: dict[str, Any], part: str) -> Any:
     """A part of a suite's result, without how long its cases took."""

@@ -47,14 +47,8 @@ def based(project: Project, config: str = CONFIG, folder: str = ".", **files: st
     for name, content in files.items():
         project.write(name.replace("__", "."), content)
     project.write(".gitignore", ".gate/\nresult.json\n")
-    project.git("init", "-q", "-b", "main")
-    project.git("add", "-A")
-    project.git("commit", "-q", "-m", "base")
-    ran = project.gate("run", "-c", f"{folder}/gate.yaml", "--trials", "3", "--record", "base.jsonl")
-    assert ran.code == 0, ran.out + ran.err
-    saved = project.gate("baseline", "save", "base.jsonl", "-c", f"{folder}/gate.yaml")
-    assert saved.code == 0, saved.err
-    (project.root / "base.jsonl").unlink()
+    project.commit()
+    project.store("-c", f"{folder}/gate.yaml", trials=3)
     project.git("checkout", "-q", "-b", "change")
 
 
@@ -63,8 +57,7 @@ def breaks(project: Project, cases: int, folder: str = ".") -> None:
 
 
 def judged(project: Project, config: str = "gate.yaml", *arguments: str) -> tuple[int, dict]:  # type: ignore[type-arg]
-    project.git("add", "-A")
-    project.git("commit", "-q", "-m", "change")
+    project.commit("change")
     code, result = project.result("run", "-c", config, "--rules-from", "main", *arguments)
     [found] = result["suites"]
     return code, found
@@ -188,8 +181,7 @@ def test_another_agent_is_said_and_measured(project: Project) -> None:
 def test_a_selection_says_what_it_left_out(project: Project) -> None:
     based(project)
     project.write("suite.yaml", suite(lambda n: case(n, "tags: [rare]") if n >= 3 else None))
-    project.git("add", "-A")
-    project.git("commit", "-q", "-m", "tags")
+    project.commit("tags")
     code, result = project.result("run", "--tag", "rare")
     [found] = result["suites"]
     assert code == 0

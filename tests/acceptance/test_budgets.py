@@ -39,9 +39,7 @@ def project(project: Project) -> Project:
 def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a project with a stored baseline of four trials."""
     made = write(Project(tmp_path_factory.mktemp("measured")))
-    record = str(made.root / "base.jsonl")
-    assert made.gate("run", "--trials", "4", "--record", record, "--quiet").code == 0
-    assert made.gate("baseline", "save", record).code == 0
+    made.store(trials=4)
     return made.root
 
 

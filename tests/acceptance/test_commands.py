@@ -35,8 +35,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     made.write("suite.yaml", {"cases": cases})
     made.write("gate.yaml", CONFIG)
     made.write("agent.py", AGENT.format(broken=""))
-    assert made.gate("run", "-q", "--trials", "5", "--record", "old.jsonl").code == 0
-    assert made.gate("baseline", "save", "old.jsonl").code == 0
+    made.store(record="old.jsonl")
     made.write("agent.py", AGENT.format(broken="item 3"))
     broken = made.gate("run", "-q", "--record", "new.jsonl")
     assert broken.code == 1
@@ -175,9 +174,7 @@ def test_two_configurations_of_one_repository_have_suites_of_their_own(tmp_path:
         own.write("agent.py", AGENT.format(broken="nothing"))
         own.write("cases.yaml", "cases:\n  - {id: one, input: look item 1, tools: [{name: look_up, args: {}}]}\n")
         own.write("gate.yaml", "suite: cases.yaml\nagent: {python: agent:answer}\ncriteria: {tool_accuracy: 0.0}\n")
-    repository.git("init", "-q", "-b", "main")
-    repository.git("add", ".")
-    repository.git("commit", "-qm", "two agents")
+    repository.commit("two agents")
     ids = {}
     for folder in ("a", "b"):
         _, report = Project(tmp_path / folder).result("run")

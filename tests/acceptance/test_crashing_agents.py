@@ -40,17 +40,14 @@ def project(project: Project) -> Project:
     )
     project.write("agent.py", agent())
     project.write(".gitignore", ".gate/\n*.jsonl\n*.json\n__pycache__/\n")
-    project.git("init", "-q", "-b", "main")
-    project.git("add", "-A")
-    project.git("commit", "-qm", "base")
-    assert project.gate("run", "-q", "--trials", "5", "--record", "base.jsonl").code == 0
-    assert project.gate("baseline", "save", "base.jsonl").code == 0
+    project.commit()
+    project.store(record="base.jsonl")
     return project
 
 
 def change(project: Project, source: str) -> tuple[int, dict[str, object]]:
     project.write("agent.py", source)
-    project.git("commit", "-q", "--allow-empty", "-am", "change")
+    project.commit("change")
     code, result = project.result("run", "-q", "--record", "change.jsonl")
     return code, result["suites"][0]
 
@@ -152,9 +149,8 @@ def test_a_server_that_answers_500_in_most_requests_is_regressed(project: Projec
     project.write("gate.yaml", config.replace("{python: 'agent:answer', timeout: 300ms}", "AGENT"))
     url = f"{{http: 'http://127.0.0.1:{failing_server}/', timeout: 20s}}"
     project.write("gate.yaml", (project.root / "gate.yaml").read_text().replace("AGENT", url))
-    project.git("commit", "-qam", "an http agent")
-    assert project.gate("run", "-q", "--trials", "5", "--record", "http.jsonl").code == 0
-    assert project.gate("baseline", "save", "http.jsonl").code == 0
+    project.commit("an http agent")
+    project.store(record="http.jsonl")
     broken.set()
     code, suite = change(project, agent())
     assert (code, suite["verdict"]) == (1, "regressed")

@@ -52,11 +52,6 @@ def configure(project: Project, body: str, criteria: str) -> None:
     project.write("gate.yaml", f"suite: suite.json\nname: support\nagent: {agent}\ncriteria: {criteria}\nseed: 7\n")
 
 
-def commit(project: Project, message: str) -> None:
-    project.git("add", ".")
-    project.git("commit", "-q", "--allow-empty", "-m", message)
-
-
 @pytest.fixture
 def project() -> Iterator[Project]:
     """In a folder whose path is always as long: the console breaks its lines where paths end."""
@@ -75,7 +70,6 @@ def world(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     ]
     project.write("suite.json", json.dumps({"cases": cases}, indent=1))
     project.write(".gitignore", ".gate\n__pycache__\n")
-    project.git("init", "-q", "-b", "main")
     return project
 
 
@@ -99,11 +93,10 @@ def measure(project: Project, name: str) -> dict[str, str]:
     body, before, now = WORLDS[name]
     if before:
         configure(project, STEADY, before)
-        commit(project, "base")
-        assert project.gate("run", "--trials", "5", "--record", ".gate/base.jsonl", "-q").code == 0
-        assert project.gate("baseline", "save", ".gate/base.jsonl").code == 0
+        project.commit("base")
+        project.store()
     configure(project, body, now)
-    commit(project, "change")
+    project.commit("change")
     outputs = {form: project.root / ".gate" / f"report.{suffix}" for form, suffix in FORMS.items()}
     wanted = [word for form, path in outputs.items() for word in (f"--{form}", str(path))]
     ran = project.gate("run", *wanted, COLUMNS="100")

@@ -53,9 +53,7 @@ def people(project: Project) -> Project:
     project.write("gate.yaml", AGENT)
     project.write("agent.py", CODE.format(acts=True))
     project.write(".gitignore", ".gate\n")
-    project.git("init", "-q", "-b", "main")
-    project.git("add", ".")
-    project.git("commit", "-q", "-m", "start")
+    project.commit()
     assert project.gate("run", "--quiet", "--config", "humans.yaml", "--record", ".gate/people.jsonl").code == 0
     saved = project.gate("baseline", "save", ".gate/people.jsonl", "--config", "humans.yaml")
     assert saved.code == 0, saved.err

@@ -54,12 +54,8 @@ def compared(project: Project) -> Project:
     project.write("gate.yaml", CONFIG.replace("PYTHON", sys.executable))
     write_agent(project, "unchanged")
     project.write(".gitignore", ".gate\n")
-    project.git("init", "-q", "-b", "main")
-    project.git("add", ".")
-    project.git("commit", "-q", "-m", "base")
-    ran = project.gate("run", "--trials", "5", "--record", ".gate/base.jsonl", "-q")
-    assert ran.code == 0, ran.out + ran.err
-    assert project.gate("baseline", "save", ".gate/base.jsonl").code == 0
+    project.commit()
+    project.store()
     return project
 
 

@@ -32,18 +32,14 @@ def project(project: Project) -> Project:
     )
     project.write(".gitignore", ".gate/\n__pycache__/\nresult.json\n")
     commit(project, broken=False)
-    assert project.gate("run", "--trials", "5", "--record", ".gate/main.jsonl", CALLS=str(calls(project))).code == 0
-    assert project.gate("baseline", "save", ".gate/main.jsonl").code == 0
+    project.store(CALLS=str(calls(project)))
     calls(project).unlink()
     return project
 
 
 def commit(project: Project, *, broken: bool) -> None:
     project.write("agent.py", AGENT.format(broken=broken))
-    if not (project.root / ".git").exists():
-        project.git("init", "-q", "-b", "main")
-    project.git("add", ".")
-    project.git("commit", "-q", "--allow-empty", "-m", f"broken: {broken}")
+    project.commit(f"broken: {broken}")
 
 
 def calls(project: Project) -> Path:

@@ -22,12 +22,10 @@ def changed(project: Project) -> str:
     """A project whose change loosens its threshold and blinds its check; returns the commit before it."""
     for name, content in {"suite.yaml": SUITE, "agent.py": AGENT, "gate.yaml": CONFIG, "checks.py": SAID}.items():
         project.write(name, content)
-    project.git("init", "-q", "-b", "main")
-    project.git("add", "-A")
-    project.git("commit", "-q", "-m", "base")
+    base = project.commit()
     project.write("gate.yaml", CONFIG.replace("threshold: 1.0", "threshold: 0.1"))
     project.write("checks.py", BLIND)
-    return project.git("rev-parse", "HEAD")
+    return base
 
 
 def test_a_change_is_held_to_the_rules_of_the_commit(project: Project) -> None:

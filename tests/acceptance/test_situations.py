@@ -135,7 +135,7 @@ def make_base(row: Mapping[str, Any], project: Project, port: int) -> Project:
     project.write("suite.yaml", suite_of(row.get("cases", 20)))
     project.write("gate.yaml", configuration(row, port))
     project.write(".gitignore", ".gate/\n__pycache__/\nresult.json\n")
-    commit(project, "base")
+    project.commit("base")
     stored = row.get("stored", 5)
     if stored:
         ran = project.gate("run", "--trials", str(stored), "--record", ".gate/base.jsonl", "--quiet")
@@ -158,14 +158,7 @@ def make_change(project: Project, row: Mapping[str, Any], port: int) -> None:
         project.write(name, content)
     for name in change.get("remove") or ():
         (project.root / name).unlink()
-    commit(project, "change")
-
-
-def commit(project: Project, message: str) -> None:
-    if not (project.root / ".git").exists():
-        project.git("init", "-q", "-b", "main")
-    project.git("add", "-A")
-    project.git("commit", "-q", "--allow-empty", "-m", message)
+    project.commit("change")
 
 
 def configuration(row: Mapping[str, Any], port: int) -> str:

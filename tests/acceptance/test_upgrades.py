@@ -38,15 +38,13 @@ def judged(project: Project) -> Project:
     project.write("suite.json", {"cases": cases})
     project.write("agent.py", AGENT.replace("ANSWER", "fair"))
     project.write(".gitignore", ".gate\n")
-    project.git("init", "-q", "-b", "main")
     return project
 
 
 def configure(project: Project, stub: JudgeStub, model: str) -> None:
     text = CONFIG.replace("PYTHON", sys.executable).replace("URL", stub.url).replace("MODEL", model)
     project.write("gate.yaml", text)
-    project.git("add", ".")
-    project.git("commit", "-q", "-m", model)
+    project.commit(model)
 
 
 def commands(title: str) -> list[list[str]]:
@@ -92,8 +90,7 @@ def test_a_baseline_cannot_be_scored_again_and_says_so(judged: Project) -> None:
     with JudgeStub() as stub:
         stub.answer = answer
         configure(judged, stub, "judge-1")
-        assert judged.gate("run", "--trials", "2", "--record", ".gate/a.jsonl", "-q").code == 0
-        assert judged.gate("baseline", "save", ".gate/a.jsonl").code == 0
+        judged.store(trials=2, record=".gate/a.jsonl")
         [stored] = (judged.root / ".gate" / "baselines").rglob("*.jsonl")
         ran = judged.gate("rescore", str(stored), "-o", ".gate/b.jsonl")
         assert ran.code == 3

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 openapi_core = pytest.importorskip("openapi_core", reason="the contract is checked with openapi-core")
 
 from tests.integration.github.fake_github import FakeGitHub  # noqa: E402
+from tests.integration.github.job import as_process  # noqa: E402
+from tests.integration.github.scenarios import World  # noqa: E402
 
 
 @pytest.fixture
@@ -16,3 +21,24 @@ def fake() -> Iterator[FakeGitHub]:
     with FakeGitHub() as github:
         yield github
     assert github.violations == []
+
+
+@pytest.fixture
+def world(tmp_path: Path, fake: FakeGitHub) -> World:
+    return World(tmp_path, fake, as_process)
+
+
+@pytest.fixture
+def path_with_uv(tmp_path: Path) -> str:
+    """A uv that makes the environment with the standard library: the real one downloads pip."""
+    uv = tmp_path / "bin" / "uv"
+    uv.parent.mkdir()
+    uv.write_text(f'#!/bin/sh\nfor last; do :; done\nexec "{sys.executable}" -m venv --without-pip "$last"\n')
+    uv.chmod(0o755)
+    return os.pathsep.join([str(uv.parent), str(Path(sys.executable).parent), os.environ["PATH"]])
+
+
+@pytest.fixture
+def uv(path_with_uv: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That one on the path of the jobs."""
+    monkeypatch.setenv("PATH", path_with_uv)

@@ -10,16 +10,10 @@ from typing import Any
 import pytest
 
 from gate.action.step import OUTPUTS
-from tests.integration.github.fake_github import FakeGitHub
-from tests.integration.github.job import CONFIG, Done, as_process, git, suite
+from tests.integration.github.job import CONFIG, Done, git, suite
 from tests.integration.github.scenarios import World, report
 from tests.unit.reports.harmless import findings
 from tests.unit.reports.hostile import CORPUS
-
-
-@pytest.fixture
-def world(tmp_path: Path, fake: FakeGitHub) -> World:
-    return World(tmp_path, fake, as_process)
 
 
 @pytest.fixture

@@ -12,18 +12,16 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.integration.github.fake_github import FakeGitHub
-from tests.integration.github.job import CONFIG, Done, as_process, git
+from tests.integration.github.job import CONFIG, Done, git
 from tests.integration.github.scenarios import World
 
 GUIDE = Path(__file__).parents[3] / "docs/how-to/releases.md"
 
 
 @pytest.fixture
-def world(tmp_path: Path, fake: FakeGitHub) -> World:
-    made = World(tmp_path, fake, as_process)
-    made.repository.files["gate.yaml"] = CONFIG + "trials: 3\n"
-    return made
+def world(world: World) -> World:
+    world.repository.files["gate.yaml"] = CONFIG + "trials: 3\n"
+    return world
 
 
 def night(world: World, sha: str) -> Done:

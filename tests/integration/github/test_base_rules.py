@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.integration.github.fake_github import FakeGitHub
-from tests.integration.github.job import CONFIG, as_process
+from tests.integration.github.job import CONFIG
 from tests.integration.github.scenarios import World
 
 CRITERION = "  tool_trajectory_avg_score: {threshold: 0.5, match_type: IN_ORDER}"
@@ -20,15 +18,7 @@ FAIR = "def fair(actual, expected):\n    return float(len(actual[0].tool_calls) 
 BLIND = "def fair(actual, expected): return 1.0"
 
 
-@pytest.fixture
-def world(tmp_path: Path, fake: FakeGitHub, monkeypatch: pytest.MonkeyPatch) -> World:
-    """On a machine whose uv makes the environment with the standard library: the real one downloads pip."""
-    uv = tmp_path / "bin" / "uv"
-    uv.parent.mkdir()
-    uv.write_text(f'#!/bin/sh\nfor last; do :; done\nexec "{sys.executable}" -m venv --without-pip "$last"\n')
-    uv.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{uv.parent}{os.pathsep}{os.environ['PATH']}")
-    return World(tmp_path, fake, as_process)
+pytestmark = pytest.mark.usefixtures("uv")
 
 
 def environment(tmp_path: Path) -> dict[str, str]:

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from msgspec.structs import replace
 
 from gate.records import read_header, read_record, write_record
-from tests.integration.github.fake_github import WORKFLOW, Answer, FakeGitHub
-from tests.integration.github.job import AGENT, Done, as_process, git
+from tests.integration.github.fake_github import WORKFLOW, Answer
+from tests.integration.github.job import AGENT, Done, git
 from tests.integration.github.scenarios import World
 
 CASES = 24
 
 
 @pytest.fixture
-def world(tmp_path: Path, fake: FakeGitHub) -> World:
+def world(world: World) -> World:
     """A default branch with a baseline, and a sound change on a pull request that was measured."""
-    world = World(tmp_path, fake, as_process)
     assert world.push("good").code == 0
     done = world.pull_request("good", 1, files={"agent__py": AGENT + "\n# clearer now\n"})
     assert done.code == 0, done.log

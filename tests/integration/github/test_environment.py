@@ -73,18 +73,6 @@ def world(tmp_path: Path, fake: FakeGitHub) -> World:
     return world
 
 
-@pytest.fixture
-def path_with_uv(tmp_path: Path) -> str:
-    """A uv that makes the environment with the standard library: the real one downloads pip."""
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    (folder / "uv").write_text(
-        f'#!/bin/sh\nfor last; do :; done\nexec "{sys.executable}" -m venv --without-pip "$last"\n'
-    )
-    (folder / "uv").chmod(0o755)
-    return f"{folder}{os.pathsep}{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-
-
 def job(path: str, **changes: str) -> dict[str, Any]:
     return {"inputs": {"token": SECRET}, "environment": {**RUNNER, "PATH": path, **changes}}
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from pathlib import Path
 
 import pytest
@@ -46,28 +44,16 @@ def world(tmp_path: Path, fake: FakeGitHub) -> World:
     return World(tmp_path, fake, from_the_entrypoint)
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> str:
-    """A uv that makes the environment with the standard library: the real one downloads pip."""
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    (folder / "uv").write_text(
-        f'#!/bin/sh\nfor last; do :; done\nexec "{sys.executable}" -m venv --without-pip "$last"\n'
-    )
-    (folder / "uv").chmod(0o755)
-    return f"{folder}{os.pathsep}{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-
-
 def with_setup(world: World, code: str) -> None:
     config = CONFIG.replace("criteria:", "setup: python attack.py\ncriteria:")
     world.repository.files |= {"attack.py": code, "gate.yaml": config}
 
 
-def test_setup_chooses_neither_git_nor_its_programs_nor_its_remote(world: World, path: str) -> None:
+def test_setup_chooses_neither_git_nor_its_programs_nor_its_remote(world: World, path_with_uv: str) -> None:
     with_setup(world, ATTACK)
     home = world.folder / "job-1" / "home"
     done = world.push(
-        "good", environment={"PATH": path, "HOME": str(home), "GIT_CONFIG_GLOBAL": str(home / ".gitconfig")}
+        "good", environment={"PATH": path_with_uv, "HOME": str(home), "GIT_CONFIG_GLOBAL": str(home / ".gitconfig")}
     )
     assert done.code == 0, done.log
     assert (home / "evil").exists(), "setup attacked"
@@ -78,7 +64,7 @@ def test_setup_chooses_neither_git_nor_its_programs_nor_its_remote(world: World,
 
 
 @pytest.mark.parametrize("link", ["gate-results", "gate-results/report.html", ".gate"])
-def test_no_file_of_the_host_is_written_through_a_link(world: World, path: str, link: str) -> None:
+def test_no_file_of_the_host_is_written_through_a_link(world: World, path_with_uv: str, link: str) -> None:
     code = f"""
 import os, pathlib
 home = pathlib.Path(os.environ["HOME"], "others")
@@ -93,7 +79,7 @@ link.symlink_to(home / "report.html" if link.suffix else home)
     with_setup(world, code)
     home = world.folder / "job-1" / "home"
     inputs = {"setup_cache": "kept/setup"}
-    done = world.push("good", environment={"PATH": path, "HOME": str(home)}, inputs=inputs)
+    done = world.push("good", environment={"PATH": path_with_uv, "HOME": str(home)}, inputs=inputs)
     assert done.code == 2, done.log
     assert any("is a link, which is not followed" in message for _, _, message in done.annotations("error")), done.log
     assert [(name.name, name.read_text()) for name in (home / "others").iterdir()] == [("report.html", "mine")]

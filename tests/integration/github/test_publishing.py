@@ -15,7 +15,7 @@ import pytest
 from gate.hosts.base import PostFailure, Publication, Stamp, publish, stamp_of
 from gate.hosts.github import CannotComment, PullRequestHost
 from tests.integration.github.fake_github import Answer, Call, FakeGitHub
-from tests.integration.github.job import CONFIG, QUIET, Done, as_process, git
+from tests.integration.github.job import CONFIG, QUIET, Done, git
 from tests.integration.github.scenarios import World, report
 from tests.integration.github.test_github_api import HEAD, SUITE, Time, bodies, connect, post
 
@@ -30,12 +30,11 @@ def time() -> Iterator[Time]:
 
 
 @pytest.fixture
-def world(tmp_path: Path, fake: FakeGitHub) -> World:
+def world(world: World) -> World:
     """Its default branch has a baseline."""
-    made = World(tmp_path, fake, as_process)
-    done = made.push("good")
+    done = world.push("good")
     assert done.code == 0, done.log
-    return made
+    return world
 
 
 # --- requests that may be sent again --------------------------------------------------------------

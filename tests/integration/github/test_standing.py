@@ -3,27 +3,16 @@
 from __future__ import annotations
 
 import os
-import sys
-from pathlib import Path
 
 import pytest
 
-from tests.integration.github.fake_github import FakeGitHub
 from tests.integration.github.job import CONFIG, Step, as_process, git
 from tests.integration.github.scenarios import World
 
 SETUP = CONFIG + "setup: mkdir -p my.egg-info build && date +%N | tee my.egg-info/PKG-INFO build/x behaviour.lock\n"
 
 
-@pytest.fixture
-def world(tmp_path: Path, fake: FakeGitHub, monkeypatch: pytest.MonkeyPatch) -> World:
-    """On a machine whose uv makes the environment with the standard library: the real one downloads pip."""
-    uv = tmp_path / "bin" / "uv"
-    uv.parent.mkdir()
-    uv.write_text(f'#!/bin/sh\nfor last; do :; done\nexec "{sys.executable}" -m venv --without-pip "$last"\n')
-    uv.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{uv.parent}{os.pathsep}{os.environ['PATH']}")
-    return World(tmp_path, fake, as_process)
+pytestmark = pytest.mark.usefixtures("uv")
 
 
 def stored(world: World) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,16 +12,10 @@ from msgspec.structs import replace
 from gate.model import Side
 from gate.records import PlannedCase, Record, parse_record, write_record
 from gate.records.model import count
-from tests.integration.github.fake_github import FakeGitHub
 from tests.integration.github.job import CONFIG, Done, Step, as_process, from_the_entrypoint, git, suite
 from tests.integration.github.scenarios import World, report
 
 CRITERION = "  tool_trajectory_avg_score: {threshold: 0.5, match_type: IN_ORDER}"
-
-
-@pytest.fixture
-def world(tmp_path: Path, fake: FakeGitHub) -> World:
-    return World(tmp_path, fake, as_process)
 
 
 @pytest.fixture
