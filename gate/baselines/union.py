@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from gate.model import Trial
 from gate.records import Footer, Header, Record, Run, count, difference
-from gate.records.encode import trial_line
+from gate.records.lines import trial_line
 
 MOST_PER_CASE = 1_000
 """Trials a case, on average, beyond which a commit is known well enough: further runs are not added."""

@@ -239,7 +239,7 @@ def _header(session: Session, plan: Plan, reference: Reference) -> Header:
         agent=session.agent,
         seed=session.config.file.seed,
         shard=session.options.shard,
-        passes=_shard_epochs(session, plan),
+        epochs=_shard_epochs(session, plan),
         selected=bool(plan.deselected),
         scope=plan.scope,
         whole=plan.whole,

@@ -1,4 +1,5 @@
-"""What a record is made of, in memory; writing and reading it is left to `encode`, `decode`, `writer` and `reader`."""
+"""What a record is made of, in memory; writing and reading it is left to `wire`, `lines`,
+`writer` and `reader`."""
 
 from __future__ import annotations
 
@@ -67,7 +68,7 @@ class Header(Struct, frozen=True):
     seed: int = 0
     shard: tuple[int, int] = (1, 1)
     """Which shard of how many, from 1."""
-    passes: int = 0
+    epochs: int = 0
     """How often a shard set out to run each of its cases; 0 where that is not decided beforehand."""
     created: float = 0.0
     """Unix time."""
@@ -128,7 +129,7 @@ def difference(one: Header, other: Header) -> str:
         ("work tree (dirty)", one.dirty, other.dirty),
         ("agent's fingerprint", one.agent, other.agent),
         ("shard", one.shard, other.shard),
-        ("number of planned passes", one.passes, other.passes),
+        ("number of planned epochs", one.epochs, other.epochs),
         ("form", one.stripped, other.stripped),
     )
     for name, mine, theirs in plain:

@@ -1,6 +1,6 @@
 """Reads records: streaming with flat memory, or whole; refuses what is torn, edited, foreign to the format or doubled.
 
-Knows what lines mean together; single lines are left to `decode`. Input may come from a stranger: anything wrong is the
+Knows what lines mean together; single lines are left to `lines`. Input may come from a stranger: anything wrong is the
 caller's `GateError`, naming the line.
 """
 
@@ -10,23 +10,33 @@ import hashlib
 import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
-
-from msgspec.structs import replace
+from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
 from gate.errors import BaselineError, GateError
 from gate.model import RANGES, Side, Trial
-from gate.records import decode, encode
-from gate.records.decode import MalformedError
+from gate.records import wire
+from gate.records.lines import CLOSING, SUM_BYTES, SUM_DIGITS, NotJSONError, read_header_line, read_line
 from gate.records.model import CHAINED, Footer, Header, PlannedCase, Record
+from gate.records.wire import MalformedError
 from gate.security.limits import MAX_LINE_BYTES
 
 if TYPE_CHECKING:
     from hashlib import _Hash as Hash
 
+S = TypeVar("S")
 T = TypeVar("T")
+
+_PLAN: Callable[[bytes], wire.PlanLine] = partial(read_line, wire.PlanLine, name="plan line")
+_TRIAL: Callable[[bytes], wire.TrialLine] = partial(read_line, wire.TrialLine, name="trial")
+_CLOSING: Callable[[bytes], wire.ClosingLine] = partial(read_line, wire.ClosingLine, name="closing line")
+
+
+def _read_entry(raw: bytes) -> wire.TrialLine | wire.ClosingLine:
+    return _CLOSING(raw) if raw.startswith(CLOSING) else _TRIAL(raw)
+
 
 HINT_TRUNCATED = "its run was interrupted, or the file cut short: continue the run with --resume, or save it again"
 HINT_EDITED = "it was edited or damaged after it was written; measure again"
@@ -99,13 +109,11 @@ class RecordReader:
         for raw in self._lines:
             if held is not None:
                 raise held
-            try:
-                data = self._parse(raw)
-            except GateError as problem:
-                held = problem  # fatal, unless it is the torn last line of a record that may be incomplete
+            line = self._line(raw, _read_entry)
+            if isinstance(line, GateError):
+                held = line  # fatal, unless it is the torn last line of a record that may be incomplete
                 continue
-            claimed = data.pop("sum", None) if self.chained else None
-            trial = self._take(data)
+            trial, claimed = self._take(line)
             if claimed is None:
                 self._advance(raw)
             else:
@@ -116,46 +124,53 @@ class RecordReader:
         if self.footer is None and self._complete:
             raise self._cut("not closed")
 
-    def _check_sum(self, raw: bytes, claimed: Any) -> None:
+    def _check_sum(self, raw: bytes, claimed: str) -> None:
         """Reads on over a line that ends in a sum. Raises unless it fits everything before it."""
-        body, end = raw[: -encode.SUM_BYTES], raw[-encode.SUM_BYTES :]
+        body, end = raw[:-SUM_BYTES], raw[-SUM_BYTES:]
         self._advance(body)
-        found = self.checksum.hexdigest()[: encode.SUM_DIGITS]
+        found = self.checksum.hexdigest()[:SUM_DIGITS]
         if claimed != found or end != b',"sum":"%b"}\n' % found.encode():
             raise self._problem("the sum does not fit this line or one before it", HINT_EDITED)
         self._advance(end)
 
     def _read_header(self) -> Header:
-        header, cases, version = self._next(decode.header)
-        self.chained = version >= CHAINED
+        line = self._next(read_header_line)
+        self.chained = line.gate_record >= CHAINED
         plan: list[PlannedCase] = []
-        while len(plan) < cases:
-            part = self._next(decode.plan)
+        while len(plan) < line.cases:
+            part = self._believed(wire.to_plan, self._next(_PLAN))
             if not part:
                 raise self._problem("an empty plan line", HINT_EDITED)
             plan += part
-        if len(plan) != cases or len({case.id for case in plan}) != cases:
+        if len(plan) != line.cases or len({case.id for case in plan}) != line.cases:
             raise self._problem("the plan does not hold the cases that the header says", HINT_EDITED)
-        return replace(header, plan=tuple(plan))
+        return self._believed(partial(wire.to_header, plan=plan), line)
 
-    def _next(self, read: Callable[[dict[str, Any]], T]) -> T:
+    def _next(self, read: Callable[[bytes], T]) -> T:
         raw = next(self._lines, b"")
         if not raw:
             raise self._cut("cut short before its first trial" if self.end else "empty")
-        data = self._parse(raw)
-        try:
-            value = read(data)
-        except MalformedError as problem:
-            raise self._problem(str(problem)) from None
+        line = self._line(raw, read)
+        if isinstance(line, GateError):
+            raise line
         self._advance(raw)
-        return value
+        return line
 
-    def _parse(self, raw: bytes) -> dict[str, Any]:
+    def _line(self, raw: bytes, read: Callable[[bytes], T]) -> T | GateError:
+        """The line; or, if it may never have been written whole, what is wrong. Raises for anything else wrong."""
         self._line_number += 1
         if not raw.endswith(b"\n"):
-            raise self._problem("a line is too long") if len(raw) > MAX_LINE_BYTES else self._cut("cut short")
+            return self._problem("a line is too long") if len(raw) > MAX_LINE_BYTES else self._cut("cut short")
         try:
-            return decode.parse_line(raw)
+            return read(raw)
+        except NotJSONError as problem:
+            return self._problem(str(problem))
+        except MalformedError as problem:
+            raise self._problem(str(problem)) from None
+
+    def _believed(self, convert: Callable[[S], T], line: S) -> T:
+        try:
+            return convert(line)
         except MalformedError as problem:
             raise self._problem(str(problem)) from None
 
@@ -163,14 +178,14 @@ class RecordReader:
         self.checksum.update(raw)
         self.end += len(raw)
 
-    def _take(self, data: dict[str, Any]) -> Trial | None:
-        try:
-            if "closing" in data:
-                self._close(*decode.footer(data))
-                return None
-            trial = decode.trial(data)
-        except MalformedError as problem:
-            raise self._problem(str(problem)) from None
+    def _take(self, line: wire.TrialLine | wire.ClosingLine) -> tuple[Trial | None, str | None]:
+        """The trial, or None for a closing line, and the sum that the line claims."""
+        if isinstance(line, wire.ClosingLine):
+            self._close(*wire.to_footer(line))
+            return None, None
+        if line.sum is not None and not self.chained:
+            raise self._problem("trial has an unknown key: 'sum'")
+        trial = wire.to_trial(line)
         if trial.case_id not in self._known:
             raise self._problem(f"a trial of a case outside the plan: {trial.case_id[:60]!r}", HINT_EDITED)
         if trial in self.tally:
@@ -179,7 +194,7 @@ class RecordReader:
             self._check_scores(trial)
         self.tally.add(trial)
         self.footer = None
-        return trial
+        return trial, line.sum
 
     def _check_scores(self, trial: Trial) -> None:
         """Raises for a score that its scale does not have. When format 1 was written, such scores were let through."""

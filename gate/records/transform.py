@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from gate.errors import MeasureError
 from gate.model import SILENT, Invocation, Part, Score, Side, ToolCall, Trial, TrialError, Usage, text_of
-from gate.records.encode import COMFORTABLE_BYTES, trial_line
+from gate.records.lines import COMFORTABLE_BYTES, trial_line
 from gate.records.model import Footer, Header, PlannedCase, Record, count, difference
 from gate.security.limits import cut, shorten
 from gate.security.redact import Redactor
@@ -259,7 +259,7 @@ def merge(records: Sequence[Record]) -> Record:
     trials = tuple(trial for record in ordered for trial in record.trials)
     plan = tuple(replace(case, shard=1) for case in first.plan)
     created = min(record.header.created for record in ordered)
-    return Record(replace(first, plan=plan, shard=(1, 1), passes=0, created=created), trials, _joined(ordered, trials))
+    return Record(replace(first, plan=plan, shard=(1, 1), epochs=0, created=created), trials, _joined(ordered, trials))
 
 
 def _check_shard(record: Record, first: Header, earlier: dict[int, Record]) -> None:
@@ -279,7 +279,7 @@ def _check_shard(record: Record, first: Header, earlier: dict[int, Record]) -> N
     own = {case.id for case in header.plan if case.shard == header.shard[0]}
     missing = _missing(record, own)
     if missing:
-        what = f"{name} lacks {missing} of {len(own) * header.passes} planned trials"
+        what = f"{name} lacks {missing} of {len(own) * header.epochs} planned trials"
         raise MeasureError(what, hint="continue it with --resume")
     stray = next((trial.case_id for trial in record.trials if trial.case_id not in own), None)
     if stray is not None:
@@ -291,7 +291,7 @@ def _missing(record: Record, own: Iterable[str]) -> int:
     if record.footer is None or record.footer.stopped:
         return 0
     ran = Counter(trial.case_id for trial in record.trials if trial.side is Side.CANDIDATE)
-    return sum(max(0, record.header.passes - ran[case_id]) for case_id in own)
+    return sum(max(0, record.header.epochs - ran[case_id]) for case_id in own)
 
 
 def _joined(records: list[Record], trials: tuple[Trial, ...]) -> Footer:

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from gate.errors import ConfigError, GateError, MeasureError
 from gate.model import Trial
-from gate.records.encode import footer_line, header_lines, summed, trial_line
+from gate.records.lines import footer_line, header_lines, summed, trial_line
 from gate.records.model import CHAINED, FORMAT, Footer, Header, Record, count, difference
 from gate.records.reader import RecordReader, Tally, lines_of
 from gate.security import files

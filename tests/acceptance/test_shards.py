@@ -79,7 +79,7 @@ def test_a_shard_that_lacks_planned_trials_is_refused(sharded: Project) -> None:
     """Closed like any other, so that neither its checksum nor its counts say so."""
     first, second = shards(sharded, 2)
     record = read_record(second)
-    assert record.header.passes == 2
+    assert record.header.epochs == 2
     write_record(second, replace(record, trials=record.trials[:-3]))
     ran = sharded.gate("merge", str(first), str(second), "-o", "whole.jsonl")
     assert ran.code == 3

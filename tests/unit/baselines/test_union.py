@@ -1,4 +1,6 @@
 import itertools
+import json
+import re
 
 import pytest
 from hypothesis import given
@@ -6,6 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from gate.baselines.union import parts_of, run_ids, unite, without
+from gate.errors import BaselineError
 from gate.model import Score
 from gate.records import Record, Run, parse_record, record_lines, strip
 from tests.unit.baselines.samples import make_record
@@ -38,11 +41,10 @@ def test_a_united_record_is_written_and_read_again() -> None:
 
 @pytest.mark.parametrize("runs", ["x", [["a", 1.0]], [["a", 1.0, 1], ["a", 2.0, 1]], [[1, 1.0, 1]], [["a", 1.0, -1]]])
 def test_damaged_runs_are_refused(runs: object) -> None:
-    from gate.records.decode import MalformedError, header
-
-    plain = {"gate_record": 1, "suite": "s", "cases": 0, "run": "a", "runs": runs}
-    with pytest.raises(MalformedError):
-        header(plain)
+    united_lines = b"".join(record_lines(united(run("one"), run("two", created=2.0))))
+    damaged = re.sub(rb'"runs":\[\[.*?\]\]', b'"runs":' + json.dumps(runs).encode(), united_lines, count=1)
+    with pytest.raises(BaselineError, match="run"):
+        parse_record(damaged)
 
 
 POOL = [

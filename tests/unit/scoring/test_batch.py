@@ -14,7 +14,7 @@ from gate.metrics.response import ResponseMatch, ResponseMatchOptions
 from gate.metrics.trajectory import ToolTrajectory, TrajectoryOptions
 from gate.model import Case, Criterion, Invocation, Part, Scale, Score, ToolCall, Trial, Turn, Usage
 from gate.records import redacted, to_record
-from gate.records.encode import trial_line
+from gate.records.lines import trial_line
 from gate.scoring.batch import (
     Batch,
     Recording,

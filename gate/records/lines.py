@@ -1,0 +1,205 @@
+"""Single lines of a record as bytes: strict in what is read, and valid JSON in whatever is written.
+
+Lines are UTF-8 without unpaired surrogates, numbers are finite, nesting and length are bounded. What a line may hold is
+declared in `wire`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from msgspec import NODEFAULT, DecodeError, Struct, ValidationError
+from msgspec.json import Decoder, Encoder
+from msgspec.structs import fields, replace
+
+from gate.errors import MeasureError
+from gate.model import Score, Trial
+from gate.records import wire
+from gate.records.model import FORMAT, Footer, Header
+from gate.records.wire import MalformedError
+from gate.security.limits import MAX_LINE_BYTES, MAX_NESTING, shorten
+
+if TYPE_CHECKING:
+    from hashlib import _Hash as Hash
+
+S = TypeVar("S", bound=Struct)
+
+PLAN_CHUNK = 1000
+"""Cases on one plan line, so that a plan of a million cases has no line of hundreds of megabytes."""
+COMFORTABLE_BYTES = 2_000_000
+"""A trial's line above this is written again with its texts shortened."""
+SUM_DIGITS = 12
+SUM_BYTES = len(b',"sum":""}\n') + SUM_DIGITS
+"""What a summed line ends with."""
+CLOSING = b'{"closing"'
+"""How a closing line begins, and no other."""
+_MAX_INTEGER_BITS = 1000
+_INNER_NESTING = MAX_NESTING - 10
+"""How deep a tool's arguments may nest, so that the line around them stays within the limit."""
+
+
+# --- reading --------------------------------------------------------------------------------------
+
+
+class NotJSONError(MalformedError):
+    """The line is no JSON at all, as one that was never written whole."""
+
+
+def read_line(kind: type[S], line: bytes, name: str) -> S:
+    """The line as a struct of `wire`. Raises `MalformedError`, which calls the line ``name`` and says what is wrong."""
+    try:
+        found: S = _decoder(kind).decode(line)
+    except ValidationError as problem:
+        from gate.records.problems import describe  # weight: only a damaged record asks
+
+        raise MalformedError(describe(str(problem), kind, line, name)) from None
+    except (DecodeError, ValueError, RecursionError) as problem:
+        raise NotJSONError(f"not a line of JSON: {problem}") from None
+    if line.count(b"[") + line.count(b"{") > MAX_NESTING and not depth_within(found, MAX_NESTING):
+        raise NotJSONError(f"nested more than {MAX_NESTING} deep")
+    return found
+
+
+def read_header_line(line: bytes) -> wire.HeaderLine:
+    """The first line of a record of a known format. Raises `MalformedError`."""
+    try:
+        version = _decoder(wire.VersionLine).decode(line).gate_record
+    except ValidationError as problem:
+        if "missing required field" in str(problem):
+            raise MalformedError("not a record of the gate") from None
+    except (DecodeError, ValueError, RecursionError):
+        pass
+    else:
+        if version > FORMAT:
+            raise MalformedError(f"written in format {version}; this version reads up to {FORMAT}")
+    return read_line(wire.HeaderLine, line, "header")
+
+
+@cache
+def _decoder(kind: type[S]) -> Decoder[S]:
+    """Takes neither unpaired surrogates, nor NaN, nor a number beyond all bounds."""
+    return Decoder(kind)
+
+
+# --- writing --------------------------------------------------------------------------------------
+
+
+def header_lines(header: Header) -> bytes:
+    """The header's line and the plan's lines after it."""
+    lines = [to_line(wire.header_line(header))]
+    for start in range(0, len(header.plan), PLAN_CHUNK):
+        lines.append(to_line(wire.plan_line(header.plan[start : start + PLAN_CHUNK])))
+    return b"".join(lines)
+
+
+def trial_line(trial: Trial) -> bytes:
+    """One trial as one line; texts are shortened where the line would be unreasonably long."""
+    line = to_line(wire.trial_line(trial))
+    if len(line) <= COMFORTABLE_BYTES:
+        return line
+    bare = {name: Score(s.value, error=s.error) for name, s in trial.scores.items()}
+    attempts = (
+        (trial, 20_000, COMFORTABLE_BYTES),
+        (trial, 500, MAX_LINE_BYTES - SUM_BYTES),
+        (replace(trial, invocations=(), scores=bare), 500, MAX_LINE_BYTES - SUM_BYTES),
+    )
+    for form, text_limit, enough in attempts:
+        line = to_line({**clean(wire.trial_line(form), text_limit=text_limit), "case": trial.case_id})
+        if len(line) <= enough:
+            return line
+    raise MeasureError(f"a trial of case {shorten(trial.case_id, 100)!r} is too large to record")
+
+
+def footer_line(footer: Footer, checksum: str) -> bytes:
+    """The closing line; ``checksum`` is the SHA-256 of all bytes before it."""
+    return to_line(wire.closing_line(footer, checksum))
+
+
+def summed(lines: bytes, checksum: Hash) -> bytes:
+    """The lines, the last with a ``sum`` over every byte of the record before it; ``checksum`` is brought up to date.
+
+    ``checksum`` is the SHA-256 of everything before ``lines``.
+    """
+    body = lines[:-2]  # without the brace and the line's end
+    checksum.update(body)
+    end = b',"sum":"%b"}\n' % checksum.hexdigest()[:SUM_DIGITS].encode()
+    checksum.update(end)
+    return body + end
+
+
+def to_line(value: Struct | Mapping[str, Any]) -> bytes:
+    """One line of JSON. Values that JSON cannot hold are replaced by the nearest that it can."""
+    try:
+        line = _dump(value)
+        if line.count(b"[") + line.count(b"{") <= _INNER_NESTING:
+            return line
+    except (ValueError, TypeError, RecursionError):  # the slow path
+        return _dump(clean(value))
+    return line if depth_within(value, MAX_NESTING) else _dump(clean(value))
+
+
+def _dump(value: Any) -> bytes:
+    return _ENCODER.encode(value) + b"\n"
+
+
+_ENCODER = Encoder()
+"""Writes numbers that are not finite as null."""
+
+
+def depth_within(value: Any, limit: int) -> bool:
+    """Whether the containers nest at most ``limit`` deep; level by level, so that depth costs no stack."""
+    level = [value] if isinstance(value, _CONTAINERS) else []
+    for _ in range(limit):
+        level = [child for item in level for child in _children(item) if isinstance(child, _CONTAINERS)]
+        if not level:
+            return True
+    return False
+
+
+_CONTAINERS = (dict, list, tuple, Struct)
+
+
+def _children(item: Any) -> Iterable[Any]:
+    if isinstance(item, Struct):
+        return [getattr(item, name) for name in item.__struct_fields__]
+    return item.values() if isinstance(item, dict) else item
+
+
+def clean(value: Any, depth: int = 0, text_limit: int | None = None) -> Any:
+    """The nearest value that is valid JSON: text without unpaired surrogates, finite numbers, bounded nesting."""
+    if isinstance(value, str):
+        text = value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return text if text_limit is None else shorten(text, text_limit)
+    if value is None or isinstance(value, (int, float)):
+        return _clean_number(value)
+    if depth >= _INNER_NESTING:
+        return "… (nested too deeply)"
+    if isinstance(value, Struct):
+        value = _plain(value)
+    if isinstance(value, Mapping):
+        return {clean(str(k)): clean(v, depth + 1, text_limit) for k, v in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [clean(item, depth + 1, text_limit) for item in value]
+    return clean(shorten(str(value), 20_000))
+
+
+def _plain(struct: Struct) -> Mapping[str, Any] | Sequence[Any]:
+    """The struct's fields as the encoder would write them, whatever they hold."""
+    values = {info.encode_name: getattr(struct, info.name) for info in fields(struct)}
+    if struct.__struct_config__.array_like:
+        return list(values.values())
+    usual = {info.encode_name: {} if info.default is NODEFAULT else info.default for info in fields(struct)}
+    required = {info.encode_name for info in fields(struct) if info.required}
+    return {key: value for key, value in values.items() if key in required or value != usual[key]}
+
+
+def _clean_number(value: Any) -> Any:
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, int):
+        bits = value.bit_length()
+        return int(value) if bits <= _MAX_INTEGER_BITS else f"(an integer of {bits} bits)"
+    return float(value) if value is not None and math.isfinite(value) else None

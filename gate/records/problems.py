@@ -1,0 +1,126 @@
+"""Says in a reader's words why a line is not what the format says, from what msgspec says of it.
+
+Works on refused lines alone, so it may look at the line again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from enum import Enum
+from types import UnionType
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+
+from msgspec import Struct, ValidationError, convert
+from msgspec.json import decode
+
+_KINDS = {
+    "int": "a whole number",
+    "float": "a number",
+    "str": "text",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "an object",
+    "null": "null",
+}
+_SHOWN = 60
+"""Characters shown of what a line holds."""
+_LONGEST = 200
+
+
+def describe(problem: str, kind: type[Struct], line: bytes, name: str) -> str:
+    """One line: the field with its place on the line, what it should be, and what it is.
+
+    ``problem`` is msgspec's message about decoding ``line`` as ``kind``; ``name`` is what the line is called.
+    """
+    what, _, path = problem.rpartition(" - at `$")
+    what, path = what or problem, path.removesuffix("`") if what else ""
+    try:
+        place, value, declared = _located(path, decode(line), kind)
+    except (
+        ValueError,
+        LookupError,
+        TypeError,
+        RecursionError,
+    ):  # a number beyond all bounds, a key twice
+        return f"{name}: {problem[:_LONGEST]!r}"
+    field = place or name
+    if unknown := re.fullmatch("Object contains unknown field `(.*)`", what, re.DOTALL):
+        return f"{field} has an unknown key: {unknown[1][:_SHOWN]!r}"
+    if missing := re.fullmatch("Object missing required field `(.*)`", what):
+        return f"{field} lacks its {missing[1]}"
+    if not place and not isinstance(value, dict):
+        return "not a JSON object"
+    if what == "Number out of range":
+        return f"{field} is a number out of range: {_shown(value)}"
+    return f"{field} is not {_expected(what, declared)}: {_shown(value)}"
+
+
+def _expected(what: str, declared: Any) -> str:
+    """What the format wants, as ``a whole number from 1``."""
+    if words := [member.value for kind in _members(declared) if _is(kind, Enum) for member in kind]:
+        return "one of " + ", ".join(words)
+    found = re.match(r"Expected `([^`]*)`(?: (>=|<=|>|<|of) (.*))?", what)
+    if not found:
+        return f"what the format says, {what[:_SHOWN]!r}"
+    kinds = [_KINDS.get(kind, kind) for kind in found[1].split(" | ")]
+    bounds = {">=": "from", "<=": "up to", ">": "above", "<": "below", "of": "of"}
+    bound = f" {bounds[found[2]]} {re.sub(r', got .*', '', found[3])}" if found[2] else ""
+    return " or ".join(kinds) + bound
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, (dict, list)):
+        return f"{'an object' if isinstance(value, dict) else 'a list'} of {len(value)}"
+    return repr(str(value)[:_SHOWN])
+
+
+def _located(path: str, value: Any, kind: Any) -> tuple[str, Any, Any]:
+    """The place as ``turns[0].calls[1].name``, what stands there, and the type that is declared for it."""
+    place = ""
+    for key, index in re.findall(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]", path):
+        step = key or (_culprit(value, _inner(kind, "")) if index == "..." else int(index))
+        kind, value = _inner(kind, step), value[step]
+        place += f"[{step}]" if isinstance(step, int) else "." + repr(step[:_SHOWN])[1:-1]
+    return place.removeprefix("."), value, kind
+
+
+def _culprit(found: dict[str, Any], kind: Any) -> str:
+    """The first key of an object whose value is not of the kind; msgspec tells no keys of mappings."""
+    for key, value in found.items():
+        try:
+            convert(value, kind)
+        except ValidationError:
+            return key
+    raise LookupError
+
+
+def _inner(kind: Any, step: str | int) -> Any:
+    """The type that is declared one step further in: under a key, at an index, or of any value of a mapping."""
+    for member in _members(kind):
+        arguments = get_args(member)
+        if _is(member, Struct):
+            names = dict(zip(member.__struct_encode_fields__, member.__struct_fields__, strict=True))
+            name = names.get(step) if isinstance(step, str) else member.__struct_fields__[step]
+            if name is not None:
+                return get_type_hints(member, include_extras=True)[name]
+        elif arguments and isinstance(step, int):
+            return arguments[0] if len(arguments) == 1 or arguments[1] is ... else arguments[step]
+        elif arguments:
+            return arguments[-1]
+    return Any
+
+
+def _members(kind: Any) -> Iterator[Any]:
+    """The types that a declared type allows, its bounds left out."""
+    if get_origin(kind) is Annotated:
+        yield from _members(get_args(kind)[0])
+    elif get_origin(kind) in (Union, UnionType):
+        for member in get_args(kind):
+            yield from _members(member)
+    else:
+        yield kind
+
+
+def _is(kind: Any, base: type) -> bool:
+    return isinstance(kind, type) and issubclass(kind, base)

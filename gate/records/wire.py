@@ -1,0 +1,358 @@
+"""What stands on the lines of a record: every key with its type, bounds and default, and how the model becomes it.
+
+A struct here has the model's fields under the keys of the format. Where it says the same as the model it inherits the
+fields, and states bounds and other keys alone. Fields at their default are left out of a line. Bytes are left to
+`lines`, what lines mean together to `reader`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct, field
+from msgspec.structs import asdict, astuple
+
+from gate.model import (
+    FULL,
+    Complexity,
+    Criterion,
+    ErrorKind,
+    Invocation,
+    Location,
+    Part,
+    Score,
+    Side,
+    ToolCall,
+    Trial,
+    TrialError,
+    Usage,
+)
+from gate.records.model import FORMAT, Footer, Header, PlannedCase, Run
+
+MAX_COUNT = 2**53
+"""No honest count, seed or line number is larger."""
+Count = Annotated[int, Meta(ge=0, le=MAX_COUNT)]
+Ordinal = Annotated[int, Meta(ge=1, le=MAX_COUNT)]
+Amount = Annotated[float, Meta(ge=0)]
+"""A duration, a time, a cost."""
+
+
+class MalformedError(ValueError):
+    """A line is not what the format says; the message names the field."""
+
+
+# --- header ---------------------------------------------------------------------------------------
+
+
+class VersionLine(Struct, frozen=True):
+    """What the first line of a record of any format has, whatever else a later one adds."""
+
+    gate_record: Ordinal
+
+
+class CriterionObject(Criterion, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
+    """A criterion of the header. Two fields keep the keys that they had when format 1 was written."""
+
+    quantiles: tuple[tuple[Annotated[float, Meta(gt=0, lt=1)], float], ...] = ()
+    pass_threshold: float | None = field(default=None, name="pass_mark")
+    blocks_regression: bool = field(default=True, name="gate_regression")
+
+
+class RunArray(Run, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
+    """``[id, created, trials]``"""
+
+    created: Amount
+    trials: Count
+
+
+class HeaderLine(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
+    gate_record: Ordinal
+    suite_id: str = field(name="suite")
+    cases: Count
+    commit: str | None
+    base_commit: str | None = field(name="base")
+    dirty: bool
+    agent: str
+    seed: Annotated[int, Meta(ge=-MAX_COUNT, le=MAX_COUNT)]
+    shard: tuple[Ordinal, Ordinal]
+    run_id: str = field(name="run")
+    gate_version: str = field(name="gate")
+    created: Amount
+    stripped: bool
+    selected: bool = False
+    scope: str = ""
+    whole: Count = 0
+    epochs: Count = field(default=0, name="passes")
+    definition: str = ""
+    runs: tuple[RunArray, ...] = ()
+    criteria: tuple[CriterionObject, ...]
+
+
+_ALIKE = (set(HeaderLine.__struct_fields__) & set(Header.__struct_fields__)) - {"runs", "criteria"}
+"""Fields of a header that stand on its line as they are."""
+
+
+def header_line(header: Header) -> HeaderLine:
+    """The header without its plan."""
+    alike: dict[str, Any] = {name: getattr(header, name) for name in _ALIKE}
+    runs = tuple([RunArray(*astuple(run)) for run in header.runs])
+    criteria = tuple([CriterionObject(*astuple(criterion)) for criterion in header.criteria])
+    return HeaderLine(gate_record=FORMAT, cases=len(header.plan), runs=runs, criteria=criteria, **alike)
+
+
+def to_header(line: HeaderLine, plan: Sequence[PlannedCase] = ()) -> Header:
+    """The header with its plan. Raises `MalformedError` for a name that is there twice, and a shard beyond the last."""
+    if line.shard[0] > line.shard[1]:
+        raise MalformedError(f"shard is not [i, n] with i from 1 to n: {list(line.shard)}")
+    if len({criterion.name for criterion in line.criteria}) < len(line.criteria):
+        raise MalformedError("a criterion is named twice")
+    if len({run.id for run in line.runs}) < len(line.runs):
+        raise MalformedError("a run is named twice")
+    alike: dict[str, Any] = {name: getattr(line, name) for name in _ALIKE}
+    runs = tuple([Run(*astuple(run)) for run in line.runs])
+    criteria = tuple([Criterion(*astuple(criterion)) for criterion in line.criteria])
+    return Header(plan=tuple(plan), runs=runs, criteria=criteria, **alike)
+
+
+# --- plan -----------------------------------------------------------------------------------------
+
+
+class CallObject(ToolCall, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
+    """A tool call, made or expected. ``args`` left out differs from ``{}``."""
+
+    duration: Amount | None = None
+
+
+class PlannedObject(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
+    id: str
+    fp: str
+    tags: tuple[str, ...] = ()
+    complexity: Complexity = Complexity.MEDIUM
+    at: Annotated[list[str | Ordinal], Meta(min_length=1, max_length=2)] | None = None
+    """``[path]`` or ``[path, line]``"""
+    hint: Amount | None = None
+    shard: Ordinal = 1
+    thresholds: dict[str, float] = field(default_factory=dict)
+    equivalent: str = ""
+    expect: tuple[tuple[CallObject, ...] | None, ...] = ()
+
+
+class PlanLine(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
+    plan: tuple[PlannedObject, ...]
+
+
+def plan_line(cases: Sequence[PlannedCase]) -> PlanLine:
+    return PlanLine(tuple([_planned_object(case) for case in cases]))
+
+
+def to_plan(line: PlanLine) -> list[PlannedCase]:
+    return [_planned_case(case) for case in line.plan]
+
+
+def _planned_object(case: PlannedCase) -> PlannedObject:
+    at = case.location
+    stated = any(calls is not None for calls in case.expected)
+    return PlannedObject(
+        case.id,
+        case.fingerprint,
+        tuple(sorted(case.tags)),
+        case.complexity,
+        None if at is None else [at.path] if at.line is None else [at.path, at.line],
+        case.hint,
+        case.shard,
+        dict(case.thresholds),
+        case.equivalent,
+        tuple([None if calls is None else _call_objects(calls) for calls in case.expected]) if stated else (),
+    )
+
+
+def _planned_case(case: PlannedObject) -> PlannedCase:
+    return PlannedCase(
+        case.id,
+        case.fp,
+        frozenset(case.tags),
+        case.complexity,
+        None if case.at is None else _location(case.at),
+        case.hint,
+        case.shard,
+        case.thresholds,
+        tuple([None if calls is None else _tool_calls(calls) for calls in case.expect]),
+        case.equivalent,
+    )
+
+
+def _location(at: list[str | int]) -> Location:
+    path, line = at if len(at) == 2 else (at[0], None)
+    if isinstance(path, str) and not isinstance(line, str):
+        return Location(path, line)
+    raise MalformedError(f"at is not [path, line]: {str(at)[:60]!r}")
+
+
+def _call_objects(calls: Sequence[ToolCall]) -> tuple[CallObject, ...]:
+    return tuple([CallObject(*astuple(call)) for call in calls])
+
+
+def _tool_calls(calls: Sequence[CallObject]) -> tuple[ToolCall, ...]:
+    return tuple([ToolCall(*astuple(call)) for call in calls])
+
+
+# --- trials ---------------------------------------------------------------------------------------
+
+
+class UsageObject(Usage, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
+    input_tokens: Count | None = None
+    output_tokens: Count | None = None
+    cost_usd: Amount | None = None
+    model_calls: Count | None = None
+
+
+class ThoughtObject(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
+    """A part that the model marked as a thought; any other part is its text alone."""
+
+    thought: str
+
+
+class TurnObject(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
+    user: str = ""
+    response: tuple[str | ThoughtObject, ...] = ()
+    calls: tuple[CallObject, ...] = ()
+    intermediate: tuple[str | ThoughtObject, ...] = ()
+    usage: UsageObject | None = None
+    duration: Amount | None = None
+    reports_calls: bool = False
+
+
+class ScoreObject(Score, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
+    """A score with more to say than its value; any other is a number, or null where the metric does not apply."""
+
+
+class TrialLine(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
+    case: str
+    n: Ordinal
+    round: Ordinal = 1
+    tag: str | None = None
+    """None: `FULL`."""
+    side: Side = Side.CANDIDATE
+    scores: dict[str, float | ScoreObject | None] = field(default_factory=dict)
+    error: tuple[ErrorKind, str] | None = None
+    duration: Amount | None = None
+    attempts: Count = 1
+    again: bool = False
+    started: Amount | None = None
+    turns: tuple[TurnObject, ...] = ()
+    sum: str | None = None
+    """Ties the line to every byte of the record before it (from format 2 on)."""
+
+
+def trial_line(trial: Trial) -> TrialLine:
+    error = trial.error
+    return TrialLine(
+        trial.case_id,
+        trial.number,
+        trial.round,
+        None if trial.tag == FULL else trial.tag,
+        trial.side,
+        {name: _score_object(score) for name, score in trial.scores.items()},
+        None if error is None else (error.kind, error.message),
+        trial.duration,
+        trial.attempts,
+        trial.again,
+        trial.started,
+        tuple([_turn_object(turn) for turn in trial.invocations]),
+    )
+
+
+def to_trial(line: TrialLine) -> Trial:
+    return Trial(
+        line.case,
+        line.n,
+        line.round,
+        FULL if line.tag is None else line.tag,
+        line.side,
+        tuple([_invocation(turn) for turn in line.turns]),
+        {name: _score(score) for name, score in line.scores.items()},
+        None if line.error is None else TrialError(*line.error),
+        line.duration,
+        line.attempts,
+        line.started,
+        line.again,
+    )
+
+
+def _score_object(score: Score) -> float | ScoreObject | None:
+    value, error = score.value, score.error
+    if value is not None:
+        if math.isfinite(value):
+            value = float(value)
+        else:
+            value, error = None, error or f"not a finite number: {value}"
+    if error is None and not (score.reason or score.per_turn or score.details):
+        return value
+    return ScoreObject(value, score.reason, error, score.per_turn, score.details)
+
+
+def _score(score: float | ScoreObject | None) -> Score:
+    return Score(*astuple(score)) if isinstance(score, ScoreObject) else Score(score)
+
+
+def _turn_object(turn: Invocation) -> TurnObject:
+    return TurnObject(
+        turn.user,
+        _texts(turn.response),
+        _call_objects(turn.tool_calls),
+        _texts(turn.intermediate),
+        None if turn.usage is None else UsageObject(*astuple(turn.usage)),
+        turn.duration,
+        turn.reports_calls,
+    )
+
+
+def _invocation(turn: TurnObject) -> Invocation:
+    return Invocation(
+        turn.user,
+        _parts(turn.response),
+        _tool_calls(turn.calls),
+        _parts(turn.intermediate),
+        None if turn.usage is None else Usage(*astuple(turn.usage)),
+        turn.duration,
+        reports_calls=turn.reports_calls,
+    )
+
+
+def _texts(parts: Sequence[Part]) -> tuple[str | ThoughtObject, ...]:
+    return tuple([ThoughtObject(part.text) if part.thought else part.text for part in parts])
+
+
+def _parts(texts: Sequence[str | ThoughtObject]) -> tuple[Part, ...]:
+    return tuple([Part(text) if isinstance(text, str) else Part(text.thought, thought=True) for text in texts])
+
+
+# --- closing line ---------------------------------------------------------------------------------
+
+
+class ClosingObject(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
+    trials: Count
+    errors: Count
+    rounds: Count
+    duration: Amount
+    judge_cost_usd: Amount | None = None
+    stopped: str = ""
+    terms: Mapping[str, Any] = field(default_factory=dict)
+    sha256: str
+
+
+class ClosingLine(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
+    closing: ClosingObject
+
+
+def closing_line(footer: Footer, checksum: str) -> ClosingLine:
+    """``checksum`` is the SHA-256 of all bytes before the line, in hexadecimal digits."""
+    return ClosingLine(ClosingObject(**asdict(footer), sha256=checksum))
+
+
+def to_footer(line: ClosingLine) -> tuple[Footer, str]:
+    """The footer, and the checksum that it claims."""
+    *said, checksum = astuple(line.closing)
+    return Footer(*said), checksum
