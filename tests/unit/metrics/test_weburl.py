@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gate.metrics.weburl import Place, host_of, normal, place_of
+from gate.metrics.weburl import Place, normal, place_of
 
 
 @pytest.mark.parametrize(
@@ -68,6 +68,9 @@ from gate.metrics.weburl import Place, host_of, normal, place_of
         ("http://[::1%eth0]", None),
         ("http://a..b", None),
         ("http://.", None),
+        ("http://a\ud800.com", None),
+        ("http://\u0660.com", None),
+        ("http://\u200d", None),
     ],
 )
 def test_hosts(url: str, host: str | None) -> None:
@@ -105,4 +108,10 @@ def test_every_form_of_an_address_is_one(value: int, forms: list[str]) -> None:
     parts = list(value.to_bytes(4))
     dotted = ".".join(map(str, parts))
     spelled = ".".join(form.format(part) for form, part in zip(forms, parts, strict=True))
-    assert host_of(spelled) == host_of(forms[0].format(value)) == host_of(dotted) == dotted
+    hosts = {place_of(f"http://{host}").host for host in (spelled, forms[0].format(value), dotted)}
+    assert hosts == {normal(spelled)} == {dotted}
+
+
+@pytest.mark.parametrize("pattern", ["a.test/x", "a@b.test", "a.test:80", "a.test?", "a.test#", "a\\b", "", " a.test"])
+def test_a_pattern_is_a_host_and_nothing_else(pattern: str) -> None:
+    assert normal(pattern) is None
