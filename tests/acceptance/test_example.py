@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 import subprocess
 import sys
@@ -59,8 +58,3 @@ def test_the_demo_shows_all_three_verdicts() -> None:
     assert ran.returncode == 0, ran.stdout + ran.stderr
     for verdict in ("support-agent  pass", "support-agent  regressed", "support-agent  inconclusive"):
         assert verdict in ran.stdout
-    readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
-    sample = re.search(r"```\n(✗ support-agent.*?)```", readme, re.DOTALL)
-    assert sample is not None
-    printed = {line.strip() for line in ran.stdout.splitlines()}
-    assert [line for line in sample[1].splitlines() if line.strip() not in printed] == []

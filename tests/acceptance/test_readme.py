@@ -60,6 +60,14 @@ def test_the_readme_is_short() -> None:
     assert len(README.splitlines()) < 150
 
 
+def test_the_report_that_the_readme_shows_is_the_tutorials() -> None:
+    """Line by line; the tutorial's own test runs the commands."""
+    sample = re.search(r"```\n(✗ shop.*?)```", README, re.DOTALL)
+    assert sample is not None
+    printed = (REPOSITORY / "docs" / "tutorial" / "first-gate.md").read_text(encoding="utf-8").splitlines()
+    assert [line for line in sample[1].splitlines() if line not in printed] == []
+
+
 def test_every_room_that_the_readme_names_is_there() -> None:
     rooms = re.findall(r"`(gate/\w+/)`", README)
     assert len(rooms) >= 12
