@@ -139,7 +139,7 @@ def follow(page: Path, shell: Shell, until: str | None = None) -> list[Differenc
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(part["content"], encoding="utf-8")
         elif part["page"]:
-            found += follow((page.parent / part["page"]).resolve(), shell, part["point"])
+            follow((page.parent / part["page"]).resolve(), shell, part["point"])  # what differs there is found there
         elif part["mark"]:
             if part["mark"] == until:
                 return found
