@@ -1,1 +1,4 @@
-"""The GitHub Action: inputs and event in, the command line's own calls, then publishing."""
+"""The GitHub Action: reads inputs and event, makes the calls of the command line, and publishes. Decides nothing.
+
+The container starts `entrypoint`; no other room imports this one.
+"""

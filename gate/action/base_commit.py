@@ -1,4 +1,4 @@
-"""The commit that a change is measured against: what the event says of it, found in the repository."""
+"""The commit that a change is measured against, found in the repository from what the event says."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from gate.hosts.events import Activity, Base
 from gate.system.git import HINT_HISTORY, Git, GitError
 
 HISTORY = 200
-"""Commits that are fetched of a shallow clone."""
+"""How many commits are fetched for a shallow clone."""
 REMOTE = "origin"
 
 
 def base_of(activity: Activity, git: Git) -> str | None:
-    """The commit's id; None where there is nothing earlier, as for a first commit or a first release.
+    """The commit's id; None if there is nothing earlier, as for a first commit or a first release.
 
     Fetches what a shallow clone lacks; moves no ref.
 
@@ -22,7 +22,7 @@ def base_of(activity: Activity, git: Git) -> str | None:
     """
     head = git.head()
     if head is None:
-        raise ConfigError("there is no commit here", where=str(git.root), hint="run actions/checkout before this step")
+        raise ConfigError("the repository has no commit", where=str(git.root), hint="run actions/checkout first")
     try:
         if git.is_shallow() and activity.base is not Base.PREVIOUS_RELEASE:
             git.fetch(head, remote=REMOTE, depth=HISTORY)
@@ -44,18 +44,18 @@ def fork_point(git: Git, head: str, branch: str) -> str | None:
 
 
 def branch_tip(git: Git, branch: str) -> str:
-    """The remote branch's commit, brought here; nothing is checked out. Raises `ConfigError` where there is none."""
+    """The remote branch's commit, brought here; nothing is checked out. Raises `ConfigError` if there is none."""
     try:
         tip = _tip(branch, git)
     except GitError as error:
         raise ConfigError(f"the base branch cannot be found: {error.what}", where=str(git.root)) from error
     if tip is None:
-        raise ConfigError(f"the base branch {branch!r} is no longer there", where=str(git.root))
+        raise ConfigError(f"the base branch {branch!r} no longer exists", where=str(git.root))
     return tip
 
 
 def same_file(git: Git, path: str, one: str, other: str) -> bool:
-    """Whether a file is the same in two commits, by its path in the repository; one that cannot be had is another."""
+    """Whether a file, by its path in the repository, is the same in two commits; False if it cannot be fetched."""
     try:
         for commit in (one, other):
             _present(commit, git)
@@ -111,7 +111,7 @@ def _tip(branch: str | None, git: Git) -> str | None:
 
 
 def _previous_release(activity: Activity, git: Git, head: str) -> str | None:
-    """The nearest earlier tag of the same series; never a candidate, which may have failed and is not what is out."""
+    """The nearest earlier tag of the same series; never a candidate, which may have failed and was not released."""
     own = series_of(activity.tag or "")
     tags = [tag for tag in git.tags(merged=head) if tag.name != activity.tag and tag.commit != head]
     earlier = [tag for tag in tags if own is None or (series_of(tag.name) == own and not is_candidate(tag.name))]

@@ -25,7 +25,7 @@ def main() -> NoReturn:
         _begin_again(dict(os.environ))
     environment = _take(int(sys.argv[1]))
     _close_memory()
-    from gate.action.step import main as act  # weight: not to be loaded twice
+    from gate.action.main import main as act  # weight: not to be loaded twice
 
     act(environment)
 

@@ -1,4 +1,4 @@
-"""The inputs of the action: names, defaults and what they may say; `action.yml` and the guide are held to them."""
+"""The inputs of the action: names, defaults and allowed values; tests compare them with `action.yml` and the guide."""
 
 from __future__ import annotations
 

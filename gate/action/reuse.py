@@ -1,7 +1,7 @@
-"""Takes up what an earlier job of the same code measured: a run of the same commit, or a change before its merge.
+"""Reuses the record of an earlier job on the same code: a run of the same commit, or of the change before its merge.
 
-Nothing is decided here. The record is laid where the run looks for the record of its commit, and the run continues it
-only where agent, cases and metrics are the same; the verdict is then reached as if it had been measured here.
+Nothing is decided here. The record is placed where the run looks for the record of its commit. The run continues it
+only if agent, cases and metrics are the same, and then reaches the verdict as if it had run those trials itself.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from gate.records.model import count
 from gate.system.git import Git
 
 SEARCHED = 3
-"""Earlier runs of one commit that are looked at."""
+"""How many earlier runs of one commit are considered."""
 Say = Callable[[str], None]
 
 
 def record_name(suite_id: str) -> str:
-    """What the record of a suite is called among the results; made of the id alone, so that all jobs agree."""
+    """The file name of a suite's record among the results; derived from the id alone, so that all jobs agree."""
     return f"{suite_key(suite_id)}.jsonl"
 
 
 def records_of(archive: bytes, run: MeasuringRun, suites: Iterable[str], *, complete: bool) -> list[Record]:
-    """The records of these suites out of the archive that a run left. Raises `UntrustedError`."""
+    """The records of these suites in a run's artifact. Raises `UntrustedError`."""
     found = []
     for suite_id in suites:
         where, name = f"run {run.id}", record_name(suite_id)
@@ -48,8 +48,8 @@ def records_of(archive: bytes, run: MeasuringRun, suites: Iterable[str], *, comp
     return found
 
 
-class Carrier(Struct, frozen=True):
-    """Where earlier jobs left their records, and what this one may take of them."""
+class EarlierRecords(Struct, frozen=True):
+    """The records that earlier jobs left, and which of them this job may reuse."""
 
     github: GitHub
     git: Git
@@ -61,10 +61,10 @@ class Carrier(Struct, frozen=True):
     base: str | None
     """The commit that this run measures against."""
 
-    def carry_over(self, activity: Activity, say: Say) -> str:
-        """Lays the records where the run takes them up; returns in words whose they are, empty where there are none.
+    def take_up(self, activity: Activity, say: Say) -> str:
+        """Places the records where the run continues them. Returns whose they are, in words; empty if there are none.
 
-        What is not to be trusted is left alone and said. Raises `PublishError` where nothing can be looked up.
+        A record that cannot be trusted is skipped with a message. Raises `PublishError` if the look-up itself fails.
         """
         suites = suite_ids(self.config, self.environment)
         for run, origin in self._earlier(activity):
@@ -73,7 +73,7 @@ class Carrier(Struct, frozen=True):
                 if self._event == "push" and run.id != self._own_id:
                     found = [self._promoted(record, activity.head) for record in found]
             except (UntrustedError, BaselineWriteError) as error:
-                say(f"what {origin} measured is not taken up: {error}")
+                say(f"the record of {origin} is not reused: {error}")
                 continue
             placed = [self._place(record) for record in found]
             if any(placed):
@@ -95,7 +95,7 @@ class Carrier(Struct, frozen=True):
         return named.removeprefix(f"{self.environment.get('GITHUB_REPOSITORY', '')}/")
 
     def _earlier(self, activity: Activity) -> Iterator[tuple[MeasuringRun, str]]:
-        """Runs that may have measured this very code, the likeliest first, and how a reader knows them."""
+        """Runs that may have measured this very code, the likeliest first, each with a name for the reader."""
         attempt, head = int(self.environment["GITHUB_RUN_ATTEMPT"]), activity.head or ""
         if attempt > 1:
             yield MeasuringRun(self._own_id, attempt, head, "", "", 0), f"attempt {attempt - 1}"
@@ -125,14 +125,14 @@ class Carrier(Struct, frozen=True):
             yield from (run for run in runs[:SEARCHED] if self.github.measured_for(run, pull))
 
     def _promoted(self, record: Record, head: str | None) -> Record:
-        """The record as one of the commit that the change became. Trials of an older base's agent are left out."""
-        storable(record)  # what could not become a baseline where it was measured cannot here
+        """The record under the commit that the change was merged as, without trials of an older base's agent."""
+        storable(record)  # what could not become a baseline there cannot become one here
         header = record.header
         own = tuple(t for t in record.trials if t.side is Side.CANDIDATE or header.base_commit == self.base)
         return replace(record, header=replace(header, commit=head, base_commit=self.base), trials=own)
 
     def _place(self, record: Record) -> bool:
-        """Whether the record lies there now: a job that kept its own has the newer one."""
+        """Writes the record unless the job has its own, which is newer. Returns whether it was written."""
         header = record.header
         path = path_of(self.config, header) if header.commit == self.git.head() else None
         if path is None or path.exists() or header.shard != self.shard:

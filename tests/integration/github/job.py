@@ -210,7 +210,7 @@ def run(step: Step, fake: FakeGitHub, launch: Launch) -> Done:
 
 AFTER_THE_ENTRYPOINT = """
 import os
-from gate.action.step import main
+from gate.action.main import main
 from gate.security.environment import ALWAYS_ALLOWED, handed_on
 
 environment = dict(os.environ)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gate.action.step import OUTPUTS
+from gate.action.publish import OUTPUTS
 from tests.integration.github.job import CONFIG, Done, git, suite
 from tests.integration.github.scenarios import World, report
 from tests.unit.reports.harmless import findings

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from gate.action.inputs import INPUTS
-from gate.action.step import OUTPUTS
+from gate.action.publish import OUTPUTS
 
 REPOSITORY = Path(__file__).parents[3]
 ACTION = yaml.safe_load((REPOSITORY / "action.yml").read_text(encoding="utf-8"))

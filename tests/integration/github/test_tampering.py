@@ -132,7 +132,7 @@ def test_a_check_sees_neither_the_gates_environment_nor_its_modules(world: World
     seen = json.loads((world.last.root / "home" / "seen.json").read_text())
     names = [name for name in seen["environment"] if "TOKEN" in name or name.startswith(("INPUT_", "GITHUB_", "GIT_"))]
     assert names == []
-    assert "gate.action.step" not in seen["modules"]
+    assert "gate.action.main" not in seen["modules"]
 
 
 def test_a_metric_class_is_computed_as_before(world: World) -> None:

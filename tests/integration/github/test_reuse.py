@@ -101,7 +101,7 @@ def test_an_artifact_that_is_no_archive_is_not_taken_over(world: World, content:
     world.fake.add_artifact(100, "gate-results", content, workflow_run={"head_sha": head_of(world)})
     done = world.merge()
     afresh(world, done, measured)
-    assert "is not taken up" in done.log
+    assert "is not reused" in done.log
 
 
 def test_a_measurement_for_a_pull_request_onto_another_branch_is_not_taken_over(world: World) -> None:
@@ -126,7 +126,7 @@ def test_a_record_does_not_choose_where_it_is_laid(world: World, commit: str) ->
     done = again(world, 2)
     assert done.code == 0, done.log
     assert "nothing new was run" not in done.summary
-    assert "attempt 2 measures afresh" in done.summary
+    assert "attempt 2 runs all trials" in done.summary
     assert not list(world.folder.rglob("*outside*"))
 
 

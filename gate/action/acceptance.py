@@ -1,0 +1,67 @@
+"""A regression that a reviewer has accepted: the label on the pull request, who set it, and whether it counts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from gate.action.step import Step
+from gate.config.load import Config
+from gate.config.settings import now as utc_now
+from gate.config.settings import settings_of
+from gate.errors import PublishError
+from gate.hosts.events import Mode
+from gate.hosts.github import Acceptance
+from gate.model import Result, acceptable
+from gate.pipeline.verdict import conclude
+from gate.security.escape import console
+
+
+def with_acceptance(step: Step, config: Config, result: Result, number: int | None) -> Result:
+    """The result, its regressions and inconclusive verdicts accepted if somebody who may has set the label."""
+    if not any(suite.verdict in acceptable(suite) for suite in result.suites):
+        return result
+    found = acceptance_of(step, number)
+    if found is None:
+        return result
+    by = f"{found.by} at {found.at.isoformat()}"
+    suites = [replace(s, accepted=by) if s.verdict in acceptable(s) else s for s in result.suites]
+    settings, paths = settings_of(config, utc_now()), [Path(path) for path in result.record_paths]
+    return conclude(suites, settings, command=result.command, record_paths=paths)
+
+
+def acceptance_of(step: Step, number: int | None) -> Acceptance | None:
+    """Who accepted the result, and when: by the label on pull request ``number``, or on the one merged as this commit.
+
+    None if nobody did, or if the label does not count; the reason is printed.
+    """
+    label, activity = step.inputs["accept_label"], step.activity
+    if not label:
+        return None
+    try:
+        if number is None and activity.mode is Mode.RECORD:
+            merged = step.github.merged_pull_request(activity.head or "")
+            number = merged.number if merged else None
+        found = step.github.acceptance(number, label, activity.labelled, activity.head or "") if number else None
+    except PublishError as error:
+        step.say(f"cannot look up the label {label}: {console(str(error))}")
+        return None
+    ignored = found.ignored if found is not None else ""
+    if found is not None and not ignored and not _is_of_head(step):
+        ignored = "the checkout is neither the pull request's head nor its merge commit"
+    if ignored:
+        step.say(f"the label {label} is ignored: {ignored}")
+        return None
+    return found
+
+
+def _is_of_head(step: Step) -> bool:
+    """Whether the checkout is the head that the event names, or the merge commit that GitHub makes of it.
+
+    A workflow may check out a branch instead, and that may have moved since the event.
+    """
+    if step.activity.mode is not Mode.RUN or not step.activity.comments:
+        return True
+    head = step.git.head()
+    return head is not None and step.activity.head in (head, *step.git.parents(head)[1:])

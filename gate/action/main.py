@@ -1,0 +1,121 @@
+"""The action's process: open the step, run what its event asks for, publish, and return the exit code."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NoReturn
+
+from gate.action.container import give_back
+from gate.action.measure import measure
+from gate.action.publish import REPORT_FILES, publish_outcome
+from gate.action.report import report
+from gate.action.runner import Runner, WorkflowCommandGuard
+from gate.action.step import RESULTS, Say, Step, StepOutcome, open_step, with_sealed_git
+from gate.errors import Cancelled, ConfigError, ExitCode, GateError
+from gate.hosts.base import Annotate, Annotation, publish
+from gate.hosts.events import Mode
+from gate.security import files
+
+
+def main(environment: Mapping[str, str]) -> NoReturn:
+    """Carries out one step of a job. No traceback reaches the log unless the run was started with debug logging."""
+    raise SystemExit(act(environment, _say))
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+def act(environment: Mapping[str, str], say: Say) -> int:
+    """Measures or reports, publishes, and returns the exit code."""
+    workspace = Path(environment.get("GITHUB_WORKSPACE") or Path.cwd())
+    runner = Runner(say, _path(environment, "GITHUB_OUTPUT"), _path(environment, "GITHUB_STEP_SUMMARY"))
+    guard = WorkflowCommandGuard()
+    say(guard.begin)  # from here on the runner obeys no workflow command that the agent or its setup prints
+    sealed = TemporaryDirectory(prefix="gate-git-", ignore_cleanup_errors=True)
+    try:
+        step, outcome = _carry_out(environment, workspace, say, Path(sealed.name))
+    finally:
+        _empty(environment)
+        say(guard.end)
+    try:
+        return publish_outcome(step, outcome, runner)
+    except Exception as error:  # noqa: BLE001  (a failure to publish changes no verdict)
+        _trace(environment)
+        said = f"unexpected {type(error).__name__} while publishing: {error}"
+        publish([Annotate((Annotation("error", "Agent Gate", said),))], runner)
+        return outcome.exit_code or int(ExitCode.PUBLISH)
+    finally:
+        sealed.cleanup()
+        give_back(workspace)
+        if step is not None:
+            step.github.close()
+
+
+def _empty(environment: Mapping[str, str]) -> None:
+    """Empties the runner's command files: what the agent or setup wrote there would change later steps of the job."""
+    for name in ("GITHUB_ENV", "GITHUB_PATH", "GITHUB_STATE", "GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY"):
+        path = _path(environment, name)
+        with suppress(OSError):
+            if path is not None and path.exists():
+                path.write_bytes(b"")
+
+
+def _path(environment: Mapping[str, str], name: str) -> Path | None:
+    return Path(environment[name]) if environment.get(name) else None
+
+
+def _carry_out(
+    environment: Mapping[str, str], workspace: Path, say: Say, sealed: Path
+) -> tuple[Step | None, StepOutcome]:
+    step: Step | None = None
+    try:
+        step = open_step(environment, workspace, say)
+        step = with_sealed_git(step, sealed)
+        _check_results(workspace)
+        outcome = _MODES[step.activity.mode](step)
+        _check_results(workspace)  # again: setup or the agent may have put a link there
+        return step, outcome
+    except GateError as error:
+        _trace(environment)
+        return step, StepOutcome(int(error.exit_code), error=str(error))
+    except Cancelled as error:
+        return step, StepOutcome(error.exit_code, error="stopped; all trials measured so far are in the record")
+    except Exception as error:  # noqa: BLE001  (the one place: nothing was measured, for an unknown reason)
+        _trace(environment)
+        said = f"unexpected {type(error).__name__}: {error} (re-run with debug logging for the traceback)"
+        return step, StepOutcome(int(ExitCode.NOT_MEASURED), error=said)
+
+
+def _check_results(workspace: Path) -> None:
+    """Raises ConfigError if a link would send the results elsewhere, where they might overwrite a file."""
+    folder = workspace / RESULTS
+    try:
+        for path in (folder, folder / ".gitignore", *(folder / name for name in REPORT_FILES.values())):
+            files.check(path)
+    except files.LinkError as error:
+        raise ConfigError(str(error.strerror), where=RESULTS.name) from None
+
+
+def _trace(environment: Mapping[str, str]) -> None:
+    if environment.get("RUNNER_DEBUG") == "1":
+        traceback.print_exc(file=sys.stdout)
+
+
+def _refuse(step: Step) -> StepOutcome:
+    raise ConfigError(step.activity.reason, where="event", hint=step.activity.hint)
+
+
+_MODES: dict[Mode, Callable[[Step], StepOutcome]] = {
+    Mode.RUN: measure,
+    Mode.RECORD: measure,
+    Mode.RELEASE: measure,
+    Mode.REPORT: report,
+    Mode.REFUSED: _refuse,
+}

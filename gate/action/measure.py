@@ -1,0 +1,179 @@
+"""Measures the checked-out commit or joins its shards, gives the verdict, and saves the default branch's record."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+
+from gate.action.acceptance import with_acceptance
+from gate.action.base_commit import base_of
+from gate.action.baseline_job import save_as_baseline
+from gate.action.container import ROUTES, gateway_of, prepare, reachable
+from gate.action.repeat import repeat_command
+from gate.action.reuse import EarlierRecords, record_name
+from gate.action.step import RESULTS, Step, StepOutcome, input_overrides
+from gate.agents.base import expand
+from gate.agents.http import Server
+from gate.config.base_policy import Base, Rules, base_at, hold
+from gate.config.load import Config
+from gate.errors import ExitCode, GateError, MeasureError
+from gate.hosts.events import Mode
+from gate.hosts.rest import RestError
+from gate.model import Verdict
+from gate.pipeline.flow import LOCAL_KINDS, RunOptions, run_gate
+from gate.pipeline.progress import Lines
+from gate.pipeline.reference import changes
+from gate.pipeline.stored import decide_merged
+from gate.records import merge, read_record, write_record
+from gate.reports.console import render as render_console
+from gate.reports.files import Outputs
+from gate.security.escape import console
+from gate.system.signals import run as run_coroutine
+
+USUAL_STORE = {"baseline.store": "git", "baseline.branch": "gate-baselines", "baseline.remote": "origin"}
+"""Where the default branch keeps its baselines unless its configuration names another place."""
+
+
+def measure(step: Step) -> StepOutcome:
+    """Measures the checked-out commit, or joins what shards measured of it, and compares."""
+    with ExitStack() as stack:
+        return _measure(step, _overrides(step), stack)
+
+
+def _measure(step: Step, overrides: Mapping[str, Any], stack: ExitStack) -> StepOutcome:
+    changed: tuple[str, ...] = ()
+    base = _base(step, overrides, stack)
+    if step.inputs["shards"]:
+        environment, rules = step.environment, _rules(step, overrides, base)
+        command = repeat_command(step, overrides)
+        result = decide_merged(
+            _joined(step),
+            rules.config,
+            environment,
+            Outputs(),
+            command,
+            rules,
+            anchored=step.is_anchored,
+            release=step.release,
+        )
+    else:
+        changed = changes(step.source.load(overrides), step.git)  # by the user, before setup adds to it
+        environment, found = _ready(step, overrides)
+        rules = _rules(step, {**overrides, **found}, base)
+        origin, note = _take_up_earlier(step, rules.config, overrides.get("baseline.against"))
+        command = repeat_command(step, overrides)
+        shard = step.inputs["shard"]
+        options = RunOptions(
+            shard=shard,
+            command=command,
+            rules=rules,
+            changed=changed,
+            origin=origin,
+            note=note,
+            anchored=step.is_anchored,
+            release=step.release,
+        )
+        result = run_coroutine(run_gate(rules.config, options, Outputs(), environment, Lines(sys.stdout)))
+    result = with_acceptance(step, rules.config, result, step.activity.pull_request)
+    step.say(render_console(result))
+    number = step.activity.pull_request if step.activity.comments else None
+    outcome = StepOutcome(int(result.exit_code), result, pull_request=number)
+    if step.inputs["shard"] != (1, 1):
+        return _part(outcome)
+    if step.activity.mode in (Mode.RECORD, Mode.RELEASE) and result.verdict is not Verdict.ERROR:
+        return save_as_baseline(step, rules.config, environment, outcome, changed)
+    return outcome
+
+
+def _overrides(step: Step) -> dict[str, Any]:
+    """Inputs and event as keys of the configuration."""
+    overrides = input_overrides(step, step.source)
+    base = base_of(step.activity, step.git)
+    return overrides | ({"baseline.against": base} if base else {})
+
+
+def _base(step: Step, overrides: Mapping[str, Any], stack: ExitStack) -> Base | None:
+    """The rules of the commit that a change is measured against, read before anything of the change runs.
+
+    None unless the step measures a change before its merge. Custom metrics are imported from files that last as long as
+    ``stack``.
+    """
+    base = overrides.get("baseline.against")
+    if base is None or step.activity.mode is not Mode.RUN:
+        return None
+    return stack.enter_context(base_at(base, step.source, overrides, step.environment))
+
+
+def _rules(step: Step, overrides: Mapping[str, Any], base: Base | None) -> Rules:
+    """The configuration, under the rules of its base if it has one."""
+    if base is None:
+        return Rules(step.source.load(overrides))
+    if base.is_absent:  # only a stored baseline can then show by which rules the suite was judged before
+        overrides = {**overrides, **USUAL_STORE}
+    return hold(step.source, overrides, base)
+
+
+def _ready(step: Step, overrides: Mapping[str, Any]) -> tuple[Mapping[str, str], dict[str, Any]]:
+    """Runs ``setup``, and finds an agent that listens on the runner's ``localhost``.
+
+    Returns:
+        The environment to run in, and what was found out about the agent, as overrides of the configuration.
+    """
+    environment, config = step.environment, step.source.load(overrides)
+    found: dict[str, Any] = {}
+    command = step.inputs["setup"] or config.file.setup
+    if command:
+        cache = step.workspace / step.inputs["setup_cache"]
+        environment = prepare(command, root=config.root, cache=cache, environment=environment, say=step.say)
+        if config.agent_kind == "python" and "executable" not in config.agent.model_fields_set:
+            found["agent.executable"] = f"{environment['VIRTUAL_ENV']}/bin/python"
+    server = getattr(config.agent, config.agent_kind, None)
+    if isinstance(server, Server):
+        url = expand(server.url, environment, where=f"agent.{config.agent_kind}.url")
+        found[f"agent.{config.agent_kind}.url"] = reachable(url, gateway_of(ROUTES.read_text(encoding="ascii")))
+    return environment, found
+
+
+def _take_up_earlier(step: Step, config: Config, base: str | None) -> tuple[str, str]:
+    """Reuses the record of an earlier job of the same code, if there is one.
+
+    Returns:
+        Whose record it is, and a note for the reader if an earlier attempt left none.
+    """
+    if config.agent_kind not in LOCAL_KINDS:  # nothing shows whether it is still the same agent
+        return "", ""
+    inputs = step.inputs
+    earlier = EarlierRecords(step.github, step.git, config, step.environment, inputs["artifact"], inputs["shard"], base)
+    origin = ""
+    try:
+        origin = earlier.take_up(step.activity, lambda line: step.say(console(line)))
+    except GateError as error:  # a failure here must not prevent the run
+        refused = isinstance(error, RestError) and error.status in (403, 404)
+        hint = "; the job needs `permissions: {actions: read}`" if refused else ""
+        step.say(f"running all trials: the earlier job's record cannot be reused: {console(str(error))}{hint}")
+    attempt = step.environment.get("GITHUB_RUN_ATTEMPT", "1")
+    afresh = f"attempt {attempt} runs all trials: no record of an earlier attempt was found"
+    return origin, afresh if attempt != "1" and not origin else ""
+
+
+def _joined(step: Step) -> Path:
+    """Joins the shards' records. Returns the path of the joined record."""
+    folder = step.workspace / step.inputs["shards"]
+    paths = sorted(folder.rglob("*.jsonl"))
+    if not paths:
+        raise MeasureError("no shard records found", where=str(folder), hint="download the artifacts of all shards")
+    whole = merge([read_record(path, error=MeasureError) for path in paths])
+    path = step.workspace / RESULTS / record_name(whole.header.suite_id)
+    write_record(path, whole)
+    return path
+
+
+def _part(outcome: StepOutcome) -> StepOutcome:
+    """A shard gives no verdict on the suite: only a failure to measure ends its job, and it writes no comment."""
+    code = 0 if outcome.exit_code == ExitCode.FAILED else outcome.exit_code
+    return replace(outcome, exit_code=code, pull_request=None)

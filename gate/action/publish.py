@@ -1,0 +1,183 @@
+"""What a step publishes: files, outputs, summary, annotations and comments, as effects that the hosts apply."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gate.action.reuse import record_name
+from gate.action.runner import SUMMARY_BYTES, Runner, annotations_of
+from gate.action.step import RESULTS, Step, StepOutcome, worse_code
+from gate.config.resolve import read_suites
+from gate.errors import ExitCode, GateError
+from gate.hosts.base import (
+    Annotate,
+    Annotation,
+    CopyFile,
+    Effect,
+    PostComment,
+    PostFailure,
+    Publication,
+    SetOutputs,
+    WriteFile,
+    WriteSummary,
+    publish,
+)
+from gate.hosts.events import Mode
+from gate.hosts.github import PullRequestHost
+from gate.model import Result, Verdict
+from gate.reports import load_report
+from gate.reports.markdown import Place, render_suite, render_unmeasured
+from gate.reports.markdown import render as render_markdown
+from gate.security.escape import console, markdown
+
+REPORT_FILES = {"junit": "junit.xml", "html": "report.html", "json": "report.json", "markdown": "report.md"}
+OUTPUTS = (
+    "verdict",
+    "exit_code",
+    "regressions",
+    "baseline_sha",
+    "baseline_distance",
+    "junit_path",
+    "report_path",
+    "comment_url",
+    "cost_usd",
+)
+"""Every output of the action; tests compare it with ``action.yml`` and the guide."""
+SUMMARY_CHARS = SUMMARY_BYTES // 4 - 1_000
+"""A character is at most four bytes."""
+
+
+def publish_outcome(step: Step | None, outcome: StepOutcome, runner: Runner) -> int:
+    """Publishes files, outputs, summary, annotations and comments, in this order.
+
+    A failure keeps nothing else from being published and changes no verdict.
+
+    Returns:
+        The exit code of the step.
+    """
+    done = publish(_effects(step, outcome), runner)
+    comments = _comment(step, outcome)
+    problems = (*done.problems, *comments.problems)
+    if comments.comment_urls:
+        problems += publish([SetOutputs({"comment_url": comments.comment_urls[0]})], runner).problems
+    for note in comments.notes:
+        runner.say(console(note))
+    for problem in problems:
+        publish([Annotate((Annotation("warning", "Agent Gate: not published", str(problem)),))], runner)
+    if problems and step is not None and step.inputs["on_publish_error"] == "fail":
+        return worse_code(outcome.exit_code, ExitCode.PUBLISH) if outcome.exit_code < 128 else outcome.exit_code
+    return outcome.exit_code
+
+
+def _effects(step: Step | None, outcome: StepOutcome) -> list[Effect]:
+    effects: list[Effect] = []
+    result = outcome.result
+    if step is not None:
+        effects += _left(step) if result is None else _files(step, result)
+    effects.append(SetOutputs(_outputs(outcome)))
+    if result is not None:
+        place = _place(step) if step is not None else Place()
+        effects.append(WriteSummary(render_markdown(result, limit=SUMMARY_CHARS, place=place)))
+        effects.append(Annotate(annotations_of(result)))
+    if outcome.warning:
+        effects.append(Annotate((Annotation("warning", "Agent Gate", outcome.warning),)))
+    if outcome.note:
+        effects.append(WriteSummary(f"### Agent Gate\n\n{markdown(outcome.note)}"))
+    if outcome.error:
+        effects.append(WriteSummary(f"### Agent Gate\n\n{markdown(outcome.error, 2_000)}"))
+        effects.append(Annotate((Annotation("error", "Agent Gate", outcome.error),)))
+    return effects
+
+
+def _files(step: Step, result: Result) -> list[Effect]:
+    """Reports, and copies of the records under names that other jobs can derive. Git ignores the folder."""
+    folder = step.workspace / RESULTS
+    effects: list[Effect] = [_ignored(folder)]
+    reports = {form: load_report(form)(result) for form in REPORT_FILES if form != "markdown"}
+    reports["markdown"] = render_markdown(result, place=_place(step))
+    effects += [WriteFile(folder / REPORT_FILES[form], text) for form, text in reports.items()]
+    for suite, path in zip(result.suites, result.record_paths, strict=False):
+        effects.append(CopyFile(folder / record_name(suite.suite_id), Path(path)))
+    return effects
+
+
+def _left(step: Step) -> list[Effect]:
+    """The records of a run without a verdict, copied to where another attempt finds them."""
+    try:
+        output, head = step.source.load().output, step.git.head()
+    except GateError:
+        return []
+    folder = step.workspace / RESULTS
+    left = sorted((output / "records").glob(f"*/{head}*.jsonl"))
+    copies: list[Effect] = [CopyFile(folder / f"{path.parent.name}.jsonl", path) for path in left]
+    return [_ignored(folder), *copies] if copies else []
+
+
+def _ignored(folder: Path) -> WriteFile:
+    return WriteFile(folder / ".gitignore", "*\n")
+
+
+def _outputs(outcome: StepOutcome) -> dict[str, str]:
+    """The outputs as text; empty if there is no value. ``comment_url`` is set after the comment is written."""
+    result, code = outcome.result, str(outcome.exit_code)
+    if result is None:
+        verdict = "" if outcome.note else Verdict.ERROR.value
+        return dict.fromkeys(OUTPUTS, "") | {"verdict": verdict, "exit_code": code}
+    compared = next((s.baseline for s in result.suites if s.baseline and s.baseline.commit), None)
+    spent = [cost for s in result.suites for cost in (s.cost_usd, s.judge_cost_usd) if cost is not None]
+    against = [(s.suite_id, one) for s in result.suites for one in (s, *s.further)]  # the own base, and the anchor
+    regressed = len({(i, c.criterion.name) for i, s in against for c in s.criteria if c.verdict is Verdict.REGRESSED})
+    return dict.fromkeys(OUTPUTS, "") | {
+        "verdict": result.verdict.value,
+        "exit_code": code,
+        "regressions": str(regressed),
+        "baseline_sha": (compared.commit or "") if compared else "",
+        "baseline_distance": "" if compared is None or compared.distance is None else str(compared.distance),
+        "junit_path": str(RESULTS / REPORT_FILES["junit"]),
+        "report_path": str(RESULTS / REPORT_FILES["html"]),
+        "cost_usd": f"{sum(spent):.6f}" if spent else "",
+    }
+
+
+def _place(step: Step, *, url: str = "") -> Place:
+    """What a report links to. ``url``: the whole report, for a shortened one."""
+    activity = step.activity
+    on_change = activity.pull_request is not None or activity.mode is Mode.REPORT
+    return Place(activity.head or "", url, step.inputs["accept_label"] if on_change else "")
+
+
+def _left_unmeasured(step: Step) -> int | None:
+    """The pull request that still shows an earlier verdict after this run without one; none for a shard."""
+    run = step.activity.run
+    if step.inputs["shard"] != (1, 1) or not step.activity.comments:
+        return None
+    try:
+        pull = step.github.pull_request_of(run) if run is not None else None
+    except GateError:
+        return None
+    return pull.number if pull is not None else step.activity.pull_request
+
+
+def _suites(step: Step) -> tuple[str, ...] | None:
+    """The configured suites; None if the configuration cannot be read."""
+    try:
+        return tuple(suite.id for suite in read_suites(step.source.load()))
+    except GateError:
+        return None
+
+
+def _comment(step: Step | None, outcome: StepOutcome) -> Publication:
+    """Writes each suite's comment on the pull request, if the token may."""
+    result = outcome.result
+    if step is None or outcome.note or not step.inputs["comment"]:
+        return Publication(notes=(outcome.note,) if outcome.note else ())
+    number = outcome.pull_request if result is not None else _left_unmeasured(step)
+    if number is None:
+        return Publication()
+    if step.activity.is_fork and step.activity.mode is not Mode.REPORT:
+        return Publication(notes=("no comment: a fork's token only reads; the `workflow_run` job comments",))
+    place = _place(step, url=step.summary_url)
+    effects: list[Effect] = [PostFailure(render_unmeasured(outcome.error, place), _suites(step))]
+    if result is not None:
+        effects = [PostComment(suite.suite_id, render_suite(suite, result, place=place)) for suite in result.suites]
+    return publish(effects, PullRequestHost(step.github, number, step.stamp))

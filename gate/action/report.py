@@ -1,0 +1,54 @@
+"""Reports on a fork's pull request: judges the records of an untrusted run under the base branch's own rules."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+
+from gate.action.acceptance import with_acceptance
+from gate.action.base_commit import branch_tip, fork_point
+from gate.action.repeat import repeat_command
+from gate.action.reuse import records_of
+from gate.action.step import Step, StepOutcome, input_overrides
+from gate.config.base_policy import path_at
+from gate.config.load import Config, read_config
+from gate.hosts.github import PullRequest
+from gate.pipeline.stored import judge_records, suite_ids
+from gate.records import Record
+from gate.reports.console import render as render_console
+
+
+def report(step: Step) -> StepOutcome:
+    """Judges the raw scores of an untrusted run under the rules and cases of the base branch."""
+    run = step.activity.run
+    assert run is not None, "REPORT names the run"
+    pull = step.github.pull_request_of(run)
+    if pull is None:
+        return StepOutcome(0, note=f"nothing to report: no open pull request has the head {run.head[:12]} any more")
+    base = fork_point(step.git, pull.head, pull.base_branch)  # fetches history; nothing of it is checked out
+    tip = branch_tip(step.git, pull.base_branch)
+    with path_at(tip, step.config_path, step.environment) as path:
+        return _judge(step, pull, path, {"baseline.against": base} if base else {})
+
+
+def _judge(step: Step, pull: PullRequest, path: Path, overrides: Mapping[str, Any]) -> StepOutcome:
+    """The verdict by the configuration at ``path``."""
+    source = read_config(path)
+    overrides = {**input_overrides(step, source), **overrides}
+    config = source.load(overrides)
+    records = [replace(record, header=replace(record.header, commit=pull.head)) for record in _untrusted(step, config)]
+    result = judge_records(records, config, step.environment, command=repeat_command(step, overrides, pull.number))
+    result = with_acceptance(step, config, result, pull.number)
+    step.say(render_console(result))
+    return StepOutcome(int(result.exit_code), result, pull_request=pull.number)
+
+
+def _untrusted(step: Step, config: Config) -> list[Record]:
+    """The records of the configured suites, from the artifact of the untrusted run."""
+    run = step.activity.run
+    assert run is not None, "REPORT names the run"
+    archive = step.github.artifact(run, step.inputs["artifact"])
+    return records_of(archive, run, suite_ids(config, step.environment), complete=True)
