@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import select
 import socket
-import subprocess
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from subprocess import PIPE, STDOUT, Popen
 from threading import Thread
 from time import monotonic, sleep
 from typing import IO
@@ -18,6 +18,7 @@ from urllib.parse import urlsplit, urlunsplit
 from gate.errors import ConfigError
 from gate.security import files
 from gate.security.environment import handed_on
+from gate.system.child import launch
 
 ROUTES = Path("/proc/net/route")
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
@@ -125,14 +126,7 @@ def _run(
     command: list[str], root: Path, environment: Mapping[str, str], say: Callable[[str], None], where: str
 ) -> None:
     try:
-        process = subprocess.Popen(  # noqa: S603  (the user's own command, from the configuration)
-            command,
-            cwd=root,
-            env=dict(environment),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-        )
+        process = launch(command, environment=environment, cwd=root, stdout=PIPE, stderr=STDOUT)
     except OSError as error:
         raise ConfigError(f"{command[0]} cannot be run: {error.strerror}", where=where) from error
     assert process.stdout is not None
@@ -148,7 +142,7 @@ def _run(
         raise ConfigError(f"the command failed with exit code {process.returncode}", where=where)
 
 
-def _follow(process: subprocess.Popen[bytes], output: int, lines: _Lines) -> None:
+def _follow(process: Popen[bytes], output: int, lines: _Lines) -> None:
     """Hands on what is printed until the process itself ends, and what it left in the pipe, whoever else holds that."""
     ended = False
     while process.poll() is None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import re
 import shlex
 import tempfile
@@ -32,7 +31,8 @@ from gate.agents.base import (
 from gate.errors import ConfigError
 from gate.model import ErrorKind, Invocation, RecordedTrial
 from gate.security.limits import MAX_ANSWER_BYTES
-from gate.system.processes import Child, Collector, Descendants
+from gate.system.child import Descendants
+from gate.system.processes import Child, Collector, Lines
 
 _SHELL = re.compile(r"\d?>{1,2}(?:&\d|[^>]*)|<{1,3}[^>]*|\|{1,2}|&{1,2}|\S*;")
 """Words that mean something to a shell alone."""
@@ -169,19 +169,8 @@ class CommandAgent(Agent):
         return replace(read_answer(answer, user=request.user), duration=perf_counter() - start)
 
     async def _open_line(self) -> _Line:
-        read, write = os.pipe()
-        try:
-            reader = asyncio.StreamReader(limit=MAX_ANSWER_BYTES)
-            child = await self._start(stdin=read, output=lambda: asyncio.StreamReaderProtocol(reader))
-        except BaseException:
-            os.close(write)
-            raise
-        finally:
-            os.close(read)
-        loop = asyncio.get_running_loop()
-        pipe = open(write, "wb", buffering=0)  # noqa: SIM115, PTH123 - the transport closes it
-        transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, pipe)
-        return _Line(child, reader, asyncio.StreamWriter(transport, protocol, None, loop))
+        child, lines = await Lines.over_pipes(self._start, MAX_ANSWER_BYTES)
+        return _Line(child, lines)
 
 
 def _question(request: Request) -> IO[bytes]:
@@ -204,23 +193,22 @@ def _ended(child: Child) -> AgentFailure:
 class _Line:
     """A persistent process, asked one thing at a time."""
 
-    def __init__(self, child: Child, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(self, child: Child, lines: Lines) -> None:
         self._child = child
-        self._reader = reader
-        self._writer = writer
+        self._lines = lines
         self.alive = True
 
     async def ask(self, request: dict[str, Any]) -> Any:
         asked = token_hex(8)  # what a process prints before it is asked cannot be taken for an answer
         try:
-            self._writer.write(json.dumps({**request, "id": asked}).encode() + b"\n")
-            await self._writer.drain()
-            line = await self._reader.readline()
+            self._lines.send({**request, "id": asked})
+            await self._lines.drain()
+            line = await self._lines.next()
         except ConnectionError:
             line = b""
         except ValueError as error:
             raise AgentFailure(ErrorKind.PROTOCOL, f"an answer of more than {MAX_ANSWER_BYTES:,} bytes") from error
-        if not line.endswith(b"\n"):
+        if not line:
             await self._child.settle()
             await self._child.end(0)
             raise _ended(self._child)
@@ -233,5 +221,5 @@ class _Line:
 
     async def end(self) -> None:
         self.alive = False
-        self._writer.close()
+        self._lines.close()
         await self._child.end()

@@ -32,7 +32,8 @@ from gate.agents.base import (
 from gate.errors import ConfigError, MeasureError, closest
 from gate.model import ErrorKind, Invocation, RecordedTrial
 from gate.security.limits import MAX_ANSWER_BYTES, shorten
-from gate.system.processes import GRACE_SECONDS, Child, Descendants
+from gate.system.child import Descendants
+from gate.system.processes import GRACE_SECONDS, Child, Lines
 
 WORKER = Path(guest.__file__).with_name("worker.py")
 START_SECONDS = 120.0
@@ -73,10 +74,9 @@ class _NoSuchModuleError(MeasureError):
 class _Worker:
     """One child process, and the requests that are in flight in it."""
 
-    def __init__(self, child: Child, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(self, child: Child, lines: Lines) -> None:
         self.child = child
-        self._reader = reader
-        self._writer = writer
+        self._lines = lines
         self._pending: dict[str, asyncio.Future[dict[str, Any]]] = {}
         self._reading: asyncio.Task[None] | None = None
         self.asynchronous = False
@@ -100,11 +100,10 @@ class _Worker:
         """Raises MeasureError where the agent cannot be imported."""
         try:
             async with asyncio.timeout(START_SECONDS):
-                line = await self._line()
+                line = await self._lines.next()
+            first = _object(line) if line else {}
         except TimeoutError as error:
             raise MeasureError(f"the agent was not imported within {START_SECONDS:g} s") from error
-        try:
-            first = _object(line) if line else {}
         except (ValueError, RecursionError):
             first = {"fatal": "it wrote into the line between its process and the gate"}
         if not isinstance(first.get("asynchronous"), bool):
@@ -116,48 +115,23 @@ class _Worker:
         self.asynchronous = first["asynchronous"]
         self._reading = asyncio.create_task(self._read())
 
-    async def _line(self) -> bytes:
-        """The next whole line; empty when the process has gone."""
-        line = asyncio.ensure_future(self._reader.readline())
-        gone = asyncio.ensure_future(self.child.process.wait())
-        try:
-            await asyncio.wait((line, gone), return_when=asyncio.FIRST_COMPLETED)
-            if not line.done():  # what was written before the end may still be on its way
-                await asyncio.wait((line,), timeout=0.1)
-            if not line.done() or line.exception() is not None or not line.result().endswith(b"\n"):
-                return b""
-            return line.result()
-        finally:
-            gone.cancel()
-            line.cancel()
-
     async def _read(self) -> None:
-        gone = asyncio.create_task(self._notice_end())
         try:
-            while (line := await self._reader.readline()).endswith(b"\n"):
+            while line := await self._lines.next():
                 reply = _reply(line)
                 future = self._pending.pop(reply["id"], None)
                 if future is None:
                     raise ValueError("a reply to nothing that was asked")
                 if not future.done():
                     future.set_result(reply)
-        except OSError:
-            pass  # the process is going; what is in flight is told so below
         except (ValueError, RecursionError):
             self._fault = "wrote into the line between it and the gate what is no reply"
         finally:
-            gone.cancel()
             await self._lost()
-
-    async def _notice_end(self) -> None:
-        """A descendant may hold the line open after the process has gone."""
-        await self.child.process.wait()
-        await asyncio.sleep(0.1)
-        self._reader.feed_eof()
 
     async def _lost(self) -> None:
         self.alive = False
-        self._writer.close()
+        self._lines.close()
         await self.child.settle()
         await self.child.end(0)
         self.casualties = len(self._pending)
@@ -172,7 +146,7 @@ class _Worker:
         future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         self._pending[number] = future
         try:
-            self._send({"id": number, "request": request})
+            self._lines.send({"id": number, "request": request})
             return await future
         except asyncio.CancelledError:
             await self._give_up(number)
@@ -187,7 +161,7 @@ class _Worker:
         if self.asynchronous:
             stopped: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
             self._pending[number] = stopped
-            self._send({"cancel": number})
+            self._lines.send({"cancel": number})
             with suppress(TimeoutError, ConnectionResetError):
                 async with asyncio.timeout(CANCEL_SECONDS):
                     await stopped
@@ -196,20 +170,17 @@ class _Worker:
         self.condemned = True
         await self.child.end(0)
 
-    def _send(self, message: Mapping[str, Any]) -> None:
-        self._writer.write(json.dumps(message).encode() + b"\n")
-
     async def end(self) -> None:
         """Lets the process run its exit handlers, for a moment."""
         if self.alive and not self._pending and self._reading is not None:
-            self._send({"end": True})
+            self._lines.send({"end": True})
             with suppress(TimeoutError):
                 async with asyncio.timeout(GRACE_SECONDS):
                     await self.child.process.wait()
         await self.child.end(0)
         if self._reading is not None:
             await self._reading
-        self._writer.close()
+        self._lines.close()
 
 
 def _object(line: bytes) -> dict[str, Any]:
@@ -391,7 +362,7 @@ class PythonAgent(Agent):
                 ours.close()
                 raise
         reader, writer = await asyncio.open_connection(sock=ours, limit=2 * MAX_ANSWER_BYTES)
-        worker = _Worker(child, reader, writer)
+        worker = _Worker(child, Lines(child, reader, writer))
         try:
             await worker.wait_ready()
         except _NoSuchModuleError as error:

@@ -2,7 +2,7 @@
 
 The standard library's engine backtracks, and nothing stops it: it looks at no signal within a match.
 Patterns without a repetition cannot take long and are matched here. All others are matched by a process of their own
-(`gate.metrics.matcher`), which the kernel ends when a match has used `LIMIT_SECONDS` of processor time.
+(`gate.guest.matcher`), which the kernel ends when a match has used `LIMIT_SECONDS` of processor time.
 """
 
 from __future__ import annotations
@@ -10,9 +10,6 @@ from __future__ import annotations
 import atexit
 import json
 import re
-import subprocess
-import sys
-from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from re import _constants as code  # type: ignore[attr-defined]  # the parser has no public name
@@ -20,12 +17,17 @@ from re import _parser as parser  # type: ignore[attr-defined]
 from threading import Lock
 from typing import Any
 
+from gate.guest import matcher
+from gate.system.child import Dialogue, LostError, script_command
+from gate.system.wire import Lines
+
 MAX_TEXT = 100_000
 """Characters of a text that a pattern is run over; a pattern that looks at every pair of them still ends."""
 LIMIT_SECONDS = 1.0
 """Processor time that one match may take."""
 _OPTIONAL = 3
 """Optional parts of a pattern that is matched here: each may double the ways to match."""
+_ANSWER_BYTES = 100
 _REPEATS = (code.MAX_REPEAT, code.MIN_REPEAT)
 
 
@@ -34,7 +36,7 @@ class PatternError(ValueError):
 
 
 class PatternTimeoutError(Exception):
-    """A match that took too long: whether there is one is not known."""
+    """A match that took too long, or could not be made: whether there is one is not known."""
 
 
 @lru_cache(maxsize=1_000)
@@ -73,57 +75,46 @@ def _match(mode: str, pattern: str, text: str, *, ignore_case: bool) -> bool:
     compiled, text = compile_pattern(pattern, ignore_case=ignore_case), bounded(text)
     if _is_quick(pattern):
         return (compiled.fullmatch if mode == "whole" else compiled.search)(text) is not None
-    found = _MATCHER.ask(mode, pattern, re.IGNORECASE.value if ignore_case else 0, text)
-    if found is None:
-        raise PatternTimeoutError(f"{pattern!r} took longer than {LIMIT_SECONDS:g} s of processor time to match")
-    return found
+    try:
+        return _MATCHER.ask(mode, pattern, re.IGNORECASE.value if ignore_case else 0, text)
+    except LostError as error:
+        if "SIGPROF" in str(error):
+            what = f"{pattern!r} took longer than {LIMIT_SECONDS:g} s of processor time to match"
+        else:
+            what = f"{pattern!r} was not matched: the process for it {error}"
+        raise PatternTimeoutError(what) from None
 
 
 class _Matcher:
     """The process that matches, started when it is first needed, and again after one that was ended."""
 
     def __init__(self) -> None:
-        self._process: subprocess.Popen[bytes] | None = None
+        self._dialogue: Dialogue[bytes] | None = None
         self._lock = Lock()
 
-    def ask(self, mode: str, pattern: str, flags: int, text: str) -> bool | None:
-        """Whether there is a match; None where the process was ended over it."""
+    def ask(self, mode: str, pattern: str, flags: int, text: str) -> bool:
+        """Whether there is a match. Raises LostError if the process was ended over it."""
         request = json.dumps([mode, pattern, flags, text]).encode("ascii") + b"\n"
         with self._lock:
-            process = self._process or self._started()
-            assert process.stdin is not None and process.stdout is not None, "both are pipes"
-            with suppress(BrokenPipeError):
-                process.stdin.write(request)
-                process.stdin.flush()
-            answer = b""
             try:
-                answer = process.stdout.read(1)
-            finally:
-                if not answer:  # it was ended, or whoever waits for it is
-                    self._end()
-            return answer == b"1" if answer else None
+                self._dialogue = self._dialogue or self._started()
+                return self._dialogue.ask(request) == b"1"
+            except BaseException:
+                self._end()
+                raise
 
-    def _started(self) -> subprocess.Popen[bytes]:
-        script = Path(__file__).with_name("matcher.py")
-        self._process = subprocess.Popen(  # noqa: S603 - this interpreter, and a file of ours
-            [sys.executable, "-I", "-S", str(script), str(LIMIT_SECONDS)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env={},
-        )
-        return self._process
+    def _started(self) -> Dialogue[bytes]:
+        command = script_command(Path(matcher.__file__), str(LIMIT_SECONDS))
+        return Dialogue(command, Lines(_ANSWER_BYTES), environment={})
 
     def end(self) -> None:
         with self._lock:
             self._end()
 
     def _end(self) -> None:
-        process, self._process = self._process, None
-        if process is not None:
-            process.kill()
-            with suppress(OSError):  # what could not be written any more
-                process.communicate()
+        dialogue, self._dialogue = self._dialogue, None
+        if dialogue is not None:
+            dialogue.end()
 
 
 _MATCHER = _Matcher()

@@ -15,9 +15,10 @@ from typing import Any
 from gate import __version__
 from gate.errors import ConfigError, MeasureError
 from gate.scoring import ray_task as remote
-from gate.scoring import wire as frames
-from gate.scoring.worker import Line, Message, listen
+from gate.scoring.worker import fail
+from gate.system import wire
 from gate.system.serialize import pack
+from gate.system.wire import Frame, ParentPipes
 
 STORE_BYTES = 100_000_000
 """Shared memory of a cluster that is started here: a batch and its answer are a few megabytes."""
@@ -29,30 +30,30 @@ MOST_SEATS = 256
 class Bridge:
     """Hands batches to the cluster and the cluster's answers back."""
 
-    def __init__(self, ray: Any, line: Line) -> None:
-        self._ray, self._line = ray, line
+    def __init__(self, ray: Any, pipes: ParentPipes) -> None:
+        self._ray, self._pipes = ray, pipes
         self._score = ray.remote(remote.score)
         self._setup: Any = None
 
-    def take(self, message: Message) -> None:
+    def take(self, message: Frame) -> None:
         kind, number, data = message
         try:
-            if kind == frames.KIT:
+            if kind == wire.SETUP:
                 self._setup = self._ray.put(data)
-                self._line.send(frames.READY, 0, pack(self._seats()))
+                self._pipes.send(wire.READY, 0, pack(self._seats()))
             else:
                 answer = self._score.remote(self._setup, data).future()
                 answer.add_done_callback(lambda found: self._answer(number, found))
         except Exception as error:  # noqa: BLE001 - whatever Ray raises ends this batch, and the other side is told
-            self._line.fail(number, _plain(error))
+            fail(self._pipes, number, _plain(error))
 
     def _answer(self, number: int, found: Any) -> None:
         error = found.exception()
         try:
             if error is None:
-                self._line.send(frames.DONE, number, found.result())
+                self._pipes.send(wire.DONE, number, found.result())
             else:
-                self._line.fail(number, _plain(error))
+                fail(self._pipes, number, _plain(error))
         except BrokenPipeError:
             os._exit(1)
 
@@ -94,16 +95,16 @@ def _connect(address: str) -> Any:
 
 
 def main() -> None:
-    line, over = Line(), Event()
+    pipes, over = ParentPipes(), Event()
     address = sys.argv[1]
     try:
         ray = _connect(address)
     except Exception as error:  # noqa: BLE001 - Ray has many ways to say that nobody is there
         hint = "is it there, of this version of Ray, and RAY_AUTH_TOKEN the one that it asks for?"
         first = str(error).strip().partition("\n")[0]
-        line.fail(0, MeasureError(f"no Ray cluster at {address!r}: {first}", where="executor.ray", hint=hint))
+        fail(pipes, 0, MeasureError(f"no Ray cluster at {address!r}: {first}", where="executor.ray", hint=hint))
         return
-    listen(line, Bridge(ray, line).take, over.set)
+    pipes.listen(Bridge(ray, pipes).take, over.set)
     over.wait()
     ray.shutdown()
 

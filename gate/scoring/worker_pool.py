@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import pickle
-import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib.util import find_spec
@@ -19,10 +18,11 @@ from typing import Self
 from gate import errors
 from gate.agents.base import allowed_environment
 from gate.errors import ConfigError, GateError, MeasureError
-from gate.scoring import wire as frames
 from gate.scoring.batch import Answer, Batch, ScoringSetup, pack_batch, pack_setup, score_batch, unpack_answer
 from gate.security.redact import Redactor
-from gate.system.processes import MARK, Child, new_mark, sweep
+from gate.system import wire
+from gate.system.child import MARK, module_command, new_mark, sweep
+from gate.system.processes import Child
 from gate.system.serialize import unpack
 
 START_SECONDS = 60.0
@@ -33,8 +33,6 @@ ATTEMPTS = 3
 """Workers that may die over a batch."""
 AHEAD = 2
 """Batches that a worker process has: one that is scored, and the next."""
-PYTHON = (sys.executable, "-P", "-m")
-"""Nothing in the folder that the gate is called in stands in for a module of ours."""
 RESUME = "what was measured is kept: continue with --resume"
 
 
@@ -48,7 +46,7 @@ class Link(asyncio.Protocol):
     def __init__(self) -> None:
         self._child: Child | None = None
         self._numbers = count(1)
-        self._reading = frames.Reading()
+        self._reading = wire.Frames()
         self._asked: dict[int, asyncio.Future[bytes]] = {0: asyncio.get_running_loop().create_future()}
         """By number; 0 is whether it is ready."""
         self.gone = False
@@ -63,7 +61,7 @@ class Link(asyncio.Protocol):
             argv, cwd=Path.cwd(), environment=environment, stdin=asyncio.subprocess.PIPE, output=lambda: self
         )
         async with asyncio.timeout(START_SECONDS):
-            await self._send(frames.KIT, 0, setup)
+            await self._send(wire.SETUP, 0, setup)
             slots: int = unpack(await ready)
         return slots
 
@@ -72,7 +70,7 @@ class Link(asyncio.Protocol):
         number = next(self._numbers)
         answer = self._asked[number] = asyncio.get_running_loop().create_future()
         try:
-            await self._send(frames.BATCH, number, data)
+            await self._send(wire.REQUEST, number, data)
             found: bytes = await answer
             return found
         finally:
@@ -82,7 +80,7 @@ class Link(asyncio.Protocol):
         if self.gone or self._child is None or self._child.process.stdin is None:
             raise DiedError
         with suppress(BrokenPipeError, ConnectionResetError):  # the end of its output says so too
-            self._child.process.stdin.write(frames.frame(kind, number, data))
+            self._child.process.stdin.write(wire.frame(kind, number, data))
             await self._child.process.stdin.drain()
 
     def data_received(self, data: bytes) -> None:
@@ -90,7 +88,7 @@ class Link(asyncio.Protocol):
             waiting = self._asked.get(number)
             if waiting is None or waiting.done():
                 continue
-            if kind == frames.FAILED:
+            if kind == wire.FAILED:
                 waiting.set_exception(_error(message))
             else:
                 waiting.set_result(message)
@@ -136,7 +134,8 @@ class _Elsewhere:
     """What worker processes and a cluster have in common."""
 
     slots = 0
-    argv: Sequence[str] = ()
+    module: Sequence[str] = ()
+    """What runs in the process, and its arguments."""
 
     def __init__(self, setup: ScoringSetup, redactor: Redactor, environment: Mapping[str, str]) -> None:
         self._setup, self._redactor = setup, redactor
@@ -182,7 +181,8 @@ class _Elsewhere:
         link = Link()
         self._links.append(link)
         try:
-            return link, await link.start(self.argv, self._packed, self._environment)
+            argv, environment = module_command(*self.module, environment=self._environment)
+            return link, await link.start(argv, self._packed, environment)
         except DiedError:
             what = f"a worker process {await link.exit_reason()}"
         except TimeoutError:
@@ -208,7 +208,7 @@ class _Elsewhere:
 class Processes(_Elsewhere):
     """So many processes on this machine. One that dies is replaced, and what it had is asked again."""
 
-    argv = (*PYTHON, "gate.scoring.worker")
+    module = ("gate.scoring.worker",)
 
     def __init__(self, processes: int, setup: ScoringSetup, redactor: Redactor, environment: Mapping[str, str]) -> None:
         super().__init__(setup, redactor, environment)
@@ -258,7 +258,7 @@ class Cluster(_Elsewhere):
         if address == "local":  # a token of its own; Ray would leave one in the home folder
             self._environment |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": new_mark()}
         self._address = address
-        self.argv = (*PYTHON, "gate.scoring.ray_bridge", address)
+        self.module = ("gate.scoring.ray_bridge", address)
         self._link: Link | None = None
 
     async def _open(self) -> None:

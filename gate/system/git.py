@@ -14,8 +14,6 @@ import base64
 import os
 import re
 import shutil
-import signal
-import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -29,6 +27,7 @@ from gate.errors import GateError
 from gate.security.environment import is_withheld
 from gate.security.limits import MAX_DOCUMENT_BYTES, shorten
 from gate.security.redact import redact
+from gate.system.child import run
 
 TIMEOUT = 120.0
 """Seconds that one command may take."""
@@ -214,31 +213,16 @@ class Git:
         settings = (*_NEUTRAL, *(() if self.has_lfs else _POINTERS), *(() if self.sealed is None else _UNTOUCHED))
         command = [self.program, *(part for setting in settings for part in ("-c", setting)), *arguments]
         signing = self.signing if _command_of(arguments) in self._online else {}
+        environment = {**self.environment, **signing, **extra}
         try:
-            process = subprocess.Popen(  # noqa: S603  # a list, no shell; revisions and remotes are checked
-                command,
-                cwd=self.root,
-                env={**self.environment, **signing, **extra},
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                start_new_session=True,  # no terminal to prompt on, and its helpers can be ended with it
+            status, output, errors = run(
+                command, environment=environment, cwd=self.root, stdin=stdin, seconds=self.timeout
             )
+        except TimeoutError:
+            raise GitError(f"git {arguments[0]} took longer than {self.timeout:g} s", where=str(self.root)) from None
         except OSError as problem:
             raise GitError(f"git cannot be run: {problem.strerror}", where=str(self.root)) from None
-        with process:
-            try:
-                output, errors = process.communicate(stdin, timeout=self.timeout)
-            except BaseException as problem:
-                with suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
-                process.communicate()
-                if isinstance(problem, subprocess.TimeoutExpired):
-                    raise GitError(
-                        f"git {arguments[0]} took longer than {self.timeout:g} s", where=str(self.root)
-                    ) from None
-                raise
-        return process.returncode, output, redact(errors.decode("utf-8", "replace").strip())
+        return status, output, redact(errors.decode("utf-8", "replace").strip())
 
     def _failed(self, arguments: Sequence[str], said: str) -> GitError:
         reason = next((line for line in said.splitlines() if line.startswith(("fatal:", "error:"))), said)

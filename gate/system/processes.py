@@ -1,28 +1,27 @@
-"""Child processes that leave nothing behind: groups, bounded output, signals in steps, and a last sweep for strays."""
+"""Child processes on an event loop: bounded output, lines that are read to the end, and an end in steps.
+
+How one is started, signalled and described is in `gate.system.child`, for those that wait for theirs too.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
-import subprocess
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Self
-from uuid import uuid4
+from typing import Any, Self
 
-from gate.system import guardian
-from gate.system.guardian import MARK, sweep
-
-__all__ = ["GRACE_SECONDS", "MARK", "TAIL_BYTES", "Child", "Collector", "Descendants", "new_mark", "sweep"]
+from gate.system.child import exit_reason, signal_group
 
 TAIL_BYTES = 4_096
 """How much of a child's last output is kept for messages."""
 GRACE_SECONDS = 2.0
 """Between SIGTERM and SIGKILL."""
-GUARDIAN = Path(guardian.__file__)
+PIPE_SECONDS = 0.1
+"""For what a process wrote before its end to arrive; a descendant may hold its pipe open for ever."""
 
 
 class Collector(asyncio.Protocol):
@@ -114,21 +113,14 @@ class Child:
     @property
     def exit_reason(self) -> str:
         """How the process ended, in words."""
-        code = self.process.returncode
-        if code is None:
-            return "is still running"
-        if code >= 0:
-            return f"exited with status {code}"
-        with suppress(ValueError):
-            return f"was killed by {signal.Signals(-code).name}"
-        return f"was killed by signal {-code}"
+        return exit_reason(self.process.returncode)
 
     async def settle(self, seconds: float = 1.0) -> None:
         """Waits shortly for a process that is ending, ends what it left in its group, and reads its last words."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self.process.wait()
-        self._signal(signal.SIGKILL)
+        signal_group(self.process.pid, signal.SIGKILL)
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._tail.ended.wait()
@@ -137,20 +129,16 @@ class Child:
         """SIGTERM to the group, SIGKILL after ``grace``; returns when the process is gone."""
         try:
             if self.process.returncode is None and grace > 0:
-                self._signal(signal.SIGTERM)
+                signal_group(self.process.pid, signal.SIGTERM)
                 with suppress(TimeoutError):
                     async with asyncio.timeout(grace):
                         await self.process.wait()
         finally:
-            self._signal(signal.SIGKILL)
+            signal_group(self.process.pid, signal.SIGKILL)
             for transport in self._transports:
                 transport.close()
         await self.process.wait()
         await asyncio.sleep(0)  # lets the pipes close before their loop does
-
-    def _signal(self, number: signal.Signals) -> None:
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.process.pid, number)
 
 
 def _close(*fds: int) -> None:
@@ -159,43 +147,52 @@ def _close(*fds: int) -> None:
             os.close(fd)
 
 
-def new_mark() -> str:
-    """A value for MARK that no other run has."""
-    return uuid4().hex
+class Lines:
+    """Lines to and from a child that cannot import the gate: a JSON object each, over pipes or a socket."""
 
+    def __init__(self, child: Child, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._child, self._reader, self._writer = child, reader, writer
+        self._noticing = asyncio.ensure_future(self._notice_end())
 
-class Descendants:
-    """Everything that one agent's processes come to start; nothing of it outlives the gate.
+    @classmethod
+    async def over_pipes(cls, start: Callable[..., Awaitable[Child]], limit: int) -> tuple[Child, Self]:
+        """Starts a child by ``start(stdin=…, output=…)``; its standard streams carry lines of at most ``limit``."""
+        read, write = os.pipe()
+        try:
+            reader = asyncio.StreamReader(limit=limit)
+            child = await start(stdin=read, output=lambda: asyncio.StreamReaderProtocol(reader))
+        except BaseException:
+            os.close(write)
+            raise
+        finally:
+            os.close(read)
+        loop = asyncio.get_running_loop()
+        pipe = open(write, "wb", buffering=0)  # noqa: SIM115, PTH123 - the transport closes it
+        transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, pipe)
+        return child, cls(child, reader, asyncio.StreamWriter(transport, protocol, None, loop))
 
-    ``end`` is called when the agent is left. A guardian does the same if the gate is killed and can do nothing itself.
-    """
+    async def _notice_end(self) -> None:
+        await self._child.process.wait()
+        await asyncio.sleep(PIPE_SECONDS)
+        self._reader.feed_eof()
 
-    def __init__(self) -> None:
-        self._mark = new_mark()
-        self._guardian: subprocess.Popen[bytes] | None = None
+    async def next(self) -> bytes:
+        """The next complete line; empty once the child is gone. Raises ValueError for a line beyond the limit."""
+        try:
+            line = await self._reader.readline()
+        except OSError:
+            return b""
+        return line if line.endswith(b"\n") else b""
 
-    def marked(self, environment: Mapping[str, str]) -> dict[str, str]:
-        """The environment for a process that is started."""
-        return {**environment, MARK: self._mark}
+    def send(self, message: Mapping[str, Any]) -> None:
+        """Sends a line; nothing if the child is gone, which `next` tells."""
+        self._writer.write(json.dumps(message).encode() + b"\n")
 
-    def watch(self) -> None:
-        """Starts the guardian, before the first process; without one, a killed gate leaves its processes behind."""
-        with suppress(OSError):
-            self._guardian = subprocess.Popen(  # noqa: S603 - this interpreter
-                [sys.executable, "-I", "-S", str(GUARDIAN), self._mark],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                cwd="/",
-                start_new_session=True,
-            )
+    async def drain(self) -> None:
+        """Waits until the child has taken what was sent. Raises ConnectionError if it takes nothing any more."""
+        await self._writer.drain()
 
-    def end(self) -> None:
-        """Kills whatever is left, in whatever group or session it is."""
-        sweep(self._mark)
-        if self._guardian is not None:
-            self._guardian.kill()
-            self._guardian.wait()
-            assert self._guardian.stdin is not None
-            self._guardian.stdin.close()
-            self._guardian = None
+    def close(self) -> None:
+        """Lets go of the line; the child is ended by `Child.end`."""
+        self._noticing.cancel()
+        self._writer.close()

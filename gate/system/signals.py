@@ -11,6 +11,7 @@ from types import FrameType
 from typing import Any, TypeVar
 
 from gate.errors import Cancelled
+from gate.system.stopping import STOPPING
 
 T = TypeVar("T")
 
@@ -35,6 +36,7 @@ def run(work: Coroutine[Any, Any, T]) -> T:
             if caught and monotonic() >= caught[0][1] + PATIENCE:
                 os._exit(128 + number)  # what was measured is recorded; the guardian ends the agent's processes
             caught.append((number, monotonic()))
+            STOPPING.set(number)
             if task is not None:
                 loop.call_soon_threadsafe(task.cancel)
 
@@ -44,6 +46,7 @@ def run(work: Coroutine[Any, Any, T]) -> T:
         except asyncio.CancelledError:
             raise Cancelled(caught[0][0] if caught else signal.SIGTERM) from None
         finally:
+            STOPPING.set(0)
             for number, handler in before.items():
                 signal.signal(number, handler)
 

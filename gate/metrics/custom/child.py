@@ -1,6 +1,6 @@
 """The child process of `apart`: imports checks that users wrote, and computes what it is asked for.
 
-Requests are packed by our parent; answers are JSON, one a line, so that nothing in them is more than data there.
+Requests are packed by our parent; answers are JSON, so that nothing in them is more than data there.
 """
 
 from __future__ import annotations
@@ -9,19 +9,20 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from queue import SimpleQueue
-from threading import Thread, Timer
-from typing import Any, BinaryIO
+from threading import Timer
+from typing import Any
 
 from msgspec.structs import asdict
 from pydantic import ValidationError
 
 from gate.errors import ConfigError, first_problem
 from gate.metrics.base import Composite, Context, Judged, Metric, TrialOutput
-from gate.metrics.custom.isolated import LEAVE_SECONDS
 from gate.metrics.custom.metric import Use, checked, resolve
 from gate.model import Case, Score
 from gate.security.limits import shorten
+from gate.system.child import LEAVE_SECONDS
 from gate.system.serialize import unpack
+from gate.system.wire import DONE, Frame, ParentPipes
 
 Answer = Mapping[str, Any]
 
@@ -93,32 +94,29 @@ def _said(error: BaseException) -> str:
 
 
 def encode(answer: Answer) -> bytes:
-    """One line of JSON; an answer that has none is an error of the score."""
+    """JSON; an answer that has none is an error of the score."""
     try:
-        return json.dumps(answer, default=repr, allow_nan=False).encode() + b"\n"
+        return json.dumps(answer, default=repr, allow_nan=False).encode()
     except (TypeError, ValueError, RecursionError) as error:
-        return json.dumps({"value": None, "error": f"the metric returned no score: {_said(error)}"}).encode() + b"\n"
+        return json.dumps({"value": None, "error": f"the metric returned no score: {_said(error)}"}).encode()
 
 
 def main() -> None:
-    """Serves until the line ends. What users' code prints goes to standard error."""
-    requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.dup2(2, 1)
-    waiting = SimpleQueue[bytes | None]()
-    Thread(target=_listen, args=(requests, waiting), daemon=True).start()
+    """Serves until nothing more can come. What users' code prints goes to standard error."""
+    pipes, requests = ParentPipes(), SimpleQueue[Frame | None]()
+    pipes.listen(requests.put, lambda: _leave(requests))
     desk = Desk()
-    while (data := waiting.get()) is not None:
-        answers.write(encode(desk.answer(*unpack(data))))
-        answers.flush()
+    while (request := requests.get()) is not None:
+        pipes.send(DONE, request.number, encode(desk.answer(*unpack(request.data))))
 
 
-def _listen(requests: BinaryIO, waiting: SimpleQueue[bytes | None]) -> None:
-    """In a thread, so that the end of the line is noticed whatever a check is doing."""
-    while head := requests.read(8):
-        waiting.put(requests.read(int.from_bytes(head, "big")))
-    waiting.put(None)
+def _leave(requests: SimpleQueue[Frame | None]) -> None:
+    """Ends after the current request, and soon, even if that does not."""
+    requests.put(None)
     leave = Timer(LEAVE_SECONDS, os._exit, (0,))
     leave.daemon = True
     leave.start()
+
+
+if __name__ == "__main__":
+    main()

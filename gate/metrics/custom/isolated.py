@@ -4,16 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import select
-import signal
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from functools import lru_cache
 from itertools import count
-from time import monotonic
 from typing import Any, ClassVar
 from weakref import finalize
 
@@ -26,15 +19,15 @@ from gate.metrics.base import MAX_REASON_CHARS, Composite, Context, Metric, Opti
 from gate.metrics.custom.metric import Use, searched, source_of
 from gate.model import Case, Direction, Scale, Score
 from gate.security.limits import MAX_ANSWER_BYTES, shorten
+from gate.system.child import Descendants, Dialogue, LostError, module_command
 from gate.system.serialize import pack
+from gate.system.wire import REQUEST, Frame, Frames, frame
 
 START_SECONDS = 120.0
 """How long importing a check may take."""
 SECONDS = 60.0
 """How long a check may take over one trial."""
-LEAVE_SECONDS = 1.0
-"""For a process to leave by itself once nothing more is asked."""
-_BEGIN = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from gate.metrics.custom.child import main; main()"
+_MODULE = "gate.metrics.custom.child"
 _NUMBERS = count()
 
 
@@ -47,8 +40,8 @@ def resolve_apart(path: str, use: Use) -> type[Metric[Any]]:
     child = _child(path, use)
     try:
         told = child.ask(_describe(path, use), seconds=START_SECONDS)
-    except _LostError as error:
-        raise ConfigError(f"metric {path!r} cannot be imported: {error}") from None
+    except LostError as error:
+        raise ConfigError(f"metric {path!r} cannot be imported: its process {error}") from None
     if "refused" in told:
         what, hint = told["refused"]
         raise ConfigError(str(what), hint=str(hint))
@@ -110,8 +103,8 @@ class _ApartMetric(Metric[Any]):
         self._process = _child(self.path, self.use)
         try:
             told = self._process.ask(self._made(), seconds=START_SECONDS)
-        except _LostError as error:
-            raise ConfigError(f"metric {self.path!r}: {error}") from None
+        except LostError as error:
+            raise ConfigError(f"metric {self.path!r}: its process {error}") from None
         if "refused" in told:
             raise ConfigError(str(told["refused"][0]), hint=str(told["refused"][1]))
         if "invalid" in told:
@@ -138,8 +131,8 @@ class _ApartMetric(Metric[Any]):
     def _ask(self, what: str, *given: Any) -> Score:
         try:
             return _score(self._process.ask((what, self._number, *given), first=self._made()))
-        except _LostError as error:
-            return Score(None, error=f"the check failed: {error}")
+        except LostError as error:
+            return Score(None, error=f"the check failed: its process {error}")
 
 
 class _ApartComposite(_ApartMetric, Composite[Any]):
@@ -185,10 +178,6 @@ def _fits(value: Any) -> bool:
 # --- the process ----------------------------------------------------------------------------------
 
 
-class _LostError(Exception):
-    """The process gave no answer; the message says why."""
-
-
 def _child(path: str, use: Use) -> _Child:
     """The process for a check, shared with others of the same module; a new one where the module was edited."""
     places = tuple(searched(use.folder, use.hidden))
@@ -211,27 +200,26 @@ class _Child:
     """One process, started when it is first asked, and again when it has gone."""
 
     def __init__(self, places: Sequence[str], folder: str, environment: Mapping[str, str]) -> None:
-        self._argv = [sys.executable, "-P", "-c", _BEGIN, json.dumps(places)]
-        self._folder, self._environment = folder or None, dict(environment)
-        self._process: subprocess.Popen[bytes] | None = None
-        self._end: finalize[..., Any] | None = None
+        self._places, self._folder, self._environment = places, folder or None, environment
+        self._dialogue: Dialogue[Frame] | None = None
+        self._descendants = Descendants()
+        finalize(self, self._descendants.end)
         self._made: set[int] = set()
-        self._held = bytearray()
+        self._requests = count(1)
 
     def ask(
         self, message: tuple[Any, ...], *, first: tuple[Any, ...] | None = None, seconds: float = SECONDS
     ) -> dict[str, Any]:
         """The answer, a JSON object. ``first`` is said before, where this process has not heard it yet.
 
-        Raises _LostError; the process is gone then.
+        Raises LostError; the process is gone then.
         """
         try:
-            if self._process is None:
-                self._start()
+            dialogue = self._dialogue or self._start()
             if first is not None and first[1] not in self._made:
-                self._exchange(first, START_SECONDS)
+                self._exchange(dialogue, first, START_SECONDS)
                 self._made.add(first[1])
-            answer = self._exchange(message, seconds)
+            answer = self._exchange(dialogue, message, seconds)
             if message[0] == "make":
                 self._made.add(message[1])
             return answer
@@ -239,76 +227,28 @@ class _Child:
             self._stop()
             raise
 
-    def _start(self) -> None:
-        self._held.clear()
+    def _start(self) -> Dialogue[Frame]:
         self._made.clear()
-        process = subprocess.Popen(  # noqa: S603 - this interpreter
-            self._argv,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            cwd=self._folder,
-            env=self._environment,
-            start_new_session=True,
-        )
-        self._process, self._end = process, finalize(self, _end, process)
+        environment = self._descendants.marked(self._environment)
+        argv, environment = module_command(_MODULE, environment=environment, path=self._places)
+        self._descendants.watch()
+        reading = Frames(MAX_ANSWER_BYTES)
+        self._dialogue = Dialogue(argv, reading, environment=environment, cwd=self._folder, stderr=None)
+        return self._dialogue
 
     def _stop(self) -> None:
-        if self._end is not None:
-            self._end(0.0)
-        self._process = self._end = None
+        if self._dialogue is not None:
+            self._dialogue.end()
+        self._dialogue = None
+        self._descendants.end()
 
-    def _exchange(self, message: tuple[Any, ...], seconds: float) -> dict[str, Any]:
-        process = self._process
-        assert process is not None and process.stdin is not None
-        data = pack(message)
+    def _exchange(self, dialogue: Dialogue[Frame], message: tuple[Any, ...], seconds: float) -> dict[str, Any]:
+        number = next(self._requests)
+        found = dialogue.ask(frame(REQUEST, number, pack(message)), seconds)
         try:
-            process.stdin.write(len(data).to_bytes(8, "big") + data)
-            process.stdin.flush()
-        except BrokenPipeError:
-            raise _LostError(self._fate(process)) from None
-        try:
-            answer = json.loads(self._line(process, seconds))
+            answer = json.loads(found.data) if found.number == number else None
         except (ValueError, RecursionError):
             answer = None
         if not isinstance(answer, dict):
-            raise _LostError("its process wrote into the line between it and the gate")
+            raise LostError("wrote what is no answer into the pipe between it and the gate")
         return answer
-
-    def _line(self, process: subprocess.Popen[bytes], seconds: float) -> bytes:
-        assert process.stdout is not None
-        deadline = monotonic() + seconds
-        while (end := self._held.find(b"\n")) < 0:
-            ready, _, _ = select.select([process.stdout], [], [], max(0.0, deadline - monotonic()))
-            if not ready:
-                raise _LostError(f"no answer within {seconds:g} s")
-            data = os.read(process.stdout.fileno(), 65_536)
-            if not data:
-                raise _LostError(self._fate(process))
-            self._held += data
-            if len(self._held) > MAX_ANSWER_BYTES:
-                raise _LostError(f"an answer of more than {MAX_ANSWER_BYTES:,} bytes")
-        line = bytes(self._held[:end])
-        del self._held[: end + 1]
-        return line
-
-    @staticmethod
-    def _fate(process: subprocess.Popen[bytes]) -> str:
-        with suppress(subprocess.TimeoutExpired):
-            code = process.wait(LEAVE_SECONDS)
-            if code < 0:
-                return f"its process was ended by {signal.Signals(-code).name}"
-            return f"its process exited with status {code}"
-        return "its process closed the line between it and the gate"
-
-
-def _end(process: subprocess.Popen[bytes], patience: float = LEAVE_SECONDS) -> None:
-    """Lets a process leave, and after so many seconds ends it and what it started."""
-    assert process.stdin is not None and process.stdout is not None
-    with suppress(BrokenPipeError):
-        process.stdin.close()
-    with suppress(subprocess.TimeoutExpired):
-        process.wait(patience)
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    process.stdout.close()

@@ -131,11 +131,11 @@ def test_lone_surrogates_and_whole_books_find_their_way(monkeypatch: pytest.Monk
 
 def test_a_matcher_that_was_killed_is_started_again() -> None:
     assert is_found("a+", "a")
-    process = patterns._MATCHER._process
-    assert process is not None
-    process.kill()
-    process.wait()
-    with pytest.raises(PatternTimeoutError):
+    dialogue = patterns._MATCHER._dialogue
+    assert dialogue is not None
+    dialogue._process.kill()
+    dialogue._process.wait()
+    with pytest.raises(PatternTimeoutError, match="the process for it was killed by SIGKILL"):
         is_found("a+", "a")
     assert is_found("a+", "a")
 

@@ -105,7 +105,9 @@ def test_what_hangs_is_ended(folder: Path, monkeypatch: pytest.MonkeyPatch) -> N
     hangs = made(folder, "hangs")
     ask = apart._Child.ask
     monkeypatch.setattr(apart._Child, "ask", lambda *given, **named: ask(*given, **{**named, "seconds": 0.2}))
-    assert hangs.score(CASE, PERFORMANCE) == Score(None, error="the check failed: no answer within 0.2 s")
+    assert hangs.score(CASE, PERFORMANCE) == Score(
+        None, error="the check failed: its process gave no answer within 0.2 s"
+    )
 
 
 def test_what_it_prints_is_no_answer(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -1,7 +1,7 @@
 """A process that matches regular expressions for `gate.metrics.patterns`, and may be ended in the middle of one.
 
 Started as a script, with the standard library alone. For each line, a JSON array ``[mode, pattern, flags, text]``, it
-answers one character: ``1`` for a match, ``0`` for none. The time that one match may take is counted by the kernel as
+answers a line: ``1`` for a match, ``0`` for none. The time that one match may take is counted by the kernel as
 processor time, which ends the process: how busy the machine is makes no difference.
 """
 
@@ -20,7 +20,7 @@ def main() -> None:
         signal.setitimer(signal.ITIMER_PROF, limit)
         found = match(text) is not None
         signal.setitimer(signal.ITIMER_PROF, 0)
-        sys.stdout.buffer.write(b"1" if found else b"0")
+        sys.stdout.buffer.write(b"1\n" if found else b"0\n")
         sys.stdout.buffer.flush()
 
 
