@@ -19,6 +19,7 @@ from gate.errors import MeasureError
 from gate.model import Score, Trial
 from gate.records import wire
 from gate.records.model import FORMAT, Footer, Header
+from gate.records.problems import describe
 from gate.records.wire import MalformedError
 from gate.security.limits import MAX_LINE_BYTES, MAX_NESTING, shorten
 
@@ -53,8 +54,6 @@ def read_line(kind: type[S], line: bytes, name: str) -> S:
     try:
         found: S = _decoder(kind).decode(line)
     except ValidationError as problem:
-        from gate.records.problems import describe  # weight: only a damaged record asks
-
         raise MalformedError(describe(str(problem), kind, line, name)) from None
     except (DecodeError, ValueError, RecursionError) as problem:
         raise NotJSONError(f"not a line of JSON: {problem}") from None

@@ -12,7 +12,7 @@ from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 from msgspec import Struct, ValidationError, convert
-from msgspec.json import decode
+from msgspec.json import decode, encode
 
 _KINDS = {
     "int": "a whole number",
@@ -37,13 +37,9 @@ def describe(problem: str, kind: type[Struct], line: bytes, name: str) -> str:
     what, path = what or problem, path.removesuffix("`") if what else ""
     try:
         place, value, declared = _located(path, decode(line), kind)
-    except (
-        ValueError,
-        LookupError,
-        TypeError,
-        RecursionError,
-    ):  # a number beyond all bounds, a key twice
-        return f"{name}: {problem[:_LONGEST]!r}"
+    except (ValueError, LookupError, TypeError, RecursionError):  # a key is there twice, or a number beyond all bounds
+        place = repr(path[:_SHOWN])[1:-1].removeprefix(".") or name
+        return f"{place}: {repr(what[:_LONGEST])[1:-1].lower()}"
     field = place or name
     if unknown := re.fullmatch("Object contains unknown field `(.*)`", what, re.DOTALL):
         return f"{field} has an unknown key: {unknown[1][:_SHOWN]!r}"
@@ -51,28 +47,35 @@ def describe(problem: str, kind: type[Struct], line: bytes, name: str) -> str:
         return f"{field} lacks its {missing[1]}"
     if not place and not isinstance(value, dict):
         return "not a JSON object"
+    return f"{field} is {_wrong(what, value, declared)}"
+
+
+def _wrong(what: str, value: Any, declared: Any) -> str:
     if what == "Number out of range":
-        return f"{field} is a number out of range: {_shown(value)}"
-    return f"{field} is not {_expected(what, declared)}: {_shown(value)}"
+        return f"a number out of range: {_shown(value)}"
+    expected = _expected(what, declared)
+    if _fits(value, declared):  # the decoder looks at each, and the last one is shown
+        return f"there twice, and once not {expected}"
+    return f"not {expected}: {_shown(value)}"
 
 
 def _expected(what: str, declared: Any) -> str:
     """What the format wants, as ``a whole number from 1``."""
     if words := [member.value for kind in _members(declared) if _is(kind, Enum) for member in kind]:
         return "one of " + ", ".join(words)
-    found = re.match(r"Expected `([^`]*)`(?: (>=|<=|>|<|of) (.*))?", what)
+    found = re.match(r"Expected `([^`]*)`(?: (>=|<=|>|<|of) (.*))?$", what.partition(", got ")[0])
     if not found:
         return f"what the format says, {what[:_SHOWN]!r}"
     kinds = [_KINDS.get(kind, kind) for kind in found[1].split(" | ")]
     bounds = {">=": "from", "<=": "up to", ">": "above", "<": "below", "of": "of"}
-    bound = f" {bounds[found[2]]} {re.sub(r', got .*', '', found[3])}" if found[2] else ""
-    return " or ".join(kinds) + bound
+    expected = " or ".join(kinds)
+    return f"{expected} {bounds[found[2]]} {found[3].removesuffix('.0')}" if found[2] else expected
 
 
 def _shown(value: Any) -> str:
     if isinstance(value, (dict, list)):
         return f"{'an object' if isinstance(value, dict) else 'a list'} of {len(value)}"
-    return repr(str(value)[:_SHOWN])
+    return encode(value).decode()[:_SHOWN]
 
 
 def _located(path: str, value: Any, kind: Any) -> tuple[str, Any, Any]:
@@ -88,11 +91,17 @@ def _located(path: str, value: Any, kind: Any) -> tuple[str, Any, Any]:
 def _culprit(found: dict[str, Any], kind: Any) -> str:
     """The first key of an object whose value is not of the kind; msgspec tells no keys of mappings."""
     for key, value in found.items():
-        try:
-            convert(value, kind)
-        except ValidationError:
+        if not _fits(value, kind):
             return key
     raise LookupError
+
+
+def _fits(value: Any, kind: Any) -> bool:
+    try:
+        convert(value, kind)
+    except ValidationError:
+        return False
+    return True
 
 
 def _inner(kind: Any, step: str | int) -> Any:

@@ -15,6 +15,8 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
+from msgspec.structs import replace
+
 from gate.errors import BaselineError, GateError
 from gate.model import RANGES, Side, Trial
 from gate.records import wire
@@ -135,6 +137,7 @@ class RecordReader:
 
     def _read_header(self) -> Header:
         line = self._next(read_header_line)
+        header = self._believed(wire.to_header, line)
         self.chained = line.gate_record >= CHAINED
         plan: list[PlannedCase] = []
         while len(plan) < line.cases:
@@ -144,7 +147,7 @@ class RecordReader:
             plan += part
         if len(plan) != line.cases or len({case.id for case in plan}) != line.cases:
             raise self._problem("the plan does not hold the cases that the header says", HINT_EDITED)
-        return self._believed(partial(wire.to_header, plan=plan), line)
+        return replace(header, plan=tuple(plan))
 
     def _next(self, read: Callable[[bytes], T]) -> T:
         raw = next(self._lines, b"")

@@ -102,8 +102,8 @@ def header_line(header: Header) -> HeaderLine:
     return HeaderLine(gate_record=FORMAT, cases=len(header.plan), runs=runs, criteria=criteria, **alike)
 
 
-def to_header(line: HeaderLine, plan: Sequence[PlannedCase] = ()) -> Header:
-    """The header with its plan. Raises `MalformedError` for a name that is there twice, and a shard beyond the last."""
+def to_header(line: HeaderLine) -> Header:
+    """The header, its plan still empty. Raises `MalformedError` for a name that is there twice, or a shard too high."""
     if line.shard[0] > line.shard[1]:
         raise MalformedError(f"shard is not [i, n] with i from 1 to n: {list(line.shard)}")
     if len({criterion.name for criterion in line.criteria}) < len(line.criteria):
@@ -113,7 +113,7 @@ def to_header(line: HeaderLine, plan: Sequence[PlannedCase] = ()) -> Header:
     alike: dict[str, Any] = {name: getattr(line, name) for name in _ALIKE}
     runs = tuple([Run(*astuple(run)) for run in line.runs])
     criteria = tuple([Criterion(*astuple(criterion)) for criterion in line.criteria])
-    return Header(plan=tuple(plan), runs=runs, criteria=criteria, **alike)
+    return Header(plan=(), runs=runs, criteria=criteria, **alike)
 
 
 # --- plan -----------------------------------------------------------------------------------------
