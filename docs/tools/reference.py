@@ -28,7 +28,7 @@ from gate.agents import AGENTS
 from gate.agents.base import AgentOptions, agent_class
 from gate.baselines import STORES
 from gate.commands.main import cli
-from gate.config.load import File
+from gate.config.schema import File
 
 DOCS = Path(__file__).resolve().parents[1]
 PAGES = {DOCS / "reference" / "configuration.md", DOCS / "reference" / "cli.md"}

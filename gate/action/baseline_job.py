@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from gate.action.step import Step, StepOutcome, worse_code
 from gate.config.load import Config
 from gate.errors import GateError
-from gate.pipeline.keeping import save_baseline
+from gate.pipeline.baseline_upkeep import save_baseline
 from gate.security.escape import console
 
 

@@ -25,10 +25,11 @@ from gate.errors import ExitCode, GateError, MeasureError
 from gate.hosts.events import Mode
 from gate.hosts.rest import RestError
 from gate.model import Verdict
-from gate.pipeline.flow import LOCAL_KINDS, RunOptions, run_gate
+from gate.pipeline.flow import run_gate
+from gate.pipeline.judge_stored import decide_merged
 from gate.pipeline.progress import Lines
 from gate.pipeline.reference import changes
-from gate.pipeline.stored import decide_merged
+from gate.pipeline.session import LOCAL_KINDS, RunOptions
 from gate.records import merge, read_record, write_record
 from gate.reports.console import render as render_console
 from gate.reports.files import Outputs

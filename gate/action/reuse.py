@@ -20,7 +20,7 @@ from gate.hosts.events import Activity, MeasuringRun, Mode
 from gate.hosts.github import GitHub
 from gate.model import Side
 from gate.pipeline.journal import path_of
-from gate.pipeline.stored import suite_ids
+from gate.pipeline.judge_stored import suite_ids
 from gate.records import Record, parse_record, write_record
 from gate.records.model import count
 from gate.system.git import Git

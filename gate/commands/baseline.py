@@ -25,7 +25,7 @@ def baseline() -> None:
 def baseline_save(record: Path | None, config_path: Path, release: str) -> None:
     """Add a complete record to its commit's baseline; without one, the newest finished record of each suite."""
     from gate.config.load import load_config
-    from gate.pipeline.keeping import save_baseline, save_newest
+    from gate.pipeline.baseline_upkeep import save_baseline, save_newest
 
     config = load_config(config_path)
     if record is None:
@@ -42,7 +42,7 @@ def baseline_save(record: Path | None, config_path: Path, release: str) -> None:
 def baseline_accept(commit: str | None, config_path: Path, why: str, by: str | None) -> None:
     """Make the stored record of COMMIT (HEAD) the anchor, which releases and the default branch are compared with."""
     from gate.config.load import load_config
-    from gate.pipeline.keeping import accept_baseline
+    from gate.pipeline.baseline_upkeep import accept_baseline
 
     click.echo(accept_baseline(load_config(config_path), os.environ, revision=commit, by=by, why=why))
 
@@ -52,7 +52,7 @@ def baseline_accept(commit: str | None, config_path: Path, why: str, by: str | N
 def baseline_list(config_path: Path) -> None:
     """List the stored baselines with their verdicts, and which of them is the anchor."""
     from gate.config.load import load_config
-    from gate.pipeline.keeping import list_baselines
+    from gate.pipeline.baseline_upkeep import list_baselines
 
     click.echo(list_baselines(load_config(config_path), os.environ))
 
@@ -62,7 +62,7 @@ def baseline_list(config_path: Path) -> None:
 def baseline_show(config_path: Path) -> None:
     """Show the baseline that a run would be compared with, the anchor, and the verdicts on both."""
     from gate.config.load import load_config
-    from gate.pipeline.keeping import show_baseline
+    from gate.pipeline.baseline_upkeep import show_baseline
 
     click.echo(show_baseline(load_config(config_path), os.environ))
 

@@ -27,7 +27,7 @@ from gate.commands.output import command_line, finish
 def compare(candidate: Path, baseline: Path, config_path: Path | None, **given: Any) -> NoReturn:
     """Give a verdict on one record against another; nothing is run."""
     from gate.config.load import load_config
-    from gate.pipeline.stored import compare_records
+    from gate.pipeline.judge_stored import compare_records
 
     config = load_config(config_path) if config_path else None
     finish(compare_records(candidate, baseline, config, os.environ, outputs_of(given), command_line()), given["quiet"])

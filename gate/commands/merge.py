@@ -27,7 +27,7 @@ from gate.commands.output import command_line, finish
 def merge(records: tuple[Path, ...], output: Path, config_path: Path | None, **given: Any) -> None:
     """Join the records of all shards; refuses a missing, duplicate or truncated shard, and one of another run."""
     from gate.config.load import load_config
-    from gate.pipeline.stored import decide_merged, merge_records
+    from gate.pipeline.judge_stored import decide_merged, merge_records
 
     if config_path is None and any(given.values()):
         raise click.UsageError("reports need a verdict: name the configuration that decides (-c gate.yaml)")

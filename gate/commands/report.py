@@ -20,6 +20,6 @@ from gate.commands.output import command_line, finish
 @with_options(*OUTPUTS)
 def report(record: Path, baseline: str | None, config_path: Path, **given: Any) -> NoReturn:
     """Render a record's verdict again in any format, against the baseline that its run would find."""
-    from gate.pipeline.stored import report_record
+    from gate.pipeline.judge_stored import report_record
 
     finish(report_record(record, baseline, config_path, os.environ, outputs_of(given), command_line()), given["quiet"])

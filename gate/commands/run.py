@@ -27,8 +27,8 @@ from gate.commands.output import command_line, finish
 if TYPE_CHECKING:
     from gate.config.base_policy import Rules
     from gate.model import Result
-    from gate.pipeline.flow import RunOptions
     from gate.pipeline.progress import Progress
+    from gate.pipeline.session import RunOptions
 
 
 @click.command(cls=Once)
@@ -71,7 +71,7 @@ def run(config_path: Path, **given: Any) -> NoReturn:
 
 
 def _run_options(given: dict[str, Any], rules: Rules) -> RunOptions:
-    from gate.pipeline.flow import RunOptions
+    from gate.pipeline.session import RunOptions
 
     shard = _shard(given["shard"]) if given["shard"] else (1, 1)
     return RunOptions(

@@ -13,7 +13,7 @@ def schema(of_report: bool) -> None:
     """Print the JSON Schema of gate.yaml, or of the JSON report."""
     import json
 
-    from gate.config.load import json_schema
+    from gate.config.json_schema import json_schema
     from gate.reports.json import schema as report_schema
 
     click.echo(json.dumps(report_schema() if of_report else json_schema(), indent=2))

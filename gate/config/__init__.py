@@ -1,1 +1,4 @@
-"""Reads gate.yaml and the criteria file; decides what to run, by whose rules, before anything runs."""
+"""Configuration: gate.yaml → what to run and by which criteria, under the base commit's rules if there are any.
+
+`pipeline`, `action` and `commands` import it.
+"""

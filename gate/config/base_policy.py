@@ -24,8 +24,9 @@ from gate.baselines import STORES
 from gate.baselines.fingerprint import of_case
 from gate.baselines.pairing import match_cases
 from gate.config.criteria import check_file
-from gate.config.load import NO_STORE, BaselineSection, Config, ConfigFile, File, Section, SuiteRules, read_config
+from gate.config.load import Config, ConfigFile, SuiteRules, read_config
 from gate.config.resolve import CALIBRATION_FILE, read_suites, stated_criteria
+from gate.config.schema import NO_STORE, BaselineSection, File, Section
 from gate.config.specs import Common, CriterionSpec
 from gate.decision.comparison import DEFAULT_MARGINS
 from gate.errors import ConfigError, GateError

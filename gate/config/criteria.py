@@ -9,13 +9,12 @@ from typing import Any
 
 from msgspec import Struct, field
 from msgspec.structs import replace
-from pydantic.alias_generators import to_camel
 
 from gate.baselines.fingerprint import of_criterion
-from gate.config.specs import QUANTILE, Common, CriterionSpec, effective, limit_as_max, read_specs
+from gate.config.specs import Common, CriterionSpec, effective, limit_as_max
 from gate.errors import ConfigError, closest, nearest, unknown_key
 from gate.formats.documents import Lines
-from gate.metrics import METRICS, load_metric
+from gate.metrics import METRICS
 from gate.metrics.base import Context, Metric
 from gate.metrics.custom.metric import Use, resolve_elsewhere, searched, source_of
 from gate.metrics.weighted import WeightedScore
@@ -57,13 +56,6 @@ class Setting(Struct, frozen=True):
         """The place of a criterion, or of all of them, with its line where that is known."""
         line = self.lines.line(*self.keys, *keys) if self.lines is not None else None
         return f"{self.where}:{line}" if line is not None else self.where
-
-
-def parse_criteria(
-    raw: Mapping[str, Any], cases: Sequence[Case], setting: Setting, *, adk: bool = False
-) -> tuple[Scorer, ...]:
-    """One scorer per criterion, in the order written. Raises as `read_specs` and `build_scorers`."""
-    return build_scorers(read_specs(raw, setting.at, setting.custom, adk=adk), cases, setting)
 
 
 def build_scorers(specs: Sequence[CriterionSpec], cases: Sequence[Case], setting: Setting) -> tuple[Scorer, ...]:
@@ -338,32 +330,3 @@ def _check_cases(cases: Sequence[Case], scorers: Sequence[Scorer]) -> None:
                 raise ConfigError(
                     what, where=where, hint="say what it scores: weights: {tool_accuracy: 0.6, contains: 0.4}"
                 )
-
-
-def both_spellings(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema of an object whose keys may be snake_case or camelCase."""
-    properties = schema.get("properties", {})
-    schema["properties"] = {spelt: value for key, value in properties.items() for spelt in (key, to_camel(key))}
-    if "required" in schema:
-        schema["required"] = [key for key in schema["required"] if to_camel(key) == key]
-    return schema
-
-
-def criterion_schema(name: str, definitions: dict[str, Any]) -> dict[str, Any]:
-    """The JSON Schema of one criterion, a number or an object; shared definitions go to ``definitions``."""
-    metric = load_metric(name)
-    options = metric.options_type.model_json_schema(by_alias=False)
-    definitions.update({key: both_spellings(inner) for key, inner in options.pop("$defs", {}).items()})
-    common = Common.model_json_schema()["properties"]
-    summary = (metric.__doc__ or "").strip().splitlines()[0]
-    return {
-        "description": summary,
-        "anyOf": [
-            {"type": ["number", "string"]},
-            {
-                **both_spellings({"type": "object", "properties": {**common, **options.get("properties", {})}}),
-                "patternProperties": {QUANTILE.pattern: {"type": "number"}},
-                "additionalProperties": False,
-            },
-        ],
-    }

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from gate.config.load import Config, TrialsSection
+from gate.config.load import Config
+from gate.config.schema import TrialsSection
 from gate.decision import Settings
 
 EXPIRED = "quarantine of {case} expired on {date}: the case is judged again"

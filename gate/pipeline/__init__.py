@@ -1,1 +1,4 @@
-"""The flow: config → suite → execute → score → record → decide → report."""
+"""The flow of a run, and of every command on records: run trials, score, record, ask `decision` for the verdict.
+
+Only `commands`, `action` and the public API import it.
+"""

@@ -22,8 +22,8 @@ from gate.errors import BaselineError, ConfigError, nearest
 from gate.formats.documents import parse_document
 from gate.formats.edits import Edit, edited
 from gate.model import FULL, Criterion, CriterionResult, Direction, Estimate, Scale, Side, Verdict
+from gate.pipeline.judge_stored import read
 from gate.pipeline.reference import git_context, nearest_stored, store_of
-from gate.pipeline.stored import read
 from gate.pipeline.verdict import NO_REFERENCE, cases_of, judge, terms_of_plan
 from gate.records import Record
 from gate.reports.formatting import figure, interval, sample

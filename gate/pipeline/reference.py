@@ -14,7 +14,8 @@ from gate.baselines.ledger import Ledger
 from gate.baselines.pairing import Reference, reference_to
 from gate.baselines.tags import series_of
 from gate.baselines.union import run_ids, without
-from gate.config.load import NO_STORE, Config
+from gate.config.load import Config
+from gate.config.schema import NO_STORE
 from gate.errors import BaselineError, ConfigError
 from gate.model import BaselineInfo
 from gate.reports.formatting import count

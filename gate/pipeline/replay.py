@@ -11,8 +11,8 @@ from gate.config.load import Config
 from gate.config.resolve import Plan
 from gate.errors import ConfigError
 from gate.model import RecordedTrial, Trial
+from gate.pipeline.budget import RunBudget
 from gate.pipeline.execute import Job
-from gate.pipeline.trials import RunBudget
 from gate.records import from_digest
 from gate.scoring.batch import Answer, Batch, Recording, Scored, ScoringSetup
 from gate.scoring.executor import Executor, open_executor

@@ -18,9 +18,10 @@ from gate.config.settings import now
 from gate.errors import MeasureError
 from gate.judges.meter import Budget as JudgeBudget
 from gate.model import Trial
+from gate.pipeline.budget import RunBudget
 from gate.pipeline.journal import redactor_of
-from gate.pipeline.stored import plan_named, read
-from gate.pipeline.trials import RunBudget, TrialRunner
+from gate.pipeline.judge_stored import plan_named, read
+from gate.pipeline.trials import TrialRunner
 from gate.pipeline.verdict import own_terms
 from gate.records import Header, Record, redacted, write_record
 from gate.records.model import count as counted

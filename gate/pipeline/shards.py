@@ -9,7 +9,8 @@ from statistics import fmean
 from msgspec.structs import replace
 
 from gate.baselines.pairing import Reference
-from gate.config.load import Config, TrialsSection
+from gate.config.load import Config
+from gate.config.schema import TrialsSection
 from gate.model import Side, SuiteResult, Trial, Verdict
 from gate.records import PlannedCase, assign_shards
 from gate.reports.formatting import count

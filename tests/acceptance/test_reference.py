@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from docs.tools.reference import PAGES, keys, meaning, written
-from gate.config.load import File, GateSection
+from gate.config.schema import File, GateSection
 
 
 @pytest.mark.parametrize("page", sorted(PAGES), ids=lambda page: page.stem)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from gate.baselines import RecordDiff, diff
-from gate.pipeline.stored import read
+from gate.pipeline.judge_stored import read
 from gate.reports.formatting import count
 from gate.reports.table import table
 from gate.reports.trajectory_diff import call_text

@@ -13,7 +13,7 @@ from gate.decision.consistency import compared
 from gate.decision.engine.evidence_json import stage_name
 from gate.errors import ConfigError, nearest
 from gate.model import Case, CaseResult, Criterion, Direction, Score, SuiteResult, Trial, kind_of
-from gate.pipeline.stored import found_again, named, read, read_baseline
+from gate.pipeline.judge_stored import found_again, named, read, read_baseline
 from gate.pipeline.verdict import NO_REFERENCE, Terms, cases_of, judge, own_terms
 from gate.records import Record
 from gate.reports.formatting import (

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gate.decision.history import case_history
 from gate.errors import MeasureError
-from gate.pipeline.stored import read
+from gate.pipeline.judge_stored import read
 from gate.pipeline.verdict import cases_of
 from gate.reports.table import table
 

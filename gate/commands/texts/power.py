@@ -10,8 +10,8 @@ from gate.config.load import Config
 from gate.config.resolve import make_plans
 from gate.decision.power import PowerRow, power_table
 from gate.model import Scale
+from gate.pipeline.judge_stored import read
 from gate.pipeline.reference import git_context, nearest_stored, store_of
-from gate.pipeline.stored import read
 from gate.pipeline.verdict import cases_of
 from gate.records import Header, Record
 from gate.reports.formatting import dollars, figure

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gate.config.criteria import ADK_DEFAULTS, Setting, parse_criteria, unread_rubrics
+from gate.config.criteria import ADK_DEFAULTS, Setting, unread_rubrics
 from gate.config.load import load_config
 from gate.config.resolve import make_plans
 from gate.errors import ConfigError
@@ -17,12 +17,13 @@ from gate.formats.documents import parse_document_with_lines
 from gate.metrics import load_metric
 from gate.model import Case, Criterion, Rubric, Turn
 from gate.scoring.score import Scorer
+from tests.unit.config.build import scorers_of
 
 CASES = (Case("a", (Turn("hello"),)),)
 
 
 def parse(raw: dict[str, Any], cases: tuple[Case, ...] = CASES, **setting: Any) -> list[Scorer]:
-    return list(parse_criteria(raw, cases, Setting(**setting)))
+    return list(scorers_of(raw, cases, Setting(**setting)))
 
 
 def one(name: str, value: Any, **setting: Any) -> Criterion:
@@ -31,7 +32,7 @@ def one(name: str, value: Any, **setting: Any) -> Criterion:
 
 @pytest.mark.parametrize("value", [1, 1.0, "1.0", True])
 def test_a_threshold_is_read_as_adk_reads_it(value: Any) -> None:
-    [scorer] = parse_criteria({"tool_trajectory_avg_score": value}, CASES, Setting(), adk=True)
+    [scorer] = scorers_of({"tool_trajectory_avg_score": value}, CASES, Setting(), adk=True)
     assert (scorer.criterion.threshold, scorer.criterion.pass_threshold) == (1.0, 1.0)
 
 
@@ -266,9 +267,9 @@ def rubric_case(kind: str | None) -> Case:
 )
 def test_a_rubric_of_a_case_that_no_criterion_could_read_is_refused(kind: str | None, hint: str) -> None:
     with pytest.raises(ConfigError, match="rubric 'r' of case 'c'") as refused:
-        parse_criteria({QUALITY: 0.8}, (rubric_case(kind),), Setting())
+        scorers_of({QUALITY: 0.8}, (rubric_case(kind),), Setting())
     assert hint in refused.value.hint
-    parse_criteria({"latency": {}}, (rubric_case(kind),), Setting())
+    scorers_of({"latency": {}}, (rubric_case(kind),), Setting())
 
 
 @pytest.mark.parametrize(
@@ -276,5 +277,5 @@ def test_a_rubric_of_a_case_that_no_criterion_could_read_is_refused(kind: str | 
 )
 def test_rubrics_that_no_criterion_reads_are_said(kind: str, unread: int) -> None:
     case = rubric_case(kind)
-    told = unread_rubrics((case,), parse_criteria({QUALITY: 0.8}, (case,), Setting()))
+    told = unread_rubrics((case,), scorers_of({QUALITY: 0.8}, (case,), Setting()))
     assert told.startswith("cases with rubrics that no criterion reads: 1 ") if unread else told == ""

@@ -10,7 +10,9 @@ import jsonschema
 import pytest
 import yaml
 
-from gate.config.load import File, json_schema, load_config
+from gate.config.json_schema import json_schema
+from gate.config.load import load_config
+from gate.config.schema import File
 from gate.errors import ConfigError
 from gate.formats.documents import read_document_with_lines
 from gate.metrics import METRICS

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gate.config.criteria import Setting, parse_criteria
+from gate.config.criteria import Setting
 from gate.decision import exit_code
 from gate.decision.comparison import Settings
 from gate.decision.unseen import UNSEEN, blind
@@ -19,6 +19,7 @@ from gate.metrics.base import Composite, Context, Judged, TrialOutput
 from gate.model import Case, CaseStatus, Criterion, Invocation, Part, Scale, Score, Side, ToolCall, Trial, Turn, Verdict
 from gate.records.transform import digested
 from gate.scoring.score import Scorer, score_recorded
+from tests.unit.config.build import scorers_of
 
 from .records import FORBIDDEN, RESPONSE, by_name, cases, judge, once, reason, stored
 
@@ -45,7 +46,7 @@ OFFLINE = sorted(
 
 
 def scorers(*names: str) -> tuple[Scorer, ...]:
-    return parse_criteria({name: OPTIONS.get(name, {}) for name in names}, (CASE,), Setting(context=Context()))
+    return scorers_of({name: OPTIONS.get(name, {}) for name in names}, (CASE,), Setting(context=Context()))
 
 
 def said(*turns: Invocation) -> Trial:
@@ -98,7 +99,7 @@ def test_judged_metrics_that_are_shown_the_calls_for_their_own_sake_need_them() 
 
 def test_a_support_metric_needs_calls_where_a_tool_means_escalation() -> None:
     for options, needs in (({}, False), ({"escalation_tools": ["handover"]}, True)):
-        (scorer,) = parse_criteria({"containment_rate": options}, (CASE,), Setting())
+        (scorer,) = scorers_of({"containment_rate": options}, (CASE,), Setting())
         assert scorer.criterion.reads_tools is needs
 
 
@@ -126,7 +127,7 @@ def test_a_composite_to_which_no_part_of_calls_applies_needs_no_evidence() -> No
 
 def test_the_weights_of_a_case_count_among_the_parts() -> None:
     own = replace(CASE, options={"weighted_score": {"weights": {"tool_accuracy": 1.0}}})
-    made = parse_criteria(
+    made = scorers_of(
         {"tool_accuracy": {}, "latency": {}, "weighted_score": {"weights": {"latency": 1.0}}}, (own,), Setting()
     )
     assert made[2].criterion.parts == ("latency", "tool_accuracy")

@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from gate.config.criteria import Setting, parse_criteria
+from gate.config.criteria import Setting
 from gate.errors import ConfigError
 from gate.metrics import METRICS, load_metric
 from gate.metrics.base import Metric
+from tests.unit.config.build import scorers_of
 
 REFERENCE = Path(__file__).parents[3] / "docs" / "reference"
 _ADK = """
@@ -60,7 +61,7 @@ def examples() -> list[str]:
 @pytest.mark.parametrize("example", [text for text in examples() if "checks:" not in text])
 def test_every_example_of_the_guide_is_taken_as_written(example: str) -> None:
     raw = yaml.safe_load(example)
-    scorers = parse_criteria(raw.get("criteria", raw), (), Setting())
+    scorers = scorers_of(raw.get("criteria", raw), (), Setting())
     assert [scorer.criterion.name for scorer in scorers] == list(raw.get("criteria", raw))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gate.agents.base import AgentOptions
-from gate.config.load import BaselineSection, File, GateSection
+from gate.config.schema import BaselineSection, File, GateSection
 from gate.config.specs import Common
 from gate.model.strictness import DOWN, FEWER, FREE, MORE, NEVER, OFF, ON, UP, Tightens, strictness_of
 

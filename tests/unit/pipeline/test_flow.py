@@ -27,7 +27,7 @@ from gate.model import (
     Turn,
     Usage,
 )
-from gate.pipeline.flow import Memory
+from gate.pipeline.memory import Memory
 from gate.records import digested
 from gate.scoring.score import Scorer
 

@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gate.config.criteria import Setting, parse_criteria
+from gate.config.criteria import Setting
 from gate.config.load import criteria_of
 from gate.errors import ConfigError
 from gate.formats.adk import camel
 from gate.suites import load
+from tests.unit.config.build import scorers_of
 
 RUBRIC = {"rubric_id": "r", "rubric_content": {"text_property": "Is short."}, "type": "FINAL_RESPONSE_QUALITY"}
 CALL = {"id": "1", "name": "find", "args": {"free": {"any_key": 1}}}
@@ -184,13 +185,13 @@ def test_a_test_config_may_hold_a_live_model_config() -> None:
 
 
 def test_a_share_of_safe_answers_in_an_adk_file_means_all_of_them() -> None:
-    (scorer,) = parse_criteria({"safety_v1": 0.8}, (), Setting(), adk=True)
+    (scorer,) = scorers_of({"safety_v1": 0.8}, (), Setting(), adk=True)
     assert (scorer.criterion.threshold, scorer.criterion.hard) == (1.0, True)
     with pytest.raises(ConfigError, match="one occurrence fails the gate"):
-        parse_criteria({"safety_v1": 0.8}, (), Setting())
+        scorers_of({"safety_v1": 0.8}, (), Setting())
 
 
 def test_one_option_in_both_spellings_is_refused() -> None:
     both = {"tool_trajectory_avg_score": {"threshold": 1, "match_type": "EXACT", "matchType": "IN_ORDER"}}
     with pytest.raises(ConfigError, match="both match_type and matchType are given"):
-        parse_criteria(both, (), Setting())
+        scorers_of(both, (), Setting())

@@ -1,4 +1,4 @@
-"""Verdicts on records that are there: compared, reported, merged, or measured by somebody else. Runs no agent."""
+"""Verdicts on existing records: compared, reported, merged, or measured by an untrusted run. Runs no agent."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from gate.baselines.base import outage_in
 from gate.baselines.pairing import Reference, identity, match_cases, reference_to
 from gate.baselines.union import run_ids
 from gate.config.base_policy import Rules
-from gate.config.load import NO_STORE, Config, load_config
+from gate.config.load import Config, load_config
 from gate.config.resolve import Plan, make_plans
+from gate.config.schema import NO_STORE
 from gate.config.settings import now, settings_of
 from gate.decision import Settings
 from gate.decision.cases import LEAST_LOST, MOST_LOST

@@ -1,4 +1,4 @@
-"""Keeps records as baselines: saves them with what was found of them, accepts them, and shows what is kept."""
+"""Saves records as baselines with their verdicts, accepts them, and lists what is stored."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from gate.config.settings import now, settings_of
 from gate.errors import BaselineError, BaselineWriteError, ConfigError
 from gate.model import Verdict
 from gate.pipeline.journal import records_folder
+from gate.pipeline.judge_stored import as_if_judged, found_again, plan_of, read, suite_ids
 from gate.pipeline.reference import find_anchor, find_baselines, git_context, store_of
-from gate.pipeline.stored import as_if_judged, found_again, plan_of, read, suite_ids
 from gate.pipeline.verdict import NO_REFERENCE, Terms, judge, load, own_terms
 from gate.records import Record
 from gate.reports.formatting import count, interval, sample

@@ -1,0 +1,117 @@
+"""The budget of a run: its limits, what was spent, and whether the next trial may start."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from time import monotonic
+
+from msgspec import Struct, field
+
+from gate.config.schema import BudgetSection
+from gate.errors import MeasureError
+from gate.judges.meter import Budget as JudgeBudget
+from gate.model import Trial
+from gate.pipeline.execute import Job
+from gate.system.prices import turn_cost
+
+PROBES = 3
+"""Trials that may fail one by one, before several run at a time without a known price."""
+
+
+class RunBudget(Struct):
+    """What a run may spend and has spent. Asked before each trial is started."""
+
+    limits: BudgetSection
+    judge: JudgeBudget
+    started: float = field(default_factory=monotonic)
+    usd: float = 0.0
+    tokens: int = 0
+    runs: int = 0
+    launched: int = 0
+    dearest_usd: float = 0.0
+    most_tokens: int = 0
+    known: bool = False
+    """Whether a trial has told what it takes of what is bounded: dollars, tokens or both."""
+    unpriced: int = 0
+    """Trials that the agent answered, or failed in, without telling all of what they took; counted as the dearest."""
+    stopped: str = ""
+    """Which budget ended the run; empty where none did."""
+
+    @property
+    def deadline(self) -> float | None:
+        """On the monotonic clock."""
+        return None if self.limits.minutes is None else self.started + 60 * self.limits.minutes
+
+    def charge(self, trial: Trial) -> None:
+        """Counts what a trial took. What it does not tell counts as much as the dearest trial so far."""
+        self.runs += 1
+        usages = [invocation.usage for invocation in trial.invocations]
+        counts = [None if usage is None else usage.tokens for usage in usages]
+        costs = [turn_cost(usage) for usage in usages] if self.limits.usd is not None else []
+        told = bool(usages) and None not in costs and (self.limits.tokens is None or None not in counts)
+        self.known = self.known or told
+        self.unpriced += self.priced and trial.measured and not told
+        tokens, cost = sum(count or 0 for count in counts), sum(cost or 0.0 for cost in costs)
+        self.most_tokens, self.dearest_usd = max(self.most_tokens, tokens), max(self.dearest_usd, cost)
+        if trial.measured and not told:
+            tokens, cost = self.most_tokens, self.dearest_usd
+        self.tokens += tokens
+        self.usd += cost
+        self.judge.elsewhere_usd += cost
+
+    def check_told(self, trial: Trial) -> None:
+        """Raises MeasureError after an answer that does not tell what it took, if none did before."""
+        if self.known or not self.priced or trial.error is not None:
+            return
+        if self.limits.usd is not None:
+            what = "budget.usd cannot bound this agent: its answer tells neither its cost nor its tokens and a model"
+            hint = "report cost_usd, or usage: {input_tokens, output_tokens, model} with a model of a known price"
+        else:
+            what, hint = "budget.tokens cannot bound this agent: its answer tells no tokens", "report usage"
+        raise MeasureError(what, where="budget", hint=f"{hint}; or bound it by budget.runs")
+
+    def refuses(self) -> str:
+        """Why no further trial may start; empty where one may.
+
+        Each trial in flight, and the one that asks, counts as the dearest so far, so that the bill stays within the
+        budget unless a trial costs more than any before it.
+        """
+        ahead = self.launched - self.runs + 1
+        limits = self.limits
+        if limits.runs is not None and self.launched >= limits.runs:
+            return f"the budget of {limits.runs} agent runs is spent"
+        if limits.usd is not None and self.usd + self.dearest_usd * ahead + self.judge.spent_usd > limits.usd:
+            return f"the budget of ${limits.usd:g} is spent"
+        if limits.tokens is not None and self.tokens + self.most_tokens * ahead > limits.tokens:
+            return f"the budget of {limits.tokens:,} tokens is spent"
+        if limits.judge_calls is not None and self.judge.calls >= limits.judge_calls:
+            return f"the budget of {limits.judge_calls} judge calls is spent"
+        if self.deadline is not None and monotonic() >= self.deadline:
+            return f"the budget of {limits.minutes:g} minutes is spent"
+        return ""
+
+    def affordable(self, jobs: Iterable[Job]) -> Iterator[Job]:
+        """The jobs that may start, each asked for only when there is room for it."""
+        for job in jobs:
+            self.stopped = self.refuses()
+            if self.stopped:
+                return
+            self.launched += 1
+            yield job
+
+    def close(self) -> None:
+        """Says that time is up, where that is what left jobs undone."""
+        if not self.stopped and self.deadline is not None and monotonic() >= self.deadline:
+            self.stopped = self.refuses()
+
+    @property
+    def priced(self) -> bool:
+        """Whether what trials cost bounds how many may start."""
+        return self.limits.usd is not None or self.limits.tokens is not None
+
+    @property
+    def runs_left(self) -> int | None:
+        """Agent runs that may still start; 0 once a budget ended the run, None where nothing bounds them."""
+        if self.stopped:
+            return 0
+        return None if self.limits.runs is None else max(0, self.limits.runs - self.launched)

@@ -1,0 +1,36 @@
+"""Which trials of an earlier session ran during an outage and must be run again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from gate.baselines.pairing import Reference, pair
+from gate.config.resolve import Plan
+from gate.decision import spoiled
+from gate.model import Trial
+from gate.pipeline.session import Session
+from gate.records import Header
+
+
+class Spoiled(Struct, frozen=True):
+    """Knows what of an earlier session was run in an outage."""
+
+    session: Session
+    plan: Plan
+    reference: Reference
+    header: Header
+
+    def among(self, trials: Sequence[Trial]) -> Sequence[Trial]:
+        """Those of these trials that are to be run again; none of recordings, which say what they say."""
+        plan, shard = self.plan, self.header.shard
+        if not trials or self.session.config.agent_kind == "replay":
+            return ()
+        own = {case.id for case in self.header.plan if case.shard == shard[0]}
+        cases = [case for case in plan.suite.cases if case.id in own]
+        paired = pair(plan.planned, plan.criteria, self.reference)
+        before = paired.trials if shard[1] == 1 else ()  # few cases are no sample of the suite: all have to fail
+        apart = paired.not_comparable
+        settings = self.session.settings
+        return spoiled(cases, plan.criteria, trials, before, settings=settings, not_comparable=apart)

@@ -1,0 +1,234 @@
+"""The rounds of one suite: asks the schedule for the next trials, runs those that are missing, and keeps them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import aclosing
+
+from msgspec.structs import replace
+
+from gate.baselines.pairing import Pairing, Reference, pair, reported_before
+from gate.config.resolve import Plan
+from gate.config.schema import BudgetSection
+from gate.decision import More, Request, confirmation, next_step
+from gate.errors import ConfigError, MeasureError
+from gate.model import FULL, Side, SuiteResult, Trial, Verdict
+from gate.pipeline.execute import Job
+from gate.pipeline.journal import redactor_of
+from gate.pipeline.memory import Memory
+from gate.pipeline.replay import Replay, check_executor, waits
+from gate.pipeline.session import Session
+from gate.pipeline.shards import epochs_of, measured
+from gate.pipeline.trials import TrialRunner
+from gate.pipeline.verdict import outside
+from gate.records import RecordWriter, to_record
+
+Slot = tuple[Side, str, str]
+"""Side, tag and case of a trial."""
+
+
+class SuiteRun:
+    """The rounds of one suite: what was measured in an earlier session counts, what is missing is run."""
+
+    def __init__(
+        self,
+        session: Session,
+        plan: Plan,
+        references: Sequence[Reference],
+        journal: RecordWriter,
+        runner: TrialRunner,
+        can_rerun: bool,
+        memory: Memory,
+    ) -> None:
+        self.session, self.plan, self.journal, self.runner, self.memory = session, plan, journal, runner, memory
+        self.settings = session.settings
+        if session.config.file.baseline.rerun == "auto" and can_rerun:
+            self.settings = replace(self.settings, rerun="match")
+        elif not can_rerun and self.settings.rerun != "never":
+            raise ConfigError(
+                f"baseline.rerun: {self.settings.rerun} needs the base commit's agent, and it cannot be run here",
+                where=str(session.config.path),
+                hint="it takes a python: or command: agent, and a stored baseline whose commit is in this clone",
+            )
+        check_executor(session.config, plan)
+        self.pairings = [
+            pair(
+                plan.planned,
+                plan.criteria,
+                one,
+                deselected=plan.deselected | outside(plan.selection, plan.planned, one),
+            )
+            for one in references
+        ]
+        self.reported = any(reported_before(journal.header, one) for one in references)
+        self.redactor = redactor_of(session.environment)
+        self.trials: list[Trial] = []
+        """Redacted, and without what was said: that is in the record."""
+        self._earlier = list(journal.resumed)
+        self._numbers = Counter[tuple[str, Side]]()
+        for trial in journal.resumed:  # some may have been left out
+            place = trial.case_id, trial.side
+            self._numbers[place] = max(self._numbers[place], trial.number)
+
+    async def measure(self) -> None:
+        """Everything that is needed for the verdict; for a shard, its cases."""
+        if self.session.options.shard[1] > 1:
+            await self._measure_shard()
+        elif self.session.config.agent_kind == "replay":
+            await self._replay_trials([case.id for case in self.plan.suite.cases])
+        else:
+            await self._follow_schedule()
+
+    async def _follow_schedule(self) -> None:
+        """Asks for trials until the verdict is known against each reference, or a regression is proven."""
+        for number, paired in enumerate(self.pairings):
+            while isinstance(step := self._next(paired, further=number > 0), More):
+                before = len(self.trials)
+                await self._round(step)
+                if len(self.trials) == before and not self.session.run_budget.stopped:
+                    raise MeasureError(f"a round ({step.why}) brought no trial", hint="this is a defect of the gate")
+            if step.verdict is Verdict.REGRESSED:
+                return
+
+    @property
+    def _own(self) -> tuple[str, ...]:
+        """The cases of this shard."""
+        header = self.journal.header
+        return tuple(case.id for case in header.plan if case.shard == header.shard[0])
+
+    async def _measure_shard(self) -> None:
+        """Runs every case of this shard as often as the schedule may ask for."""
+        index, total = self.journal.header.shard
+        if self.session.config.agent_kind == "replay":
+            await self._replay_trials(self._own)
+        else:
+            request = Request(Side.CANDIDATE, FULL, self._own, epochs_of(self.session.config))
+            await self._round(More((request,), 1, f"shard {index} of {total}"))
+            if (step := self._confirmation()) is not None:
+                await self._round(step)
+
+    def _confirmation(self) -> More | None:
+        """What `gate merge` will need of this shard's cases if they crash: only here can they be run."""
+        own, before = set(self._own), self.pairings[0].trials if self.pairings else ()
+        cases = [case for case in self.plan.suite.cases if case.id in own]
+        return confirmation(cases, self.plan.criteria, self.trials, before, settings=self.settings)
+
+    def part(self) -> SuiteResult:
+        """What a shard says of itself: it decides nothing."""
+        header, config = self.journal.header, self.session.config
+        found = measured(
+            header.shard, self._own, self.trials, suite_id=self.plan.suite.id, seed=header.seed, config=config
+        )
+        costs = [usage.cost_usd for t in self.trials if (usage := t.usage) is not None and usage.cost_usd is not None]
+        return replace(found, cost_usd=sum(costs) if costs else None, commit=self.session.where.head)
+
+    def forget(self) -> None:
+        """Lets go of the trials: the record has them."""
+        self.trials = []
+        self._earlier = []
+
+    async def _replay_trials(self, ids: Sequence[str]) -> None:
+        available = Counter(trial.case_id for trial in self.plan.suite.recorded)
+        wanted = self.settings.exact_epochs or max(available.values(), default=0)
+        if not wanted:
+            raise MeasureError("the suite holds no recorded trials to replay", where=self.plan.suite.source)
+        self.trials += self.journal.resumed  # one that was recorded as failed stays so
+        done = {(trial.case_id, trial.number) for trial in self.trials}
+        each = {case_id: range(1, min(wanted, available[case_id]) + 1) for case_id in ids}
+        missing = sum(map(len, each.values())) - sum(n in each.get(case_id, ()) for case_id, n in done)
+        jobs = (job for job in self._recorded_jobs(each, wanted) if (job.case.id, job.number) not in done)
+        if waits(self.plan):
+            await self._run(list(jobs), "replaying recorded trials")
+        elif missing:
+            await self._replay_batches(jobs, missing)
+        order = {case_id: place for place, case_id in enumerate(ids)}
+        self.trials.sort(key=lambda trial: (trial.number, order.get(trial.case_id, 0)))
+
+    def _recorded_jobs(self, each: Mapping[str, range], wanted: int) -> Iterator[Job]:
+        """Case by case, so that each is sent and read once; under a budget pass by pass, so that whole passes stay."""
+        cases, budget = self.plan.cases, self.session.config.file.budget
+        if budget == BudgetSection():
+            return (Job(cases[case_id], number) for case_id, numbers in each.items() for number in numbers)
+        passes = range(1, wanted + 1)
+        return (Job(cases[case_id], n) for n in passes for case_id, numbers in each.items() if n in numbers)
+
+    async def _replay_batches(self, jobs: Iterable[Job], trials: int) -> None:
+        session, plan = self.session, self.plan
+        session.progress.plan(plan.suite.id, trials, "replaying recorded trials")
+        replay = Replay(session.config, plan, session.environment, session.run_budget, self.redactor)
+        async with aclosing(replay.run(jobs, trials)) as parts:
+            async for part in parts:
+                self.journal.extend(part)
+                for trial, _ in part:
+                    self.trials.append(self.memory.fit(trial))
+                    session.progress.trial(trial)
+
+    def _next(self, paired: Pairing, *, further: bool) -> More | SuiteResult:
+        """The next round that a reference asks for; the agent of a ``further`` one is not run again."""
+        own = [trial for trial in self.trials if trial.side is Side.CANDIDATE] if further else self.trials
+        return next_step(
+            self.plan.suite.cases,
+            self.plan.criteria,
+            own,
+            paired.trials,
+            settings=replace(self.settings, rerun="never") if further else self.settings,
+            seed=self.journal.header.seed,
+            suite_id=self.plan.suite.id,
+            not_comparable=paired.not_comparable,
+            stopped=self.session.run_budget.stopped,
+            reported=self.reported,
+            selected=bool(self.plan.deselected),
+        )
+
+    async def _round(self, step: More) -> None:
+        """One round: what an earlier session measured of it, and what is missing."""
+        have = [trial for trial in self._earlier if trial.round == step.round]
+        self._earlier = [trial for trial in self._earlier if trial.round != step.round]
+        self.trials += have
+        done, lost = (
+            Counter((t.side, t.tag, t.case_id) for t in have if t.measured is measured) for measured in (True, False)
+        )
+        parts = [self._jobs(request, step, done, lost) for request in step.requests]
+        if step.pause and any(parts) and not await self._let_pass(step):
+            return
+        for jobs in parts:
+            await self._run(jobs, "" if step.pause else step.why)
+
+    def _jobs(self, request: Request, step: More, done: Counter[Slot], lost: Counter[Slot]) -> list[Job]:
+        """What of a request is missing: pass by pass, so that a budget that ends leaves whole passes."""
+        jobs = []
+        for case_id in request.cases * request.n:
+            slot = request.side, request.tag, case_id
+            if done[slot] > 0:
+                done[slot] -= 1
+                continue
+            again = step.again or lost[slot] > 0
+            lost[slot] -= 1
+            self._numbers[case_id, request.side] += 1
+            number = self._numbers[case_id, request.side]
+            jobs.append(Job(self.plan.cases[case_id], number, step.round, request.tag, request.side, again))
+        return jobs
+
+    async def _let_pass(self, step: More) -> bool:
+        """Waits as long as the step asks for; whether the budget leaves the time."""
+        run_budget = self.session.run_budget
+        if run_budget.deadline is not None and time.monotonic() + step.pause >= run_budget.deadline:
+            run_budget.stopped = f"the budget of minutes leaves no time to {step.why}"
+            return False
+        self.session.progress.plan(self.plan.suite.id, step.runs, f"{step.why}, in {step.pause:g} s")
+        await asyncio.sleep(step.pause)
+        return True
+
+    async def _run(self, jobs: list[Job], why: str) -> None:
+        if not jobs:
+            return
+        if why:
+            self.session.progress.plan(self.plan.suite.id, len(jobs), why)
+        async for scored in self.runner.run(jobs):
+            trial, line = to_record(scored, self.redactor)
+            self.journal.extend([(trial, line)])
+            self.trials.append(self.memory.keep(trial))
+            self.session.progress.trial(trial)

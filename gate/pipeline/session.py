@@ -1,0 +1,106 @@
+"""What the suites of one run share: options, configuration, git context, store, budget, the agent's fingerprint."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from msgspec import Struct
+
+from gate.baselines import Store
+from gate.baselines.fingerprint import of_agent
+from gate.config.base_policy import Rules
+from gate.config.load import Config
+from gate.config.settings import now, settings_of
+from gate.decision import Settings
+from gate.judges.meter import Budget as JudgeBudget
+from gate.pipeline.budget import RunBudget
+from gate.pipeline.journal import SECRET_NAME
+from gate.pipeline.progress import Progress
+from gate.pipeline.reference import REPORTS, GitContext, git_context, store_of
+from gate.system.git import Git
+
+LOCAL_KINDS = ("python", "command")
+"""Kinds of agents whose source is here, so that it has a fingerprint and the base commit's can be run."""
+
+
+class RunOptions(Struct, frozen=True):
+    """What the command line says of one run, besides the configuration."""
+
+    record_path: Path | None = None
+    resume: bool = False
+    shard: tuple[int, int] = (1, 1)
+    command: str = "gate run"
+    rules: Rules | None = None
+    """Those that the configuration comes from, where it is held to a base commit's."""
+    changed: tuple[str, ...] | None = None
+    """What differed from the commit before anything was installed here; None: git is asked as the run begins."""
+    origin: str = ""
+    """Whose measurements lie where this run takes up the record of its commit, in words."""
+    note: str = ""
+    """What a reader should know of how this run came about."""
+    anchored: bool | None = None
+    """Whether to compare with the anchor too; None: where git says that this is the default branch."""
+    release: str = ""
+    """The tag that is to be released."""
+
+
+class Session(Struct, frozen=True):
+    """Everything that the suites of one run share."""
+
+    config: Config
+    options: RunOptions
+    environment: Mapping[str, str]
+    progress: Progress
+    git: Git
+    where: GitContext
+    agent: str
+    """The agent's fingerprint; empty where its source is elsewhere."""
+    store: Store | None
+    settings: Settings
+    run_budget: RunBudget
+
+
+def open_session(
+    config: Config,
+    options: RunOptions,
+    environment: Mapping[str, str],
+    progress: Progress,
+    stack: ExitStack,
+    written: Sequence[Path],
+) -> Session:
+    git = Git(config.root, environment=environment)
+    root = git.root.resolve()
+    left = [path.resolve().relative_to(root).as_posix() for path in written if path.resolve().is_relative_to(root)]
+    where = git_context(config, git, left, changed=options.changed, anchored=options.anchored, release=options.release)
+    budget = config.file.budget
+    store = store_of(config, environment)
+    if store is not None:
+        stack.enter_context(store)
+    return Session(
+        config,
+        options,
+        environment,
+        progress,
+        git,
+        where,
+        _agent_fingerprint(config, git, environment, left),
+        store,
+        settings_of(config, now()),
+        RunBudget(budget, JudgeBudget(max_calls=budget.judge_calls, usd=budget.usd)),
+    )
+
+
+def _agent_fingerprint(config: Config, git: Git, environment: Mapping[str, str], left: Sequence[str]) -> str:
+    """Of the agent's files, its settings and the environment it sees, secrets aside; empty for an agent elsewhere.
+
+    ``left`` are the files that this run leaves behind: they are none of the agent's.
+    """
+    if config.agent_kind not in LOCAL_KINDS:
+        return ""
+    env = config.agent.env
+    seen = {name: environment.get(name) for name in env if env[name] is None and not SECRET_NAME.search(name)}
+    settings = [config.agent.model_dump(mode="json"), config.file.setup, seen]
+    own = (config.file.output, config.file.baseline.folder, REPORTS, *config.file.suite, config.path.name, *left)
+    return of_agent(git, sources=config.agent.sources, exclude=own, settings=settings)
