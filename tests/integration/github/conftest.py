@@ -28,6 +28,23 @@ def world(tmp_path: Path, fake: FakeGitHub) -> World:
     return World(tmp_path, fake, as_process)
 
 
+@pytest.fixture(scope="session")
+def with_baseline(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a repository whose default branch has a baseline: one job has measured its one commit."""
+    folder = tmp_path_factory.mktemp("with-baseline")
+    with FakeGitHub() as github:
+        done = World(folder, github, as_process).push("good")
+    assert done.code == 0, done.log
+    assert github.violations == []
+    return folder / "repository"
+
+
+@pytest.fixture
+def recorded(tmp_path: Path, fake: FakeGitHub, with_baseline: Path) -> World:
+    """A world whose default branch has a baseline."""
+    return World(tmp_path, fake, as_process, with_baseline)
+
+
 @pytest.fixture
 def path_with_uv(tmp_path: Path) -> str:
     """A uv that makes the environment with the standard library: the real one downloads pip."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -81,14 +82,18 @@ def git(folder: Path, *arguments: str) -> str:
 
 
 class Repository:
-    """The user's repository: a bare remote, and a clone to commit from."""
+    """The user's repository: a bare remote, and a clone to commit from; as it is in the folder of ``template``."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, template: Path | None = None) -> None:
         self.remote, self.work = folder / "remote.git", folder / "work"
-        self.remote.mkdir(parents=True)
-        git(self.remote, "init", "-q", "--bare", "-b", "main")
-        git(self.remote, "config", "uploadpack.allowAnySHA1InWant", "true")
-        git(folder, "clone", "-q", self.remote.as_uri(), str(self.work))
+        if template:
+            shutil.copytree(template, folder, symlinks=True)
+            git(self.work, "remote", "set-url", "origin", self.remote.as_uri())
+        else:
+            self.remote.mkdir(parents=True)
+            git(self.remote, "init", "-q", "--bare", "-b", "main")
+            git(self.remote, "config", "uploadpack.allowAnySHA1InWant", "true")
+            git(folder, "clone", "-q", self.remote.as_uri(), str(self.work))
         self.files: dict[str, str] = {"agent.py": AGENT, "gate.yaml": CONFIG, "suite.yaml": suite()}
         self.files[WORKFLOW] = "on: [pull_request, merge_group, push]\n"
 

@@ -20,10 +20,12 @@ class World:
     folder: Path
     fake: FakeGitHub
     launch: Launch
+    template: Path | None = None
+    """The folder of the repository to begin with; none: an empty one."""
     count: int = 0
 
     def __post_init__(self) -> None:
-        self.repository = Repository(self.folder / "repository")
+        self.repository = Repository(self.folder / "repository", self.template)
 
     def step(self, event: str, payload: dict[str, Any], ref: str, sha: str, **changes: Any) -> Done:
         self.count += 1

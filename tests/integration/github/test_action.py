@@ -16,14 +16,6 @@ from tests.unit.reports.harmless import findings
 from tests.unit.reports.hostile import CORPUS
 
 
-@pytest.fixture
-def recorded(world: World) -> World:
-    """A world whose default branch has a baseline."""
-    done = world.push("good")
-    assert done.code == 0, done.log
-    return world
-
-
 def test_a_push_to_the_default_branch_saves_the_baseline(world: World) -> None:
     done = world.push("good")
     assert done.code == 0, done.log

@@ -18,14 +18,6 @@ from tests.integration.github.scenarios import World, report
 CRITERION = "  tool_trajectory_avg_score: {threshold: 0.5, match_type: IN_ORDER}"
 
 
-@pytest.fixture
-def recorded(world: World) -> World:
-    """A world whose default branch has a baseline."""
-    done = world.push("good")
-    assert done.code == 0, done.log
-    return world
-
-
 def accept(world: World, by: str = "wendy") -> Done:
     """Sets the label on pull request 1 and runs its job again."""
     world.fake.set_label(1, "gate:accept", by, "2026-01-02T00:00:00Z")

@@ -34,11 +34,15 @@ Pattern = tuple[str, str, int, str]
 """Where it is, the pattern, its flags, and how it is used: ``search`` or ``whole``."""
 
 
+def is_of_re(called: ast.Attribute) -> bool:
+    return called.attr in FUNCTIONS and isinstance(called.value, ast.Name) and called.value.id == "re"
+
+
 def literals() -> Iterator[Pattern]:
     """What is given to `re` as a literal."""
     for path in Path(gate.__file__).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Call) and ast.unparse(node.func) in {f"re.{name}" for name in FUNCTIONS}:
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and is_of_re(node.func):
                 first = node.args[0] if node.args else None
                 if isinstance(first, ast.Constant) and isinstance(first.value, str):
                     said = ast.unparse(node)
