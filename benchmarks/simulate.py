@@ -28,8 +28,8 @@ from msgspec.structs import replace
 
 from gate.decision.engine.evidence import Looks
 from gate.decision.engine.rule import decide
-from gate.decision.engine.state import Config, Continue, Metric, Outcome, Round, State
-from gate.model import Direction, Side
+from gate.decision.engine.state import Config, Continue, Metric, Round, State
+from gate.model import Direction, Outcome, Side
 from gate.statistics.intervals import binomial_at_least, t_quantile, wilson
 from gate.statistics.permutation import joint_permutation
 
