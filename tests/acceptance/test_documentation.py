@@ -15,7 +15,9 @@ import click
 import pytest
 import yaml
 
+from gate.baselines import STORES
 from gate.commands.main import cli as command_line
+from gate.reports import REPORTS
 from tests.acceptance.conftest import REPOSITORY
 
 DOCS = REPOSITORY / "docs"
@@ -77,6 +79,19 @@ def test_blocks_of_code_can_be_read(page: Path) -> None:
             assert list(yaml.safe_load_all(block["text"])) != [None]
         elif block["language"] == "json" and "…" not in block["text"]:
             json.loads(block["text"])
+
+
+# --- what is registered ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [*STORES])
+def test_every_store_has_a_section(name: str) -> None:
+    assert f"{name}-store" in anchors(DOCS / "reference" / "baselines.md")
+
+
+@pytest.mark.parametrize("name", [*REPORTS])
+def test_every_report_is_described(name: str) -> None:
+    assert f"| {name} |" in (DOCS / "reference" / "reports.md").read_text(encoding="utf-8")
 
 
 # --- commands ---------------------------------------------------------------------------------------
