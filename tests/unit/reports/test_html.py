@@ -54,3 +54,9 @@ def test_it_says_what_matters() -> None:
         "exit code 1",
     ):
         assert said in page
+
+
+def test_every_less_than_sign_of_a_text_is_escaped() -> None:
+    page = re.sub(r"</?[a-z][^<>]*>|<!doctype html>", "", render(RESULTS["regressed"]))
+    assert "p &lt; 0.001" in page
+    assert "<" not in page
