@@ -6,12 +6,14 @@ Anything that can happen to a single trial or score is a value (`TrialError`, `S
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError
+
+ModelT = TypeVar("ModelT", bound="BaseModel")
 
 
 class ExitCode(IntEnum):
@@ -165,6 +167,20 @@ def first_problem(error: ValidationError, model: type[BaseModel]) -> Problem:
         return Problem(path, "unknown", "", tuple(_known_keys(model, path[:-1])))
     kind: Literal["missing", "invalid"] = "missing" if found["type"] == "missing" else "invalid"
     return Problem(path, kind, found["msg"].removeprefix("Value error, "))
+
+
+def validated(model: type[ModelT], data: Mapping[str, Any], where: str, *, noun: str = "key") -> ModelT:
+    """The data as ``model`` reads it.
+
+    Raises:
+        ConfigError: one line on the first problem, with the nearest known key.
+    """
+    from pydantic import ValidationError  # weight: `gate --help` needs none of it
+
+    try:
+        return model.model_validate(dict(data))
+    except ValidationError as error:
+        raise first_problem(error, model).as_error(where, noun=noun) from None
 
 
 _BRANCH = re.compile(r"[\[(]|^literal|^(int|float|str|bool|list|dict)$|^[A-Z]\w+(Section|Options|Request|Rule|Paths)$")

@@ -20,8 +20,7 @@ from gate.hosts.base import (
     Stamp,
 )
 from gate.hosts.events import Activity, Facts, Mode, activity
-from gate.hosts.github import GitHub
-from gate.hosts.rest import Rest
+from gate.hosts.github import GitHub, connect
 from gate.model import Result
 from gate.pipeline.reference import REPORTS
 from gate.security.environment import TOKEN
@@ -107,14 +106,7 @@ def open_step(environment: Mapping[str, str], workspace: Path, say: Say) -> Step
     facts = Facts(environment.get("GITHUB_REF", ""), environment.get("GITHUB_SHA", ""))
     found = activity(event, _payload(environment), facts)
     say(f"{event}: {found.mode.value}, {console(found.reason)}")
-    headers = {
-        "Authorization": f"Bearer {inputs['token']}",
-        "Accept": "application/vnd.github+json",
-        "X-GitHub-Api-Version": "2022-11-28",
-    }
-    rest = Rest(environment.get("GITHUB_API_URL", "https://api.github.com"), headers, environment=environment)
-    graphql = environment.get("GITHUB_GRAPHQL_URL", "https://api.github.com/graphql")
-    github = GitHub(rest, environment.get("GITHUB_REPOSITORY", ""), graphql_url=graphql)
+    github = connect(environment, inputs["token"])
     return Step(_environment(environment, inputs["token"]), inputs, found, workspace, github, say)
 
 

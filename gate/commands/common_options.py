@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from gate.reports import FILES
+
 if TYPE_CHECKING:
     from gate.reports.files import Outputs
 
@@ -34,10 +36,13 @@ CONDITION = click.option(
     help="Only cases with this in their metadata (or tag=, complexity=, id=); may be repeated.",
 )
 OUTPUTS = (
-    click.option("--junit", type=click.Path(path_type=Path), help="Write a JUnit report here."),
-    click.option("--markdown", type=click.Path(path_type=Path), help="Write a Markdown report here."),
-    click.option("--html", type=click.Path(path_type=Path), help="Write an HTML report here."),
-    click.option("--json", "json_", type=click.Path(path_type=Path), help="Write a JSON report here."),
+    *(
+        click.option(f"--{name}", f"to_{name}", type=click.Path(path_type=Path), help=f"Write the {name} report here.")
+        for name in FILES
+    ),
+    click.option(
+        "--report", "reports", metavar="NAME=PATH", multiple=True, help="Write this report here, also a plugin's."
+    ),
     click.option("-q", "--quiet", is_flag=True, help="One line instead of a report."),
 )
 
@@ -86,4 +91,12 @@ def outputs_of(given: dict[str, Any]) -> Outputs:
     """The report files that the options name."""
     from gate.reports.files import Outputs
 
-    return Outputs(junit=given["junit"], markdown=given["markdown"], html=given["html"], json=given["json_"])
+    paths = {name: given[f"to_{name}"] for name in FILES if given[f"to_{name}"] is not None}
+    for text in given["reports"]:
+        name, equals, path = text.partition("=")
+        if not (name and equals and path):
+            raise click.BadParameter(f"{text!r} is not of the form markdown=report.md", param_hint="--report")
+        if name in paths:
+            raise click.UsageError(f"the {name} report is asked for twice: give one path")
+        paths[name] = Path(path)
+    return Outputs(paths)

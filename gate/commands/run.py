@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -47,16 +48,21 @@ if TYPE_CHECKING:
 )
 @click.option("--resume", is_flag=True, help="Continue the newest unfinished record.")
 @click.option("--shard", metavar="I/N", help="Run part I of N; `gate merge` joins the records.")
+@click.option("--publish", metavar="HOST", multiple=True, help="Publish the result on this host; may be repeated.")
 @click.option("--comment", is_flag=True, help="Post the result as a note on this pipeline's GitLab merge request.")
 @with_options(*OUTPUTS)
 def run(config_path: Path, **given: Any) -> NoReturn:
     """Run the suite, compare with the baseline, and give a verdict as exit code."""
     from gate.config.base_policy import Rules, rules_of
     from gate.config.load import load_config
+    from gate.hosts import HOSTS
     from gate.pipeline.flow import run_gate
     from gate.system.signals import run as run_coroutine
 
     overrides, revision = overrides_of(given), given["rules_from"]
+    named = [*given["publish"], *(["gitlab"] if given["comment"] else [])]
+    for name in named:
+        HOSTS.load(name, where="--publish")
     with ExitStack() as stack:
         if revision is None:
             rules = Rules(load_config(config_path, overrides))
@@ -65,8 +71,9 @@ def run(config_path: Path, **given: Any) -> NoReturn:
         options = _run_options(given, rules)
         progress = _progress(given["quiet"])
         result = run_coroutine(run_gate(rules.config, options, outputs_of(given), os.environ, progress))
-    if given["comment"]:
-        _comment(result)
+    hosts = {**{name: {} for name in named}, **rules.config.file.publish}
+    if hosts:
+        _publish(result, hosts)
     finish(result, given["quiet"])
 
 
@@ -99,21 +106,11 @@ def _progress(quiet: bool) -> Progress:
     return Bar(sys.stderr) if sys.stderr.isatty() and not os.environ.get("CI") else Lines(sys.stderr)
 
 
-def _comment(result: Result) -> None:
-    """Posts the result on this pipeline's merge request. A failure is printed and changes no verdict."""
-    from gate.hosts.base import PostComment, publish
-    from gate.hosts.gitlab import MergeRequestHost, merge_request_of
-    from gate.hosts.rest import Rest
-    from gate.reports.markdown import Place, render_suite
+def _publish(result: Result, hosts: Mapping[str, Mapping[str, Any]]) -> None:
+    """Publishes the result. A failure is printed and changes no verdict."""
+    from gate.pipeline.publishing import publish_result
     from gate.security.escape import console
 
-    request = merge_request_of(os.environ)
-    if request is None:
-        click.echo("gate: no comment: this is not a GitLab merge request pipeline", err=True)
-        return
-    place = Place(head=request.stamp.head, url=os.environ.get("CI_JOB_URL", ""))
-    notes = [PostComment(suite.suite_id, render_suite(suite, result, place=place)) for suite in result.suites]
-    with Rest(request.api, request.headers, environment=os.environ) as rest:
-        done = publish(notes, MergeRequestHost(request, rest))
+    done = publish_result(result, hosts, os.environ)
     for line in (*done.notes, *done.comment_urls, *map(str, done.problems)):
         click.echo(f"gate: {console(line)}", err=True)

@@ -14,6 +14,7 @@ from gate.config.schema import BaselineSection, File
 from gate.config.specs import CriterionSpec
 from gate.errors import ConfigError, first_problem, unknown_key
 from gate.formats.documents import Lines, read_document_with_lines
+from gate.hosts import read_host_options
 from gate.model import Case
 
 OPTIONS = {
@@ -111,6 +112,8 @@ class ConfigFile(Struct, frozen=True):
         file = _validate(data, where, self.lines, tuple(overrides))
         kind, agent = _agent(file, where, self.lines)
         _check_store(file.baseline, where, self.lines)
+        for name, options in file.publish.items():
+            read_host_options(name, options, _at(where, self.lines, ("publish", name)))
         _check_executor(file, kind, where, self.lines)
         if file.criteria is not None and not file.criteria:
             raise ConfigError(

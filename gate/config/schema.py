@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import date
+from pathlib import PurePath
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
@@ -162,6 +163,10 @@ class File(Section):
     """Cases that are known to be broken: shown, but not blocking until a date has passed."""
     executor: Annotated[Executor, FREE] = unstated()
     """Where recorded trials are scored."""
+    reports: dict[str, str] = {}
+    """Reports that are written after every run: name → file, relative to the configuration file and below it."""
+    publish: dict[str, dict[str, Any]] = {}
+    """Hosts that the result is published on: a name, a list of names, or names with the host's options."""
     seed: int = Field(default=0, ge=0)
     """Seed of the gate's own randomness."""
     output: Annotated[str, FREE] = ".gate"
@@ -171,6 +176,22 @@ class File(Section):
     @classmethod
     def _one_or_many(cls, value: Any) -> Any:
         return [value] if isinstance(value, str) else value
+
+    @field_validator("publish", mode="before")
+    @classmethod
+    def _names_or_options(cls, value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return {name: {} if options is None else options for name, options in value.items()}
+        names = [value] if isinstance(value, str) else value
+        return {name: {} for name in names} if isinstance(names, list) else value
+
+    @field_validator("reports")
+    @classmethod
+    def _below(cls, value: dict[str, str]) -> dict[str, str]:
+        for name, path in value.items():
+            if not path or PurePath(path).is_absolute() or ".." in PurePath(path).parts:
+                raise ValueError(f"{name}: {path!r} is not a file below the configuration's folder")
+        return value
 
     @field_validator("suite")
     @classmethod

@@ -10,10 +10,10 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel, to_snake
 
-from gate.errors import ConfigError, first_problem
+from gate.errors import ConfigError, validated
 from gate.metrics import METRICS, load_metric
 from gate.metrics.base import Metric, Options
 from gate.model import Direction, Scale
@@ -174,10 +174,7 @@ def _split(value: Any, where: str, *, adk: bool) -> tuple[Common, tuple[tuple[fl
     for key in ("threshold", "max", "margin"):
         if common.get(key) is not None:
             common[key] = _number(common[key], key, where, adk=adk)
-    try:
-        return Common.model_validate(common), tuple(sorted(quantiles.items())), options
-    except ValidationError as error:
-        raise first_problem(error, Common).as_error(where) from None
+    return validated(Common, common, where), tuple(sorted(quantiles.items())), options
 
 
 def _refuse_both_spellings(value: Mapping[Any, Any], where: str) -> None:
@@ -218,7 +215,4 @@ def custom_path(name: str, custom: Mapping[str, Any], where: str) -> str | None:
 
 def read_options(options_type: type[Options], options: Mapping[str, Any], where: str) -> Options:
     """A metric's options, validated. Raises ConfigError for an unknown option, or a value out of range."""
-    try:
-        return options_type.model_validate(dict(options))
-    except ValidationError as error:
-        raise first_problem(error, options_type).as_error(where, noun="option") from None
+    return validated(options_type, options, where, noun="option")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol, Self
 
 from msgspec import Struct
+from pydantic import BaseModel, ConfigDict
 
 from gate.errors import PublishError
 from gate.security import files
@@ -90,15 +92,53 @@ class Done(Struct, frozen=True):
     note: str = ""
 
 
-class Host(Protocol):
-    """A place where results are published."""
+class HostOptions(BaseModel):
+    """Base of a host's options, which stand under ``publish``: unknown keys rejected."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+
+
+class Applies(Protocol):
+    """What effects are applied to: a host, or the runner of a job."""
 
     def apply(self, effect: Effect) -> Done:
-        """Publishes one effect; one that the host knows no place for is done. Raises PublishError."""
+        """Publishes one effect; one that there is no place for is done. Raises PublishError."""
         ...
 
 
-def publish(effects: Iterable[Effect], host: Host) -> Publication:
+class Host(ABC):
+    """A place where results are published, such as the review of a change. To be closed after use."""
+
+    Options: ClassVar[type[HostOptions]] = HostOptions
+    nowhere: ClassVar[str] = "not published: this job is not about a change that is reviewed there"
+    """What is said where `open` finds nothing to publish on."""
+    head: str = ""
+    """The commit that readers of the comment know, for its text."""
+    url: str = ""
+    """Where the whole report is, for its text."""
+
+    @classmethod
+    @abstractmethod
+    def open(cls, options: Any, environment: Mapping[str, str], /) -> Self | None:
+        """The host as this job sees it; None if the job is not about a change there.
+
+        Args:
+            options: an instance of `Options`.
+            environment: the process's variables, in which a CI says what the job is about.
+
+        Raises:
+            PublishError: the host cannot be reached as it is configured.
+        """
+
+    @abstractmethod
+    def apply(self, effect: Effect) -> Done:
+        """Publishes one effect; one that the host has no place for is `Done()`. Raises PublishError."""
+
+    def close(self) -> None:  # noqa: B027  (most hosts hold nothing)
+        """Releases what the host holds open."""
+
+
+def publish(effects: Iterable[Effect], host: Applies) -> Publication:
     """Applies the effects in order. One that fails is reported; those after it are applied all the same."""
     urls: list[str] = []
     notes: list[str] = []

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Any
+from pathlib import Path
+from typing import Any, Self
 
 from msgspec import Struct
 
@@ -15,6 +17,8 @@ from gate.hosts.artifact import MAX_ARCHIVE_BYTES
 from gate.hosts.base import (
     NO_SUITE,
     Done,
+    Host,
+    HostOptions,
     PostComment,
     PostFailure,
     Stamp,
@@ -24,7 +28,7 @@ from gate.hosts.base import (
     mark_of,
     with_marker,
 )
-from gate.hosts.events import Labelled, MeasuringRun
+from gate.hosts.events import Facts, Labelled, MeasuringRun, activity
 from gate.hosts.rest import Rest, RestError
 
 COMMENT_LIMIT = 65_536
@@ -355,13 +359,45 @@ def _why_not_given(given: Labelled, head: str, by: str, pull: PullRequest) -> st
     return "" if by == given.by else "it was set again by somebody else in the meantime"
 
 
-class PullRequestHost:
+def connect(environment: Mapping[str, str], token: str) -> GitHub:
+    """The repository that this job of GitHub Actions runs in."""
+    headers = {
+        "Authorization": f"Bearer {token}",
+        "Accept": "application/vnd.github+json",
+        "X-GitHub-Api-Version": "2022-11-28",
+    }
+    rest = Rest(environment.get("GITHUB_API_URL", "https://api.github.com"), headers, environment=environment)
+    graphql = environment.get("GITHUB_GRAPHQL_URL", "https://api.github.com/graphql")
+    return GitHub(rest, environment.get("GITHUB_REPOSITORY", ""), graphql_url=graphql)
+
+
+class PullRequestHost(Host):
     """Comments on one pull request for one run; everything else that is published is the runner's."""
 
+    nowhere = "no comment: this job is not about a pull request that its token may comment on"
+
     def __init__(self, github: GitHub, number: int, stamp: Stamp) -> None:
+        self.head = stamp.head
         self._github = github
         self._number = number
         self._stamp = stamp
+
+    @classmethod
+    def open(cls, _options: HostOptions, environment: Mapping[str, str]) -> Self | None:
+        """The pull request of this job, by its event, with the token in ``GITHUB_TOKEN``. Not for a fork's."""
+        token, event = environment.get("GITHUB_TOKEN", ""), Path(environment.get("GITHUB_EVENT_PATH", "") or ".")
+        if not token or not event.is_file():
+            return None
+        facts = Facts(environment.get("GITHUB_REF", ""), environment.get("GITHUB_SHA", ""))
+        payload = json.loads(event.read_bytes())
+        found = activity(environment.get("GITHUB_EVENT_NAME", ""), payload, facts)
+        if found.pull_request is None or found.head is None or found.is_fork or not found.comments:
+            return None
+        numbers = [int(environment.get(f"GITHUB_RUN_{name}", "0")) for name in ("ID", "ATTEMPT")]
+        return cls(connect(environment, token), found.pull_request, Stamp(numbers[0], numbers[1], found.head))
+
+    def close(self) -> None:
+        self._github.close()
 
     def apply(self, effect: object) -> Done:
         match effect:

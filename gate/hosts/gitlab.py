@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Self
 
 from msgspec import Struct
 
 from gate.errors import PublishError
-from gate.hosts.base import Done, PostComment, Stamp, stamp_of, with_marker
+from gate.hosts.base import Done, Host, HostOptions, PostComment, Stamp, stamp_of, with_marker
 from gate.hosts.rest import Rest, RestError
 
+JOB = "CI_JOB_URL"
 NOTE_LIMIT = 1_000_000
 """Characters of a note."""
 TOKEN_VARIABLE = "GATE_GITLAB_TOKEN"  # noqa: S105  (a name, not a token)
@@ -49,13 +50,27 @@ def merge_request_of(environment: Mapping[str, str]) -> MergeRequest | None:
     )
 
 
-class MergeRequestHost:
+class MergeRequestHost(Host):
     """Notes on one merge request for one pipeline; everything else that is published is files."""
 
-    def __init__(self, request: MergeRequest, rest: Rest) -> None:
+    nowhere = "no comment: this is not a GitLab merge request pipeline"
+
+    def __init__(self, request: MergeRequest, rest: Rest, *, url: str = "") -> None:
+        self.head, self.url = request.stamp.head, url
         self._request = request
         self._rest = rest
         self._path = f"projects/{request.project}/merge_requests/{request.iid}"
+
+    @classmethod
+    def open(cls, _options: HostOptions, environment: Mapping[str, str]) -> Self | None:
+        """The merge request of this job's pipeline, by GitLab's predefined variables."""
+        request = merge_request_of(environment)
+        if request is None:
+            return None
+        return cls(request, Rest(request.api, request.headers, environment=environment), url=environment.get(JOB, ""))
+
+    def close(self) -> None:
+        self._rest.close()
 
     def apply(self, effect: object) -> Done:
         """Writes or updates the suite's note, unless a newer pipeline has written it or the head has moved on."""

@@ -45,6 +45,7 @@ async def run_gate(
         GateError: what keeps the run from meaning anything; its exit code says which kind.
     """
     plans = make_plans(config, environment)
+    outputs = outputs.beside(config.root, config.file.reports)
     if options.record_path is not None and len(plans) > 1:
         raise ConfigError("--record names one file, and there are several suites", hint="leave it out")
     suites, paths = [], []

@@ -194,6 +194,7 @@ def decide_merged(
     Raises:
         ConfigError: the record is of another suite, or of another commit than the one checked out.
     """
+    outputs = outputs.beside(config.root, config.file.reports)
     check_outputs(outputs)
     git = Git(config.root, environment=environment)
     where = git_context(config, git, anchored=anchored, release=release)

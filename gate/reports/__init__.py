@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from gate.model import Result
 from gate.registry import Registry
+
+if TYPE_CHECKING:
+    from gate.model import Result
 
 _BUILT_IN = {
     "console": "gate.reports.console:render",
@@ -14,8 +17,10 @@ _BUILT_IN = {
     "json": "gate.reports.json:render",
     "markdown": "gate.reports.markdown:render",
 }
-REPORTS = Registry[Callable[[Result], str]]("report", "agent_gate.reports", _BUILT_IN)
+REPORTS = Registry["Callable[[Result], str]"]("report", "agent_gate.reports", _BUILT_IN)
 """Name → the function that renders a result; every one works with the result alone. Files are written in this order."""
+FILES = tuple(name for name in REPORTS if name != "console")
+"""The reports that have an option of their own on the command line: ``--junit PATH``."""
 
 
 def load_report(form: str) -> Callable[[Result], str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from msgspec import Struct
@@ -9,28 +10,37 @@ from msgspec.structs import replace
 
 from gate.errors import EXIT_PRECEDENCE, ConfigError, ExitCode
 from gate.model import Result
-from gate.reports import load_report
+from gate.reports import REPORTS, load_report
 from gate.security import files
+from gate.security.limits import shorten
 
 
 class Outputs(Struct, frozen=True):
-    """Where reports are written; None: not at all."""
+    """Which reports are written, and where."""
 
-    junit: Path | None = None
-    markdown: Path | None = None
-    html: Path | None = None
-    json: Path | None = None
+    paths: Mapping[str, Path] = {}
+    """Name of the report → its file."""
 
     @property
     def wanted(self) -> dict[str, Path]:
-        """Form → path, in the order of writing."""
-        forms = (("junit", self.junit), ("html", self.html), ("json", self.json), ("markdown", self.markdown))
-        return {form: path for form, path in forms if path is not None}
+        """Name → path, in the order of writing: the built-in ones first, as the registry lists them."""
+        names = [*(name for name in REPORTS if name in self.paths), *(n for n in self.paths if n not in REPORTS)]
+        return {name: self.paths[name] for name in names}
+
+    def beside(self, root: Path, configured: Mapping[str, str]) -> Outputs:
+        """These, and those that a configuration in ``root`` asks for by ``reports``; these win."""
+        return Outputs({**{name: root / path for name, path in configured.items()}, **self.paths})
 
 
 def check_outputs(outputs: Outputs) -> None:
-    """Creates the folders of the reports before anything is spent. Raises `ConfigError` where one cannot be written."""
+    """Creates the folders of the reports before anything is spent.
+
+    Raises:
+        ConfigError: nobody offers such a report, or its file cannot be written.
+    """
     for form, path in outputs.wanted.items():
+        if form not in REPORTS:
+            load_report(form)
         try:
             files.make_folder(path.parent)
             with files.open_to_append(path):
@@ -43,12 +53,31 @@ def write_reports(result: Result, outputs: Outputs) -> Result:
     """Writes the reports. Where one fails, the result says so and its exit code is the worse of the two."""
     failed = []
     for form, path in outputs.wanted.items():
-        text = load_report(form)(result)
         try:
-            files.write_text(path, text)
+            files.write_text(path, _rendered(form, result))
         except OSError as error:
             failed.append(f"{path}: {error.strerror}")
+        except ReportError as error:
+            failed.append(f"{path}: {error}")
     if not failed:
         return result
     worse = min(result.exit_code, ExitCode.NOT_MEASURED, key=EXIT_PRECEDENCE.index)
     return replace(result, exit_code=worse, problems=tuple(f"a report could not be written: {one}" for one in failed))
+
+
+class ReportError(Exception):
+    """A plugin's report failed; the verdict stands."""
+
+
+def _rendered(form: str, result: Result) -> str:
+    """Raises ReportError for whatever a plugin does wrong; an error of our own is not hidden."""
+    render = load_report(form)
+    if form in REPORTS:
+        return render(result)
+    try:
+        text: object = render(result)
+    except Exception as error:
+        raise ReportError(f"the report {form!r} raised {shorten(f'{type(error).__name__}: {error}', 300)}") from error
+    if not isinstance(text, str):
+        raise ReportError(f"the report {form!r} returned {type(text).__name__}, not text")
+    return text

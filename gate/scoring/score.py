@@ -13,8 +13,9 @@ from pydantic import ValidationError
 
 from gate.errors import first_problem
 from gate.metrics.base import Composite, Context, Judged, Metric, TrialOutput
-from gate.metrics.custom.metric import CheckedElsewhere, RunCheck
+from gate.metrics.custom.metric import CheckedElsewhere, RunCheck, checked
 from gate.model import RANGES, Case, Criterion, Score, Trial
+from gate.security.limits import shorten
 
 
 class Scorer(Struct, frozen=True):
@@ -100,11 +101,11 @@ async def score_trial(
         if isinstance(metric, Composite):
             composites.append((name, metric))
         elif isinstance(metric, Judged):
-            waited[name] = metric.judge_score(case, performance, judge)
+            waited[name] = _score(metric, case, performance, judge)
         elif isinstance(metric, CheckedElsewhere):
             waited[name] = metric.check_score(case, performance, run_check)
         else:
-            scores[name] = metric.score(case, performance)
+            scores[name] = _measured(metric, case, performance)
     if judge is None and run_check is None:  # then nobody is waited for, and there may be no loop to wait in
         for name, scoring in waited.items():
             scores[name] = await scoring
@@ -112,7 +113,7 @@ async def score_trial(
         scores.update(zip(waited, await asyncio.gather(*waited.values()), strict=True))
     _keep_to_scale(scorers, scores)
     for name, composite in composites:
-        scores[name] = composite.combine(case, scores)
+        scores[name] = _combined(composite, case, scores)
     _keep_to_scale(scorers, scores)
     return replace(trial, scores=scores)
 
@@ -169,6 +170,38 @@ def score_recorded(scorers: Sequence[Scorer], case: Case, trial: Trial) -> Trial
 
 
 async def _score(metric: Metric[Any], case: Case, performance: TrialOutput, judge: Any) -> Score:
-    if isinstance(metric, Judged):
+    if not isinstance(metric, Judged):
+        return _measured(metric, case, performance)
+    if _is_ours(metric):
         return await metric.judge_score(case, performance, judge)
-    return metric.score(case, performance)
+    try:
+        return checked(await metric.judge_score(case, performance, judge))
+    except Exception as error:  # noqa: BLE001  (a plugin may raise anything)
+        return _raised(error)
+
+
+def _measured(metric: Metric[Any], case: Case, performance: TrialOutput) -> Score:
+    if _is_ours(metric):
+        return metric.score(case, performance)
+    try:
+        return checked(metric.score(case, performance))
+    except Exception as error:  # noqa: BLE001  (a plugin may raise anything)
+        return _raised(error)
+
+
+def _combined(metric: Composite[Any], case: Case, scores: Mapping[str, Score]) -> Score:
+    if _is_ours(metric):
+        return metric.combine(case, scores)
+    try:
+        return checked(metric.combine(case, scores))
+    except Exception as error:  # noqa: BLE001  (a plugin may raise anything)
+        return _raised(error)
+
+
+def _is_ours(metric: Metric[Any]) -> bool:
+    """Whether an exception of the metric would be a defect of the gate, which must not look like a missing score."""
+    return type(metric).__module__.startswith("gate.")
+
+
+def _raised(error: Exception) -> Score:
+    return Score(None, error=f"the metric raised {shorten(f'{type(error).__name__}: {error}', 300)}")

@@ -128,4 +128,4 @@ def test_quarantine_ends_on_its_date(tmp_path: Path) -> None:
 def test_a_report_that_cannot_be_written_is_refused_early(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match="junit"):
-        check_outputs(Outputs(junit=tmp_path / "file" / "report.xml"))
+        check_outputs(Outputs({"junit": tmp_path / "file" / "report.xml"}))

@@ -1,0 +1,79 @@
+"""A result → the hosts that the configuration names. What goes wrong there is reported and changes no verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import closing
+from typing import Any
+
+from gate.errors import PublishError
+from gate.hosts import HOSTS, read_host_options
+from gate.hosts.base import Applies, Done, Effect, Host, PostComment, Publication, WriteSummary, publish
+from gate.model import Result
+from gate.reports.markdown import Place, render, render_suite
+from gate.security.limits import shorten
+
+
+def publish_result(
+    result: Result, hosts: Mapping[str, Mapping[str, Any]], environment: Mapping[str, str]
+) -> Publication:
+    """Publishes a summary, and a comment for each suite.
+
+    Args:
+        result: what to publish.
+        hosts: name of a host → its options, as under ``publish``.
+        environment: the process's variables.
+
+    Raises:
+        ConfigError: nobody offers such a host, or it does not know an option.
+    """
+    done = [_publish_on(name, options, result, environment) for name, options in hosts.items()]
+    return Publication(
+        tuple(url for one in done for url in one.comment_urls),
+        tuple(note for one in done for note in one.notes),
+        tuple(problem for one in done for problem in one.problems),
+    )
+
+
+def _publish_on(name: str, options: Mapping[str, Any], result: Result, environment: Mapping[str, str]) -> Publication:
+    read = read_host_options(name, options, f"publish.{name}")
+    try:
+        host = HOSTS.load(name).open(read, environment)
+        if host is None:
+            return Publication(notes=(HOSTS.load(name).nowhere,))
+        with closing(host):
+            return publish(_effects(result, host), _Guarded(name, host))
+    except PublishError as error:
+        return Publication(problems=(error,))
+    except Exception as error:
+        if name in HOSTS:
+            raise
+        return Publication(problems=(_failure(name, error),))
+
+
+def _effects(result: Result, host: Host) -> list[Effect]:
+    place = Place(head=host.head, url=host.url)
+    comments = [PostComment(suite.suite_id, render_suite(suite, result, place=place)) for suite in result.suites]
+    return [WriteSummary(render(result, place=place)), *comments]
+
+
+class _Guarded(Applies):
+    """A plugin's host, every failure of which is a PublishError, so that the effects that follow are still applied."""
+
+    def __init__(self, name: str, host: Host) -> None:
+        self._name, self._host = name, host
+
+    def apply(self, effect: Effect) -> Done:
+        try:
+            done: object = self._host.apply(effect)
+        except PublishError:
+            raise
+        except Exception as error:
+            if self._name in HOSTS:
+                raise
+            raise _failure(self._name, error) from error
+        return done if isinstance(done, Done) else Done()
+
+
+def _failure(name: str, error: Exception) -> PublishError:
+    return PublishError(f"the host raised {shorten(f'{type(error).__name__}: {error}', 300)}", where=name)
