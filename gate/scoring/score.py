@@ -175,7 +175,7 @@ async def _score(metric: Metric[Any], case: Case, performance: TrialOutput, judg
     if _is_ours(metric):
         return await metric.judge_score(case, performance, judge)
     try:
-        return checked(await metric.judge_score(case, performance, judge))
+        return _as_score(await metric.judge_score(case, performance, judge))
     except Exception as error:  # noqa: BLE001  (a plugin may raise anything)
         return _raised(error)
 
@@ -184,7 +184,7 @@ def _measured(metric: Metric[Any], case: Case, performance: TrialOutput) -> Scor
     if _is_ours(metric):
         return metric.score(case, performance)
     try:
-        return checked(metric.score(case, performance))
+        return _as_score(metric.score(case, performance))
     except Exception as error:  # noqa: BLE001  (a plugin may raise anything)
         return _raised(error)
 
@@ -193,7 +193,7 @@ def _combined(metric: Composite[Any], case: Case, scores: Mapping[str, Score]) -
     if _is_ours(metric):
         return metric.combine(case, scores)
     try:
-        return checked(metric.combine(case, scores))
+        return _as_score(metric.combine(case, scores))
     except Exception as error:  # noqa: BLE001  (a plugin may raise anything)
         return _raised(error)
 
@@ -201,6 +201,10 @@ def _combined(metric: Composite[Any], case: Case, scores: Mapping[str, Score]) -
 def _is_ours(metric: Metric[Any]) -> bool:
     """Whether an exception of the metric would be a defect of the gate, which must not look like a missing score."""
     return type(metric).__module__.startswith("gate.")
+
+
+def _as_score(answer: object) -> Score:
+    return answer if isinstance(answer, Score) else checked(answer)
 
 
 def _raised(error: Exception) -> Score:
