@@ -1,4 +1,7 @@
-"""Baselines only get better: nights, releases and copies, through real git and the command line."""
+"""Baselines only get better: nights, releases and copies, through real git and the command line.
+
+The work of `gate.pipeline.baseline_upkeep`.
+"""
 
 from __future__ import annotations
 

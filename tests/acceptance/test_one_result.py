@@ -1,4 +1,7 @@
-"""One record, one result: `run`, `report`, `compare -c` and `merge -c` render the same, to the byte."""
+"""One record, one result: `run`, `report`, `compare -c` and `merge -c` render the same, to the byte.
+
+The work of `gate.pipeline.judge_stored`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Running again on the same commit goes on with the same record: green by repetition is not to be had."""
+"""Running again on the same commit goes on with the same record: green by repetition is not to be had.
+
+What `gate.pipeline.earlier_session` finds in the record counts.
+"""
 
 from __future__ import annotations
 
