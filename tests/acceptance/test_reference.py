@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from docs.tools.reference import PAGES, keys, meaning, written
 from gate.config.schema import File, GateSection
+from gate.model.strictness import FREE, strictness_of
+from tests.acceptance.conftest import REPOSITORY
 
 
 @pytest.mark.parametrize("page", sorted(PAGES), ids=lambda page: page.stem)
@@ -24,3 +27,10 @@ def test_every_key_of_the_file_has_a_row_and_a_meaning() -> None:
     for name in File.model_fields:
         assert f"| `{name}` |" in keys()
         assert meaning(File, name)
+
+
+def test_the_page_on_github_lists_the_keys_that_are_the_changes_own() -> None:
+    page = (REPOSITORY / "docs" / "how-to" / "github.md").read_text(encoding="utf-8")
+    listed = re.search(r"every key of the configuration but\n(.*?)\.", page)
+    assert listed is not None
+    assert re.findall(r"`(\w+)`", listed[1]) == [key for key in File.model_fields if strictness_of(File, key) is FREE]
