@@ -7,7 +7,8 @@ declared in `wire`.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -57,7 +58,7 @@ def read_line(kind: type[S], line: bytes, name: str) -> S:
         raise MalformedError(describe(str(problem), kind, line, name)) from None
     except (DecodeError, ValueError, RecursionError) as problem:
         raise NotJSONError(f"not a line of JSON: {problem}") from None
-    if line.count(b"[") + line.count(b"{") > MAX_NESTING and not depth_within(found, MAX_NESTING):
+    if line.count(b"[") + line.count(b"{") > MAX_NESTING and not nests_within(line, MAX_NESTING):
         raise NotJSONError(f"nested more than {MAX_NESTING} deep")
     return found
 
@@ -137,7 +138,7 @@ def to_line(value: Struct | Mapping[str, Any]) -> bytes:
             return line
     except (ValueError, TypeError, RecursionError):  # the slow path
         return _dump(clean(value))
-    return line if depth_within(value, MAX_NESTING) else _dump(clean(value))
+    return line if nests_within(line, MAX_NESTING) else _dump(clean(value))
 
 
 def _dump(value: Any) -> bytes:
@@ -148,23 +149,19 @@ _ENCODER = Encoder()
 """Writes numbers that are not finite as null."""
 
 
-def depth_within(value: Any, limit: int) -> bool:
-    """Whether the containers nest at most ``limit`` deep; level by level, so that depth costs no stack."""
-    level = [value] if isinstance(value, _CONTAINERS) else []
+def nests_within(line: bytes, limit: int) -> bool:
+    """Whether the containers of a line of JSON nest at most ``limit`` deep; takes no stack, whatever the depth."""
+    shape = _STRINGS.sub(b"", line).translate(_BRACKETS, _NO_BRACKETS)
     for _ in range(limit):
-        level = [child for item in level for child in _children(item) if isinstance(child, _CONTAINERS)]
-        if not level:
+        if not shape:
             return True
-    return False
+        shape = shape.replace(b"[]", b"")  # the innermost level
+    return not shape
 
 
-_CONTAINERS = (dict, list, tuple, Struct)
-
-
-def _children(item: Any) -> Iterable[Any]:
-    if isinstance(item, Struct):
-        return [getattr(item, name) for name in item.__struct_fields__]
-    return item.values() if isinstance(item, dict) else item
+_STRINGS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"')
+_BRACKETS = bytes.maketrans(b"{}", b"[]")
+_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 
 
 def clean(value: Any, depth: int = 0, text_limit: int | None = None) -> Any:

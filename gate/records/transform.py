@@ -138,7 +138,8 @@ def _turn_digest(turn: Invocation, *, calls: bool, text: int) -> TurnDigest:
     digest = SILENT
     if said := turn.text:
         called = [(call.name, call.args) for call in turn.tool_calls]
-        digest = blake2b(repr((said, called)).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+        whole = f"{len(said)} {said} {called!r}".encode("utf-8", "surrogatepass")
+        digest = blake2b(whole, digest_size=8).hexdigest()
     shown = cut(text_of(turn.response, thoughts=False), text) if text else ""
     made: tuple[CallDigest, ...] = ()
     if calls or any(call.duration is not None for call in turn.tool_calls):

@@ -14,6 +14,7 @@ from msgspec.structs import fields
 from gate.errors import BaselineError
 from gate.model import Criterion, Invocation, Score, ToolCall, Trial, Usage
 from gate.records import Footer, Header, PlannedCase, Record, parse_record, record_lines, wire
+from gate.records.lines import nests_within
 from tests.unit.records import strategies
 
 ROOT = Path(__file__).parents[3]
@@ -170,3 +171,27 @@ def test_a_sum_in_format_1_is_an_unknown_key() -> None:
 def test_a_key_of_the_line_is_json_under_its_own_name() -> None:
     plain = json.loads(FULL.splitlines()[0])
     assert {"pass_mark", "gate_regression"} <= plain["criteria"][0].keys()
+
+
+# --- nesting --------------------------------------------------------------------------------------
+
+
+def depth_of(value: object) -> int:
+    if isinstance(value, (dict, list)):
+        return 1 + max(map(depth_of, value.values() if isinstance(value, dict) else value), default=0)
+    return 0
+
+
+BRACKETED = st.text('[]{}"\\', max_size=5)
+
+
+@given(
+    st.recursive(
+        st.none() | BRACKETED,
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(BRACKETED, inner, max_size=3),
+    ),
+    st.integers(0, 8),
+)
+def test_the_depth_of_a_line_is_that_of_its_containers(value: object, limit: int) -> None:
+    """Brackets and quotes in texts make no difference."""
+    assert nests_within(json.dumps(value).encode() + b"\n", limit) == (depth_of(value) <= limit)
