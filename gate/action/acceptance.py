@@ -12,9 +12,9 @@ from gate.config.settings import now as utc_now
 from gate.config.settings import settings_of
 from gate.errors import PublishError
 from gate.hosts.events import Mode
-from gate.hosts.github import Acceptance
+from gate.hosts.github import LabelAcceptance
 from gate.model import Result, acceptable
-from gate.pipeline.verdict import conclude
+from gate.pipeline.verdict import result_of
 from gate.security.escape import console
 
 
@@ -28,10 +28,10 @@ def with_acceptance(step: Step, config: Config, result: Result, number: int | No
     by = f"{found.by} at {found.at.isoformat()}"
     suites = [replace(s, accepted=by) if s.verdict in acceptable(s) else s for s in result.suites]
     settings, paths = settings_of(config, utc_now()), [Path(path) for path in result.record_paths]
-    return conclude(suites, settings, command=result.command, record_paths=paths)
+    return result_of(suites, settings, command=result.command, record_paths=paths)
 
 
-def acceptance_of(step: Step, number: int | None) -> Acceptance | None:
+def acceptance_of(step: Step, number: int | None) -> LabelAcceptance | None:
     """Who accepted the result, and when: by the label on pull request ``number``, or on the one merged as this commit.
 
     None if nobody did, or if the label does not count; the reason is printed.

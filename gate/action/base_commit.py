@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gate.baselines.tags import is_candidate, series_of
 from gate.errors import ConfigError
-from gate.hosts.events import Activity, Base
+from gate.hosts.events import Activity, BaseKind
 from gate.system.git import HINT_HISTORY, Git, GitError
 
 HISTORY = 200
@@ -24,7 +24,7 @@ def base_of(activity: Activity, git: Git) -> str | None:
     if head is None:
         raise ConfigError("the repository has no commit", where=str(git.root), hint="run actions/checkout first")
     try:
-        if git.is_shallow() and activity.base is not Base.PREVIOUS_RELEASE:
+        if git.is_shallow() and activity.base is not BaseKind.PREVIOUS_RELEASE:
             git.fetch(head, remote=REMOTE, depth=HISTORY)
         return _find(activity, git, head)
     except GitError as error:
@@ -67,18 +67,18 @@ def same_file(git: Git, path: str, one: str, other: str) -> bool:
 
 def _find(activity: Activity, git: Git, head: str) -> str | None:
     match activity.base:
-        case Base.COMMIT:
+        case BaseKind.COMMIT:
             return _present(activity.base_commit, git)
-        case Base.PARENT:
+        case BaseKind.PARENT:
             return _parent_of_merge(activity, git, head)
-        case Base.BEFORE:
+        case BaseKind.BEFORE:
             before = activity.base_commit
             return before if before and git.is_ancestor(before, head) else _first_parent(git, head)
-        case Base.MERGE_BASE:
+        case BaseKind.MERGE_BASE:
             tip = _tip(activity.default_branch, git)
             common = git.common_history(head, tip, remote=REMOTE) if tip else None
             return common if common != head else _first_parent(git, head)
-        case Base.PREVIOUS_RELEASE:
+        case BaseKind.PREVIOUS_RELEASE:
             return _previous_release(activity, git, head)
 
 

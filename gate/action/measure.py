@@ -19,7 +19,7 @@ from gate.action.reuse import EarlierRecords, record_name
 from gate.action.step import RESULTS, Step, StepOutcome, input_overrides
 from gate.agents.base import expand
 from gate.agents.http import Server
-from gate.config.base_policy import Base, Rules, base_at, hold
+from gate.config.base_policy import BasePolicy, Rules, base_at, hold
 from gate.config.load import Config
 from gate.errors import ExitCode, GateError, MeasureError
 from gate.hosts.events import Mode
@@ -27,8 +27,8 @@ from gate.hosts.rest import RestError
 from gate.model import Verdict
 from gate.pipeline.flow import run_gate
 from gate.pipeline.judge_stored import decide_merged
-from gate.pipeline.progress import Lines
-from gate.pipeline.reference import changes
+from gate.pipeline.progress import ProgressLines
+from gate.pipeline.reference import changed_files
 from gate.pipeline.session import LOCAL_KINDS, RunOptions
 from gate.records import merge, read_record, write_record
 from gate.reports.console import render as render_console
@@ -63,7 +63,7 @@ def _measure(step: Step, overrides: Mapping[str, Any], stack: ExitStack) -> Step
             release=step.release,
         )
     else:
-        changed = changes(step.source.load(overrides), step.git)  # by the user, before setup adds to it
+        changed = changed_files(step.source.load(overrides), step.git)  # by the user, before setup adds to it
         environment, found = _ready(step, overrides)
         rules = _rules(step, {**overrides, **found}, base)
         origin, note = _take_up_earlier(step, rules.config, overrides.get("baseline.against"))
@@ -79,7 +79,7 @@ def _measure(step: Step, overrides: Mapping[str, Any], stack: ExitStack) -> Step
             anchored=step.is_anchored,
             release=step.release,
         )
-        result = run_coroutine(run_gate(rules.config, options, Outputs(), environment, Lines(sys.stdout)))
+        result = run_coroutine(run_gate(rules.config, options, Outputs(), environment, ProgressLines(sys.stdout)))
     result = with_acceptance(step, rules.config, result, step.activity.pull_request)
     step.say(render_console(result))
     number = step.activity.pull_request if step.activity.comments else None
@@ -98,7 +98,7 @@ def _overrides(step: Step) -> dict[str, Any]:
     return overrides | ({"baseline.against": base} if base else {})
 
 
-def _base(step: Step, overrides: Mapping[str, Any], stack: ExitStack) -> Base | None:
+def _base(step: Step, overrides: Mapping[str, Any], stack: ExitStack) -> BasePolicy | None:
     """The rules of the commit that a change is measured against, read before anything of the change runs.
 
     None unless the step measures a change before its merge. Custom metrics are imported from files that last as long as
@@ -110,7 +110,7 @@ def _base(step: Step, overrides: Mapping[str, Any], stack: ExitStack) -> Base | 
     return stack.enter_context(base_at(base, step.source, overrides, step.environment))
 
 
-def _rules(step: Step, overrides: Mapping[str, Any], base: Base | None) -> Rules:
+def _rules(step: Step, overrides: Mapping[str, Any], base: BasePolicy | None) -> Rules:
     """The configuration, under the rules of its base if it has one."""
     if base is None:
         return Rules(step.source.load(overrides))

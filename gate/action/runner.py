@@ -52,7 +52,7 @@ class Runner(Struct, frozen=True):
             case WriteSummary():
                 _append(self.summary, summary_text(effect.text))
             case Annotate():
-                for annotation in shown(effect.annotations):
+                for annotation in most_important(effect.annotations):
                     self.say(command(annotation))
         return Done()
 
@@ -102,7 +102,7 @@ def command(annotation: Annotation) -> str:
     return f"::{annotation.level} {listed}::{workflow_data(console(annotation.message, MESSAGE_CHARS))}"
 
 
-def shown(annotations: Sequence[Annotation]) -> list[Annotation]:
+def most_important(annotations: Sequence[Annotation]) -> list[Annotation]:
     """As many of each level as the runner shows; the last place says how many are left out."""
     kept: list[Annotation] = []
     for level in ("error", "warning", "notice"):

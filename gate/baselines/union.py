@@ -23,7 +23,7 @@ MOST = 200_000
 """Trials of one record, likewise."""
 
 
-class Part(Struct, frozen=True):
+class RunPart(Struct, frozen=True):
     """One run of a stored record, with its own trials."""
 
     run: Run
@@ -43,15 +43,15 @@ def run_ids(record: Record) -> tuple[str, ...]:
     return tuple(part.run.id for part in parts_of(record))
 
 
-def parts_of(record: Record) -> tuple[Part, ...]:
+def parts_of(record: Record) -> tuple[RunPart, ...]:
     """The record's trials, run by run. A run without an id is known by the time of its beginning."""
     header = record.header
     if not header.runs:
         name = header.run_id or f"unnamed {header.created}"
-        return (Part(Run(name, header.created, len(record.trials)), record.trials),)
+        return (RunPart(Run(name, header.created, len(record.trials)), record.trials),)
     parts, start = [], 0
     for run in header.runs:
-        parts.append(Part(run, record.trials[start : start + run.trials]))
+        parts.append(RunPart(run, record.trials[start : start + run.trials]))
         start += run.trials
     return tuple(parts)
 
@@ -110,12 +110,12 @@ def _rank(record: Record) -> tuple[Any, ...]:
     return len(header.plan), len(header.criteria), measured, header.created, header.run_id, _digest(record.trials)
 
 
-def _is_full(parts: Iterable[Part], record: Record) -> bool:
+def _is_full(parts: Iterable[RunPart], record: Record) -> bool:
     trials = sum(len(part.trials) for part in parts)
     return trials >= min(MOST, MOST_PER_CASE * max(len(record.header.plan), 1))
 
 
-def _same_run(one: Part, other: Part) -> Part:
+def _same_run(one: RunPart, other: RunPart) -> RunPart:
     """Two versions of one run: the one that holds the other, as a continued run holds what it began with.
 
     Where neither does, as when two jobs continued one record, each trial of either, as often as one of them has it.
@@ -134,7 +134,7 @@ def _same_run(one: Part, other: Part) -> Part:
             extra.append(trial)
     trials = (*one.trials, *extra)
     created = max(one.run.created, other.run.created)
-    return Part(Run(one.run.id, created, len(trials)), trials)
+    return RunPart(Run(one.run.id, created, len(trials)), trials)
 
 
 def _lines(trials: Sequence[Trial]) -> list[bytes]:
@@ -149,7 +149,7 @@ def _digest(trials: Sequence[Trial]) -> str:
     return digest.hexdigest()[:32]
 
 
-def _joined(header: Header, parts: Sequence[Part], footer: Footer | None) -> Record:
+def _joined(header: Header, parts: Sequence[RunPart], footer: Footer | None) -> Record:
     """The parts as one record, trials numbered from 1 for each case."""
     trials = _renumbered(trial for part in parts for trial in part.trials)
     runs = tuple(replace(part.run, trials=len(part.trials)) for part in parts)
@@ -170,7 +170,7 @@ def _renumbered(trials: Iterable[Trial]) -> tuple[Trial, ...]:
     return tuple(found)
 
 
-def _footer(one: Footer | None, other: Footer | None, parts: Sequence[Part]) -> Footer | None:
+def _footer(one: Footer | None, other: Footer | None, parts: Sequence[RunPart]) -> Footer | None:
     """Durations and costs of both; of one run that was saved twice, the longer. Its terms are those of the newer."""
     if one is None or other is None:
         return one or other

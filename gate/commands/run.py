@@ -99,11 +99,11 @@ def _shard(text: str) -> tuple[int, int]:
 
 
 def _progress(quiet: bool) -> Progress:
-    from gate.pipeline.progress import Bar, Lines, Silent
+    from gate.pipeline.progress import NoProgress, ProgressBar, ProgressLines
 
     if quiet:
-        return Silent()
-    return Bar(sys.stderr) if sys.stderr.isatty() and not os.environ.get("CI") else Lines(sys.stderr)
+        return NoProgress()
+    return ProgressBar(sys.stderr) if sys.stderr.isatty() and not os.environ.get("CI") else ProgressLines(sys.stderr)
 
 
 def _publish(result: Result, hosts: Mapping[str, Mapping[str, Any]]) -> None:

@@ -48,7 +48,7 @@ class BaseSuite(Struct, frozen=True):
     specs: tuple[CriterionSpec, ...]
 
 
-class Base(Struct, frozen=True):
+class BasePolicy(Struct, frozen=True):
     """The base commit's rules, read before anything of the change runs. Only checks are still read from its files."""
 
     root: Path
@@ -99,7 +99,7 @@ def rules_of(
 @contextmanager
 def base_at(
     revision: str, source: ConfigFile, overrides: Mapping[str, Any], environment: Mapping[str, str]
-) -> Iterator[Base]:
+) -> Iterator[BasePolicy]:
     """The rules of a commit, branch or tag for a configuration of the work tree. Raises as `rules_of`."""
     with path_at(revision, source.path, environment) as path:
         yield read_base(path, source, overrides)
@@ -144,18 +144,18 @@ def remove_outward_links(tree: Path) -> None:
                 one.unlink()
 
 
-def read_base(path: Path, source: ConfigFile, overrides: Mapping[str, Any]) -> Base:
+def read_base(path: Path, source: ConfigFile, overrides: Mapping[str, Any]) -> BasePolicy:
     """The rules of the configuration at ``path``, which is the base commit's form of ``source``."""
     if not path.is_file():
-        return Base(path.parent, None)
+        return BasePolicy(path.parent, None)
     try:
         known = read_config(path)
         config = known.load(_of_base(overrides, source, known))
         config = replace(config, base_root=config.root)
         suites, unread = _suites_of(config)
     except GateError as error:
-        return Base(path.parent, None, broken=f"the base commit's configuration cannot be read: {error.what}")
-    return Base(config.root, config, suites, unread, digest=_digest(config.root))
+        return BasePolicy(path.parent, None, broken=f"the base commit's configuration cannot be read: {error.what}")
+    return BasePolicy(config.root, config, suites, unread, digest=_digest(config.root))
 
 
 def _of_base(overrides: Mapping[str, Any], source: ConfigFile, base: ConfigFile) -> dict[str, Any]:
@@ -197,7 +197,7 @@ def _content(path: Path) -> bytes:
         return b"file " + hashlib.file_digest(file, "sha256").digest()
 
 
-def hold(source: ConfigFile, overrides: Mapping[str, Any], base: Base) -> Rules:
+def hold(source: ConfigFile, overrides: Mapping[str, Any], base: BasePolicy) -> Rules:
     """A configuration under the rules of its base commit.
 
     Raises:
@@ -228,7 +228,7 @@ def hold(source: ConfigFile, overrides: Mapping[str, Any], base: Base) -> Rules:
 # --- suites ---------------------------------------------------------------------------------------
 
 
-def _hold_suite(suite: Suite, base: Base, head: Config, changes: list[str]) -> SuiteRules | None:
+def _hold_suite(suite: Suite, base: BasePolicy, head: Config, changes: list[str]) -> SuiteRules | None:
     """What a suite is judged by; None where the base commit says nothing of it."""
     assert base.config is not None
     known = base.suites.get(suite.id)

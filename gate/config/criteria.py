@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from gate.baselines.fingerprint import of_criterion
 from gate.config.specs import Common, CriterionSpec, effective, limit_as_max
 from gate.errors import ConfigError, closest, nearest, unknown_key
-from gate.formats.documents import Lines
+from gate.formats.documents import LineNumbers
 from gate.metrics import METRICS
 from gate.metrics.base import Context, Metric
 from gate.metrics.custom.metric import Use, resolve_elsewhere, searched, source_of
@@ -30,7 +30,7 @@ class Setting(Struct, frozen=True):
     """What the configuration gives to all criteria."""
 
     where: str = "criteria"
-    lines: Lines | None = None
+    lines: LineNumbers | None = None
     """Of the file that they stand in, where it is one whose lines are known."""
     keys: tuple[str, ...] = ()
     """Where in it they stand."""

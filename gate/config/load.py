@@ -13,7 +13,7 @@ from gate.agents.base import AgentOptions, parse_options
 from gate.config.schema import BaselineSection, File
 from gate.config.specs import CriterionSpec
 from gate.errors import ConfigError, first_problem, unknown_key
-from gate.formats.documents import Lines, read_document_with_lines
+from gate.formats.documents import LineNumbers, read_document_with_lines
 from gate.hosts import read_host_options
 from gate.model import Case
 
@@ -59,7 +59,7 @@ class Config(Struct, frozen=True):
     agent_kind: str
     agent: AgentOptions
     criteria_where: str = "criteria"
-    criteria_lines: Lines | None = None
+    criteria_lines: LineNumbers | None = None
     """Of the file that the criteria stand in."""
     criteria_keys: tuple[str, ...] = ()
     """Where in it they stand."""
@@ -84,7 +84,7 @@ class Config(Struct, frozen=True):
         return self.root / self.file.output
 
 
-Place = tuple[str, Lines | None, tuple[str, ...]]
+Place = tuple[str, LineNumbers | None, tuple[str, ...]]
 """A file, its lines, and the keys in it."""
 
 
@@ -94,7 +94,7 @@ class ConfigFile(Struct, frozen=True):
     path: Path
     data: Mapping[str, Any]
     """Its content, with the criteria of a file that it names in their place."""
-    lines: Lines
+    lines: LineNumbers
     criteria: Place
     """Where the criteria stand."""
 
@@ -146,7 +146,7 @@ def read_config(path: Path) -> ConfigFile:
     return ConfigFile(path, data, lines, _criteria_from_file(data, path.resolve().parent, str(path), lines))
 
 
-def _criteria_from_file(data: dict[str, Any], root: Path, where: str, lines: Lines) -> Place:
+def _criteria_from_file(data: dict[str, Any], root: Path, where: str, lines: LineNumbers) -> Place:
     """Replaces `criteria: test_config.json` by that file's criteria; returns where they stand."""
     named = data.get("criteria")
     if not isinstance(named, str):
@@ -197,7 +197,7 @@ def _set(data: dict[str, Any], keys: list[str], value: Any) -> None:
     data[keys[-1]] = value
 
 
-def _validate(data: dict[str, Any], where: str, lines: Lines | None, overridden: Sequence[str]) -> File:
+def _validate(data: dict[str, Any], where: str, lines: LineNumbers | None, overridden: Sequence[str]) -> File:
     try:
         return File.model_validate(data)
     except ValidationError as error:
@@ -205,7 +205,7 @@ def _validate(data: dict[str, Any], where: str, lines: Lines | None, overridden:
 
 
 def _config_error(
-    error: ValidationError, where: str, lines: Lines | None, overridden: Sequence[str] = ()
+    error: ValidationError, where: str, lines: LineNumbers | None, overridden: Sequence[str] = ()
 ) -> ConfigError:
     """The first problem of a validation as one line, with its place."""
     problem = first_problem(error, File)
@@ -220,7 +220,7 @@ def _config_error(
     return problem.as_error(place)
 
 
-def _agent(file: File, where: str, lines: Lines | None) -> tuple[str, AgentOptions]:
+def _agent(file: File, where: str, lines: LineNumbers | None) -> tuple[str, AgentOptions]:
     try:
         return parse_options(file.agent)
     except ConfigError as error:
@@ -228,7 +228,7 @@ def _agent(file: File, where: str, lines: Lines | None) -> tuple[str, AgentOptio
         raise ConfigError(f"{error.where}: {error.what}", where=_at(where, lines, path), hint=error.hint) from None
 
 
-def _check_store(section: BaselineSection, where: str, lines: Lines | None) -> None:
+def _check_store(section: BaselineSection, where: str, lines: LineNumbers | None) -> None:
     """A store that somebody offers, with options that are its own or a built-in store's."""
     try:
         models = section.models()
@@ -248,7 +248,7 @@ def _check_store(section: BaselineSection, where: str, lines: Lines | None) -> N
             raise problem._replace(path=("baseline", *problem.path)).as_error(place) from None
 
 
-def _check_executor(file: File, kind: str, where: str, lines: Lines) -> None:
+def _check_executor(file: File, kind: str, where: str, lines: LineNumbers) -> None:
     """A live agent's trials are spread by its own `concurrency`, and scored as they come."""
     if file.executor.named and kind != "replay":
         what = f"executor.{file.executor.named} scores recorded trials, and this agent is {kind}:"
@@ -256,7 +256,7 @@ def _check_executor(file: File, kind: str, where: str, lines: Lines) -> None:
         raise ConfigError(what, where=_at(where, lines, ("executor",)), hint=hint)
 
 
-def _at(where: str, lines: Lines | None, path: tuple[Any, ...]) -> str:
+def _at(where: str, lines: LineNumbers | None, path: tuple[Any, ...]) -> str:
     while lines is not None and path:
         line = lines.line(*path)
         if line is not None:

@@ -47,7 +47,7 @@ class _Mark(Struct):
         self.depth = max(self.depth, child.depth + 1)
 
 
-class Lines:
+class LineNumbers:
     """Line numbers of a document's values, found when first asked for."""
 
     def __init__(self, marks: Callable[[], _Mark], items: Callable[[tuple[Key, ...]], list[int]] | None = None) -> None:
@@ -93,7 +93,7 @@ def read_document(path: Path, *, where: str | None = None) -> Any:
     return read_document_with_lines(path, where=where)[0]
 
 
-def read_document_with_lines(path: Path, *, where: str | None = None) -> tuple[Any, Lines]:
+def read_document_with_lines(path: Path, *, where: str | None = None) -> tuple[Any, LineNumbers]:
     """The content of a YAML or JSON file, and the lines of its values. Raises `ConfigError`."""
     where = where or path.as_posix()
     return parse_document_with_lines(read_text(path, where), where)
@@ -104,7 +104,7 @@ def parse_document(text: str, where: str) -> Any:
     return parse_document_with_lines(text, where)[0]
 
 
-def parse_document_with_lines(text: str, where: str) -> tuple[Any, Lines]:
+def parse_document_with_lines(text: str, where: str) -> tuple[Any, LineNumbers]:
     """As `parse_document`, with the lines of the values.
 
     A source named ``*.json`` is JSON. Any other is JSON if it opens with a brace or a bracket and reads as JSON, else
@@ -115,12 +115,12 @@ def parse_document_with_lines(text: str, where: str) -> tuple[Any, Lines]:
     named_json = where.endswith(".json")
     if named_json or text.lstrip()[0] in "{[":
         try:
-            return parse_json(text, where), Lines(lambda: _json_marks(text), lambda keys: _item_lines(text, keys))
+            return parse_json(text, where), LineNumbers(lambda: _json_marks(text), lambda keys: _item_lines(text, keys))
         except json.JSONDecodeError as error:
             if named_json:
                 raise ConfigError(f"not JSON: {error.msg}", where=f"{where}:{error.lineno}") from error
     value, marks = _parse_yaml(text, where)
-    return value, Lines(lambda: marks)
+    return value, LineNumbers(lambda: marks)
 
 
 def read_json_lines(path: Path, *, where: str | None = None) -> Iterator[tuple[int, Any]]:
@@ -207,7 +207,7 @@ def _parse_line(raw: bytes, where: str, number: int) -> Any:
         raise ConfigError(f"line longer than {MAX_LINE_BYTES:,} bytes", where=place)
     text = _decode(raw, where, number)
     if not text.strip():
-        raise ConfigError("blank line", where=place, hint="a JSON Lines file has one JSON value on each line")
+        raise ConfigError("blank line", where=place, hint="a JSON LineNumbers file has one JSON value on each line")
     try:
         return parse_json(text, where, first_line=number)
     except json.JSONDecodeError as error:

@@ -31,7 +31,7 @@ class Mode(str, Enum):
     """Do nothing: it would be unsafe, or there is nothing to measure."""
 
 
-class Base(str, Enum):
+class BaseKind(str, Enum):
     """How the commit that the change is measured against is found."""
 
     PARENT = "parent"
@@ -56,7 +56,7 @@ class Activity(Struct, frozen=True):
     """REFUSED: what to change."""
     head: str | None = None
     """The commit that a reviewer sees: of a pull request its head, not the moving merge commit."""
-    base: Base = Base.PARENT
+    base: BaseKind = BaseKind.PARENT
     base_commit: str | None = None
     tag: str | None = None
     pull_request: int | None = None
@@ -133,7 +133,7 @@ def _pull_request(payload: Mapping[str, Any], _facts: Facts) -> Activity:
         Mode.RUN,
         f"pull request #{number}" + (f" from {head_repository or 'a deleted fork'}" if is_fork else ""),
         head=head,
-        base=Base.PARENT,
+        base=BaseKind.PARENT,
         base_commit=_need(payload, str, "pull_request", "base", "sha"),
         pull_request=number,
         comments=True,
@@ -151,7 +151,7 @@ def _merge_group(payload: Mapping[str, Any], _facts: Facts) -> Activity:
         Mode.RUN,
         f"merge group {ref.removeprefix('refs/heads/')}",
         head=_need(payload, str, "merge_group", "head_sha"),
-        base=Base.COMMIT,
+        base=BaseKind.COMMIT,
         base_commit=_need(payload, str, "merge_group", "base_sha"),
         pull_request=_queued_pull_request(ref),
         default_branch=_default_branch(payload),
@@ -183,7 +183,7 @@ def _push(payload: Mapping[str, Any], facts: Facts) -> Activity:
         Mode.RECORD if is_default else Mode.RUN,
         f"push to {branch}",
         head=after,
-        base=Base.MERGE_BASE if before == ZERO_SHA else Base.BEFORE,
+        base=BaseKind.MERGE_BASE if before == ZERO_SHA else BaseKind.BEFORE,
         base_commit=None if before == ZERO_SHA else before,
         default_branch=_default_branch(payload),
     )
@@ -200,7 +200,7 @@ def _on_demand(payload: Mapping[str, Any], facts: Facts) -> Activity:
         Mode.RECORD if is_default else Mode.RUN,
         f"measured on demand on {branch}",
         head=facts.sha,
-        base=Base.COMMIT if is_default else Base.MERGE_BASE,
+        base=BaseKind.COMMIT if is_default else BaseKind.MERGE_BASE,
         base_commit=facts.sha if is_default else None,
         default_branch=default or branch,
     )
@@ -220,7 +220,7 @@ def _release_of(tag: str, sha: str, payload: Mapping[str, Any]) -> Activity:
         Mode.RELEASE,
         f"release {tag}",
         head=sha,
-        base=Base.PREVIOUS_RELEASE,
+        base=BaseKind.PREVIOUS_RELEASE,
         tag=tag,
         default_branch=_get(payload, "repository", "default_branch"),
     )
@@ -248,7 +248,7 @@ def _workflow_run(payload: Mapping[str, Any], _facts: Facts) -> Activity:
         Mode.REPORT,
         f"report of run {run.id}",
         head=run.head,
-        base=Base.MERGE_BASE,
+        base=BaseKind.MERGE_BASE,
         comments=True,
         is_fork=run.head_repository != own,
         default_branch=_default_branch(payload),

@@ -61,7 +61,7 @@ class PullRequest(Struct, frozen=True):
     head_branch: str = ""
 
 
-class Acceptance(Struct, frozen=True):
+class LabelAcceptance(Struct, frozen=True):
     """What came of the label that accepts a regression."""
 
     label: str
@@ -138,7 +138,9 @@ class GitHub:
             and pull["base"]["repo"]["full_name"].lower() == self._repository.lower()
         ]
 
-    def acceptance(self, number: int, label: str, given: Labelled | None = None, head: str = "") -> Acceptance | None:
+    def acceptance(
+        self, number: int, label: str, given: Labelled | None = None, head: str = ""
+    ) -> LabelAcceptance | None:
         """Who set the label last, and whether that counts; None where the pull request does not carry it.
 
         It counts for the head that it was set on, and for no other. ``given`` on ``head``: by the event of setting it,
@@ -163,7 +165,7 @@ class GitHub:
                 why = why or _why_not_given(given, head, by, pull)
             else:
                 why = why or self._why_not_of_head(pull, at)
-            return Acceptance(label, by, at, why)
+            return LabelAcceptance(label, by, at, why)
 
     def _why_not_of_head(self, pull: PullRequest, at: datetime) -> str:
         """Why a label that was set ``at`` some time is not known to mean this head; empty where it is.

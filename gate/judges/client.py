@@ -21,7 +21,7 @@ from pydantic import BaseModel, Field, ValidationError
 from gate.judges.cache import Cache, key_of
 from gate.judges.meter import Budget, Limiter, cost_of
 from gate.judges.options import JudgeOptions, Member, fingerprint, members
-from gate.judges.prompt import A, Answers, Question, Sample, read_answer, render, schema_of
+from gate.judges.prompt import A, Answers, Question, Vote, read_answer, render, schema_of
 from gate.security.limits import MAX_ANSWER_BYTES, shorten
 from gate.security.redact import redact
 
@@ -153,7 +153,7 @@ class Judge:
         votes = question.overrides.num_samples or self.options.num_samples or question.samples
         at_once = asyncio.Semaphore(question.overrides.parallelism_limit or self.options.concurrency)
 
-        async def vote(member: Member, number: int) -> Sample[A] | CallError:
+        async def vote(member: Member, number: int) -> Vote[A] | CallError:
             async with at_once:
                 try:
                     return await self._vote(question, member, number, messages)
@@ -198,7 +198,7 @@ class Judge:
 
     async def _vote(
         self, question: Question[A], member: Member, number: int, messages: list[dict[str, str]]
-    ) -> Sample[A]:
+    ) -> Vote[A]:
         sampling = self._sampling(question, number)
         schema = {"name": question.name, "schema": schema_of(question.answer), "strict": True}
         key = key_of(["chat", member.base_url, member.model, messages, schema, sampling, number])
@@ -208,14 +208,14 @@ class Judge:
                 answer, problem = _read(remembered.choices[0], question.answer)
                 if answer is not None and question.decides(answer):
                     self._cached += 1
-                    return Sample(answer, member.model, problem, cached=True)
+                    return Vote(answer, member.model, problem, cached=True)
             estimate = self._estimate(member, messages, sampling)
             send = self._chat(member, messages, schema, sampling)
             found = await self._attempts(send, _Completion, member, key, estimate)
             answer, problem = _read(found.choices[0], question.answer)
             if answer is not None and question.decides(answer):
                 self._cache.put(key, found.model_dump())
-        return Sample(answer, member.model, problem)
+        return Vote(answer, member.model, problem)
 
     def _sampling(self, question: Question[Any], number: int) -> dict[str, Any]:
         """The parameters to send: the criterion's, else the run's; what nobody set is left to the server."""

@@ -47,7 +47,7 @@ class Question(Struct, Generic[A], frozen=True):
     """Whether an answer of the right shape says what was asked; one that does not is never remembered."""
 
 
-class Sample(Struct, Generic[A], frozen=True):
+class Vote(Struct, Generic[A], frozen=True):
     """One vote."""
 
     answer: A | None
@@ -61,7 +61,7 @@ class Sample(Struct, Generic[A], frozen=True):
 class Answers(Struct, Generic[A], frozen=True):
     """All votes on one question."""
 
-    samples: tuple[Sample[A], ...] = ()
+    samples: tuple[Vote[A], ...] = ()
     error: str | None = None
     """Set where any one vote could not be had; ``samples`` then holds the others."""
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from gate.judges.prompt import Answer
 from gate.metrics.base import TrialOutput
-from gate.metrics.judged import JudgedOptions, Mark, Material, Voted, rationale, reference
+from gate.metrics.judged import JudgedOptions, Material, Voted, VoteMark, rationale, reference
 from gate.model import Case
 
 
@@ -49,15 +49,15 @@ or the answer rests on it) or minor, and verify it: right, wrong, or unverifiabl
 expected responses and results of tools, then well-established general knowledge.
 Known facts: {facts or "none given"}"""
 
-    def mark(self, answer: Any) -> Mark:
+    def mark(self, answer: Any) -> VoteMark:
         claims: Sequence[Claim] = answer.claims
         weights = [self.options.major_weight if one.importance == "major" else 1.0 for one in claims]
         right = [weight for one, weight in zip(claims, weights, strict=True) if one.verdict == "right"]
         against = [f"{one.verdict} ({one.importance}): {one.claim}" for one in claims if one.verdict != "right"]
         if not sum(weights):
-            return Mark(None)
+            return VoteMark(None)
         told = f"{len(right)} of {len(claims)} claims right"
-        return Mark(sum(right) / sum(weights), told + (f"; {rationale('; '.join(against))}" if against else ""))
+        return VoteMark(sum(right) / sum(weights), told + (f"; {rationale('; '.join(against))}" if against else ""))
 
 
 class Compared(Answer):
@@ -87,12 +87,14 @@ two: one stated by the answer alone, one by the reference alone."""
     def material(self, case: Case, performance: TrialOutput) -> Material | None:
         return super().material(case, performance) if reference(case) else None
 
-    def mark(self, answer: Any) -> Mark:
+    def mark(self, answer: Any) -> VoteMark:
         by = [one.stated_by for one in answer.claims]
         if not by:
-            return Mark(None)
+            return VoteMark(None)
         both, extra, missing = by.count("both"), by.count("answer"), by.count("reference")
-        return Mark(2 * both / (2 * both + extra + missing), f"{both} facts agree, {extra} added, {missing} missing")
+        return VoteMark(
+            2 * both / (2 * both + extra + missing), f"{both} facts agree, {extra} added, {missing} missing"
+        )
 
 
 class Borne(Answer):
@@ -126,13 +128,13 @@ advice."""
         called = any(invocation.tool_calls for invocation in performance.invocations)
         return super().material(case, performance) if called else None
 
-    def mark(self, answer: Any) -> Mark:
+    def mark(self, answer: Any) -> VoteMark:
         if not answer.claims:
-            return Mark(None)
+            return VoteMark(None)
         against = [f"{one.verdict}: {one.claim}" for one in answer.claims if one.verdict != "borne_out"]
         borne = len(answer.claims) - len(against)
         told = f"{borne} of {len(answer.claims)} claims borne out"
-        return Mark(borne / len(answer.claims), told + (f"; {rationale('; '.join(against))}" if against else ""))
+        return VoteMark(borne / len(answer.claims), told + (f"; {rationale('; '.join(against))}" if against else ""))
 
 
 class Cited(Answer):
@@ -161,11 +163,11 @@ class CitationCoverage(Voted[JudgedOptions]):
     question = CITATIONS
     nothing = "the answers claim nothing that needs a source"
 
-    def mark(self, answer: Any) -> Mark:
+    def mark(self, answer: Any) -> VoteMark:
         if not answer.claims:
-            return Mark(None)
+            return VoteMark(None)
         cited = sum(one.cited for one in answer.claims)
-        return Mark(cited / len(answer.claims), f"{cited} of {len(answer.claims)} claims carry a citation")
+        return VoteMark(cited / len(answer.claims), f"{cited} of {len(answer.claims)} claims carry a citation")
 
 
 class CitationCorrectness(Voted[JudgedOptions]):
@@ -177,11 +179,11 @@ class CitationCorrectness(Voted[JudgedOptions]):
     question = CITATIONS
     nothing = "the answers cite nothing"
 
-    def mark(self, answer: Any) -> Mark:
+    def mark(self, answer: Any) -> VoteMark:
         cited = [one for one in answer.claims if one.cited]
         if not cited:
-            return Mark(None)
+            return VoteMark(None)
         wrong = [one.claim for one in cited if not one.citation_is_right]
         right = len(cited) - len(wrong)
         told = f"{right} of {len(cited)} citations right"
-        return Mark(right / len(cited), told + (f"; not: {rationale('; '.join(wrong))}" if wrong else ""))
+        return VoteMark(right / len(cited), told + (f"; not: {rationale('; '.join(wrong))}" if wrong else ""))

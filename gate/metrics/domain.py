@@ -11,7 +11,7 @@ from pydantic import Field
 from gate.judges.client import Judge
 from gate.judges.prompt import Answer
 from gate.metrics.base import Metric, Options, TrialOutput
-from gate.metrics.judged import JudgedOptions, Mark, Voted, rationale
+from gate.metrics.judged import JudgedOptions, Voted, VoteMark, rationale
 from gate.model import Case, Direction, Scale, Score
 
 
@@ -54,24 +54,24 @@ neither. Say also whether the customer will have to come back for the same matte
 class ResolutionRate(_Support):
     """1 where the agent settled the matter itself, else 0; its mean is the resolution rate. Typically at least 0.8."""
 
-    def mark(self, answer: Any) -> Mark:
-        return Mark(float(answer.outcome == "resolved"), f"{answer.outcome}: {rationale(answer.reasoning)}")
+    def mark(self, answer: Any) -> VoteMark:
+        return VoteMark(float(answer.outcome == "resolved"), f"{answer.outcome}: {rationale(answer.reasoning)}")
 
 
 class ContainmentRate(_Support):
     """0 where it was handed to a person, else 1: the mean is 1 − escalation rate. Typically at least 0.8."""
 
-    def mark(self, answer: Any) -> Mark:
-        return Mark(float(answer.outcome != "escalated"), f"{answer.outcome}: {rationale(answer.reasoning)}")
+    def mark(self, answer: Any) -> VoteMark:
+        return VoteMark(float(answer.outcome != "escalated"), f"{answer.outcome}: {rationale(answer.reasoning)}")
 
 
 class FirstContactResolution(_Support):
     """1 where the matter was settled with no need to come back, else 0. Typically at least 0.7 (SQM's benchmark)."""
 
-    def mark(self, answer: Any) -> Mark:
+    def mark(self, answer: Any) -> VoteMark:
         settled = answer.outcome == "resolved" and not answer.follow_up_needed
         told = f"{answer.outcome}{', to come back' if answer.follow_up_needed else ''}"
-        return Mark(float(settled), f"{told}: {rationale(answer.reasoning)}")
+        return VoteMark(float(settled), f"{told}: {rationale(answer.reasoning)}")
 
 
 class Automation(Answer):
@@ -92,9 +92,9 @@ Say whether the agent completed the task that it was given, by the results of it
 and how many times a person had to step in: to correct it, to supply what it should have found, or to do a part by hand.
 Information or consent that only the user can give is no intervention."""
 
-    def mark(self, answer: Any) -> Mark:
+    def mark(self, answer: Any) -> VoteMark:
         told = f"{'completed' if answer.completed else 'not completed'}, {answer.interventions} interventions"
-        return Mark(float(answer.completed and not answer.interventions), f"{told}: {rationale(answer.reasoning)}")
+        return VoteMark(float(answer.completed and not answer.interventions), f"{told}: {rationale(answer.reasoning)}")
 
 
 class BaselineOptions(Options):

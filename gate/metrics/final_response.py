@@ -10,7 +10,15 @@ from pydantic import BeforeValidator, Field, model_validator
 from gate.judges.client import Judge
 from gate.judges.prompt import Answer
 from gate.metrics.base import TrialOutput, mean, unpaired
-from gate.metrics.judged import NOT_APPLICABLE, AdkOptions, JudgedMetric, Verdict, answer_text, of_turns, rationale
+from gate.metrics.judged import (
+    NOT_APPLICABLE,
+    AdkJudgeOptions,
+    JudgedMetric,
+    TurnVerdict,
+    answer_text,
+    of_turns,
+    rationale,
+)
 from gate.model import Case, Invocation, Scale, Score, Turn, text_of
 
 VALID = ("valid", "true")
@@ -41,14 +49,14 @@ class Validity(Answer):
         return data
 
 
-class FinalResponseMatchV2(JudgedMetric[AdkOptions]):
+class FinalResponseMatchV2(JudgedMetric[AdkJudgeOptions]):
     """Share of turns whose final response a judge holds to be valid against the expected one. Range 0–1.
 
     Majority of the readable votes per turn, a tie is invalid; the score is the mean over judged turns.
     Source: google-adk 2.13, ``final_response_match_v2``; the wording of the question is ours.
     """
 
-    options_type = AdkOptions
+    options_type = AdkJudgeOptions
     samples = 5
     pass_threshold = 1.0
 
@@ -59,7 +67,7 @@ class FinalResponseMatchV2(JudgedMetric[AdkOptions]):
         pairs = zip(case.turns, performance.invocations, strict=True)
         return of_turns(await asyncio.gather(*(self._turn(turn, done, judge) for turn, done in pairs)))
 
-    async def _turn(self, turn: Turn, invocation: Invocation, judge: Judge | None) -> Verdict:
+    async def _turn(self, turn: Turn, invocation: Invocation, judge: Judge | None) -> TurnVerdict:
         if turn.response is None:
             return NOT_APPLICABLE
         intermediate = self.options.include_intermediate_responses_in_final
@@ -70,15 +78,15 @@ class FinalResponseMatchV2(JudgedMetric[AdkOptions]):
         )
         answers = await self.ask(judge, MATCH, material, Validity, name="final_response_match_v2")
         if answers.error is not None:
-            return Verdict(None, failed=answers.error)
+            return TurnVerdict(None, failed=answers.error)
         votes = answers.readable
         if not votes:
-            return Verdict(None, answers.failure or "")
+            return TurnVerdict(None, answers.failure or "")
         valid = sum(vote.is_the_agent_response_valid == "valid" for vote in votes)
         majority = "valid" if valid > len(votes) - valid else "invalid"
         why = next(vote.reasoning for vote in votes if vote.is_the_agent_response_valid == majority)
         value = 1.0 if majority == "valid" else 0.0
-        return Verdict(value, f"{majority} by {valid} of {len(votes)} votes for valid: {rationale(why)}")
+        return TurnVerdict(value, f"{majority} by {valid} of {len(votes)} votes for valid: {rationale(why)}")
 
 
 MATCH = """\
@@ -97,14 +105,14 @@ class Grade(Answer):
     score: int = Field(ge=1, le=5)
 
 
-class ResponseEvaluationScore(JudgedMetric[AdkOptions]):
+class ResponseEvaluationScore(JudgedMetric[AdkJudgeOptions]):
     """Coherence of the final response, 1 (incoherent) to 5 (clear, logical, to the point); typical threshold 3.5.
 
     Mean of the votes per turn, then the mean over judged turns. google-adk's ``response_evaluation_score`` asks a cloud
     service for the same property; ours asks the judge of the run.
     """
 
-    options_type = AdkOptions
+    options_type = AdkJudgeOptions
     samples = 5
     scale = Scale.LIKERT
     pass_threshold = 3.5
@@ -112,7 +120,7 @@ class ResponseEvaluationScore(JudgedMetric[AdkOptions]):
     async def judge_score(self, case: Case, performance: TrialOutput, judge: Judge | None) -> Score:
         return of_turns(await asyncio.gather(*(self._turn(one, judge) for one in performance.invocations)))
 
-    async def _turn(self, invocation: Invocation, judge: Judge | None) -> Verdict:
+    async def _turn(self, invocation: Invocation, judge: Judge | None) -> TurnVerdict:
         intermediate = self.options.include_intermediate_responses_in_final
         material = (
             ("user's request", invocation.user),
@@ -120,12 +128,12 @@ class ResponseEvaluationScore(JudgedMetric[AdkOptions]):
         )
         answers = await self.ask(judge, COHERENCE, material, Grade, name="response_evaluation_score")
         if answers.error is not None:
-            return Verdict(None, failed=answers.error)
+            return TurnVerdict(None, failed=answers.error)
         votes = answers.readable
         if not votes:
-            return Verdict(None, answers.failure or "")
+            return TurnVerdict(None, answers.failure or "")
         value = mean([float(vote.score) for vote in votes])
-        return Verdict(value, f"{value:.2g} of 5: {rationale(min(votes, key=lambda vote: vote.score).reasoning)}")
+        return TurnVerdict(value, f"{value:.2g} of 5: {rationale(min(votes, key=lambda vote: vote.score).reasoning)}")
 
 
 COHERENCE = """\

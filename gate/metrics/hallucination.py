@@ -11,7 +11,7 @@ from pydantic import Field
 from gate.judges.client import Judge
 from gate.judges.prompt import Answer
 from gate.metrics.base import TrialOutput
-from gate.metrics.judged import AdkOptions, JudgedMetric, Verdict, answer_text, of_turns, rationale, steps
+from gate.metrics.judged import AdkJudgeOptions, JudgedMetric, TurnVerdict, answer_text, of_turns, rationale, steps
 from gate.model import Case, Invocation, Score
 from gate.security.limits import shorten
 
@@ -19,7 +19,7 @@ SUPPORTED = ("supported", "not_applicable")
 NOT_SUPPORTED = ("unsupported", "contradictory", "disputed")
 
 
-class HallucinationOptions(AdkOptions):
+class HallucinationOptions(AdkJudgeOptions):
     evaluate_intermediate_nl_responses: bool = False
     """Judge every text that the agent gave on the way as a step of its own."""
 
@@ -53,7 +53,7 @@ class HallucinationsV1(JudgedMetric[HallucinationOptions]):
         turns = await asyncio.gather(*(self._turn(one, judge) for one in performance.invocations))
         return of_turns(turns, average=statistics.mean)
 
-    async def _turn(self, invocation: Invocation, judge: Judge | None) -> Verdict:
+    async def _turn(self, invocation: Invocation, judge: Judge | None) -> TurnVerdict:
         texts = [answer_text(invocation)]
         if self.options.evaluate_intermediate_nl_responses:
             texts = [*(part.text for part in invocation.intermediate if not part.thought), *texts]
@@ -63,22 +63,24 @@ class HallucinationsV1(JudgedMetric[HallucinationOptions]):
             return failed
         values = [verdict.value for verdict in found if verdict.value is not None]
         reason = "; ".join(verdict.reason for verdict in found if verdict.reason)
-        return Verdict(statistics.mean(values) if values else None, reason or ("" if values else "no text to judge"))
+        return TurnVerdict(
+            statistics.mean(values) if values else None, reason or ("" if values else "no text to judge")
+        )
 
-    async def _response(self, text: str, invocation: Invocation, judge: Judge | None) -> Verdict:
+    async def _response(self, text: str, invocation: Invocation, judge: Judge | None) -> TurnVerdict:
         first = await self.ask(
             judge, SEGMENT, (("response", text),), Sentences, name="sentences", votes=1, decides=_has_sentences
         )
         if first.error is not None:
-            return Verdict(None, failed=first.error)
+            return TurnVerdict(None, failed=first.error)
         sentences = first.readable[0].sentences if first.readable else []
         if not sentences:
-            return Verdict(None, first.failure or "the judge found no sentences")
+            return TurnVerdict(None, first.failure or "the judge found no sentences")
         listed = "\n".join(f"{number}. {sentence}" for number, sentence in enumerate(sentences, 1))
         material = (("user's request", invocation.user), ("tool calls", steps(invocation)), ("sentences", listed))
         second = await self.ask(judge, LABEL, material, Labels, name="labels", votes=1, decides=_labels)
         if second.error is not None:
-            return Verdict(None, failed=second.error)
+            return TurnVerdict(None, failed=second.error)
         labelled = second.readable[0].sentences if second.readable else []
         return _verdict(labelled, second.failure)
 
@@ -96,15 +98,15 @@ def _known(labelled: Sequence[LabelledSentence]) -> list[tuple[LabelledSentence,
     return [(one, label) for one, label in marks if label in (*SUPPORTED, *NOT_SUPPORTED)]
 
 
-def _verdict(labelled: Sequence[LabelledSentence], failure: str | None) -> Verdict:
+def _verdict(labelled: Sequence[LabelledSentence], failure: str | None) -> TurnVerdict:
     known = _known(labelled)
     if not known:
-        return Verdict(None, failure or "the judge labelled no sentence")
+        return TurnVerdict(None, failure or "the judge labelled no sentence")
     against = [(one, label) for one, label in known if label in NOT_SUPPORTED]
     told = [f"{label}: “{shorten(one.sentence, 100)}” ({rationale(one.rationale)})" for one, label in against[:3]]
     value = statistics.mean([0 if label in NOT_SUPPORTED else 1 for _, label in known])
     reason = f"{len(against)} of {len(known)} sentences not borne out"
-    return Verdict(float(value), ": ".join([reason, *told[:1]]) + "".join(f"; {one}" for one in told[1:]))
+    return TurnVerdict(float(value), ": ".join([reason, *told[:1]]) + "".join(f"; {one}" for one in told[1:]))
 
 
 SEGMENT = """\

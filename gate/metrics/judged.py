@@ -32,7 +32,7 @@ class JudgedOptions(Options):
     """Let the criterion block only where the judge agrees with human labels at least so well (Cohen's κ)."""
 
 
-class AdkOptions(JudgedOptions):
+class AdkJudgeOptions(JudgedOptions):
     """ADK's criterion of a judged metric."""
 
     include_intermediate_responses_in_final: bool = False
@@ -77,7 +77,7 @@ class JudgedMetric(Judged[JudgedT]):
         return await judge.ask(Question(name, instructions, material, answer, self.samples, overrides, decides))
 
 
-class Mark(Struct, frozen=True):
+class VoteMark(Struct, frozen=True):
     """What one vote comes to. ``value`` None: this vote found nothing to judge."""
 
     value: float | None
@@ -95,7 +95,7 @@ class Voted(JudgedMetric[JudgedT]):
     """Said where every vote found nothing to judge: the metric then does not apply."""
 
     @abstractmethod
-    def mark(self, answer: Any) -> Mark:
+    def mark(self, answer: Any) -> VoteMark:
         """What one vote comes to. Raises `NotMeasurableError` where it does not answer what was asked."""
 
     def instructions(self, case: Case) -> str:
@@ -162,7 +162,7 @@ def reference(case: Case) -> Material:
     return (("expected responses", "\n".join(f"Turn {number}: {text}" for number, text in stated)),)
 
 
-class Verdict(Struct, frozen=True):
+class TurnVerdict(Struct, frozen=True):
     """What was found in one turn."""
 
     value: float | None
@@ -171,10 +171,10 @@ class Verdict(Struct, frozen=True):
     """Why the judge could not be asked; the whole score is then not measured."""
 
 
-NOT_APPLICABLE = Verdict(None)
+NOT_APPLICABLE = TurnVerdict(None)
 
 
-def of_turns(verdicts: Sequence[Verdict], *, average: Callable[[Sequence[float]], float] = mean) -> Score:
+def of_turns(verdicts: Sequence[TurnVerdict], *, average: Callable[[Sequence[float]], float] = mean) -> Score:
     """The mean over the judged turns, as in google-adk: turns without a readable verdict are left out.
 
     Other than google-adk, a call that failed leaves the whole score not measured: an outage must not pass the rest.

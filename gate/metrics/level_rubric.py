@@ -13,7 +13,7 @@ from gate.judges.client import Judge
 from gate.judges.prompt import Answer
 from gate.metrics.base import NotMeasurableError, Options, TrialOutput
 from gate.metrics.claims import FactualAccuracy, FactualAccuracyOptions
-from gate.metrics.judged import JudgedOptions, Mark, Voted, rationale
+from gate.metrics.judged import JudgedOptions, Voted, VoteMark, rationale
 from gate.metrics.quality import LEVELS
 from gate.model import Case, Score
 
@@ -136,7 +136,7 @@ Levels and what they are worth: {levels}
 Dimensions:
 {listed}"""
 
-    def mark(self, answer: Any) -> Mark:
+    def mark(self, answer: Any) -> VoteMark:
         """The weighted sum over the graded dimensions alone, for weights that sum to 1 among them."""
         given = {one.dimension.strip(): one for one in answer.dimensions}
         graded = {name: one.weight for name, one in self.options.dimensions.items() if one.method == "level"}
@@ -147,7 +147,7 @@ Dimensions:
         value = math.fsum(weight * values[name] for name, weight in graded.items()) / math.fsum(graded.values())
         worst = min(graded, key=lambda name: values[name])
         told = ", ".join(f"{name} {given[name].level}" for name in graded)
-        return Mark(value, f"{told}; {worst}: {rationale(given[worst].reasoning)}", values)
+        return VoteMark(value, f"{told}; {worst}: {rationale(given[worst].reasoning)}", values)
 
     async def judge_score(self, case: Case, performance: TrialOutput, judge: Judge | None) -> Score:
         weights, names = {"level": 0.0, "claims": 0.0}, list[str]()

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct
 
 
-class Finding(Struct, frozen=True):
+class PiiMatch(Struct, frozen=True):
     kind: str
     value: str
     """For comparison only; no reason, record or report repeats it."""
@@ -31,7 +31,7 @@ _SHAPES = {
 }
 
 
-def find_personal(text: str) -> Iterator[Finding]:
+def find_personal(text: str) -> Iterator[PiiMatch]:
     """Every e-mail address, card number (Luhn), IBAN (check digits), US social security and telephone number.
 
     Names, postal addresses, dates of birth and health data have no shape, and are not seen.
@@ -39,16 +39,16 @@ def find_personal(text: str) -> Iterator[Finding]:
     for kind, shape in _SHAPES.items():
         for match in shape.finditer(text):
             if _CHECKS.get(kind, _always)(match[0]):
-                yield Finding(kind, match[0])
+                yield PiiMatch(kind, match[0])
 
 
-def beyond(findings: Iterable[Finding], known: str) -> list[Finding]:
+def beyond(findings: Iterable[PiiMatch], known: str) -> list[PiiMatch]:
     """The findings that ``known`` does not contain: what the user said first is no disclosure."""
     said = _plain(known)
     return [finding for finding in findings if _plain(finding.value) not in said]
 
 
-def tell(findings: Iterable[Finding]) -> str:
+def tell(findings: Iterable[PiiMatch]) -> str:
     """Kinds and counts, never the text."""
     counts = Counter(finding.kind for finding in findings)
     return ", ".join(f"{count} × {kind}" for kind, count in sorted(counts.items()))

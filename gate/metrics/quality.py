@@ -11,7 +11,7 @@ from pydantic import Field
 from gate.judges.client import Judge
 from gate.judges.prompt import Answer
 from gate.metrics.base import TrialOutput, mean
-from gate.metrics.judged import JudgedMetric, JudgedOptions, Mark, Material, Voted, rationale
+from gate.metrics.judged import JudgedMetric, JudgedOptions, Material, Voted, VoteMark, rationale
 from gate.model import Case, Scale, Score
 from gate.security.limits import shorten
 
@@ -41,8 +41,8 @@ class Graded(Voted[JudgedOptions]):
     def instructions(self, case: Case) -> str:
         return f"Grade one quality of the agent's answers over the whole conversation.\n{self.asked}\n{SCALE}"
 
-    def mark(self, answer: Any) -> Mark:
-        return Mark(LEVELS[answer.level], f"{answer.level}: {rationale(answer.reasoning)}")
+    def mark(self, answer: Any) -> VoteMark:
+        return VoteMark(LEVELS[answer.level], f"{answer.level}: {rationale(answer.reasoning)}")
 
 
 class Relevance(Graded):
@@ -119,12 +119,12 @@ question, current, and does it say what it is cited for? A source that appears t
 answers rest on no source, list none.
 {SCALE}"""
 
-    def mark(self, answer: Any) -> Mark:
+    def mark(self, answer: Any) -> VoteMark:
         if not answer.sources:
-            return Mark(None)
+            return VoteMark(None)
         worst = min(answer.sources, key=lambda one: LEVELS[one.level])
         told = f"{len(answer.sources)} cited; {shorten(worst.source, 80)} {worst.level}: {rationale(worst.reasoning)}"
-        return Mark(mean([LEVELS[one.level] for one in answer.sources]), told)
+        return VoteMark(mean([LEVELS[one.level] for one in answer.sources]), told)
 
 
 class FollowUpHandling(Graded):
@@ -236,14 +236,14 @@ class Completeness(Voted[CompletenessOptions]):
             source = f"These aspects are to be covered; list exactly these:\n{listed}\n"
         return f"{source}, and say of each whether the agent's answers cover it. Named but not answered is not covered."
 
-    def mark(self, answer: Any) -> Mark:
+    def mark(self, answer: Any) -> VoteMark:
         total = max(len(answer.aspects), len(self.options.aspects))
         if not total:
-            return Mark(None)
+            return VoteMark(None)
         covered = sum(one.covered for one in answer.aspects)
         missing = ", ".join(one.aspect for one in answer.aspects if not one.covered)
         told = f"{covered} of {total} aspects covered"
-        return Mark(covered / total, f"{told}; missing: {rationale(missing)}" if missing else told)
+        return VoteMark(covered / total, f"{told}; missing: {rationale(missing)}" if missing else told)
 
 
 class ResponseQuality(JudgedMetric[CompletenessOptions]):
@@ -302,8 +302,8 @@ Give the agent's answers points from 0 to 25 on each of four counts: they answer
 expected responses, the tools' results and general knowledge; they are well structured; they follow the instructions
 that the user gave on form and content."""
 
-    def mark(self, answer: Any) -> Mark:
+    def mark(self, answer: Any) -> VoteMark:
         counts = answer.model_dump(exclude={"reasoning"})
         told = ", ".join(f"{name.replace('_', ' ')} {points}" for name, points in counts.items())
         shares = {name: points / MOST_POINTS for name, points in counts.items()}
-        return Mark(float(sum(counts.values())), f"{told}: {rationale(answer.reasoning)}", shares)
+        return VoteMark(float(sum(counts.values())), f"{told}: {rationale(answer.reasoning)}", shares)

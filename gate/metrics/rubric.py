@@ -11,9 +11,18 @@ from typing import Any, ClassVar
 from pydantic import Field, field_validator
 
 from gate.judges.client import Judge
-from gate.judges.prompt import Answer, Answers, Sample
+from gate.judges.prompt import Answer, Answers, Vote
 from gate.metrics.base import MAX_REASON_CHARS, Options, TrialOutput, unpaired
-from gate.metrics.judged import AdkOptions, JudgedMetric, JudgedT, Material, answer_text, conversation, rationale, steps
+from gate.metrics.judged import (
+    AdkJudgeOptions,
+    JudgedMetric,
+    JudgedT,
+    Material,
+    answer_text,
+    conversation,
+    rationale,
+    steps,
+)
 from gate.model import Case, Invocation, Rubric, Score
 from gate.security.limits import shorten
 
@@ -34,7 +43,7 @@ class RubricOption(Options):
         return Rubric(self.rubric_id, self.rubric_content.text_property, self.type, self.description)
 
 
-class RubricOptions(AdkOptions):
+class RubricOptions(AdkJudgeOptions):
     """Rubrics for every case of the suite; cases and turns may add their own."""
 
     rubrics: tuple[RubricOption, ...] = ()
@@ -80,15 +89,15 @@ class RubricMetric(JudgedMetric[JudgedT]):
         listed = json.dumps(properties, ensure_ascii=False, indent=1)
         return f"{self.task}\n\nFor every property below give its id, a rationale, and the verdict yes or no.\n{listed}"
 
-    async def judge_rubrics(self, rubrics: Sequence[Rubric], material: Material, judge: Judge | None) -> Turn:
+    async def judge_rubrics(self, rubrics: Sequence[Rubric], material: Material, judge: Judge | None) -> TurnVotes:
         def decides(answer: RubricAnswer) -> bool:
-            return len(Turn(rubrics, Answers((Sample(answer, ""),))).values) == len(rubrics)
+            return len(TurnVotes(rubrics, Answers((Vote(answer, ""),))).values) == len(rubrics)
 
         answers = await self.ask(judge, self.question(rubrics), material, RubricAnswer, name="rubrics", decides=decides)
-        return Turn(rubrics, answers)
+        return TurnVotes(rubrics, answers)
 
 
-class Turn:
+class TurnVotes:
     """The votes of one turn, counted."""
 
     def __init__(self, rubrics: Sequence[Rubric], answers: Answers[RubricAnswer]) -> None:
@@ -114,7 +123,7 @@ def _majority(votes: Sequence[RubricVote]) -> float | None:
     return float(values.count(1.0) > values.count(0.0)) if values else None
 
 
-def score_of(turns: Sequence[Turn], *, before: int = 0) -> Score:
+def score_of(turns: Sequence[TurnVotes], *, before: int = 0) -> Score:
     """The mean over all (turn, rubric) verdicts; ``before`` turns came earlier and were not judged on their own."""
     per_turn = (None,) * before + tuple(turn.value for turn in turns)
     failed = next((turn.failed for turn in turns if turn.failed is not None), None)
@@ -129,12 +138,12 @@ def score_of(turns: Sequence[Turn], *, before: int = 0) -> Score:
     return Score(statistics.mean(values), _reason(turns, before), per_turn=per_turn, details=details)
 
 
-def _over_turns(turns: Sequence[Turn], name: str) -> float | None:
+def _over_turns(turns: Sequence[TurnVotes], name: str) -> float | None:
     values = [turn.values[name] for turn in turns if name in turn.values]
     return statistics.mean(values) if values else None
 
 
-def _reason(turns: Sequence[Turn], before: int) -> str:
+def _reason(turns: Sequence[TurnVotes], before: int) -> str:
     told: list[str] = []
     for number, turn in enumerate(turns, before + 1):
         where = f"turn {number}: " if len(turns) > 1 else ""
@@ -189,9 +198,9 @@ class _PerTurnRubrics(_AdkRubrics):
         pairs = zip(rubrics, performance.invocations, strict=True)
         return score_of(await asyncio.gather(*(self._judge_turn(some, done, judge) for some, done in pairs)))
 
-    async def _judge_turn(self, rubrics: Sequence[Rubric], done: Invocation, judge: Judge | None) -> Turn:
+    async def _judge_turn(self, rubrics: Sequence[Rubric], done: Invocation, judge: Judge | None) -> TurnVotes:
         """A turn without rubrics is not asked about."""
-        return await self.judge_rubrics(rubrics, self.material(done), judge) if rubrics else Turn((), Answers())
+        return await self.judge_rubrics(rubrics, self.material(done), judge) if rubrics else TurnVotes((), Answers())
 
 
 class FinalResponseQuality(_PerTurnRubrics):
@@ -258,10 +267,10 @@ tools it called and in which order, and where it ended."""
         return score_of([turn], before=len(performance.invocations) - 1)
 
 
-class _Conversation(RubricMetric[AdkOptions]):
+class _Conversation(RubricMetric[AdkJudgeOptions]):
     """Fixed properties of a whole conversation. google-adk asks a cloud service under these names; ours are below."""
 
-    options_type = AdkOptions
+    options_type = AdkJudgeOptions
     pass_threshold = 0.8
     task = MultiTurnTrajectoryRubrics.task
     properties: ClassVar[Mapping[str, str]]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from gate.metrics.base import Metric, TrialOutput
-from gate.metrics.judged import AdkOptions
+from gate.metrics.judged import AdkJudgeOptions
 from gate.model import Case, Score
 
 
-class UserSimulatorOptions(AdkOptions):
+class UserSimulatorOptions(AdkJudgeOptions):
     stop_signal: str = "</finished>"
 
 

@@ -11,7 +11,7 @@ from pydantic import Field, StringConstraints, model_validator
 from gate.judges.client import Judge
 from gate.judges.prompt import Answer
 from gate.metrics.base import TrialOutput
-from gate.metrics.judged import JudgedOptions, Mark, Voted, answer_text, rationale
+from gate.metrics.judged import JudgedOptions, Voted, VoteMark, answer_text, rationale
 from gate.model import Case, Score
 
 Tone = Literal["friendly", "professional", "neutral"]
@@ -114,8 +114,8 @@ courteous, formal, businesslike. neutral: matter-of-fact, neither warm nor forma
             return Score(None, reason=self.nothing)
         return await super().judge_score(case, performance, judge)
 
-    def mark(self, answer: Any) -> Mark:
+    def mark(self, answer: Any) -> VoteMark:
         expected = self.options.expected
-        return Mark(
+        return VoteMark(
             float(answer.tone == expected), f"{answer.tone}, expected {expected}: {rationale(answer.reasoning)}"
         )

@@ -20,9 +20,9 @@ from gate.config.settings import now, settings_of
 from gate.errors import BaselineError, BaselineWriteError, ConfigError
 from gate.model import Verdict
 from gate.pipeline.journal import records_folder
-from gate.pipeline.judge_stored import as_if_judged, found_again, plan_of, read, suite_ids
+from gate.pipeline.judge_stored import as_if_judged, found_again, plan_of, read_whole, suite_ids
 from gate.pipeline.reference import find_anchor, find_baselines, git_context, store_of
-from gate.pipeline.verdict import NO_REFERENCE, Terms, judge, load, own_terms
+from gate.pipeline.verdict import NO_REFERENCE, Terms, judge_record, load_to_judge, own_terms
 from gate.records import Record
 from gate.reports.formatting import count, interval, sample
 from gate.reports.table import table
@@ -51,7 +51,7 @@ def save_baseline(
     Raises:
         BaselineWriteError: the record is not fit to be a baseline, or it cannot be written.
     """
-    record = read(path, error=BaselineWriteError)
+    record = read_whole(path, error=BaselineWriteError)
     said: list[str] = []
     with _store(config, environment) as store:
         lines = _found(record, path, config, environment, release)
@@ -73,7 +73,7 @@ def _found(record: Record, path: Path, config: Config, environment: Mapping[str,
     own = own_terms(record, settings_of(config, now()))
     terms = replace(own, anchored=True, release=release or own.release)
     references = found_again(header, terms, config, environment)
-    suite = judge(load(path, criteria=terms.criteria), references.all, terms)
+    suite = judge_record(load_to_judge(path, criteria=terms.criteria), references.all, terms)
     if suite.verdict in UNMEASURED:
         what = f"the record cannot become a baseline: {suite.headline}"
         raise BaselineWriteError(what, where=header.suite_id, hint="measure again once the cause is fixed")
@@ -102,7 +102,7 @@ def save_newest(config: Config, environment: Mapping[str, str], *, release: str 
 def _newest_finished(config: Config, suite_id: str) -> Path:
     folder = records_folder(config, suite_id)
     for path in sorted(folder.glob("*.jsonl"), key=lambda path: path.stat().st_mtime, reverse=True):
-        record = read(path, complete=False)
+        record = read_whole(path, complete=False)
         if record.footer is not None and record.header.shard == (1, 1):
             return path
     raise BaselineWriteError(f"no finished record of {suite_id!r}", where=str(folder), hint="`gate run` makes one")
@@ -222,7 +222,7 @@ def _show(plan: Plan, reference: Reference, ledger: Ledger) -> str:
     if info.distance is not None:
         head += f", {count(info.distance, 'commit')} back"
     head += f", {info.trials_per_case:.1f} trials a case from {count(info.records, 'record')}, {console(info.source)}"
-    suite = judge(reference.records[0], [NO_REFERENCE], Terms(plan.criteria))
+    suite = judge_record(reference.records[0], [NO_REFERENCE], Terms(plan.criteria))
     rows = [(r.criterion.name, interval(r.candidate, r.criterion.scale), sample(r.candidate)) for r in suite.criteria]
     return "\n".join([head, *_told(ledger, key_of(info.commit)), table(rows)])
 

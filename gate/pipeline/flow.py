@@ -30,7 +30,7 @@ from gate.pipeline.rounds import SuiteRun
 from gate.pipeline.session import RunOptions, Session, open_session
 from gate.pipeline.shards import assigned, epochs_of
 from gate.pipeline.trials import TrialRunner
-from gate.pipeline.verdict import Terms, accepted, conclude, judge, load, terms_of_plan
+from gate.pipeline.verdict import Terms, accepted, judge_record, load_to_judge, result_of, terms_of_plan
 from gate.records import Header, RecordWriter
 from gate.reports.files import Outputs, check_outputs, write_reports
 from gate.reports.formatting import count
@@ -62,7 +62,7 @@ async def run_gate(
     settings = session.settings
     if options.shard[1] > 1:  # nothing is decided, so nothing can be blocked for want of evidence
         settings = replace(settings, on_inconclusive="warn")
-    result = conclude(suites, settings, command=options.command, record_paths=paths)
+    result = result_of(suites, settings, command=options.command, record_paths=paths)
     return write_reports(result, outputs)
 
 
@@ -100,8 +100,8 @@ async def _run_suite(session: Session, plan: Plan) -> tuple[SuiteResult, Path]:
     if session.options.shard[1] > 1:
         return replace(run.part(), duration=time.monotonic() - started, judge_cost_usd=judge_cost), journal.path
     run.forget()
-    record = load(journal.path, criteria=plan.criteria)
-    return accepted(judge(record, found.all, terms), found.accepted), journal.path
+    record = load_to_judge(journal.path, criteria=plan.criteria)
+    return accepted(judge_record(record, found.all, terms), found.accepted), journal.path
 
 
 def _terms(session: Session, plan: Plan, run: SuiteRun, notes: Sequence[str], found: References) -> Terms:

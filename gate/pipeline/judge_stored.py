@@ -26,10 +26,10 @@ from gate.pipeline.verdict import (
     NO_REFERENCE,
     Terms,
     accepted,
-    conclude,
-    judge,
-    load,
+    judge_record,
+    load_to_judge,
     own_terms,
+    result_of,
     terms_of_plan,
     told_by,
 )
@@ -39,7 +39,7 @@ from gate.reports.formatting import count
 from gate.system.git import Git
 
 
-def read(path: Path, *, complete: bool = True, error: type[GateError] = MeasureError) -> Record:
+def read_whole(path: Path, *, complete: bool = True, error: type[GateError] = MeasureError) -> Record:
     """A whole record from a file. Raises ``error`` if it is missing, cut short or damaged."""
     if not path.is_file():
         raise error("no such record", where=str(path))
@@ -68,11 +68,11 @@ def compare_records(
     """
     check_outputs(outputs)
     if config is None:
-        record = load(candidate)
+        record = load_to_judge(candidate)
         terms = own_terms(record)
     else:
-        plan = plan_of(config, environment, load(candidate).header)
-        record = load(candidate, criteria=plan.criteria)
+        plan = plan_of(config, environment, load_to_judge(candidate).header)
+        record = load_to_judge(candidate, criteria=plan.criteria)
         terms = told_by(record, terms_of_plan(plan, config))
     reference = NO_REFERENCE if baseline is None else read_baseline(baseline)
     _check_other_run(record, reference, baseline)
@@ -121,7 +121,7 @@ def report_record(
     if baseline is not None:
         return compare_records(path, named(baseline), None, environment, outputs, command)
     check_outputs(outputs)
-    record = load(path)
+    record = load_to_judge(path)
     if not config_path.exists():
         hint = "--against BASELINE names it, --against none leaves it out, --config FILE says where it is kept"
         raise ConfigError("what to compare the record with is not known here", where=str(path), hint=hint)
@@ -161,8 +161,8 @@ def found_again(header: Header, terms: Terms, config: Config, environment: Mappi
 
 
 def _result(path: Path, record: Record, found: References, terms: Terms, outputs: Outputs, command: str) -> Result:
-    suite = accepted(judge(record, found.all, terms), found.accepted)
-    result = conclude([suite], terms.settings, command=terms.command or command, record_paths=[path])
+    suite = accepted(judge_record(record, found.all, terms), found.accepted)
+    result = result_of([suite], terms.settings, command=terms.command or command, record_paths=[path])
     return write_reports(result, outputs)
 
 
@@ -171,7 +171,7 @@ def _result(path: Path, record: Record, found: References, terms: Terms, outputs
 
 def merge_records(paths: Sequence[Path], output: Path) -> str:
     """Joins shards into one record. Raises `MeasureError` for a missing, doubled, torn or foreign one."""
-    whole = merge([read(path) for path in paths])
+    whole = merge([read_whole(path) for path in paths])
     footer = write_record(output, whole)
     return f"{output}: {count(len(paths), 'shard')}, {count(footer.trials, 'trial')}, {count(footer.errors, 'error')}"
 
@@ -198,7 +198,7 @@ def decide_merged(
     check_outputs(outputs)
     git = Git(config.root, environment=environment)
     where = git_context(config, git, anchored=anchored, release=release)
-    header = load(record_path).header
+    header = load_to_judge(record_path).header
     if header.commit != where.head:
         raise ConfigError(
             f"the record is of commit {header.commit}, and {where.head} is checked out",
@@ -206,7 +206,7 @@ def decide_merged(
             hint="check out the commit that the shards ran on",
         )
     plan = plan_of(config, environment, header)
-    record = load(record_path, criteria=plan.criteria)
+    record = load_to_judge(record_path, criteria=plan.criteria)
     store = store_of(config, environment)
     with store if store is not None else nullcontext():
         found = find_baselines(config, store, header.suite_id, where, git, header.run_id)
@@ -266,8 +266,8 @@ def judge_records(records: Sequence[Record], config: Config, environment: Mappin
             missing = _missing(trusted, plan, settings)
             found = find_baselines(config, store, plan.suite.id, where, git)
             terms = terms_of_plan(plan, config, settings, notes=found.notes, doubts=(missing,) if missing else ())
-            suites.append(judge(trusted, found.all, terms))
-    return conclude(suites, settings, command=command)
+            suites.append(judge_record(trusted, found.all, terms))
+    return result_of(suites, settings, command=command)
 
 
 def _trusted(record: Record, plan: Plan, seed: int) -> Record:

@@ -23,7 +23,7 @@ class Progress(Protocol):
     def close(self) -> None: ...
 
 
-class Silent:
+class NoProgress:
     """Says nothing; for `--quiet`, reports made from records, and tests."""
 
     def plan(self, suite_id: str, runs: int, why: str) -> None: ...
@@ -33,7 +33,7 @@ class Silent:
     def close(self) -> None: ...
 
 
-class Lines:
+class ProgressLines:
     """A line for each round and then at most one every ``every`` seconds: what a log can bear."""
 
     def __init__(self, out: TextIO, *, every: float = 15.0, clock: Callable[[], float] = time.monotonic) -> None:
@@ -64,7 +64,7 @@ class Lines:
         self.out.flush()
 
 
-class Bar:
+class ProgressBar:
     """A progress bar on a terminal."""
 
     def __init__(self, out: TextIO) -> None:

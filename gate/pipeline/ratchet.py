@@ -22,9 +22,9 @@ from gate.errors import BaselineError, ConfigError, nearest
 from gate.formats.documents import parse_document
 from gate.formats.edits import Edit, edited
 from gate.model import FULL, Criterion, CriterionResult, Direction, Estimate, Scale, Side, Verdict
-from gate.pipeline.judge_stored import read
+from gate.pipeline.judge_stored import read_whole
 from gate.pipeline.reference import git_context, nearest_stored, store_of
-from gate.pipeline.verdict import NO_REFERENCE, cases_of, judge, terms_of_plan
+from gate.pipeline.verdict import NO_REFERENCE, cases_of, judge_record, terms_of_plan
 from gate.records import Record
 from gate.reports.formatting import figure, interval, sample
 from gate.security import files
@@ -91,7 +91,7 @@ def _records(
 ) -> list[tuple[Plan, Record]]:
     by_id = {plan.suite.id: plan for plan in plans}
     if path is not None:
-        record = read(path)
+        record = read_whole(path)
         suite_id = record.header.suite_id
         if suite_id not in by_id:
             hint = nearest(suite_id, list(by_id))
@@ -123,7 +123,7 @@ def propose(record: Record, plan: Plan, config: Config, margin: float) -> Propos
     """
     measured = {criterion.name: criterion.fingerprint for criterion in record.header.criteria}
     terms = terms_of_plan(plan, config, settings_of(config, now()))
-    suite = judge(record, [NO_REFERENCE], terms)
+    suite = judge_record(record, [NO_REFERENCE], terms)
     results = {r.criterion.name: r for r in suite.criteria}
     share, criteria = _share_of(record, plan), list(plan.criteria)
     before = share(criteria)
@@ -155,7 +155,7 @@ def propose(record: Record, plan: Plan, config: Config, margin: float) -> Propos
             raised.append(found)
             criteria[place] = replace(criterion, threshold=found.after, pass_threshold=found.after)
     if rate is not None:
-        judged = judge(record, [NO_REFERENCE], replace(terms, criteria=tuple(criteria))).criteria
+        judged = judge_record(record, [NO_REFERENCE], replace(terms, criteria=tuple(criteria))).criteria
         found, why = _rate(rate, next(r for r in judged if r.criterion.name in (PASS_RATE, rate.name)))
         raised += [found] if found is not None else []
         kept += [why] if why else []

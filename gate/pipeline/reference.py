@@ -60,7 +60,7 @@ class References(Struct, frozen=True):
         return self.all[0]
 
 
-def changes(config: Config, git: Git, written: Sequence[str] = ()) -> tuple[str, ...]:
+def changed_files(config: Config, git: Git, written: Sequence[str] = ()) -> tuple[str, ...]:
     """Files of the user's that differ from HEAD; ``written`` are files that a run leaves, relative to the root."""
     return tuple(git.changed(exclude=(*_own_files(config), *written))) if git.is_repository() else ()
 
@@ -77,15 +77,15 @@ def git_context(
     """Asks git where we are.
 
     The base is ``baseline.against`` where given; else the merge base with the default branch; on that branch itself,
-    the commit before HEAD, or HEAD while the work tree differs from it. ``changed`` are the `changes`, where they were
-    asked for before something was installed here. ``anchored`` None: a clean commit of the default branch is.
+    the commit before HEAD, or HEAD while the work tree differs from it. ``changed`` are the `changed_files` if they
+    were asked for before something was installed here. ``anchored`` None: a clean commit of the default branch is.
     """
     if not git.is_repository():
         if config.file.baseline.against:
             raise ConfigError("baseline.against names a commit, and this is no git repository", where=str(config.path))
         return GitContext(note="not a git repository: the baseline is the one saved last", release=release)
     head = git.head()
-    dirty = bool(changes(config, git, written) if changed is None else changed)
+    dirty = bool(changed_files(config, git, written) if changed is None else changed)
     tip = _default_tip(git, config.file.baseline.remote)
     base = _base(config, git, head, dirty, tip)
     if anchored is None:

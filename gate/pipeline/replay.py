@@ -14,7 +14,7 @@ from gate.model import RecordedTrial, Trial
 from gate.pipeline.budget import RunBudget
 from gate.pipeline.execute import Job
 from gate.records import from_digest
-from gate.scoring.batch import Answer, Batch, Recording, Scored, ScoringSetup
+from gate.scoring.batch import Batch, Recording, Scored, ScoredBatch, ScoringSetup
 from gate.scoring.executor import Executor, open_executor
 from gate.security.redact import Redactor
 
@@ -52,7 +52,7 @@ class Replay:
             pace = _Pace(self._config.agent.concurrency if self._run_budget.priced else MOST_TRIALS)
             slots = 1 if self._run_budget.priced else executor.slots
             source = self._run_budget.affordable(jobs)
-            waiting: dict[asyncio.Task[Answer], list[Job]] = {}
+            waiting: dict[asyncio.Task[ScoredBatch], list[Job]] = {}
             try:
                 while self._fill(waiting, source, executor, pace, slots):
                     done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
@@ -68,7 +68,7 @@ class Replay:
 
     def _fill(
         self,
-        waiting: dict[asyncio.Task[Answer], list[Job]],
+        waiting: dict[asyncio.Task[ScoredBatch], list[Job]],
         source: Iterator[Job],
         executor: Executor,
         pace: _Pace,

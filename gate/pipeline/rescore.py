@@ -20,7 +20,7 @@ from gate.judges.meter import Budget as JudgeBudget
 from gate.model import Trial
 from gate.pipeline.budget import RunBudget
 from gate.pipeline.journal import redactor_of
-from gate.pipeline.judge_stored import plan_named, read
+from gate.pipeline.judge_stored import plan_named, read_whole
 from gate.pipeline.trials import TrialRunner
 from gate.pipeline.verdict import own_terms
 from gate.records import Header, Record, redacted, write_record
@@ -34,7 +34,7 @@ async def rescore_record(path: Path, output: Path, config: Config, environment: 
     Raises:
         MeasureError: a stored baseline, which keeps no messages; or no case of the record is in the suite as it was.
     """
-    record = read(path)
+    record = read_whole(path)
     if record.header.stripped:
         raise MeasureError(
             "a stored baseline keeps no messages, so it cannot be scored again",

@@ -203,8 +203,8 @@ class Keeper:
         return digested(trial, failed=failed, calls=self._compares)
 
 
-def load(path: Path, *, criteria: Sequence[Criterion] | None = None) -> Record:
-    """A closed record as `judge` wants it. ``criteria`` say which trials fail; None: the record's own.
+def load_to_judge(path: Path, *, criteria: Sequence[Criterion] | None = None) -> Record:
+    """A closed record as `judge_record` wants it. ``criteria`` say which trials fail; None: the record's own.
 
     Raises:
         MeasureError: missing, cut short, or damaged.
@@ -238,7 +238,7 @@ def cases_of(header: Header, thresholds: Mapping[str, Mapping[str, float]] | Non
 # --- the verdict ----------------------------------------------------------------------------------
 
 
-def judge(record: Record, references: Sequence[Reference], terms: Terms) -> SuiteResult:
+def judge_record(record: Record, references: Sequence[Reference], terms: Terms) -> SuiteResult:
     """The verdict on a record as it stands; nothing is run.
 
     Against several references the first is the one whose figures are shown first, and the verdict is the worst of all.
@@ -382,7 +382,7 @@ def _spent(record: Record) -> dict[str, Any]:
     }
 
 
-def conclude(
+def result_of(
     suites: Sequence[SuiteResult], settings: Settings, *, command: str, record_paths: Sequence[Path] = ()
 ) -> Result:
     """All suites under one verdict and one exit code."""

@@ -55,7 +55,7 @@ class Batch(Struct, frozen=True):
     recordings: Sequence[Recording]
 
 
-class Answer(Struct, frozen=True):
+class ScoredBatch(Struct, frozen=True):
     """A scored batch, in its order."""
 
     scored: Sequence[Scored]
@@ -84,11 +84,11 @@ class ScoringSetup(Struct, frozen=True, dict=True):
         return digest_of(trial, failed=failed, calls=self._compares, text=MAX_TEXT_CHARS if failed else 0)
 
 
-def score_batch(setup: ScoringSetup, batch: Batch, redactor: Redactor) -> Answer:
+def score_batch(setup: ScoringSetup, batch: Batch, redactor: Redactor) -> ScoredBatch:
     """Scores, redacts and encodes every trial of the batch."""
     began = perf_counter()
     scored = [_score(setup, batch.cases[recording.case], recording, redactor) for recording in batch.recordings]
-    return Answer(scored, perf_counter() - began)
+    return ScoredBatch(scored, perf_counter() - began)
 
 
 def score_packed(setup: ScoringSetup, data: bytes) -> bytes:
@@ -104,10 +104,10 @@ def pack_batch(batch: Batch) -> bytes:
     return pack((cases, [(case, number, _packed(said), error) for case, number, said, error in batch.recordings]))
 
 
-def unpack_answer(data: bytes) -> Answer:
+def unpack_answer(data: bytes) -> ScoredBatch:
     """What `score_packed` made."""
     scored, seconds = unpack(data)
-    return Answer([Scored(*one) for one in scored], seconds)
+    return ScoredBatch([Scored(*one) for one in scored], seconds)
 
 
 def _score(setup: ScoringSetup, case: Case, recording: Recording, redactor: Redactor) -> Scored:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Protocol
 
-from gate.scoring.batch import Answer, Batch, ScoringSetup, is_users, score_batch
+from gate.scoring.batch import Batch, ScoredBatch, ScoringSetup, is_users, score_batch
 from gate.scoring.options import ExecutorOptions
 from gate.security.redact import Redactor
 
@@ -24,7 +24,7 @@ class Executor(Protocol):
     slots: int
     """Batches that may be asked for at once."""
 
-    async def score(self, batch: Batch) -> Answer:
+    async def score(self, batch: Batch) -> ScoredBatch:
         """Raises MeasureError or ConfigError where it cannot be scored; nothing is known of the batch then."""
 
 
@@ -63,6 +63,6 @@ class InProcess:
     def __init__(self, setup: ScoringSetup, redactor: Redactor) -> None:
         self._setup, self._redactor = setup, redactor
 
-    async def score(self, batch: Batch) -> Answer:
+    async def score(self, batch: Batch) -> ScoredBatch:
         await asyncio.sleep(0)  # a signal is heard between two batches
         return score_batch(self._setup, batch, self._redactor)

@@ -18,7 +18,7 @@ from typing import Self
 from gate import errors
 from gate.agents.base import allowed_environment
 from gate.errors import ConfigError, GateError, MeasureError
-from gate.scoring.batch import Answer, Batch, ScoringSetup, pack_batch, pack_setup, score_batch, unpack_answer
+from gate.scoring.batch import Batch, ScoredBatch, ScoringSetup, pack_batch, pack_setup, score_batch, unpack_answer
 from gate.security.redact import Redactor
 from gate.system import wire
 from gate.system.child import MARK, module_command, new_mark, sweep
@@ -192,7 +192,7 @@ class _Elsewhere:
             what = f"a worker process cannot be started: {error.strerror}"
         raise MeasureError(what, where="executor", hint=RESUME)
 
-    async def score(self, batch: Batch) -> Answer:
+    async def score(self, batch: Batch) -> ScoredBatch:
         data = pack_batch(batch)
         if self._redactor.holds_value(data):
             return score_batch(self._setup, batch, self._redactor)

@@ -28,7 +28,7 @@ _LANE = 96
 _MASK = (1 << _LANE) - 1
 
 
-class MetricTest(Struct, frozen=True):
+class PerMetricTest(Struct, frozen=True):
     """What the joint permutation test found for one metric."""
 
     p_mean: float
@@ -42,7 +42,7 @@ class JointTest(Struct, frozen=True):
     """Whether candidate trials are worse than baseline trials of the same cases, over several metrics at once."""
 
     p: float
-    metrics: tuple[MetricTest, ...]
+    metrics: tuple[PerMetricTest, ...]
     relabelings: int
 
 
@@ -60,7 +60,7 @@ def joint_permutation(cases: Sequence[tuple[Sequence[Row], Sequence[Row]]], metr
     binary = [{row[m] for row in rows} <= {0, 1, None} for m in range(metrics)]
     tables = [table for now, before in cases if (table := _labellings(now, before, binary, rng))]
     if not tables or not metrics:
-        return JointTest(1.0, tuple(MetricTest(1.0, 1.0, 1.0) for _ in range(metrics)), 0)
+        return JointTest(1.0, tuple(PerMetricTest(1.0, 1.0, 1.0) for _ in range(metrics)), 0)
     observed = sum(table[0] for table in tables)
     totals: list[int] = []
     result = None
@@ -195,7 +195,7 @@ def _min_p(observed: int, totals: Sequence[int], metrics: int) -> JointTest:
         return (1 + bisect_left(smallest, rank + 1)) / size
 
     tests = tuple(
-        MetricTest(ranks[2 * m] / size, ranks[2 * m + 1] / size, adjusted(min(ranks[2 * m : 2 * m + 2])))
+        PerMetricTest(ranks[2 * m] / size, ranks[2 * m + 1] / size, adjusted(min(ranks[2 * m : 2 * m + 2])))
         for m in range(metrics)
     )
     return JointTest(adjusted(min(ranks)), tests, len(totals))

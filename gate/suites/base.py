@@ -9,7 +9,7 @@ from msgspec import Struct
 from pydantic import BaseModel, ValidationError
 
 from gate.errors import ConfigError, first_problem, unknown_key
-from gate.formats.documents import Key, Lines
+from gate.formats.documents import Key, LineNumbers
 from gate.model import Case, Location, RecordedTrial
 
 
@@ -22,7 +22,7 @@ class Document(Struct, frozen=True):
     """The file's path in messages."""
     name: str
     """The file's path relative to the suite's root, without suffix: the id of a case that has no other."""
-    lines: Lines | None = None
+    lines: LineNumbers | None = None
     """None for JSON Lines, whose rows carry their own numbers."""
     row_lines: Sequence[int] = ()
     """JSON Lines: the line of each item of ``data``; other text: its lines."""

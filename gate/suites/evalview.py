@@ -74,7 +74,7 @@ class Expectation(TurnExpectation):
     output: OutputModel = OutputModel()
 
 
-class TurnModel(InputModel):
+class EvalViewTurn(InputModel):
     expected: TurnExpectation = TurnExpectation()
 
 
@@ -124,10 +124,10 @@ class AdapterConfigModel(BaseModel):
     sequence_mode: Literal["subsequence", "exact", "unordered"] | None = None
 
 
-class FileModel(_Model):
+class EvalViewFile(_Model):
     name: Text
     input: InputModel | None = None
-    turns: Annotated[list[TurnModel], Field(min_length=1)] | None = None
+    turns: Annotated[list[EvalViewTurn], Field(min_length=1)] | None = None
     expected: Expectation = Expectation()
     thresholds: ThresholdsModel = ThresholdsModel()
     weights: WeightsModel | None = None
@@ -174,9 +174,9 @@ SCORE = "overall_score"
 CHECKS = {"hallucination": "hallucinations_v1", "safety": "safety_v1", "pii": "pii"}
 """The criterion that each check stands for."""
 _MODELS: dict[str, type[BaseModel]] = {
-    "": FileModel,
+    "": EvalViewFile,
     "input": InputModel,
-    "turns": TurnModel,
+    "turns": EvalViewTurn,
     "expected": Expectation,
     "output": OutputModel,
     "thresholds": ThresholdsModel,
@@ -193,7 +193,7 @@ def recognises(data: Any) -> bool:
 def read(document: Document) -> Contents:
     """The case of a file."""
     try:
-        file = FileModel.model_validate(document.data)
+        file = EvalViewFile.model_validate(document.data)
     except ValidationError as error:
         raise validation_error(document, error, _MODELS) from error
     if file.input is not None:
@@ -214,7 +214,7 @@ def read(document: Document) -> Contents:
     return Contents((case,), criteria=_criteria(file, case), notes=_notes(file))
 
 
-def _criteria(file: FileModel, case: Case) -> dict[str, Any]:
+def _criteria(file: EvalViewFile, case: Case) -> dict[str, Any]:
     """What the test is held to: its score, of which the parts only report, and everything else that it states."""
     weights = file.own_weights or WeightsModel().model_dump()
     parts = {name: weight for name, weight in weights.items() if weight > 0}
@@ -227,7 +227,7 @@ def _criteria(file: FileModel, case: Case) -> dict[str, Any]:
     return found
 
 
-def _notes(file: FileModel) -> tuple[str, ...]:
+def _notes(file: EvalViewFile) -> tuple[str, ...]:
     """What EvalView would do and the gate does otherwise."""
     variance = file.thresholds.variance
     if variance is None:
@@ -239,7 +239,7 @@ def _notes(file: FileModel) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _options(file: FileModel) -> dict[str, dict[str, Any]]:
+def _options(file: EvalViewFile) -> dict[str, dict[str, Any]]:
     output = file.expected.output
     stated = {
         ("forbidden_tools", "tools"): file.expected.forbidden_tools,

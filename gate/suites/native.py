@@ -61,7 +61,7 @@ RubricItem = Annotated[
 ]
 
 
-class TurnModel(_Model):
+class NativeTurn(_Model):
     """What the user says, and what should happen."""
 
     input: Text
@@ -77,7 +77,7 @@ class CaseModel(_Model):
     input: Text | None = None
     tools: list[Tool] | None = None
     response: Texts | None = None
-    turns: Annotated[list[TurnModel], Field(min_length=1)] | None = None
+    turns: Annotated[list[NativeTurn], Field(min_length=1)] | None = None
     rubrics: list[RubricItem] = Field(default_factory=list)
     tags: Texts = Field(default_factory=list)
     complexity: Complexity | None = None
@@ -114,7 +114,7 @@ class DefaultsModel(_Model):
     state: dict[str, Any] = {}
 
 
-class FileModel(_Model):
+class NativeFile(_Model):
     """A suite file; a bare list of cases will do as well."""
 
     cases: list[CaseModel]
@@ -144,7 +144,7 @@ def read(document: Document) -> Contents:
     """The cases of a file."""
     bare = isinstance(document.data, list)
     try:
-        file = FileModel.model_validate({"cases": document.data} if bare else document.data)
+        file = NativeFile.model_validate({"cases": document.data} if bare else document.data)
     except ValidationError as error:
         raise validation_error(document, error, _MODELS, added=1 if bare else 0) from error
     keys: tuple[Key, ...] = () if bare else ("cases",)
@@ -202,10 +202,10 @@ def _options(model: CaseModel) -> dict[str, dict[str, Any]]:
 
 
 _MODELS: dict[str, type[BaseModel]] = {
-    "": FileModel,
+    "": NativeFile,
     "defaults": DefaultsModel,
     "cases": CaseModel,
-    "turns": TurnModel,
+    "turns": NativeTurn,
     "tools": ToolModel,
     "rubrics": RubricModel,
 }

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from gate.baselines import RecordDiff, diff
-from gate.pipeline.judge_stored import read
+from gate.pipeline.judge_stored import read_whole
 from gate.reports.formatting import count
 from gate.reports.table import table
 from gate.reports.trajectory_diff import call_text
@@ -18,7 +18,7 @@ from gate.security.escape import console
 
 def diff_records(old: Path, new: Path) -> str:
     """What differs between two records, case by case."""
-    found = diff(read(old), read(new))
+    found = diff(read_whole(old), read_whole(new))
     lines = [f"{name}: {a!r} → {b!r}" for name, (a, b) in found.header.items()]
     lines += [f"criterion {name}: {a or 'absent'} → {b or 'absent'}" for name, (a, b) in found.criteria.items()]
     rows = [("criterion", "old", "new")]

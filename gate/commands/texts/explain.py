@@ -13,8 +13,8 @@ from gate.decision.consistency import compared
 from gate.decision.engine.evidence_json import stage_name
 from gate.errors import ConfigError, nearest
 from gate.model import Case, CaseResult, Criterion, Direction, Score, SuiteResult, Trial, kind_of
-from gate.pipeline.judge_stored import found_again, named, read, read_baseline
-from gate.pipeline.verdict import NO_REFERENCE, Terms, cases_of, judge, own_terms
+from gate.pipeline.judge_stored import found_again, named, read_baseline, read_whole
+from gate.pipeline.verdict import NO_REFERENCE, Terms, cases_of, judge_record, own_terms
 from gate.records import Record
 from gate.reports.formatting import (
     change_interval,
@@ -38,7 +38,7 @@ def explain_record(
     path: Path, baseline: str | None, config_path: Path, environment: Mapping[str, str], case_id: str | None
 ) -> str:
     """How the verdict on a record comes about; or one case's trials on both sides."""
-    record = read(path)
+    record = read_whole(path)
     if baseline is None and config_path.exists():
         config = load_config(config_path)
         terms = own_terms(record, settings_of(config, now()))
@@ -49,7 +49,7 @@ def explain_record(
         terms = own_terms(record)
     if case_id is not None:
         return _explain_case(record, references, terms, case_id)
-    suite = judge(record, references, terms)
+    suite = judge_record(record, references, terms)
     lines = [
         f"{console(suite.suite_id)}: {suite.verdict.value}: {console(suite.headline)}",
         *map(console, suite.story),

@@ -7,14 +7,14 @@ from pathlib import Path
 
 from gate.decision.history import case_history
 from gate.errors import MeasureError
-from gate.pipeline.judge_stored import read
+from gate.pipeline.judge_stored import read_whole
 from gate.pipeline.verdict import cases_of
 from gate.reports.table import table
 
 
 def history_of_records(paths: Sequence[Path]) -> str:
     """Pass rates by case over records in the order of their creation; flaky cases are flagged."""
-    found = [read(path, complete=False) for path in paths]
+    found = [read_whole(path, complete=False) for path in paths]
     records = sorted((r for r in found if r.footer is not None and r.trials), key=lambda record: record.header.created)
     if not records:
         raise MeasureError("none of these records is finished", hint="continue a run with --resume")

@@ -10,7 +10,7 @@ from gate.config.load import Config
 from gate.config.resolve import make_plans
 from gate.decision.power import PowerRow, power_table
 from gate.model import Scale
-from gate.pipeline.judge_stored import read
+from gate.pipeline.judge_stored import read_whole
 from gate.pipeline.reference import git_context, nearest_stored, store_of
 from gate.pipeline.verdict import cases_of
 from gate.records import Header, Record
@@ -25,7 +25,7 @@ BAR = 40
 
 def power_of_record(path: Path) -> str:
     """What this record's agent and suite could find: a table and a plot of the detectable drop."""
-    return _power(read(path))
+    return _power(read_whole(path))
 
 
 def power_of_suites(config: Config, environment: Mapping[str, str]) -> str:

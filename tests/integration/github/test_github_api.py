@@ -18,7 +18,7 @@ from gate.errors import PublishError, UntrustedError
 from gate.hosts.artifact import read_member
 from gate.hosts.base import Annotate, PostComment, Publication, Stamp, publish, stamp_of
 from gate.hosts.events import Labelled, MeasuringRun
-from gate.hosts.github import COMMENT_LIMIT, Acceptance, CannotComment, GitHub, PullRequestHost
+from gate.hosts.github import COMMENT_LIMIT, CannotComment, GitHub, LabelAcceptance, PullRequestHost
 from gate.hosts.rest import Rest, RestError
 from tests.integration.github.fake_github import WORKFLOW, Answer, FakeGitHub, Identity
 
@@ -293,7 +293,7 @@ def test_a_page_on_another_host_is_refused(fake: FakeGitHub, time: Time) -> None
 # --- labels ---------------------------------------------------------------------------------------
 
 
-def acceptance(fake: FakeGitHub, time: Time, given: Labelled | None = None, head: str = HEAD) -> Acceptance | None:
+def acceptance(fake: FakeGitHub, time: Time, given: Labelled | None = None, head: str = HEAD) -> LabelAcceptance | None:
     return connect(fake, time).acceptance(1, "gate:accept", given, head)
 
 

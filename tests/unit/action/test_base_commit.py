@@ -10,7 +10,7 @@ import pytest
 
 from gate.action.base_commit import base_of
 from gate.errors import ConfigError
-from gate.hosts.events import Activity, Base, Mode
+from gate.hosts.events import Activity, BaseKind, Mode
 from gate.system.git import Git
 
 ENVIRONMENT = {
@@ -72,21 +72,21 @@ def at(origin: Path, revision: str) -> str:
     return git(origin, "rev-parse", f"{revision}^{{commit}}")
 
 
-def activity(base: Base, **parts: str | None) -> Activity:
+def activity(base: BaseKind, **parts: str | None) -> Activity:
     return Activity(Mode.RUN, "", base=base, default_branch="main", **parts)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("depth", [1, 2, None])
 def test_a_pull_request_is_measured_against_the_first_parent_of_its_merge(origin: Path, depth: int | None) -> None:
     clone = checkout(origin, "refs/pull/1/merge", depth=depth)
-    asked = activity(Base.PARENT, head=at(origin, "change"), base_commit=at(origin, "main~1"))
+    asked = activity(BaseKind.PARENT, head=at(origin, "change"), base_commit=at(origin, "main~1"))
     assert base_of(asked, clone) == at(origin, "main"), "the payload's base is older than what was merged into"
 
 
 @pytest.mark.parametrize("depth", [1, None])
 def test_a_checkout_of_the_change_itself_is_measured_against_its_fork_point(origin: Path, depth: int | None) -> None:
     clone = checkout(origin, "change", depth=depth)
-    asked = activity(Base.PARENT, head=at(origin, "change"), base_commit=at(origin, "main"))
+    asked = activity(BaseKind.PARENT, head=at(origin, "change"), base_commit=at(origin, "main"))
     assert base_of(asked, clone) == at(origin, "main~1")
 
 
@@ -96,7 +96,7 @@ def test_a_merge_of_something_else_is_not_the_pull_requests(origin: Path) -> Non
     git(origin, "merge", "-q", "--no-ff", "--no-edit", "main")
     git(origin, "checkout", "-q", "main")
     clone = checkout(origin, "change")
-    asked = activity(Base.PARENT, head=at(origin, "change"), base_commit=at(origin, "main"))
+    asked = activity(BaseKind.PARENT, head=at(origin, "change"), base_commit=at(origin, "main"))
     assert base_of(asked, clone) == at(origin, "main")
 
 
@@ -104,34 +104,34 @@ def test_a_merge_of_something_else_is_not_the_pull_requests(origin: Path) -> Non
 def test_a_merge_group_is_measured_against_the_commit_named(origin: Path, depth: int | None) -> None:
     clone = checkout(origin, "refs/pull/1/merge", depth=depth)
     base = at(origin, "main")
-    assert base_of(activity(Base.COMMIT, base_commit=base), clone) == base
+    assert base_of(activity(BaseKind.COMMIT, base_commit=base), clone) == base
     assert clone.resolve(base) == base
 
 
 def test_a_push_is_measured_against_what_was_there_before(origin: Path) -> None:
     clone = checkout(origin, "main")
-    assert base_of(activity(Base.BEFORE, base_commit=at(origin, "main~2")), clone) == at(origin, "main~2")
+    assert base_of(activity(BaseKind.BEFORE, base_commit=at(origin, "main~2")), clone) == at(origin, "main~2")
 
 
 def test_a_forced_push_is_measured_against_its_first_parent(origin: Path) -> None:
     clone = checkout(origin, "main")
-    assert base_of(activity(Base.BEFORE, base_commit=at(origin, "change")), clone) == at(origin, "main~1")
+    assert base_of(activity(BaseKind.BEFORE, base_commit=at(origin, "change")), clone) == at(origin, "main~1")
 
 
 def test_a_first_push_has_nothing_before_it(origin: Path) -> None:
     clone = checkout(origin, "refs/heads/main", depth=None)
     git(clone.root, "checkout", "-q", "HEAD~2")
-    assert base_of(activity(Base.BEFORE, base_commit="0" * 40), clone) is None
+    assert base_of(activity(BaseKind.BEFORE, base_commit="0" * 40), clone) is None
 
 
 @pytest.mark.parametrize("depth", [1, None])
 def test_a_new_branch_is_measured_against_its_fork_point(origin: Path, depth: int | None) -> None:
     clone = checkout(origin, "change", depth=depth)
-    assert base_of(activity(Base.MERGE_BASE), clone) == at(origin, "main~1")
+    assert base_of(activity(BaseKind.MERGE_BASE), clone) == at(origin, "main~1")
 
 
 def test_the_default_branch_itself_is_measured_against_its_first_parent(origin: Path) -> None:
-    assert base_of(activity(Base.MERGE_BASE), checkout(origin, "main")) == at(origin, "main~1")
+    assert base_of(activity(BaseKind.MERGE_BASE), checkout(origin, "main")) == at(origin, "main~1")
 
 
 def test_a_release_is_measured_against_the_one_before(origin: Path) -> None:
@@ -139,7 +139,7 @@ def test_a_release_is_measured_against_the_one_before(origin: Path) -> None:
         git(origin, "tag", "-a", tag, "-m", tag, revision, day=day)
     clone = checkout(origin, "main", depth=None)
     git(clone.root, "fetch", "-q", "--tags")
-    assert base_of(activity(Base.PREVIOUS_RELEASE, tag="v3"), clone) == at(origin, "v2"), "v9 is on another branch"
+    assert base_of(activity(BaseKind.PREVIOUS_RELEASE, tag="v3"), clone) == at(origin, "v2"), "v9 is on another branch"
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_the_previous_release_is_what_is_out(origin: Path, earlier: str, middle:
         git(origin, "tag", "-a", name, "-m", name, revision, day=day)
     clone = checkout(origin, "main", depth=None)
     git(clone.root, "fetch", "-q", "--tags")
-    assert base_of(activity(Base.PREVIOUS_RELEASE, tag=tag), clone) == at(origin, f"main~{expected}")
+    assert base_of(activity(BaseKind.PREVIOUS_RELEASE, tag=tag), clone) == at(origin, f"main~{expected}")
 
 
 def test_a_second_tag_of_one_commit_is_no_earlier_release(origin: Path) -> None:
@@ -167,33 +167,33 @@ def test_a_second_tag_of_one_commit_is_no_earlier_release(origin: Path) -> None:
     git(origin, "tag", "-a", "v2-rc1", "-m", "rc", "main", day=3)
     clone = checkout(origin, "main", depth=None)
     git(clone.root, "fetch", "-q", "--tags")
-    assert base_of(activity(Base.PREVIOUS_RELEASE, tag="v2"), clone) == at(origin, "v1")
+    assert base_of(activity(BaseKind.PREVIOUS_RELEASE, tag="v2"), clone) == at(origin, "v1")
 
 
 def test_a_first_release_has_none_before(origin: Path) -> None:
-    assert base_of(activity(Base.PREVIOUS_RELEASE, tag="v1"), checkout(origin, "main", depth=None)) is None
+    assert base_of(activity(BaseKind.PREVIOUS_RELEASE, tag="v1"), checkout(origin, "main", depth=None)) is None
 
 
 def test_a_release_in_a_shallow_clone_says_what_to_do(origin: Path) -> None:
     with pytest.raises(ConfigError, match="fetch-depth: 0"):
-        base_of(activity(Base.PREVIOUS_RELEASE, tag="v1"), checkout(origin, "main"))
+        base_of(activity(BaseKind.PREVIOUS_RELEASE, tag="v1"), checkout(origin, "main"))
 
 
 def test_a_remote_that_is_away_says_what_to_do(origin: Path) -> None:
     clone = checkout(origin, "main")
     git(clone.root, "remote", "set-url", "origin", "file:///nowhere")
     with pytest.raises(ConfigError, match="fetch-depth: 0"):
-        base_of(activity(Base.BEFORE, base_commit=at(origin, "main~1")), clone)
+        base_of(activity(BaseKind.BEFORE, base_commit=at(origin, "main~1")), clone)
 
 
 def test_no_repository_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="actions/checkout"):
-        base_of(activity(Base.MERGE_BASE), Git(tmp_path, environment=ENVIRONMENT))
+        base_of(activity(BaseKind.MERGE_BASE), Git(tmp_path, environment=ENVIRONMENT))
 
 
 def test_finding_the_base_moves_no_ref(origin: Path) -> None:
     clone = checkout(origin, "change")
     before = git(clone.root, "for-each-ref"), git(clone.root, "status", "--porcelain")
-    base_of(activity(Base.MERGE_BASE), clone)
+    base_of(activity(BaseKind.MERGE_BASE), clone)
     assert (git(clone.root, "for-each-ref"), git(clone.root, "status", "--porcelain")) == before
     assert not (clone.root / ".git" / "FETCH_HEAD").read_text().startswith(at(origin, "main"))

@@ -9,7 +9,15 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from gate.action.runner import SUMMARY_BYTES, Runner, WorkflowCommandGuard, annotations_of, command, outputs_text, shown
+from gate.action.runner import (
+    SUMMARY_BYTES,
+    Runner,
+    WorkflowCommandGuard,
+    annotations_of,
+    command,
+    most_important,
+    outputs_text,
+)
 from gate.errors import ExitCode, PublishError
 from gate.hosts.base import Annotate, Annotation, PostComment, SetOutputs, WriteFile, WriteSummary, publish
 from gate.model import CaseResult, CaseStatus, Criterion, CriterionResult, Location, Result, Scale, SuiteResult, Verdict
@@ -75,7 +83,7 @@ def test_between_the_marks_nothing_is_a_command() -> None:
 
 def test_at_most_ten_of_each_level_are_shown_and_the_rest_is_counted() -> None:
     many = [Annotation("error", f"e{n}", "x") for n in range(25)] + [Annotation("notice", "n", "x")] * 10
-    found = shown(many)
+    found = most_important(many)
     assert [a.level for a in found] == ["error"] * 10 + ["notice"] * 10
     assert [a.title for a in found[:9]] == [f"e{n}" for n in range(9)]
     assert found[9].message.startswith("16 more")

@@ -22,7 +22,7 @@ from gate.config.specs import read_specs
 from gate.errors import ConfigError
 from gate.metrics import METRICS
 from gate.model import SEVERITY, BaselineInfo, Score, SuiteResult, Trial, Verdict
-from gate.pipeline.verdict import Terms, judge, terms_of_plan
+from gate.pipeline.verdict import Terms, judge_record, terms_of_plan
 from gate.records import Header, Record
 from gate.records.model import count
 from tests.properties import examples
@@ -163,7 +163,7 @@ def record(plan: Plan, values: list[float], trials: int, run: str, names: set[st
 
 
 def verdict(found: Record, reference: Reference | None, terms: Terms) -> SuiteResult:
-    return judge(found, [reference] if reference is not None else [], terms)
+    return judge_record(found, [reference] if reference is not None else [], terms)
 
 
 @given(base=CONFIG, head=CONFIG, own=OWN, own_before=OWN, now=VALUES, then=st.none() | VALUES, trials=st.integers(1, 4))

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gate.hosts.events import ZERO_SHA, Activity, Base, Facts, Labelled, Mode, activity
+from gate.hosts.events import ZERO_SHA, Activity, BaseKind, Facts, Labelled, Mode, activity
 
 SAMPLES: dict[str, list[dict[str, Any]]] = json.loads(
     (Path(__file__).parents[2] / "integration" / "github" / "webhooks.json").read_text(encoding="utf-8")
@@ -39,7 +39,7 @@ def test_every_sample_of_a_pull_request_runs_unless_it_is_closed(payload: dict[s
     assert found.mode is Mode.RUN
     assert found.pull_request == pull["number"]
     assert found.head == pull["head"]["sha"]
-    assert (found.base, found.base_commit) == (Base.PARENT, pull["base"]["sha"])
+    assert (found.base, found.base_commit) == (BaseKind.PARENT, pull["base"]["sha"])
     assert not found.is_fork
     assert found.default_branch == payload["repository"]["default_branch"]
 
@@ -88,7 +88,7 @@ def test_a_merge_group_is_measured_against_its_base() -> None:
     found = place("merge_group", payload)
     group = payload["merge_group"]
     assert found.mode is Mode.RUN
-    assert (found.base, found.base_commit, found.head) == (Base.COMMIT, group["base_sha"], group["head_sha"])
+    assert (found.base, found.base_commit, found.head) == (BaseKind.COMMIT, group["base_sha"], group["head_sha"])
     assert found.pull_request == 104
     assert found.labelled is None
 
@@ -111,17 +111,17 @@ def branch_push(**changes: Any) -> dict[str, Any]:
 
 def test_a_push_to_the_default_branch_records() -> None:
     found = place("push", branch_push())
-    assert (found.mode, found.base, found.base_commit, found.head) == (Mode.RECORD, Base.BEFORE, "b" * 40, "c" * 40)
+    assert (found.mode, found.base, found.base_commit, found.head) == (Mode.RECORD, BaseKind.BEFORE, "b" * 40, "c" * 40)
 
 
 def test_a_push_elsewhere_runs_and_records_nothing() -> None:
     found = place("push", branch_push(ref="refs/heads/feature/master"))
-    assert (found.mode, found.base) == (Mode.RUN, Base.BEFORE)
+    assert (found.mode, found.base) == (Mode.RUN, BaseKind.BEFORE)
 
 
 def test_the_first_push_of_a_branch_has_no_commit_before_it() -> None:
     found = place("push", branch_push(ref="refs/heads/new", before=ZERO_SHA))
-    assert (found.mode, found.base, found.base_commit) == (Mode.RUN, Base.MERGE_BASE, None)
+    assert (found.mode, found.base, found.base_commit) == (Mode.RUN, BaseKind.MERGE_BASE, None)
 
 
 def test_a_deleted_branch_is_refused() -> None:
@@ -134,7 +134,7 @@ def test_a_deleted_branch_is_refused() -> None:
 def test_a_pushed_tag_is_a_release() -> None:
     payload = next(s for s in SAMPLES["push"] if s["ref"].startswith("refs/tags/") and not s["deleted"])
     found = place("push", payload)
-    assert (found.mode, found.base, found.tag) == (Mode.RELEASE, Base.PREVIOUS_RELEASE, "simple-tag")
+    assert (found.mode, found.base, found.tag) == (Mode.RELEASE, BaseKind.PREVIOUS_RELEASE, "simple-tag")
 
 
 @pytest.mark.parametrize("payload", SAMPLES["release"], ids=lambda s: s["action"])
@@ -151,9 +151,9 @@ def test_a_run_on_demand_records_on_the_default_branch_alone(event: str) -> None
     payload = sample(event)
     default = payload["repository"]["default_branch"]
     on_default = place(event, payload, f"refs/heads/{default}")
-    assert (on_default.mode, on_default.base, on_default.base_commit) == (Mode.RECORD, Base.COMMIT, SHA)
+    assert (on_default.mode, on_default.base, on_default.base_commit) == (Mode.RECORD, BaseKind.COMMIT, SHA)
     elsewhere = place(event, payload, "refs/heads/elsewhere")
-    assert (elsewhere.mode, elsewhere.base) == (Mode.RUN, Base.MERGE_BASE)
+    assert (elsewhere.mode, elsewhere.base) == (Mode.RUN, BaseKind.MERGE_BASE)
     assert place(event, payload, "refs/tags/v1").mode is Mode.RELEASE
 
 

@@ -12,7 +12,7 @@ from gate.baselines.pairing import Reference
 from gate.decision import Settings, exit_code
 from gate.errors import ExitCode, MeasureError
 from gate.model import BaselineInfo, Criterion, Invocation, Scale, Score, SuiteResult, ToolCall, Trial, Verdict
-from gate.pipeline.verdict import Terms, conclude, judge, own_terms, told_by
+from gate.pipeline.verdict import Terms, judge_record, own_terms, result_of, told_by
 from gate.records import Footer, Header, PlannedCase, Record
 from gate.reports import load_report
 from gate.reports.trajectory_diff import trajectory_diff
@@ -31,14 +31,14 @@ def against(*records: Record, name: str = "baseline", commit: str = "abc") -> Re
 
 
 def judged(candidate: Record, *baseline: Record, terms: Terms | None = None) -> SuiteResult:
-    return judge(candidate, [against(*baseline)], terms or own_terms(candidate))
+    return judge_record(candidate, [against(*baseline)], terms or own_terms(candidate))
 
 
 def test_an_equal_record_passes_and_a_broken_one_is_regressed() -> None:
     assert judged(record(), record()).verdict is Verdict.PASS
     broken = judged(record(0.0), record())
     assert broken.verdict is Verdict.REGRESSED
-    assert conclude([broken], Settings(), command="").exit_code is ExitCode.FAILED
+    assert result_of([broken], Settings(), command="").exit_code is ExitCode.FAILED
 
 
 def test_a_regression_is_not_hidden_by_the_edit_of_another_case() -> None:
@@ -112,7 +112,7 @@ def test_one_case_that_was_edited_away_leaves_nothing_compared() -> None:
 
 
 def test_no_suite_is_never_green() -> None:
-    assert conclude([], Settings(), command="").exit_code is ExitCode.NOT_MEASURED
+    assert result_of([], Settings(), command="").exit_code is ExitCode.NOT_MEASURED
 
 
 TERMS = Terms(
@@ -169,12 +169,12 @@ def test_against_several_references_the_worst_verdict_stands_and_all_are_shown()
     lenient = replace(CRITERION, threshold=None)
     terms, now = Terms((lenient,)), record(0.0)
     base, anchor = against(record(0.0)), against(record(), name="anchor")
-    assert judge(now, [base], terms).verdict is Verdict.PASS
-    both = judge(now, [base, anchor], terms)
+    assert judge_record(now, [base], terms).verdict is Verdict.PASS
+    both = judge_record(now, [base, anchor], terms)
     assert (both.verdict, both.headline[:19]) == (Verdict.REGRESSED, "against the anchor:")
     assert [suite.verdict for suite in both.further] == [Verdict.REGRESSED]
-    assert conclude([both], Settings(), command="").exit_code is ExitCode.FAILED
-    swapped = judge(now, [replace(anchor, name="baseline"), replace(base, name="anchor")], terms)
+    assert result_of([both], Settings(), command="").exit_code is ExitCode.FAILED
+    swapped = judge_record(now, [replace(anchor, name="baseline"), replace(base, name="anchor")], terms)
     assert (swapped.verdict, [s.verdict for s in swapped.further]) == (Verdict.REGRESSED, [Verdict.PASS])
     assert not swapped.headline.startswith("against")
 
@@ -183,9 +183,9 @@ def test_reports_say_which_reference_the_verdict_is_from() -> None:
     """The commit beside the headline, the change in the lead and the failures in JUnit are the anchor's."""
     lenient = replace(CRITERION, threshold=None)
     base, anchor = against(record(0.0), commit="b" * 40), against(record(), name="anchor", commit="a" * 40)
-    both = judge(record(0.0), [base, anchor], Terms((lenient,)))
+    both = judge_record(record(0.0), [base, anchor], Terms((lenient,)))
     assert (both.decided_by, both.further[0].reference) == ("anchor", "anchor")
-    result = conclude([both], Settings(), command="")
+    result = result_of([both], Settings(), command="")
     second = load_report("markdown")(result).splitlines()[2]
     assert second.startswith("against the anchor: ")
     assert "→ 0 %" in second
@@ -204,7 +204,7 @@ def test_a_call_of_the_expected_category_is_no_difference() -> None:
     failing = replace(record(plan=plan), trials=(trial,))
     terms = Terms((CRITERION,), categories={"notification": frozenset({"send_email"})})
     for given, missing in ((terms, 0), (Terms((CRITERION,)), 1)):
-        [turn] = trajectory_diff(judge(failing, [], given).cases[0])
+        [turn] = trajectory_diff(judge_record(failing, [], given).cases[0])
         assert sum(mark == "-" for mark, _ in turn.lines) == missing
         assert [text for mark, text in turn.lines if mark == "+"][-1] == 'send_email(to="b")'
 

@@ -22,7 +22,7 @@ from gate.model import (
     TrialError,
     Verdict,
 )
-from gate.pipeline.verdict import Terms, conclude, judge
+from gate.pipeline.verdict import Terms, judge_record, result_of
 from gate.records import Header, PlannedCase, Record
 from gate.reports import labels as words
 from gate.reports import load_report
@@ -76,7 +76,7 @@ def worlds(draw: st.DrawFn) -> tuple[Record, SuiteResult]:
     record = draw(records(now))
     stored = () if draw(st.integers(0, 3)) == 0 else (draw(records(before)),)
     reference = Reference(BaselineInfo("abc" if stored else None, missing="" if stored else "none yet"), stored)
-    return record, judge(record, [reference], Terms(now))
+    return record, judge_record(record, [reference], Terms(now))
 
 
 @settings(max_examples=examples(60))
@@ -98,7 +98,7 @@ def test_a_tick_rests_on_a_comparison_or_a_threshold(world: tuple[Record, SuiteR
 @settings(max_examples=examples(60))
 @given(worlds())
 def test_every_bound_carries_its_level_in_every_form(world: tuple[Record, SuiteResult]) -> None:
-    result = conclude([world[1]], Settings(), command="gate run")
+    result = result_of([world[1]], Settings(), command="gate run")
     for form in FORMS:
         text = re.sub(r"\s+", " ", load_report(form)(result))
         for said in re.finditer(r"ruled out", text):
@@ -143,6 +143,6 @@ def test_the_order_of_trials_changes_nothing(world: tuple[Record, SuiteResult], 
     luck.shuffle(shuffled)  # type: ignore[attr-defined]
     alone = [Reference(BaselineInfo(None))]
     terms = Terms(record.header.criteria)
-    one, other = (judge(replace(record, trials=tuple(t)), alone, terms) for t in (record.trials, shuffled))
+    one, other = (judge_record(replace(record, trials=tuple(t)), alone, terms) for t in (record.trials, shuffled))
     assert [row.candidate for row in one.criteria] == [row.candidate for row in other.criteria]
     assert one.verdict == other.verdict

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from gate.decision import Settings, exit_code
 from gate.errors import ExitCode
 from gate.model import CaseResult, CaseStatus, Result, Verdict
-from gate.pipeline.verdict import conclude
+from gate.pipeline.verdict import result_of
 from gate.reports.junit import render
 
 from .samples import ACCEPTED, INCONCLUSIVE, PASSED, REGRESSED, RESULTS, result
@@ -95,7 +95,7 @@ def test_an_accepted_regression_hides_nothing_else_that_fails() -> None:
     missed = replace(ACCEPTED.criteria[0], verdict=Verdict.BELOW_THRESHOLD)
     suite = replace(ACCEPTED, criteria=(missed,), cases=())
     assert exit_code([suite], Settings()) is ExitCode.FAILED
-    below = document(conclude([suite], Settings(), command=""))
+    below = document(result_of([suite], Settings(), command=""))
     assert any(test.find("failure") is not None for test in below.iter("testcase"))
 
 
