@@ -35,6 +35,13 @@ pairs = [(" ".join(words[i : i + 200]), " ".join(words[i + 50 : i + 250])) for i
 """
 LINES = "lines = [f'answer {i}: it is on its way, token=abc{i}' for i in range(1_000)]"
 URLS = "urls = [f'https://example{i}.test/path?q=1' for i in range(10_000)]"
+HARMLESS = """lines = [
+    'commit 3f786850e387550fdab836ed7e6dc881de23001b is on main', 'The token limit is 4096.', 'secret = getpass()',
+    'Order ORD-20260114-88231 ships on 2026-01-20.', 'checksum d41d8cd98f00b204e9800998ecf8427e',
+    'Please reset your password: open Settings, then Security.', 'tracking number 1Z999AA10123456784',
+    'id "550e8400-e29b-41d4-a716-446655440000"', 'call 10.0.0.12:8080 and https://user@host/x',
+    '"sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"',
+]"""
 ANSWERS = (
     "answers = ['See [the **page**](https://a.test/x) and ![i](https://b.test)\\n\\n- one\\n- `two`\\n' * 5] * 200"
 )
@@ -166,7 +173,27 @@ for text in blocks:
         LINES,
         "with default_settings(): found = [list(scan_line(line)) for line in lines]",
     ),
+    Candidate(
+        "redaction",
+        "gate.security.redact, harmless lines",
+        load="from gate.security.redact import Redactor; redactor = Redactor(())",
+        data=HARMLESS,
+        work="found = [line for line in lines if redactor.redact(line) != line]",
+        after="note = f'{len(found)} of {len(lines)} taken for secrets'",
+    ),
+    Candidate(
+        "redaction",
+        "detect-secrets, harmless lines",
+        "detect-secrets",
+        "from detect_secrets.core.scan import scan_line; from detect_secrets.settings import default_settings",
+        HARMLESS,
+        "with default_settings(): found = [line for line in lines if list(scan_line(line))]",
+        "note = f'{len(found)} of {len(lines)} taken for secrets'",
+    ),
     Candidate("redaction", "presidio-analyzer", "presidio-analyzer", "import presidio_analyzer"),
+    Candidate("git", "gate.system.git", load="from gate.system import git"),
+    Candidate("git", "GitPython", "GitPython", "import git"),
+    Candidate("git", "pygit2", "pygit2", "import pygit2"),
     Candidate("html", "jinja2", "jinja2", "import jinja2"),
     Candidate("progress", "rich", "rich", "from rich.progress import Progress; from rich.console import Console"),
     Candidate("progress", "tqdm", "tqdm", "from tqdm import tqdm"),
