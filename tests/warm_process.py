@@ -112,6 +112,8 @@ def become(message: dict[str, Any], streams: list[int]) -> NoReturn:
             exec(message["code"], {"__name__": "__main__"})
         code = 0
     except SystemExit as ended:
+        if isinstance(ended.code, str):
+            print(ended.code, file=sys.stderr)
         code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
     except BaseException:
         traceback.print_exc()
