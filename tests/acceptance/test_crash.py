@@ -155,7 +155,7 @@ def kill_and_resume(project: Project, expected: tuple[int, object], moments: Ite
 
 def test_killed_at_random_moments(project: Project, uninterrupted: tuple[int, object]) -> None:
     rng = random.Random(7)
-    kill_and_resume(project, uninterrupted, (rng.uniform(0.3, 1.4) for _ in range(6)), "killed")
+    kill_and_resume(project, uninterrupted, (rng.uniform(0.3, 1.4) for _ in range(3)), "killed")
 
 
 @pytest.mark.slow
@@ -165,7 +165,14 @@ def test_killed_fifty_times(project: Project, uninterrupted: tuple[int, object])
         kill_and_resume(project, uninterrupted, (rng.uniform(0.05, 1.6) for _ in range(5)), f"killed-{repeat}")
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)])
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [
+        (signal.SIGTERM, 143),
+        pytest.param(signal.SIGINT, 130, marks=pytest.mark.slow),
+        pytest.param(signal.SIGHUP, 129, marks=pytest.mark.slow),
+    ],
+)
 def test_stopped_by_a_signal(
     project: Project, uninterrupted: tuple[int, object], number: signal.Signals, code: int
 ) -> None:

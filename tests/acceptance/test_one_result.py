@@ -5,6 +5,7 @@ The work of `gate.pipeline.judge_stored`.
 
 from __future__ import annotations
 
+import shutil
 import sys
 from pathlib import Path
 
@@ -42,8 +43,10 @@ SITUATIONS = {
 }
 
 
-@pytest.fixture
-def compared(project: Project) -> Project:
+@pytest.fixture(scope="module")
+def unchanged(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A repository of one commit, and its baseline."""
+    project = Project(tmp_path_factory.mktemp("unchanged"))
     cases = [
         {
             "id": f"case-{n}",
@@ -59,6 +62,12 @@ def compared(project: Project) -> Project:
     project.write(".gitignore", ".gate\n")
     project.commit()
     project.store()
+    return project
+
+
+@pytest.fixture
+def compared(project: Project, unchanged: Project) -> Project:
+    shutil.copytree(unchanged.root, project.root, dirs_exist_ok=True)
     return project
 
 
@@ -82,7 +91,7 @@ def stored(project: Project) -> Path:
     return path
 
 
-@pytest.mark.parametrize("trials", ["auto", "2"])
+@pytest.mark.parametrize("trials", ["auto", pytest.param("2", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("situation", SITUATIONS)
 def test_the_four_commands_render_one_record_alike(compared: Project, situation: str, trials: str) -> None:
     write_agent(compared, situation)

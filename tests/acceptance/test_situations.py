@@ -23,7 +23,7 @@ from tests.acceptance.situations import agent as scripted
 FOLDER = Path(__file__).parent / "situations"
 KEYS = {
     *("situation", "agent", "cases", "criteria", "config", "stored", "before", "after", "change", "steps", "run"),
-    *("exit", "verdict", "cause", "says", "never"),
+    *("exit", "verdict", "cause", "says", "never", "slow"),
 }
 CRITERIA = {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.8}
 AGENTS = {
@@ -54,6 +54,12 @@ def variants(entry: dict[str, Any]) -> list[dict[str, Any]]:
     return found
 
 
+def in_its_suite(row: dict[str, Any]) -> Any:
+    """The entry as a parameter of the test: where it says `slow`, of `make slow`."""
+    marks = [pytest.mark.slow] if row.get("slow") else []
+    return pytest.param(row, id=f"{row['table']}: {row['situation']}", marks=marks)
+
+
 TABLE = read_tables()
 
 
@@ -73,7 +79,7 @@ def bases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {"": tmp_path_factory.mktemp("bases")}
 
 
-@pytest.mark.parametrize("row", [pytest.param(row, id=f"{row['table']}: {row['situation']}") for row in TABLE])
+@pytest.mark.parametrize("row", [in_its_suite(row) for row in TABLE])
 def test_a_situation_ends_as_its_entry_says(row: dict[str, Any], tmp_path: Path, bases: dict[str, Path]) -> None:
     with ExitStack() as stack:
         port = stack.enter_context(serve(tmp_path / "project")) if row.get("agent") == "http" else 0

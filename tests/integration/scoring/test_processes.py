@@ -108,7 +108,9 @@ def test_a_check_that_no_worker_can_import_is_a_configuration_error(tmp_path: Pa
     assert "cannot be imported: RuntimeError: not twice" in ran.err
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGTERM, 143), pytest.param(signal.SIGINT, 130, marks=pytest.mark.slow)]
+)
 def test_stopped_by_a_signal(unhurried: Folder, number: signal.Signals, code: int) -> None:
     with held(unhurried):
         run = unhurried.start("--quiet", "--record", "stopped.jsonl")
