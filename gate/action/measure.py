@@ -19,7 +19,7 @@ from gate.action.reuse import EarlierRecords, record_name
 from gate.action.step import RESULTS, Step, StepOutcome, input_overrides
 from gate.agents.base import expand
 from gate.agents.http import Server
-from gate.config.base_policy import BasePolicy, Rules, base_at, hold
+from gate.config.base_policy import BasePolicy, Rules, base_at, under_base_policy
 from gate.config.load import Config
 from gate.errors import ExitCode, GateError, MeasureError
 from gate.hosts.events import Mode
@@ -116,7 +116,7 @@ def _rules(step: Step, overrides: Mapping[str, Any], base: BasePolicy | None) ->
         return Rules(step.source.load(overrides))
     if base.is_absent:  # only a stored baseline can then show by which rules the suite was judged before
         overrides = {**overrides, **USUAL_STORE}
-    return hold(step.source, overrides, base)
+    return under_base_policy(step.source, overrides, base)
 
 
 def _ready(step: Step, overrides: Mapping[str, Any]) -> tuple[Mapping[str, str], dict[str, Any]]:

@@ -2,7 +2,7 @@
 
 Rules are what the configuration and its criteria demand, quarantine and thresholds included; what is measured (agent,
 suite, setup) is the change's own. Which way an option tightens stands beside it (`gate.model.strictness`); any other
-difference counts as loosening and holds once it is merged.
+difference counts as loosening and takes effect once it is merged.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from gate.security.limits import shorten
 from gate.security.redact import redact
 from gate.system.git import HINT_HISTORY, Git
 
-FIRST = "the base commit has no such configuration: the change's own rules hold"
+FIRST = "the base commit has no such configuration: the change's own rules apply"
 MOVED = "the base commit has no such configuration, and a baseline of this suite is stored: nothing says by which rules"
 
 
@@ -75,7 +75,7 @@ class Rules(Struct, frozen=True):
     config: Config
     changes: tuple[str, ...] = ()
     doubts: tuple[str, ...] = ()
-    """Why nothing under these rules may pass: what it would have been held to is not known, or was left out."""
+    """Why nothing under these rules may pass: the base's rules are not known, or were left out."""
     base: Config | None = None
     """The base commit's own configuration; None where none is known."""
     is_first: bool = False
@@ -93,7 +93,7 @@ def rules_of(
     """
     source = read_config(path)
     with base_at(revision, source, overrides, environment) as base:
-        yield hold(source, overrides, base)
+        yield under_base_policy(source, overrides, base)
 
 
 @contextmanager
@@ -197,7 +197,7 @@ def _content(path: Path) -> bytes:
         return b"file " + hashlib.file_digest(file, "sha256").digest()
 
 
-def hold(source: ConfigFile, overrides: Mapping[str, Any], base: BasePolicy) -> Rules:
+def under_base_policy(source: ConfigFile, overrides: Mapping[str, Any], base: BasePolicy) -> Rules:
     """A configuration under the rules of its base commit.
 
     Raises:
@@ -205,19 +205,19 @@ def hold(source: ConfigFile, overrides: Mapping[str, Any], base: BasePolicy) -> 
     """
     head = source.load(overrides)
     if base.broken:
-        said = f"{base.broken}; the change's own rules hold"
+        said = f"{base.broken}; the change's own rules apply"
         return Rules(replace(head, base_root=base.root), (said,), (base.broken,))
     if base.config is None:
         return Rules(head, (FIRST,), is_first=True)
     if _digest(base.root) != base.digest:
         raise ConfigError("the base commit's files were changed before they were used", where=str(base.root))
-    settings, changes = hold_settings(base.config.file, head.file)
+    settings, changes = settings_under_base(base.config.file, head.file)
     own, before = _agent_of(source.load()), _agent_of(base.config)
-    held_agent, agent_changes = hold_agent(before, own)
-    head = replace(source.load({**overrides, **settings, **held_agent}), base_root=base.root)
+    agent_rules, agent_changes = agent_under_base(before, own)
+    head = replace(source.load({**overrides, **settings, **agent_rules}), base_root=base.root)
     ruled: dict[str, SuiteRules | None] = {}
     for suite in read_suites(head):
-        ruled[suite.id] = _hold_suite(suite, base, head, changes)
+        ruled[suite.id] = _suite_under_base(suite, base, head, changes)
     changes += [base.unread] if base.unread else []
     gone = tuple(f"suite {name!r} of the base commit is no longer there" for name in base.suites if name not in ruled)
     changes += [*gone, *_edited(CALIBRATION_FILE, base.root / CALIBRATION_FILE, head.root / CALIBRATION_FILE)]
@@ -228,7 +228,7 @@ def hold(source: ConfigFile, overrides: Mapping[str, Any], base: BasePolicy) -> 
 # --- suites ---------------------------------------------------------------------------------------
 
 
-def _hold_suite(suite: Suite, base: BasePolicy, head: Config, changes: list[str]) -> SuiteRules | None:
+def _suite_under_base(suite: Suite, base: BasePolicy, head: Config, changes: list[str]) -> SuiteRules | None:
     """What a suite is judged by; None where the base commit says nothing of it."""
     assert base.config is not None
     known = base.suites.get(suite.id)
@@ -237,12 +237,12 @@ def _hold_suite(suite: Suite, base: BasePolicy, head: Config, changes: list[str]
         if base.config.file.criteria is None:
             return None
     before = known.specs if known is not None else stated_criteria(base.config, suite).specs
-    specs, differences = hold_criteria(before, stated_criteria(head, suite).specs)
+    specs, differences = criteria_under_base(before, stated_criteria(head, suite).specs)
     formerly = former_cases(known.cases, suite.cases) if known is not None else {}
     thresholds: dict[str, dict[str, float]] = {}
     lowered: list[str] = []
     if not base.unread:
-        thresholds, lowered = hold_thresholds(before, formerly, suite.cases)
+        thresholds, lowered = thresholds_under_base(before, formerly, suite.cases)
     changes += [*differences, *lowered, *_edited_checks(head, specs)]
     stated = {case.id: case.thresholds for case in suite.cases} if base.unread else {}
     own = stated or {case_id: case.thresholds for case_id, case in formerly.items()}
@@ -251,9 +251,9 @@ def _hold_suite(suite: Suite, base: BasePolicy, head: Config, changes: list[str]
     return SuiteRules(specs, thresholds, formerly, _with_options_of(before, specs), kept)
 
 
-def _with_options_of(before: Sequence[CriterionSpec], held: Sequence[CriterionSpec]) -> tuple[CriterionSpec, ...]:
+def _with_options_of(before: Sequence[CriterionSpec], effective: Sequence[CriterionSpec]) -> tuple[CriterionSpec, ...]:
     """The base's demands on what is measured: scores are those of the options that hold."""
-    options = {spec.name: spec.options for spec in held}
+    options = {spec.name: spec.options for spec in effective}
     return tuple(replace(spec, options=options[spec.name]) for spec in before)
 
 
@@ -282,13 +282,13 @@ def _edited(what: str, before: Path | None, now: Path | None) -> list[str]:
         return []
     if now is None or not now.is_file():
         return [f"{what}: removed once it is merged"]
-    return [] if before.read_bytes() == now.read_bytes() else [f"{what}: edited, holds once it is merged"]
+    return [] if before.read_bytes() == now.read_bytes() else [f"{what}: edited, takes effect once it is merged"]
 
 
 # --- settings -------------------------------------------------------------------------------------
 
 
-def hold_settings(base: File, head: File) -> tuple[dict[str, Any], list[str]]:
+def settings_under_base(base: File, head: File) -> tuple[dict[str, Any], list[str]]:
     """Overrides (dotted key → value) that undo what the change loosens, and the differences in words.
 
     ``criteria`` and ``agent`` are not among them.
@@ -304,18 +304,18 @@ def hold_settings(base: File, head: File) -> tuple[dict[str, Any], list[str]]:
             added = [entry.case for entry in now if entry not in before]
             if added:
                 overrides[key] = [entry.model_dump() for entry in kept]
-            changes += [f"quarantine of {case!r} holds once it is merged" for case in added]
+            changes += [f"quarantine of {case!r} takes effect once it is merged" for case in added]
         elif isinstance(before, BaselineSection) and _changes_plugin(before.store, now.store):
             overrides[key] = {**_plain(before), "against": now.against}  # options of another's store say nothing to it
-            changes.append(f"{key}.store: {_text(before.store)} → {_text(now.store)} holds once it is merged")
+            changes.append(f"{key}.store: {_text(before.store)} → {_text(now.store)} takes effect once it is merged")
         elif isinstance(before, Section) and _has_ordered_options(type(before)):
             for name in type(before).model_fields:
-                _hold_setting(type(before), key, name, (before, now), overrides, changes)
+                _setting_under_base(type(before), key, name, (before, now), overrides, changes)
             if isinstance(before, BaselineSection) and isinstance(now, BaselineSection):
-                _hold_store(before, now, overrides, changes)
+                _store_under_base(before, now, overrides, changes)
         else:
             overrides[key] = _plain(before)
-            changes.append(f"{key} of the base commit holds until the change is merged")
+            changes.append(f"{key} of the base commit applies until the change is merged")
     return overrides, changes
 
 
@@ -323,7 +323,7 @@ def _has_ordered_options(section: type[BaseModel]) -> bool:
     return any(strictness_of(section, name) is not NEVER for name in section.model_fields)
 
 
-def _hold_setting(
+def _setting_under_base(
     section: type[BaseModel],
     key: str,
     name: str,
@@ -340,7 +340,7 @@ def _hold_setting(
         changes.append(f"{said}, stricter")
         return
     overrides[f"{key}.{name}"] = _plain(before)
-    changes.append(f"{said} holds once it is merged")
+    changes.append(f"{said} takes effect once it is merged")
 
 
 def _changes_plugin(before: str, now: str) -> bool:
@@ -348,7 +348,9 @@ def _changes_plugin(before: str, now: str) -> bool:
     return before != now and not {before, now} <= {*STORES, NO_STORE}
 
 
-def _hold_store(before: BaselineSection, now: BaselineSection, overrides: dict[str, Any], changes: list[str]) -> None:
+def _store_under_base(
+    before: BaselineSection, now: BaselineSection, overrides: dict[str, Any], changes: list[str]
+) -> None:
     """The options of stores, each as its store reads it."""
     for model in dict.fromkeys([*before.models(), *now.models()]):
         read = [
@@ -356,7 +358,7 @@ def _hold_store(before: BaselineSection, now: BaselineSection, overrides: dict[s
             for section in (before, now)
         ]
         for name in model.model_fields:
-            _hold_setting(model, "baseline", name, (read[0], read[1]), overrides, changes)
+            _setting_under_base(model, "baseline", name, (read[0], read[1]), overrides, changes)
 
 
 def _plain(value: Any) -> Any:
@@ -371,7 +373,7 @@ def _agent_of(config: Config) -> tuple[Mapping[str, Any], AgentOptions]:
     return config.file.agent, config.agent
 
 
-def hold_agent(
+def agent_under_base(
     base: tuple[Mapping[str, Any], AgentOptions], head: tuple[Mapping[str, Any], AgentOptions]
 ) -> tuple[dict[str, Any], list[str]]:
     """The agent is the change's own, and that it is another is said; options that state their strictness are rules."""
@@ -383,7 +385,7 @@ def hold_agent(
         if tightens is NEVER or before == now or tightens.allows(before, now):
             continue
         overrides[f"agent.{name}"] = _plain(before)
-        changes.append(f"agent.{name}: {_text(before)} → {_text(now)} holds once it is merged")
+        changes.append(f"agent.{name}: {_text(before)} → {_text(now)} takes effect once it is merged")
     written, now_written = base[0], head[0]
     for key in [*written, *(key for key in now_written if key not in written)]:
         old, new = written.get(key), now_written.get(key)
@@ -395,36 +397,36 @@ def hold_agent(
 # --- criteria -------------------------------------------------------------------------------------
 
 
-def hold_criteria(
+def criteria_under_base(
     base: Sequence[CriterionSpec], head: Sequence[CriterionSpec]
 ) -> tuple[tuple[CriterionSpec, ...], list[str]]:
     """The criteria that hold: none of the base's is missing, and none of their options is looser."""
     now = {spec.name: spec for spec in head}
     known = {spec.name for spec in base}
-    held: list[CriterionSpec] = []
+    effective: list[CriterionSpec] = []
     changes: list[str] = []
     for before in base:
         if before.name not in now:
-            held.append(before)
+            effective.append(before)
             changes.append(f"criterion {before.name} is removed once it is merged")
         else:
-            held.append(_hold_criterion(before, now[before.name], changes))
+            effective.append(_criterion_under_base(before, now[before.name], changes))
     new = [spec for spec in head if spec.name not in known]
     changes += [f"criterion {spec.name} is new" for spec in new]
-    return (*held, *new), changes
+    return (*effective, *new), changes
 
 
-def _hold_criterion(before: CriterionSpec, now: CriterionSpec, changes: list[str]) -> CriterionSpec:
+def _criterion_under_base(before: CriterionSpec, now: CriterionSpec, changes: list[str]) -> CriterionSpec:
     if before.metric != now.metric:
-        changes.append(f"{before.name}.metric: {before.metric} → {now.metric} holds once it is merged")
+        changes.append(f"{before.name}.metric: {before.metric} → {now.metric} takes effect once it is merged")
         return before
-    common = _hold_common(before, now, changes)
-    quantiles = _hold_quantiles(before, now, changes)
-    options = _hold_options(before, now, changes)
+    common = _common_under_base(before, now, changes)
+    quantiles = _quantiles_under_base(before, now, changes)
+    options = _options_under_base(before, now, changes)
     return replace(before, common=common, quantiles=quantiles, options=options)
 
 
-def _hold_common(before: CriterionSpec, now: CriterionSpec, changes: list[str]) -> Common:
+def _common_under_base(before: CriterionSpec, now: CriterionSpec, changes: list[str]) -> Common:
     stricter: dict[str, Any] = {}
     for name in Common.model_fields:
         old, new = getattr(before.effective, name), getattr(now.effective, name)
@@ -450,23 +452,25 @@ def _tightens(spec: CriterionSpec, name: str, before: Any, now: Any) -> bool:
     return strictness_of(Common, name).allows(before, now)
 
 
-def _hold_quantiles(before: CriterionSpec, now: CriterionSpec, changes: list[str]) -> tuple[tuple[float, float], ...]:
+def _quantiles_under_base(
+    before: CriterionSpec, now: CriterionSpec, changes: list[str]
+) -> tuple[tuple[float, float], ...]:
     old, new = dict(before.quantiles), dict(now.quantiles)
-    held = dict(old)
+    effective = dict(old)
     for q in sorted({*old, *new}):
         if old.get(q) == new.get(q):
             continue
         is_stricter = DOWN.allows(old.get(q), new.get(q))
         if is_stricter:
-            held[q] = new[q]
+            effective[q] = new[q]
         changes.append(_said(f"{before.name}.p{q * 100:g}", old.get(q), new.get(q), is_stricter=is_stricter))
-    return tuple(sorted(held.items()))
+    return tuple(sorted(effective.items()))
 
 
-def _hold_options(before: CriterionSpec, now: CriterionSpec, changes: list[str]) -> Mapping[str, Any]:
+def _options_under_base(before: CriterionSpec, now: CriterionSpec, changes: list[str]) -> Mapping[str, Any]:
     """The base's options as they are written there, but for those that the change makes stricter."""
     old, new = before.parsed_options, now.parsed_options
-    held = dict(before.options)
+    effective = dict(before.options)
     for name in [*old, *(name for name in new if name not in old)]:
         if old.get(name) == new.get(name):
             continue
@@ -475,20 +479,20 @@ def _hold_options(before: CriterionSpec, now: CriterionSpec, changes: list[str])
         tightens = strictness_of(metric.options_type, name) if ordered and metric is not None else NEVER
         is_stricter = tightens.allows(old.get(name), new.get(name))
         if is_stricter:
-            held[name] = now.options[name]
+            effective[name] = now.options[name]
         changes.append(_said(f"{before.name}.{name}", old.get(name), new.get(name), is_stricter=is_stricter))
-    return held
+    return effective
 
 
 def _said(what: str, before: Any, now: Any, *, is_stricter: bool) -> str:
     change = f"{what}: {_text(before)} → {_text(now)}"
-    return f"{change}, stricter" if is_stricter else f"{change} holds once it is merged"
+    return f"{change}, stricter" if is_stricter else f"{change} takes effect once it is merged"
 
 
 # --- thresholds of single cases -------------------------------------------------------------------
 
 
-def hold_thresholds(
+def thresholds_under_base(
     specs: Sequence[CriterionSpec], formerly: Mapping[str, Case], head: Sequence[Case]
 ) -> tuple[dict[str, dict[str, float]], list[str]]:
     """By case: the thresholds of its own that hold, where they are not those that it states.
@@ -496,24 +500,24 @@ def hold_thresholds(
     One that the base commit does not state for the case has to be at least as strict as its criterion there.
     """
     by_name = {spec.name: spec for spec in specs}
-    held: dict[str, dict[str, float]] = {}
+    effective: dict[str, dict[str, float]] = {}
     changes: list[str] = []
     for case in head:
         known = formerly[case.id].thresholds if case.id in formerly else {}
         kept = dict(case.thresholds)
         for name in [*known, *(name for name in case.thresholds if name not in known)]:
             spec, old, new = by_name.get(name), known.get(name), kept.get(name)
-            if spec is None or old == new or _case_holds(spec, old, new):
+            if spec is None or old == new or _case_takes_effect(spec, old, new):
                 continue
             kept.pop(name, None)
             kept |= {} if old is None else {name: old}
-            changes.append(f"case {case.id!r}: {name} {_text(old)} → {_text(new)} holds once it is merged")
+            changes.append(f"case {case.id!r}: {name} {_text(old)} → {_text(new)} takes effect once it is merged")
         if kept != dict(case.thresholds):
-            held[case.id] = kept
-    return held, changes
+            effective[case.id] = kept
+    return effective, changes
 
 
-def _case_holds(spec: CriterionSpec, before: float | None, now: float | None) -> bool:
+def _case_takes_effect(spec: CriterionSpec, before: float | None, now: float | None) -> bool:
     metric = spec.metric_type
     if metric is None:
         return False

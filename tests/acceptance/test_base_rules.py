@@ -94,7 +94,7 @@ def test_a_folder_that_became_a_link_is_judged_by_the_rules_of_its_name(project:
     breaks(project, 12, "lax")
     code, found = judged(project, "evals/gate.yaml")
     assert code == 1, found["headline"]
-    assert "contains.blocking: true → false holds once it is merged" in found["changes"]
+    assert "contains.blocking: true → false takes effect once it is merged" in found["changes"]
 
 
 def test_a_ratchet_that_was_off_stays_off(project: Project) -> None:
@@ -118,7 +118,7 @@ def test_the_margin_of_the_pass_rate_is_the_bases_default(project: Project) -> N
     project.write("gate.yaml", CONFIG + "gate: {pass_rate_margin: 1.0}\n")
     code, found = judged(project)
     assert code == 1, found["headline"]
-    assert "gate.pass_rate_margin: nothing → 1.0 holds once it is merged" in found["changes"]
+    assert "gate.pass_rate_margin: nothing → 1.0 takes effect once it is merged" in found["changes"]
 
 
 def test_a_case_does_not_let_itself_off(project: Project) -> None:
@@ -127,7 +127,7 @@ def test_a_case_does_not_let_itself_off(project: Project) -> None:
     project.write("suite.yaml", suite(lambda n: case(n, "tags: [smoke], thresholds: {contains: 0.0}")))
     code, found = judged(project)
     assert (code, found["verdict"]) == (1, "regressed"), found["headline"]
-    assert "case 'c0': contains nothing → 0.0 holds once it is merged" in found["changes"]
+    assert "case 'c0': contains nothing → 0.0 takes effect once it is merged" in found["changes"]
 
 
 def test_rules_that_moved_prove_nothing(project: Project) -> None:

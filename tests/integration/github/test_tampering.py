@@ -92,7 +92,7 @@ def test_an_edited_check_judges_only_once_it_is_merged(world: World, run_in: str
     done = world.pull_request("awful", files={"checks__py": BLIND})
     assert done.code == 1, done.log
     assert done.outputs["verdict"] in ("below_threshold", "regressed")
-    assert "check checks:fair: edited, holds once it is merged" in said(done)
+    assert "check checks:fair: edited, takes effect once it is merged" in said(done)
     merged = world.push("awful", files={"checks__py": BLIND}, before=git(world.repository.remote, "rev-parse", "main"))
     assert merged.code == 0, merged.log
     assert "its options, scorer or judge changed" in said(merged)
@@ -163,8 +163,8 @@ def test_rules_hold_where_the_bases_suites_cannot_be_read(built: World) -> None:
     loose = config.replace("threshold: 0.5", "threshold: 0.0").replace("store: git", "store: none")
     done = built.pull_request("awful", files={"gate__yaml": loose})
     assert done.code == 1, done.log
-    assert "tool_trajectory_avg_score.threshold: 0.5 → 0.0 holds once it is merged" in said(done)
-    assert 'baseline.store: "git" → "none" holds once it is merged' in said(done)
+    assert "tool_trajectory_avg_score.threshold: 0.5 → 0.0 takes effect once it is merged" in said(done)
+    assert 'baseline.store: "git" → "none" takes effect once it is merged' in said(done)
     assert "the base commit's suites cannot be read, so that thresholds of single cases are" in said(done)
 
 

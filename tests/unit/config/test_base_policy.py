@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from gate.config.base_policy import Rules, hold_criteria, place_of, read_base, remove_outward_links
-from gate.config.base_policy import hold as hold_to
+from gate.config.base_policy import Rules, criteria_under_base, place_of, read_base, remove_outward_links
+from gate.config.base_policy import under_base_policy as hold_to
 from gate.config.load import read_config
 from gate.config.resolve import CALIBRATION_FILE, make_plans
 from gate.config.specs import read_specs
@@ -40,7 +40,7 @@ def write(folder: Path, configuration: dict[str, Any] | str | None, suite: str =
     return path
 
 
-def hold(path: Path, overrides: dict[str, Any], base: Path) -> Rules:
+def under_base_policy(path: Path, overrides: dict[str, Any], base: Path) -> Rules:
     """The configuration at ``path`` under the rules of the one at ``base``."""
     source = read_config(path)
     return hold_to(source, overrides, read_base(base, source, overrides))
@@ -52,7 +52,7 @@ def specs(raw: dict[str, Any]) -> Any:
 
 def held(tmp_path: Path, **changes: Any):  # type: ignore[no-untyped-def]
     """The change's rules, where its configuration differs from the base's by ``changes``."""
-    return hold(write(tmp_path / "head", BASE | changes), {}, write(tmp_path / "base", BASE))
+    return under_base_policy(write(tmp_path / "head", BASE | changes), {}, write(tmp_path / "base", BASE))
 
 
 def criteria(rules: Any) -> dict[str, Any]:
@@ -72,7 +72,7 @@ def test_a_lower_threshold_does_not_hold_and_a_higher_one_does(tmp_path: Path) -
     assert (found["response_match_score"].threshold, found["latency"].limit) == (0.8, 1)
     assert sorted(rules.changes) == [
         "latency.max: 3.0 → 1.0, stricter",
-        "response_match_score.threshold: 0.8 → 0.1 holds once it is merged",
+        "response_match_score.threshold: 0.8 → 0.1 takes effect once it is merged",
     ]
 
 
@@ -84,7 +84,7 @@ def test_a_removed_criterion_stays_and_a_new_one_counts(tmp_path: Path) -> None:
 
 
 def test_taking_all_criteria_out_leaves_the_bases(tmp_path: Path) -> None:
-    rules = hold(
+    rules = under_base_policy(
         write(tmp_path / "head", {k: v for k, v in BASE.items() if k != "criteria"}), {}, write(tmp_path / "base", BASE)
     )
     assert criteria(rules)["latency"].limit == 3
@@ -116,7 +116,7 @@ def test_taking_all_criteria_out_leaves_the_bases(tmp_path: Path) -> None:
 )
 def test_options_are_held_one_by_one(before: dict[str, Any], after: dict[str, Any], holds: dict[str, Any]) -> None:
     name = "tool_trajectory_avg_score"
-    [found], changes = hold_criteria(specs({name: before}), specs({name: after}))
+    [found], changes = criteria_under_base(specs({name: before}), specs({name: after}))
     [wanted] = specs({name: holds})
     assert (found.effective, found.options) == (wanted.effective, wanted.options)
     assert changes
@@ -126,7 +126,7 @@ def test_another_spelling_is_no_change() -> None:
     name = "tool_trajectory_avg_score"
     before = specs({name: {"threshold": 1, "match_type": "EXACT"}})
     for spelling in ({"threshold": "1.0"}, {"threshold": 1, "matchType": "exact"}, 1, {"threshold": 1, "strict": "no"}):
-        found, changes = hold_criteria(before, specs({name.upper(): spelling}))
+        found, changes = criteria_under_base(before, specs({name.upper(): spelling}))
         assert (found[0].options, changes) == (before[0].options, [])
 
 
@@ -143,29 +143,29 @@ def test_another_spelling_is_no_change() -> None:
     ],
 )
 def test_limits_are_held_by_name_and_quantile(before: Any, after: Any, limits: Any) -> None:
-    [found], changes = hold_criteria(specs({"latency": before}), specs({"latency": after}))
+    [found], changes = criteria_under_base(specs({"latency": before}), specs({"latency": after}))
     assert (found.common.max, found.quantiles) == limits
     assert bool(changes) is (before != after)
 
 
 def test_the_threshold_of_the_users_own_metric_cannot_be_told_to_be_stricter() -> None:
-    [found], changes = hold_criteria(specs({"mine:Check": 0.5}), specs({"mine:Check": 0.9}))
+    [found], changes = criteria_under_base(specs({"mine:Check": 0.5}), specs({"mine:Check": 0.9}))
     assert found.common.threshold == 0.5
-    assert changes == ["mine:Check.threshold: 0.5 → 0.9 holds once it is merged"]
+    assert changes == ["mine:Check.threshold: 0.5 → 0.9 takes effect once it is merged"]
 
 
 def test_a_criterion_that_names_another_metric_is_the_bases() -> None:
     before = specs({"x": {"metric": "contains", "values": ["a"], "threshold": 0.5}})
-    [found], changes = hold_criteria(before, specs({"x": {"metric": "not_contains", "values": ["b"]}}))
-    assert (found, changes) == (before[0], ["x.metric: contains → not_contains holds once it is merged"])
+    [found], changes = criteria_under_base(before, specs({"x": {"metric": "not_contains", "values": ["b"]}}))
+    assert (found, changes) == (before[0], ["x.metric: contains → not_contains takes effect once it is merged"])
 
 
 def test_more_may_be_forbidden_and_nothing_less() -> None:
     before = specs({"forbidden_tools": {"tools": ["a", "b"]}})
-    more, changes = hold_criteria(before, specs({"forbidden_tools": {"tools": ["c", "b", "a"]}}))
+    more, changes = criteria_under_base(before, specs({"forbidden_tools": {"tools": ["c", "b", "a"]}}))
     assert more[0].options == {"tools": ["c", "b", "a"]}
     assert changes == ['forbidden_tools.tools: ["a", "b"] → ["c", "b", "a"], stricter']
-    less, _ = hold_criteria(before, specs({"forbidden_tools": {"tools": ["a", "c"]}}))
+    less, _ = criteria_under_base(before, specs({"forbidden_tools": {"tools": ["a", "c"]}}))
     assert less[0].options == {"tools": ["a", "b"]}
 
 
@@ -173,7 +173,7 @@ def test_quarantine_holds_once_it_is_merged(tmp_path: Path) -> None:
     entry = {"case": "a", "owner": "x", "reason": "y", "expires": "2099-01-01"}
     rules = held(tmp_path, quarantine=[entry])
     assert rules.config.file.quarantine == []
-    assert rules.changes == ("quarantine of 'a' holds once it is merged",)
+    assert rules.changes == ("quarantine of 'a' takes effect once it is merged",)
 
 
 @pytest.mark.parametrize(
@@ -217,10 +217,10 @@ def test_agent_and_setup_are_the_changes_own_and_another_agent_is_said(tmp_path:
 def test_thresholds_of_single_cases_are_held(tmp_path: Path) -> None:
     strict = SUITE.replace("response: hello", "response: hello, thresholds: {response_match_score: 0.9}")
     loose = SUITE.replace("response: hello", "response: hello, thresholds: {response_match_score: 0.1}")
-    rules = hold(write(tmp_path / "head", BASE, loose), {}, write(tmp_path / "base", BASE, strict))
+    rules = under_base_policy(write(tmp_path / "head", BASE, loose), {}, write(tmp_path / "base", BASE, strict))
     [plan] = make_plans(rules.config, {})
     assert plan.cases["a"].thresholds == {"response_match_score": 0.9}
-    assert rules.changes == ("case 'a': response_match_score 0.9 → 0.1 holds once it is merged",)
+    assert rules.changes == ("case 'a': response_match_score 0.9 → 0.1 takes effect once it is merged",)
 
 
 @pytest.mark.parametrize("looser", [0.0, 0.79])
@@ -230,15 +230,17 @@ def test_a_threshold_of_its_own_lets_no_case_off(tmp_path: Path, looser: float, 
     own = SUITE.replace(
         "{id: a, input: hello,", f"{{id: {identifier}, thresholds: {{response_match_score: {looser}}}, input: hi,"
     )
-    rules = hold(write(tmp_path / "head", BASE, own), {}, write(tmp_path / "base", BASE))
+    rules = under_base_policy(write(tmp_path / "head", BASE, own), {}, write(tmp_path / "base", BASE))
     [plan] = make_plans(rules.config, {})
     assert plan.cases[identifier].thresholds == {}
-    assert f"case {identifier!r}: response_match_score nothing → {looser} holds once it is merged" in rules.changes
+    assert (
+        f"case {identifier!r}: response_match_score nothing → {looser} takes effect once it is merged" in rules.changes
+    )
 
 
 def test_a_stricter_threshold_of_its_own_holds(tmp_path: Path) -> None:
     own = SUITE.replace("{id: a,", "{id: a, thresholds: {response_match_score: 0.9},")
-    rules = hold(write(tmp_path / "head", BASE, own), {}, write(tmp_path / "base", BASE))
+    rules = under_base_policy(write(tmp_path / "head", BASE, own), {}, write(tmp_path / "base", BASE))
     [plan] = make_plans(rules.config, {})
     assert plan.cases["a"].thresholds == {"response_match_score": 0.9}
     assert rules.changes == ()
@@ -269,19 +271,19 @@ def test_criteria_beside_an_eval_set_are_held(tmp_path: Path) -> None:
             json.dumps({"criteria": {"response_match_score": threshold}})
         )
         paths.append(path)
-    rules = hold(paths[0], {}, paths[1])
+    rules = under_base_policy(paths[0], {}, paths[1])
     assert criteria(rules)["response_match_score"].threshold == 0.7
     assert rules.changes
 
 
 def test_a_first_configuration_has_no_base_to_be_held_to(tmp_path: Path) -> None:
-    rules = hold(write(tmp_path / "head", BASE), {}, write(tmp_path / "base", None))
+    rules = under_base_policy(write(tmp_path / "head", BASE), {}, write(tmp_path / "base", None))
     assert "no such configuration" in rules.changes[0]
     assert criteria(rules)["latency"].limit == 3
 
 
 def test_a_base_that_cannot_be_read_is_said_and_doubted(tmp_path: Path) -> None:
-    rules = hold(write(tmp_path / "head", BASE), {}, write(tmp_path / "base", "sweet: true"))
+    rules = under_base_policy(write(tmp_path / "head", BASE), {}, write(tmp_path / "base", "sweet: true"))
     assert "cannot be read" in rules.changes[0]
     assert "cannot be read" in rules.doubts[0]
 
@@ -289,7 +291,7 @@ def test_a_base_that_cannot_be_read_is_said_and_doubted(tmp_path: Path) -> None:
 def test_what_is_overridden_of_the_agent_says_nothing_of_the_bases(tmp_path: Path) -> None:
     """A change may come with another kind of agent: that does not make the base's configuration unreadable."""
     served = write(tmp_path / "head", BASE | {"agent": {"http": {"url": "http://localhost:1"}}})
-    rules = hold(served, {"agent.http.url": "http://172.17.0.1:1"}, write(tmp_path / "base", BASE))
+    rules = under_base_policy(served, {"agent.http.url": "http://172.17.0.1:1"}, write(tmp_path / "base", BASE))
     assert rules.changes == (
         'the agent is another: agent.command: "true" → nothing',
         'the agent is another: agent.http: nothing → {"url": "http://localhost:1"}',
@@ -301,7 +303,7 @@ def test_settings_and_criteria_hold_without_the_bases_suites(tmp_path: Path) -> 
     base = write(tmp_path / "base", BASE)
     (base.parent / "suite.yaml").unlink()
     loose = {"criteria": {"response_match_score": 0.1}, "baseline": {"store": "none"}}
-    rules = hold(write(tmp_path / "head", BASE | loose), {}, base)
+    rules = under_base_policy(write(tmp_path / "head", BASE | loose), {}, base)
     assert criteria(rules)["response_match_score"].threshold == 0.8
     assert rules.config.file.baseline.store == "file"
     assert "suites cannot be read, so that thresholds of single cases are the change's own" in rules.changes[-1]
@@ -346,12 +348,12 @@ def test_a_calibration_is_the_bases_where_the_base_has_one(tmp_path: Path) -> No
     """Without it a judged criterion with ``min_kappa`` would only report."""
     judged = {"clarity": {"threshold": 0.7, "min_kappa": 0.2}, "latency": {"max": 3}}
     base, head = (write(tmp_path / name, BASE | {"criteria": judged}) for name in ("base", "head"))
-    [plan] = make_plans(hold(head, {}, base).config, {"OPENAI_API_KEY": "x"})
+    [plan] = make_plans(under_base_policy(head, {}, base).config, {"OPENAI_API_KEY": "x"})
     clarity = plan.criteria[0]
     assert not clarity.blocking
     known = calibration.Calibration(calibration.agreement([(True, True), (False, False)] * 50))
     calibration.save(base.parent / CALIBRATION_FILE, clarity.fingerprint, known)
-    rules = hold(head, {}, base)
+    rules = under_base_policy(head, {}, base)
     [plan] = make_plans(rules.config, {"OPENAI_API_KEY": "x"})
     assert plan.criteria[0].blocking
     assert rules.changes == ("calibration.json: removed once it is merged",)

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gate.baselines.pairing import Reference
-from gate.config.base_policy import Rules, hold, hold_criteria, read_base
+from gate.config.base_policy import Rules, criteria_under_base, read_base, under_base_policy
 from gate.config.load import load_config, read_config
 from gate.config.resolve import Plan, make_plans
 from gate.config.specs import read_specs
@@ -60,7 +60,7 @@ def test_the_guides_show_criteria() -> None:
 @pytest.mark.parametrize("where", EXAMPLES)
 def test_criteria_of_the_guides_under_themselves_are_themselves(where: str) -> None:
     specs = read_specs(EXAMPLES[where], lambda *_: where)
-    held, changes = hold_criteria(specs, read_specs(EXAMPLES[where], lambda *_: where))
+    held, changes = criteria_under_base(specs, read_specs(EXAMPLES[where], lambda *_: where))
     assert (held, changes) == (specs, [])
 
 
@@ -126,7 +126,7 @@ def write(folder: Path, config: dict[str, Any], own: dict[str, float]) -> Path:
 
 def held(head: Path, base: Path) -> Rules:
     source = read_config(head)
-    return hold(source, {}, read_base(base, source, {}))
+    return under_base_policy(source, {}, read_base(base, source, {}))
 
 
 @given(config=CONFIG, own=OWN)
