@@ -81,6 +81,14 @@ def test_blocks_of_code_can_be_read(page: Path) -> None:
             json.loads(block["text"])
 
 
+@EVERY_PAGE
+def test_paths_of_the_repository_that_a_page_names_exist(page: Path) -> None:
+    named = re.findall(
+        r"(?<![\w/.-])(?:gate|tests|benchmarks|docs|examples)/[\w/.-]*\w", page.read_text(encoding="utf-8")
+    )
+    assert [path for path in named if "NAME" not in path and not (REPOSITORY / path).exists()] == []
+
+
 # --- what is registered ------------------------------------------------------------------------------
 
 
