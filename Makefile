@@ -21,7 +21,7 @@ lint: $(VENV)/.tested
 	$(BIN)/lint-imports
 
 unit: $(VENV)/.tested
-	$(BIN)/python -m pytest -n auto --dist worksteal --durations=10 -m "not slow and $(ELSEWHERE)" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n auto --dist loadfile --durations=10 -m "not slow and $(ELSEWHERE)" $(PYTEST_ARGS)
 
 # The action's image, built and run as GitHub's runner does it: by a Docker engine, or by root with buildah, debootstrap and iproute2.
 container: $(VENV)/.tested
@@ -41,7 +41,7 @@ cluster: $(VENV)/.tested
 
 # Long statistical and load checks, and every property with all of its examples.
 slow: $(VENV)/.tested
-	$(BIN)/python -m pytest -n auto --dist worksteal --durations=10 --hypothesis-profile thorough \
+	$(BIN)/python -m pytest -n auto --dist loadfile --durations=10 --hypothesis-profile thorough \
 		-m "(slow or hypothesis) and $(ELSEWHERE)" $(PYTEST_ARGS)
 
 bench: $(VENV)/.tested

@@ -115,6 +115,7 @@ def world(tmp_path: Path) -> World:
     return World(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_model_that_drifts_is_measured_against_what_was_proven_every_night(world: World) -> None:
     """The same commit each night, one more case broken: what one night stores never hides it from the next."""
     main = world.commit()
@@ -145,6 +146,7 @@ def test_commits_that_break_one_more_case_each_night_are_held_to_the_anchor(worl
     assert len(lines) == 1 and good[:12] in lines[0]
 
 
+@pytest.mark.slow
 def test_a_rejected_release_is_no_yardstick_for_the_next(world: World) -> None:
     assert world.job(world.commit(tag="v1.0.0"), release="v1.0.0")["code"] == 0
     rejected = world.job(world.commit(6, tag="v1.1.0"), release="v1.1.0")
@@ -199,6 +201,7 @@ def test_a_thinner_run_of_the_same_commit_adds_to_the_richer(world: World) -> No
     assert shown.count("pass") >= 2
 
 
+@pytest.mark.slow
 def test_a_change_is_compared_with_its_own_base_and_told_that_the_base_fell_short(world: World) -> None:
     world.job(world.commit())
     worse = world.commit(6)
@@ -247,6 +250,7 @@ def test_a_selection_that_the_configuration_makes_is_its_whole_suite(world: Worl
     assert main[:12] in world.listed()
 
 
+@pytest.mark.slow
 def test_another_suites_record_copied_over_is_refused(tmp_path: Path) -> None:
     world = World(tmp_path)
     world.files["gate.yaml"] = CONFIG.replace("store: git", "store: file")

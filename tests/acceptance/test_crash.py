@@ -283,6 +283,7 @@ def test_the_agent_dies_half_way(project: Project) -> None:
     assert (code, result["verdict"]) == (0, "pass")
 
 
+@pytest.mark.slow
 def test_two_gates_in_one_workspace(project: Project) -> None:
     """Each writes a record of its own, whole."""
     runs = [start(project) for _ in range(3)]

@@ -47,6 +47,7 @@ def test_the_stored_baseline_was_measured_as_the_gate_measures_now(example: Proj
         assert "its options, scorer or judge changed" not in text
 
 
+@pytest.mark.slow
 def test_the_demo_shows_all_three_verdicts() -> None:
     ran = subprocess.run(
         [sys.executable, str(REPOSITORY / "examples" / "demo.py")],

@@ -89,6 +89,7 @@ def test_a_removed_tool_in_every_even_task_is_a_regression(airline: Project) -> 
     assert named <= {str(task) for task in even}
 
 
+@pytest.mark.slow
 def test_a_saved_baseline_gives_the_same_answer_as_the_record(airline: Project) -> None:
     rows = json.loads((airline.root / "rows.json").read_text())
     even = {row["task_id"] for row in rows if row["info"]["task"]["actions"] and row["task_id"] % 2 == 0}

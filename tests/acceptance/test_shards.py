@@ -86,6 +86,7 @@ def test_a_shard_that_lacks_planned_trials_is_refused(sharded: Project) -> None:
     assert "shard 2 of 2 lacks 3 of 24 planned trials (continue it with --resume)" in ran.err
 
 
+@pytest.mark.slow
 def test_a_merged_record_is_a_baseline(sharded: Project) -> None:
     paths = shards(sharded, 2)
     whole = str(sharded.root / "whole.jsonl")
@@ -97,6 +98,7 @@ def test_a_merged_record_is_a_baseline(sharded: Project) -> None:
     assert result["suites"][0]["baseline"]["trials_per_case"] == 2
 
 
+@pytest.mark.slow
 def test_cases_are_spread_by_how_long_they_took(sharded: Project) -> None:
     slow = "import time, sys\n" + AGENT.replace("BROKEN", "False").replace(
         "key =", "time.sleep(4 if request['case_id'] in ('case-0', 'case-1', 'case-2', 'case-3') else 0)\nkey ="
@@ -142,6 +144,7 @@ def test_a_shard_of_failing_trials_says_so(sharded: Project) -> None:
     assert "infrastructure errors" in ran.out
 
 
+@pytest.mark.slow
 def test_a_shard_is_resumed_and_repeats_nothing(sharded: Project) -> None:
     path = sharded.root / "shard.jsonl"
     arguments = ("run", "--shard", "1/2", "--record", str(path))

@@ -429,6 +429,7 @@ def save_one_run(work: Path, kind: str, writer: int, barrier: object) -> None:
 
 
 @pytest.mark.parametrize("kind", ["git", "file"])
+@pytest.mark.slow
 def test_eight_writers_of_one_commit_unite_their_runs(work: Path, kind: str) -> None:
     context = multiprocessing.get_context("spawn")
     barrier = context.Barrier(8)
@@ -458,6 +459,7 @@ SHARED = {("shared", commit(100 + n)) for n in range(8)}
 OWN = {(f"own {n}", commit(200 + n)) for n in range(8)}
 
 
+@pytest.mark.slow
 def test_eight_concurrent_writers_lose_nothing(work: Path, remote: Path) -> None:
     eight_writers(work)
     assert everything(work) == SHARED

@@ -91,6 +91,7 @@ def test_a_missing_baseline_fails_where_asked(world: World) -> None:
     assert done.outputs["exit_code"] == "4"
 
 
+@pytest.mark.slow
 def test_inconclusive_warns_or_blocks_as_asked(world: World) -> None:
     world.repository.files["suite.yaml"] = suite(4)
     assert world.push("good").code == 0
@@ -100,6 +101,7 @@ def test_inconclusive_warns_or_blocks_as_asked(world: World) -> None:
     assert (blocked.code, blocked.outputs["verdict"]) == (1, "inconclusive"), blocked.log
 
 
+@pytest.mark.slow
 def test_an_agent_that_is_down_is_not_measured(recorded: World) -> None:
     done = recorded.pull_request("down")
     assert done.code == 3, done.log
@@ -149,6 +151,7 @@ def test_a_token_that_only_reads_leaves_the_verdict_and_says_the_line_to_add(rec
     assert done.outputs["comment_url"] == ""
 
 
+@pytest.mark.slow
 def test_failing_to_publish_is_the_exit_code_where_asked(recorded: World) -> None:
     done = recorded.pull_request("good", 1, inputs={"token": "reader", "on_publish_error": "fail"})
     assert done.code == 5, done.log
@@ -175,6 +178,7 @@ def test_no_comment_where_none_is_wanted(recorded: World) -> None:
     assert recorded.comments() == []
 
 
+@pytest.mark.slow
 def test_jobs_of_a_matrix_keep_apart_by_name(world: World) -> None:
     """One configuration, two models: neither overwrites the other's baseline or comment."""
     for name, behaviour in (("small", "bad"), ("large", "good")):
@@ -264,6 +268,7 @@ def labelled(world: World, name: str, sender: str, **changes: Any) -> Done:
     )
 
 
+@pytest.mark.slow
 def test_a_push_after_the_label_is_not_accepted(recorded: World) -> None:
     """Also where it came so soon that the job of the label ran on it."""
     assert recorded.pull_request("bad").code == 1
@@ -343,6 +348,7 @@ def release(world: World, tag: str, behaviour: str) -> Done:
     return world.step("push", payload, f"refs/tags/{tag}", sha, depth=0)
 
 
+@pytest.mark.slow
 def test_a_release_is_held_to_the_release_before_it(world: World) -> None:
     first = release(world, "v1", "good")
     assert (first.code, first.outputs["baseline_sha"]) == (0, ""), first.log

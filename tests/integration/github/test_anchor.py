@@ -34,6 +34,7 @@ def ledger(world: World) -> str:
     return git(world.repository.remote, "show", f"gate-baselines:{path}")
 
 
+@pytest.mark.slow
 def test_nights_are_measured_against_the_anchor_and_never_against_the_night_before_alone(world: World) -> None:
     assert world.push("good").code == 0
     codes = []
@@ -94,6 +95,7 @@ def documented() -> dict[str, Any]:
     return workflow
 
 
+@pytest.mark.slow
 def test_the_documented_workflow_publishes_only_what_the_gate_lets_through(world: World) -> None:
     """Its inputs and its checkout, walked release by release."""
     workflow = documented()
@@ -122,6 +124,7 @@ def test_the_documented_workflow_publishes_only_what_the_gate_lets_through(world
     assert repaired.code == 0 and repaired.outputs["baseline_sha"] == tagged, repaired.log
 
 
+@pytest.mark.slow
 def test_a_rejected_release_that_somebody_accepts_goes_out_when_its_job_is_run_again(world: World) -> None:
     assert world.push("good").code == 0
     assert release(world, "v1.0.0", "good").code == 0

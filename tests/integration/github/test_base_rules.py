@@ -50,6 +50,7 @@ def test_what_setup_does_to_the_repository_changes_no_rule(world: World, tmp_pat
     assert done.outputs["verdict"] in ("regressed", "below_threshold"), done.log
 
 
+@pytest.mark.slow
 def test_a_check_that_setup_rewrote_at_the_base_is_not_used(world: World, tmp_path: Path) -> None:
     seen = environment(tmp_path)
     config = CONFIG.replace(CRITERION, '  fair: {metric: "checks:fair", threshold: 0.9}')
@@ -62,6 +63,7 @@ def test_a_check_that_setup_rewrote_at_the_base_is_not_used(world: World, tmp_pa
 
 
 @pytest.mark.parametrize("store", ["store: git", "store: none", "store: git, branch: elsewhere"])
+@pytest.mark.slow
 def test_a_configuration_that_moved_is_not_a_first_one(world: World, tmp_path: Path, store: str) -> None:
     assert world.push("good").code == 0
     files = {"other__yaml": LOOSE.replace("store: git", store)}

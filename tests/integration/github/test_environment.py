@@ -102,6 +102,7 @@ def test_nobody_but_the_gate_sees_what_the_action_signs_in_with(world: World, pa
     assert all(look["environment"]["MY_AGENTS"] == "own" for look in found if look["who"] != "check")
 
 
+@pytest.mark.slow
 def test_a_workflows_own_token_goes_to_an_agent_that_names_it(world: World, path_with_uv: str) -> None:
     world.repository.files["gate.yaml"] = LOOKING.replace('"*"', "GITHUB_TOKEN, INPUT_TOKEN, GIT_CONFIG_VALUE_1")
     done = world.push("good", **job(path_with_uv, GITHUB_TOKEN="the workflow's"))
@@ -122,6 +123,7 @@ def test_an_agents_url_cannot_hold_the_token(world: World) -> None:
     assert "INPUT_TOKEN is the action's own" in done.annotations("error")[0][2]
 
 
+@pytest.mark.slow
 def test_what_a_change_writes_for_later_steps_is_taken_back(world: World, tmp_path: Path, path_with_uv: str) -> None:
     paths = {name: tmp_path / file for name, file in FILES.items()}
     writing = "".join(f"open({str(path)!r}, 'a').write('LD_PRELOAD=/x')\n" for path in paths.values())
@@ -136,6 +138,7 @@ def test_what_a_change_writes_for_later_steps_is_taken_back(world: World, tmp_pa
     assert "a=b" not in done.summary
 
 
+@pytest.mark.slow
 def test_a_setting_of_git_lfs_stops_nothing(world: World) -> None:
     """As a checkout with ``lfs: true`` leaves it, in an image without git-lfs."""
     if shutil.which("git-lfs"):

@@ -103,6 +103,7 @@ def test_an_artifact_that_is_no_archive_is_not_taken_over(world: World, content:
     assert "is not reused" in done.log
 
 
+@pytest.mark.slow
 def test_a_measurement_for_a_pull_request_onto_another_branch_is_not_taken_over(world: World) -> None:
     """The same commit, gated by a workflow of a branch that nobody reviewed, whose job uploaded what it liked."""
     measured, step, pull = run_id(world), world.last, world.fake.pulls[1]
@@ -117,6 +118,7 @@ def test_a_measurement_for_a_pull_request_onto_another_branch_is_not_taken_over(
 
 
 @pytest.mark.parametrize("commit", ["../../../../outside", "/tmp/outside", "a\0b", "f" * 40])
+@pytest.mark.slow
 def test_a_record_does_not_choose_where_it_is_laid(world: World, commit: str) -> None:
     [path] = (world.last.workspace / "gate-results").glob("*.jsonl")
     record = read_record(path)
@@ -181,6 +183,7 @@ def test_a_schedule_measures_again(world: World) -> None:
     assert run_id(world) != measured
 
 
+@pytest.mark.slow
 def test_an_attempt_that_came_to_no_verdict_is_continued(world: World) -> None:
     """The agent goes down after a few cases; the second attempt runs the others alone."""
     well = world.folder / "well"

@@ -60,6 +60,7 @@ def test_the_record_and_the_verdict_are_those_of_one_process(folder: Folder) -> 
     assert '"password": "[redacted]"' in folder.trials("two")["case-1", 1]
 
 
+@pytest.mark.slow
 def test_checks_of_ones_own_are_scored_by_the_workers(unhurried: Folder) -> None:
     assert unhurried.record("two").code == 0
     assert_same(unhurried, "whole", "two")
@@ -77,6 +78,7 @@ def test_a_small_suite_starts_nobody(tmp_path: Path) -> None:
     assert {int(pid) for pid in (tmp_path / "scored-by").read_text().split()} == {run.pid}, out
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_killed_is_replaced(unhurried: Folder) -> None:
     with held(unhurried):
         run = unhurried.start("--quiet", "--record", "killed.jsonl", "--json", "killed.json")
@@ -90,6 +92,7 @@ def test_a_worker_that_is_killed_is_replaced(unhurried: Folder) -> None:
     assert_same(unhurried, "whole", "killed")
 
 
+@pytest.mark.slow
 def test_workers_that_die_again_and_again_are_an_error(tmp_path: Path) -> None:
     write_suite(tmp_path, criteria={"checks:fatal": 0.5}, **TWO)
     (tmp_path / "checks.py").write_text("import os\n\ndef fatal(actual, expected):\n    os.kill(os.getppid(), 9)\n")
@@ -143,6 +146,7 @@ def test_nobody_outlives_a_gate_that_is_killed(unhurried: Folder) -> None:
     assert_same(unhurried, "whole", "shot")
 
 
+@pytest.mark.slow
 def test_shards_come_to_the_same(folder: Folder) -> None:
     assert folder.record("one").code == 0
     folder.configure(trials=10, **TWO)
@@ -185,6 +189,7 @@ def test_the_value_of_a_secret_is_sent_to_nobody(tmp_path: Path) -> None:
     assert sum("The word is [redacted]." in line for line in lines) == 19
 
 
+@pytest.mark.slow
 def test_what_was_recorded_as_failed_is_not_scored_twice(unhurried: Folder) -> None:
     """A record that is continued takes recorded failures as they were."""
     with held(unhurried):
