@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-import atexit
 import os
 import sys
+
+if __name__ == "__main__" and not sys.flags.safe_path and sys.path[0] != os.path.dirname(os.path.dirname(__file__)):  # noqa: PTH120
+    del sys.path[0]  # the folder that the gate is called in: what is imported from now on is not looked for there
+
+import atexit
 from contextlib import suppress
 from typing import NoReturn
 

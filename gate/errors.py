@@ -105,7 +105,7 @@ class UntrustedError(GateError):
     exit_code = ExitCode.UNTRUSTED
 
 
-class Cancelled(Exception):  # noqa: N818 - what happened, and no error
+class Cancelled(BaseException):
     """The work was stopped by a signal."""
 
     def __init__(self, number: int) -> None:

@@ -67,6 +67,15 @@ class PythonOptions(AgentOptions):
         return value
 
 
+class ImportFailedError(MeasureError):
+    """The agent, or what runs in its place, could not be imported."""
+
+    def __init__(self, what: str, needs: str) -> None:
+        super().__init__(what)
+        self.needs = needs
+        """The module that could not be imported, or lacks what was asked of it; empty if something else failed."""
+
+
 class _NoSuchModuleError(MeasureError):
     """The module that the configuration names is not there; ``what`` is its name."""
 
@@ -111,7 +120,7 @@ class _Worker:
             if isinstance(first.get("missing"), str):
                 raise _NoSuchModuleError(shorten(first["missing"], 200))
             what = first.get("fatal") or f"the interpreter {self.child.exit_reason}: {self.child.tail}"
-            raise MeasureError(f"the agent could not be imported: {what}")
+            raise ImportFailedError(f"the agent could not be imported: {what}", str(first.get("needs") or ""))
         self.asynchronous = first["asynchronous"]
         self._reading = asyncio.create_task(self._read())
 

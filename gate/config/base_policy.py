@@ -23,13 +23,13 @@ from gate.agents.base import AgentOptions
 from gate.baselines import STORES
 from gate.baselines.fingerprint import of_case
 from gate.baselines.pairing import match_cases
-from gate.config.criteria import check_file
 from gate.config.load import Config, ConfigFile, SuiteRules, read_config
 from gate.config.resolve import CALIBRATION_FILE, read_suites, stated_criteria
 from gate.config.schema import NO_STORE, BaselineSection, File, Section
 from gate.config.specs import Common, CriterionSpec
 from gate.decision.comparison import DEFAULT_MARGINS
 from gate.errors import ConfigError, GateError
+from gate.metrics.custom.source import Folders
 from gate.model import Case, Direction, Suite
 from gate.model.strictness import DOWN, FREE, NEVER, UP, strictness_of
 from gate.records import PlannedCase
@@ -49,7 +49,7 @@ class BaseSuite(Struct, frozen=True):
 
 
 class BasePolicy(Struct, frozen=True):
-    """The base commit's rules, read before anything of the change runs. Only checks are still read from its files."""
+    """The base commit's rules, read before anything of the change runs. Only custom metrics still are."""
 
     root: Path
     """The configuration's folder at the base commit, in a tree of its own that stays for as long as the rules."""
@@ -178,7 +178,8 @@ def _suites_of(config: Config) -> tuple[dict[str, BaseSuite], str]:
 def _digest(root: Path) -> str:
     """A digest of every name below a folder, with what it is: a file's bytes, a link's target, or a folder.
 
-    A check may be imported from more than ``.py``: a package, a compiled module or a link of its name goes before it.
+    A custom metric may be imported from more than ``.py``: a package, a compiled module or a link of its name goes
+    before it.
     """
     digest = hashlib.sha256()
     for folder, folders, names in os.walk(root):
@@ -243,7 +244,7 @@ def _suite_under_base(suite: Suite, base: BasePolicy, head: Config, changes: lis
     lowered: list[str] = []
     if not base.unread:
         thresholds, lowered = thresholds_under_base(before, formerly, suite.cases)
-    changes += [*differences, *lowered, *_edited_checks(head, specs)]
+    changes += [*differences, *lowered, *_edited_metrics(head, specs)]
     stated = {case.id: case.thresholds for case in suite.cases} if base.unread else {}
     own = stated or {case_id: case.thresholds for case_id, case in formerly.items()}
     names = {spec.name for spec in before}
@@ -264,15 +265,15 @@ def former_cases(base: Sequence[Case], head: Sequence[Case]) -> dict[str, Case]:
     return {match.ids[case_id]: by_id[case_id] for case_id in by_id if case_id in match.same or case_id in match.edited}
 
 
-def _edited_checks(head: Config, specs: Sequence[CriterionSpec]) -> list[str]:
-    """The user's checks of which the base commit's code is used, because it has them and they are not the same here."""
-    assert head.base_root is not None
+def _edited_metrics(head: Config, specs: Sequence[CriterionSpec]) -> list[str]:
+    """The custom metrics that the base commit's code decides, because it has them and they differ here."""
+    folders = Folders(str(head.root), str(head.base_root), head.paths)
     found = []
     for spec in (spec for spec in specs if spec.is_custom):
-        beside = spec.options.get("run_in") == "agent"
-        before = check_file(spec.metric, str(head.base_root), head.paths, beside_agent=beside, hidden=str(head.root))
-        now = check_file(spec.metric, str(head.root), head.paths, beside_agent=beside)
-        found += _edited(f"check {spec.metric}", before, now)
+        in_agent = spec.options.get("run_in") == "agent"
+        before = folders.file_of(spec.metric, folders.base, in_agent=in_agent)
+        now = folders.file_of(spec.metric, folders.own, in_agent=in_agent)
+        found += _edited(f"custom metric {spec.metric}", before, now)
     return found
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, field
@@ -16,7 +14,8 @@ from gate.errors import ConfigError, closest, nearest, unknown_key
 from gate.formats.documents import LineNumbers
 from gate.metrics import METRICS
 from gate.metrics.base import Context, Metric
-from gate.metrics.custom.metric import Use, resolve_elsewhere, searched, source_of
+from gate.metrics.custom.metric import Use
+from gate.metrics.custom.source import Folders
 from gate.metrics.weighted import WeightedScore
 from gate.model import RANGES, Case, Criterion, Direction, Rubric, Scale
 from gate.scoring.score import Scorer, build_scorer
@@ -37,14 +36,10 @@ class Setting(Struct, frozen=True):
     context: Context = field(default_factory=Context)
     custom: Mapping[str, Any] = field(default_factory=dict)
     """ADK's ``custom_metrics``."""
-    folder: str = ""
-    """Where checks of the user's are imported from, besides what is installed."""
-    base_folder: str = ""
-    """The same at the base commit; a check that is there is taken from there."""
-    paths: tuple[str, ...] = ()
-    """Further folders of the agent's, relative to the former."""
+    folders: Folders = Folders()
+    """Where custom metrics are imported from, besides what is installed."""
     environment: Mapping[str, str] = field(default_factory=dict)
-    """What a check sees of the environment."""
+    """What a custom metric sees of the environment."""
     selected: bool = False
     """Whether a selection left cases out: what a criterion checks may stand in those."""
     demanded: frozenset[str] = frozenset()
@@ -143,7 +138,7 @@ def _scorer(
     criterion = replace(criterion, reads_tools=scorer.needs_calls, absence=metric_type.absence, parts=scorer.parts)
     judge = setting.judge() if scorer.needs_judge else None
     measuring = {key: value for key, value in options.items() if key != "min_kappa"} | run_in
-    # min_kappa decides what may block; where a check runs decides what it imports, and its code what it measures
+    # min_kappa decides what may block; where a custom metric runs, and its code, decide what it measures
     fingerprint = of_criterion(spec.metric, metric_type.version, measuring, judge=judge)
     return replace(scorer, criterion=replace(criterion, fingerprint=fingerprint))
 
@@ -222,43 +217,13 @@ def _check_limits(
 def _metric_type(
     spec: CriterionSpec, setting: Setting, where: str
 ) -> tuple[type[Metric[Any]], dict[str, Any], dict[str, Any]]:
-    """The metric, its own options, and what else decides what a check of the user's measures."""
+    """The metric, its own options, and what else decides what a custom metric measures."""
     if spec.metric_type is not None:
         return spec.metric_type, dict(spec.options), {}
-    run_in = spec.options.get("run_in", "gate")
-    if run_in not in ("gate", "agent"):
-        raise ConfigError(f"run_in: expected `gate` or `agent`, found {run_in!r}", where=where)
-    own = {key: value for key, value in spec.options.items() if key != "run_in"}
-    folder, source = check_source(spec.metric, setting, beside_agent=run_in == "agent")
-    hidden = _hidden(folder, setting)
-    use = Use(spec.name, spec.common.threshold, folder=folder, hidden=hidden, environment=setting.environment)
-    code = {"code": hashlib.sha256(source).hexdigest()} if source is not None else {}
-    if run_in == "agent":
-        return resolve_elsewhere(spec.metric, use), own, {"run_in": "agent", **code}
-    from gate.metrics.custom.isolated import resolve_apart  # weight: only where there are checks
+    from gate.metrics.custom.resolve import resolve_custom  # weight: only if there are custom metrics
 
-    return resolve_apart(spec.metric, use), own, code
-
-
-def check_source(path: str, setting: Setting, *, beside_agent: bool) -> tuple[str, bytes | None]:
-    """The folder that a check is imported from, and its module's content; None where its file is not found there."""
-    for folder in (setting.base_folder, setting.folder):
-        hidden = _hidden(folder, setting)
-        found = check_file(path, folder, setting.paths, beside_agent=beside_agent, hidden=hidden) if folder else None
-        if found is not None:
-            return folder, found.read_bytes()
-    return setting.folder, None
-
-
-def _hidden(folder: str, setting: Setting) -> str:
-    """The change's own folder, where a check is taken from another."""
-    return setting.folder if folder != setting.folder else ""
-
-
-def check_file(path: str, folder: str, paths: Sequence[str], *, beside_agent: bool, hidden: str = "") -> Path | None:
-    """The file of a check's module where it would be imported; ``paths`` are the agent's, relative to ``folder``."""
-    beside = [folder, *(str(Path(folder) / inner) for inner in paths)]
-    return source_of(path, beside if beside_agent else searched(folder, hidden))
+    use = Use(spec.name, spec.common.threshold, environment=setting.environment)
+    return resolve_custom(spec.metric, use, spec.options, setting.folders, where)
 
 
 def _check_range(label: str, value: float | None, scale: Scale, where: str) -> None:

@@ -29,7 +29,8 @@ from gate.errors import ConfigError, nearest
 from gate.judges.options import check as check_judge
 from gate.judges.options import fingerprint as judge_fingerprint
 from gate.metrics.base import Context, Judged
-from gate.metrics.custom.metric import CheckedElsewhere
+from gate.metrics.custom.metric import InAgentMetric
+from gate.metrics.custom.source import Folders
 from gate.model import Case, Criterion, Suite
 from gate.records import PlannedCase
 from gate.scoring.score import Scorer
@@ -107,9 +108,7 @@ def make_plans(config: Config, environment: Mapping[str, str], *, calibrating: b
         suites = select_all(suites, config.file.select, formerly)
     setting = Setting(
         context=Context({name: frozenset(tools) for name, tools in config.file.tool_categories.items()}),
-        folder=str(config.root),
-        base_folder=str(config.base_root or ""),
-        paths=config.paths,
+        folders=Folders(str(config.root), str(config.base_root or ""), config.paths),
         environment=allowed_environment(environment, ()),
         judge=lambda: judge_fingerprint(config.file.judge, environment),
     )
@@ -117,7 +116,7 @@ def make_plans(config: Config, environment: Mapping[str, str], *, calibrating: b
         _check_categories(suite, setting.context)
     plans = tuple(_plan(config, suite, setting, whole[suite.id], calibrating=calibrating) for suite in suites)
     judged = [s.criterion.name for plan in plans for s in plan.scorers if s.needs_judge]
-    _check_where_checks_run(config, plans)
+    _check_where_metrics_run(config, plans)
     _check_tools_are_told(config, plans)
     check_judge(config.file.judge, environment, needed_by=judged, usd=config.file.budget.usd)
     return plans
@@ -269,9 +268,9 @@ def _held_to_people(config: Config, scorer: Scorer) -> tuple[Scorer, str]:
     return replace(scorer, criterion=replace(scorer.criterion, blocking=False, blocks_regression=False)), why
 
 
-def _check_where_checks_run(config: Config, plans: tuple[Plan, ...]) -> None:
+def _check_where_metrics_run(config: Config, plans: tuple[Plan, ...]) -> None:
     """Beside the agent there is an interpreter only where the agent is a Python function."""
-    for name in (s.criterion.name for p in plans for s in p.scorers if isinstance(s.metric, CheckedElsewhere)):
+    for name in (s.criterion.name for p in plans for s in p.scorers if isinstance(s.metric, InAgentMetric)):
         if config.agent_kind != "python":
             what = f"{name}: `run_in: agent` needs a python: agent, and this one is {config.agent_kind}:"
             raise ConfigError(what, where=config.criteria_where, hint="leave run_in out: the gate imports it")

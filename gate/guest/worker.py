@@ -1,4 +1,4 @@
-"""Runs the user's agent, or a check of theirs, in the user's interpreter: JSON lines on a socket in, answers out.
+"""Runs the user's agent, or a custom metric, in the user's interpreter: JSON lines on a socket in, answers out.
 
 Knows nothing of the gate. Started as a script path by agents/python.py. Standard library only, Python 3.8 and later,
 because the interpreter and its packages are the user's. Standard output and error stay the agent's own.
@@ -53,7 +53,7 @@ def is_named(module: str, target: str) -> bool:
 
 def beside(path: str) -> Any:
     """The module in a file of the gate's, under a name that nothing of the user's has."""
-    spec = importlib.util.spec_from_file_location("_agent_gate_checks", path)
+    spec = importlib.util.spec_from_file_location("_agent_gate_adapter", path)
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -246,11 +246,13 @@ async def main(options: dict[str, Any]) -> None:
     reader, writer = await asyncio.open_connection(sock=connection, limit=options["line_limit"])
     try:
         function = load(options["target"], options["paths"])
-        if options.get("checks"):
-            function = beside(options["checks"]).adapted(function)
+        if options.get("adapter"):
+            function = beside(options["adapter"]).adapted(function)
         worker = Worker(function, writer, options["threads"], options["limit"])
     except BaseException as error:  # noqa: BLE001 - the user's module, which may raise anything
         reply = {"fatal": f"{type(error).__name__}: {error}{place(error)}"}
+        if isinstance(error, ImportError) and error.name:
+            reply["needs"] = error.name
         if isinstance(error, ModuleNotFoundError) and error.name and is_named(error.name, options["target"]):
             reply["missing"] = error.name
         writer.write(json.dumps(reply).encode() + b"\n")

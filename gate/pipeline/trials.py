@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self
 from gate.agents.base import Agent, create
 from gate.config.load import Config
 from gate.config.resolve import Plan
-from gate.metrics.custom.metric import CheckedElsewhere
+from gate.metrics.custom.metric import InAgentMetric
 from gate.model import Side, Trial
 from gate.pipeline.budget import PROBES, RunBudget
 from gate.pipeline.execute import Job, execute
@@ -20,7 +20,7 @@ from gate.scoring.score import score_trial
 
 if TYPE_CHECKING:
     from gate.judges.client import Judge
-    from gate.metrics.custom.in_agent import Checks
+    from gate.metrics.custom.in_agent import MetricProcesses
 JUDGE_BACKLOG = 256
 """Trials that may wait for a judge's answer before no further one is taken from the agent."""
 
@@ -40,7 +40,7 @@ class TrialRunner:
         self._base_root = base_root
         self._agents: dict[Side, Agent] = {}
         self._judge: Judge | None = None
-        self._checks: Checks | None = None
+        self._processes: MetricProcesses | None = None
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -83,8 +83,8 @@ class TrialRunner:
             seed=self.config.file.seed,
             transient=options.transient,
         )
-        judge, checks = await self._open_judge(), await self._open_checks()
-        async with aclosing(finished), aclosing(self._scored(finished, judge, checks)) as scored:
+        judge, processes = await self._open_judge(), await self._open_in_agent()
+        async with aclosing(finished), aclosing(self._scored(finished, judge, processes)) as scored:
             async for trial in scored:
                 self.run_budget.charge(trial)
                 yield trial  # it is recorded first
@@ -94,20 +94,20 @@ class TrialRunner:
 
     async def score(self, trials: AsyncIterator[Trial]) -> AsyncGenerator[Trial, None]:
         """Trials that were run before, scored; as they finish, in no order."""
-        async for trial in self._scored(trials, await self._open_judge(), await self._open_checks()):
+        async for trial in self._scored(trials, await self._open_judge(), await self._open_in_agent()):
             yield trial
 
     async def _scored(
-        self, finished: AsyncIterator[Trial], judge: Judge | None, checks: Checks | None
+        self, finished: AsyncIterator[Trial], judge: Judge | None, processes: MetricProcesses | None
     ) -> AsyncGenerator[Trial, None]:
-        """Scores what finishes. A judge's answers, and checks elsewhere, overlap with the agent's next trials."""
+        """Scores what finishes. What is waited for (judges, other processes) overlaps with the agent's next trials."""
         cases, waiting = self.plan.cases, set[asyncio.Task[Trial]]()
         try:
             async for trial in finished:
-                if judge is None and checks is None:
+                if judge is None and processes is None:
                     yield await score_trial(self.plan.scorers, cases[trial.case_id], trial)
                     continue
-                scoring = score_trial(self.plan.scorers, cases[trial.case_id], trial, judge, checks)
+                scoring = score_trial(self.plan.scorers, cases[trial.case_id], trial, judge, processes)
                 waiting.add(asyncio.create_task(scoring))
                 if len(waiting) >= JUDGE_BACKLOG:
                     await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
@@ -152,15 +152,15 @@ class TrialRunner:
             self._judge = await self._stack.enter_async_context(opened)
         return self._judge
 
-    async def _open_checks(self) -> Checks | None:
-        """The processes of the checks that run beside the agent; None where there are none."""
-        metrics = [scorer.metric for scorer in self.plan.scorers if isinstance(scorer.metric, CheckedElsewhere)]
-        if self._checks is None and metrics:
+    async def _open_in_agent(self) -> MetricProcesses | None:
+        """The processes of the custom metrics that run in the agent's interpreter; None where there are none."""
+        metrics = [scorer.metric for scorer in self.plan.scorers if isinstance(scorer.metric, InAgentMetric)]
+        if self._processes is None and metrics:
             from gate.agents.python import PythonOptions
-            from gate.metrics.custom.in_agent import open_checks  # weight: only where checks run beside the agent
+            from gate.metrics.custom.in_agent import open_in_agent  # weight: only for `run_in: agent`
 
             assert isinstance(self.config.agent, PythonOptions), "refused by the plan for every other kind"
             roots = {metric.path: Path(metric.use.folder) for metric in metrics}
-            opened = open_checks(self.config.agent, roots, root=self.config.root, environment=self.environment)
-            self._checks = await self._stack.enter_async_context(opened)
-        return self._checks
+            opened = open_in_agent(self.config.agent, roots, root=self.config.root, environment=self.environment)
+            self._processes = await self._stack.enter_async_context(opened)
+        return self._processes

@@ -5,11 +5,10 @@ Knows what such a batch is made of and what comes back; who is asked, and when, 
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Sequence
 from functools import cached_property
 from time import perf_counter, time
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -19,7 +18,6 @@ from gate.agents.replay import answer_of
 from gate.decision.cases import MAX_TEXT_CHARS
 from gate.decision.comparison import passed
 from gate.decision.consistency import compares_trials
-from gate.metrics.base import Metric
 from gate.model import Case, Criterion, Invocation, Trial, TrialError, total_duration
 from gate.records import Digest, digest_of, to_record
 from gate.scoring.score import Scorer, score_recorded
@@ -151,8 +149,3 @@ def _packed(said: Sequence[Invocation] | bytes) -> bytes:
 def pack_setup(setup: ScoringSetup) -> bytes:
     """The setup as bytes. Raises TypeError, AttributeError or `pickle.PicklingError` if a user's options cannot be."""
     return pack(setup)
-
-
-def is_users(value: Any) -> bool:
-    """Whether this is the class of a check that a user wrote, as `resolve_apart` makes it."""
-    return inspect.isclass(value) and issubclass(value, Metric) and bool(getattr(value, "path", ""))

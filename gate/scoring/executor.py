@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Protocol
 
-from gate.scoring.batch import Batch, ScoredBatch, ScoringSetup, is_users, score_batch
+from gate.metrics.custom.metric import is_custom
+from gate.scoring.batch import Batch, ScoredBatch, ScoringSetup, score_batch
 from gate.scoring.options import ExecutorOptions
 from gate.security.redact import Redactor
 
@@ -48,8 +49,8 @@ def open_executor(
 
 
 def _processes(setup: ScoringSetup, trials: int) -> int:
-    """How many pay. Users' checks stay here unless asked for: they may hold more than their arguments say."""
-    if trials < PAYS_FROM or any(is_users(type(scorer.metric)) for scorer in setup.scorers):
+    """How many pay. Custom metrics stay here unless asked for: they may hold more than their arguments say."""
+    if trials < PAYS_FROM or any(is_custom(type(scorer.metric)) for scorer in setup.scorers):
         return 1
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min(cores, MOST_PROCESSES)

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from gate.errors import first_problem
 from gate.metrics.base import Composite, Context, Judged, Metric, TrialOutput
-from gate.metrics.custom.metric import CheckedElsewhere, RunCheck, checked
+from gate.metrics.custom.metric import InAgentMetric, RunInAgent, checked
 from gate.model import RANGES, Case, Criterion, Score, Trial
 from gate.security.limits import shorten
 
@@ -78,7 +78,7 @@ def _metric(
 
 
 async def score_trial(
-    scorers: Sequence[Scorer], case: Case, trial: Trial, judge: Any = None, run_check: RunCheck | None = None
+    scorers: Sequence[Scorer], case: Case, trial: Trial, judge: Any = None, run_in_agent: RunInAgent | None = None
 ) -> Trial:
     """The trial with its scores; one without an answer stays without.
 
@@ -102,11 +102,11 @@ async def score_trial(
             composites.append((name, metric))
         elif isinstance(metric, Judged):
             waited[name] = _score(metric, case, performance, judge)
-        elif isinstance(metric, CheckedElsewhere):
-            waited[name] = metric.check_score(case, performance, run_check)
+        elif isinstance(metric, InAgentMetric):
+            waited[name] = metric.score_in_agent(case, performance, run_in_agent)
         else:
             scores[name] = _measured(metric, case, performance)
-    if judge is None and run_check is None:  # then nobody is waited for, and there may be no loop to wait in
+    if judge is None and run_in_agent is None:  # then nobody is waited for, and there may be no loop to wait in
         for name, scoring in waited.items():
             scores[name] = await scoring
     else:
@@ -158,7 +158,7 @@ def _blocks(score: Score | None) -> bool:
 
 
 def score_recorded(scorers: Sequence[Scorer], case: Case, trial: Trial) -> Trial:
-    """The same without waiting for anybody: only where no scorer needs a judge or a check elsewhere."""
+    """The same without waiting for anybody: only if no scorer needs a judge or the agent's interpreter."""
     scoring = score_trial(scorers, case, trial)
     try:
         scoring.send(None)

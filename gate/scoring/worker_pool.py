@@ -151,7 +151,7 @@ class _Elsewhere:
         try:
             self._packed = pack_setup(self._setup)
         except (TypeError, AttributeError, pickle.PicklingError) as error:
-            what = f"a check cannot be sent to another process: {error}"
+            what = f"a custom metric cannot be sent to another process: {error}"
             hint = "keep in it only what pickle can take, or leave `executor` out"
             raise ConfigError(what, where="executor", hint=hint) from None
         if self._redactor.holds_value(self._packed):

@@ -42,9 +42,12 @@ __all__ = [
 LEAVE_SECONDS = 1.0
 """For a process to leave by itself once nothing more is asked."""
 _BEGIN = (
-    "import json, os, runpy, sys; sys.path[:], kept = json.loads(sys.argv.pop(2)); os.environ.update(kept); "
+    "import json, os, runpy, sys; ours, path, kept = json.loads(sys.argv.pop(2)); "
+    "sys.path.insert(0, ours); import gate; sys.path[:] = path; os.environ.update(kept); "
     "runpy.run_module(sys.argv.pop(1), run_name='__main__', alter_sys=True)"
 )
+_OURS = str(Path(__file__).parents[2])
+"""Where the package is, and looked for first: a user's folder may have its name."""
 _STEERING = ("PYTHONPATH",)
 """Variables that would put other modules before the gate's; set again once the child knows where ours are."""
 
@@ -103,7 +106,7 @@ def module_command(
     kept = {name: environment[name] for name in _STEERING if name in environment}
     others = {name: value for name, value in environment.items() if name not in _STEERING}
     flags = ["-P", "-s"] if sys.flags.no_user_site else ["-P"]
-    begin = json.dumps([list(sys.path if path is None else path), kept])
+    begin = json.dumps([_OURS, list(sys.path if path is None else path), kept])
     return [sys.executable, *flags, "-c", _BEGIN, module, begin, *arguments], others
 
 

@@ -138,12 +138,12 @@ def test_an_async_check_runs_beside_the_agent_alone(project: Project) -> None:
     ("name", "where", "error"),
     [
         ("fails", "gate", "the metric raised KeyError: 'order'"),
-        ("fails", "agent", "the check failed: KeyError: 'order' (my_checks.py:30)"),
-        ("ends", "gate", "the check failed: its process exited with status 7"),
-        ("ends", "agent", "the check failed: its process exited with status 7"),
-        ("hangs", "agent", "the check gave no answer within 5 s"),
-        ("percent", "gate", "the check returned 80, not a number from 0 to 1"),
-        ("percent", "agent", "the check returned 80, not a number from 0 to 1"),
+        ("fails", "agent", "the custom metric failed: KeyError: 'order' (my_checks.py:30)"),
+        ("ends", "gate", "the custom metric failed: its process exited with status 7"),
+        ("ends", "agent", "the custom metric failed: its process exited with status 7"),
+        ("hangs", "agent", "the custom metric gave no answer within 5 s"),
+        ("percent", "gate", "the custom metric returned 80, not a number from 0 to 1"),
+        ("percent", "agent", "the custom metric returned 80, not a number from 0 to 1"),
     ],
 )
 def test_a_check_that_fails_leaves_the_score_not_measured(project: Project, name: str, where: str, error: str) -> None:
@@ -158,7 +158,7 @@ def test_a_check_that_fails_leaves_the_score_not_measured(project: Project, name
 @pytest.mark.parametrize(
     ("check", "agent", "code", "error"),
     [
-        ("my_checks:nothing", "python", 3, "the check my_checks:nothing could not be imported"),
+        ("my_checks:nothing", "python", 3, "the custom metric my_checks:nothing could not be imported"),
         ("my_checks:ours", "command", 2, "ok: `run_in: agent` needs a python: agent, and this one is command:"),
     ],
 )

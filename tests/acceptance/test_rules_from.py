@@ -36,7 +36,7 @@ def test_a_change_is_held_to_the_rules_of_the_commit(project: Project) -> None:
         assert code == 1, result
         [suite] = result["suites"]
         assert "said.threshold: 1.0 → 0.1 takes effect once it is merged" in suite["changes"]
-        assert "check checks:said: edited, takes effect once it is merged" in suite["changes"]
+        assert "custom metric checks:said: edited, takes effect once it is merged" in suite["changes"]
     assert project.git("worktree", "list").count("\n") == 0
 
 

@@ -1,4 +1,4 @@
-"""The child process of `apart`: imports checks that users wrote, and computes what it is asked for.
+"""The child process of `isolated`: imports custom metrics, and computes what it is asked for.
 
 Requests are packed by our parent; answers are JSON, so that nothing in them is more than data there.
 """
@@ -85,7 +85,8 @@ class Desk:
 def _resolve(path: str, use: Use) -> type[Metric[Any]]:
     metric = resolve(path, use)
     if issubclass(metric, Judged):
-        raise ConfigError(f"metric {path!r} asks the judge of the run, which a check cannot", hint="configure a rubric")
+        what = f"metric {path!r} asks the judge of the run, which a custom metric cannot"
+        raise ConfigError(what, hint="configure a rubric")
     return metric
 
 

@@ -1,4 +1,4 @@
-"""Checks that users write, in a child process of this interpreter: they see neither our objects nor our environment."""
+"""Custom metrics in a child process of this interpreter: they see neither our objects nor our environment."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from gate.errors import ConfigError
 from gate.metrics.base import MAX_REASON_CHARS, Composite, Context, Metric, Options, TrialOutput
-from gate.metrics.custom.metric import Use, searched, source_of
+from gate.metrics.custom.metric import Use
+from gate.metrics.custom.source import searched, source_of
 from gate.model import Case, Direction, Scale, Score
 from gate.security.limits import MAX_ANSWER_BYTES, shorten
 from gate.system.child import Descendants, Dialogue, LostError, module_command
@@ -24,14 +25,14 @@ from gate.system.serialize import pack
 from gate.system.wire import REQUEST, Frame, Frames, frame
 
 START_SECONDS = 120.0
-"""How long importing a check may take."""
+"""How long importing a custom metric may take."""
 SECONDS = 60.0
-"""How long a check may take over one trial."""
+"""How long a custom metric may take over one trial."""
 _MODULE = "gate.metrics.custom.child"
 _NUMBERS = count()
 
 
-def resolve_apart(path: str, use: Use) -> type[Metric[Any]]:
+def resolve_isolated(path: str, use: Use) -> type[Metric[Any]]:
     """The metric that ``module:attribute`` names, imported and computed in a child process.
 
     Raises:
@@ -47,10 +48,10 @@ def resolve_apart(path: str, use: Use) -> type[Metric[Any]]:
         raise ConfigError(str(what), hint=str(hint))
     try:
         own = _attributes(told)
-        base: type[Metric[Any]] = _ApartComposite if told["composite"] else _ApartMetric
+        base: type[Metric[Any]] = _IsolatedComposite if told["composite"] else _IsolatedMetric
     except (KeyError, TypeError, ValueError):
         raise ConfigError(f"metric {path!r} says something else of itself than a metric does") from None
-    return type("Apart", (base,), {**own, "path": path, "use": use})
+    return type("Isolated", (base,), {**own, "__module__": __name__, "path": path, "use": use})
 
 
 def _describe(path: str, use: Use) -> tuple[Any, ...]:
@@ -90,7 +91,7 @@ class _AnyOptions(Options):
     model_config = ConfigDict(extra="allow")
 
 
-class _ApartMetric(Metric[Any]):
+class _IsolatedMetric(Metric[Any]):
     """A metric that a child process computes."""
 
     path: ClassVar[str] = ""
@@ -132,10 +133,10 @@ class _ApartMetric(Metric[Any]):
         try:
             return _score(self._process.ask((what, self._number, *given), first=self._made()))
         except LostError as error:
-            return Score(None, error=f"the check failed: its process {error}")
+            return Score(None, error=f"the custom metric failed: its process {error}")
 
 
-class _ApartComposite(_ApartMetric, Composite[Any]):
+class _IsolatedComposite(_IsolatedMetric, Composite[Any]):
     """A metric of the other criteria's scores that a child process computes."""
 
     def combine(self, case: Case, scores: Mapping[str, Score]) -> Score:
@@ -143,7 +144,7 @@ class _ApartComposite(_ApartMetric, Composite[Any]):
 
 
 def _again(path: str, use: Use, raw: Mapping[str, Any], context: Context) -> Metric[Any]:
-    metric_type = resolve_apart(path, use)
+    metric_type = resolve_isolated(path, use)
     return metric_type(metric_type.options_type.model_validate(dict(raw)), context)
 
 
@@ -161,7 +162,7 @@ def _score(told: Mapping[str, Any]) -> Score:
     value, error = told.get("value"), told.get("error")
     per_turn, details = told.get("per_turn") or [], told.get("details")
     if not _fits(value) or not isinstance(per_turn, list) or not all(map(_fits, per_turn)):
-        return Score(None, error="the check's process sent what is no score")
+        return Score(None, error="the custom metric's process sent what is no score")
     return Score(
         value,
         shorten(str(told.get("reason") or ""), MAX_REASON_CHARS),
@@ -179,7 +180,7 @@ def _fits(value: Any) -> bool:
 
 
 def _child(path: str, use: Use) -> _Child:
-    """The process for a check, shared with others of the same module; a new one where the module was edited."""
+    """The process for a custom metric, shared with others of the same module; a new one where the module was edited."""
     places = tuple(searched(use.folder, use.hidden))
     found = source_of(path, places)
     content = found.read_bytes() if found is not None else b""
@@ -188,7 +189,7 @@ def _child(path: str, use: Use) -> _Child:
 
 @lru_cache(maxsize=8)
 def _child_for(
-    content: bytes,  # noqa: ARG001 - an edited check needs a new process
+    content: bytes,  # noqa: ARG001 - an edited custom metric needs a new process
     places: tuple[str, ...],
     folder: str,
     environment: tuple[tuple[str, str], ...],

@@ -92,7 +92,7 @@ def test_an_edited_check_judges_only_once_it_is_merged(world: World, run_in: str
     done = world.pull_request("awful", files={"checks__py": BLIND})
     assert done.code == 1, done.log
     assert done.outputs["verdict"] in ("below_threshold", "regressed")
-    assert "check checks:fair: edited, takes effect once it is merged" in said(done)
+    assert "custom metric checks:fair: edited, takes effect once it is merged" in said(done)
     merged = world.push("awful", files={"checks__py": BLIND}, before=git(world.repository.remote, "rev-parse", "main"))
     assert merged.code == 0, merged.log
     assert "its options, scorer or judge changed" in said(merged)
@@ -105,7 +105,7 @@ def test_a_deleted_check_goes_on_judging(world: World) -> None:
     del world.repository.files["checks.py"]
     done = world.pull_request("awful")
     assert done.code == 1, done.log
-    assert "check checks:fair: removed once it is merged" in said(done)
+    assert "custom metric checks:fair: removed once it is merged" in said(done)
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ import pytest
 from gate.errors import ConfigError
 from gate.metrics.base import Metric, TrialOutput
 from gate.metrics.custom import isolated as apart
-from gate.metrics.custom.isolated import resolve_apart
+from gate.metrics.custom.isolated import resolve_isolated
 from gate.metrics.custom.metric import Use
 from gate.model import Case, Direction, Invocation, Part, Scale, Score, Turn
 
@@ -65,7 +65,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def made(folder: Path, name: str, **options: object) -> Metric[object]:
-    metric = resolve_apart(f"users_own:{name}", Use(folder=str(folder), environment={"SEEN": "yes"}))
+    metric = resolve_isolated(f"users_own:{name}", Use(folder=str(folder), environment={"SEEN": "yes"}))
     return metric(metric.options_type.model_validate(options))
 
 
@@ -97,7 +97,8 @@ def test_it_sees_what_it_is_given_of_the_environment(folder: Path, monkeypatch: 
 def test_what_ends_the_process_costs_one_score(folder: Path) -> None:
     ends, pid = made(folder, "ends"), made(folder, "pid")
     for _ in range(2):
-        assert ends.score(CASE, PERFORMANCE) == Score(None, error="the check failed: its process exited with status 7")
+        error = "the custom metric failed: its process exited with status 7"
+        assert ends.score(CASE, PERFORMANCE) == Score(None, error=error)
         assert pid.score(CASE, PERFORMANCE).value == 0.5
 
 
@@ -106,7 +107,7 @@ def test_what_hangs_is_ended(folder: Path, monkeypatch: pytest.MonkeyPatch) -> N
     ask = apart._Child.ask
     monkeypatch.setattr(apart._Child, "ask", lambda *given, **named: ask(*given, **{**named, "seconds": 0.2}))
     assert hangs.score(CASE, PERFORMANCE) == Score(
-        None, error="the check failed: its process gave no answer within 0.2 s"
+        None, error="the custom metric failed: its process gave no answer within 0.2 s"
     )
 
 
@@ -135,7 +136,7 @@ def test_answers_are_bounded_and_plain(folder: Path) -> None:
     ],
 )
 def test_what_is_no_score_was_not_measured(sent: dict[str, object]) -> None:
-    assert apart._score(sent) == Score(None, error="the check's process sent what is no score")
+    assert apart._score(sent) == Score(None, error="the custom metric's process sent what is no score")
 
 
 def test_a_class_is_what_it_says_it_is(folder: Path) -> None:

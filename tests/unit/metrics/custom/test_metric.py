@@ -74,13 +74,13 @@ def test_a_class_keeps_what_it_says_of_itself() -> None:
     ("path", "error"),
     [
         ("users_checks:broken", "the metric raised ZeroDivisionError: division by zero"),
-        ("users_checks:nothing", "the check returned None, not a number from 0 to 1"),
-        ("users_checks:nan", "the check returned nan, not a number from 0 to 1"),
-        ("users_checks:nan_score", "the check returned nan, not a number from 0 to 1"),
-        ("users_checks:percent", "the check returned 80, not a number from 0 to 1"),
+        ("users_checks:nothing", "the custom metric returned None, not a number from 0 to 1"),
+        ("users_checks:nan", "the custom metric returned nan, not a number from 0 to 1"),
+        ("users_checks:nan_score", "the custom metric returned nan, not a number from 0 to 1"),
+        ("users_checks:percent", "the custom metric returned 80, not a number from 0 to 1"),
         ("users_checks:unknown", "no idea"),
-        ("users_checks:empty", "the check returned None, not a number from 0 to 1"),
-        ("users_checks:text", "the check returned '1', not a number from 0 to 1"),
+        ("users_checks:empty", "the custom metric returned None, not a number from 0 to 1"),
+        ("users_checks:text", "the custom metric returned '1', not a number from 0 to 1"),
     ],
 )
 def test_whatever_it_does_becomes_an_error_of_the_score(path: str, error: str) -> None:

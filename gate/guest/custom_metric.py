@@ -1,4 +1,4 @@
-"""How a check that a user wrote is called, and what its answer means: in our child, or by worker.py in the agent's.
+"""How a custom metric is called, and what its answer means: in our child, or by worker.py in the agent's.
 
 Standard library only, Python 3.8 and later, and no import of the gate: this file is loaded into the user's interpreter.
 Two signatures are known: ``(actual, expected)``, and google-adk's ``(eval_metric, actual_invocations,
@@ -20,13 +20,13 @@ ADK_RAW = ("args", "response")
 
 
 def takes_adk(function: Callable[..., Any]) -> bool:
-    """Whether a check has google-adk's signature rather than ours. Raises TypeError where it has neither."""
+    """Whether a custom metric has google-adk's signature rather than ours. Raises TypeError where it has neither."""
     signature = inspect.signature(function)
     first = next(iter(signature.parameters), "")
     two, four = _accepts(signature, 2), _accepts(signature, 4)
     if not two and not four:
         raise TypeError(
-            "a check takes two arguments (actual, expected), or google-adk's four "
+            "a custom metric takes two arguments (actual, expected), or google-adk's four "
             "(eval_metric, actual_invocations, expected_invocations, conversation_scenario)"
         )
     return four and (not two or first == "eval_metric")
@@ -41,7 +41,7 @@ def _accepts(signature: inspect.Signature, count: int) -> bool:
 
 
 def adapted(function: Callable[..., Any]) -> Callable[[dict[str, Any]], Any]:
-    """The check as a function of one request, a JSON object, to one answer, another; async where the check is."""
+    """The custom metric as a function of one request, a JSON object, to one answer, another; async if the metric is."""
     adk = takes_adk(function)
 
     def arguments(request: dict[str, Any]) -> list[Any]:
@@ -63,13 +63,13 @@ def adapted(function: Callable[..., Any]) -> Callable[[dict[str, Any]], Any]:
 
 
 def meaning(answer: Any) -> dict[str, Any]:
-    """``{"value", "reason", "error", "per_turn"}`` of what a check returned; anything but 0 to 1 was not measured."""
+    """``{"value", "reason", "error", "per_turn"}`` of a custom metric's answer; anything but 0 to 1 is an error."""
     per_turn: list[Any] = []
     if hasattr(answer, "overall_score"):
         value, reason, error = answer.overall_score, "", None
         per_turn = [_number(result.score) for result in getattr(answer, "per_invocation_results", None) or ()]
         if value is None:
-            error = "the check did not evaluate this trial"
+            error = "the custom metric did not evaluate this trial"
     elif hasattr(answer, "value") and hasattr(answer, "error"):
         value, reason, error = answer.value, answer.reason, answer.error
     elif isinstance(answer, dict) and "value" in answer:
@@ -80,7 +80,7 @@ def meaning(answer: Any) -> dict[str, Any]:
     if value is None and reason and error is None:
         return {"value": None, "reason": str(reason), "error": None, "per_turn": per_turn}  # does not apply
     if error is None and (number is None or not 0 <= number <= 1):
-        error = f"the check returned {repr(value)[:80]}, not a number from 0 to 1"
+        error = f"the custom metric returned {repr(value)[:80]}, not a number from 0 to 1"
     return {"value": None if error is not None else number, "reason": str(reason), "error": error, "per_turn": per_turn}
 
 

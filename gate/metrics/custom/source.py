@@ -1,0 +1,80 @@
+"""Where a custom metric's module is imported from: found without importing anything, and told apart from the gate's."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+from importlib.machinery import PathFinder
+from pathlib import Path
+
+from msgspec import Struct
+
+from gate.errors import ConfigError
+
+
+class Folders(Struct, frozen=True):
+    """Where the modules of custom metrics may be."""
+
+    own: str = ""
+    """The configuration's folder."""
+    base: str = ""
+    """The same at the base commit; a custom metric that is there is taken from there. Empty without one."""
+    paths: tuple[str, ...] = ()
+    """Further folders of the agent's, relative to the former."""
+
+    def find(self, path: str, *, in_agent: bool) -> tuple[str, bytes | None]:
+        """The folder that a custom metric is imported from, and its module's content; None if no file is found."""
+        for folder in (self.base, self.own):
+            found = self.file_of(path, folder, in_agent=in_agent) if folder else None
+            if found is not None:
+                return folder, found.read_bytes()
+        return self.own, None
+
+    def file_of(self, path: str, folder: str, *, in_agent: bool) -> Path | None:
+        """The file of a custom metric's module as it would be imported from one of the folders; None without one."""
+        if in_agent:
+            return source_of(path, [folder, *(str(Path(folder) / inner) for inner in self.paths)])
+        return source_of(path, searched(folder, self.hidden_from(folder)))
+
+    def hidden_from(self, folder: str) -> str:
+        """The change's own folder, if a custom metric is taken from another."""
+        return self.own if folder != self.own else ""
+
+
+def searched(folder: str, hidden: str = "") -> list[str]:
+    """Where a custom metric is looked for: the user's folder last, so that nothing in it replaces a module of ours.
+
+    ``hidden`` is left out, even where Python itself looks there, as it does in the folder that it is started in.
+    """
+    installed = [place for place in sys.path if place and not (hidden and Path(place).resolve() == Path(hidden))]
+    return [*installed, folder] if folder and folder not in installed else installed
+
+
+def source_of(path: str, places: Sequence[str]) -> Path | None:
+    """The file of a custom metric's module in the first of these folders that has it; None if none has."""
+    importlib.invalidate_caches()
+    found = None
+    for name in split(path)[0].split("."):
+        found = PathFinder.find_spec(name, places)
+        if found is None:
+            return None
+        places = list(found.submodule_search_locations or ())
+    return Path(found.origin) if found is not None and found.has_location and found.origin else None
+
+
+def split(path: str) -> tuple[str, str]:
+    """Module and attribute of ``module:attribute``, or of google-adk's ``module.attribute``. Raises ConfigError."""
+    module_name, _, attribute = path.partition(":") if ":" in path else path.rpartition(".")
+    if not module_name or not attribute:
+        raise ConfigError(f"{path!r} names no metric", hint="write module:attribute")
+    return module_name, attribute
+
+
+def namesake(needed: str, folders: Sequence[Path]) -> Path | None:
+    """The user's own ``gate/`` or ``gate.py``, if that may be why an import of the module ``needed`` failed."""
+    if needed.partition(".")[0] != "gate":
+        return None
+    ours = Path(__file__).parents[2]
+    places = [folder / name for folder in folders for name in ("gate", "gate.py")]
+    return next((place for place in places if place.exists() and place.resolve() != ours), None)
