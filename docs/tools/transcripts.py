@@ -37,9 +37,6 @@ VARYING = re.compile(
 )
 PROGRESS = re.compile(r"^\S+: (screen|round|confirm|rerun)\b.*\n", re.MULTILINE)
 END = "END-OF-COMMAND"
-PIP = dict.fromkeys(("PIP_NO_INDEX", "PIP_NO_DEPS", "PIP_DISABLE_PIP_VERSION_CHECK"), "1")
-PIP |= {"PIP_NO_BUILD_ISOLATION": "false", "PIP_ROOT_USER_ACTION": "ignore"}
-"""What a page installs goes into a folder of its own and is built with what is here; pip reads "false" as "without"."""
 WHO = {"NAME": "ada", "EMAIL": "ada@example.com", "DATE": "2026-01-05T09:00:00Z"}
 HIDDEN = ("GITHUB_", "GITLAB_", "CI", "OPENAI_", "GATE_", "GIT_", "INPUT_")
 """Variables that would change what the commands do."""
@@ -76,8 +73,7 @@ class Shell:
         environment |= {f"GIT_{role}_{part}": value for role in ("AUTHOR", "COMMITTER") for part, value in WHO.items()}
         environment |= {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "GIT_TERMINAL_PROMPT": "0"}
         environment |= {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}", "NO_COLOR": "1"}
-        environment |= {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": str(folder.parent / "installed")} | PIP
-        environment |= {"PIP_TARGET": environment["PYTHONPATH"]}
+        environment |= {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
         environment |= {"HOME": str(folder), "PWD": str(folder), "LANG": "C.UTF-8"}
         self._folder = folder
         self._shell = subprocess.Popen(
