@@ -20,7 +20,8 @@ from gate.config.settings import now, settings_of
 from gate.decision import Settings
 from gate.decision.cases import LEAST_LOST, MOST_LOST
 from gate.errors import BaselineError, ConfigError, GateError, MeasureError, UntrustedError, nearest
-from gate.model import Result, Side
+from gate.model import Result, Side, Trial
+from gate.pipeline.journal import redactor_of
 from gate.pipeline.reference import SEARCHED, GitContext, References, find_baselines, git_context, store_of, unlike
 from gate.pipeline.verdict import (
     NO_REFERENCE,
@@ -33,7 +34,7 @@ from gate.pipeline.verdict import (
     terms_of_plan,
     told_by,
 )
-from gate.records import Header, PlannedCase, Record, merge, read_record, write_record
+from gate.records import Header, PlannedCase, Record, RecordWriter, merge, read_header, read_record, write_record
 from gate.reports.files import Outputs, check_outputs, write_reports
 from gate.reports.formatting import count
 from gate.system.git import Git
@@ -198,7 +199,7 @@ def decide_merged(
     check_outputs(outputs)
     git = Git(config.root, environment=environment)
     where = git_context(config, git, anchored=anchored, release=release)
-    header = load_to_judge(record_path).header
+    header = read_header(record_path, error=MeasureError)
     if header.commit != where.head:
         raise ConfigError(
             f"the record is of commit {header.commit}, and {where.head} is checked out",
@@ -212,8 +213,28 @@ def decide_merged(
         found = find_baselines(config, store, header.suite_id, where, git, header.run_id)
     notes = [*filter(None, (where.note,)), *found.notes]
     terms = told_by(record, terms_of_plan(plan, config, notes=notes, rules=rules), scope=rules is None)
-    terms = replace(terms, anchored=where.anchored, release=where.release)
+    terms = replace(
+        terms,
+        anchored=where.anchored,
+        release=where.release,
+        command=terms.command or command,
+        store=config.file.baseline.store,
+        compared=tuple(map(identity, found.all)),
+    )
+    _close_with(terms, record_path, record, environment)
     return _result(record_path, record, found, terms, outputs, command)
+
+
+def _close_with(terms: Terms, path: Path, record: Record, environment: Mapping[str, str]) -> None:
+    """Closes the record again with what its verdict is reached by, so that a later report reaches the same."""
+    stopped = record.footer.stopped if record.footer is not None else ""
+    with RecordWriter(path, record.header, resume=True, remember=_number) as writer:
+        writer.finish(stopped=stopped, terms=redactor_of(environment).redact_json(terms.plain()))
+
+
+def _number(trial: Trial) -> Trial:
+    """The trial without what it holds."""
+    return Trial(trial.case_id, trial.number)
 
 
 def plan_of(config: Config, environment: Mapping[str, str], header: Header) -> Plan:

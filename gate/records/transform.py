@@ -22,6 +22,8 @@ from gate.security.redact import Redactor
 
 MAX_STORED_TEXT = 500
 """Characters kept of an error's message and of any text in a tool's arguments, in a stored baseline."""
+OTHER_TERMS = "the shards ran under different criteria or settings: judge them by one configuration (gate merge -c)"
+"""Why a merged record is not passed as it stands."""
 
 
 def redacted(trial: Trial, redactor: Redactor) -> Trial:
@@ -305,13 +307,24 @@ def _joined(records: list[Record], trials: tuple[Trial, ...]) -> Footer:
         duration=max(footer.duration for footer in footers),
         judge_cost_usd=sum(costs) if costs else None,
         stopped="; ".join(reasons),
-        terms=_joined_terms([footer.terms for footer in footers if footer.terms]),
+        terms=_joined_terms([footer.terms for footer in footers]),
     )
 
 
 def _joined_terms(terms: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """Those of the first shard with the notes of all; the command ran one shard alone."""
-    if len(terms) < 2:
-        return terms[0] if terms else {}
+    """Those of the first shard with the notes of all; the command ran one shard alone.
+
+    If the shards were to be judged by different terms, those of the first are a guess, and no pass by them is believed.
+    """
+    first = next(filter(None, terms), {})
+    if len(terms) < 2 or not first:
+        return first
     notes = dict.fromkeys(note for one in terms for note in one.get("notes", ()))
-    return {**terms[0], "notes": list(notes), "command": ""}
+    joined = {**first, "notes": list(notes), "command": ""}
+    if any(_rules(one) != _rules(first) for one in terms):
+        joined["doubts"] = [*first.get("doubts", ()), OTHER_TERMS]
+    return joined
+
+
+def _rules(terms: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {name: value for name, value in terms.items() if name not in ("notes", "command")}

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from gate.records import read_record
 from tests.acceptance.conftest import Project
 
 AGENT = """
@@ -139,3 +140,23 @@ def test_what_the_command_line_selected_is_the_scope_in_every_command(compared: 
     assert rendered(compared, "compare", ".gate/a.jsonl", against, "-c", "gate.yaml") == ran
     assert rendered(compared, "merge", ".gate/a.jsonl", "-o", ".gate/a.jsonl", "-c", "gate.yaml") == ran
     assert rendered(compared, "report", ".gate/a.jsonl") == ran
+
+
+def test_a_merged_record_is_reported_by_the_rules_that_judged_it(compared: Project) -> None:
+    """They may be stricter than those that its shards ran under."""
+    write_agent(compared, "unsteady")
+    compared.git("commit", "-q", "--allow-empty", "-a", "-m", "unsteady")
+    paths = [".gate/one.jsonl", ".gate/two.jsonl"]
+    for index, path in enumerate(paths, 1):
+        ran = compared.gate("run", "--trials", "2", "--shard", f"{index}/2", "--record", path)
+        assert ran.code == 0, ran.err
+    assert compared.gate("merge", *paths, "-o", ".gate/whole.jsonl").code == 0
+    closing = read_record(compared.root / ".gate" / "whole.jsonl").footer
+    assert closing is not None and closing.terms and "doubts" not in closing.terms
+    strict = CONFIG.replace("PYTHON", sys.executable).replace("threshold: 0.5", "threshold: 0.95, strict: true")
+    compared.write("strict.yaml", strict)
+    compared.write(".git/info/exclude", "strict.yaml\n")
+    merged = rendered(compared, "merge", *paths, "-o", ".gate/whole.jsonl", "-c", "strict.yaml")
+    assert merged[0] == 1
+    assert "0.95" in merged[1]
+    assert rendered(compared, "report", ".gate/whole.jsonl") == merged

@@ -49,6 +49,7 @@ from gate.records import (
     write_record,
 )
 from gate.records.lines import trial_line
+from gate.records.transform import OTHER_TERMS
 from gate.security.limits import MAX_LINE_BYTES
 from gate.security.redact import Redactor
 from tests.patience import steps
@@ -876,6 +877,33 @@ def test_merge_names_the_shard_that_it_refuses(records: list[Record], says: str)
     with pytest.raises(MeasureError) as caught:
         merge(records)
     assert says in str(caught.value)
+
+
+def of_terms(*terms: dict[str, object]) -> list[Record]:
+    """As many shards as terms."""
+    shards = sharded(len(terms))
+    return [
+        replace(shard, footer=replace(shard.footer, terms=one))  # type: ignore[type-var]
+        for shard, one in zip(shards, terms, strict=True)
+    ]
+
+
+def test_merge_keeps_equal_terms_with_the_notes_of_all() -> None:
+    first = {"settings": {"alpha": 0.02}, "notes": ["a", "b"], "command": "gate run --shard 1/2"}
+    second = {"settings": {"alpha": 0.02}, "notes": ["b", "c"]}
+    merged = merge(of_terms(first, second)).footer
+    assert merged is not None
+    assert merged.terms == {"settings": {"alpha": 0.02}, "notes": ["a", "b", "c"], "command": ""}
+
+
+def test_merge_believes_no_pass_by_terms_that_differ() -> None:
+    merged = merge(of_terms({"settings": {}, "doubts": ["moved"]}, {"settings": {"alpha": 0.5}})).footer
+    assert merged is not None
+    assert merged.terms["doubts"] == ["moved", OTHER_TERMS]
+    silent = merge(of_terms({"settings": {}}, {})).footer
+    assert silent is not None
+    assert silent.terms["doubts"] == [OTHER_TERMS]
+    assert merge(of_terms({}, {})).footer == replace(merged, terms={})
 
 
 def twice() -> list[Record]:
