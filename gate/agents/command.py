@@ -32,7 +32,7 @@ from gate.errors import ConfigError
 from gate.model import ErrorKind, Invocation, RecordedTrial
 from gate.security.limits import MAX_ANSWER_BYTES
 from gate.system.child import Descendants
-from gate.system.processes import Child, Collector, Lines
+from gate.system.processes import Child, Collector, LineChannel
 
 _SHELL = re.compile(r"\d?>{1,2}(?:&\d|[^>]*)|<{1,3}[^>]*|\|{1,2}|&{1,2}|\S*;")
 """Words that mean something to a shell alone."""
@@ -169,7 +169,7 @@ class CommandAgent(Agent):
         return replace(read_answer(answer, user=request.user), duration=perf_counter() - start)
 
     async def _open_line(self) -> _Line:
-        child, lines = await Lines.over_pipes(self._start, MAX_ANSWER_BYTES)
+        child, lines = await LineChannel.over_pipes(self._start, MAX_ANSWER_BYTES)
         return _Line(child, lines)
 
 
@@ -193,7 +193,7 @@ def _ended(child: Child) -> AgentFailure:
 class _Line:
     """A persistent process, asked one thing at a time."""
 
-    def __init__(self, child: Child, lines: Lines) -> None:
+    def __init__(self, child: Child, lines: LineChannel) -> None:
         self._child = child
         self._lines = lines
         self.alive = True

@@ -33,7 +33,7 @@ from gate.errors import ConfigError, MeasureError, closest
 from gate.model import ErrorKind, Invocation, RecordedTrial
 from gate.security.limits import MAX_ANSWER_BYTES, shorten
 from gate.system.child import Descendants
-from gate.system.processes import GRACE_SECONDS, Child, Lines
+from gate.system.processes import GRACE_SECONDS, Child, LineChannel
 
 WORKER = Path(guest.__file__).with_name("worker.py")
 START_SECONDS = 120.0
@@ -83,7 +83,7 @@ class _NoSuchModuleError(MeasureError):
 class _Worker:
     """One child process, and the requests that are in flight in it."""
 
-    def __init__(self, child: Child, lines: Lines) -> None:
+    def __init__(self, child: Child, lines: LineChannel) -> None:
         self.child = child
         self._lines = lines
         self._pending: dict[str, asyncio.Future[dict[str, Any]]] = {}
@@ -371,7 +371,7 @@ class PythonAgent(Agent):
                 ours.close()
                 raise
         reader, writer = await asyncio.open_connection(sock=ours, limit=2 * MAX_ANSWER_BYTES)
-        worker = _Worker(child, Lines(child, reader, writer))
+        worker = _Worker(child, LineChannel(child, reader, writer))
         try:
             await worker.wait_ready()
         except _NoSuchModuleError as error:

@@ -115,14 +115,14 @@ class NotMeasurableError(ValueError):
     """Raised inside a metric for what it cannot judge; becomes `Score.error` and never leaves the metric."""
 
 
-class Finding(NamedTuple):
+class TurnFinding(NamedTuple):
     """What a metric found in one turn. ``value`` None: the turn states nothing to compare with."""
 
     value: float | None
     reason: str = ""
 
 
-NOTHING_STATED = Finding(None)
+NOTHING_STATED = TurnFinding(None)
 
 
 class PerTurn(Metric[OptionsT]):
@@ -135,7 +135,7 @@ class PerTurn(Metric[OptionsT]):
     """The reason where every turn reached 1."""
 
     @abstractmethod
-    def judge_turn(self, turn: Turn, invocation: Invocation) -> Finding:
+    def judge_turn(self, turn: Turn, invocation: Invocation) -> TurnFinding:
         """What was found in one turn. May raise `NotMeasurableError`."""
 
     def score(self, case: Case, performance: TrialOutput) -> Score:
@@ -154,7 +154,7 @@ class PerTurn(Metric[OptionsT]):
             return Score(None, reason="no turn of this case states what this metric compares", per_turn=per_turn)
         return Score(mean(values), reason=self._reason(findings), per_turn=per_turn)
 
-    def _reason(self, findings: Sequence[Finding]) -> str:
+    def _reason(self, findings: Sequence[TurnFinding]) -> str:
         if len(findings) == 1:
             return shorten(findings[0].reason or self.satisfied, MAX_REASON_CHARS)
         short = [(n, f) for n, f in enumerate(findings, 1) if f.value is not None and f.value < 1.0]

@@ -55,7 +55,7 @@ class _Work:
             raise MarkupError("its tags are too many, or lie in one another too deep, to be read")
 
 
-class Tag(Struct, frozen=True):
+class HtmlTag(Struct, frozen=True):
     name: str
     attributes: tuple[tuple[str, str], ...]
 
@@ -81,7 +81,7 @@ def _targets(text: str, work: _Work, depth: int) -> Iterator[tuple[str, str]]:
             yield from _of_css(content)
 
 
-def _tags(text: str, work: _Work) -> Iterator[tuple[Tag, int]]:
+def _tags(text: str, work: _Work) -> Iterator[tuple[HtmlTag, int]]:
     """Every tag that is closed, with the place behind it."""
     last = text.rfind(">")
     for start in _START.finditer(text, 0, last + 1):
@@ -90,7 +90,7 @@ def _tags(text: str, work: _Work) -> Iterator[tuple[Tag, int]]:
             yield found
 
 
-def _tag(text: str, start: re.Match[str], work: _Work) -> tuple[Tag, int] | None:
+def _tag(text: str, start: re.Match[str], work: _Work) -> tuple[HtmlTag, int] | None:
     attributes: list[tuple[str, str]] = []
     place = start.end()
     while True:
@@ -98,7 +98,7 @@ def _tag(text: str, start: re.Match[str], work: _Work) -> tuple[Tag, int] | None
         assert found is not None, "it may match nothing"
         work.take(found.end() - place + _EACH)
         if found["end"]:
-            return Tag(start[1].lower(), tuple(attributes)), found.end()
+            return HtmlTag(start[1].lower(), tuple(attributes)), found.end()
         if found.end() == place or found.end() >= len(text) or text.startswith(('="', "='"), found.end()):
             return None  # the text ends within it
         value = next((found[kind] for kind in ("double", "single", "bare") if found[kind] is not None), "")

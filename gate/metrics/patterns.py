@@ -19,7 +19,7 @@ from typing import Any
 
 from gate.guest import matcher
 from gate.system.child import Dialogue, LostError, script_command
-from gate.system.wire import Lines
+from gate.system.wire import LineReader
 
 MAX_TEXT = 100_000
 """Characters of a text that a pattern is run over; a pattern that looks at every pair of them still ends."""
@@ -105,7 +105,7 @@ class _Matcher:
 
     def _started(self) -> Dialogue[bytes]:
         command = script_command(Path(matcher.__file__), str(LIMIT_SECONDS))
-        return Dialogue(command, Lines(_ANSWER_BYTES), environment={})
+        return Dialogue(command, LineReader(_ANSWER_BYTES), environment={})
 
     def end(self) -> None:
         with self._lock:

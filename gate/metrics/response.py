@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from gate.metrics.base import NOTHING_STATED, Finding, NotMeasurableError, Options, PerTurn
+from gate.metrics.base import NOTHING_STATED, NotMeasurableError, Options, PerTurn, TurnFinding
 from gate.metrics.rouge import UnreadableTextError, rouge_1, rouge_1_sets
 from gate.model import Invocation, Turn, text_of
 
@@ -29,7 +29,7 @@ class ResponseMatch(PerTurn[ResponseMatchOptions]):
     options_type = ResponseMatchOptions
     satisfied = "every answer has the expected words"
 
-    def judge_turn(self, turn: Turn, invocation: Invocation) -> Finding:
+    def judge_turn(self, turn: Turn, invocation: Invocation) -> TurnFinding:
         if turn.response is None:
             return NOTHING_STATED
         thoughts = self.options.thoughts == "include"
@@ -40,7 +40,7 @@ class ResponseMatch(PerTurn[ResponseMatchOptions]):
         except UnreadableTextError as error:
             raise NotMeasurableError(str(error)) from None
         if not answer.strip():
-            return Finding(f, "the answer is empty")
-        return Finding(
+            return TurnFinding(f, "the answer is empty")
+        return TurnFinding(
             f, f"{recall:.0%} of the expected words were said, {precision:.0%} of the said words were expected"
         )

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
 
-from gate.metrics.base import NOTHING_STATED, Context, Finding, Options, PerTurn
+from gate.metrics.base import NOTHING_STATED, Context, Options, PerTurn, TurnFinding
 from gate.metrics.matching import (
     NAMES_ONLY,
     ArgsRule,
@@ -87,15 +87,15 @@ class ToolTrajectory(PerTurn[TrajectoryOptions]):
         rule = NAMES_ONLY if options.ignore_args else options.args
         self._same = Matcher(self.context, rule, {} if options.ignore_args else options.tools)
 
-    def judge_turn(self, turn: Turn, invocation: Invocation) -> Finding:
+    def judge_turn(self, turn: Turn, invocation: Invocation) -> TurnFinding:
         if turn.tools is None:
             return NOTHING_STATED
         value = self._value(turn.tools, invocation.tool_calls)
         if value == 1.0:
-            return Finding(
+            return TurnFinding(
                 value, "the expected tools were called" if turn.tools else "no tool was expected to be called"
             )
-        return Finding(value, self._difference(turn.tools, invocation.tool_calls))
+        return TurnFinding(value, self._difference(turn.tools, invocation.tool_calls))
 
     def _value(self, expected: Sequence[ToolCall], actual: Sequence[ToolCall]) -> float:
         if self.options.credit == "none":
@@ -162,5 +162,5 @@ class SequenceCorrectness(PerTurn[SequenceOptions]):
             TrajectoryOptions(match_type=MatchType[self._MATCH_TYPES[options.mode]], ignore_args=True), self.context
         )
 
-    def judge_turn(self, turn: Turn, invocation: Invocation) -> Finding:
+    def judge_turn(self, turn: Turn, invocation: Invocation) -> TurnFinding:
         return self._trajectory.judge_turn(turn, invocation)

@@ -15,7 +15,7 @@ _NOT_IN_A_HOST = re.compile(r"[\x00-\x20/:?#@\\]")
 WEB = ("http", "https")
 
 
-class Place(Struct, frozen=True):
+class UrlTarget(Struct, frozen=True):
     """Where a URL leads."""
 
     scheme: str = ""
@@ -26,15 +26,15 @@ class Place(Struct, frozen=True):
     """Whether it stays on the page's own site."""
 
 
-def place_of(url: str) -> Place:
+def place_of(url: str) -> UrlTarget:
     """Where a browser goes if it is given this URL on a page of some site on the web."""
     url = url.strip(_EDGES).translate(_REMOVED)
     found = _SCHEME.match(url)
     if found is None:
         is_relative = not url.replace("\\", "/").startswith("//")
-        return Place(is_relative=True) if is_relative else Place(host=_host(f"https:{url}"))
+        return UrlTarget(is_relative=True) if is_relative else UrlTarget(host=_host(f"https:{url}"))
     scheme = found[1].lower()
-    return Place(scheme, _host(url)) if scheme in WEB else Place(scheme)
+    return UrlTarget(scheme, _host(url)) if scheme in WEB else UrlTarget(scheme)
 
 
 @lru_cache(maxsize=1_000)

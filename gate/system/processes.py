@@ -147,7 +147,7 @@ def _close(*fds: int) -> None:
             os.close(fd)
 
 
-class Lines:
+class LineChannel:
     """Lines to and from a child that cannot import the gate: a JSON object each, over pipes or a socket."""
 
     def __init__(self, child: Child, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -65,7 +65,7 @@ class Frames:
             yield Frame(kind, number, message)
 
 
-class Lines:
+class LineReader:
     """Reads lines of at most ``limit`` bytes, and gives each without its end."""
 
     def __init__(self, limit: int) -> None:

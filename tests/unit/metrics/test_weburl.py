@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gate.metrics.weburl import Place, normal, place_of
+from gate.metrics.weburl import UrlTarget, normal, place_of
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_hosts(url: str, host: str | None) -> None:
     "url", ["", "#part", "?q", "a/b", "/a//b", "./x", "a@b", "a.b/c:d", "../..", "1:2", ":x", ".//foo"]
 )
 def test_relative(url: str) -> None:
-    assert place_of(url) == Place(is_relative=True)
+    assert place_of(url) == UrlTarget(is_relative=True)
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_relative(url: str) -> None:
     [("JavaScript:alert(1)", "javascript"), ("\x01java\nscript:x", "javascript"), ("data:text/html,x", "data")],
 )
 def test_other_schemes(url: str, scheme: str) -> None:
-    assert place_of(url) == Place(scheme)
+    assert place_of(url) == UrlTarget(scheme)
 
 
 @given(st.text())

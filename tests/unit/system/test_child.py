@@ -17,7 +17,7 @@ import gate
 from gate.errors import Cancelled
 from gate.system import child, stopping
 from gate.system.child import Descendants, Dialogue, LostError, exit_reason, launch, module_command, run
-from gate.system.wire import Lines
+from gate.system.wire import LineReader
 from tests.patience import eventually
 
 PACKAGE = Path(gate.__file__).parent
@@ -148,7 +148,7 @@ def test_what_a_child_starts_sees_the_pythonpath_again(tmp_path: Path) -> None:
 
 
 def asked(code: str) -> Iterator[Dialogue[bytes]]:
-    dialogue = Dialogue([sys.executable, "-I", "-S", "-c", code], Lines(1_000), environment={})
+    dialogue = Dialogue([sys.executable, "-I", "-S", "-c", code], LineReader(1_000), environment={})
     yield dialogue
     dialogue.end()
 
@@ -181,7 +181,7 @@ def test_a_child_without_an_answer_says_why(code: str, lost: str) -> None:
 
 def test_a_program_that_cannot_be_started_is_lost_too() -> None:
     with pytest.raises(LostError, match="cannot be started: No such file"):
-        Dialogue(["/no/such/program"], Lines(10), environment={})
+        Dialogue(["/no/such/program"], LineReader(10), environment={})
 
 
 def test_a_signal_is_heard_while_a_child_is_waited_for() -> None:

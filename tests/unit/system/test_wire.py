@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gate.system.wire import DONE, FAILED, REQUEST, Frame, Frames, GarbledError, Lines, frame
+from gate.system.wire import DONE, FAILED, REQUEST, Frame, Frames, GarbledError, LineReader, frame
 
 MESSAGES = st.lists(st.tuples(st.integers(0, FAILED), st.integers(0, 2**64 - 1), st.binary(max_size=50)), max_size=6)
 
@@ -37,11 +37,11 @@ def test_frames_and_lines_are_bounded() -> None:
     with pytest.raises(GarbledError, match="more than 3 bytes"):
         list(Frames(3).take(frame(REQUEST, 1, b"abcd")[:17]))
     with pytest.raises(GarbledError, match="more than 3 bytes"):
-        list(Lines(3).take(b"abcd"))
+        list(LineReader(3).take(b"abcd"))
 
 
 @given(st.lists(st.binary(max_size=20).filter(lambda line: b"\n" not in line), max_size=6), st.integers(1, 9))
 def test_lines_arrive_whole_however_they_are_cut(lines: list[bytes], size: int) -> None:
     sent = b"".join(line + b"\n" for line in lines)
-    reading = Lines(1_000)
+    reading = LineReader(1_000)
     assert [m for at in range(0, len(sent), size) for m in reading.take(sent[at : at + size])] == lines
