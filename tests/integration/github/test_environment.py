@@ -170,3 +170,37 @@ def test_variables_of_any_bytes_arrive_and_the_exit_code_is_the_actions(tmp_path
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "unknown input 'confg'" in done.stdout and not done.stderr
+
+
+OWN = {
+    "gate/__init__.py": "OWN = True\n",
+    "agent.py": f"import gate\nassert gate.OWN\n{AGENT}",
+    "checks.py": "from gate.model import Score\n\ndef fair(actual, expected):\n"
+    "    return Score(float(len(actual[0].tool_calls) == 2))\n",
+    "gate.yaml": CONFIG.replace("criteria:", "criteria:\n  checks:fair: {threshold: 0.5}"),
+}
+
+
+SPY = """
+import os
+from pathlib import Path
+with open(os.environ["HOME"] + "/imported-by", "a") as file:
+    file.write(" ".join(Path("/proc/self/cmdline").read_text().split("\\0")) + "\\n")
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="looks into /proc")
+def test_a_projects_own_package_gate_and_its_pythonpath_replace_nothing_of_ours(
+    tmp_path: Path, fake: FakeGitHub
+) -> None:
+    """The agent imports its own `gate`, the custom metric ours; PYTHONPATH is the agent's alone."""
+    world = World(tmp_path, fake, from_the_entrypoint)
+    world.repository.files |= {**OWN, "sitecustomize.py": SPY, "msgspec.py": SPY}
+    environment = {"PYTHONPATH": "."}
+    done = world.push("good", environment=environment)
+    assert (done.code, done.outputs["verdict"]) == (0, "pass"), done.log
+    done = world.pull_request("awful", environment=environment)
+    assert done.code == 1, done.log
+    assert done.outputs["verdict"] in ("below_threshold", "regressed")
+    by = (world.last.root / "home" / "imported-by").read_text().splitlines()
+    assert by and all("guest/worker.py" in command for command in by)
