@@ -65,7 +65,6 @@ COVERED = {
     "scoring/ray_*.py": "integration/scoring/test_cluster.py",
     "scoring/*.py": "integration/scoring/test_processes.py",
     "security/limits.py": "unit/formats/test_documents.py",
-    "statistics/*.py": "unit/statistics/test_permutation.py",
     "suites/*.py": "unit/suites/test_load.py",
     "system/prices.py": "unit/formats/test_messages.py",
     "system/*.py": "unit/system/test_child.py",
