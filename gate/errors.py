@@ -82,7 +82,7 @@ class MeasureError(GateError):
 
 
 class BaselineError(GateError):
-    """The baseline is torn, foreign, or missing where it is required."""
+    """The baseline is damaged, of another suite or commit, or missing where it is required."""
 
     exit_code = ExitCode.BASELINE
 

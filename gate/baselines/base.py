@@ -145,7 +145,7 @@ class Store(ABC):
         """The record of the first of these commits that has one, with up to ``pool - 1`` later ones of the same agent.
 
         ``commits`` are in the order of preference: a commit and its first-parent ancestors. None where none has a
-        record. Raises `BaselineError` where one is torn or foreign: it is never passed over.
+        record. Raises `BaselineError` where one is damaged or misplaced: it is never passed over.
         """
 
     @abstractmethod
@@ -161,7 +161,7 @@ class Store(ABC):
 
     @abstractmethod
     def read(self, entry: Entry) -> Record:
-        """The record of an entry. Raises `BaselineError` where it is torn."""
+        """The record of an entry. Raises `BaselineError` where it is damaged."""
 
     def anchor(
         self,
@@ -289,16 +289,16 @@ def key_of(commit: str | None, *, dirty: bool = False) -> str:
 
 
 def check_belongs(record: Record, suite_id: str, key: str, where: str) -> Record:
-    """The record, if it is what its name says. Raises `BaselineError`: a moved, copied or renamed file is foreign."""
+    """The record, if it is what its name says. Raises `BaselineError`: a moved, copied or renamed file is not."""
     if record.header.suite_id != suite_id or commit_key(record.header) != key:
-        raise foreign(where)
+        raise misplaced(where)
     if not is_sound(record):
         raise BaselineError("the stored baseline is damaged: its runs are not those of its trials", where=where)
     return record
 
 
-def foreign(where: str) -> BaselineError:
-    what = "the stored baseline is foreign: it is of another suite or commit than its name says"
+def misplaced(where: str) -> BaselineError:
+    what = "the stored baseline is of another suite or commit than its name says"
     return BaselineError(what, where=where, hint="save it again from a run of this suite")
 
 

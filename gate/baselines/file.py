@@ -22,8 +22,8 @@ from gate.baselines.base import (
     StoreSettings,
     check_belongs,
     commit_key,
-    foreign,
     look_up,
+    misplaced,
     storable,
     suite_key,
     united,
@@ -127,7 +127,7 @@ class FileStore(Store):
                 continue  # being written
             header = read_header(path)
             if (path.parent.name, path.stem) != (suite_key(header.suite_id), commit_key(header)):
-                raise foreign(str(path))
+                raise misplaced(str(path))
             found.append(Entry(header.suite_id, header.commit, header.created, str(path), header.dirty))
         return sorted(found, key=lambda entry: (-entry.created, entry.where))
 

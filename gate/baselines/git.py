@@ -31,8 +31,8 @@ from gate.baselines.base import (
     StoreSettings,
     check_belongs,
     commit_key,
-    foreign,
     look_up,
+    misplaced,
     storable,
     suite_key,
     united,
@@ -292,7 +292,7 @@ class GitStore(Store):
     def _checked(self, file: _File, record: Record) -> Record:
         """The record, if its file is where it would have been stored."""
         if _named(record.header, file.blob).path != file.path:
-            raise foreign(f"{self._where}:{file.path}")
+            raise misplaced(f"{self._where}:{file.path}")
         return record
 
     # --- writing --------------------------------------------------------------------------------

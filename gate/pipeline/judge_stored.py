@@ -47,6 +47,13 @@ def read_whole(path: Path, *, complete: bool = True, error: type[GateError] = Me
     return read_record(path, complete=complete, error=error)
 
 
+def _header_of(path: Path) -> Header:
+    """The header and plan alone. Raises `MeasureError` if the file is missing, or they are damaged."""
+    if not path.is_file():
+        raise MeasureError("no such record", where=str(path))
+    return read_header(path, error=MeasureError)
+
+
 def read_baseline(path: Path, *, distance: int | None = None) -> Reference:
     """A record to compare with. Raises `BaselineError`."""
     if not path.is_file():
@@ -72,7 +79,7 @@ def compare_records(
         record = load_to_judge(candidate)
         terms = own_terms(record)
     else:
-        plan = plan_of(config, environment, load_to_judge(candidate).header)
+        plan = plan_of(config, environment, _header_of(candidate))
         record = load_to_judge(candidate, criteria=plan.criteria)
         terms = told_by(record, terms_of_plan(plan, config))
     reference = NO_REFERENCE if baseline is None else read_baseline(baseline)
@@ -171,7 +178,7 @@ def _result(path: Path, record: Record, found: References, terms: Terms, outputs
 
 
 def merge_records(paths: Sequence[Path], output: Path) -> str:
-    """Joins shards into one record. Raises `MeasureError` for a missing, doubled, torn or foreign one."""
+    """Joins shards into one record. Raises `MeasureError` if one is missing, doubled, damaged or of another run."""
     whole = merge([read_whole(path) for path in paths])
     footer = write_record(output, whole)
     return f"{output}: {count(len(paths), 'shard')}, {count(footer.trials, 'trial')}, {count(footer.errors, 'error')}"
@@ -199,7 +206,7 @@ def decide_merged(
     check_outputs(outputs)
     git = Git(config.root, environment=environment)
     where = git_context(config, git, anchored=anchored, release=release)
-    header = read_header(record_path, error=MeasureError)
+    header = _header_of(record_path)
     if header.commit != where.head:
         raise ConfigError(
             f"the record is of commit {header.commit}, and {where.head} is checked out",

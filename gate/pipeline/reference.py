@@ -154,7 +154,7 @@ def find_baselines(
     for itself.
 
     Raises:
-        BaselineError: torn, damaged or foreign; or missing under ``on_missing: fail``.
+        BaselineError: truncated, damaged or misplaced; or missing under ``on_missing: fail``.
     """
     if store is None:
         return References((find_baseline(config, None, suite_id, where),))
@@ -231,7 +231,7 @@ def find_baseline(
     ``exclude``: commits of which the record does not count.
 
     Raises:
-        BaselineError: torn or foreign; or missing under ``on_missing: fail``.
+        BaselineError: damaged or misplaced; or missing under ``on_missing: fail``.
     """
     if store is None:
         return Reference(BaselineInfo(None, missing="baselines are switched off"))

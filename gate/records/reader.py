@@ -1,6 +1,6 @@
-"""Reads records: streaming with flat memory, or whole; refuses what is torn, edited, foreign to the format or doubled.
+"""Reads records: streaming with flat memory, or whole; refuses what is truncated, edited, doubled or no record.
 
-Knows what lines mean together; single lines are left to `lines`. Input may come from a stranger: anything wrong is the
+Knows what lines mean together; single lines are left to `lines`. Input may be untrusted: anything wrong is the
 caller's `GateError`, naming the line.
 """
 
@@ -48,8 +48,8 @@ class RecordReader:
     """Iterates over the trials of a record, given as lines of bytes; the header is there from the start.
 
     With ``complete`` the last line must be a closing line that agrees with everything before it. Without, a record that
-    was never closed is read as far as it goes, and a torn last line is left out. ``torn`` is raised in place of
-    ``error`` where the lines merely end too early.
+    was never closed is read as far as it goes, and a truncated last line is left out. ``truncated`` is raised instead
+    of ``error`` if the lines merely end too early.
     """
 
     def __init__(
@@ -59,13 +59,13 @@ class RecordReader:
         where: str,
         complete: bool = True,
         error: type[GateError] = BaselineError,
-        torn: type[GateError] | None = None,
+        truncated: type[GateError] | None = None,
     ) -> None:
         self._lines = iter(lines)
         self._where = where
         self._complete = complete
         self._error = error
-        self._truncated = torn or error
+        self._truncated = truncated or error
         self._line_number = 0
         self.checksum = hashlib.sha256()
         """Over everything up to `end`."""
@@ -113,7 +113,7 @@ class RecordReader:
                 raise held
             line = self._line(raw, _read_entry)
             if isinstance(line, GateError):
-                held = line  # fatal, unless it is the torn last line of a record that may be incomplete
+                held = line  # fatal, unless it is the truncated last line of a record that may be incomplete
                 continue
             trial, claimed = self._take(line)
             if claimed is None:
@@ -217,7 +217,7 @@ class RecordReader:
         return self._error(f"unreadable record: {what}", where=self._place(), hint=hint)
 
     def _cut(self, what: str) -> GateError:
-        return self._truncated(f"torn record: {what}", where=self._place(), hint=HINT_TRUNCATED)
+        return self._truncated(f"truncated record: {what}", where=self._place(), hint=HINT_TRUNCATED)
 
     def _place(self) -> str:
         return f"{self._where}:{self._line_number}" if self._line_number else self._where

@@ -36,10 +36,10 @@ class _TruncatedError(MeasureError):
 class RecordWriter:
     """A record that is being written, held under an exclusive lock until it is closed.
 
-    Starts the file afresh, or with ``resume`` continues what is there: a torn last line is dropped, the stored header
-    stays, with its seed, and `MeasureError` says why where the record is damaged, or is of another plan, commit, agent,
-    shard or set of criteria. What is appended in one go ends in a sum over everything before it, so that a later edit
-    of an open record is found.
+    Starts the file afresh, or with ``resume`` continues what is there: a truncated last line is dropped, the stored
+    header stays, with its seed, and `MeasureError` says why if the record is damaged, or is of another plan, commit,
+    agent, shard or set of criteria. What is appended in one go ends in a sum over everything before it, so
+    that a later edit of an open record is found.
 
     `finish` adds the closing line; leaving the ``with`` block without it leaves a record that can be resumed.
     """
@@ -146,7 +146,9 @@ class RecordWriter:
     def _take_up(self) -> None:
         try:
             lines = _lines_from_start(self._file)
-            reader = RecordReader(lines, where=str(self.path), complete=False, error=MeasureError, torn=_TruncatedError)
+            reader = RecordReader(
+                lines, where=str(self.path), complete=False, error=MeasureError, truncated=_TruncatedError
+            )
         except _TruncatedError:  # killed before the first trial: nothing is lost by starting again
             self._start()
             return

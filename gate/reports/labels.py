@@ -24,7 +24,7 @@ EXIT_MEANINGS = {
     ExitCode.FAILED: "the gate failed",
     ExitCode.CONFIGURATION: "bad configuration or suite",
     ExitCode.NOT_MEASURED: "could not measure",
-    ExitCode.BASELINE: "baseline missing or torn",
+    ExitCode.BASELINE: "baseline missing or damaged",
     ExitCode.PUBLISH: "passed, but could not publish",
     ExitCode.BASELINE_WRITE: "the baseline could not be written",
     ExitCode.UNTRUSTED: "an untrusted artifact was refused",

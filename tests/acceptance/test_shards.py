@@ -126,12 +126,12 @@ def test_what_is_not_the_whole_is_refused(sharded: Project) -> None:
     assert "missing" in refused(first)
     assert "twice" in refused(first, first)
     torn = sharded.write("torn.jsonl", second.read_text().rsplit("\n", 2)[0] + "\n")
-    assert "torn" in refused(first, torn)
+    assert "truncated" in refused(first, torn)
     other = shards(sharded, 3, name="other")[0]
-    assert "foreign" in refused(first, other)
+    assert "is of another run" in refused(first, other)
     sharded.write("suite.json", (sharded.root / "suite.json").read_text().replace("question 3", "question three"))
     edited = shards(sharded, 2, name="edited")[1]
-    assert "foreign" in refused(first, edited)
+    assert "is of another run" in refused(first, edited)
 
 
 def test_a_shard_of_failing_trials_says_so(sharded: Project) -> None:

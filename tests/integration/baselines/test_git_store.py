@@ -308,31 +308,31 @@ def test_a_torn_record_is_an_error_and_never_passed_over(store: GitStore, work: 
     name = store.save(at(2)).partition(":")[2]
     put_by_hand(remote, work, name, lambda data: data[:-20])
     with opened(work) as fresh:
-        with pytest.raises(BaselineError, match="torn") as caught:
+        with pytest.raises(BaselineError, match="truncated") as caught:
             fresh.find("support", [commit(2), commit(1)])
         assert name in str(caught.value)
         assert fresh.find("support", [commit(1)]) is not None
 
 
-def test_a_renamed_record_is_foreign(store: GitStore, work: Path, remote: Path) -> None:
+def test_a_renamed_record_is_misplaced(store: GitStore, work: Path, remote: Path) -> None:
     name = store.save(at(1)).partition(":")[2]
     git(work, "fetch", "-q", "origin", BRANCH)
     git(work, "checkout", "-q", "-B", "byhand", "FETCH_HEAD")
     git(work, "mv", name, name.replace(commit(1), commit(2)))
     git(work, "commit", "-q", "-m", "by hand")
     git(work, "push", "-q", "origin", f"HEAD:{BRANCH}")
-    with opened(work) as fresh, pytest.raises(BaselineError, match="foreign"):
+    with opened(work) as fresh, pytest.raises(BaselineError, match="of another suite or commit"):
         fresh.find("support", [commit(2)])
 
 
-def test_another_suites_record_copied_over_is_foreign(store: GitStore, work: Path, remote: Path) -> None:
+def test_another_suites_record_copied_over_is_misplaced(store: GitStore, work: Path, remote: Path) -> None:
     name = store.save(at(1)).partition(":")[2]
     other = store.save(at(1, suite="other")).partition(":")[2]
     put_by_hand(remote, work, name, lambda _: (work / other).read_bytes())
     tip = git(remote, "rev-parse", BRANCH)
     with opened(work) as fresh:
         for look in (fresh.latest, fresh.anchor, lambda suite: fresh.find(suite, [commit(1)])):
-            with pytest.raises(BaselineError, match="foreign"):
+            with pytest.raises(BaselineError, match="of another suite or commit"):
                 look("support")
         with pytest.raises(BaselineWriteError, match="restore or remove it"):
             fresh.save(at(1, run="new"))

@@ -151,11 +151,11 @@ def test_another_run_of_the_commit_is_added(store: FileStore) -> None:
     assert said == []
 
 
-def test_a_record_copied_over_another_suites_is_foreign(store: FileStore) -> None:
+def test_a_record_copied_over_another_suites_is_misplaced(store: FileStore) -> None:
     mine, other = Path(store.save(make_record(1))), Path(store.save(make_record(1, suite="other")))
     mine.write_bytes(other.read_bytes())
     for look in (store.latest, store.entries, store.anchor, lambda suite: store.find(suite, commits(1))):
-        with pytest.raises(BaselineError, match="foreign"):
+        with pytest.raises(BaselineError, match="of another suite or commit"):
             look("support")
     with pytest.raises(BaselineWriteError, match="restore or remove it"):
         store.save(make_record(1, run="new"))
@@ -227,7 +227,7 @@ def test_a_torn_baseline_is_an_error_and_never_passed_over(store: FileStore) -> 
     store.save(make_record(1))
     torn = Path(store.save(make_record(2)))
     torn.write_bytes(torn.read_bytes()[:-30])
-    with pytest.raises(BaselineError, match="torn") as caught:
+    with pytest.raises(BaselineError, match="truncated") as caught:
         store.find("support", commits(2, 1))
     assert str(torn) in str(caught.value)
     found = store.find("support", commits(1))
@@ -241,10 +241,10 @@ def test_an_edited_baseline_is_an_error(store: FileStore) -> None:
         store.find("support", commits(1))
 
 
-def test_a_renamed_baseline_is_foreign(store: FileStore) -> None:
+def test_a_renamed_baseline_is_misplaced(store: FileStore) -> None:
     path = Path(store.save(make_record(1)))
     path.rename(path.with_name(f"{commit(2)}.jsonl"))
-    with pytest.raises(BaselineError, match="foreign"):
+    with pytest.raises(BaselineError, match="of another suite or commit"):
         store.find("support", commits(2))
 
 

@@ -552,7 +552,7 @@ def test_a_trial_is_on_disk_when_append_returns(tmp_path: Path) -> None:
     assert read_record(path) == Record(HEADER, (trial(1), trial(2)), Footer(2, 0, 1, 3.0))
 
 
-def test_resume_drops_a_torn_line_and_repeats_nothing(tmp_path: Path) -> None:
+def test_resume_drops_a_truncated_line_and_repeats_nothing(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     with RecordWriter(path, HEADER) as writer:
         writer.append(trial(1))
@@ -625,7 +625,7 @@ def test_resume_without_a_record_starts_one(tmp_path: Path) -> None:
         (replace(HEADER, criteria=(replace(RICH_CRITERION, fingerprint="x"), HEADER.criteria[1])), "'p95' differs"),
     ],
 )
-def test_resume_refuses_a_foreign_record_and_leaves_it_alone(tmp_path: Path, wanted: Header, says: str) -> None:
+def test_resume_refuses_a_record_of_another_run_and_leaves_it_alone(tmp_path: Path, wanted: Header, says: str) -> None:
     path = tmp_path / "r.jsonl"
     write_record(path, RECORD)
     with pytest.raises(MeasureError, match="of another run") as caught:
@@ -741,7 +741,7 @@ def test_a_full_disk_loses_nothing_earlier(tmp_path: Path, then: str) -> None:
     assert "File too large" in message and "--resume" in message
     read = read_record(path, complete=then == "go on")
     assert [t.number for t in read.trials] == list(range(1, int(number) + (then == "go on")))
-    assert path.read_bytes().endswith(b"\n"), "the torn line was cut off"
+    assert path.read_bytes().endswith(b"\n"), "the truncated line was cut off"
 
 
 ENDLESS = """
@@ -863,13 +863,13 @@ def altered(**changes: object) -> list[Record]:
         (sharded()[:2], "shards are missing: 3 of 3"),
         (sharded()[1:], "shards are missing: 1 of 3"),
         ([*sharded(), sharded()[0]], "shard 1 of 3 is there twice"),
-        ([*sharded()[:2], replace(sharded()[2], footer=None)], "shard 3 of 3 is torn"),
-        ([*sharded()[:2], sharded(4)[2]], "shard 3 of 4 is foreign"),
-        (altered(commit="d" * 40), "shard 2 of 3 is foreign: its commit"),
-        (altered(gate_version="9"), "shard 2 of 3 is foreign: it was written by version '9'"),
-        (altered(plan=sharded(cases=11)[0].header.plan), "shard 2 of 3 is foreign"),
-        (altered(suite_id="x"), "shard 2 of 3 is foreign: its suite"),
-        (altered(agent="x"), "shard 2 of 3 is foreign: its agent"),
+        ([*sharded()[:2], replace(sharded()[2], footer=None)], "shard 3 of 3 is truncated"),
+        ([*sharded()[:2], sharded(4)[2]], "shard 3 of 4 is of another run"),
+        (altered(commit="d" * 40), "shard 2 of 3 is of another run: its commit"),
+        (altered(gate_version="9"), "shard 2 of 3 is of another run: it was written by version '9'"),
+        (altered(plan=sharded(cases=11)[0].header.plan), "shard 2 of 3 is of another run"),
+        (altered(suite_id="x"), "shard 2 of 3 is of another run: its suite"),
+        (altered(agent="x"), "shard 2 of 3 is of another run: its agent"),
         ([*sharded()[:2], replace(sharded()[2], trials=sharded()[0].trials)], "which is another shard's"),
     ],
 )
