@@ -196,7 +196,7 @@ def _matches(pattern: str, text: str) -> bool:
 class AgentFailure(Exception):  # noqa: N818 - a value to the trial, not an error of the run
     """One request that brought no answer. A value to the trial, never to the run.
 
-    A crash whose text carries a provider's signature is that provider's limit, whatever kind of agent passed it on.
+    A crash whose text carries a provider's signature is that provider's limit, regardless of the kind of agent.
     """
 
     def __init__(
@@ -243,14 +243,14 @@ class Agent(ABC):
     starts_clock: ClassVar[bool] = False
     """Whether the agent starts the clock of a turn itself, when a request goes out; else it runs from the beginning."""
     reports_calls: bool = False
-    """Whether every answer reports the tool calls of its turn, also where it made none."""
+    """Whether every answer reports the tool calls of its turn, also if it made none."""
 
     @classmethod
     @abstractmethod
     def make(
         cls, options: Any, *, root: Path, environment: Mapping[str, str], recorded: Sequence[RecordedTrial]
     ) -> Agent:
-        """Builds the agent without starting it; ConfigError where the options cannot work."""
+        """Builds the agent without starting it; ConfigError if the options cannot work."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -279,7 +279,7 @@ def read_answer(answer: Any, *, user: str) -> Invocation:
 
 
 def refuse_error(answer: Any) -> None:
-    """An object that states an ``error`` is none of the agent's answers, whatever else is in it."""
+    """An object that states an ``error`` is not an answer of the agent, regardless of its other keys."""
     error = answer.get("error") if isinstance(answer, OBJECT) else None
     if error:
         said = error if isinstance(error, str) else json.dumps(error, ensure_ascii=False, default=repr)
@@ -287,13 +287,13 @@ def refuse_error(answer: Any) -> None:
 
 
 def refuse_torn(text: str) -> None:
-    """Raises AgentFailure for a text that begins like an object or messages, and is none."""
+    """Raises AgentFailure for a text that begins like an object or messages but is not one."""
     if _BEGINS_LIKE_JSON.match(text.strip()):
         _parse(text.strip())
 
 
 def decode_answer(output: bytes, *, must_be_json: bool = False) -> Any:
-    """The bytes of an answer as a JSON value, or as plain text where they do not begin like an object or messages."""
+    """The bytes of an answer as a JSON value, or as plain text if they do not begin like an object or messages."""
     try:
         text = output.decode("utf-8-sig").strip()
     except UnicodeDecodeError as error:
@@ -434,7 +434,7 @@ def parse_options(agent: Mapping[str, Any], *, where: str = "agent") -> tuple[st
 
 
 def _kind_in(agent: Mapping[str, Any], where: str) -> str:
-    """The built-in kind that is named; only where none is, one that an installed package offers."""
+    """The built-in kind that is named; if none is, one that an installed package offers."""
     unknown = [str(key) for key in agent if key not in AGENTS and key not in AgentOptions.model_fields]
     kinds = [key for key in agent if key in AGENTS] or [key for key in unknown if AGENTS.is_known(key)]
     if len(kinds) == 1:

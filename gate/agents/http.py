@@ -38,7 +38,7 @@ _STEP = re.compile(r"\.?([^.\[\]]+)|\[(-?\d+)\]")
 
 
 def steps_of(path: str) -> tuple[str | int, ...]:
-    """``choices[0].message.content`` as its steps; ValueError for anything that is no such path."""
+    """``choices[0].message.content`` as its steps; ValueError for anything that is not such a path."""
     steps: list[str | int] = []
     at = 0
     while at < len(path):
@@ -51,7 +51,7 @@ def steps_of(path: str) -> tuple[str | int, ...]:
 
 
 def find(value: Any, path: str) -> Any:
-    """The value at a path. Raises LookupError where a step is missing."""
+    """The value at a path. Raises LookupError if a step is missing."""
     for step in steps_of(path):
         fits = isinstance(value, list) if isinstance(step, int) else isinstance(value, Mapping)
         if not fits:
@@ -205,7 +205,7 @@ def _failure(response: Response) -> AgentFailure:
 
 
 def _seconds_to_wait(header: str | None) -> float | None:
-    """``Retry-After`` in seconds, whether it gives seconds or a date; None where it is neither."""
+    """``Retry-After`` in seconds, whether it gives seconds or a date; None if it is neither."""
     if header is None:
         return None
     if header.isascii() and header.isdecimal():

@@ -53,7 +53,7 @@ class ReplayAgent(Agent):
 
 
 def answer_of(recorded: Sequence[Invocation], error: str | None, *, trial: int, turn: int) -> Invocation:
-    """What a recorded trial holds of a turn, from 0. Raises AgentFailure where it holds nothing."""
+    """What a recorded trial holds of a turn, from 0. Raises AgentFailure if it holds nothing."""
     if error is not None:
         raise AgentFailure(ErrorKind.CRASH, f"recorded as failed: {error}")
     if turn >= len(recorded):

@@ -52,9 +52,9 @@ class StoreSettings(Struct, frozen=True):
     options: Mapping[str, Any] = field(default_factory=dict)
     """What the configuration gives beside ``store``, for the store's own `Store.Options`."""
     token: str = ""
-    """Signs in to remotes on ``server``; elsewhere, or empty: as the repository, or git itself, is configured to."""
+    """Signs in to remotes on ``server``; on other servers, or if empty, git signs in as it is configured to."""
     server: str = "https://github.com"
-    """The only server that is ever given the token: the remote may come from a stranger's configuration."""
+    """The only server that is ever given the token: the remote may come from an untrusted configuration."""
     max_records: int = 200
     """The git store keeps at most this many of a suite, the newest."""
     max_age_days: float = 365
@@ -71,7 +71,7 @@ class Found(Struct, frozen=True):
     """The nearest first; the others were pooled: earlier records of the same agent."""
     commit: str | None
     distance: int | None
-    """First-parent commits between the commit asked for and the record's; None where it was not found by history."""
+    """First-parent commits between the commit asked for and the record's; None if it was not found by history."""
     where: str = ""
 
 
@@ -144,13 +144,13 @@ class Store(ABC):
     ) -> Found | None:
         """The record of the first of these commits that has one, with up to ``pool - 1`` later ones of the same agent.
 
-        ``commits`` are in the order of preference: a commit and its first-parent ancestors. None where none has a
-        record. Raises `BaselineError` where one is damaged or misplaced: it is never passed over.
+        ``commits`` are in the order of preference: a commit and its first-parent ancestors. None if none has a
+        record. Raises `BaselineError` if one is damaged or misplaced: it is never passed over.
         """
 
     @abstractmethod
     def latest(self, suite_id: str) -> Found | None:
-        """The newest record of the suite, whatever its commit, unless it is of a dirty work tree.
+        """The newest record of the suite, of any commit, unless it is of a dirty work tree.
 
         To be announced: it may not be an ancestor.
         """
@@ -161,7 +161,7 @@ class Store(ABC):
 
     @abstractmethod
     def read(self, entry: Entry) -> Record:
-        """The record of an entry. Raises `BaselineError` where it is damaged."""
+        """The record of an entry. Raises `BaselineError` if it is damaged."""
 
     def anchor(
         self,
@@ -174,7 +174,7 @@ class Store(ABC):
         """The best proven record of the suite: the last accepted release, else the last record that did not fall short.
 
         ``is_near`` says which commits come into question, ``series`` which releases, and ``run_id`` is the run that is
-        to be compared, which is no yardstick for itself. None if there is no such record.
+        to be compared, which is not a yardstick for itself. None if there is no such record.
         """
         entries = {entry.key: entry for entry in self.entries(suite_id) if not entry.dirty}
         times = {key: entry.created for key, entry in entries.items()}
@@ -228,7 +228,7 @@ def look_up(
 
 
 def storable(record: Record, scope: Set[str] | None = None) -> Record:
-    """The form in which a record is kept. Raises `BaselineWriteError` where it is not fit to be a baseline.
+    """The form in which a record is kept. Raises `BaselineWriteError` if it is not fit to be a baseline.
 
     ``scope``: see `Store.save`.
 
@@ -272,7 +272,7 @@ def outage_in(record: Record) -> str:
 
 
 def suite_key(suite_id: str) -> str:
-    """A folder name for a suite: readable, and unique by a digest, whatever the id."""
+    """A folder name for a suite: readable, and unique by a digest, regardless of the id."""
     slug = re.sub(r"[^a-z0-9]+", "-", suite_id.lower())[:40].strip("-")
     digest = hashlib.sha256(suite_id.encode("utf-8", "surrogatepass")).hexdigest()[:12]
     return f"{slug}-{digest}" if slug else digest

@@ -14,7 +14,7 @@ from gate.records import PlannedCase, Record, strip
 
 
 class Mean(Struct, frozen=True):
-    """A mean over trials; ``value`` is None where there is no score."""
+    """A mean over trials; ``value`` is None if there is no score."""
 
     value: float | None
     n: int
@@ -28,7 +28,7 @@ class Trajectory(Struct, frozen=True):
 
 
 class CaseDiff(Struct, frozen=True):
-    """One case in both records; ``old`` or ``new`` figures are empty where it is in one only."""
+    """One case in both records; ``old`` or ``new`` figures are empty if it is in one only."""
 
     id: str
     status: str
@@ -48,7 +48,7 @@ class RecordDiff(Struct, frozen=True):
     header: Mapping[str, tuple[Any, Any]]
     """Suite, commit, agent, gate version: those that differ, old and new."""
     criteria: Mapping[str, tuple[str, str]]
-    """By criterion, what of it differs, old and new, in words; empty text where it is in one record only."""
+    """By criterion, what of it differs, old and new, in words; empty text if it is in one record only."""
     means: Mapping[str, tuple[Mean, Mean]]
     """By criterion, over the trials of all cases that are comparable."""
     cases: tuple[CaseDiff, ...]
@@ -97,10 +97,10 @@ def _words(one: Criterion | None, other: Criterion | None) -> tuple[str, str]:
     if one is None or other is None:
         return ("" if one is None else one.metric, "" if other is None else other.metric)
     pairs = [(name, getattr(one, name), getattr(other, name)) for name in Criterion.__struct_fields__]
-    different = [(name, mine, theirs) for name, mine, theirs in pairs if mine != theirs]
+    different = [(name, first, second) for name, first, second in pairs if first != second]
     return (
-        ", ".join(f"{name} {mine}" for name, mine, _ in different),
-        ", ".join(f"{name} {theirs}" for name, _, theirs in different),
+        ", ".join(f"{name} {first}" for name, first, _ in different),
+        ", ".join(f"{name} {second}" for name, _, second in different),
     )
 
 

@@ -1,7 +1,7 @@
 """Knows what makes two measurements comparable: fingerprints of cases, criteria and agents.
 
 Equal fingerprints must mean that the same was measured in the same way; unequal ones may differ in nothing that counts.
-A false "same" compares apples with pears, a false "different" merely costs trials, so whatever is in doubt is included.
+A false "same" compares apples with pears, a false "different" merely costs trials, so anything in doubt is included.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _NOT_WALKED = frozenset({".git", ".hg", ".svn", "node_modules", *_GENERATED})
 def of_json(value: Any) -> str:
     """The fingerprint of a JSON value: key order, ``1`` against ``1.0``, and tuples against lists make no difference.
 
-    Raises ValueError for NaN and infinities, TypeError for what is no JSON value.
+    Raises ValueError for NaN and infinities, TypeError for what is not a JSON value.
     """
     return _digest(_canonical(value))
 
@@ -68,7 +68,7 @@ def _canonical(value: Any) -> Any:
 
 
 def _key(key: Any) -> str:
-    """YAML has keys that are no text; they must not meet one that is."""
+    """YAML has keys that are not text; they must not meet one that is."""
     return key if isinstance(key, str) else f"\0{type(key).__name__} {key!r}"
 
 
@@ -127,17 +127,17 @@ def of_agent(git: Git, *, sources: Sequence[str] = (), exclude: Sequence[str] = 
     """The fingerprint of the agent's source: names, modes and contents of the files below ``git.root``.
 
     Args:
-        git: the repository; where there is none, the folder is walked.
+        git: the repository; without one, the folder is walked.
         sources: globs relative to the root that say what the agent consists of (``src/**``, ``prompts``); by default
             every file that git tracks or would add, since anything may be a prompt.
-        exclude: globs of what is not the agent: suites, baselines, reports. The root itself is no such thing, so a
-            suite that lies beside the agent excludes nothing. Records are never part of it, wherever they lie.
+        exclude: globs of what is not the agent: suites, baselines, reports. The root itself is never excluded, so a
+            suite beside the agent excludes nothing. Records are never part of it, wherever they are.
         settings: how the agent is driven (kind, options, model), a JSON value.
 
     Raises:
         ConfigError: ``sources`` match nothing, or a file cannot be read.
 
-    What lies outside (installed packages without a lock file, a remote service) is not seen: for an agent that is not
+    What is outside (installed packages without a lock file, a remote service) is not seen: for an agent that is not
     in this folder, leave the fingerprint empty.
     """
     listed = sorted(set(_files(git)))
@@ -148,7 +148,7 @@ def of_agent(git: Git, *, sources: Sequence[str] = (), exclude: Sequence[str] = 
         if not name.startswith(environments) and _selected(name, sources, exclude) and not _is_record(git.root / name)
     ]
     if not names:
-        what = "agent.sources match no file" if sources else "there is no file of the agent's here"
+        what = "agent.sources match no file" if sources else "the agent has no files here"
         hint = "globs are relative to this folder, such as src/**" if sources else "its code belongs beside the suite"
         raise ConfigError(what, where=str(git.root), hint=hint)
     digest = hashlib.sha256()
@@ -198,7 +198,7 @@ def _is_record(path: Path) -> bool:
 
 
 def _content(path: Path) -> tuple[bytes, bytes]:
-    """Mode and content; a link is where it points to."""
+    """Mode and content; a link counts as its target path."""
     try:
         mode = path.lstat().st_mode
         if stat.S_ISLNK(mode):

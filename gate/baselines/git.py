@@ -80,7 +80,7 @@ class _File(Struct, frozen=True):
 
     @property
     def time(self) -> float:
-        """Unix time; 0 where a stranger's file name holds no real one."""
+        """Unix time; 0 if the file's name, which is untrusted, does not hold one."""
         try:
             return float(calendar.timegm(time.strptime(self.created, "%Y%m%dT%H%M%S")))
         except ValueError:
@@ -223,7 +223,7 @@ class GitStore(Store):
         return self._clone
 
     def _fetch(self) -> str | None:
-        """The branch's tip, fetched; None where there is no such branch yet."""
+        """The branch's tip, fetched; None if there is no such branch yet."""
         shallow = ("--quiet", "--no-tags", "--no-write-fetch-head", "--depth=1", "--filter=blob:none")
         try:
             self._retried("fetch", *shallow, "origin", f"+{self._branch}:{self._branch}")

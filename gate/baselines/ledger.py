@@ -55,7 +55,7 @@ class Mark(Struct, frozen=True, tag="mark", tag_field="kind", omit_defaults=True
 
 
 class Acceptance(Struct, frozen=True, tag="accepted", tag_field="kind", omit_defaults=True, forbid_unknown_fields=True):
-    """Someone made a stored record the anchor, whatever was found of it."""
+    """Someone made a stored record the anchor, regardless of its verdict."""
 
     suite: str
     key: str
@@ -148,7 +148,7 @@ class Candidate(Struct, frozen=True):
 def anchors(ledger: Ledger, stored: Mapping[str, float], *, series: str | None = None) -> list[Candidate]:
     """The records that may be the anchor, the first choice first. ``stored``: key and time of those that are there.
 
-    Once a release was accepted, releases and acceptances alone move the anchor: what lies between is compared with the
+    Once a release was accepted, releases and acceptances alone move the anchor: what comes between is compared with the
     release. Until then every proven record moves it. A record that nobody judged, because an older version stored it,
     counts as proven. ``series`` leaves out releases of other packages: those whose tags begin otherwise.
     """

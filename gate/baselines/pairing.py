@@ -68,8 +68,8 @@ def pair(
     """Compares fingerprints, case by case and criterion by criterion.
 
     Cases are paired by their content: a case under another id is the same case. The nearest record decides what is
-    comparable; an earlier one that is pooled counts where it fits in everything. Cases that are ``deselected`` are left
-    out on both sides: they are not removed.
+    comparable; an earlier one that is pooled counts only if it matches in everything. Cases
+    that are ``deselected`` are left out on both sides: they are not removed.
     """
     if not reference.records:
         return Pairing({}, ())
@@ -118,7 +118,7 @@ def _with_stand_ins(trial: Trial, names: Mapping[str, str]) -> Trial:
 
 
 def _why_apart(criterion: Criterion, before: Sequence[Criterion]) -> str:
-    """Why the baseline's scores of a criterion say nothing about these; empty where they do."""
+    """Why the baseline's scores of a criterion say nothing about these; empty if they do."""
     known = {stored.name: stored.fingerprint for stored in before}
     if criterion.name not in known:
         return NEW
@@ -168,7 +168,7 @@ def match_cases(plan: Sequence[PlannedCase], stored: Sequence[PlannedCase]) -> M
 
 
 def _under(ids: Mapping[str, str], record: Record) -> Iterable[Trial]:
-    """The record's own trials under the ids of today; those of whatever it was compared with then are not its own."""
+    """The record's own trials, without those of the baseline that it was compared with, under the present ids."""
     for trial in record.trials:
         now = ids.get(trial.case_id)
         if trial.side is Side.CANDIDATE and now is not None:

@@ -116,7 +116,7 @@ def _check_parts(scorers: Sequence[Scorer], where: str) -> None:
                 if part in weighted and part not in known:
                     what, hint = f"{name} weighs {part}, which is scored after it", f"name {part} before {name}"
                 elif part not in known:
-                    what, hint = f"{name} weighs {part!r}, which is no criterion of this run", nearest(part, known)
+                    what, hint = f"{name} weighs {part!r}, which is not a criterion of this run", nearest(part, known)
                 else:
                     continue
                 raise ConfigError(what, where=where, hint=hint)
@@ -277,7 +277,7 @@ def _check_cases(cases: Sequence[Case], scorers: Sequence[Scorer]) -> None:
         for name in [*case.thresholds, *case.options]:
             if name in METRICS and name not in by_name:
                 hint = f"add `{name}: {{}}` to the criteria"
-                raise ConfigError(f"case {case.id!r} states {name}, which is no criterion", where=where, hint=hint)
+                raise ConfigError(f"case {case.id!r} states {name}, which is not a criterion", where=where, hint=hint)
             if name not in by_name:
                 raise unknown_key(name, list(by_name), f"{where}: case {case.id!r}", noun="criterion")
         for name, threshold in case.thresholds.items():

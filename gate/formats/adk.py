@@ -124,7 +124,7 @@ def camel(name: str) -> str:
 
 
 def get(body: Mapping[str, Any], name: str) -> Any:
-    """The value under a snake_case name or its camelCase twin; None where neither is there. Raises `FormatError`."""
+    """The value under a snake_case name or its camelCase twin; None if neither is there. Raises `FormatError`."""
     twin = camel(name)
     if twin != name and twin in body:
         if name in body:
@@ -345,7 +345,7 @@ def _usage(event: Mapping[str, Any]) -> Usage | None:
 
 
 def _count(body: Mapping[str, Any], *names: str) -> int | None:
-    """The sum of some token counts; None where none of them is reported."""
+    """The sum of some token counts; None if none of them is reported."""
     known = [count for name in names if (count := whole(get(body, f"{name}_token_count"), name)) is not None]
     return whole(sum(known), "the sum of tokens") if known else None
 

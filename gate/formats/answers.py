@@ -25,10 +25,10 @@ def to_invocation(answer: Any, *, user: str) -> Invocation:
 
     Text is the response. A list, or ``{"messages": […]}``, holds OpenAI messages; where it repeats the conversation,
     only what follows the last message of the user counts. Otherwise ``{"output", "tool_calls", "usage", "cost_usd"}``,
-    where an output that is no text is kept as JSON. Other keys are ignored unless they look like one of these misspelt.
+    where an output that is not text is kept as JSON. Other keys are ignored unless they look like a misspelling.
     Messages, and an object with ``tool_calls``, also empty ones, show that the agent reports its calls; text and a bare
-    output do not. Raises `FormatError`, also where there is neither text nor a tool call: an empty text is an answer,
-    nothing is none.
+    output do not. Raises `FormatError`, also if there is neither text nor a tool call: an empty text is an
+    answer, a missing one is not.
     """
     try:
         answer = tame(answer)
@@ -75,7 +75,7 @@ def _from_output(answer: Mapping[str, Any], user: str) -> Invocation:
 
 
 def _latest(raw: Any) -> Any:
-    """What follows the last message of the user; everything where there is none."""
+    """What follows the last message of the user; everything if there is none."""
     if not isinstance(raw, list):
         return raw
     asked = [index for index, message in enumerate(raw) if messages.is_from_user(message)]

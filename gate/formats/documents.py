@@ -1,9 +1,9 @@
-"""Knows how to read YAML, JSON and JSON Lines from strangers, bounded and with line numbers; not what they mean.
+"""Reads untrusted YAML, JSON and JSON Lines, bounded and with line numbers; does not know what they mean.
 
 YAML follows the core schema of YAML 1.2: only ``true`` and ``false`` are booleans (``yes``, ``no``, ``on`` and ``off``
 are text), dates and times are text, and keys are text as in JSON. Merge keys (``<<``) work. Neither language may hold a
 key twice, NaN or an infinity, nest deeper than `MAX_NESTING`, or grow without bound through aliases. Lone surrogates
-become U+FFFD, so that whatever was read can be written again.
+become U+FFFD, so that everything that was read can be written again.
 """
 
 from __future__ import annotations
@@ -124,7 +124,10 @@ def parse_document_with_lines(text: str, where: str) -> tuple[Any, LineNumbers]:
 
 
 def read_json_lines(path: Path, *, where: str | None = None) -> Iterator[tuple[int, Any]]:
-    """The values of a JSON Lines file with their line numbers, from 1; a torn or blank line raises `ConfigError`."""
+    """The values of a JSON Lines file with their line numbers, from 1.
+
+    Raises `ConfigError` if a line is truncated or blank.
+    """
     where = where or path.as_posix()
     with _open(path, where) as file:
         number = 0
@@ -136,8 +139,8 @@ def read_json_lines(path: Path, *, where: str | None = None) -> Iterator[tuple[i
 def parse_json(text: str, where: str, *, first_line: int = 1) -> Any:
     """The value of a JSON text, under the bounds of this module; ``first_line`` is the text's first line in its source.
 
-    Raises `json.JSONDecodeError` where the text is no JSON, for callers to say what that means, and `ConfigError` where
-    it is JSON that we refuse.
+    Raises `json.JSONDecodeError` if the text is not JSON, for callers to say what that means, and `ConfigError` if it
+    is JSON that we refuse.
     """
     try:
         value = _STRICT.decode(text)
@@ -153,7 +156,7 @@ def parse_json(text: str, where: str, *, first_line: int = 1) -> Any:
 def tame(value: Any) -> Any:
     """A JSON value that came another way than through this module, under its bounds.
 
-    Lone surrogates are replaced. Raises `ValueError` where the value nests too deeply.
+    Lone surrogates are replaced. Raises `ValueError` if the value nests too deeply.
     """
     try:
         text = _ENCODER.encode(value)
@@ -211,8 +214,8 @@ def _parse_line(raw: bytes, where: str, number: int) -> Any:
     try:
         return parse_json(text, where, first_line=number)
     except json.JSONDecodeError as error:
-        torn = "" if raw.endswith(b"\n") else "; the file ends in the middle of a line"
-        raise ConfigError(f"not JSON: {error.msg}{torn}", where=place) from error
+        truncated = "" if raw.endswith(b"\n") else "; the file ends in the middle of a line"
+        raise ConfigError(f"not JSON: {error.msg}{truncated}", where=place) from error
 
 
 # --- JSON -----------------------------------------------------------------------------------------
@@ -363,7 +366,7 @@ _PLAIN = json.JSONDecoder()
 
 
 def _item_lines(text: str, keys: tuple[Key, ...]) -> list[int]:
-    """The lines of the items of the list at ``keys`` in a JSON text; none where there is no list.
+    """The lines of the items of the list at ``keys`` in a JSON text; empty if there is no list.
 
     The decoder skips what is not asked for.
     """

@@ -21,9 +21,9 @@ class Edit(Struct, frozen=True):
 
 
 def edited(text: str, edits: Sequence[Edit]) -> str | None:
-    """The text with these numbers; None where it takes more than replacing or adding numbers.
+    """The text with these numbers; None if it takes more than replacing or adding numbers.
 
-    So it is where the text cannot be read, a key is not there or not plain, or where values are shared by anchors.
+    So it is if the text cannot be read, a key is missing or not plain, or anchors share values.
     """
     try:
         if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, Loader=yaml.SafeLoader)):

@@ -53,7 +53,7 @@ class OpenCalls:
             self._queues[key].append(index)
 
     def take(self, identifier: str | None, name: str | None) -> int | None:
-        """The index of the call that a result belongs to; None where no call waits for it."""
+        """The index of the call that a result belongs to; None if no call waits for it."""
         keys = [("id", identifier), ("bare", name)] if identifier else [("any", name)]
         for key in keys:
             queue = self._queues.get(key)
@@ -86,7 +86,7 @@ def to_invocation(messages: Any, *, user: str = "") -> Invocation:
 
     The trajectory is every tool call in order, with its result joined by call id, or in order where ids are missing.
     The response is the last text of the assistant, earlier texts are intermediate. ``user`` is by default the first
-    text of the user. Arguments that are no JSON are kept as the text they are: the failure is the agent's. Raises
+    text of the user. Arguments that are not JSON are kept as the text they are: the failure is the agent's. Raises
     `FormatError`.
     """
     if isinstance(messages, str) or not isinstance(messages, Sequence):
@@ -144,7 +144,7 @@ def to_arguments(raw: Any) -> Any:
 
 
 def to_usage(raw: Any, *, cost_usd: Any = None) -> Usage | None:
-    """Usage in OpenAI's spellings, old and new, or ours; None where nothing is said. Raises `FormatError`."""
+    """Usage in OpenAI's spellings, old and new, or ours; None if nothing is said. Raises `FormatError`."""
     if raw is None and cost_usd is None:
         return None
     if raw is not None and not isinstance(raw, OBJECT):
@@ -260,7 +260,7 @@ def _read_assistant(reading: _Reading, message: Mapping[str, Any]) -> None:
 
 
 def _read_item(reading: _Reading, kind: str, item: Mapping[str, Any]) -> None:
-    """An item of the Responses API that is no message."""
+    """An item of the Responses API that is not a message."""
     if kind.endswith("_call"):
         call = to_call(item if "name" in item else {**item, "name": kind.removesuffix("_call")})
         reading.add(replace(call, id=_optional_text(item, "call_id", "id")))

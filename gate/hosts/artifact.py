@@ -1,4 +1,4 @@
-"""One file out of an archive that a stranger made: read in memory, bounded, never unpacked."""
+"""One file out of an untrusted archive: read in memory, bounded, never unpacked."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAX_MEMBERS = 1_000
 
 
 def read_member(archive: bytes, name: str, where: str) -> bytes:
-    """The content of the one member called ``name``. Whatever else is inside is left alone.
+    """The content of the one member called ``name``. The other members are ignored.
 
     Raises:
         UntrustedError: not an archive, no such member or several, encrypted, or larger than it may be.
@@ -43,7 +43,7 @@ def _read(opened: zipfile.ZipFile, name: str, where: str) -> bytes:
     if member.file_size > min(MAX_MEMBER_BYTES, MAX_RATIO * max(member.compress_size, 1)):
         raise UntrustedError(f"{name!r} grows from {member.compress_size:,} to {member.file_size:,} bytes", where=where)
     with opened.open(member) as stream:
-        content = stream.read(member.file_size + 1)  # the sizes above are the stranger's own words
+        content = stream.read(member.file_size + 1)  # the sizes above are only claimed
     if len(content) != member.file_size:
         raise UntrustedError(f"{name!r} is not of the size that it states", where=where)
     return content

@@ -53,7 +53,7 @@ class WriteSummary(Struct, frozen=True):
 
 class Annotate(Struct, frozen=True):
     annotations: tuple[Annotation, ...]
-    """Most important first: a host shows only so many."""
+    """Most important first: a host shows a limited number."""
 
 
 class PostComment(Struct, frozen=True):
@@ -70,7 +70,7 @@ class PostFailure(Struct, frozen=True):
     body: str
     """Markdown, its outside parts escaped."""
     suites: tuple[str, ...] | None = None
-    """Whose comments it concerns; None where that is not known: all of them."""
+    """Whose comments it concerns; None if that is not known: all of them."""
 
 
 Effect = WriteFile | CopyFile | SetOutputs | WriteSummary | Annotate | PostComment | PostFailure
@@ -155,7 +155,7 @@ def publish(effects: Iterable[Effect], host: Applies) -> Publication:
 
 
 def write(effect: WriteFile | CopyFile) -> Done:
-    """Writes or copies a file, and makes its folders. Raises PublishError where that fails."""
+    """Writes or copies a file, and makes its folders. Raises PublishError if that fails."""
     try:
         if isinstance(effect, WriteFile):
             files.write_text(effect.path, effect.text)
@@ -218,7 +218,7 @@ def failed_anew(failure: PostFailure, stamp: Stamp, *, limit: int) -> str:
 def failed_over(body: str, failure: PostFailure, stamp: Stamp, *, limit: int) -> str:
     """The failure above what the comment said before, which is kept in a fold: once, and its heading where it is long.
 
-    The marker stays, so that whoever has a verdict may still write it.
+    The marker stays, so that a run that has a verdict can still write it.
     """
     marker, _, said = body.partition("\n")
     parts = [marker, _UNMEASURED, failure.body]

@@ -66,7 +66,7 @@ class Activity(Struct, frozen=True):
     """Whether the change comes from another repository: no secrets, and a token that only reads."""
     default_branch: str | None = None
     labelled: Labelled | None = None
-    """The label that this event set on ``head``; None where it set none."""
+    """The label that this event set on ``head``; None if it set none."""
     run: MeasuringRun | None = None
     """REPORT: the run that measured."""
 
@@ -87,7 +87,7 @@ class MeasuringRun(Struct, frozen=True):
     head: str
     head_branch: str
     head_repository: str
-    """``owner/name``; empty where the fork is gone."""
+    """``owner/name``; empty if the fork is gone."""
     head_repository_id: int
 
 

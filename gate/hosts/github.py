@@ -141,7 +141,7 @@ class GitHub:
     def acceptance(
         self, number: int, label: str, given: Labelled | None = None, head: str = ""
     ) -> LabelAcceptance | None:
-        """Who set the label last, and whether that counts; None where the pull request does not carry it.
+        """Who set the label last, and whether that counts; None if the pull request does not carry it.
 
         It counts for the head that it was set on, and for no other. ``given`` on ``head``: by the event of setting it,
         which says so itself. Any other event neither gives nor takes it: the head must have had a run before then, and
@@ -168,11 +168,11 @@ class GitHub:
             return LabelAcceptance(label, by, at, why)
 
     def _why_not_of_head(self, pull: PullRequest, at: datetime) -> str:
-        """Why a label that was set ``at`` some time is not known to mean this head; empty where it is.
+        """Why a label that was set ``at`` some time is not known to mean this head; empty if it is.
 
         A push that is not forced never comes back to a commit, and forced ones are events. So a head that had a run
         before the label was set, and is the head now, has been the head in between. Commits' own dates say nothing:
-        whoever makes them chooses them.
+        their author chooses them.
         """
         query = {"head_sha": pull.head, "event": "pull_request", "exclude_pull_requests": "true"}
         try:
@@ -208,7 +208,7 @@ class GitHub:
     ) -> list[MeasuringRun]:
         """Runs of a workflow file on a commit, the newest first.
 
-        ``status`` is ``success`` or ``completed``; ``own``: only where the commit is in a branch of this repository.
+        ``status`` is ``success`` or ``completed``; ``own``: only if the commit is in a branch of this repository.
         """
         query = {"head_sha": head, "event": event, "status": status, "exclude_pull_requests": "true"}
         with _readable():
@@ -355,7 +355,7 @@ def _readable() -> Iterator[None]:
 
 
 def _why_not_given(given: Labelled, head: str, by: str, pull: PullRequest) -> str:
-    """Why the event of setting a label does not give it to what is the head now; empty where it does."""
+    """Why the event of setting a label does not give it to what is the head now; empty if it does."""
     if pull.head != head:
         return MOVED_SINCE
     return "" if by == given.by else "it was set again by somebody else in the meantime"

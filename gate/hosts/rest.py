@@ -34,11 +34,11 @@ class RestError(PublishError):
     ) -> None:
         super().__init__(what, where=where)
         self.status = status
-        """None where no answer came."""
+        """None if no answer came."""
         self.executed = executed
         """Whether the host may have done what was asked all the same."""
         self.wait = wait
-        """Seconds after which the same request may succeed; None: asking again is no use."""
+        """Seconds after which the same request may succeed; None: asking again is of no use."""
 
 
 class Rest:
@@ -117,7 +117,7 @@ class Rest:
         return self._fetch(target, limit)
 
     def _fetch(self, url: str, limit: int) -> bytes:
-        import httpx  # weight: an HTTP client is no part of most commands
+        import httpx  # weight: an HTTP client is not part of most commands
 
         where = url.partition("?")[0]  # the query is a credential
         content = b""
@@ -159,7 +159,7 @@ class Rest:
     def _once(
         self, client: httpx.Client, request: httpx.Request, expect: tuple[int, ...], repeatable: bool, *, backoff: float
     ) -> httpx.Response:
-        import httpx  # weight: an HTTP client is no part of most commands
+        import httpx  # weight: an HTTP client is not part of most commands
 
         again = backoff if repeatable else None
         where = f"{request.method} {request.url}"
@@ -201,7 +201,7 @@ class Rest:
         return self._client
 
     def _new_client(self, headers: Mapping[str, str], url: str) -> httpx.Client:
-        import httpx  # weight: an HTTP client is no part of most commands
+        import httpx  # weight: an HTTP client is not part of most commands
 
         trust = ssl.create_default_context(
             cafile=self._environment.get("SSL_CERT_FILE"), capath=self._environment.get("SSL_CERT_DIR")
@@ -211,7 +211,7 @@ class Rest:
 
 
 def limit_wait(response: httpx.Response, now: float) -> float | None:
-    """Seconds until a refused request may be asked again; None where it was refused for another reason than a limit."""
+    """Seconds until a refused request may be asked again; None if it was refused for another reason than a limit."""
     headers = response.headers
     if (after := _number(headers.get("retry-after"))) is not None:
         return after

@@ -30,7 +30,7 @@ class Cache:
     A cache that fails while running costs a call, never a score: reading then misses and writing is lost.
 
     Raises:
-        ConfigError: the file is no cache, or its folder cannot be written.
+        ConfigError: the file is not a cache, or its folder cannot be written.
     """
 
     def __init__(self, path: Path | None) -> None:

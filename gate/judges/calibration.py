@@ -28,7 +28,7 @@ DRAWS = 2000
 
 
 class Label(Struct, frozen=True):
-    """One answer with what a person says of it."""
+    """One answer with what a person says about it."""
 
     case: Case
     invocation: Invocation
@@ -190,10 +190,10 @@ def save(path: Path, fingerprint: str, calibration: Calibration) -> None:
 
 
 def load(path: Path, fingerprint: str) -> Calibration | None:
-    """What is known of this very measure; None where it was never calibrated.
+    """What is known about this very measure; None if it was never calibrated.
 
     Raises:
-        ConfigError: the file is no calibration of this version.
+        ConfigError: the file is not a calibration of this version.
     """
     entry = _entries(path).get(fingerprint) if path.is_file() else None
     if entry is None:

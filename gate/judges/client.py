@@ -71,7 +71,7 @@ class _Moderations(BaseModel):
 
 
 class Moderation(Struct, frozen=True):
-    """What the moderation endpoint says of a text; ``error`` set where it could not be asked."""
+    """What the moderation endpoint says about a text; ``error`` is set if it could not be asked."""
 
     flagged: bool = False
     categories: tuple[str, ...] = ()
@@ -167,7 +167,7 @@ class Judge:
         return Answers(samples, f"judge not reached: {failed[0]}" if failed else None)
 
     async def moderate(self, text: str) -> Moderation:
-        """What the first endpoint's moderation says of a text."""
+        """What the first endpoint's moderation says about a text."""
         member, model = self._jury[0], self.options.moderation_model
         text = text.encode("utf-8", "replace").decode()
 
@@ -402,7 +402,7 @@ def _read(choice: _Choice, shape: type[A]) -> tuple[A | None, str]:
 
 
 def _said(body: object, message: str) -> str:
-    """What a server says of an error, wherever in the body it says it; else the client's own message."""
+    """What a server says about an error, wherever in the body it says it; else the client's own message."""
     inner = body.get("error", body) if isinstance(body, dict) else None
     return str(inner["message"]) if isinstance(inner, dict) and "message" in inner else message
 

@@ -22,8 +22,8 @@ class Budget(Struct):
     spent_usd: float = 0.0
     reserved_usd: float = 0.0
     """Estimated price of the calls in flight."""
-    elsewhere_usd: float = 0.0
-    """What others spent of the same dollars: the agent under test."""
+    agent_usd: float = 0.0
+    """What the agent under test spent of the same dollars."""
 
     _in_flight: int = 0
     _settled: asyncio.Event = field(default_factory=asyncio.Event)
@@ -31,7 +31,7 @@ class Budget(Struct):
     async def reserve(self, estimate: float | None) -> str | None:
         """Takes one call from the budget, or says why it cannot. ``estimate`` None: the price is not known.
 
-        Where only the calls in flight stand in the way, waits until one of them is settled for what it really cost.
+        If only the calls in flight stand in the way, waits until one of them is settled at its actual cost.
         """
         while True:
             refusal = self._refusal(estimate)
@@ -47,7 +47,7 @@ class Budget(Struct):
 
     @property
     def _used_usd(self) -> float:
-        return self.spent_usd + self.elsewhere_usd
+        return self.spent_usd + self.agent_usd
 
     def _refusal(self, estimate: float | None) -> str | None:
         if self.max_calls is not None and self.calls >= self.max_calls:
@@ -73,7 +73,7 @@ class Budget(Struct):
 
 
 class Limiter:
-    """At most so many calls at a time, so many a minute, and none while the server asked everybody to wait."""
+    """Limits the calls at a time and the calls a minute, and makes none while the server has asked to wait."""
 
     def __init__(self, concurrency: int, per_minute: float | None) -> None:
         self._slots = asyncio.Semaphore(concurrency)
@@ -96,7 +96,7 @@ class Limiter:
 
 
 def cost_of(member: Member, input_tokens: int, output_tokens: int) -> float | None:
-    """US dollars for so many tokens; the stated price first, then genai-prices; None where neither knows the model."""
+    """US dollars for these tokens: the stated price first, then genai-prices; None if neither knows the model."""
     if member.price is not None:
         return (member.price.input * input_tokens + member.price.output * output_tokens) / 1e6
     return price(member.model, input_tokens, output_tokens)

@@ -17,7 +17,7 @@ from gate.security.environment import is_withheld
 
 DEFAULT_MODEL = "gpt-5-mini"
 NO_KEY = "no-key"
-"""Sent to endpoints of the user's own that need none."""
+"""Sent to the user's own endpoints that need no key."""
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 FRAME_VERSION = 1
 """Of the text around every question; raise it when `prompt.py` words it differently."""
@@ -121,7 +121,7 @@ def members(options: JudgeOptions, environment: Mapping[str, str]) -> tuple[Memb
     """The jury, the first model first.
 
     Raises:
-        ConfigError: no key and no endpoint of the user's own, or an endpoint without a model.
+        ConfigError: neither a key nor the user's own endpoint, or an endpoint without a model.
     """
     base_url = options.base_url or environment.get("GATE_JUDGE_BASE_URL") or environment.get("OPENAI_BASE_URL")
     model = options.model or environment.get("GATE_JUDGE_MODEL")

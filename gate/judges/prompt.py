@@ -1,4 +1,4 @@
-"""One question to a judge and its answer: knows the wording around every question, the fence around what strangers
+"""One question to a judge and its answer: knows the wording around every question, the fence around what others
 wrote, and how an answer is read; leaves sending to the client and meaning to the metrics."""
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def schema_of(answer: type[Answer]) -> dict[str, Any]:
 
 
 def read_answer(text: str, answer: type[A]) -> A | None:
-    """The one object of the shape asked for in ``text``; None where there is none, or several that differ.
+    """The one object of the shape asked for in ``text``; None if there is none, or several that differ.
 
     Fences and prose around it are tolerated. What is cut off, or stands beside another, is not guessed: prose may
     quote an object of the agent's making.

@@ -67,13 +67,13 @@ class Metric(ABC, Generic[OptionsT]):
     """Compares trials with one another: scored when the suite is judged, says nothing of a single trial, and a change
     against the baseline cannot block."""
     needs_others: ClassVar[bool] = False
-    """Judges what the other criteria found, and so checks nothing where it blocks alone."""
+    """Judges what the other criteria found, and so checks nothing if it blocks alone."""
     reads_tools: ClassVar[bool] = False
     """Looks at tool calls: not measured unless there is evidence that the agent's answers report them."""
     absence: ClassVar[bool] = False
     """Forbids something: an answer that says and calls nothing satisfies it."""
     rubric_type: ClassVar[str] = ""
-    """The type of the rubrics of cases that it reads; empty where it reads none."""
+    """The type of the rubrics of cases that it reads; empty if it reads none."""
     options_type: ClassVar[type[Options]] = NoOptions
 
     def __init__(self, options: OptionsT, context: Context | None = None) -> None:
@@ -87,7 +87,7 @@ class Metric(ABC, Generic[OptionsT]):
 
     @property
     def missing(self) -> str:
-        """The option without which these options check nothing; empty where there is something to check."""
+        """The option without which these options check nothing; empty if there is something to check."""
         return ""
 
     @property
@@ -97,7 +97,7 @@ class Metric(ABC, Generic[OptionsT]):
 
     @property
     def caveat(self) -> str:
-        """What cannot be seen under these options; said in every report, empty where there is nothing to say."""
+        """What cannot be seen under these options; said in every report, empty if there is nothing to say."""
         return ""
 
     @abstractmethod
@@ -195,7 +195,7 @@ class Composite(Metric[OptionsT]):
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The criteria that the score is computed from; empty where a metric of the user's does not say."""
+        """The criteria that the score is computed from; empty if a user's own metric does not say."""
         return ()
 
     def score(self, case: Case, performance: TrialOutput) -> Score:

@@ -23,7 +23,7 @@ class AgentScore(WeightedScore):
     """Trajectory .4, accuracy .3, relevance .2, efficiency .1. Range 0–1, threshold 0.80.
 
     A part below its minimum (trajectory .85, accuracy .90, relevance .75) makes the score 0, so that the trial fails at
-    any threshold, whatever the others reach. The parts are criteria of the same run. Source: ADK-TS, weights and
+    any threshold, regardless of the other scores. The parts are criteria of the same run. Source: ADK-TS, weights and
     minimums of its example.
     """
 

@@ -7,7 +7,7 @@ from gate.model import Case, Scale, Score
 
 
 class StrategyConsistency(Metric[NoOptions]):
-    """1 where two trials of a case, or of cases marked as equivalent, used the same tools in the same order, else 0.
+    """1 if two trials of a case, or of cases marked as equivalent, used the same tools in the same order, else 0.
 
     The suite's mean is the probability that the agent goes the same way twice (1 − Gini–Simpson index of its tool
     patterns). Range 0–1, typically at least 0.8. Gated by threshold; a change against the baseline is shown and never

@@ -194,7 +194,7 @@ def _parsed(text: str) -> Any:
 
 
 def _refuse_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON value")
+    raise ValueError(f"{name} is not a JSON value")
 
 
 def _depth_exceeds(value: Any, limit: int) -> bool:

@@ -17,7 +17,7 @@ from gate.model import Case, Direction, Scale, Score
 
 class SupportOptions(JudgedOptions):
     escalation_tools: tuple[str, ...] = ()
-    """Tools that hand the conversation to a person; a call of one is an escalation, whatever the judge says."""
+    """Tools that hand the conversation to a person; a call of one is an escalation, regardless of the judge's vote."""
 
 
 class Outcome(Answer):
@@ -52,21 +52,21 @@ neither. Say also whether the customer will have to come back for the same matte
 
 
 class ResolutionRate(_Support):
-    """1 where the agent settled the matter itself, else 0; its mean is the resolution rate. Typically at least 0.8."""
+    """1 if the agent settled the matter itself, else 0; its mean is the resolution rate. Typically at least 0.8."""
 
     def mark(self, answer: Any) -> VoteMark:
         return VoteMark(float(answer.outcome == "resolved"), f"{answer.outcome}: {rationale(answer.reasoning)}")
 
 
 class ContainmentRate(_Support):
-    """0 where it was handed to a person, else 1: the mean is 1 − escalation rate. Typically at least 0.8."""
+    """0 if it was handed to a person, else 1: the mean is 1 − escalation rate. Typically at least 0.8."""
 
     def mark(self, answer: Any) -> VoteMark:
         return VoteMark(float(answer.outcome != "escalated"), f"{answer.outcome}: {rationale(answer.reasoning)}")
 
 
 class FirstContactResolution(_Support):
-    """1 where the matter was settled with no need to come back, else 0. Typically at least 0.7 (SQM's benchmark)."""
+    """1 if the matter was settled with no need to come back, else 0. Typically at least 0.7 (SQM's benchmark)."""
 
     def mark(self, answer: Any) -> VoteMark:
         settled = answer.outcome == "resolved" and not answer.follow_up_needed
@@ -81,7 +81,7 @@ class Automation(Answer):
 
 
 class TaskCompletion(Voted[JudgedOptions]):
-    """1 where the task was completed and no person had to step in, else 0; majority of votes. Typically 0.9."""
+    """1 if the task was completed and no person had to step in, else 0; majority of votes. Typically 0.9."""
 
     options_type = JudgedOptions
     answer = Automation
@@ -130,7 +130,7 @@ class RetrievalOptions(Options):
     id_fields: tuple[str, ...] = ("id", "doc_id", "document_id", "source_id", "chunk_id")
     """The keys of a result that hold an id."""
     top: int | None = Field(default=None, ge=1)
-    """Only so many of what each call returned."""
+    """At most this many of the ids that each call returned."""
 
 
 class _Retrieval(Metric[RetrievalOptions]):
@@ -186,7 +186,7 @@ def _ids(result: Any, fields: tuple[str, ...], depth: int = 0) -> Iterator[str]:
 
 
 class RetrievalPrecision(_Retrieval):
-    """Share of the retrieved ids that are relevant: hits / retrieved; 0 where nothing was retrieved. Typically 0.7."""
+    """Share of the retrieved ids that are relevant: hits / retrieved; 0 if nothing was retrieved. Typically 0.7."""
 
     def value(self, hits: int, found: int, relevant: int) -> float:
         return hits / found if found else 0.0

@@ -29,7 +29,7 @@ class JudgedOptions(Options):
 
     judge_model_options: JudgeModelOptions = Field(default_factory=JudgeModelOptions)
     min_kappa: float | None = Field(default=None, ge=-1, le=1)
-    """Let the criterion block only where the judge agrees with human labels at least so well (Cohen's κ)."""
+    """Let the criterion block only if the judge agrees with human labels at least so well (Cohen's κ)."""
 
 
 class AdkJudgeOptions(JudgedOptions):
@@ -83,7 +83,7 @@ class VoteMark(Struct, frozen=True):
     value: float | None
     reason: str = ""
     dimensions: Mapping[str, float] = field(default_factory=dict)
-    """What the value is made of, where it is: name → 0 to 1."""
+    """The parts of a composed value: name → 0 to 1."""
 
 
 class Voted(JudgedMetric[JudgedT]):
@@ -96,7 +96,7 @@ class Voted(JudgedMetric[JudgedT]):
 
     @abstractmethod
     def mark(self, answer: Any) -> VoteMark:
-        """What one vote comes to. Raises `NotMeasurableError` where it does not answer what was asked."""
+        """What one vote comes to. Raises `NotMeasurableError` if it does not answer what was asked."""
 
     def instructions(self, case: Case) -> str:
         return self.question
@@ -142,7 +142,7 @@ class Voted(JudgedMetric[JudgedT]):
         return True
 
     def combine(self, votes: Sequence[float]) -> float:
-        """One value of several votes': their mean, or what the majority says of a binary one; a tie is 0."""
+        """One value for several votes: their mean, or for a binary one the majority; a tie is 0."""
         if self.scale is not Scale.BINARY:
             return mean(votes)
         return float(2 * sum(votes) > len(votes))
@@ -155,7 +155,7 @@ def mean_by_name(votes: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 
 def reference(case: Case) -> Material:
-    """The author's expected responses, where there are any."""
+    """The author's expected responses, if any."""
     stated = [(n, text_of(turn.response)) for n, turn in enumerate(case.turns, 1) if turn.response is not None]
     if not stated:
         return ()

@@ -52,7 +52,7 @@ class _Work:
     def take(self, characters: int) -> None:
         self.left -= characters
         if self.left < 0:
-            raise MarkupError("its tags are too many, or lie in one another too deep, to be read")
+            raise MarkupError("it has too many tags, or nests them too deeply, to be read")
 
 
 class HtmlTag(Struct, frozen=True):
@@ -67,7 +67,7 @@ def targets(text: str) -> Iterator[tuple[str, str]]:
 
 def _targets(text: str, work: _Work, depth: int) -> Iterator[tuple[str, str]]:
     if depth == 0:
-        raise MarkupError("its documents lie in one another too deep to be read")
+        raise MarkupError("its documents are nested too deeply to be read")
     for tag, after in _tags(text, work):
         for name, value in tag.attributes:
             for reading in dict.fromkeys((value, unescape(value))):

@@ -1,4 +1,4 @@
-"""When an actual tool call is the expected one, and how two trajectories lie on each other; knows no scores."""
+"""When an actual tool call is the expected one, and how two trajectories align; knows no scores."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Matcher:
         """Whether the actual call is the expected one.
 
         Raises:
-            NotMeasurableError: a category that is not defined, or an expected pattern that is no regular expression.
+            NotMeasurableError: a category that is not defined, or an expected pattern that is not a regular expression.
         """
         if expected.category is None:
             if expected.name != actual.name:
@@ -118,7 +118,7 @@ def all_equal(expected: Sequence[ToolCall], actual: Sequence[ToolCall], same: Sa
 
 
 def first_missing(expected: Sequence[ToolCall], actual: Sequence[ToolCall], same: Same) -> ToolCall | None:
-    """The first expected call that does not follow the ones before it; None where all come in order, others between."""
+    """The first expected call that does not follow the ones before it; None if all come in order, others between."""
     rest = iter(actual)
     for wanted in expected:
         if not any(same(wanted, call) for call in rest):
@@ -185,7 +185,7 @@ _words.maxdict = _words.maxlist = _words.maxtuple = 4
 
 
 def call_words(call: ToolCall, *, args: bool = True) -> str:
-    """A call in one short line, with what a stranger wrote in it bounded and quoted."""
+    """A call in one short line; its untrusted parts are bounded and quoted."""
     name = f"any {call.category} tool" if call.category is not None else call.name
     name = shorten(name if name.isprintable() else repr(name), 80)
     if not args or call.args is None:
@@ -203,7 +203,7 @@ def _key(key: Any) -> str:
 
 
 def nearest_words(wanted: ToolCall, actual: Sequence[ToolCall]) -> str:
-    """How the nearest call of the same tool differs in its arguments; empty where there is none to compare."""
+    """How the nearest call of the same tool differs in its arguments; empty if there is none to compare."""
     if not isinstance(wanted.args, Mapping):
         return ""
     expected = wanted.args

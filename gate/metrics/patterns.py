@@ -1,4 +1,4 @@
-"""Regular expressions that authors write and strangers' text is matched against: none can hold up the gate.
+"""Regular expressions that authors write and untrusted text is matched against: no match can hold up the gate.
 
 The standard library's engine backtracks, and nothing stops it: it looks at no signal within a match.
 Patterns without a repetition cannot take long and are matched here. All others are matched by a process of their own

@@ -66,7 +66,7 @@ _STEP_4 = (
 
 
 def stem(word: str) -> str:
-    """The stem of a lower-case ASCII word. Time is linear in its length, whatever it holds."""
+    """The stem of a lower-case ASCII word. Time is linear in its length."""
     if word in _IRREGULAR:
         return _IRREGULAR[word]
     if len(word) <= 2:

@@ -131,7 +131,7 @@ class FollowUpHandling(Graded):
     """How well natural follow-up questions are addressed. Range 0–1, typically 0.7.
 
     Those that the user asks in later turns, in the context of what was said before; and those that the answer itself
-    raises, where the user has not asked yet. Source: ADK-TS, "Addressing natural follow-up questions".
+    raises, if the user has not asked yet. Source: ADK-TS, "Addressing natural follow-up questions".
     """
 
     asked = """\

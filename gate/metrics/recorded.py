@@ -28,7 +28,7 @@ def score_lines(
     """One answer line per input line, in order.
 
     In: ``{"id", "actual": [Invocation, …], "expected": [Invocation, …]}`` in google-adk's JSON, snake or camel case.
-    Out: ``{"id", "score", "per_turn": […], "error"}``, and ``reason`` where there is one. A line that cannot be read
+    Out: ``{"id", "score", "per_turn": […], "error"}``, and ``reason`` if there is one. A line that cannot be read
     has a null score and its error; blank lines are skipped.
 
     Raises:
@@ -72,7 +72,7 @@ def _parse(line: str) -> dict[str, Any]:
 
 
 def _refuse_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON value")
+    raise ValueError(f"{name} is not a JSON value")
 
 
 def _invocations(data: Mapping[str, Any], key: str) -> tuple[Invocation, ...]:

@@ -21,7 +21,7 @@ class ResponseMatchOptions(Options):
 class ResponseMatch(PerTurn[ResponseMatchOptions]):
     """ROUGE-1 F between answer and expected answer: 2·p·r / (p + r) over shared words; the mean over turns.
 
-    Range 0–1; 1 means the same words, in whatever order. Typical threshold 0.3–0.8: google-adk's default is 0.8, its
+    Range 0–1; 1 means the same words, in any order. Typical threshold 0.3–0.8: google-adk's default is 0.8, its
     own samples ask for 0.1–0.4. An expected answer that is present but empty scores 0, as in google-adk.
     Source: Lin 2004; google-adk 2.13 ``response_match_score``.
     """

@@ -32,7 +32,7 @@ class UnreadableTextError(ValueError):
 
 
 def rouge_1(candidate: str, reference: str) -> tuple[float, float, float]:
-    """Precision, recall and F of the words in common, counted with repetition; 0–1, and 0 where a side has no words.
+    """Precision, recall and F of the words in common, counted with repetition; 0–1, and 0 if a side has no words.
 
     Source: C.-Y. Lin, "ROUGE: A Package for Automatic Evaluation of Summaries", 2004.
 

@@ -163,7 +163,7 @@ class _AdkRubrics(RubricMetric[RubricOptions]):
     options_type = RubricOptions
 
     def effective(self, *others: Sequence[Rubric]) -> list[Rubric]:
-        """Those for one turn; empty where neither the criterion nor the case states any.
+        """Those for one turn; empty if neither the criterion nor the case states any.
 
         Raises ValueError for an id that is given twice.
         """

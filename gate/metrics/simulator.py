@@ -17,4 +17,4 @@ class UserSimulatorQuality(Metric[UserSimulatorOptions]):
     options_type = UserSimulatorOptions
 
     def score(self, case: Case, performance: TrialOutput) -> Score:
-        return Score(None, reason="the user's turns are written in the case; there is no simulated user to judge")
+        return Score(None, reason="the user's turns are written in the case; no simulated user to judge")

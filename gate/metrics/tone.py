@@ -28,7 +28,7 @@ KEYWORDS: Mapping[HeardByWords, tuple[str, ...]] = {
     "friendly": tuple(" ".join(_FRIENDLY.split()).split(", ")),
     "professional": tuple(" ".join(_PROFESSIONAL.split()).split(", ")),
 }
-"""The documented lists; whole words, whatever their case. Exclamation marks and smileys count as friendly.
+"""The documented lists; whole words, regardless of their case. Exclamation marks and smileys count as friendly.
 
 Both begin with the words of ADK-TS: please, thank you, happy to help; regarding, furthermore, consequently.
 """
@@ -59,7 +59,7 @@ class HeardTone(Answer):
 
 
 def detect_tone(text: str, words: Mapping[HeardByWords, Sequence[str]] = KEYWORDS) -> Tone:
-    """The tone with the most keywords; neutral where none has more than the other, or none has any.
+    """The tone with the most keywords; neutral if none has more than the other, or none has any.
 
     ``words`` stand in place of the shipped ones, tone by tone.
     """
@@ -76,7 +76,7 @@ def _count(text: str, word: str) -> int:
 class ToneMatch(Voted[ToneOptions]):
     """Share of votes (judge) or turns (keywords) that hear the expected tone. Range 0–1, typically 0.8.
 
-    By keywords a turn has the tone of which it has more words; neutral where it has as many of either, or none.
+    By keywords a turn has the tone of which it has more words; neutral if it has as many of either, or none.
     """
 
     version = 2  # 2: "please" and "thank you" are friendly, "consequently" is professional

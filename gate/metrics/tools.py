@@ -76,7 +76,7 @@ class ToolSelectionAccuracy(_ToolChoice):
     """Precision of the choice of tools: correct selections / total selections, over all turns of the trial.
 
     Range 0–1 (shown in percent). Names or categories only; a second call of a tool that was expected once is a wrong
-    selection. No call where none was expected is 1, no call where one was expected 0. Typical threshold 0.9.
+    selection. No call is 1 if none was expected, else 0. Typical threshold 0.9.
     Source: precision.
     """
 
@@ -141,7 +141,7 @@ class RecoveryOptions(Options):
     empty_results: bool = False
     """An empty result (none, ``""``, ``[]``, ``{}``) is an incorrect response, where the agent reports results."""
     incorrect: tuple[Annotated[str, StringConstraints(min_length=1)], ...] = ()
-    """Texts that show a response to be incorrect, anywhere in the result, whatever their case: ``not found``."""
+    """Texts that show a response to be incorrect, anywhere in the result, regardless of their case: ``not found``."""
 
 
 class ErrorRecoveryRate(Metric[RecoveryOptions]):
@@ -197,7 +197,7 @@ class ErrorRecoveryRate(Metric[RecoveryOptions]):
 
 
 def is_tool_error(call: ToolCall) -> bool:
-    """Whether a call failed, by what the agent reports or by what the result says of itself."""
+    """Whether a call failed, by what the agent reports or by what the result states."""
     return call.error is not None or _says_error(call.result)
 
 

@@ -57,7 +57,7 @@ class WeightedScore(Composite[WeightedOptions]):
 
     Range 0–1, typical threshold 0.8. A score that could not be measured leaves this one not measured. A criterion that
     does not apply to the case is left out, its weight shared among the others in proportion, and the reason says so.
-    A part below its minimum makes the score 0, whatever the others reach: no threshold is met by what is missing.
+    A part below its minimum makes the score 0, regardless of the others: what is missing meets no threshold.
     """
 
     options_type = WeightedOptions
@@ -78,7 +78,7 @@ class WeightedScore(Composite[WeightedOptions]):
         for name in weights:
             score = scores.get(name)
             if score is None:
-                return Score(None, error=f"weight on {name!r}, which is no criterion of this run")
+                return Score(None, error=f"weight on {name!r}, which is not a criterion of this run")
             if score.error is not None:
                 return Score(None, error=f"{name} could not be measured: {score.error}")
             if score.value is not None:
@@ -94,7 +94,7 @@ class WeightedScore(Composite[WeightedOptions]):
         for name, least in self.options.demanded.items():
             part = scores.get(name)
             if part is None:
-                return Score(None, error=f"minimum for {name!r}, which is no criterion of this run")
+                return Score(None, error=f"minimum for {name!r}, which is not a criterion of this run")
             if part.error is not None:
                 return Score(None, error=f"{name} could not be measured: {part.error}")
             if part.value is not None and part.value < least:
@@ -107,7 +107,7 @@ class WeightedScore(Composite[WeightedOptions]):
 
 def _weighted(values: Mapping[str, float], weights: Mapping[str, float]) -> Score:
     if not values:
-        return Score(None, reason="none of the weighted criteria applies to this case")
+        return Score(None, reason="no weighted criterion applies to this case")
     total = math.fsum(weights[name] for name in values)
     value = math.fsum(weights[name] * part for name, part in values.items()) / total
     reason = " + ".join(f"{weights[name]:g}·{name} {part:.2f}" for name, part in values.items())

@@ -57,7 +57,7 @@ class RunBudget(Struct):
             tokens, cost = self.most_tokens, self.dearest_usd
         self.tokens += tokens
         self.usd += cost
-        self.judge.elsewhere_usd += cost
+        self.judge.agent_usd += cost
 
     def check_told(self, trial: Trial) -> None:
         """Raises MeasureError after an answer that does not tell what it took, if none did before."""

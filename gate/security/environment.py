@@ -45,7 +45,7 @@ def _any_of(patterns: tuple[str, ...]) -> re.Pattern[str]:
 
 
 def is_withheld(name: str) -> bool:
-    """Whether a variable is handed to nobody, whoever asks for it."""
+    """Whether a variable is never passed on, not even if the configuration names it."""
     return _any_of(_NEVER).match(name) is not None
 
 

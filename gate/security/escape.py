@@ -1,4 +1,4 @@
-"""Outside text made harmless for the place where it is shown: Markdown, HTML, XML, terminals, workflow commands.
+"""Untrusted text made harmless for where it is shown: Markdown, HTML, XML, terminals, workflow commands.
 
 Knows the syntax of those places, nothing of what is shown in them. Every function accepts any string, lone surrogates
 included, and never raises. What cannot be shown becomes visible (``␛``, ``⟨U+202E⟩``) rather than vanishing.

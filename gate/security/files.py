@@ -1,8 +1,8 @@
-"""The one place that writes files: whatever the gate creates, replaces or removes, no link leads it elsewhere.
+"""The one place that writes files: no link redirects what the gate creates, replaces or removes.
 
-A change controls what lies in its work tree, and may put a link where a report, a record or a cache goes. So below the
+A change controls what is in its work tree, and may put a link where a report, a record or a cache goes. So below the
 working directory, and below the top of any repository, each step of a path is taken with ``O_NOFOLLOW`` from the folder
-before it; elsewhere, where people and machines keep links of their own (``/tmp``, ``/dev/stdout``), paths are as the
+before it; outside, where people and machines keep links of their own (``/tmp``, ``/dev/stdout``), paths are as the
 system has them. Every function raises `OSError`, of which `LinkError` is the refusal.
 """
 
@@ -24,7 +24,7 @@ _STEP = _FOLDER | os.O_NOFOLLOW
 
 
 class LinkError(OSError):
-    """The path leads through a link that a change may have put there, or to something that is no file."""
+    """The path leads through a link that a change may have put there, or to something that is not a file."""
 
     def __init__(self, path: Path, what: str = "a link, which is not followed") -> None:
         super().__init__(errno.ELOOP, f"{path} is {what}: remove it", str(path))
@@ -58,20 +58,20 @@ def write_parts(path: Path, parts: Iterable[bytes]) -> None:
 
 
 def copy(source: Path, path: Path) -> None:
-    """Replaces a file by the content of another, which is no link either."""
+    """Replaces a file by the content of another, which is not a link either."""
     with _opened_file(source, os.O_RDONLY) as descriptor, open(descriptor, "rb", closefd=False) as content:
         _replace(path, lambda file: shutil.copyfileobj(content, file))
 
 
 def open_to_append(path: Path) -> FileIO:
-    """A file to read and to append to, made with its folders where it is missing. Has no other name."""
+    """A file to read and to append to, made with its folders if it is missing. Has no other name."""
     make_folder(path.parent)
     with _opened_file(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, close=False) as descriptor:
         return FileIO(descriptor, "a+")
 
 
 def create(path: Path) -> None:
-    """Makes an empty file, with its folders. Raises `FileExistsError` where there is one."""
+    """Makes an empty file, with its folders. Raises `FileExistsError` if there is one."""
     with _opened_folder(path.parent, make=True) as (folder, _):
         os.close(os.open(path.name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666, dir_fd=folder))
 
@@ -107,7 +107,7 @@ def _opened_folder(path: Path, *, make: bool) -> Iterator[tuple[int, bool]]:
 
 def _refusal(path: Path, name: str, folder: int) -> OSError:
     is_link = stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
-    return LinkError(path) if is_link else NotADirectoryError(errno.ENOTDIR, f"{path} is no folder", str(path))
+    return LinkError(path) if is_link else NotADirectoryError(errno.ENOTDIR, f"{path} is not a folder", str(path))
 
 
 def _guarded(path: Path) -> tuple[Path, tuple[str, ...], bool]:
@@ -137,7 +137,7 @@ def _opened_file(path: Path, flags: int, *, close: bool = True) -> Iterator[int]
 
 
 def _check_leaf(path: Path, folder: int, is_guarded: bool, *, alone: bool = False) -> None:
-    """Raises `LinkError` where a change has put something else than a file. ``alone``: that has no other name."""
+    """Raises `LinkError` if a change has put anything other than a file there. ``alone``: that has no other name."""
     if not is_guarded:
         return
     try:
@@ -178,7 +178,7 @@ def _replace(path: Path, write: Callable[[BinaryIO], None]) -> None:
 
 
 def _is_special(name: str, folder: int) -> bool:
-    """Whether it is a link of the user's own, a pipe or a terminal: written to, and not replaced."""
+    """Whether it is the user's own link, a pipe or a terminal: written to, and not replaced."""
     try:
         return not stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Bounds on what strangers may hand us. One place, so that no reader invents its own."""
+"""Bounds on untrusted input. One place, so that no reader invents its own."""
 
 from __future__ import annotations
 

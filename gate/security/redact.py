@@ -119,7 +119,7 @@ _SHORT = 80
 
 
 def _may_hold_secret(text: str) -> bool:
-    """False only where no pattern can match: letters are folded as `re` folds them."""
+    """False only if no pattern can match: letters are folded as `re` folds them."""
     return _short_may(text) if len(text) <= _SHORT else _look(text)
 
 

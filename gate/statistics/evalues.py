@@ -45,7 +45,7 @@ def _log_likelihood(successes: int, n: int) -> float:
 def suite_e(log_es: Sequence[float]) -> float:
     """Evidence that some cases of a suite are broken: the mixture over the broken share π of Π(1 + π(eᵢ − 1)).
 
-    An e-process, since the cases are independent: it may be looked at after every trial. Infinite where it overflows.
+    An e-process, since the cases are independent: it may be looked at after every trial. Infinite if it overflows.
     """
     n = len(log_es)
     if not n:

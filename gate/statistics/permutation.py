@@ -16,13 +16,13 @@ from gate.statistics.evalues import _log_marginal
 # --- permutation ----------------------------------------------------------------------------------
 
 Row = Sequence[float | None]
-"""The values of one trial, one per metric, larger is better; None where it was not measured."""
+"""The values of one trial, one per metric, larger is better; None if it was not measured."""
 
 RELABELINGS = 4000
 FIRST_RELABELINGS = 500
-"""After so many a test that is far from mattering stops."""
+"""Relabellings after which a test that is far from significant stops."""
 _EXACT = 500
-"""A case with at most so many ways to label its trials is enumerated; else so many are drawn for it."""
+"""A case with at most this many labellings of its trials is enumerated; for any other, this many are drawn."""
 _UNIT = 1 << 30
 _LANE = 96
 _MASK = (1 << _LANE) - 1
@@ -52,7 +52,7 @@ def joint_permutation(cases: Sequence[tuple[Sequence[Row], Sequence[Row]]], metr
     The latter is Σ max(0, B̄ − C̄)³, and for a metric of zeros and ones the evidence that a tenth of the cases broke,
     Σ log(0.9 + 0.1·LRᵢ). ``cases`` holds (candidate trials, baseline trials) of each case. Inside a case the trials are
     relabelled, all metrics of a trial together; "unchanged" makes every labelling equally likely, so P(p ≤ x) ≤ x
-    whatever the metrics' laws and dependence. A metric with no value on one side adds nothing to that labelling.
+    regardless of the metrics' laws and dependence. A metric with no value on one side adds nothing to that labelling.
     Stops after 500 relabelings where p is far above anything that matters: that can only keep it from rejecting.
     """
     rng = Random(seed)  # noqa: S311 - reproducible, not secret
@@ -93,7 +93,7 @@ def _labellings(now: Sequence[Row], before: Sequence[Row], binary: Sequence[bool
     """For each way to call ``len(now)`` of the trials the candidate's: all statistics, packed into one integer.
 
     The first is the labelling that was observed. Integers keep ties exact and add up as fast as one number.
-    None where no labelling differs from another.
+    None if no labelling differs from another.
     """
     rows, k = [*now, *before], len(now)
     ways = _ways(rows, k, rng) if now and before else ()
@@ -133,7 +133,7 @@ _LIFT = _UNIT << 10
 
 
 def _lanes(column: Row, k: int, ways: Sequence[Sequence[int]], *, binary: bool) -> list[int]:
-    """Both statistics of a metric under each labelling; empty where they are the same under all."""
+    """Both statistics of a metric under each labelling; empty if they are the same under all."""
     known = {value for value in column if value is not None}
     here, there = (sum(value is not None for value in side) for side in (column[:k], column[k:]))
     if not here or not there or len(known) == 1:

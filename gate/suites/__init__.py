@@ -30,7 +30,7 @@ _BUILT_IN = {
 FORMATS = Registry[Format | Callable[[FieldPaths], Format]](
     "suite format", "agent_gate.suites", _BUILT_IN, base="gate.suites.base:Format"
 )
-"""Formats by name, the built-in ones in the order in which a file is tried; a plugin's is used where it is named."""
+"""Formats by name, the built-in ones in the order in which a file is tried; a plugin's is used only if it is named."""
 
 
 CRITERIA_FILE = "test_config.json"
@@ -61,7 +61,7 @@ def load(
     ``name`` or the paths as given. ``fields`` says how rows of messages are laid out; ``format`` names the format of
     all files, without which each is read in the first format that recognises it.
 
-    Raises `ConfigError` where a file cannot be understood whole, and `MeasureError` where there is no case.
+    Raises `ConfigError` if any part of a file cannot be understood, and `MeasureError` if there are no cases.
     """
     sources = [root / path for path in paths]
     layout = fields or FieldPaths.model_construct()  # its defaults need no checking
@@ -87,7 +87,7 @@ class _Reader(Struct, frozen=True):
 
 
 def _format(name: str, fields: FieldPaths) -> Format:
-    """Raises ConfigError where nobody offers it."""
+    """Raises ConfigError if the format is unknown."""
     found = FORMATS.load(name, where="format")
     return found if isinstance(found, Format) else found(fields)
 
@@ -253,7 +253,7 @@ def _relative(path: Path, base: Path) -> str:
 
 
 def _shown(path: Path, root: Path) -> str:
-    """A path for messages: from the working directory where it is below it, else from the root."""
+    """A path for messages: from the working directory if it is below it, else from the root."""
     near = _relative(path, Path.cwd())
     return near if not near.startswith("..") else _relative(path, root)
 

@@ -194,7 +194,9 @@ def _legacy_call(raw: Any) -> ToolCall:
     """``{tool_name, tool_input}``, or ``{name, args}`` as ADK for TypeScript writes it."""
     body = adk.mapping(raw, "an expected tool use")
     adk.refuse_unknown(body, _CALL_KEYS, "an expected tool use")
-    name, args = (_either(body, mine, theirs) for mine, theirs in (("tool_name", "name"), ("tool_input", "args")))
+    name, args = (
+        _either(body, python, typescript) for python, typescript in (("tool_name", "name"), ("tool_input", "args"))
+    )
     if not isinstance(name, str) or not name:
         raise FormatError("an expected tool use must have a tool_name")
     if not isinstance(args, dict | None):
@@ -202,14 +204,14 @@ def _legacy_call(raw: Any) -> ToolCall:
     return ToolCall(name, args)
 
 
-def _either(body: Mapping[str, Any], mine: str, theirs: str) -> Any:
-    """The value under one of two names, each in either case."""
-    own = adk.get(body, mine)
-    if theirs not in body:
-        return own
-    if mine in body or adk.camel(mine) in body:
-        raise FormatError(f"both {mine} and {theirs} are given")
-    return body[theirs]
+def _either(body: Mapping[str, Any], python: str, typescript: str) -> Any:
+    """The value under ADK's name in Python, in snake or camel case, or under its name in TypeScript."""
+    value = adk.get(body, python)
+    if typescript not in body:
+        return value
+    if python in body or adk.camel(python) in body:
+        raise FormatError(f"both {python} and {typescript} are given")
+    return body[typescript]
 
 
 # --- values ---------------------------------------------------------------------------------------

@@ -64,7 +64,7 @@ class Format(Struct, frozen=True):
 
 
 def refuse_duplicates(cases: Iterable[Case]) -> None:
-    """Raises `ConfigError` where two cases have the same id."""
+    """Raises `ConfigError` if two cases have the same id."""
     seen: dict[str, Case] = {}
     for case in cases:
         first = seen.setdefault(case.id, case)
@@ -97,7 +97,7 @@ def validation_error(
 
 
 def _subject(document: Document, path: tuple[Key, ...]) -> str:
-    """Which case a path leads into, by its id where it has one."""
+    """Which case a path leads into, by its id if it has one."""
     case = path[:2] if path[:1] == ("cases",) else path[:1]
     if not case or not isinstance(case[-1], int):
         return ""

@@ -60,7 +60,7 @@ class TurnExpectation(_Model):
         return self
 
     def calls(self) -> tuple[ToolCall, ...] | None:
-        """The expected calls, whatever their arguments; None where nothing is stated."""
+        """The expected calls, regardless of their arguments; None if nothing is stated."""
         lists = (self.tool_sequence, self.sequence, self.tools)
         names = next((names for names in lists if names is not None), None)
         if names is None and self.tool_categories is None:
@@ -79,7 +79,7 @@ class EvalViewTurn(InputModel):
 
 
 class WeightsModel(_Model):
-    """What counts how much in the score; what is left out keeps EvalView's weight."""
+    """The weight of each part of the score; what is left out keeps EvalView's weight."""
 
     tool_accuracy: Amount = 0.3
     output_quality: Amount = 0.5
@@ -157,7 +157,7 @@ class EvalViewFile(_Model):
 
     @property
     def own_weights(self) -> dict[str, float] | None:
-        """The weights of this very test; None where EvalView's hold."""
+        """The weights of this very test; None if EvalView's hold."""
         found = self.weights or self.thresholds.weights
         return None if found is None else found.model_dump()
 

@@ -1,6 +1,6 @@
 """Knows rows of recorded OpenAI messages, in JSON or JSON Lines; the configuration says where in a row everything is.
 
-Rows that share an id are the trials of one case. Each is one invocation, whatever the number of its messages, since a
+Rows that share an id are the trials of one case. Each is one invocation, however many messages it has, since a
 simulated user says something else in every trial; the case is what the rows agree on.
 """
 
@@ -68,7 +68,7 @@ class FieldPaths(_Model):
     metadata: dict[str, Path] = {}
     """Name → path; belongs to the case, so its rows must agree."""
     content: list[Path] = []
-    """What else makes a case what it is: if it changes, the case is no longer compared."""
+    """Other fields that define a case: if one changes, the case is no longer compared."""
     error: Path | None = None
     """What went wrong in the trial; it then counts as not measured."""
     usage: Path | None = None
@@ -86,12 +86,12 @@ class _Row(Struct, frozen=True):
 
     case: Case
     stated: bytes
-    """Equal in two rows only where they state the same of their case."""
+    """Equal in two rows only if they state the same of their case."""
     line: str
     trial: str | int | None
     """The number that the row gives itself."""
     invocation: Invocation | None
-    """None where the row holds no answer: it is a case to run, or a trial that failed."""
+    """None if the row holds no answer: it is a case to run, or a trial that failed."""
     error: str | None = None
 
 
@@ -171,7 +171,7 @@ def _step(value: Any, step: Key) -> tuple[bool, Any]:
 
 
 def _peek(value: Any, path: str) -> Any:
-    """The value at a path; None where it leads nowhere."""
+    """The value at a path; None if it leads nowhere."""
     for step in _steps(path):
         _, value = _step(value, step)
     return value
@@ -241,7 +241,7 @@ def _invocation(place: _Place, fields: FieldPaths, *, failed: bool) -> Invocatio
 
 
 def _case_of(place: _Place, fields: FieldPaths, user: str, groups: Mapping[str, _Group]) -> tuple[Case, bytes]:
-    """The case of a row, and a digest of what the row states of it; the case that is known where it states the same."""
+    """The case of a row, and a digest of what the row states about it; the known case if it states the same."""
     stated = _stated(place, fields)
     known = groups.get(str(place.label(fields.id)))
     case = known.case if known is not None and known.stated == stated else _case(place, fields, user)
@@ -336,7 +336,7 @@ class _Group:
         self._seen: set[str] = set()
 
     def add(self, row: _Row, spill: Spill | None) -> None:
-        """Raises `ConfigError` where the row is of another case, or the trial is there already."""
+        """Raises `ConfigError` if the row is of another case, or the trial is there already."""
         if row.case is not self.case:
             _check_agreed(self.case, row.case)
         if row.trial is not None:

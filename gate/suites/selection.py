@@ -61,7 +61,7 @@ class Selection(BaseModel):
 
     @property
     def in_words(self) -> str:
-        """What it asks for, as ``tags smoke, core; complexity simple``; empty where it takes every case."""
+        """What it asks for, as ``tags smoke, core; complexity simple``; empty if it takes every case."""
         groups = [("tag", "tags", self.tags), ("complexity", "complexity", [c.value for c in self.complexity])]
         groups.append(("case", "cases", self.ids))
         parts = [f"{one if len(words) == 1 else many} {', '.join(words)}" for one, many, words in groups if words]
@@ -91,7 +91,7 @@ def where(conditions: Iterable[str]) -> dict[str, Any]:
 
 
 def stated(case: Case, key: str) -> frozenset[str]:
-    """What a case states under a key of its metadata, as text; empty where it states nothing."""
+    """What a case states under a key of its metadata, as text; empty if it states nothing."""
     value: Any = case.metadata
     if key in value:
         return _texts(value[key])
@@ -111,7 +111,7 @@ def _texts(value: Any) -> frozenset[str]:
 def select(suite: Suite, selection: Selection) -> Suite:
     """The suite with the selected cases alone.
 
-    Raises `ConfigError` for a tag or id that no case has, and `MeasureError` where nothing is left.
+    Raises `ConfigError` for a tag or id that no case has, and `MeasureError` if nothing is left.
     """
     return select_all([suite], selection)[0]
 
@@ -122,9 +122,9 @@ def select_all(
     """The suites with their selected cases alone, without the suites that have none.
 
     ``formerly``: by suite and id of a case, what it was at the base commit. A case that was selected there is selected
-    here, whatever it is tagged or called now.
+    here, regardless of its present tags and id.
 
-    Raises `ConfigError` for a tag or id that no case of any suite has, and `MeasureError` where nothing is left.
+    Raises `ConfigError` for a tag or id that no case of any suite has, and `MeasureError` if nothing is left.
     """
     formerly = formerly or {}
     former = [case for cases in formerly.values() for case in cases.values()]

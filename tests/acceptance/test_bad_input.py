@@ -63,7 +63,7 @@ CONFIGURATIONS = {
     "threshold that is no number": (CONFIG.replace("0.5", "high"), "threshold: expected a number, found 'high'"),
     "weight on no criterion": (
         CONFIG + "  weighted_score: {threshold: 0.5, weights: {respons_match_score: 1.0}}\n",
-        "gate.yaml:3: weighted_score weighs 'respons_match_score', which is no criterion of this run "
+        "gate.yaml:3: weighted_score weighs 'respons_match_score', which is not a criterion of this run "
         "(did you mean 'response_match_score'?)",
     ),
     "weight on what is scored later": (
@@ -75,7 +75,7 @@ CONFIGURATIONS = {
     "minimum for no criterion": (
         CONFIG
         + "  weighted_score: {threshold: 0.5, weights: {response_match_score: 1.0}, minimums: {contains: 1.0}}\n",
-        "weighted_score weighs 'contains', which is no criterion of this run",
+        "weighted_score weighs 'contains', which is not a criterion of this run",
     ),
     "zero criteria": (CONFIG.replace("\n  response_match_score: 0.5", " {}"), "no criteria: nothing would be checked"),
     "only judges that may not block yet": (

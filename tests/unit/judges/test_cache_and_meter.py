@@ -66,7 +66,7 @@ def test_a_call_beyond_the_budget_waits_for_those_in_flight_and_is_then_refused_
 
 
 def test_what_the_agent_spends_of_the_same_dollars_counts() -> None:
-    budget = Budget(usd=1.0, elsewhere_usd=0.7)
+    budget = Budget(usd=1.0, agent_usd=0.7)
     assert asyncio.run(budget.reserve(0.2)) is None
     budget.settle(0.2, 0.2)
     assert "0.9000 of 1.0000" in (asyncio.run(budget.reserve(0.2)) or "")

@@ -53,7 +53,7 @@ def test_minimums_of_the_users_own_hold_for_any_criterion_and_the_shipped_ones_f
     assert agent(0.1, 0.1, 0.7, 1.0, weights=halves).value == 0.0
     assert agent(0.1, 0.1, 0.8, 1.0, weights=halves, minimums={"accuracy": 0.2}).value == 0.0
     missing = agent(1, 1, 1, 1, minimums={"tone": 0.2})
-    assert (missing.value, missing.error) == (None, "minimum for 'tone', which is no criterion of this run")
+    assert (missing.value, missing.error) == (None, "minimum for 'tone', which is not a criterion of this run")
 
 
 def test_minimums_of_the_other_weighted_scores() -> None:
@@ -77,4 +77,4 @@ def test_overall_score_is_in_points() -> None:
 def test_weights_sum_to_one_and_parts_are_criteria_of_the_run() -> None:
     with pytest.raises(ValidationError, match="sum to"):
         AgentScoreOptions.model_validate({"weights": {"accuracy": 0.5}})
-    assert "no criterion of this run" in (AgentScore(AgentScoreOptions()).combine(CASE, {}).error or "")
+    assert "not a criterion of this run" in (AgentScore(AgentScoreOptions()).combine(CASE, {}).error or "")

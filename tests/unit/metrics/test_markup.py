@@ -126,5 +126,5 @@ def test_documents_lie_in_one_another_only_so_deep() -> None:
     for _ in range(5):
         text = text.replace("&", "&amp;").replace("'", "&#39;").replace('"', "&quot;")
         text = f'<iframe srcdoc="{text}">'
-    with pytest.raises(MarkupError, match="too deep"):
+    with pytest.raises(MarkupError, match="too deeply"):
         list(targets(text))
