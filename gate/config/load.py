@@ -94,7 +94,8 @@ class ConfigFile(Struct, frozen=True):
     path: Path
     data: Mapping[str, Any]
     """Its content, with the criteria of a file that it names in their place."""
-    lines: LineNumbers
+    lines: LineNumbers | None
+    """None where it was not read from a file."""
     criteria: Place
     """Where the criteria stand."""
 
@@ -142,11 +143,20 @@ def read_config(path: Path) -> ConfigFile:
     data, lines = read_document_with_lines(path)
     if not isinstance(data, dict):
         raise ConfigError(f"expected a mapping of keys, found {_kind(data)}", where=str(path))
-    data = dict(data)
+    return _config_file(path, data, lines)
+
+
+def config_from(data: Mapping[str, Any], root: Path) -> ConfigFile:
+    """The content of a configuration file in ``root``, of which there need not be a file. Raises as `read_config`."""
+    return _config_file(root / "gate.yaml", data, None)
+
+
+def _config_file(path: Path, content: Mapping[str, Any], lines: LineNumbers | None) -> ConfigFile:
+    data = dict(content)
     return ConfigFile(path, data, lines, _criteria_from_file(data, path.resolve().parent, str(path), lines))
 
 
-def _criteria_from_file(data: dict[str, Any], root: Path, where: str, lines: LineNumbers) -> Place:
+def _criteria_from_file(data: dict[str, Any], root: Path, where: str, lines: LineNumbers | None) -> Place:
     """Replaces `criteria: test_config.json` by that file's criteria; returns where they stand."""
     named = data.get("criteria")
     if not isinstance(named, str):
@@ -248,7 +258,7 @@ def _check_store(section: BaselineSection, where: str, lines: LineNumbers | None
             raise problem._replace(path=("baseline", *problem.path)).as_error(place) from None
 
 
-def _check_executor(file: File, kind: str, where: str, lines: LineNumbers) -> None:
+def _check_executor(file: File, kind: str, where: str, lines: LineNumbers | None) -> None:
     """A live agent's trials are spread by its own `concurrency`, and scored as they come."""
     if file.executor.named and kind != "replay":
         what = f"executor.{file.executor.named} scores recorded trials, and this agent is {kind}:"

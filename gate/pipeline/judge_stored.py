@@ -47,24 +47,28 @@ def read_whole(path: Path, *, complete: bool = True, error: type[GateError] = Me
     return read_record(path, complete=complete, error=error)
 
 
-def _header_of(path: Path) -> Header:
+def _header_of(path: Path | Record) -> Header:
     """The header and plan alone. Raises `MeasureError` if the file is missing, or they are damaged."""
+    if isinstance(path, Record):
+        return path.header
     if not path.is_file():
         raise MeasureError("no such record", where=str(path))
     return read_header(path, error=MeasureError)
 
 
-def read_baseline(path: Path, *, distance: int | None = None) -> Reference:
+def read_baseline(source: Path | Record, *, distance: int | None = None) -> Reference:
     """A record to compare with. Raises `BaselineError`."""
-    if not path.is_file():
-        raise BaselineError("no such baseline record", where=str(path))
-    record = read_record(path, error=BaselineError)
-    return reference_to([record], record.header.commit, distance=distance, source=str(path))
+    if isinstance(source, Record):
+        return reference_to([source], source.header.commit, distance=distance, source="a record")
+    if not source.is_file():
+        raise BaselineError("no such baseline record", where=str(source))
+    record = read_record(source, error=BaselineError)
+    return reference_to([record], record.header.commit, distance=distance, source=str(source))
 
 
 def compare_records(
-    candidate: Path,
-    baseline: Path | None,
+    candidate: Path | Record,
+    baseline: Path | Record | None,
     config: Config | None,
     environment: Mapping[str, str],
     outputs: Outputs,
@@ -91,18 +95,19 @@ def compare_records(
     return _result(candidate, record, References((reference,)), terms, outputs, command)
 
 
-def _check_other_run(record: Record, reference: Reference, baseline: Path | None) -> None:
+def _check_other_run(record: Record, reference: Reference, baseline: Path | Record | None) -> None:
     """Raises `BaselineError` where the baseline holds an outage, is the candidate itself, or of another suite."""
+    where = "" if isinstance(baseline, Record) else str(baseline)
     for stored in reference.records:
         if problem := outage_in(stored):
             hint = "the record that is judged comes first, what it is compared with second"
-            raise BaselineError(f"the record is no baseline: {problem}", where=str(baseline), hint=hint)
+            raise BaselineError(f"the record is no baseline: {problem}", where=where, hint=hint)
         if record.header.run_id and set(run_ids(stored)) == {record.header.run_id}:
             what = "the baseline is the same run as the candidate: it would always pass"
-            raise BaselineError(what, where=str(baseline))
+            raise BaselineError(what, where=where)
         if stored.header.suite_id != record.header.suite_id:
             what = f"the baseline is of suite {stored.header.suite_id!r}, not {record.header.suite_id!r}"
-            raise BaselineError(what, where=str(baseline))
+            raise BaselineError(what, where=where)
 
 
 def _distance(git: Git, header: Header, reference: Reference) -> int | None:
@@ -168,9 +173,12 @@ def found_again(header: Header, terms: Terms, config: Config, environment: Mappi
         return find_baselines(config, store, header.suite_id, where, git, header.run_id)
 
 
-def _result(path: Path, record: Record, found: References, terms: Terms, outputs: Outputs, command: str) -> Result:
+def _result(
+    source: Path | Record, record: Record, found: References, terms: Terms, outputs: Outputs, command: str
+) -> Result:
     suite = accepted(judge_record(record, found.all, terms), found.accepted)
-    result = result_of([suite], terms.settings, command=terms.command or command, record_paths=[path])
+    paths = [] if isinstance(source, Record) else [source]
+    result = result_of([suite], terms.settings, command=terms.command or command, record_paths=paths)
     return write_reports(result, outputs)
 
 

@@ -203,20 +203,26 @@ class Keeper:
         return digested(trial, failed=failed, calls=self._compares)
 
 
-def load_to_judge(path: Path, *, criteria: Sequence[Criterion] | None = None) -> Record:
-    """A closed record as `judge_record` wants it. ``criteria`` say which trials fail; None: the record's own.
+def load_to_judge(source: Path | Record, *, criteria: Sequence[Criterion] | None = None) -> Record:
+    """A closed record, of a file or as it is, as `judge_record` wants it.
+
+    ``criteria`` say which trials fail; None: the record's own.
 
     Raises:
         MeasureError: missing, cut short, or damaged.
     """
-    if not path.is_file():
-        raise MeasureError("no such record", where=str(path))
+    if isinstance(source, Path) and not source.is_file():
+        raise MeasureError("no such record", where=str(source))
 
     def keeper(header: Header) -> Callable[[Trial], Trial]:
         cases = {case.id: case for case in cases_of(header)}
         return Keeper(cases, header.criteria if criteria is None else criteria).keep
 
-    return fold_record(path, keeper, error=MeasureError)
+    if isinstance(source, Path):
+        return fold_record(source, keeper, error=MeasureError)
+    if source.footer is None:
+        raise MeasureError("the record is not closed", hint="continue its run with --resume")
+    return replace(source, trials=tuple(map(keeper(source.header), source.trials)))
 
 
 def cases_of(header: Header, thresholds: Mapping[str, Mapping[str, float]] | None = None) -> tuple[Case, ...]:

@@ -56,7 +56,7 @@ def resolve(path: str, use: Use | None = None) -> type[Metric[Any]]:
     if inspect.isclass(found) and issubclass(found, Metric):
         return type(found.__name__, (_Guarded, found), {"__doc__": found.__doc__, "__module__": found.__module__})
     if not inspect.isfunction(found) and not inspect.isbuiltin(found):
-        raise ConfigError(f"metric {path!r} is neither a function nor a subclass of gate.metrics.base.Metric")
+        raise ConfigError(f"metric {path!r} is neither a function nor a subclass of gate.Metric")
     own = {"__doc__": found.__doc__, "path": path, "use": use}
     if _has_adk_signature(path, found):
         return type(found.__name__, (_AdkFunction,), {**own, "function": staticmethod(custom_metric.adapted(found))})

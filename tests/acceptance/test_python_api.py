@@ -1,0 +1,80 @@
+"""The public interface: its page is run, its names are on it, and the documentation imports nothing else of ours."""
+
+from __future__ import annotations
+
+import ast
+import doctest
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import gate
+from tests.acceptance.conftest import REPOSITORY
+
+PAGE = REPOSITORY / "docs/reference/python-api.md"
+FENCE = re.compile(r"^```(?:python|py)\n(?P<text>.*?)^```", re.MULTILINE | re.DOTALL)
+SHOWN = sorted(
+    [*(REPOSITORY / "docs").rglob("*.md"), REPOSITORY / "README.md", *(REPOSITORY / "examples").rglob("*.md")]
+)
+CODE = sorted((REPOSITORY / "examples").rglob("*.py"))
+
+
+def test_the_page_runs_as_it_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    subprocess.run([sys.executable, "-m", "gate", "init", str(tmp_path)], check=True, capture_output=True)
+    monkeypatch.chdir(tmp_path)
+    failed, tried = doctest.testfile(str(PAGE), module_relative=False, encoding="utf-8")
+    assert failed == 0
+    assert tried > 15
+    assert (tmp_path / "api.xml").read_text().startswith("<?xml")
+
+
+def test_every_public_name_is_there_typed_and_documented() -> None:
+    homes = [name for names in gate._HOMES.values() for name in names]
+    assert sorted(homes) == sorted(gate.__all__)
+    assert sorted(set(homes)) == sorted(homes), "no name has two homes"
+    page = PAGE.read_text(encoding="utf-8")
+    for name in gate.__all__:
+        assert getattr(gate, name) is not None
+        assert re.search(rf"\b{name}\b", page), f"{name} is not on the page"
+    typed = ast.parse(Path(str(gate.__file__)).read_text(encoding="utf-8"))
+    (block,) = [node for node in typed.body if isinstance(node, ast.If)]
+    imported = {
+        (node.module, alias.name) for node in block.body if isinstance(node, ast.ImportFrom) for alias in node.names
+    }
+    assert imported == {(module, name) for module, names in gate._HOMES.items() for name in names}
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="module 'gate' has no attribute 'runs'"):
+        _ = gate.runs  # type: ignore[attr-defined]
+
+
+def test_importing_the_package_imports_nothing_else_of_ours() -> None:
+    code = "import sys, gate; print([m for m in sys.modules if m.startswith('gate.') or m in ('pydantic', 'msgspec')])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def imports(code: str) -> set[str]:
+    """Names of our modules below the public one that are imported."""
+    found = set()
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("gate."):
+            found.add(node.module)
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names if alias.name.startswith("gate.")}
+    return found
+
+
+@pytest.mark.parametrize("page", SHOWN, ids=lambda page: str(page.relative_to(REPOSITORY)))
+def test_a_page_imports_the_public_interface_alone(page: Path) -> None:
+    for block in FENCE.finditer(page.read_text(encoding="utf-8")):
+        assert imports(block["text"]) == set()
+
+
+@pytest.mark.parametrize("file", CODE, ids=lambda file: str(file.relative_to(REPOSITORY)))
+def test_an_example_imports_the_public_interface_alone(file: Path) -> None:
+    assert imports(file.read_text(encoding="utf-8")) == set()
