@@ -165,7 +165,7 @@ def test_an_option_of_a_plugin_is_tightened_by_a_change_and_not_loosened(
     project.commit("loosen")
     ran = project.gate("run", "--rules-from", "HEAD^", **seen)
     assert ran.code == 1, ran.out
-    assert "politeness.least: 2 → 1 holds once it is merged" in ran.out
+    assert "politeness.least: 2 → 1 takes effect once it is merged" in ran.out
     configured(project, channel, agent=agent, criteria={"politeness": {"threshold": 1.0, "least": 3}})
     project.commit("tighten")
     ran = project.gate("run", "--rules-from", "HEAD^", **seen)
@@ -173,7 +173,7 @@ def test_an_option_of_a_plugin_is_tightened_by_a_change_and_not_loosened(
     configured(project, channel, agent=agent, baseline={"store": "file"}, publish={}, reports={})
     project.commit("store")
     ran = project.gate("run", "--rules-from", "HEAD^", **seen)
-    assert 'baseline.store: "sqlite" → "file" holds once it is merged' in ran.out
+    assert 'baseline.store: "sqlite" → "file" takes effect once it is merged' in ran.out
     assert "publish of the base commit holds until the change is merged" in ran.out
 
 
