@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gate.baselines.union import run_ids
-from gate.decision.comparison import CHANGED, EDITED, NEW, RATE_METRIC, Owed
+from gate.decision.comparison import RATE_METRIC, Incomparable, Owed
 from gate.decision.unseen import shows_calls
 from gate.model import BaselineInfo, Criterion, Side, Trial
 from gate.records import Header, PlannedCase, Record
@@ -51,7 +51,7 @@ def reported_before(header: Header, reference: Reference) -> bool:
 class Pairing(Struct, frozen=True):
     """Which scores of the reference say something about which of the candidate."""
 
-    not_comparable: Mapping[tuple[str, str], str]
+    not_comparable: Mapping[tuple[str, str], Incomparable]
     """(case, criterion) → why not."""
     trials: tuple[Trial, ...]
     """The reference's, under the ids that their cases have in the candidate."""
@@ -75,12 +75,12 @@ def pair(
         return Pairing({}, ())
     nearest, *earlier = reference.records
     before = _standing_in(criteria, nearest.header.criteria)
-    excluded: dict[tuple[str, str], str] = {}
+    excluded: dict[tuple[str, str], Incomparable] = {}
     for criterion in criteria:
         if why := _why_apart(criterion, before):
             excluded |= {(case.id, criterion.name): why for case in plan}
     match = match_cases(plan, nearest.header.plan)
-    excluded |= {(case_id, criterion.name): EDITED for case_id in match.edited for criterion in criteria}
+    excluded |= {(case_id, criterion.name): Incomparable.EDITED for case_id in match.edited for criterion in criteria}
     stand_ins = {c.stands_for: c.name for c in criteria if c.stands_for and c.name in {b.name for b in before}}
     own = (_with_stand_ins(trial, stand_ins) for trial in _under(match.ids, nearest))
     trials = [trial for trial in own if trial.case_id not in deselected]
@@ -117,12 +117,12 @@ def _with_stand_ins(trial: Trial, names: Mapping[str, str]) -> Trial:
     return replace(trial, scores={**trial.scores, **scores})
 
 
-def _why_apart(criterion: Criterion, before: Sequence[Criterion]) -> str:
-    """Why the baseline's scores of a criterion say nothing about these; empty if they do."""
+def _why_apart(criterion: Criterion, before: Sequence[Criterion]) -> Incomparable | None:
+    """Why the baseline's scores of a criterion say nothing about these; None where they do."""
     known = {stored.name: stored.fingerprint for stored in before}
     if criterion.name not in known:
-        return NEW
-    return "" if known[criterion.name] == criterion.fingerprint else CHANGED
+        return Incomparable.NEW
+    return None if known[criterion.name] == criterion.fingerprint else Incomparable.CHANGED
 
 
 def _owed(criteria: Sequence[Criterion], before: Sequence[Criterion], renamed: Mapping[str, str]) -> Owed:

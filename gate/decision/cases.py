@@ -7,8 +7,9 @@ from math import exp
 
 from msgspec import Struct
 
-from gate.decision.comparison import EDITED, Comparison, all_unchecked, full_values, holds, passed
+from gate.decision.comparison import Comparison, Incomparable, all_unchecked, full_values, holds, passed
 from gate.model import Case, CaseResult, CaseStatus, Criterion, Outcome, Part, ToolCall, Trial, kind_of, text_of
+from gate.model.facts import CasesNotCompared
 from gate.security.limits import cut, shorten
 from gate.statistics.evalues import case_log_e
 from gate.statistics.intervals import mean
@@ -39,12 +40,12 @@ def removed(comparison: Comparison) -> tuple[str, ...]:
 
 def edited(comparison: Comparison) -> tuple[str, ...]:
     """The cases that the baseline measured with another content."""
-    found = {case_id for (case_id, _), why in comparison.not_comparable.items() if why == EDITED}
+    found = {case_id for (case_id, _), why in comparison.not_comparable.items() if why is Incomparable.EDITED}
     return tuple(sorted(found.intersection(comparison.baseline, comparison.by_id)))
 
 
-def lost(comparison: Comparison) -> str:
-    """What of the baseline is no longer compared, where that is too much for a pass; empty where it is not.
+def lost(comparison: Comparison) -> CasesNotCompared | None:
+    """What of the baseline is no longer compared, where that is too much for a pass; None where it is not.
 
     Cases in quarantine are left out on both sides: they were not going to be judged.
     """
@@ -53,9 +54,8 @@ def lost(comparison: Comparison) -> str:
     counts = [len(set(ids) - excused) for ids in (removed(comparison), edited(comparison))]
     few = sum(counts) < LEAST_LOST or sum(counts) <= MOST_LOST * len(known)
     if not sum(counts) or (few and comparison.paired):
-        return ""
-    parts = [f"{n} {word}" for n, word in zip(counts, ("removed", "edited"), strict=True) if n]
-    return f"{sum(counts)} of {len(known)} cases of the baseline are no longer compared ({', '.join(parts)})"
+        return None
+    return CasesNotCompared(counts[0], counts[1], len(known))
 
 
 class _Seen(Struct, frozen=True):
@@ -147,7 +147,7 @@ def _status(
 def _is_new(comparison: Comparison, case: Case) -> bool:
     """Whether the baseline does not have the case with this content."""
     reasons = [comparison.not_comparable.get((case.id, criterion.name)) for criterion in comparison.criteria]
-    return case.id not in comparison.baseline or EDITED in reasons
+    return case.id not in comparison.baseline or Incomparable.EDITED in reasons
 
 
 def _fails_hard(comparison: Comparison, case: Case, failing: Sequence[Trial]) -> bool:

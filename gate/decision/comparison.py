@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from enum import Enum
 from functools import cached_property
 from typing import Literal
 
@@ -12,17 +13,26 @@ from msgspec.structs import replace
 from gate.decision import consistency
 from gate.decision.engine.state import FULL, Config, Metric, Rerun, Round, Row, State
 from gate.model import PROBE, Case, Criterion, Direction, Scale, Score, Side, Trial, kind_of
+from gate.model.facts import Outage
+from gate.model.findings import Apart, CasesGone, ScorerChanged
 
 PASS_RATE = "pass rate"  # noqa: S105 - no password
 """The name of metric 0: whether a trial holds every blocking criterion."""
 RATE_METRIC = "pass_rate"
 """The metric of a criterion that demands something of metric 0."""
 UNKNOWN = "whether the trial passes is not known: a blocking criterion could not be measured"
-EDITED = "the case was edited"
-"""Why nothing that the baseline measured of a case is comparable, where its content is another."""
-CHANGED = "its options, scorer or judge changed"
-"""Why a criterion of the same name is not comparable."""
-NEW = "the criterion is new"
+
+
+class Incomparable(str, Enum):
+    """Why the baseline's score of a criterion on a case says nothing about this one."""
+
+    EDITED = "edited"
+    """The case has another content: so it is of every criterion."""
+    CHANGED = "changed"
+    """The criterion's options, scorer or judge changed."""
+    NEW = "new"
+    """The criterion is new."""
+
 
 DEFAULT_MARGINS = {
     Scale.BINARY: 0.10,
@@ -90,22 +100,23 @@ class Comparison(Struct, frozen=True, dict=True):
     stored: tuple[Trial, ...]
     """The baseline's."""
     settings: Settings
-    not_comparable: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    not_comparable: Mapping[tuple[str, str], Incomparable] = field(default_factory=dict)
     """(case id, criterion name) → why the baseline's score of it says nothing about this one."""
     selected: bool = False
     """Whether a selection left cases of the suite out: a criterion may then apply to those alone."""
     owed: Owed = Owed()
 
     @cached_property
-    def apart(self) -> Mapping[str, str]:
+    def apart(self) -> Mapping[str, Apart]:
         """Criterion → why the baseline's scores of it are not comparable, though the baseline measured it."""
         if not self.stored:
             return {}
-        found = {name: why for (_, name), why in self.not_comparable.items() if why not in (EDITED, NEW)}
+        pairs = self.not_comparable.items()
+        found = {name: ScorerChanged() for (_, name), why in pairs if why is Incomparable.CHANGED}
         return {**self.without_cases, **found}
 
     @cached_property
-    def without_cases(self) -> Mapping[str, str]:
+    def without_cases(self) -> Mapping[str, CasesGone]:
         """The same of those that the baseline measured on cases of which none is compared: each was edited or removed.
 
         A tenth of the cases may be all that a criterion applies to. Where nothing at all is paired it is not theirs to
@@ -120,10 +131,10 @@ class Comparison(Struct, frozen=True, dict=True):
             groups = self.baseline.items()
             cases = {c for c, group in groups if c not in self.settings.quarantine and full_values(group, criterion)}
             if cases and not judged & self.stored_values(criterion).keys():
-                found[criterion.name] = f"none of the cases that it was measured on is compared ({len(cases)})"
+                found[criterion.name] = CasesGone(len(cases))
         return found
 
-    outage: str = ""
+    outage: Outage | None = None
     """Why the agent is taken to be down; its failures are excused then."""
 
     @cached_property
@@ -295,7 +306,7 @@ def with_outcomes(
     trials: Sequence[Trial],
     cases: Mapping[str, Case],
     criteria: Sequence[Criterion],
-    not_comparable: Mapping[tuple[str, str], str] | None = None,
+    not_comparable: Mapping[tuple[str, str], Incomparable] | None = None,
 ) -> tuple[Trial, ...]:
     """The trials with the score of `RATE_METRIC` where a criterion asks for it: 1 where a trial passes, else 0.
 

@@ -14,19 +14,7 @@ from gate.decision.comparison import (
     full_values,
     holds,
 )
-from gate.decision.engine.evidence_json import stage_name
-from gate.decision.findings import (
-    NOTHING,
-    OK,
-    POINTS,
-    RULED_OUT,
-    Finding,
-    natural,
-    plural,
-    show_change,
-    show_margin,
-    signed,
-)
+from gate.decision.findings import change_of, natural, natural_margin
 from gate.decision.thresholds import (
     RANGE,
     own_thresholds,
@@ -48,6 +36,26 @@ from gate.model import (
     Verdict,
     acceptable,
 )
+from gate.model.facts import Doubt, Doubted
+from gate.model.findings import (
+    AnyFinding,
+    AppliesNoMore,
+    AppliesToNone,
+    CasesNotScored,
+    Change,
+    ChangeAllowed,
+    ChangeUnbounded,
+    GotWorse,
+    HardFailure,
+    LeansTowardsDrop,
+    LossNotExcluded,
+    NeverAnswered,
+    NeverFailed,
+    NotApplied,
+    NothingHeld,
+    NotTested,
+    ScoresLost,
+)
 from gate.security.limits import shorten
 from gate.statistics.intervals import deviation, mean, mean_interval, quantile, quantile_interval, wilson
 
@@ -57,10 +65,10 @@ MAX_ERROR_CHARS = 120
 
 def judge(
     comparison: Comparison, criterion: Criterion, outcome: Outcome | None, *, final: bool = False
-) -> list[Finding]:
+) -> list[AnyFinding]:
     """Everything that was found of one criterion; its verdict is the worst of it. ``final``: no trial will follow."""
     if _applies_elsewhere(comparison, criterion):
-        return [Finding(Verdict.NOT_APPLIED, "applies to none of the selected cases")]
+        return [NotApplied()]
     findings = [
         *_hard(comparison, criterion),
         *_unmeasured(comparison, criterion),
@@ -70,22 +78,21 @@ def judge(
         *quantile_limits(comparison, criterion),
         *regression(criterion, outcome),
     ]
-    return findings or [NOTHING]
+    return findings or [NothingHeld()]
 
 
 # --- hard failures and what could not be measured -------------------------------------------------
 
 
-def _hard(comparison: Comparison, criterion: Criterion) -> list[Finding]:
+def _hard(comparison: Comparison, criterion: Criterion) -> list[AnyFinding]:
     """One failing trial of any case fails, quarantine or not, whatever round it was in."""
     if not criterion.hard:
         return []
     failed = {t.case_id: t.scores[criterion.name].reason for t in hard_failures(comparison, criterion)}
     if not failed:
-        return [Finding(OK, "not once")] if comparison.answers else []
+        return [NeverFailed()] if comparison.answers else []
     case_id, reason = next(iter(failed.items()))
-    more = f" and {len(failed) - 1} more" if len(failed) > 1 else ""
-    return [Finding(Verdict.BELOW_THRESHOLD, f"{case_id}{more}: {reason or 'failed'}", settles=True)]
+    return [HardFailure(case_id, len(failed) - 1, reason)]
 
 
 def _applies_elsewhere(comparison: Comparison, criterion: Criterion) -> bool:
@@ -110,7 +117,7 @@ def hard_failures(comparison: Comparison, criterion: Criterion) -> list[Trial]:
     ]
 
 
-def _unmeasured(comparison: Comparison, criterion: Criterion) -> list[Finding]:
+def _unmeasured(comparison: Comparison, criterion: Criterion) -> list[AnyFinding]:
     """A case of which no trial could be measured, or no score at all: not measured."""
     if any(hard_failures(comparison, c) for c in comparison.criteria if c.hard and c.blocking):
         return []  # its other scores were not computed, and the verdict does not wait for them
@@ -118,19 +125,17 @@ def _unmeasured(comparison: Comparison, criterion: Criterion) -> list[Finding]:
         return [found]
     if any(error_of(t, criterion) for t in comparison.answers) and (lost := _lost(comparison, criterion)):
         error = next((e for t in comparison.measured(lost[0]) if (e := error_of(t, criterion))), "no score")
-        count = f"{len(lost)} of {len(comparison.judged)} cases" if len(lost) > 1 else lost[0]
-        return [Finding(Verdict.NOT_MEASURED, f"could not be measured for {count}: {error}")]
+        return [CasesNotScored(lost[0], len(lost), len(comparison.judged), error)]
     trials = comparison.answers
     if found := _largely_lost(trials, criterion, comparison.settings.max_error_rate):
         return [found]
     if trials and not full_values(trials, criterion):
         gone = criterion.name in comparison.without_cases  # the base's rules may name what went with its cases
-        why = "applies to no case any more" if gone else "applies to no case: none states what it compares with"
-        return [Finding(Verdict.INCONCLUSIVE if gone else Verdict.NOT_MEASURED, why)]
+        return [AppliesNoMore() if gone else AppliesToNone()]
     return []
 
 
-def _unanswered(comparison: Comparison, criterion: Criterion) -> Finding | None:
+def _unanswered(comparison: Comparison, criterion: Criterion) -> AnyFinding | None:
     """Cases in which the agent failed every time, and that no baseline is compared with: nothing else judges them."""
     silent = [
         case.id
@@ -142,20 +147,18 @@ def _unanswered(comparison: Comparison, criterion: Criterion) -> Finding | None:
     if not silent:
         return None
     error = comparison.measured(silent[0])[0].error
-    count = f"{len(silent)} of {len(comparison.judged)} cases" if len(silent) > 1 else silent[0]
     said = f"{error.kind.value}: {error.message}" if error else ""
-    return Finding(Verdict.NOT_MEASURED, f"the agent never answered {count}: {shorten(said, MAX_ERROR_CHARS)}")
+    return NeverAnswered(silent[0], len(silent), len(comparison.judged), shorten(said, MAX_ERROR_CHARS))
 
 
-def _largely_lost(trials: Sequence[Trial], criterion: Criterion, most: float) -> Finding | None:
+def _largely_lost(trials: Sequence[Trial], criterion: Criterion, most: float) -> AnyFinding | None:
     """Too many scores that ended in an error, where the criterion blocks: what is left is no fair sample."""
     scores = [score for t in trials if (score := t.scores.get(criterion.name)) is not None]
     errors = [score.error for score in scores if score.value is None and score.error]
     known = len(errors) + sum(score.value is not None for score in scores)
     if not criterion.blocking or len(errors) <= most * known:
         return None
-    said = f"{len(errors)} of {known} scores could not be measured, at most {most:.0%} may: {errors[0]}"
-    return Finding(Verdict.NOT_MEASURED, said)
+    return ScoresLost(len(errors), known, most, errors[0])
 
 
 def _lost(comparison: Comparison, criterion: Criterion) -> list[str]:
@@ -178,26 +181,23 @@ def error_of(trial: Trial, criterion: Criterion) -> str | None:
 # --- the engine's answer, criterion by criterion --------------------------------------------------
 
 
-def regression(criterion: Criterion, outcome: Outcome | None) -> list[Finding]:
+def regression(criterion: Criterion, outcome: Outcome | None) -> list[AnyFinding]:
     """Who is worse when the engine says so: the metrics whose own adjusted p rejects; success, where cases broke."""
     if outcome is None or criterion.hard:
         return []
     found = outcome.evidence.metrics.get(criterion.name)
     if found is None:
         open_ = criterion.name == PASS_RATE and outcome.verdict == "INCONCLUSIVE"
-        return [Finding(Verdict.INCONCLUSIVE, stage_name(outcome.stage))] if open_ else []
-    said = change_in_words(found, criterion)
+        return [NotTested(outcome.stage)] if open_ else []
+    change = change_of(found, criterion)
     if not found.blocks_regression or outcome.verdict == "PASS":
-        return [Finding(OK, said)]
+        return [ChangeAllowed(change)]
     if outcome.verdict == "INCONCLUSIVE":
         open_ = criterion.name in undecided_metrics(outcome)
-        return [
-            Finding(Verdict.INCONCLUSIVE, f"{said}: {_undecided_why(found, criterion)}") if open_ else Finding(OK, said)
-        ]
+        return [_undecided(found, change, criterion) if open_ else ChangeAllowed(change)]
     if criterion.name not in regressed_metrics(outcome):
-        return [Finding(OK, said)]
-    named = f"; broken: {', '.join(outcome.cases[:5])}" if criterion.name == PASS_RATE and outcome.cases else ""
-    return [Finding(Verdict.REGRESSED, said + named, settles=True)]
+        return [ChangeAllowed(change)]
+    return [GotWorse(change, outcome.cases if criterion.name == PASS_RATE else ())]
 
 
 def regressed_metrics(outcome: Outcome) -> set[str]:
@@ -219,22 +219,13 @@ def undecided_metrics(outcome: Outcome) -> set[str]:
     return loose or {PASS_RATE}
 
 
-def _undecided_why(found: MetricChange, criterion: Criterion) -> str:
+def _undecided(found: MetricChange, change: Change, criterion: Criterion) -> AnyFinding:
+    """What stands in the way of a pass."""
     if found.holds:
-        return "within its margin, but something leans towards a drop"
+        return LeansTowardsDrop(change)
     if found.low is None:
-        return "too few trials to bound it"
-    worst = show_change(found.low, criterion)
-    return f"a change to {worst} is not {RULED_OUT}, margin {show_margin(found.margin, criterion)}"
-
-
-def change_in_words(found: MetricChange, criterion: Criterion) -> str:
-    change = show_change(found.change, criterion)
-    if found.low is None or found.high is None:
-        return f"{change} over {plural(found.cases, 'case')}"
-    ends = sorted((natural(found.low, criterion), natural(found.high, criterion)))
-    low, high = (signed(end, criterion).removesuffix(POINTS) for end in ends)
-    return f"{change} ({low} to {high}) over {plural(found.cases, 'case')}"
+        return ChangeUnbounded(change)
+    return LossNotExcluded(change, natural(found.low, criterion), natural_margin(found.margin, criterion))
 
 
 # --- estimates ------------------------------------------------------------------------------------
@@ -315,12 +306,11 @@ def exit_code(suites: Iterable[SuiteResult], settings: Settings) -> ExitCode:
     return min(codes, key=EXIT_PRECEDENCE.index)
 
 
-def doubted(suite: SuiteResult, why: str) -> SuiteResult:
+def doubted(suite: SuiteResult, *why: Doubt) -> SuiteResult:
     """A suite of which a pass would promise too much: no better than inconclusive."""
-    if suite.verdict is not Verdict.PASS and not suite.doubt:
+    if suite.verdict is not Verdict.PASS and not suite.doubts:
         return suite
-    why = f"{suite.doubt}; {why}" if suite.doubt else why
-    return replace(suite, verdict=Verdict.INCONCLUSIVE, headline=why, doubt=why, decided_by="")
+    return replace(suite, verdict=Verdict.INCONCLUSIVE, cause=Doubted(), doubts=(*suite.doubts, *why), decided_by="")
 
 
 def _is_proven(result: CriterionResult) -> bool:

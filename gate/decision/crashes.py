@@ -17,8 +17,9 @@ from msgspec.structs import replace
 
 from gate.decision.comparison import DEFAULT_MARGINS, Comparison
 from gate.decision.engine.state import CONFIRM, Request
-from gate.decision.findings import plural
 from gate.model import PROBE, CrashFacts, ErrorKind, Scale, Side, Trial, TrialError
+from gate.model.facts import Outage
+from gate.model.findings import ConfirmationLost, FailuresGone, NothingRerun, PerhapsProvider, SlowedDown, Unconfirmed
 from gate.security.limits import cut
 from gate.statistics.intervals import fisher_less
 
@@ -86,13 +87,6 @@ def _commonest(trials: Sequence[Trial]) -> str:
     return cut(" ".join(text.split()), MAX_MESSAGE_CHARS)
 
 
-def in_words(facts: CrashFacts) -> str:
-    """``3 cases crash: 0/15 → 9/15``."""
-    before = f"{facts.baseline_failed}/{facts.baseline_trials} → " if facts.baseline_trials else ""
-    crash = "1 case crashes" if len(facts.cases) == 1 else f"{len(facts.cases)} cases crash"
-    return f"{crash}: {before}{facts.failed}/{facts.trials}"
-
-
 # --- clearing: what keeps a verdict from PASS -----------------------------------------------------
 
 
@@ -125,11 +119,11 @@ def _uncleared(comparison: Comparison) -> Iterator[tuple[str, int]]:
 
 def with_outage(comparison: Comparison) -> Comparison:
     """The comparison with its failures excused if the agent is down: that is no regression."""
-    said = _outage(comparison)
-    return replace(excused(comparison), outage=said) if said else comparison
+    found = _outage(comparison)
+    return replace(excused(comparison), outage=found) if found is not None else comparison
 
 
-def _outage(comparison: Comparison) -> str:
+def _outage(comparison: Comparison) -> Outage | None:
     """That most of what answered at the baseline now fails alike; without a baseline, every case."""
     tried = [case.id for case in comparison.judged if comparison.measured(case.id)]
     if comparison.baseline:
@@ -138,10 +132,9 @@ def _outage(comparison: Comparison) -> str:
     alike = Counter(_alike(comparison.measured(case_id)[0]) for case_id in down).most_common(1)
     fell = alike[0][1] if alike and comparison.baseline else len(down)
     if not down or (fell <= MOST * len(tried) if comparison.baseline else fell < len(tried)):
-        return ""
-    which = "cases that answered at the baseline fail alike" if comparison.baseline else "cases fail"
-    said = _commonest([t for case_id in down for t in comparison.measured(case_id)])
-    return f"an outage: {fell} of {len(tried)} {which}; most often: {said}"
+        return None
+    often = _commonest([t for case_id in down for t in comparison.measured(case_id)])
+    return Outage(fell, len(tried), bool(comparison.baseline), often)
 
 
 def _alike(trial: Trial) -> str:
@@ -201,8 +194,8 @@ def probed(comparison: Comparison) -> bool:
     return any(trial.tag == PROBE for trial in comparison.trials)
 
 
-def unconfirmed(comparison: Comparison) -> str:
-    """Why failures that a block needs do not prove the agent to be at fault; empty if they do.
+def unconfirmed(comparison: Comparison) -> Unconfirmed | None:
+    """Why failures that a block needs do not prove the agent to be at fault; None if they do.
 
     What failed before the confirmation picked the cases; in the confirmation itself a provider's trouble strikes them
     no more than it strikes those that answered, or the base commit's agent: Fisher's test on these trials alone.
@@ -210,9 +203,9 @@ def unconfirmed(comparison: Comparison) -> str:
     picked = _failing(comparison, probes=False)
     fresh = [t for t in comparison.trials if t.tag == PROBE]
     if not fresh:
-        return "the failures were not confirmed: nothing could be run again a while later"
+        return NothingRerun()
     if (lost := sum(not t.measured for t in fresh)) > MOST_LOST * len(fresh):
-        return f"{lost} of {plural(len(fresh), 'trial')} that were to confirm the failures were lost to infrastructure"
+        return ConfirmationLost(lost, len(fresh))
     seen = [t for t in fresh if t.measured]
     now = [t for t in seen if t.side is Side.CANDIDATE and t.case_id in picked]
     base = [t for t in seen if t.side is Side.BASELINE and t.case_id in picked]
@@ -220,12 +213,10 @@ def unconfirmed(comparison: Comparison) -> str:
     against = base or others
     answers = [sum(t.answered for t in group) for group in (now, against)]
     if against and fisher_less(answers[0], len(now), answers[1], len(against)) <= comparison.settings.alpha:
-        return "" if base else _slowed(comparison, others)
+        return None if base else _slowed(comparison, others)
     if not _failed(now):
-        return f"the failures did not come again: {plural(len(now), 'trial')} of the same cases answered a while later"
-    whose = "at the base commit, run now" if base else "of cases that had answered before"
-    beside = f", and {_failed(against)} of {len(against)} {whose}" if against else ""
-    return f"the failures may be a provider's: a while later {_failed(now)} of {len(now)} trials failed again{beside}"
+        return FailuresGone(len(now))
+    return PerhapsProvider(_failed(now), len(now), _failed(against), len(against), at_base=bool(base))
 
 
 def proven(comparison: Comparison) -> float | None:
@@ -243,7 +234,7 @@ def proven(comparison: Comparison) -> float | None:
     return p if p <= CRASH_SHARE * comparison.settings.alpha else None
 
 
-def _slowed(comparison: Comparison, others: Iterable[Trial]) -> str:
+def _slowed(comparison: Comparison, others: Iterable[Trial]) -> SlowedDown | None:
     """That answers took longer than the latency margin allows: then failures are no wonder, whoever is to blame."""
     pairs = []
     for trial in others:
@@ -251,13 +242,13 @@ def _slowed(comparison: Comparison, others: Iterable[Trial]) -> str:
         if trial.answered and trial.duration and known:
             pairs.append((trial.duration, fmean(known)))
     if not pairs:
-        return ""
+        return None
     now, before = fmean(now for now, _ in pairs), fmean(before for _, before in pairs)
     own = [c.margin for c in comparison.criteria if c.scale is Scale.SECONDS and c.margin is not None]
     margin = min(own, default=DEFAULT_MARGINS[Scale.SECONDS])
     if now - before <= MEASURABLE or now <= before * (1 + margin):
-        return ""
-    return f"the failures came while answers slowed from {before:.3g} s to {now:.3g} s: the provider may be at fault"
+        return None
+    return SlowedDown(now, before)
 
 
 def lost_ids(comparison: Comparison) -> frozenset[int]:

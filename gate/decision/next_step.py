@@ -8,16 +8,26 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gate.decision.comparison import Comparison, Owed, Settings, error_share, passes, to_state, with_outcomes
+from gate.decision.comparison import (
+    Comparison,
+    Incomparable,
+    Owed,
+    Settings,
+    error_share,
+    passes,
+    to_state,
+    with_outcomes,
+)
 from gate.decision.conclusions import hard_failures, judge
 from gate.decision.consistency import compared, lacks_pairs
 from gate.decision.crashes import clearing, probed, probes, with_outage
 from gate.decision.engine.state import FULL, Request
-from gate.decision.findings import Finding
 from gate.decision.thresholds import epochs_to_prove, never_reached
 from gate.decision.unseen import without_unseen
-from gate.decision.verdict import UNCLEARED, judged
+from gate.decision.verdict import judged
 from gate.model import Case, Criterion, Outcome, Side, SuiteResult, Trial, Verdict
+from gate.model.facts import UnexplainedFailures
+from gate.model.findings import AnyFinding
 
 MOST_RETRIES = 2
 """How often a trial is run again that infrastructure kept from being measured."""
@@ -55,7 +65,7 @@ def next_step(
     settings: Settings,
     seed: int = 0,
     suite_id: str = "",
-    not_comparable: Mapping[tuple[str, str], str] | None = None,
+    not_comparable: Mapping[tuple[str, str], Incomparable] | None = None,
     can_run: bool = True,
     stopped: str = "",
     reported: bool = False,
@@ -100,7 +110,7 @@ def verdict_on(
     settings: Settings,
     seed: int = 0,
     suite_id: str = "",
-    not_comparable: Mapping[tuple[str, str], str] | None = None,
+    not_comparable: Mapping[tuple[str, str], Incomparable] | None = None,
     owed: Owed | None = None,
     scheduled: bool = False,
     stopped: str = "",
@@ -126,7 +136,7 @@ def _comparison(
     trials: Sequence[Trial],
     baseline_trials: Sequence[Trial],
     settings: Settings,
-    not_comparable: Mapping[tuple[str, str], str] | None,
+    not_comparable: Mapping[tuple[str, str], Incomparable] | None,
     selected: bool,
     owed: Owed | None = None,
 ) -> Comparison:
@@ -182,7 +192,7 @@ def spoiled(
     baseline_trials: Sequence[Trial],
     *,
     settings: Settings,
-    not_comparable: Mapping[tuple[str, str], str] | None = None,
+    not_comparable: Mapping[tuple[str, str], Incomparable] | None = None,
 ) -> tuple[Trial, ...]:
     """The trials that do not count when a run is continued, since they were run in an outage: failures, and whatever
     was run because of them.
@@ -211,11 +221,16 @@ def _settle_crashes(comparison: Comparison, result: SuiteResult) -> More | None:
         return _asked(comparison, probes(comparison), "confirm the failures", once=True)
     if result.verdict is not Verdict.INCONCLUSIVE or not facts.unexplained:
         return None
-    cleared = clearing(comparison) if settings.exact_epochs is None and result.doubt.startswith(UNCLEARED) else ()
+    cleared = clearing(comparison) if settings.exact_epochs is None and _is_uncleared(result) else ()
     further = _asked(comparison, cleared, "ask again where the agent failed")
     if further is None and len(facts.unexplained) < FEW_CRASHING and not probed(comparison):
         further = _asked(comparison, _another_pass(comparison), "look for further cases in which the agent fails")
     return further or _asked(comparison, probes(comparison), "confirm the failures", once=True)
+
+
+def _is_uncleared(result: SuiteResult) -> bool:
+    """Whether the first doubt is one that a few answers may clear."""
+    return isinstance(next(iter(result.doubts), None), UnexplainedFailures)
 
 
 def _another_pass(comparison: Comparison) -> tuple[Request, ...]:
@@ -262,7 +277,7 @@ def _next_round(comparison: Comparison) -> int:
     return max((t.round for t in comparison.trials), default=0) + 1
 
 
-def _settled(comparison: Comparison, found: Sequence[Finding]) -> bool:
+def _settled(comparison: Comparison, found: Sequence[AnyFinding]) -> bool:
     """Whether something stands that no further trial can change: hard failure, missed threshold, too many errors."""
     if not comparison.trials:
         return False
@@ -270,7 +285,7 @@ def _settled(comparison: Comparison, found: Sequence[Finding]) -> bool:
 
 
 def _for_thresholds(
-    comparison: Comparison, outcome: Outcome | None, found: Sequence[Finding], *, can_run: bool
+    comparison: Comparison, outcome: Outcome | None, found: Sequence[AnyFinding], *, can_run: bool
 ) -> More | None:
     """A further full pass while a threshold is undecided: the whole schedule where there is no baseline."""
     settings = comparison.settings

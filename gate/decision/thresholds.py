@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from gate.decision.comparison import (
     DEFAULT_MARGINS,
@@ -14,8 +15,26 @@ from gate.decision.comparison import (
     mark,
     passes,
 )
-from gate.decision.findings import OK, Finding, plural, show
 from gate.model import RANGES, Case, Criterion, Direction, Scale, Score, Trial, Verdict, kind_of
+from gate.model.findings import (
+    AnyFinding,
+    HeldMean,
+    MeanExcused,
+    MeanHolds,
+    MeanMisses,
+    MeanOpen,
+    MeanProvenShort,
+    NoTrialBeyond,
+    NoTrialReached,
+    OwnThresholdsHold,
+    QuantileExcused,
+    QuantileHolds,
+    QuantileOpen,
+    QuantileOver,
+    QuantileRisen,
+    TrialBeyond,
+    TrialExcused,
+)
 from gate.statistics.intervals import (
     binomial_at_least,
     bounded_upper_bound,
@@ -115,83 +134,67 @@ def failures(trials: Iterable[Trial]) -> int:
     return sum(trial.failed for trial in trials)
 
 
-def suite_threshold(comparison: Comparison, criterion: Criterion, *, final: bool = False) -> list[Finding]:
+def suite_threshold(comparison: Comparison, criterion: Criterion, *, final: bool = False) -> list[AnyFinding]:
     """The suite mean over full passes against the threshold, for either direction."""
     if criterion.threshold is None or criterion.hard:
         return []
     sample = sample_of(comparison, criterion, comparison.judged)
     if not sample.all:
         return []
-    reached, least = mean_of(sample.all), criterion.threshold
-    over = plural(len(sample.all), "case") + _counted(comparison, criterion, sample)
-    said = f"mean {show(reached, criterion)} over {over}, threshold {show(least, criterion)}"
-    return [_held_to(sample, reached, least, said, criterion, threshold_error(comparison), final=final)]
+    failed = sum(map(len, sample.all)) - sum(map(len, comparison.values(criterion).values()))
+    held = HeldMean(
+        mean_of(sample.all),
+        criterion.threshold,
+        len(sample.all),
+        failed=failed,
+        failed_as=worst_of(criterion) or 0.0,
+    )
+    return [_held_to(sample, held, criterion, threshold_error(comparison), final=final)]
 
 
-def _counted(comparison: Comparison, criterion: Criterion, sample: Sample) -> str:
-    """How many of the values stand for a trial in which the agent failed."""
-    n = sum(map(len, sample.all)) - sum(map(len, comparison.values(criterion).values()))
-    worst = worst_of(criterion)
-    return f" ({plural(n, 'trial')} in which the agent failed counted as {worst:g})" if n and worst is not None else ""
-
-
-def own_thresholds(comparison: Comparison, criterion: Criterion, *, final: bool = False) -> list[Finding]:
+def own_thresholds(comparison: Comparison, criterion: Criterion, *, final: bool = False) -> list[AnyFinding]:
     """Each case that has a threshold of its own, on its own trials alone."""
-    found: dict[Verdict, list[Finding]] = {}
+    found: dict[Verdict, list[MeanFinding]] = {}
     error = threshold_error(comparison)
     for case in _with_own_threshold(comparison, criterion):
         sample, least = sample_of(comparison, criterion, [case]), case.thresholds[criterion.name]
         if sample.all:
-            reached = mean_of(sample.all)
-            shown = f"mean {show(reached, criterion)}, threshold {show(least, criterion)}"
-            said = f"{case.id} is below its own threshold: {shown}"
-            finding = _held_to(sample, reached, least, said, criterion, error, final=final)
+            held = HeldMean(mean_of(sample.all), least, len(sample.all), case.id)
+            finding = _held_to(sample, held, criterion, error, final=final)
             found.setdefault(finding.verdict, []).append(finding)
     return [_in_one(findings) for findings in found.values()]
 
 
-def _in_one(findings: Sequence[Finding]) -> Finding:
-    """What single cases were found to be, in one sentence."""
+MeanFinding = MeanHolds | MeanExcused | MeanMisses | MeanProvenShort | NoTrialReached | MeanOpen
+
+
+def _in_one(findings: Sequence[MeanFinding]) -> AnyFinding:
+    """What single cases were found to be, in one finding."""
     first = findings[0]
-    if first.verdict is OK:
-        return Finding(OK, f"no case falls behind its own threshold ({plural(len(findings), 'case')})")
-    more = f"; and {plural(len(findings) - 1, 'more case')}" if len(findings) > 1 else ""
-    return Finding(first.verdict, first.reason + more, first.settles)
+    if isinstance(first, MeanHolds | MeanExcused):
+        return OwnThresholdsHold(len(findings))
+    return replace(first, more=len(findings) - 1)
 
 
-def _held_to(
-    sample: Sample, reached: float, least: float, said: str, criterion: Criterion, error: float, *, final: bool
-) -> Finding:
+def _held_to(sample: Sample, held: HeldMean, criterion: Criterion, error: float, *, final: bool) -> MeanFinding:
     """A mean against a threshold: held, missed as it was at the baseline, proven short of it, or open."""
-    if not _short_of(reached, least, criterion):
-        return Finding(OK, said)
+    least = held.threshold
+    if not _short_of(held.value, least, criterion):
+        return MeanHolds(held)
     if criterion.strict:
-        return Finding(Verdict.BELOW_THRESHOLD, f"{said} (strict)", settles=True)
+        return MeanMisses(held)
     if criterion.ratchet and sample.before and _short_of(mean_of(sample.before), least, criterion):
-        said += f"; the baseline missed it too ({show(mean_of(sample.before), criterion)})"
+        held = replace(held, before=mean_of(sample.before))
         if not sample.new or not _short_of(mean_of(sample.new), least, criterion):
-            return Finding(OK, said)
-        said += f"; {plural(len(sample.new), 'case')} without a baseline alone: {show(mean_of(sample.new), criterion)}"
+            return MeanExcused(held)
+        held = replace(held, new_cases=len(sample.new), new_value=mean_of(sample.new))
         sample = Sample((), (), sample.new)
     if (reach := _proven(sample, least, criterion, error)) is not None:
-        return Finding(Verdict.BELOW_THRESHOLD, f"{said}; at best {_short_by(reach, least, criterion)}", settles=True)
+        return MeanProvenShort(held, reach)
     n = sum(map(len, sample.all))
     if final and n >= FEWEST_TRIALS and _none_reached(sample, least, criterion, error):
-        return Finding(Verdict.BELOW_THRESHOLD, f"{said}; none of {n} trials reached it")
-    return Finding(Verdict.INCONCLUSIVE, f"{said}: {_open(n)}")
-
-
-def _open(n: int) -> str:
-    """Why a threshold is undecided after so many trials."""
-    return f"too few to tell: {plural(n, 'trial')}" if n < FEWEST_TRIALS else f"too near to tell with {n} trials"
-
-
-def _short_by(reach: float, least: float, criterion: Criterion) -> str:
-    """A bound that is short of the threshold, said so that it reads as short of it."""
-    said = show(reach, criterion)
-    if said != show(least, criterion):
-        return said
-    return f"just {'below' if criterion.direction is Direction.HIGHER else 'above'} {said}"
+        return NoTrialReached(held, n)
+    return MeanOpen(held, n, n < FEWEST_TRIALS)
 
 
 def _proven(sample: Sample, least: float, criterion: Criterion, error: float) -> float | None:
@@ -309,7 +312,7 @@ def _chernoff(values: Sequence[float], ends: tuple[float, float], error: float, 
     return worst + (best - worst) * bounded_upper_bound(share, len(values), error)
 
 
-def trial_limit(comparison: Comparison, criterion: Criterion) -> list[Finding]:
+def trial_limit(comparison: Comparison, criterion: Criterion) -> list[AnyFinding]:
     """Any trial above the most that a single trial may reach, unless its own case was as far above before."""
     if criterion.limit is None and not any(criterion.name in c.thresholds for c in comparison.judged):
         return []
@@ -323,14 +326,12 @@ def trial_limit(comparison: Comparison, criterion: Criterion) -> list[Finding]:
         if value > limit
     ]
     if not over:
-        return [Finding(OK, "no trial above its limit")]
+        return [NoTrialBeyond()]
     beyond = [found for found in over if not _was_above(comparison, criterion, *found)]
     value, case, limit = max(beyond or over, key=lambda found: found[0])
-    said = f"{case.id} reached {show(value, criterion)}, limit {show(limit, criterion)}"
     if not beyond:
-        return [Finding(OK, f"{said}; the baseline was above it too")]
-    more = f"; {len(beyond)} trials in all" if len(beyond) > 1 else ""
-    return [Finding(Verdict.BELOW_THRESHOLD, said + more, settles=True)]
+        return [TrialExcused(case.id, value, limit)]
+    return [TrialBeyond(case.id, value, limit, len(beyond))]
 
 
 def _was_above(comparison: Comparison, criterion: Criterion, value: float, case: Case, limit: float) -> bool:
@@ -347,7 +348,7 @@ def _with_margin(value: float, criterion: Criterion) -> float:
     return value * (1 + margin) if kind_of(criterion.scale) == "positive" else value + margin
 
 
-def quantile_limits(comparison: Comparison, criterion: Criterion) -> list[Finding]:
+def quantile_limits(comparison: Comparison, criterion: Criterion) -> list[AnyFinding]:
     """Limits on quantiles over all trials of full passes: too many above the limit is a binomial matter."""
     if not criterion.quantiles:
         return []
@@ -357,27 +358,23 @@ def quantile_limits(comparison: Comparison, criterion: Criterion) -> list[Findin
     return [_quantile(comparison, criterion, sample, q, limit) for q, limit in criterion.quantiles]
 
 
-def _quantile(comparison: Comparison, criterion: Criterion, sample: Sample, q: float, limit: float) -> Finding:
+def _quantile(comparison: Comparison, criterion: Criterion, sample: Sample, q: float, limit: float) -> AnyFinding:
     error = threshold_error(comparison)
     values = [v for group in sample.all for v in group]
     found = quantile(values, q)
-    said = f"p{q * 100:g} {show(found, criterion)}, limit {show(limit, criterion)}"
     if found <= limit:
-        return Finding(OK, said)
+        return QuantileHolds(q, found, limit)
     before = [v for group in sample.before for v in group]
     if criterion.ratchet and before and quantile(before, q) > limit:
         if _risen(sample, before, q, criterion, error):
-            text = f"{said}; the baseline's was {show(quantile(before, q), criterion)}"
-            return Finding(Verdict.BELOW_THRESHOLD, text, settles=True)
+            return QuantileRisen(q, found, limit, quantile(before, q))
         values = [v for group in sample.new for v in group]
         if not values or quantile(values, q) <= limit:
-            return Finding(OK, f"{said}; the baseline was above it too")
+            return QuantileExcused(q, found, limit)
     over = sum(value > limit for value in values)
     if binomial_at_least(over, len(values), 1 - q) <= error:
-        return Finding(
-            Verdict.BELOW_THRESHOLD, f"{said}: {over} of {plural(len(values), 'trial')} above it", settles=True
-        )
-    return Finding(Verdict.INCONCLUSIVE, f"{said}: {_open(len(values))}")
+        return QuantileOver(q, found, limit, over, len(values))
+    return QuantileOpen(q, found, limit, len(values), len(values) < FEWEST_TRIALS)
 
 
 def _risen(sample: Sample, before: Sequence[float], q: float, criterion: Criterion, error: float) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec.structs import replace
 
 from gate.model import SILENT, Criterion, Invocation, Score, Trial
+from gate.model.facts import CallsNotReported, EmptyAnswers, OneAnswer
 
 UNSEEN = (
     "no answer shows that this agent reports its tool calls, so a call could not have been seen: "
@@ -63,32 +64,27 @@ def _rests_on_calls(name: str, trial: Trial, names: frozenset[str], parts: Mappi
     return name not in parts or any(score is not None and score.value is not None for score in found)
 
 
-def fell_silent(criteria: Sequence[Criterion], own: Sequence[Trial], before: Sequence[Trial]) -> list[str]:
+def fell_silent(criteria: Sequence[Criterion], own: Sequence[Trial], before: Sequence[Trial]) -> list[CallsNotReported]:
     """A warning if only the baseline shows that calls are reported: the change may have stopped reporting them."""
     names = blind(criteria)
     if not names or not own or shows_calls(own) or not shows_calls(before):
         return []
-    held = ", ".join(criterion.name for criterion in criteria if criterion.name in names)
-    return [
-        f"no answer reports tool calls, as the baseline's did: {held} hold if none was made, not if none is reported"
-    ]
+    return [CallsNotReported(tuple(criterion.name for criterion in criteria if criterion.name in names))]
 
 
 # --- answers that say nothing ---------------------------------------------------------------------
 
 
-def silence(criteria: Sequence[Criterion], trials: Sequence[Trial]) -> list[str]:
+def silence(criteria: Sequence[Criterion], trials: Sequence[Trial]) -> list[EmptyAnswers | OneAnswer]:
     """A warning if criteria of absence hold for answers that are empty, or all the same."""
-    names = ", ".join(criterion.name for criterion in criteria if criterion.absence)
+    names = tuple(criterion.name for criterion in criteria if criterion.absence)
     turns = [turn for trial in trials for turn in trial.invocations] if names else []
     empty = sum(map(_is_silent, turns))
     if turns and 2 * empty >= len(turns):
-        return [f"{empty} of {len(turns)} answers are empty, and an empty answer holds {names}"]
+        return [EmptyAnswers(empty, len(turns), names)]
     cases = {trial.case_id for trial in trials}
     if len(cases) > 1 and len(turns) > 1 and len({turn.digest or turn.text for turn in turns} - {""}) == 1:
-        return [
-            f"all {len(turns)} answers to {len(cases)} cases are the same, and the same answer always holds {names}"
-        ]
+        return [OneAnswer(len(turns), len(cases), names)]
     return []
 
 

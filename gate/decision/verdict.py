@@ -19,9 +19,9 @@ from gate.decision.conclusions import (
     quantile_estimates,
     regression,
 )
-from gate.decision.crashes import counted_as_failed, crash_facts, excused, in_words, lost_ids, proven, unconfirmed
-from gate.decision.explanation import changes, headline, listing, story, warnings
-from gate.decision.findings import NOTHING, Finding, natural, plural
+from gate.decision.crashes import counted_as_failed, crash_facts, excused, lost_ids, proven, unconfirmed
+from gate.decision.facts import cause, changes, course, warnings
+from gate.decision.findings import natural
 from gate.decision.thresholds import baseline_groups, case_values, failures
 from gate.model import (
     PROBE,
@@ -43,12 +43,37 @@ from gate.model import (
     tool_times,
     worst,
 )
+from gate.model.facts import (
+    AgentFails,
+    AllQuarantined,
+    CaseMostlyLost,
+    CasesNotMeasured,
+    CriteriaNotCompared,
+    CutShort,
+    Doubt,
+    Doubted,
+    LostDecide,
+    NoCases,
+    Problem,
+    TooManyErrors,
+    UnexplainedFailures,
+)
+from gate.model.findings import (
+    Apart,
+    ComparedWithout,
+    FailuresConfirmed,
+    NoLongerMeasured,
+    NotCompared,
+    NotConfirmed,
+    NothingChecked,
+    NothingHeld,
+    NoTrialMeasured,
+    Unconfirmed,
+)
 from gate.security.limits import cut
 from gate.statistics.intervals import mean
 
 PROVEN = (Verdict.REGRESSED, Verdict.BELOW_THRESHOLD)
-UNCLEARED = "the agent fails in"
-"""How a doubt begins that a few answers may clear."""
 MAX_ERROR_CHARS = 120
 """Characters of the commonest error that stand in a headline."""
 
@@ -65,14 +90,15 @@ def conclude(comparison: Comparison, outcome: Outcome | None, stopped: str = "")
     result = SuiteResult(
         suite_id="",
         verdict=verdict,
-        headline=_cut_short(comparison, stopped)
+        cause=_cut_short(comparison, stopped)
         if cut_short
-        else headline(comparison, outcome, results, cases, verdict=verdict, problem=problem),
+        else cause(comparison, outcome, results, cases, verdict=verdict, problem=problem),
         criteria=results,
         cases=cases,
-        story=story(comparison, outcome, stopped),
+        has_baseline=bool(comparison.stored),
+        course=course(comparison, stopped),
         changes=changes(comparison),
-        warnings=warnings(comparison, outcome, results),
+        warnings=warnings(comparison, outcome, results, verdict),
         agent_runs=len(comparison.trials),
         errors=sum(not t.measured for t in comparison.trials),
         crashes=crash_facts(comparison),
@@ -93,30 +119,26 @@ def _capped(comparison: Comparison, result: SuiteResult, *, open_: bool) -> Suit
     rows = tuple(
         _row_apart(row, apart[row.criterion.name]) if row.criterion.name in apart else row for row in result.criteria
     )
-    rows += tuple(_row_apart(CriterionResult(c, Verdict.PASS, "", checked=False), REMOVED) for c in gone)
+    rows += tuple(_row_apart(CriterionResult(c, Verdict.PASS, checked=False), NoLongerMeasured()) for c in gone)
     names = [row.criterion.name for row in rows if row.not_compared and row.criterion.blocking]
     if names:
-        without = f"its trials are compared without {listing(names)}"
+        without = ComparedWithout(tuple(names))
         rows = tuple(_row_apart(row, without) if row.criterion.name == PASS_RATE else row for row in rows)
-    missing = [f"not compared with the baseline: {listing(names)}"] if names else []
-    missing += filter(None, [lost(comparison)])
+    missing: list[Doubt] = [CriteriaNotCompared(tuple(names))] if names else []
+    missing += [found] if (found := lost(comparison)) is not None else []
     if missing and result.verdict is Verdict.INCONCLUSIVE and not open_:
         waits = any(row.verdict is Verdict.INCONCLUSIVE and row.criterion.blocking for row in result.criteria)
         result = result if waits else replace(result, verdict=Verdict.PASS)  # nothing else is in the way
     result = replace(result, criteria=rows)
-    return doubted(result, "; ".join(missing)) if missing else result
+    return doubted(result, *missing) if missing else result
 
 
-REMOVED = "it is no longer measured"
-"""Why a criterion of the baseline's is not compared that this record does not have."""
-
-
-def _row_apart(row: CriterionResult, why: str) -> CriterionResult:
+def _row_apart(row: CriterionResult, why: Apart) -> CriterionResult:
     """A row without a pass; one that does not block keeps its verdict, for it decides nothing."""
     if not row.criterion.blocking or row.verdict is not Verdict.PASS:
         return replace(row, not_compared=why)
-    reason = f"not compared: {why}" + (f"; {row.reason}" if row.reason and row.checked else "")
-    return replace(row, not_compared=why, verdict=Verdict.INCONCLUSIVE, reason=reason)
+    findings = (NotCompared(why), *(row.findings if row.checked else ()))
+    return replace(row, not_compared=why, verdict=Verdict.INCONCLUSIVE, findings=findings)
 
 
 def judged(
@@ -133,42 +155,38 @@ def judged(
         without = excused(comparison)
         other = conclude(without, ask(without), stopped)
         if other.verdict not in PROVEN and (why := unconfirmed(comparison)):
-            return _softened(result, other, replace(facts, doubt=why))
+            return _softened(result, other, replace(facts, doubt=why), why)
     undecided = facts is not None and result.verdict in (Verdict.PASS, Verdict.INCONCLUSIVE)
     if undecided and (p := proven(comparison)) is not None:
-        return _said(_hardened(result, comparison, p))
+        return _hardened(result, comparison, p)
     if result.verdict is Verdict.PASS:
         if facts is not None and facts.unexplained:
-            result = doubted(
-                result, f"{UNCLEARED} {plural(len(facts.unexplained), 'case')}, and never did at the baseline"
-            )
+            result = doubted(result, UnexplainedFailures(len(facts.unexplained)))
         if unmeasured := lost_ids(comparison):
             worse = counted_as_failed(comparison, unmeasured)
             if conclude(worse, ask(worse), stopped).verdict is not Verdict.PASS:
-                count = plural(len(unmeasured), "trial")
-                result = doubted(result, f"{count} could not be measured, and counted as failed no pass is left")
-    return _said(result)
+                result = doubted(result, LostDecide(len(unmeasured)))
+    return result
 
 
 def _hardened(result: SuiteResult, comparison: Comparison, p: float) -> SuiteResult:
     """A regression that the confirmation proves by itself."""
-    why = f"the agent fails where it answered at the baseline, also when asked again a while later (p = {p:.2g})"
     criteria = tuple(
-        replace(r, verdict=Verdict.REGRESSED, reason=why) if r.criterion.name == PASS_RATE else r
+        replace(r, verdict=Verdict.REGRESSED, findings=(FailuresConfirmed(p),)) if r.criterion.name == PASS_RATE else r
         for r in result.criteria
     )
     again = {t.case_id for t in comparison.trials if t.tag == PROBE and t.failed and t.side is Side.CANDIDATE}
     facts = result.crashes
     broken = again.intersection(facts.cases if facts is not None else ())
     cases = tuple(replace(c, status=CaseStatus.BROKEN) if c.id in broken else c for c in result.cases)
-    return replace(result, verdict=Verdict.REGRESSED, headline=why, doubt="", criteria=criteria, cases=cases)
+    return replace(result, verdict=Verdict.REGRESSED, cause=AgentFails(p), doubts=(), criteria=criteria, cases=cases)
 
 
-def _softened(result: SuiteResult, other: SuiteResult, facts: CrashFacts) -> SuiteResult:
+def _softened(result: SuiteResult, other: SuiteResult, facts: CrashFacts, why: Unconfirmed) -> SuiteResult:
     """A block that was not confirmed: inconclusive, and named. What is proven without the failures stays proven."""
     stays = {r.criterion.name for r in other.criteria if r.verdict in PROVEN}
     criteria = tuple(
-        replace(r, verdict=Verdict.INCONCLUSIVE, reason=f"{facts.doubt} ({r.reason})")
+        replace(r, verdict=Verdict.INCONCLUSIVE, findings=(NotConfirmed(why), *r.findings))
         if r.verdict in PROVEN and r.criterion.name not in stays
         else r
         for r in result.criteria
@@ -177,42 +195,31 @@ def _softened(result: SuiteResult, other: SuiteResult, facts: CrashFacts) -> Sui
         replace(c, status=CaseStatus.SUSPECT) if c.crashes and c.status in (CaseStatus.BROKEN, CaseStatus.FAILED) else c
         for c in result.cases
     )
-    said = replace(
+    return replace(
         result,
         verdict=Verdict.INCONCLUSIVE,
-        headline=facts.doubt,
-        doubt=facts.doubt,
+        cause=Doubted(),
+        doubts=(why,),
         criteria=criteria,
         cases=cases,
         crashes=facts,
     )
-    return _said(said)
 
 
-def _said(result: SuiteResult) -> SuiteResult:
-    """The result with its failures in words."""
-    facts = result.crashes
-    if facts is None or result.verdict is Verdict.ERROR:
-        return result
-    words = in_words(facts)
-    headline = result.headline if result.verdict is Verdict.PASS else f"{result.headline}; {words}"
-    return replace(result, headline=headline, warnings=(f"{words}; most often: {facts.message}", *result.warnings))
-
-
-def _suite_verdict(comparison: Comparison, results: Sequence[CriterionResult]) -> tuple[Verdict, str]:
+def _suite_verdict(comparison: Comparison, results: Sequence[CriterionResult]) -> tuple[Verdict, Problem | None]:
     """The worst blocking criterion. A hard failure outranks all; what is proven outranks failing infrastructure."""
     if any(hard_failures(comparison, c) for c in comparison.criteria if c.hard and c.blocking):
-        return Verdict.BELOW_THRESHOLD, ""
+        return Verdict.BELOW_THRESHOLD, None
     found = worst([r.verdict for r in results if r.criterion.blocking])
     found = Verdict.NOT_MEASURED if found is Verdict.NOT_APPLIED else found
     if found in (Verdict.REGRESSED, Verdict.BELOW_THRESHOLD):
-        return found, ""
+        return found, None
     problem = measuring_problem(comparison)
-    if problem:
+    if problem is not None:
         return Verdict.ERROR, problem
     if found is Verdict.PASS and not comparison.paired and not _held(comparison):
-        return Verdict.INCONCLUSIVE, ""
-    return found, ""
+        return Verdict.INCONCLUSIVE, None
+    return found, None
 
 
 def _held(comparison: Comparison) -> bool:
@@ -230,32 +237,28 @@ def _unfinished(comparison: Comparison) -> bool:
     return whole_epochs(comparison) < (comparison.settings.exact_epochs or 1)
 
 
-def _cut_short(comparison: Comparison, stopped: str) -> str:
-    wanted = comparison.settings.exact_epochs or 1
-    return f"stopped: {stopped}; {whole_epochs(comparison)} of {wanted} full passes were run"
+def _cut_short(comparison: Comparison, stopped: str) -> CutShort:
+    return CutShort(stopped, whole_epochs(comparison), comparison.settings.exact_epochs or 1)
 
 
-def measuring_problem(comparison: Comparison) -> str:
-    """Why the suite could not be measured; empty where it could."""
+def measuring_problem(comparison: Comparison) -> Problem | None:
+    """Why the suite could not be measured; None where it could."""
     if not comparison.judged:
-        return "every case is in quarantine: nothing is left to judge" if comparison.cases else "no cases"
+        return AllQuarantined() if comparison.cases else NoCases()
     if comparison.outage:
         return comparison.outage
     share, most = error_share(comparison), comparison.settings.max_error_rate
     if share > most:
-        often = _commonest_error(comparison)
-        return f"{share:.0%} of the trials ended in infrastructure errors; at most {most:.0%} may{often}"
+        return TooManyErrors(share, most, _commonest_error(comparison))
     silent = [case.id for case in comparison.judged if not comparison.measured(case.id)]
     if silent:
-        count, often = plural(len(comparison.judged), "case"), _commonest_error(comparison)
-        return f"no trial of {len(silent)} of {count} could be measured: {', '.join(silent[:5])}{often}"
+        return CasesNotMeasured(tuple(silent), len(comparison.judged), _commonest_error(comparison))
     for case in comparison.judged:
         trials = comparison.scheduled(case.id)
         lost = len(comparison.lost(comparison.candidate.get(case.id, ())))
         if len(trials) > 1 and 2 * lost > len(trials):
-            often = _commonest_error(comparison)
-            return f"{lost} of {len(trials)} trials of {case.id} ended in infrastructure errors{often}"
-    return ""
+            return CaseMostlyLost(case.id, lost, len(trials), _commonest_error(comparison))
+    return None
 
 
 def _commonest_error(comparison: Comparison) -> str:
@@ -265,7 +268,7 @@ def _commonest_error(comparison: Comparison) -> str:
     if not counts:
         return ""
     text = min(counts, key=lambda text: (-counts[text], text))
-    return f"; most often: {cut(' '.join(text.split()), MAX_ERROR_CHARS)}"
+    return cut(" ".join(text.split()), MAX_ERROR_CHARS)
 
 
 def _result(comparison: Comparison, criterion: Criterion, outcome: Outcome | None, *, stopped: str) -> CriterionResult:
@@ -273,20 +276,18 @@ def _result(comparison: Comparison, criterion: Criterion, outcome: Outcome | Non
     limited = comparison.rate if is_rate else criterion
     findings = judge(comparison, limited, None if is_rate else outcome, final=not stopped) if limited else []
     findings += regression(criterion, outcome) if is_rate else []
-    findings = findings or [NOTHING]
-    checked = findings != [NOTHING]
+    findings = findings or [NothingHeld()]
+    checked = findings != [NothingHeld()]
     verdict = worst([f.verdict for f in findings])
     found = outcome.evidence.metrics.get(criterion.name) if outcome is not None else None
     now, before = (_estimate_rate if is_rate else _estimate_scores)(comparison, criterion)
     if verdict is Verdict.PASS and now is None:
-        why = "no blocking criterion applies to any of these cases: nothing was checked"
-        why = why if is_rate and comparison.judged_trials else "no trial was measured"
-        findings = [Finding(Verdict.NOT_MEASURED, why)]
+        findings = [NothingChecked() if is_rate and comparison.judged_trials else NoTrialMeasured()]
         verdict = Verdict.NOT_MEASURED
     return CriterionResult(
         criterion,
         verdict,
-        "; ".join(f.reason for f in findings if f.verdict is verdict and f.reason),
+        tuple(findings),
         candidate=now,
         baseline=before,
         change=change_estimate(found, criterion),

@@ -29,7 +29,6 @@ from gate.model.evidence import (
     StageKind,
 )
 from gate.model.results import (
-    SEVERITY,
     BaselineInfo,
     CaseResult,
     CaseStatus,
@@ -38,13 +37,12 @@ from gate.model.results import (
     Estimate,
     Result,
     SuiteResult,
-    Verdict,
     acceptable,
-    worst,
 )
 from gate.model.scale import RANGES, Direction, MetricKind, Scale, kind_of
 from gate.model.suite import Case, Complexity, Location, RecordedTrial, Rubric, Suite, Turn
 from gate.model.trial import CONFIRM, ENDS, FULL, PROBE, End, ErrorKind, Score, Side, Trial, TrialError
+from gate.model.verdict import SEVERITY, Verdict, worst
 
 __all__ = [
     "CONFIRM",

@@ -1,4 +1,4 @@
-"""What is decided: verdicts, exit codes, and a judged suite as reports show it."""
+"""What is decided: a judged suite with its criteria and cases, and a whole result. Facts; reports make the words."""
 
 from __future__ import annotations
 
@@ -11,32 +11,10 @@ from gate.errors import ExitCode
 from gate.model.conversation import ToolCall, ToolTime
 from gate.model.criterion import Criterion
 from gate.model.evidence import Outcome
+from gate.model.facts import Cause, Caution, Course, Doubt, RuleChange
+from gate.model.findings import AnyFinding, Apart, Unconfirmed
 from gate.model.suite import Location
-
-
-class Verdict(str, Enum):
-    """What the gate says of a criterion or a suite."""
-
-    NOT_APPLIED = "not_applied"
-    """Of a criterion alone: it applies to none of the selected cases, has no tick, and decides nothing."""
-    PASS = "pass"  # noqa: S105 - a verdict
-    INCONCLUSIVE = "inconclusive"
-    NOT_MEASURED = "not_measured"
-    BELOW_THRESHOLD = "below_threshold"
-    REGRESSED = "regressed"
-    ERROR = "error"
-
-
-SEVERITY = (
-    Verdict.NOT_APPLIED,
-    Verdict.PASS,
-    Verdict.INCONCLUSIVE,
-    Verdict.NOT_MEASURED,
-    Verdict.BELOW_THRESHOLD,
-    Verdict.REGRESSED,
-    Verdict.ERROR,
-)
-"""From best to worst; the verdict of several is the worst of them."""
+from gate.model.verdict import Verdict
 
 
 class Estimate(Struct, frozen=True):
@@ -61,8 +39,8 @@ class CriterionResult(Struct, frozen=True):
 
     criterion: Criterion
     verdict: Verdict
-    reason: str
-    """One sentence that a reviewer can act on."""
+    findings: tuple[AnyFinding, ...] = ()
+    """What was found; those of the criterion's own verdict are the reason for it."""
     candidate: Estimate | None = None
     baseline: Estimate | None = None
     change: Estimate | None = None
@@ -79,7 +57,7 @@ class CriterionResult(Struct, frozen=True):
     """Of a rubric or another score that is made of several: the candidate's mean and the baseline's of each, 0 to 1."""
     crashes: int = 0
     """Trials without a score because the agent failed; a threshold counts them as the worst score there is."""
-    not_compared: str = ""
+    not_compared: Apart | None = None
     """Why what the baseline measured of it is not compared; such a criterion has no tick, whatever its verdict."""
     checked: bool = True
     """Whether anything was held against it: a comparison, a threshold, a limit. Without, it has no tick either."""
@@ -154,8 +132,8 @@ class CrashFacts(Struct, frozen=True):
     """The commonest error, with its kind."""
     unexplained: tuple[str, ...] = ()
     """Cases that failed so, never did at the baseline, and were not cleared since: they keep a verdict from PASS."""
-    doubt: str = ""
-    """Why a block that needs these failures was not confirmed; empty where it was, or none needs them."""
+    doubt: Unconfirmed | None = None
+    """Why a block that needs these failures was not confirmed; None where it was, or none needs them."""
 
 
 class BaselineInfo(Struct, frozen=True):
@@ -176,16 +154,19 @@ class SuiteResult(Struct, frozen=True):
 
     suite_id: str
     verdict: Verdict
-    headline: str
-    """One line: what happened."""
+    cause: Cause
+    """What the verdict rests on: reports open with it."""
     criteria: tuple[CriterionResult, ...]
     cases: tuple[CaseResult, ...]
     baseline: BaselineInfo | None = None
-    story: tuple[str, ...] = ()
-    """How the verdict came about, in words."""
-    changes: tuple[str, ...] = ()
+    has_baseline: bool = True
+    """Whether anything of a baseline was there to compare with."""
+    course: Course | None = None
+    """What was run; None of a shard, which decides nothing."""
+    changes: tuple[RuleChange, ...] = ()
     """What changed in the suite and its criteria against the baseline: new, removed, not comparable, loosened."""
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[Caution, ...] = ()
+    """What weakens the verdict without changing it."""
     agent_runs: int = 0
     errors: int = 0
     """Trials that ended in an infrastructure error."""
@@ -196,7 +177,7 @@ class SuiteResult(Struct, frozen=True):
     seed: int = 0
     accepted: str = ""
     """Who accepted a regression or a doubt and when, where someone did."""
-    doubt: str = ""
+    doubts: tuple[Doubt, ...] = ()
     """Why a suite that would have passed is inconclusive: what it was to be held to is no longer compared, or gone."""
     outcome: Outcome | None = None
     """The engine's answer on the pairing, and the numbers behind it; None where nothing is paired."""
@@ -233,9 +214,4 @@ class Result(Struct, frozen=True):
 
 def acceptable(suite: SuiteResult) -> tuple[Verdict, ...]:
     """What of the suite someone may accept."""
-    return (Verdict.REGRESSED, Verdict.INCONCLUSIVE) if suite.doubt else (Verdict.REGRESSED,)
-
-
-def worst(verdicts: list[Verdict]) -> Verdict:
-    """The worst of the verdicts; PASS for none, so callers refuse emptiness before asking."""
-    return max(verdicts, key=SEVERITY.index, default=Verdict.PASS)
+    return (Verdict.REGRESSED, Verdict.INCONCLUSIVE) if suite.doubts else (Verdict.REGRESSED,)

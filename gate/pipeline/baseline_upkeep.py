@@ -24,6 +24,7 @@ from gate.pipeline.judge_stored import as_if_judged, found_again, plan_of, read_
 from gate.pipeline.reference import find_anchor, find_baselines, git_context, store_of
 from gate.pipeline.verdict import NO_REFERENCE, Terms, judge_record, load_to_judge, own_terms
 from gate.records import Record
+from gate.reports.explanation import headline
 from gate.reports.formatting import count, interval, sample
 from gate.reports.table import table
 from gate.security.escape import console
@@ -75,7 +76,7 @@ def _found(record: Record, path: Path, config: Config, environment: Mapping[str,
     references = found_again(header, terms, config, environment)
     suite = judge_record(load_to_judge(path, criteria=terms.criteria), references.all, terms)
     if suite.verdict in UNMEASURED:
-        what = f"the record cannot become a baseline: {suite.headline}"
+        what = f"the record cannot become a baseline: {headline(suite)}"
         raise BaselineWriteError(what, where=header.suite_id, hint="measure again once the cause is fixed")
     commits = {one.name: one.info.commit or UNCOMMITTED for one in references.all if one.records}
     at, suite_name, key = now().timestamp(), suite_key(header.suite_id), commit_key(header)

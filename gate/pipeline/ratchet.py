@@ -26,6 +26,7 @@ from gate.pipeline.judge_stored import read_whole
 from gate.pipeline.reference import git_context, nearest_stored, store_of
 from gate.pipeline.verdict import NO_REFERENCE, cases_of, judge_record, terms_of_plan
 from gate.records import Record
+from gate.reports.explanation import headline
 from gate.reports.formatting import figure, interval, sample
 from gate.security import files
 from gate.security.escape import console
@@ -129,7 +130,7 @@ def propose(record: Record, plan: Plan, config: Config, margin: float) -> Propos
     before = share(criteria)
     if suite.verdict not in (Verdict.PASS, Verdict.INCONCLUSIVE):
         return Proposal(
-            plan.suite.id, (), (f"all: the record itself does not pass: {suite.headline}",), (before, before)
+            plan.suite.id, (), (f"all: the record itself does not pass: {headline(suite)}",), (before, before)
         )
     rate = next((c for c in criteria if c.metric == RATE_METRIC), None)
     demanded = rate.threshold if rate is not None and rate.blocking else None

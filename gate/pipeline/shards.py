@@ -12,8 +12,8 @@ from gate.baselines.pairing import Reference
 from gate.config.load import Config
 from gate.config.schema import TrialsSection
 from gate.model import Side, SuiteResult, Trial, Verdict
+from gate.model.facts import CasesNotRun, Problem, ShardMeasured, ShardNotMeasured, TooManyErrors
 from gate.records import PlannedCase, assign_shards
-from gate.reports.formatting import count
 
 AUTO_PASSES = 3
 """A shard cannot know what the others found, so `trials: auto` is its longest schedule."""
@@ -49,15 +49,14 @@ def measured(
 ) -> SuiteResult:
     """What a shard says: measured, or why not. It never passes nor regresses, since it knows its own cases alone."""
     index, total = shard
-    name = f"shard {index} of {total}"
     errors = sum(not trial.measured for trial in trials)
     problem = _problem(own, trials, errors, config.file.gate.max_error_rate)
-    made = f"{count(len(trials), 'trial')} of {count(len(own), 'case')}"
-    said = f"{name}: {made}; `gate merge` decides once all shards are there"
     return SuiteResult(
         suite_id=suite_id,
-        verdict=Verdict.ERROR if problem else Verdict.INCONCLUSIVE,
-        headline=f"could not measure {name}: {problem}" if problem else said,
+        verdict=Verdict.ERROR if problem is not None else Verdict.INCONCLUSIVE,
+        cause=ShardNotMeasured(index, total, problem)
+        if problem is not None
+        else ShardMeasured(index, total, len(trials), len(own)),
         criteria=(),
         cases=(),
         agent_runs=len(trials),
@@ -66,12 +65,11 @@ def measured(
     )
 
 
-def _problem(own: Sequence[str], trials: Sequence[Trial], errors: int, most: float) -> str:
-    """Why the shard is of no use to the whole; empty where it is."""
+def _problem(own: Sequence[str], trials: Sequence[Trial], errors: int, most: float) -> Problem | None:
+    """Why the shard is of no use to the whole; None where it is."""
     if trials and errors / len(trials) > most:
-        share = errors / len(trials)
-        return f"{share:.0%} of the trials ended in infrastructure errors; at most {most:.0%} may"
+        return TooManyErrors(errors / len(trials), most, "")
     silent = set(own) - {trial.case_id for trial in trials}
     if silent:
-        return f"{len(silent)} of its {count(len(own), 'case')} were not run: {', '.join(sorted(silent)[:5])}"
-    return ""
+        return CasesNotRun(tuple(sorted(silent)), len(own))
+    return None

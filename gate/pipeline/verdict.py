@@ -40,6 +40,7 @@ from gate.model import (
     acceptable,
     worst,
 )
+from gate.model.facts import ByBaseRules, Stated
 from gate.records import Header, PlannedCase, Record, digested, fold_record
 from gate.suites import Selection
 
@@ -262,18 +263,15 @@ def judge_record(record: Record, references: Sequence[Reference], terms: Terms) 
     said = replace(
         found,
         cases=tuple(_with_categories(case, terms.categories) for case in found.cases),
-        changes=tuple(dict.fromkeys((*found.changes, *terms.changes))),
-        warnings=tuple(dict.fromkeys((*found.warnings, *terms.notes))),
+        changes=tuple(dict.fromkeys((*found.changes, *map(Stated, terms.changes)))),
+        warnings=tuple(dict.fromkeys((*found.warnings, *map(Stated, terms.notes)))),
         **_spent(record),
     )
     doubts = terms.doubts
     if any(reference.records for reference in references):
         doubts = (*doubts, *terms.doubts_if_compared)
-    said = doubted(said, "; ".join(doubts)) if doubts else said
-    if not record.header.whole:
-        return said
-    scope = _scope(record.header)
-    return replace(said, headline=f"{said.headline}; {scope}", scope=scope)
+    said = doubted(said, *map(Stated, doubts)) if doubts else said
+    return replace(said, scope=_scope(record.header)) if record.header.whole else said
 
 
 def _with_categories(case: CaseResult, categories: Mapping[str, frozenset[str]]) -> CaseResult:
@@ -310,8 +308,7 @@ def _no_better(held: SuiteResult, of_base: SuiteResult) -> SuiteResult:
     """What was found under the rules that hold, unless the base's own find worse: stricter rules hide nothing."""
     if SEVERITY.index(of_base.verdict) <= SEVERITY.index(held.verdict):
         return held
-    why = f"by the base's own rules, for under the change's stricter ones it would be {held.verdict.value}"
-    return replace(of_base, changes=(*of_base.changes, f"judged {why}"))
+    return replace(of_base, changes=(*of_base.changes, ByBaseRules(held.verdict)))
 
 
 def _scope(header: Header) -> str:
@@ -366,14 +363,13 @@ def _worst_of(first: SuiteResult, others: Sequence[SuiteResult], references: Seq
     if not others:
         return first
     further = [
-        replace(other, headline=f"against the {reference.name}: {other.headline}", reference=reference.name)
-        for other, reference in zip(others, references[1:], strict=True)
+        replace(other, reference=reference.name) for other, reference in zip(others, references[1:], strict=True)
     ]
     worse = max(further, key=lambda suite: SEVERITY.index(suite.verdict))
     found = replace(first, further=tuple(further))
     if SEVERITY.index(worse.verdict) <= SEVERITY.index(first.verdict):
         return found
-    return replace(found, verdict=worse.verdict, headline=worse.headline, doubt=worse.doubt, decided_by=worse.reference)
+    return replace(found, verdict=worse.verdict, doubts=worse.doubts, decided_by=worse.reference)
 
 
 def _spent(record: Record) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from gate.model import CaseResult, CriterionResult, Result, SuiteResult, Verdict
+from gate.reports import explanation
 from gate.reports import labels as words
 from gate.reports.formatting import (
     change_interval,
@@ -82,8 +83,9 @@ def render(result: Result, *, width: int = 80, color: bool = False, encoding: st
 def render_line(result: Result, *, encoding: str = "utf-8") -> str:
     """A line for each suite, verdict and headline, and one for the exit code."""
     parts = [
-        f"{escape.console(s.suite_id, 100)}: {words.VERDICTS[s.verdict]}: {escape.console(s.headline, 400)}"
-        for s in result.suites
+        f"{escape.console(suite.suite_id, 100)}: {words.VERDICTS[suite.verdict]}: "
+        + escape.console(explanation.headline(suite), 400)
+        for suite in result.suites
     ]
     return _encodable("\n".join([*parts, words.exit_line(result.exit_code, result.verdict)]), encoding)
 
@@ -106,7 +108,7 @@ def _suite(console: Console, suite: SuiteResult, explain: str) -> None:
         (f"{mark} {escape.console(suite.suite_id, 100)}", f"bold {style}"),
         (f"  {words.VERDICTS[suite.verdict]}", style),
     )
-    _line(console, 2, (escape.console(suite.headline), ""))
+    _line(console, 2, (escape.console(explanation.headline(suite)), ""))
     if suite.accepted:
         _line(console, 2, ("accepted: " + escape.console(suite.accepted), "yellow"))
     console.print()
@@ -119,9 +121,9 @@ def _suite(console: Console, suite: SuiteResult, explain: str) -> None:
     _further(console, words.failing_cases(suite))
     _improved(console, words.improved_cases(suite))
     _facts(console, [("details:", escape.console(explain, 500))] if explain else [])
-    _listed(console, "What changed in the rules or suite", suite.changes)
-    _listed(console, "How the verdict came about", suite.story)
-    _listed(console, "Warnings", suite.warnings, "yellow")
+    _listed(console, "What changed in the rules or suite", explanation.changes(suite))
+    _listed(console, "How the verdict came about", explanation.story(suite))
+    _listed(console, "Warnings", explanation.warnings(suite), "yellow")
     _facts(
         console,
         [
@@ -167,7 +169,7 @@ def _criterion(console: Console, result: CriterionResult) -> None:
         _line(console, 4, (held, "dim"))
     for name, figures_of in dimensions(result)[:_LISTED]:
         _line(console, 6, (f"{escape.console(name, 80)}  ", ""), (figures_of, "dim"))
-    if told := words.telling(result):
+    if told := "; ".join(words.telling(result)):
         _line(console, 4, (escape.console(told), ""))
     console.print()
 

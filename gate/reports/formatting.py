@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from gate.model import Criterion, CriterionResult, Direction, Estimate, Scale, SuiteResult, kind_of
 
@@ -83,6 +83,26 @@ def count(number: int, noun: str, plural: str = "") -> str:
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
+def change(value: float, scale: Scale, *, unit: bool = True) -> str:
+    """A change: points for rates, a share for money, time and counts; ``unit=False`` leaves the points unsaid."""
+    if kind_of(scale) == "positive":
+        return percentage(value, signed=True)
+    if scale is not Scale.BINARY:
+        return figure(value, scale, signed=True)
+    points = percentage(value, signed=True).removesuffix(" %")
+    return f"{points} points" if unit else points
+
+
+NAMED = 5
+
+
+def listing(names: Iterable[str]) -> str:
+    """The first few names, and how many more."""
+    names = list(names)
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return ", ".join(names[:NAMED]) + more
+
+
 def interval(estimate: Estimate | None, scale: Scale) -> str:
     """A mean with its interval: ``0.82 [0.71, 0.90]``; units once, where they are the same for all three."""
     if estimate is None:
@@ -138,9 +158,9 @@ def evidence(result: CriterionResult) -> str:
     if result.p_value is not None:
         notes.append("p < 0.001" if result.p_value < 0.001 else f"p = {result.p_value:.3f}")
     if result.detectable is not None:
-        notes.append(f"detectable change {_margin(result.detectable, scale)}")
+        notes.append(f"detectable change {margin(result.detectable, scale)}")
     if result.criterion.margin is not None:
-        notes.append(f"margin {_margin(result.criterion.margin, scale)}")
+        notes.append(f"margin {margin(result.criterion.margin, scale)}")
     if result.spent is not None:
         notes.append(f"{percentage(result.spent)} of the error budget used")
     if result.not_measured:
@@ -186,7 +206,8 @@ def quantiles(result: CriterionResult) -> list[str]:
     return [f"p{100 * q:g} {interval(estimate, scale)}, {sample(estimate)}" for q, estimate in result.quantiles]
 
 
-def _margin(value: float, scale: Scale) -> str:
+def margin(value: float, scale: Scale) -> str:
+    """A loss still called unchanged: points for rates, a share for money, time and counts."""
     if scale is Scale.BINARY:
         return f"{_trimmed(100 * value, 1)} points"
     return percentage(value) if kind_of(scale) == "positive" else figure(value, scale)

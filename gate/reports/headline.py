@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gate.model import CaseStatus, CriterionResult, SuiteResult, Verdict
+from gate.reports import explanation
 from gate.reports.formatting import change_interval, count, dollars, figure
 from gate.reports.labels import deciding, failing_cases, worse_cases
 
@@ -12,7 +13,7 @@ def headline(suite: SuiteResult) -> str:
     against = deciding(suite)
     found = next((c for c in against.criteria if c.verdict is Verdict.REGRESSED and c.criterion.blocking), None)
     if suite.verdict is not Verdict.REGRESSED or found is None or not (found.candidate and found.baseline):
-        return suite.headline
+        return explanation.headline(suite)
     scale = found.criterion.scale
     before, now = (figure(side.value, scale) for side in (found.baseline, found.candidate))
     change = f", {change_interval(found.change, scale)}" if found.change else ""
@@ -48,7 +49,7 @@ def next_step(suite: SuiteResult) -> str:
         if any(found.not_compared and found.criterion.blocking for found in suite.criteria):
             return "score the baseline's own record again (gate rescore), or bring back what was compared"
         seen = worse_cases(suite) or failing_cases(suite)
-        told = next((line for line in suite.story if line.startswith("to decide")), "to decide: more cases or trials")
+        told = explanation.to_decide(suite) or "to decide: more cases or trials"
         return f"look at the cases below; {told}" if seen else told
     return {
         Verdict.REGRESSED: "fix it",

@@ -16,8 +16,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from gate.model import CaseResult, CriterionResult, Estimate, Result, Scale, SuiteResult
+from gate.reports import explanation
 from gate.reports import labels as words
 from gate.reports.formatting import change_interval, dimensions, evidence, interval, sample, threshold, tool_times
+from gate.reports.reasons import reason
 from gate.reports.trajectory_diff import differences
 from gate.security.escape import one_line
 from gate.security.limits import shorten
@@ -66,7 +68,7 @@ def _suite(suite: SuiteResult, explain: str) -> Mapping[str, Any]:
         "tone": suite.verdict.value,
         "id": one_line(suite.suite_id, 200),
         "verdict": words.VERDICTS[suite.verdict],
-        "headline": suite.headline,
+        "headline": explanation.headline(suite),
         "accepted": suite.accepted,
         "criteria": [_criterion(criterion) for criterion in suite.criteria[:_MANY]],
         "further": [words.further_line(one) for one in suite.further[:_MANY]],
@@ -74,9 +76,9 @@ def _suite(suite: SuiteResult, explain: str) -> Mapping[str, Any]:
         "failing": _cases("Cases with failing trials, not shown to be worse", words.failing_cases(suite), opened=0),
         "improved": [f"{case.id}: {words.improvement(case)}" for case in words.improved_cases(suite)[:_MANY]],
         "explain": explain,
-        "changes": suite.changes[:_MANY],
-        "story": suite.story[:_MANY],
-        "warnings": suite.warnings[:_MANY],
+        "changes": explanation.changes(suite)[:_MANY],
+        "story": explanation.story(suite)[:_MANY],
+        "warnings": explanation.warnings(suite)[:_MANY],
         "facts": {
             "Cases": words.status_counts(suite),
             "Baseline": words.baseline_line(suite.baseline),
@@ -105,7 +107,7 @@ def _criterion(result: CriterionResult) -> Mapping[str, Any]:
             ("change", change_interval(result.change, criterion.scale), sample(result.change)),
         ),
         "plot": _plot(result),
-        "reason": result.reason,
+        "reason": reason(result),
         "evidence": evidence(result),
         "parts": [f"{one_line(name, 80)} {said}" for name, said in dimensions(result)[:_MANY]],
     }

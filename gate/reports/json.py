@@ -1,5 +1,8 @@
 """The JSON report: everything in the result, versioned, with a published schema. Keys keep the model's order.
 
+What people read stands beside what machines read: ``headline``, ``story``, ``changes``, ``warnings``, ``doubt`` and
+``reason`` are sentences; ``facts`` of a suite and ``findings`` of a criterion say the same as kinds with numbers.
+
 Version 1: first. Keys may be added within a version; none is removed or changes its meaning.
 """
 
@@ -15,10 +18,42 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from gate.decision.engine.evidence_json import report, stage_name
-from gate.model import Result, SuiteResult
+from gate.model import CrashFacts, CriterionResult, Result, SuiteResult
+from gate.model.facts import Cause, Caution, Course, Doubt, RuleChange
+from gate.model.findings import Unconfirmed
+from gate.reports import explanation, reasons
 from gate.security.limits import MAX_NESTING
 
 VERSION = 1
+_TEXT = {"type": "string"}
+_TEXTS = {"type": "array", "items": _TEXT}
+_WORDED: Mapping[str, Mapping[str, tuple[str, dict[str, Any]]]] = {
+    "SuiteResult": {
+        "cause": ("headline", _TEXT),
+        "course": ("story", _TEXTS),
+        "changes": ("changes", _TEXTS),
+        "warnings": ("warnings", _TEXTS),
+        "doubts": ("doubt", _TEXT),
+        "outcome": ("evidence", {"type": "object"}),
+        "has_baseline": ("facts", {"$ref": "#/$defs/SuiteFacts"}),
+    },
+    "CriterionResult": {"not_compared": ("not_compared", _TEXT)},
+    "CrashFacts": {"doubt": ("doubt", _TEXT)},
+}
+"""By struct: the field → the key that stands in its place, and what it holds."""
+
+
+class SuiteFacts(Struct, frozen=True):
+    """What the sentences of a suite say, as kinds with numbers."""
+
+    cause: Cause
+    has_baseline: bool
+    course: Course | None
+    changes: tuple[RuleChange, ...]
+    warnings: tuple[Caution, ...]
+    doubts: tuple[Doubt, ...]
+    unconfirmed: Unconfirmed | None
+    """Why a block that needs failures of the agent was not confirmed."""
 
 
 def render(result: Result) -> str:
@@ -38,10 +73,8 @@ def _plain(value: Any, depth: int = 0) -> Any:  # noqa: PLR0911  (one line per k
         return value if math.isfinite(value) else None
     if depth > MAX_NESTING:
         return "[nested too deeply]"
-    if isinstance(value, SuiteResult):
-        return _suite(value, depth)
     if isinstance(value, Struct):
-        return {name: _plain(held, depth + 1) for name, held in asdict(value).items()}
+        return {name: _plain(held, depth + 1) for name, held in _fields(value).items()}
     if isinstance(value, Mapping):
         return {_text(str(key)): _plain(held, depth + 1) for key, held in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
@@ -49,12 +82,48 @@ def _plain(value: Any, depth: int = 0) -> Any:  # noqa: PLR0911  (one line per k
     return _text(str(value))
 
 
-def _suite(suite: SuiteResult, depth: int) -> dict[str, Any]:
-    """The engine's answer stands in it as the numbers alone, under the keys of `gate decide`."""
+def _fields(value: Struct) -> dict[str, Any]:
+    """The fields as they are written: sentences in place of facts, and the kind of what is one of several."""
+    config = type(value).__struct_config__
+    kind = {str(config.tag_field): config.tag} if config.tag else {}
+    keys = _WORDED.get(type(value).__name__, {})
+    worded = _worded(value)
+    found = {keys.get(name, (name, {}))[0]: held for name, held in {**kind, **asdict(value)}.items()}
+    return {**found, **worded}
+
+
+def _worded(value: Struct) -> dict[str, Any]:
+    """What stands in the place of facts."""
+    match value:
+        case SuiteResult():
+            return {
+                "headline": explanation.headline(value),
+                "story": explanation.story(value),
+                "changes": explanation.changes(value),
+                "warnings": explanation.warnings(value),
+                "doubt": explanation.doubt(value),
+                "evidence": _evidence(value),
+                "facts": _facts(value),
+            }
+        case CriterionResult():
+            why = value.not_compared
+            return {"not_compared": reasons.why_apart(why) if why else "", "reason": reasons.reason(value)}
+        case CrashFacts():
+            return {"doubt": reasons.unconfirmed(value.doubt) if value.doubt else ""}
+        case _:
+            return {}
+
+
+def _facts(suite: SuiteResult) -> SuiteFacts:
+    unconfirmed = suite.crashes.doubt if suite.crashes is not None else None
+    told = (suite.cause, suite.has_baseline, suite.course, suite.changes, suite.warnings, suite.doubts)
+    return SuiteFacts(*told, unconfirmed)
+
+
+def _evidence(suite: SuiteResult) -> dict[str, Any]:
+    """The engine's numbers under the keys of `gate decide`."""
     outcome = suite.outcome
-    evidence = {} if outcome is None else {**report(outcome.evidence), "stage": stage_name(outcome.stage)}
-    found = {**asdict(suite), "outcome": evidence}
-    return {"evidence" if name == "outcome" else name: _plain(held, depth + 1) for name, held in found.items()}
+    return {} if outcome is None else {**report(outcome.evidence), "stage": stage_name(outcome.stage)}
 
 
 def _text(text: str) -> str:
@@ -64,22 +133,17 @@ def _text(text: str) -> str:
 
 def schema() -> dict[str, Any]:
     """The JSON Schema of version 1, taken from the model itself, so that the two cannot drift apart."""
-    from msgspec.json import schema as schema_of  # weight: only `gate schema` asks
+    from msgspec.json import schema_components  # weight: only `gate schema` asks
 
-    defined = schema_of(Result)["$defs"]
-    for name in ("Outcome", "EvidenceSummary", "LookTest", "MetricTest", "CaseCounts", "MetricChange"):
-        del defined[name]
-    del defined["Stage"], defined["StageKind"]
-    suite = defined["SuiteResult"]["properties"]
-    defined["SuiteResult"]["properties"] = {
-        "evidence" if name == "outcome" else name: {"type": "object"} if name == "outcome" else described
-        for name, described in suite.items()
-    }
+    defined = schema_components((Result, SuiteFacts), ref_template="#/$defs/{name}")[1]
+    for name, keys in _WORDED.items():
+        properties = defined[name]["properties"].items()
+        defined[name]["properties"] = dict(keys.get(field, (field, described)) for field, described in properties)
+    defined["CriterionResult"]["properties"]["reason"] = _TEXT
     for part in defined.values():
         if "properties" in part:
             part["required"] = list(part["properties"])  # defaults are written out too
-            for described in part["properties"].values():
-                described.pop("default", None)
+            part["properties"] = {name: _without_default(held) for name, held in part["properties"].items()}
     made = defined.pop("Result")
     head = {"version": {"const": VERSION}, "gate_version": made["properties"].pop("version")}
     made["properties"] = {**head, **made["properties"]}
@@ -88,5 +152,21 @@ def schema() -> dict[str, Any]:
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         **made,
         "title": "Agent Gate result",
-        "$defs": defined,
+        "$defs": {name: defined[name] for name in _reached(made, defined)},
     }
+
+
+def _without_default(described: dict[str, Any]) -> dict[str, Any]:
+    return {key: held for key, held in described.items() if key != "default"}
+
+
+def _reached(made: Any, defined: Mapping[str, Any]) -> list[str]:
+    """The definitions that are referred to, in their order."""
+    found: set[str] = set()
+    waiting = [made]
+    while waiting:
+        text = json.dumps(waiting.pop())
+        new = {name for name in defined if f'"#/$defs/{name}"' in text} - found
+        found |= new
+        waiting += [defined[name] for name in new]
+    return [name for name in defined if name in found]

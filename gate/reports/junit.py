@@ -14,8 +14,10 @@ from msgspec.structs import replace
 
 from gate.errors import ExitCode
 from gate.model import CaseResult, CaseStatus, CriterionResult, Result, SuiteResult, Verdict, acceptable
+from gate.reports import explanation
 from gate.reports import labels as words
 from gate.reports.formatting import change_interval, evidence, interval, sample, threshold
+from gate.reports.reasons import reason, why_apart
 from gate.reports.trajectory_diff import differences
 from gate.security.escape import xml_text
 from gate.security.limits import MAX_ID_CHARS, shorten
@@ -111,10 +113,18 @@ def _judge(
 
 def _verdict(suite: SuiteResult, undecided_fails: bool, explain: str) -> TestCase:
     test = _test(suite, "verdict")
-    _judge(test, suite, suite.verdict, suite.headline, blocking=True, undecided_fails=undecided_fails)
-    warnings = (f"warning: {warning}" for warning in suite.warnings)
+    _judge(test, suite, suite.verdict, explanation.headline(suite), blocking=True, undecided_fails=undecided_fails)
+    warnings = (f"warning: {warning}" for warning in explanation.warnings(suite))
     details = [f"details: {explain}"] if explain else []
-    test.stdout = _output([suite.headline, *suite.story, *suite.changes, *warnings, *details])
+    test.stdout = _output(
+        [
+            explanation.headline(suite),
+            *explanation.story(suite),
+            *explanation.changes(suite),
+            *warnings,
+            *details,
+        ]
+    )
     return test
 
 
@@ -123,8 +133,8 @@ def _further(suite: SuiteResult, one: SuiteResult, undecided_fails: bool) -> Ite
     group = one.reference or "further"
     one = replace(one, accepted=suite.accepted)
     verdict = _test(suite, "verdict", group)
-    _judge(verdict, one, one.verdict, one.headline, blocking=True, undecided_fails=undecided_fails)
-    verdict.stdout = _output([words.further_line(one), *one.story])
+    _judge(verdict, one, one.verdict, explanation.headline(one), blocking=True, undecided_fails=undecided_fails)
+    verdict.stdout = _output([words.further_line(one), *explanation.story(one)])
     yield verdict
     yield from (_criterion(one, found, undecided_fails, f"{group}.criteria") for found in one.criteria)
     yield from (_case(one, case, group) for case in words.worse_cases(one))
@@ -134,9 +144,10 @@ def _criterion(suite: SuiteResult, found: CriterionResult, undecided_fails: bool
     criterion = found.criterion
     test, verdict = _test(suite, criterion.name, group), words.shown(found)
     undecided_fails = undecided_fails and criterion.blocks_regression
-    _judge(test, suite, verdict, found.reason, blocking=_blocks(found), undecided_fails=undecided_fails)
+    _judge(test, suite, verdict, reason(found), blocking=_blocks(found), undecided_fails=undecided_fails)
     if verdict is Verdict.PASS and not words.is_ticked(found):
-        test.add_skipped_info(_attribute(f"{words.standing(found)}: {found.not_compared or found.reason}"))
+        why = why_apart(found.not_compared) if found.not_compared else reason(found)
+        test.add_skipped_info(_attribute(f"{words.standing(found)}: {why}"))
     test.stdout = _output(
         [
             f"wanted: {threshold(criterion)}",
@@ -144,7 +155,7 @@ def _criterion(suite: SuiteResult, found: CriterionResult, undecided_fails: bool
             f"baseline: {words.baseline_figure(found)} {sample(found.baseline)}",
             f"change: {change_interval(found.change, criterion.scale)} {sample(found.change)}",
             evidence(found),
-            found.reason if words.needs_words(found) else "",
+            reason(found) if words.needs_words(found) else "",
         ]
     )
     return test

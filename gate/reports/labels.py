@@ -8,6 +8,8 @@ from collections.abc import Sequence
 
 from gate.errors import ExitCode
 from gate.model import BaselineInfo, CaseResult, CaseStatus, CriterionResult, Result, SuiteResult, Verdict
+from gate.reports import reasons
+from gate.reports.explanation import headline
 from gate.reports.formatting import count, dollars, interval, seconds
 
 VERDICTS = {
@@ -43,14 +45,6 @@ STATUSES = {
     CaseStatus.UNCHECKED: "unchecked",
     CaseStatus.REMOVED: "removed",
 }
-_AMOUNT = r"[+−-]?[\d.,e]+(?: ?%| points| s| USD)?"
-_RESTATED = re.compile(
-    rf"(?:{_AMOUNT}(?: \([^()]*\))? over [\d,]+ cases?"
-    rf"|mean {_AMOUNT} over [\d,]+ cases?, threshold {_AMOUNT}(?: \(strict\))?"
-    rf"|at best {_AMOUNT})(?:: |$)"
-)
-"""How a reason begins that says in words what candidate, change and threshold say in figures."""
-_EXCUSED = re.compile(r"the baseline (?:missed it|was above it) too")
 _PLAIN_ID = re.compile(r"\w[\w.:/@+-]{0,199}")
 _WORSE = (CaseStatus.BROKEN, CaseStatus.FAILED, CaseStatus.ERROR, CaseStatus.SUSPECT)
 
@@ -91,21 +85,18 @@ def baseline_figure(found: CriterionResult) -> str:
 
 def needs_words(found: CriterionResult) -> bool:
     """Whether a tick alone would mislead: everything but a pass, and a pass that the baseline excuses."""
-    return not is_ticked(found) or bool(_EXCUSED.search(found.reason))
+    return not is_ticked(found) or reasons.is_excused(found)
 
 
-def telling(found: CriterionResult) -> str:
-    """What the reason says beyond the figures beside it; empty where that is nothing."""
-    if not needs_words(found):
-        return ""
-    parts = (part[match.end() :] if (match := _RESTATED.match(part)) else part for part in found.reason.split("; "))
-    return "; ".join(part for part in parts if part)
+def telling(found: CriterionResult, *, with_broken: bool = True) -> list[str]:
+    """The parts of the reason that say more than the figures beside it; none where a tick says it all."""
+    return reasons.telling(found, with_broken=with_broken) if needs_words(found) else []
 
 
-def distinct(reasons: Sequence[str]) -> tuple[str, ...]:
+def distinct(texts: Sequence[str]) -> tuple[str, ...]:
     """The first of reasons that differ in figures alone, or in a word or two."""
     kept: list[tuple[str, frozenset[str]]] = []
-    for reason in reasons:
+    for reason in texts:
         wording = _wording(reason)
         if not any(_is_alike(wording, other) for _, other in kept):
             kept.append((reason, wording))
@@ -224,7 +215,7 @@ def deciding(suite: SuiteResult) -> SuiteResult:
 def further_line(suite: SuiteResult) -> str:
     """The same record against another reference, in a line: its commit, the verdict and why."""
     commit = suite.baseline.commit if suite.baseline else None
-    return f"{VERDICTS[suite.verdict]}: {suite.headline}" + (f" (commit {commit[:12]})" if commit else "")
+    return f"{VERDICTS[suite.verdict]}: {headline(suite)}" + (f" (commit {commit[:12]})" if commit else "")
 
 
 def status_counts(suite: SuiteResult) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from gate.model import CaseResult, CaseStatus, CriterionResult, Result, SuiteResult, Verdict
+from gate.reports import explanation
 from gate.reports import headline as lead
 from gate.reports import labels as words
 from gate.reports.formatting import (
@@ -111,8 +112,8 @@ def _fitted(suite: SuiteResult, limit: int, place: Place, explain: str = "") -> 
 def _suite(suite: SuiteResult, left_out: int, place: Place, explain: str = "") -> str:
     blocks = [_heading(suite, place), _lead(suite, place, 400 if left_out < HEADLINE else 100)]
     if left_out < HEADLINE:
-        if suite.changes:
-            shown = _bullets(suite.changes, _FEW if left_out else _MANY)
+        if changes := explanation.changes(suite):
+            shown = _bullets(changes, _FEW if left_out else _MANY)
             blocks.append(f"### What changed in the rules or suite\n\n{shown}")
         blocks.append(_criteria(suite, left_out))
         blocks += [_against_further(one, left_out) for one in suite.further]
@@ -190,10 +191,9 @@ def _criterion_row(result: CriterionResult) -> str:
 
 def _reasons(suite: SuiteResult, shown: Sequence[CriterionResult]) -> str:
     """What neither the headline, the table nor the cases say."""
-    lines = []
+    lines, said = [], explanation.headline(suite)
     for result in shown:
-        parts = (part for part in words.telling(result).split("; ") if not part.startswith("broken: "))
-        told = "; ".join(part for part in parts if part and part not in suite.headline)
+        told = "; ".join(part for part in words.telling(result, with_broken=False) if part not in said)
         if told and result.verdict is not Verdict.REGRESSED:
             lines.append(f"- {escape.markdown_code(result.criterion.name, 80)}: {escape.markdown(told)}")
     return "\n".join(lines)
@@ -293,8 +293,8 @@ def _details(suite: SuiteResult, left_out: int, explain: str) -> str:
     told = [c for c in suite.criteria if story and (left_out < NO_PASSES or words.needs_words(c))]
     noted = [(c.criterion.name, note) for c in told[:_MANY] if (note := evidence(c))]
     parts = [
-        _bullets(suite.story, _MANY) if story else "",
-        f"**Warnings**\n\n{_bullets(suite.warnings, _FEW)}" if suite.warnings else "",
+        _bullets(explanation.story(suite), _MANY) if story else "",
+        f"**Warnings**\n\n{_bullets(explanation.warnings(suite), _FEW)}" if suite.warnings else "",
         "\n".join(["**Figures**\n", *(f"- {escape.markdown_code(name, 80)}: {note}" for name, note in noted)])
         if noted
         else "",

@@ -16,6 +16,7 @@ from gate.model import Case, CaseResult, Criterion, Direction, Score, SuiteResul
 from gate.pipeline.judge_stored import found_again, named, read_baseline, read_whole
 from gate.pipeline.verdict import NO_REFERENCE, Terms, cases_of, judge_record, own_terms
 from gate.records import Record
+from gate.reports.explanation import headline, story
 from gate.reports.formatting import (
     change_interval,
     dimensions,
@@ -27,6 +28,7 @@ from gate.reports.formatting import (
 )
 from gate.reports.labels import further_line, improved_cases, improvement
 from gate.reports.labels import standing as standing_of
+from gate.reports.reasons import reason
 from gate.reports.table import table
 from gate.reports.trajectory_diff import call_text
 from gate.security.escape import console
@@ -51,13 +53,13 @@ def explain_record(
         return _explain_case(record, references, terms, case_id)
     suite = judge_record(record, references, terms)
     lines = [
-        f"{console(suite.suite_id)}: {suite.verdict.value}: {console(suite.headline)}",
-        *map(console, suite.story),
+        f"{console(suite.suite_id)}: {suite.verdict.value}: {console(headline(suite))}",
+        *map(console, story(suite)),
         "",
     ]
     for result in suite.criteria:
         scale = result.criterion.scale
-        lines.append(f"{console(result.criterion.name)}: {standing_of(result)}: {console(result.reason)}")
+        lines.append(f"{console(result.criterion.name)}: {standing_of(result)}: {console(reason(result))}")
         lines.append(f"  candidate {interval(result.candidate, scale)} {sample(result.candidate)}")
         lines.append(f"  baseline  {interval(result.baseline, scale)} {sample(result.baseline)}")
         lines.append(f"  change    {change_interval(result.change, scale)} {sample(result.change)}")

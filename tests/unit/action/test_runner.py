@@ -21,6 +21,8 @@ from gate.action.runner import (
 from gate.errors import ExitCode, PublishError
 from gate.hosts.base import Annotate, Annotation, PostComment, SetOutputs, WriteFile, WriteSummary, publish
 from gate.model import CaseResult, CaseStatus, Criterion, CriterionResult, Location, Result, Scale, SuiteResult, Verdict
+from gate.model.facts import Doubted
+from gate.model.findings import HardFailure
 from tests.integration.github.runner_reader import RunnerReader, read_file_commands
 
 HOSTILE = st.one_of(
@@ -134,13 +136,13 @@ def test_outside_a_runner_there_is_no_file(tmp_path: Path) -> None:
 
 def criterion(verdict: Verdict, *, blocking: bool = True, blocks_regression: bool = True) -> CriterionResult:
     made = Criterion("goal", "goal", Scale.UNIT, blocking=blocking, blocks_regression=blocks_regression)
-    return CriterionResult(made, verdict, f"because {verdict.value}")
+    return CriterionResult(made, verdict, (HardFailure("because", 0, verdict.value),))
 
 
 def result(
     *cases: CaseResult, criteria: tuple[CriterionResult, ...] = (), exit_code: ExitCode = ExitCode.FAILED
 ) -> Result:
-    suite = SuiteResult("evals", Verdict.REGRESSED, "…", criteria, cases)
+    suite = SuiteResult("evals", Verdict.REGRESSED, Doubted(), criteria, cases)
     return Result((suite,), Verdict.REGRESSED, exit_code)
 
 

@@ -16,6 +16,7 @@ from gate.baselines.pairing import Reference, match_cases, pair
 from gate.config.load import load_config
 from gate.config.settings import settings_of
 from gate.decision import Settings
+from gate.decision.comparison import Incomparable
 from gate.errors import ConfigError
 from gate.model import BaselineInfo, Criterion, Scale, Score, Side, Trial
 from gate.records import Header, PlannedCase, Record
@@ -45,13 +46,13 @@ def test_everything_is_comparable_with_an_equal_record() -> None:
 def test_an_edited_case_is_not_compared() -> None:
     edited = (replace(PLAN[0], fingerprint="other"), *PLAN[1:])
     found = pair(edited, [CRITERION], against(record()))
-    assert found.not_comparable == {("c0", "ok"): "the case was edited"}
+    assert found.not_comparable == {("c0", "ok"): Incomparable.EDITED}
 
 
 def test_a_changed_option_makes_the_criterion_incomparable_for_every_case() -> None:
     found = pair(PLAN, [CRITERION], against(record(fingerprint="other")))
     assert len(found.not_comparable) == 20
-    assert set(found.not_comparable.values()) == {"its options, scorer or judge changed"}
+    assert set(found.not_comparable.values()) == {Incomparable.CHANGED}
 
 
 def test_of_a_pooled_record_only_what_fits_is_taken() -> None:

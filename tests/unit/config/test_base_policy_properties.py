@@ -195,7 +195,7 @@ def test_no_verdict_is_better_than_by_the_bases_own_rules(
             reference = Reference(BaselineInfo("c" * 40, 1, 3.0, 1, "here"), (stored,))
         found = verdict(measured, reference, terms_of_plan(plan, rules.config, rules=rules))
         plain = verdict(measured, reference, terms_of_plan(of_base, known))
-        assert SEVERITY.index(found.verdict) >= SEVERITY.index(plain.verdict), (found.headline, plain.headline)
+        assert SEVERITY.index(found.verdict) >= SEVERITY.index(plain.verdict), (found.cause, plain.cause)
         if found.verdict is Verdict.PASS:
             assert plain.verdict is Verdict.PASS
 

@@ -19,6 +19,7 @@ from gate.model import (
     TrialError,
     Verdict,
 )
+from gate.model.findings import AnyFinding
 
 TRAJECTORY = Criterion("trajectory", "tool_trajectory_avg_score", Scale.UNIT, threshold=None, pass_threshold=1.0)
 RESPONSE = Criterion("response", "response_match_score", Scale.UNIT, pass_threshold=None)
@@ -91,7 +92,7 @@ def ask(
 ) -> More:
     """What is wanted next."""
     step = next_step(suite, criteria, trials, baseline, settings=settings or Settings(), **options)
-    assert isinstance(step, More), step.headline
+    assert isinstance(step, More), step.cause
     return step
 
 
@@ -123,5 +124,7 @@ def by_name(result: SuiteResult) -> dict[str, Verdict]:
     return {r.criterion.name: r.verdict for r in result.criteria}
 
 
-def reason(result: SuiteResult, name: str) -> str:
-    return next(r.reason for r in result.criteria if r.criterion.name == name)
+def findings(result: SuiteResult, name: str) -> list[AnyFinding]:
+    """What the verdict on a criterion rests on."""
+    row = next(r for r in result.criteria if r.criterion.name == name)
+    return [found for found in row.findings if found.verdict is row.verdict]

@@ -7,12 +7,13 @@ import pytest
 from gate.decision import Settings, exit_code
 from gate.errors import ExitCode
 from gate.model import Criterion, CriterionResult, Scale, SuiteResult, Verdict
+from gate.model.facts import Doubted
 
 
 def suite(verdict: Verdict, *criteria: Verdict, accepted: str = "wendy") -> SuiteResult:
     made = Criterion("c", "c", Scale.UNIT)
-    results = tuple(CriterionResult(made, found, "") for found in criteria)
-    return SuiteResult("s", verdict, "", results, (), accepted=accepted)
+    results = tuple(CriterionResult(made, found) for found in criteria)
+    return SuiteResult("s", verdict, Doubted(), results, (), accepted=accepted)
 
 
 @pytest.mark.parametrize(

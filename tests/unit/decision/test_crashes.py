@@ -8,16 +8,18 @@ from msgspec.structs import replace
 from gate.decision import Settings, exit_code
 from gate.errors import ExitCode
 from gate.model import PROBE, CaseStatus, ErrorKind, Side, Trial, TrialError, Verdict
+from gate.model.facts import AgentFailures, AttemptsRepeated, CouldNotMeasure, LostDecide, Outage
+from gate.model.findings import FailuresGone, NeverAnswered, NothingRerun, PerhapsProvider, SlowedDown, Unconfirmed
 from tests.unit.decision.records import (
     FORBIDDEN,
     TRAJECTORY,
     ask,
     cases,
     failed_trial,
+    findings,
     judge,
     lost_trial,
     once,
-    reason,
     score,
     stored,
     trial,
@@ -71,22 +73,22 @@ def test_both_sides_are_asked_where_the_base_can_be_run() -> None:
 
 
 @pytest.mark.parametrize(
-    ("more", "verdict", "said"),
+    ("more", "verdict", "doubt"),
     [
-        (probes(True), Verdict.REGRESSED, "6 cases crash: 0/30 → 30/30"),
-        (probes(True, base=False), Verdict.REGRESSED, "6 cases crash"),
-        (probes(False), Verdict.INCONCLUSIVE, "the failures did not come again: 24 trials"),
-        (probes(True, others=True), Verdict.INCONCLUSIVE, "24 of 24 of cases that had answered before"),
-        (probes(True, base=True), Verdict.INCONCLUSIVE, "24 of 24 at the base commit, run now"),
-        ([], Verdict.INCONCLUSIVE, "nothing could be run again a while later"),
+        (probes(True), Verdict.REGRESSED, None),
+        (probes(True, base=False), Verdict.REGRESSED, None),
+        (probes(False), Verdict.INCONCLUSIVE, FailuresGone(24)),
+        (probes(True, others=True), Verdict.INCONCLUSIVE, PerhapsProvider(24, 24, 24, 24, at_base=False)),
+        (probes(True, base=True), Verdict.INCONCLUSIVE, PerhapsProvider(24, 24, 24, 24, at_base=True)),
+        ([], Verdict.INCONCLUSIVE, NothingRerun()),
     ],
 )
-def test_what_the_confirmation_says(more: list[Trial], verdict: Verdict, said: str) -> None:
+def test_what_the_confirmation_says(more: list[Trial], verdict: Verdict, doubt: Unconfirmed | None) -> None:
     result = judge(SUITE, [TRAJECTORY], [*DOWN, *more], BASELINE)
     assert result.verdict is verdict
-    assert said in result.headline
+    assert result.crashes is not None and result.crashes.doubt == doubt
+    assert result.doubts == (() if doubt is None else (doubt,))
     broken = [case.id for case in result.cases if case.status is CaseStatus.BROKEN]
-    assert bool(result.crashes and result.crashes.doubt) is (verdict is Verdict.INCONCLUSIVE)
     expected = ExitCode.FAILED if verdict is Verdict.REGRESSED else ExitCode.PASS
     assert exit_code([result], Settings()) is expected
     if verdict is Verdict.INCONCLUSIVE:
@@ -104,7 +106,7 @@ def test_failures_while_answers_slow_down_prove_nothing() -> None:
     usual = [replace(t, duration=2.0) for t in BASELINE]
     result = judge(SUITE, [TRAJECTORY], [*DOWN, *slow], usual)
     assert result.verdict is Verdict.INCONCLUSIVE
-    assert "answers slowed from 2 s to 9 s" in result.headline
+    assert result.doubts == (SlowedDown(9.0, 2.0),)
 
 
 def test_a_block_that_needs_no_failure_is_not_held_up() -> None:
@@ -121,7 +123,10 @@ def test_one_new_crash_keeps_a_pass_until_six_answers_clear_it() -> None:
     answers = [trial("case-00", n, round=2, tag="confirm", trajectory=1.0) for n in range(2, 8)]
     cleared = judge(SUITE, [TRAJECTORY], [*trials, *answers], BASELINE)
     assert cleared.verdict is Verdict.PASS
-    assert any("1 case crashes: 0/5 → 1/7" in warning for warning in cleared.warnings)
+    assert AgentFailures() in cleared.warnings
+    crashes = cleared.crashes
+    assert crashes is not None and (crashes.baseline_failed, crashes.baseline_trials) == (0, 5)
+    assert (crashes.cases, crashes.failed, crashes.trials) == (("case-00",), 1, 7)
     assert judge(SUITE, [TRAJECTORY], [*trials, *answers[:5]], BASELINE).verdict is Verdict.INCONCLUSIVE
 
 
@@ -137,7 +142,9 @@ def test_an_outage_is_an_error_and_no_regression() -> None:
     trials = [failed_trial(case.id) for case in SUITE[:25]] + once(SUITE[25:], trajectory=1.0)
     result = judge(SUITE, [TRAJECTORY], trials, BASELINE)
     assert result.verdict is Verdict.ERROR
-    assert "an outage: 25 of 40 cases that answered at the baseline fail alike" in result.headline
+    assert isinstance(result.cause, CouldNotMeasure)
+    assert isinstance(result.cause.problem, Outage)
+    assert (result.cause.problem.cases, result.cause.problem.of, result.cause.problem.compared) == (25, 40, True)
     assert exit_code([result], Settings()) is ExitCode.NOT_MEASURED
 
 
@@ -154,7 +161,9 @@ def test_what_fails_each_in_its_own_way_is_no_outage() -> None:
 def test_without_a_baseline_an_outage_is_every_case() -> None:
     held = replace(TRAJECTORY, threshold=0.5)
     result = judge(SUITE, [held], [failed_trial(case.id) for case in SUITE])
-    assert (result.verdict, "an outage: 40 of 40 cases" in result.headline) == (Verdict.ERROR, True)
+    assert result.verdict is Verdict.ERROR
+    assert isinstance(result.cause, CouldNotMeasure) and isinstance(result.cause.problem, Outage)
+    assert (result.cause.problem.cases, result.cause.problem.of, result.cause.problem.compared) == (40, 40, False)
     but_one = [*(failed_trial(case.id) for case in SUITE[1:]), trial("case-00", trajectory=1.0)]
     assert judge(SUITE, [held], but_one).verdict is not Verdict.ERROR
 
@@ -163,7 +172,7 @@ def test_a_new_case_that_is_never_answered_is_not_measured() -> None:
     held = replace(TRAJECTORY, threshold=0.5)
     result = judge(SUITE, [held], [failed_trial("case-00"), *once(SUITE[1:], trajectory=1.0)])
     assert result.verdict is Verdict.NOT_MEASURED
-    assert "the agent never answered case-00: timeout: 60 s" in reason(result, "trajectory")
+    assert findings(result, "trajectory") == [NeverAnswered("case-00", 1, 40, "timeout: 60 s without an answer")]
 
 
 def test_a_threshold_counts_a_failed_trial_as_the_worst_score() -> None:
@@ -172,7 +181,8 @@ def test_a_threshold_counts_a_failed_trial_as_the_worst_score() -> None:
     fallen = [failed_trial(case.id, 2) for case in SUITE[:20]]
     result = judge(SUITE, [held], [*answered, *fallen])
     assert result.verdict is not Verdict.PASS, "0.7 over what answered, 0.525 with what did not"
-    assert "20 trials in which the agent failed counted as 0" in reason(result, "trajectory")
+    [found] = findings(result, "trajectory")
+    assert (found.mean.failed, found.mean.failed_as) == (20, 0.0)
 
 
 def test_what_a_hard_rule_found_before_a_crash_stands() -> None:
@@ -190,11 +200,11 @@ def test_a_pass_holds_with_what_is_unmeasured_counted_as_failed() -> None:
     many = [lost_trial(t.case_id, 2) if t.number == 2 and t.case_id in lost else t for t in twice]
     result = judge(SUITE, [TRAJECTORY], many, BASELINE, settings=settings)
     assert result.verdict is Verdict.INCONCLUSIVE
-    assert "8 trials could not be measured, and counted as failed no pass is left" in result.headline
+    assert result.doubts == (LostDecide(8),)
 
 
 def test_repeated_attempts_are_shown() -> None:
     trials = [replace(t, attempts=3) if t.case_id == "case-00" else t for t in once(SUITE, trajectory=1.0)]
     result = judge(SUITE, [TRAJECTORY], trials, BASELINE)
     assert result.retried == 2
-    assert "2 attempts repeated after an infrastructure error" in result.warnings
+    assert AttemptsRepeated(2) in result.warnings

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from gate.decision import PASS_RATE, Settings, exit_code, next_step
+from gate.decision.comparison import Incomparable
 from gate.errors import ExitCode
 from gate.model import (
     Case,
@@ -30,6 +31,49 @@ from gate.model import (
     Turn,
     Verdict,
 )
+from gate.model.facts import (
+    CaseMostlyLost,
+    CasesBroke,
+    CasesNotMeasured,
+    CouldNotMeasure,
+    CriteriaNotCompared,
+    CriterionApart,
+    CriterionFails,
+    CriterionNotMeasured,
+    CutShort,
+    EditedCases,
+    FewCases,
+    NewCases,
+    NothingDecides,
+    NoWorse,
+    QuietRise,
+    RemovedCases,
+    RepeatsAlike,
+    ScoresUnmeasured,
+    ThinBaseline,
+    ThresholdsHold,
+    TooManyErrors,
+    Uncompared,
+)
+from gate.model.findings import (
+    AppliesToNone,
+    CasesGone,
+    CasesNotScored,
+    ComparedWithout,
+    HardFailure,
+    HeldMean,
+    MeanExcused,
+    MeanMisses,
+    MeanOpen,
+    MeanProvenShort,
+    NothingHeld,
+    QuantileExcused,
+    QuantileRisen,
+    ScorerChanged,
+    ScoresLost,
+    TrialBeyond,
+    TrialExcused,
+)
 from tests.properties import examples
 
 from .records import (
@@ -40,11 +84,11 @@ from .records import (
     ask,
     by_name,
     cases,
+    findings,
     follow,
     judge,
     lost_trial,
     once,
-    reason,
     stored,
     trial,
 )
@@ -80,20 +124,21 @@ def test_a_whole_run_tells_its_story() -> None:
     down = {"case-03", "case-11"}
     result, trials = follow(SUITE, [TRAJECTORY], lambda c, _s: {"trajectory": float(c not in down)}, BASELINE)
     assert result.verdict is Verdict.REGRESSED
-    assert result.headline == "2 cases broke: case-03, case-11"
+    assert result.cause == CasesBroke(("case-03", "case-11"))
     assert {c.id for c in result.cases if c.status is CaseStatus.BROKEN} == down
     assert result.agent_runs == len(trials) < 80
-    assert result.story[0].startswith("1 trial of 40 cases; 2 suspicious, rerun")
-    assert "2 confirmed broken (case-03, case-11)" in result.story[0]
-    assert f"{len(trials)} agent runs instead of 200" in result.story[0]
-    assert "case evidence e =" in result.story[1]
+    course, outcome = result.course, result.outcome
+    assert (course.passes, course.cases, course.rerun_cases) == (1, 40, 2)
+    assert (course.runs, course.fixed_runs) == (len(trials), 200)
+    assert outcome.cases == ("case-03", "case-11")
+    assert outcome.evidence.highest_e_value >= outcome.evidence.e_threshold
     assert exit_code([result], Settings()) is ExitCode.FAILED
 
 
 def test_an_unchanged_suite_passes_after_one_trial() -> None:
     result, trials = follow(SUITE, [TRAJECTORY], lambda _c, _s: {"trajectory": 1.0}, BASELINE)
     assert (result.verdict, len(trials)) == (Verdict.PASS, 40)
-    assert "no worse than the baseline over 40 cases" in result.headline
+    assert isinstance(result.cause, NoWorse) and result.cause.cases == 40
     assert result.outcome.stage == Stage(StageKind.CERTIFIED, 1)
     assert 0 < result.criteria[0].spent < 1
 
@@ -108,7 +153,7 @@ def test_running_out_of_runs_says_so_and_decides_on_what_there_is() -> None:
     one = once(SUITE, {"case-07": {"trajectory": 0.0}}, trajectory=1.0)
     result = judge(SUITE, [TRAJECTORY], one, BASELINE, can_run=True, stopped="the budget of 40 runs is spent")
     assert result.verdict in (Verdict.PASS, Verdict.INCONCLUSIVE)
-    assert result.story[-1] == "stopped: the budget of 40 runs is spent"
+    assert result.course.stopped == "the budget of 40 runs is spent"
     assert judge(SUITE, [TRAJECTORY], one, BASELINE, can_run=True, settings=Settings(runs=40)).agent_runs == 40
 
 
@@ -130,7 +175,7 @@ def test_match_runs_the_baselines_agent_where_it_is_thin() -> None:
     assert result.verdict is Verdict.REGRESSED
     assert [c.id for c in result.cases if c.status is CaseStatus.BROKEN] == ["case-05"]
     assert sum(t.side is Side.BASELINE for t in trials) > 3
-    assert "of the baseline's agent" in result.story[0]
+    assert result.course.baseline_runs > 0
 
 
 # --- no baseline ----------------------------------------------------------------------------------
@@ -140,17 +185,19 @@ def test_without_a_baseline_thresholds_decide_alone() -> None:
     criterion = replace(TRAJECTORY, threshold=0.8)
     good, trials = follow(SUITE, [criterion], lambda _c, _s: {"trajectory": 1.0})
     assert (good.verdict, len(trials)) == (Verdict.PASS, 40)
-    assert good.headline == "every threshold holds over 40 cases; no baseline yet"
+    assert (good.cause, good.has_baseline) == (ThresholdsHold(40, 40, Uncompared()), False)
     bad, trials = follow(SUITE, [criterion], lambda c, _s: {"trajectory": float(c < "case-15")})
     assert (bad.verdict, len(trials)) == (Verdict.BELOW_THRESHOLD, 40)
-    assert "threshold 0.8; at best" in reason(bad, "trajectory")
+    [found] = findings(bad, "trajectory")
+    assert isinstance(found, MeanProvenShort) and found.mean.threshold == 0.8 > found.best
 
 
 def test_an_undecided_threshold_takes_all_passes_and_stays_undecided() -> None:
     criterion = replace(TRAJECTORY, threshold=0.8)
     result, trials = follow(SUITE, [criterion], lambda c, _s: {"trajectory": float(c < "case-30")})
     assert (result.verdict, len(trials)) == (Verdict.INCONCLUSIVE, 120)
-    assert "too near to tell with 120 trials" in reason(result, "trajectory")
+    [found] = findings(result, "trajectory")
+    assert isinstance(found, MeanOpen) and (found.trials, found.too_few) == (120, False)
     assert exit_code([result], Settings()) is ExitCode.PASS
     assert exit_code([result], BLOCK) is ExitCode.FAILED
 
@@ -158,8 +205,8 @@ def test_an_undecided_threshold_takes_all_passes_and_stays_undecided() -> None:
 def test_nothing_to_compare_with_is_said() -> None:
     result = judge(SUITE, [TRAJECTORY], once(SUITE, trajectory=0.0))
     assert result.verdict is Verdict.INCONCLUSIVE
-    assert "nothing to hold it to" in result.headline
-    assert "nothing to hold it to: no threshold" in reason(result, "trajectory")
+    assert result.cause == NothingDecides()
+    assert findings(result, "trajectory") == [NothingHeld()]
     assert not any(found.checked for found in result.criteria)
 
 
@@ -221,7 +268,8 @@ def test_one_forbidden_call_fails_at_once_and_is_never_rerun() -> None:
         SUITE, [FORBIDDEN, TRAJECTORY], trials, stored(SUITE, trajectory=1.0, forbidden_tools=1.0), can_run=True
     )
     assert result.verdict is Verdict.BELOW_THRESHOLD
-    assert result.headline == "forbidden_tools fails: case-09: scored 0.0"
+    assert result.cause == CriterionFails("forbidden_tools")
+    assert findings(result, "forbidden_tools") == [HardFailure("case-09", 0, "scored 0.0")]
     assert status(result, "case-09") is CaseStatus.FAILED
     assert by_name(result)["trajectory"] is not Verdict.NOT_MEASURED
     assert exit_code([result], Settings()) is ExitCode.FAILED
@@ -252,7 +300,8 @@ def test_a_case_whose_score_never_came_is_not_measured() -> None:
     trials = once(SUITE, {"case-04": {"trajectory": "judge timed out"}}, trajectory=1.0)
     result = judge(SUITE, [replace(TRAJECTORY, threshold=0.5)], trials)
     assert result.verdict is Verdict.NOT_MEASURED
-    assert "case-04: judge timed out" in result.headline
+    assert result.cause == CriterionNotMeasured("trajectory")
+    assert findings(result, "trajectory") == [CasesNotScored("case-04", 1, 40, "judge timed out")]
     assert exit_code([result], Settings()) is ExitCode.NOT_MEASURED
 
 
@@ -261,7 +310,7 @@ def test_a_score_that_came_in_another_trial_is_enough() -> None:
     trials += [trial(c.id, 2, round=2, trajectory=1.0) for c in SUITE]
     result = judge(SUITE, [replace(TRAJECTORY, threshold=0.5)], trials)
     assert result.verdict is Verdict.PASS
-    assert result.warnings[0] == "trajectory: 1 of 80 scores could not be measured"
+    assert result.warnings[0] == ScoresUnmeasured("trajectory", 1, 80)
     assert next(r for r in result.criteria if r.criterion.name == "trajectory").not_measured == 1
 
 
@@ -271,7 +320,7 @@ def test_a_criterion_of_which_too_many_scores_are_lost_is_not_measured() -> None
     cost = replace(LATENCY, name="cost", limit=1.0)
     result = judge(SUITE, [TRAJECTORY, cost], trials)
     assert result.verdict is Verdict.NOT_MEASURED
-    assert "80 of 120 scores could not be measured, at most 10% may: no cost" in reason(result, "cost")
+    assert findings(result, "cost") == [ScoresLost(80, 120, 0.1, "no cost")]
     assert judge(SUITE, [TRAJECTORY, cost], trials, settings=Settings(max_error_rate=0.7)).verdict is Verdict.PASS
     mute = [trial(c.id, n, trajectory=1.0, cost=0.1 if n == 1 else None) for c in SUITE for n in (1, 2, 3)]
     assert judge(SUITE, [TRAJECTORY, cost], mute).verdict is Verdict.PASS, "what does not apply is no loss"
@@ -284,7 +333,7 @@ def test_a_criterion_that_is_not_in_the_record_is_not_measured() -> None:
 def test_a_criterion_that_applies_to_no_case_is_never_green() -> None:
     result = judge(SUITE, [TRAJECTORY], once(SUITE, trajectory=None))
     assert result.verdict is Verdict.NOT_MEASURED
-    assert "applies to no case" in result.headline
+    assert findings(result, "trajectory") == [AppliesToNone()]
 
 
 def test_pairs_without_a_measured_pass_are_never_a_pass() -> None:
@@ -322,10 +371,8 @@ def test_too_many_infrastructure_errors_are_an_error_not_a_regression() -> None:
     trials = [lost_trial(c.id) for c in SUITE[:6]] + once(SUITE[6:], trajectory=1.0)
     result = judge(SUITE, [TRAJECTORY], trials, BASELINE, can_run=True)
     assert result.verdict is Verdict.ERROR
-    assert result.headline == (
-        "could not measure: 15% of the trials ended in infrastructure errors; at most 10% may"
-        "; most often: unreachable: 127.0.0.1:80: Connection refused"
-    )
+    error = "unreachable: 127.0.0.1:80: Connection refused"
+    assert result.cause == CouldNotMeasure(TooManyErrors(0.15, 0.1, error))
     assert (result.errors, status(result, "case-00")) == (6, CaseStatus.ERROR)
     assert exit_code([result], Settings()) is ExitCode.NOT_MEASURED
 
@@ -333,12 +380,10 @@ def test_too_many_infrastructure_errors_are_an_error_not_a_regression() -> None:
 def test_a_case_without_one_measured_trial_is_an_error_within_the_limit_too() -> None:
     trials = [lost_trial("case-00"), *once(SUITE[1:], trajectory=1.0)]
     result = judge(SUITE, [TRAJECTORY], trials, BASELINE)
-    assert (result.verdict, result.headline) == (
-        Verdict.ERROR,
-        "could not measure: no trial of 1 of 40 cases could be measured: case-00"
-        "; most often: unreachable: 127.0.0.1:80: Connection refused",
-    )
-    assert result.cases[0].reasons == ("unreachable: 127.0.0.1:80: Connection refused",)
+    error = "unreachable: 127.0.0.1:80: Connection refused"
+    assert result.verdict is Verdict.ERROR
+    assert result.cause == CouldNotMeasure(CasesNotMeasured(("case-00",), 40, error))
+    assert result.cases[0].reasons == (error,)
 
 
 @pytest.mark.parametrize("settings", [Settings(), Settings(exact_epochs=1)])
@@ -350,7 +395,7 @@ def test_one_passing_crash_is_run_again_and_takes_its_place(settings: Settings) 
     healed = [*trials, replace(trial("case-00", 2, trajectory=1.0), again=True)]
     result = judge(SUITE, [TRAJECTORY], healed, BASELINE, settings=settings, can_run=True)
     assert (result.verdict, result.errors) == (Verdict.PASS, 1)
-    assert result.story[0].startswith("1 trial of 40 cases")
+    assert (result.course.passes, result.course.cases) == (1, 40)
     assert result.outcome.evidence.looks[-1].passes == 1
     assert judge(SUITE, [TRAJECTORY], healed, BASELINE, settings=settings).verdict is Verdict.PASS
 
@@ -369,7 +414,8 @@ def test_a_case_that_is_lost_each_time_is_run_again_twice_and_no_more() -> None:
     trials.append(lost_trial("case-00", 3, again=True))
     result = judge(SUITE, [TRAJECTORY], trials, BASELINE, can_run=True)
     assert result.verdict is Verdict.ERROR
-    assert "no trial of 1 of 40 cases" in result.headline
+    assert isinstance(result.cause, CouldNotMeasure)
+    assert isinstance(result.cause.problem, CasesNotMeasured) and result.cause.problem.cases == ("case-00",)
 
 
 def test_what_crashed_is_run_again_within_the_runs_and_the_error_rate_alone() -> None:
@@ -394,7 +440,8 @@ def test_a_case_most_of_whose_trials_crash_is_an_error_however_few_they_are() ->
     settings = Settings(exact_epochs=5)
     result = judge(SUITE, [TRAJECTORY], trials, BASELINE, settings=settings)
     assert result.verdict is Verdict.ERROR
-    assert "3 of 5 trials of case-03 ended in infrastructure errors" in result.headline
+    assert isinstance(result.cause, CouldNotMeasure) and isinstance(result.cause.problem, CaseMostlyLost)
+    assert (result.cause.problem.case_id, result.cause.problem.lost, result.cause.problem.trials) == ("case-03", 3, 5)
     trials[17] = trial("case-03", 3, trajectory=1.0)
     assert judge(SUITE, [TRAJECTORY], trials, BASELINE, settings=settings).verdict is Verdict.PASS
 
@@ -407,7 +454,7 @@ def test_a_run_that_was_stopped_before_its_first_decision_is_at_most_inconclusiv
         SUITE, [held], two, baseline, settings=Settings(exact_epochs=5), can_run=True, stopped="the budget is spent"
     )
     assert result.verdict is Verdict.INCONCLUSIVE
-    assert result.headline == "stopped: the budget is spent; 2 of 5 full passes were run"
+    assert result.cause == CutShort("the budget is spent", 2, 5)
     whole = judge(SUITE, [held], two, baseline, settings=Settings(exact_epochs=2), stopped="the budget is spent")
     assert whole.verdict is Verdict.PASS
     down = [trial(c.id, n, trajectory=0.0) for c in SUITE for n in (1, 2)]
@@ -435,7 +482,7 @@ def test_ratchet_does_not_block_what_was_below_before() -> None:
     before, now = stored(SUITE, response=0.5), once(SUITE, response=0.5)
     result = judge(SUITE, [criterion], now, before)
     assert result.verdict is Verdict.PASS
-    assert "the baseline missed it too" in reason(result, "response")
+    assert any(isinstance(found, MeanExcused) for found in findings(result, "response"))
     assert judge(SUITE, [replace(criterion, ratchet=False)], now, before).verdict is Verdict.BELOW_THRESHOLD
 
 
@@ -458,7 +505,7 @@ def test_strict_is_the_plain_comparison() -> None:
     one = once(SUITE, {"case-07": {"trajectory": 0.0}}, trajectory=1.0)
     result = judge(SUITE, [criterion], one, can_run=True)
     assert result.verdict is Verdict.BELOW_THRESHOLD
-    assert "0.975 over 40 cases, threshold 0.99 (strict)" in result.headline
+    assert findings(result, "trajectory") == [MeanMisses(HeldMean(0.975, 0.99, 40))]
     assert judge(SUITE, [replace(criterion, strict=False)], one).verdict is Verdict.INCONCLUSIVE
 
 
@@ -474,7 +521,8 @@ def test_a_limit_is_the_most_that_any_trial_may_reach() -> None:
     trials = once(SUITE, {"case-03": {"latency": 2.5}}, latency=1.0)
     result = judge(SUITE, [criterion], trials)
     assert result.verdict is Verdict.BELOW_THRESHOLD
-    assert result.headline == "latency fails: case-03 reached 2.5 s, limit 2 s; no baseline yet"
+    assert (result.cause, result.has_baseline) == (CriterionFails("latency"), False)
+    assert findings(result, "latency") == [TrialBeyond("case-03", 2.5, 2.0, 1)]
     before = stored(SUITE, latency=1.0)
     assert judge(SUITE, [criterion], trials, before).verdict is Verdict.BELOW_THRESHOLD
     before[0] = trial("case-00", 1, latency=3.0)
@@ -482,7 +530,7 @@ def test_a_limit_is_the_most_that_any_trial_may_reach() -> None:
     before[15] = trial("case-03", 1, latency=2.4)
     result = judge(SUITE, [criterion], trials, before)
     assert result.verdict is Verdict.PASS
-    assert "the baseline was above it too" in reason(result, "latency")
+    assert TrialExcused("case-03", 2.5, 2.0) in findings(result, "latency")
     before[15] = trial("case-03", 1, latency=2.1)
     assert judge(SUITE, [replace(criterion, margin=0.1)], trials, before).verdict is Verdict.BELOW_THRESHOLD
 
@@ -503,10 +551,11 @@ def test_a_quantile_above_its_limit_is_excused_within_the_margin_of_the_baseline
     criterion = replace(LATENCY, quantiles=((0.95, 3.0),))
     before = stored(SUITE, latency=3.3)
     same = judge(SUITE, [criterion], once(SUITE, latency=3.5), before)
-    assert (same.verdict, "the baseline was above it too" in reason(same, "latency")) == (Verdict.PASS, True)
+    assert same.verdict is Verdict.PASS
+    assert QuantileExcused(0.95, 3.5, 3.0) in findings(same, "latency")
     worse = judge(SUITE, [criterion], once(SUITE, latency=330.0), before)
     assert worse.verdict is Verdict.BELOW_THRESHOLD
-    assert "p95 330 s, limit 3 s; the baseline's was 3.3 s" in reason(worse, "latency")
+    assert findings(worse, "latency") == [QuantileRisen(0.95, 330.0, 3.0, 3.3)]
     new = [*SUITE, *(replace(c, id=f"new-{c.id}") for c in SUITE)]
     assert judge(new, [criterion], once(new, latency=3.5), before).verdict is Verdict.BELOW_THRESHOLD
 
@@ -533,7 +582,7 @@ def test_cost_and_latency_only_warn_unless_asked() -> None:
     now = once(SUITE, trajectory=1.0, latency=1.6)
     result = judge(SUITE, [TRAJECTORY, LATENCY], now, before)
     assert result.verdict is Verdict.PASS
-    assert "latency changed by +60%: beyond its margin; it warns only" in result.warnings
+    assert result.warnings == (QuietRise("latency", pytest.approx(0.6)),)
     assert (
         judge(SUITE, [TRAJECTORY, replace(LATENCY, blocks_regression=True)], now, before).verdict is Verdict.REGRESSED
     )
@@ -544,14 +593,14 @@ def test_cost_and_latency_only_warn_unless_asked() -> None:
 
 def test_new_changed_and_removed_cases_are_outside_the_pairing_and_said() -> None:
     suite = [*SUITE[1:], Case("brand-new", ())]
-    not_comparable = {("case-01", "trajectory"): "the case was edited"}
+    not_comparable = {("case-01", "trajectory"): Incomparable.EDITED}
     now = once(suite, {"brand-new": {"trajectory": 0.0}, "case-01": {"trajectory": 0.0}}, trajectory=1.0)
     result = judge(suite, [TRAJECTORY], now, BASELINE, not_comparable=not_comparable)
     assert result.verdict is Verdict.PASS
     assert result.changes == (
-        "new, held to thresholds only: brand-new",
-        "edited, held to thresholds only: case-01",
-        "removed since the baseline: case-00",
+        NewCases(("brand-new",)),
+        EditedCases(("case-01",)),
+        RemovedCases(("case-00",)),
     )
     assert [status(result, c) for c in ("brand-new", "case-01", "case-00")] == [
         CaseStatus.NEW,
@@ -576,26 +625,26 @@ def test_new_cases_are_held_to_thresholds() -> None:
 def test_a_criterion_that_cannot_be_compared_leaves_the_others_compared() -> None:
     """Metric 0 of both sides is then judged by what can be compared."""
     criteria = [TRAJECTORY, replace(RESPONSE, pass_threshold=0.5)]
-    not_comparable = {(c.id, "response"): "its options changed" for c in SUITE}
+    not_comparable = {(c.id, "response"): Incomparable.CHANGED for c in SUITE}
     before, now = stored(SUITE, trajectory=1.0, response=0.9), once(SUITE, trajectory=1.0, response=0.1)
     result = judge(SUITE, criteria, now, before, not_comparable=not_comparable)
-    assert (result.verdict, result.headline) == (Verdict.INCONCLUSIVE, "not compared with the baseline: response")
-    assert result.changes == ("not compared: response: its options changed",)
+    assert (result.verdict, result.doubts) == (Verdict.INCONCLUSIVE, (CriteriaNotCompared(("response",)),))
+    assert result.changes == (CriterionApart("response", ScorerChanged()),)
     rate, trajectory, response = result.criteria
-    assert (rate.not_compared, rate.verdict) == ("its trials are compared without response", Verdict.INCONCLUSIVE)
-    assert (trajectory.not_compared, trajectory.verdict) == ("", Verdict.PASS)
-    assert (response.not_compared, response.verdict) == ("its options changed", Verdict.INCONCLUSIVE)
+    assert (rate.not_compared, rate.verdict) == (ComparedWithout(("response",)), Verdict.INCONCLUSIVE)
+    assert (trajectory.not_compared, trajectory.verdict) == (None, Verdict.PASS)
+    assert (response.not_compared, response.verdict) == (ScorerChanged(), Verdict.INCONCLUSIVE)
     broken = once(SUITE, trajectory=0.0, response=0.1)
     assert judge(SUITE, criteria, broken, before, not_comparable=not_comparable).verdict is Verdict.REGRESSED
 
 
 def test_a_criterion_that_warns_only_is_not_compared_without_a_doubt_and_without_a_tick() -> None:
     criteria = [TRAJECTORY, replace(RESPONSE, blocking=False)]
-    not_comparable = {(c.id, "response"): "its options changed" for c in SUITE}
+    not_comparable = {(c.id, "response"): Incomparable.CHANGED for c in SUITE}
     before, now = stored(SUITE, trajectory=1.0, response=0.9), once(SUITE, trajectory=1.0, response=0.1)
     result = judge(SUITE, criteria, now, before, not_comparable=not_comparable)
     assert result.verdict is Verdict.PASS
-    assert result.criteria[2].not_compared == "its options changed"
+    assert result.criteria[2].not_compared == ScorerChanged()
 
 
 @pytest.mark.parametrize("why", ["edited", "removed"])
@@ -607,17 +656,17 @@ def test_a_criterion_is_owed_though_the_cases_it_was_measured_on_are_a_tenth(why
         for t in stored(SUITE, trajectory=1.0, response=0.9)
     ]
     criteria = [TRAJECTORY, RESPONSE]
-    edits = {(case_id, c.name): "the case was edited" for case_id in few for c in criteria} if why == "edited" else {}
+    edits = {(case_id, c.name): Incomparable.EDITED for case_id in few for c in criteria} if why == "edited" else {}
     left = SUITE if why == "edited" else SUITE[4:]
     for extra, verdict in (({}, Verdict.INCONCLUSIVE), ({"blocking": False}, Verdict.PASS)):
         criteria = [TRAJECTORY, replace(RESPONSE, **extra)]
         now = once(left, trajectory=1.0, response=0.1)
         result = judge(left, criteria, now, before, not_comparable=edits)
         assert result.verdict is verdict
-        assert result.criteria[2].not_compared == "none of the cases that it was measured on is compared (4)"
+        assert result.criteria[2].not_compared == CasesGone(4)
     kept = {pair: reason for pair, reason in edits.items() if pair[0] != SUITE[0].id}
     if kept:
-        assert judge(left, criteria, now, before, not_comparable=kept).criteria[2].not_compared == ""
+        assert judge(left, criteria, now, before, not_comparable=kept).criteria[2].not_compared is None
 
 
 def test_quarantine_keeps_a_broken_case_from_blocking() -> None:
@@ -689,21 +738,19 @@ def test_quarantined_cases_are_run_once() -> None:
 
 
 def test_numbers_read_as_what_they_are() -> None:
-    """No detectable drop of nothing, no bound that looks like the threshold it is short of, no minus zero."""
+    """A spread of nothing, and a bound that is just short of the threshold."""
     steady = judge(SUITE, [TRAJECTORY], once(SUITE, trajectory=1.0), BASELINE)
-    assert "no spread was seen over the trials" in steady.story[1]
-    assert "-" not in reason(steady, "trajectory")
-    assert "−0" not in reason(steady, "trajectory").split(" (")[0]
+    assert steady.outcome.evidence.metrics[PASS_RATE].detectable == 0.0
+    [found] = findings(steady, "trajectory")
+    assert (found.change.value, found.change.cases) == (0.0, 40)
     many = cases(400)
     one = [trial(c.id, n, f=float((c.id, n) != ("case-07", 1))) for c in many for n in range(1, 31)]
     binary = Criterion("f", "f", Scale.BINARY, threshold=1.0)
-    assert reason(judge(many, [binary], one, settings=Settings(exact_epochs=30)), "f").endswith(
-        "at best just below 100.0%"
-    )
+    [found] = findings(judge(many, [binary], one, settings=Settings(exact_epochs=30)), "f")
+    assert isinstance(found, MeanProvenShort) and 0.999 < found.best < 1.0
     below = Criterion("sentiment", "custom", Scale.COUNT, threshold=1.0)
-    assert "mean −1.5 over 1 case, threshold 1" in reason(
-        judge(cases(1), [below], once(cases(1), sentiment=-1.5)), "sentiment"
-    )
+    [found] = findings(judge(cases(1), [below], once(cases(1), sentiment=-1.5)), "sentiment")
+    assert found.mean == HeldMean(-1.5, 1.0, 1)
 
 
 # --- cases and warnings ---------------------------------------------------------------------------
@@ -737,10 +784,9 @@ def test_a_flaky_case_is_flagged() -> None:
 def test_few_cases_and_a_thin_baseline_are_said() -> None:
     suite = cases(4)
     result = judge(suite, [TRAJECTORY], once(suite, trajectory=1.0), stored(suite, 2, trajectory=1.0))
-    assert result.warnings[0] == "4 paired cases: so few only show a case that breaks outright"
+    assert result.warnings == (FewCases(4, blind=True), ThinBaseline(4, 5, 2))
     five = judge(cases(5), [TRAJECTORY], once(cases(5), trajectory=1.0), stored(cases(5), 5, trajectory=1.0))
-    assert five.warnings[0] == "5 paired cases: only clear breaks can be found"
-    assert "fewer than 5 baseline trials (least: 2)" in result.warnings[1]
+    assert five.warnings == (FewCases(5, blind=False),)
 
 
 def test_repeats_that_never_differ_are_suspected_of_a_cache() -> None:
@@ -754,11 +800,11 @@ def test_repeats_that_never_differ_are_suspected_of_a_cache() -> None:
         ]
 
     slow = judge(suite, [TRAJECTORY], said(1, 2.0) + said(2, 2.1))
-    assert "word for word the same: a fixed seed, a cache, or an agent without chance" in slow.warnings[-1]
+    assert slow.warnings[-1] == RepeatsAlike(cached=False)
     fast = judge(suite, [TRAJECTORY], said(1, 2.0) + said(2, 0.01))
-    assert "a response cache answers" in fast.warnings[-1]
+    assert fast.warnings[-1] == RepeatsAlike(cached=True)
     quick = judge(suite, [TRAJECTORY], said(1, 0.04) + said(2, 0.001))
-    assert "a response cache answers" not in quick.warnings[-1], "noise of a clock, not a cache"
+    assert quick.warnings[-1] == RepeatsAlike(cached=False), "noise of a clock, not a cache"
     assert not judge(suite, [TRAJECTORY], said(1, 2.0)).warnings
 
 
@@ -769,10 +815,9 @@ def test_an_inconclusive_answer_says_what_is_ruled_out_and_what_would_decide() -
         suite, [TRAJECTORY], once(suite, {c.id: {"trajectory": 0.0} for c in suite[:5]}, trajectory=1.0), before
     )
     assert result.verdict is Verdict.INCONCLUSIVE
-    told = "\n".join(result.story)
-    assert "is ruled out at 95 % confidence, which its margin does not allow" in told
-    assert "to decide pass rate: about" in told
-    assert "was detectable" in told
+    rate = result.outcome.evidence.metrics[PASS_RATE]
+    assert rate.low is not None and rate.low < -rate.margin < rate.change and not rate.holds
+    assert rate.detectable is not None
     assert result.criteria[0].detectable > 0.1
 
 

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import pytest
 from msgspec.structs import replace
 
 from gate.decision import Settings
 from gate.decision.cases import MAX_TEXT_CHARS
 from gate.model import Case, ErrorKind, Invocation, Part, SuiteResult, ToolCall, Trial, TrialError, Turn, Verdict
+from gate.model.facts import (
+    CasesNotMeasured,
+    CouldNotMeasure,
+    CriterionNotMeasured,
+    LimitExcused,
+    ThresholdExcused,
+    TooManyErrors,
+)
+from gate.model.findings import NoTrialMeasured, TrialExcused
 
-from .records import LATENCY, RESPONSE, TRAJECTORY, by_name, cases, judge, once, reason, stored, trial
+from .records import LATENCY, RESPONSE, TRAJECTORY, by_name, cases, findings, judge, once, stored, trial
 
 SUITE = cases(12)
 MATCH = replace(RESPONSE, threshold=0.9)
@@ -61,60 +71,55 @@ def test_no_criterion_passes_without_a_measured_trial() -> None:
         result = judge(SUITE, [TRAJECTORY, replace(RESPONSE, blocking=False)], down, before)
         assert result.verdict is Verdict.ERROR
         assert Verdict.PASS not in by_name(result).values()
-    assert reason(judge(SUITE, [TRAJECTORY], down), "trajectory") == "no trial was measured"
+    assert findings(judge(SUITE, [TRAJECTORY], down), "trajectory") == [NoTrialMeasured()]
 
 
-def test_the_headline_names_the_criterion_that_was_not_measured() -> None:
+def test_the_cause_names_the_criterion_that_was_not_measured() -> None:
     result = judge(SUITE, [replace(TRAJECTORY, threshold=0.5)], once(SUITE, trajectory="judge is down"))
     assert result.verdict is Verdict.NOT_MEASURED
-    assert result.headline.startswith("trajectory could not be measured")
+    assert result.cause == CriterionNotMeasured("trajectory")
 
 
-def test_the_headline_of_an_error_says_what_happened_most_often() -> None:
+def test_the_cause_of_an_error_is_what_happened_most_often() -> None:
     errors = ["connection\nrefused " + "x" * 500] * 8 + ["reset"] * 4
     trials = [
         Trial(c.id, 1, error=TrialError(ErrorKind.UNREACHABLE, text)) for c, text in zip(SUITE, errors, strict=True)
     ]
     result = judge(SUITE, [TRAJECTORY], trials)
-    head, _, often = result.headline.partition("; most often: ")
-    assert head == "could not measure: 100% of the trials ended in infrastructure errors; at most 10% may"
-    shown = often.removesuffix("; no baseline yet")
+    assert isinstance(result.cause, CouldNotMeasure) and isinstance(result.cause.problem, TooManyErrors)
+    problem = result.cause.problem
+    assert (problem.share, problem.most) == (1.0, 0.1)
+    shown = problem.error
     assert shown.startswith("unreachable: connection refused xxx")
     assert (len(shown), shown[-1]) == (120, "…")
     silent = judge(SUITE, [TRAJECTORY], [*trials[11:], *once(SUITE[:11], trajectory=1.0)])
-    assert silent.headline.endswith("could be measured: case-11; most often: unreachable: reset")
+    assert silent.cause == CouldNotMeasure(CasesNotMeasured(("case-11",), 12, "unreachable: reset"))
 
 
 def test_what_only_the_baseline_excuses_is_a_warning() -> None:
     before, now = stored(SUITE, response=0.0), once(SUITE, response=0.0)
     result = judge(SUITE, [MATCH], now, before)
     assert result.verdict is Verdict.PASS
-    assert result.warnings[0] == (
-        "response: 0 is below 0.9, as the baseline was (0): it does not block (`ratchet: false` would)"
-    )
+    assert result.warnings[0] == ThresholdExcused("response", 0.0, 0.0, 0.9)
     better = judge(SUITE, [MATCH], once(SUITE, response=0.95), before)
-    assert not any("ratchet" in warning for warning in better.warnings)
+    assert not any(isinstance(warning, ThresholdExcused) for warning in better.warnings)
     informs = judge(SUITE, [replace(MATCH, blocking=False)], now, before)
-    assert not any("ratchet" in warning for warning in informs.warnings)
+    assert not any(isinstance(warning, ThresholdExcused) for warning in informs.warnings)
 
 
 def test_a_limit_that_the_baseline_broke_is_a_warning_too() -> None:
     slow = replace(LATENCY, limit=1.0)
     result = judge(SUITE, [slow], once(SUITE, latency=2.0), stored(SUITE, latency=2.0))
     assert result.verdict is Verdict.PASS
-    assert result.warnings[0].endswith(
-        "reached 2 s, limit 1 s, as the baseline was above it too: it does not block (`ratchet: false` would)"
-    )
+    assert result.warnings[0] == LimitExcused("latency", TrialExcused("case-00", 2.0, 1.0))
 
 
-def test_changes_have_a_minus_sign_and_one_case_is_no_plural() -> None:
+def test_a_drop_is_candidate_minus_baseline() -> None:
     down = once(SUITE, {c.id: {"trajectory": 0.0} for c in SUITE[:8]}, trajectory=1.0)
     result = judge(SUITE, [TRAJECTORY], down, stored(SUITE, trajectory=1.0), settings=Settings())
-    assert "−66.7 points (" in reason(result, "pass rate")
-    assert "-" not in reason(result, "pass rate").split("broken")[0]
-    one = judge(SUITE[:1], [MATCH], [trial("case-00", response=0.5)])
-    assert "over 1 case, threshold 0.9" in reason(one, "response")
-    assert "1 trials" not in reason(one, "response")
+    [found] = findings(result, "pass rate")
+    assert found.change.value == pytest.approx(-2 / 3)
+    assert found.change.low < found.change.value < found.change.high < 0
 
 
 # --- figures beyond the verdict -------------------------------------------------------------------

@@ -11,10 +11,13 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from gate.decision import Settings
+from gate.decision.comparison import Incomparable
 from gate.model import Case, Criterion, Direction, Scale, Verdict
+from gate.model.facts import CriterionFails
+from gate.model.findings import CasesNotScored, HeldMean, MeanExcused, MeanOpen, MeanProvenShort, NoTrialReached
 from gate.statistics.intervals import bounded_upper_bound, share_upper_bound
 
-from .records import RESPONSE, TRAJECTORY, ask, cases, follow, judge, once, reason, stored, trial
+from .records import RESPONSE, TRAJECTORY, ask, cases, findings, follow, judge, once, stored, trial
 
 HALF = replace(RESPONSE, threshold=0.5)
 OWN = {"response": 0.9}
@@ -37,7 +40,8 @@ def test_a_case_that_never_reaches_its_own_threshold_fails_the_suite(criterion: 
     suite = [Case("own", (), thresholds=OWN), *cases(9)]
     result, trials = follow(suite, [criterion], lambda c, _s: {"response": 0.0 if c == "own" else 1.0})
     assert result.verdict is Verdict.BELOW_THRESHOLD
-    assert "own is below its own threshold: mean 0, threshold 0.9" in reason(result, "response")
+    [found] = findings(result, "response")
+    assert found.mean == HeldMean(0.0, 0.9, 1, "own")
     assert len(trials) <= 30
     fixed = judge(suite, [criterion], times(suite, 5, response=0.0), settings=Settings(exact_epochs=5))
     assert fixed.verdict is Verdict.BELOW_THRESHOLD
@@ -47,7 +51,8 @@ def test_a_new_case_is_held_to_its_own_threshold_beside_a_steady_baseline() -> N
     suite = [*cases(12), Case("new", (), thresholds=OWN)]
     result, _ = follow(suite, [HALF], lambda c, _s: {"response": float(c != "new")}, stored(cases(12), response=1.0))
     assert result.verdict is Verdict.BELOW_THRESHOLD
-    assert "new is below its own threshold" in result.headline
+    assert result.cause == CriterionFails("response")
+    assert findings(result, "response")[0].mean.case_id == "new"
 
 
 def test_further_passes_are_asked_for_while_an_own_threshold_is_open() -> None:
@@ -58,7 +63,8 @@ def test_further_passes_are_asked_for_while_an_own_threshold_is_open() -> None:
         suite, [HALF], lambda c, _s: {"response": (0.8 if c == "own" else 1.0)}, settings=Settings(max_epochs=2)
     )
     assert (result.verdict, len(trials)) == (Verdict.INCONCLUSIVE, 20)
-    assert "too few to tell: 2 trials" in reason(result, "response")
+    [found] = findings(result, "response")
+    assert isinstance(found, MeanOpen) and (found.trials, found.too_few) == (2, True)
 
 
 def test_an_own_threshold_that_its_case_missed_before_is_excused_and_no_other_case_excuses_it() -> None:
@@ -70,8 +76,8 @@ def test_an_own_threshold_that_its_case_missed_before_is_excused_and_no_other_ca
     trials = times(both[:1], 3, response=0.0) + times(suite[:1], 3, response=0.0) + times(suite[1:], 3, response=1.0)
     result = judge(both, [RESPONSE], trials, missed, settings=Settings(exact_epochs=3))
     assert result.verdict is Verdict.BELOW_THRESHOLD
-    assert reason(result, "response").startswith("other is below its own threshold")
-    assert "more case" not in reason(result, "response")
+    [found] = findings(result, "response")
+    assert (found.mean.case_id, found.more) == ("other", 0)
 
 
 @pytest.mark.slow
@@ -95,7 +101,7 @@ def test_a_suite_at_zero_is_run_until_its_threshold_is_proven_missed(n: int, thr
     criterion = replace(RESPONSE, threshold=threshold)
     result, trials = follow(cases(n), [criterion], always(0.0))
     assert result.verdict is Verdict.BELOW_THRESHOLD
-    assert "at best" in reason(result, "response")
+    assert isinstance(findings(result, "response")[0], MeanProvenShort)
     assert len(trials) <= max(4 * n, math.log(0.0025) / math.log1p(-threshold) + n)
 
 
@@ -103,7 +109,8 @@ def test_the_extension_ends_at_twenty_passes_and_is_for_auto_alone() -> None:
     criterion = replace(RESPONSE, threshold=0.1)
     result, trials = follow(cases(1), [criterion], always(0.0))
     assert (result.verdict, len(trials)) == (Verdict.BELOW_THRESHOLD, 20)
-    assert "none of 20 trials reached it" in result.headline
+    [found] = findings(result, "response")
+    assert isinstance(found, NoTrialReached) and found.trials == 20
     for settings, runs in (
         (Settings(max_epochs_to_measure=0), 3),
         (Settings(exact_epochs=2), 2),
@@ -168,11 +175,12 @@ def test_chernoffs_bound_serves_other_scales_and_the_other_direction() -> None:
 
 def test_a_baseline_excuses_its_own_cases_alone() -> None:
     suite = cases(12)
-    edited = {(c.id, "response"): "the case was edited" for c in suite[1:]}
+    edited = {(c.id, "response"): Incomparable.EDITED for c in suite[1:]}
     before = stored(suite[:1], response=0.0) + stored(suite[1:], response=1.0)
     result = judge(suite, [HALF], once(suite, response=0.0), before, not_comparable=edited)
     assert result.verdict is Verdict.BELOW_THRESHOLD
-    assert "the baseline missed it too (0); 11 cases without a baseline alone: 0" in reason(result, "response")
+    mean = findings(result, "response")[0].mean
+    assert (mean.before, mean.new_cases, mean.new_value) == (0.0, 11, 0.0)
     fine = judge(suite, [HALF], once(suite[:1], response=0.0) + once(suite[1:], response=0.6), before)
     assert fine.verdict is not Verdict.BELOW_THRESHOLD
 
@@ -200,7 +208,8 @@ def test_a_limit_on_the_pass_rate_is_judged_as_the_threshold_of_metric_0() -> No
     ]
     # 5 of 10 pass; at most 0.872 of them do, by Clopper and Pearson at 0.005 one-sided: not proven to be short of 0.85
     assert result.verdict is Verdict.INCONCLUSIVE
-    assert "mean 50.0% over 10 cases, threshold 85.0%" in reason(result, "pass rate")
+    [found] = findings(result, "pass rate")
+    assert found.mean == HeldMean(0.5, 0.85, 10)
     many = times(suite[:5], 3, trajectory=0.5) + times(suite[5:], 3, trajectory=1.0)
     proven = judge(suite, RATED, many, settings=Settings(exact_epochs=3))
     assert proven.verdict is Verdict.BELOW_THRESHOLD
@@ -216,7 +225,7 @@ def test_a_pass_rate_that_the_baseline_missed_too_is_excused_and_a_drop_blocks_a
     before = [replace(t, number=n) for n in range(1, 6) for t in once(suite, half, trajectory=1.0)]
     same, _ = follow(suite, RATED, lambda c, _s: {"trajectory": float(c not in half)}, before)
     assert same.verdict is Verdict.PASS
-    assert "the baseline missed it too" in reason(same, "pass rate")
+    assert any(isinstance(found, MeanExcused) for found in findings(same, "pass rate"))
     dropped, _ = follow(suite, RATED, lambda _c, _s: {"trajectory": 0.0}, before)
     assert dropped.verdict is Verdict.REGRESSED
 
@@ -225,7 +234,7 @@ def test_where_a_trial_may_pass_or_not_its_pass_rate_is_not_measured() -> None:
     suite = cases(3)
     result = judge(suite, RATED, once(suite, {"case-00": {"trajectory": "judge down"}}, trajectory=1.0))
     assert result.criteria[0].verdict is Verdict.NOT_MEASURED
-    assert "could not be measured for case-00" in result.criteria[0].reason
+    assert isinstance(result.criteria[0].findings[0], CasesNotScored)
 
 
 def test_a_pass_rate_that_only_reports_stands_beside_metric_0() -> None:

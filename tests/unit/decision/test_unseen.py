@@ -17,11 +17,21 @@ from gate.errors import ExitCode
 from gate.metrics import METRICS, load_metric
 from gate.metrics.base import Composite, Context, Judged, TrialOutput
 from gate.model import Case, CaseStatus, Criterion, Invocation, Part, Scale, Score, Side, ToolCall, Trial, Turn, Verdict
+from gate.model.facts import (
+    CallsNotReported,
+    CasesUnchecked,
+    CriterionNotMeasured,
+    EmptyAnswers,
+    OneAnswer,
+    ThresholdsHold,
+    Uncompared,
+)
+from gate.model.findings import CasesNotScored
 from gate.records.transform import digested
 from gate.scoring.score import Scorer, score_recorded
 from tests.unit.config.build import scorers_of
 
-from .records import FORBIDDEN, RESPONSE, by_name, cases, judge, once, reason, stored
+from .records import FORBIDDEN, RESPONSE, by_name, cases, findings, judge, once, stored
 
 FORBIDS = replace(FORBIDDEN, reads_tools=True)
 SUITE = cases(12)
@@ -79,7 +89,7 @@ def test_of_a_text_only_agent_no_call_metric_is_measured(name: str, text: str) -
     assert exit_code([result], Settings()) is ExitCode.NOT_MEASURED
     shown = said(replace(turns[0], reports_calls=True), turns[1])
     result = judge([CASE], criteria, [replace(trial, invocations=shown.invocations)])
-    assert UNSEEN not in reason(result, name)
+    assert not any(UNSEEN in getattr(found, "error", "") for found in findings(result, name))
 
 
 def test_judged_metrics_that_are_shown_the_calls_for_their_own_sake_need_them() -> None:
@@ -136,7 +146,7 @@ def test_the_weights_of_a_case_count_among_the_parts() -> None:
 def test_without_evidence_it_is_not_measured_and_names_the_line_to_add() -> None:
     result = judge(SUITE, [FORBIDS, RESPONSE], once(SUITE, forbidden_tools=1.0, response=1.0))
     assert result.verdict is Verdict.NOT_MEASURED
-    assert "reports_calls: true" in reason(result, "forbidden_tools")
+    assert findings(result, "forbidden_tools") == [CasesNotScored(SUITE[0].id, len(SUITE), len(SUITE), UNSEEN)]
     assert by_name(result)["response"] is not Verdict.NOT_MEASURED
 
 
@@ -155,10 +165,7 @@ def test_evidence_from_anywhere_in_the_run_or_its_baseline(where: str) -> None:
 def test_a_run_that_no_longer_reports_what_its_baseline_did_is_warned_about() -> None:
     trials, before = (f(SUITE, forbidden_tools=1.0, response=1.0) for f in (once, stored))
     told = [
-        any(
-            "as the baseline's did: forbidden_tools" in line
-            for line in judge(SUITE, [FORBIDS, RESPONSE], *both).warnings
-        )
+        CallsNotReported(("forbidden_tools",)) in judge(SUITE, [FORBIDS, RESPONSE], *both).warnings
         for both in ((trials, telling(before)), (telling(trials), telling(before)), (trials, before))
     ]
     assert told == [True, False, False]
@@ -172,7 +179,7 @@ def test_a_criterion_of_an_old_record_stays_as_it_was_judged() -> None:
 def test_what_does_not_apply_needs_no_evidence() -> None:
     trials = [replace(t, scores={**t.scores, "forbidden_tools": Score(None)}) for t in once(SUITE, response=1.0)]
     result = judge(SUITE, [FORBIDS, replace(RESPONSE, threshold=0.5)], trials, stored(SUITE, response=1.0))
-    assert UNSEEN not in reason(result, "forbidden_tools")
+    assert not any(UNSEEN in getattr(found, "error", "") for found in findings(result, "forbidden_tools"))
 
 
 def test_reporting_calls_is_kept_when_a_trial_is_digested() -> None:
@@ -198,9 +205,9 @@ def test_a_case_to_which_nothing_applies_is_unchecked_and_counts_for_nothing() -
     assert (result.cases[0].passed, result.cases[0].trials) == (0, 0)
     assert result.criteria[0].candidate is not None
     assert result.criteria[0].candidate.n == len(SUITE) - 1
-    assert any("1 case states nothing" in line and SUITE[0].id in line for line in result.warnings)
+    assert CasesUnchecked((SUITE[0].id,)) in result.warnings
     assert result.verdict is Verdict.PASS
-    assert f"every threshold holds over {len(SUITE) - 1} of {len(SUITE)} cases" in result.headline
+    assert result.cause == ThresholdsHold(len(SUITE) - 1, len(SUITE), Uncompared())
 
 
 @pytest.mark.parametrize("selected", [False, True])
@@ -212,11 +219,11 @@ def test_a_suite_of_unchecked_cases_measured_nothing(selected: bool) -> None:
     assert {case.status for case in result.cases} == {CaseStatus.UNCHECKED}
 
 
-def test_a_headline_says_once_what_could_not_be_measured() -> None:
+def test_the_cause_is_what_could_not_be_measured() -> None:
     trials = [replace(t, scores={"response": Score(None, error="no key")}) for t in once(SUITE, response=1.0)]
     result = judge(SUITE, [MATCH], trials)
-    assert result.headline.startswith("response could not be measured for ")
-    assert result.headline.count("could not be measured") == 1
+    assert result.cause == CriterionNotMeasured("response")
+    assert findings(result, "response") == [CasesNotScored(SUITE[0].id, len(SUITE), len(SUITE), "no key")]
 
 
 def test_of_a_selection_a_criterion_of_other_cases_is_not_applied_and_decides_nothing() -> None:
@@ -241,17 +248,19 @@ def answering(*texts: str, digests: bool = False) -> list[Trial]:
 @pytest.mark.parametrize(
     ("texts", "said"),
     [
-        (("",), "are empty"),
-        (("", "a"), "are empty"),
-        (("a",), "are the same"),
+        (("",), EmptyAnswers),
+        (("", "a"), EmptyAnswers),
+        (("a",), OneAnswer),
         (("a", "b"), None),
         (("", "a", "b"), None),
     ],
 )
 def test_answers_that_say_nothing_are_told_under_criteria_of_absence(
-    texts: tuple[str, ...], said: str | None, digests: bool
+    texts: tuple[str, ...], said: type | None, digests: bool
 ) -> None:
     trials = answering(*texts, digests=digests)
-    told = [line for line in judge(SUITE, [PII, MATCH], trials).warnings if line.endswith("pii")]
-    assert [said in line for line in told] == [True] if said else told == []
-    assert not [line for line in judge(SUITE, [MATCH], trials).warnings if "answers" in line]
+    kinds = (EmptyAnswers, OneAnswer)
+    told = [found for found in judge(SUITE, [PII, MATCH], trials).warnings if isinstance(found, kinds)]
+    assert [type(found) for found in told] == ([said] if said else [])
+    assert all(found.criteria == ("pii",) for found in told)
+    assert not [found for found in judge(SUITE, [MATCH], trials).warnings if isinstance(found, kinds)]

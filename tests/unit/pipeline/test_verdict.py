@@ -12,6 +12,8 @@ from gate.baselines.pairing import Reference
 from gate.decision import Settings, exit_code
 from gate.errors import ExitCode, MeasureError
 from gate.model import BaselineInfo, Criterion, Invocation, Scale, Score, SuiteResult, ToolCall, Trial, Verdict
+from gate.model.facts import CasesNotCompared, CriteriaNotCompared, Doubted, RenamedCases, Stated
+from gate.model.findings import NoLongerMeasured, ScorerChanged
 from gate.pipeline.verdict import Terms, judge_record, own_terms, result_of, told_by
 from gate.records import Footer, Header, PlannedCase, Record
 from gate.reports import load_report
@@ -50,7 +52,7 @@ def test_a_rename_is_no_escape() -> None:
     renamed = tuple(replace(case, id=f"new {case.id}") if n < 5 else case for n, case in enumerate(PLAN))
     found = judged(record(plan=renamed), record())
     assert found.verdict is Verdict.PASS
-    assert found.changes[0].startswith("renamed, and compared by their content: c0 → new c0")
+    assert isinstance(found.changes[0], RenamedCases) and found.changes[0].cases[0] == ("c0", "new c0")
     broken = record(plan=renamed)
     trials = tuple(replace(t, scores={"ok": Score(0.0)}) if "new" in t.case_id else t for t in broken.trials)
     assert judged(replace(broken, trials=trials), record()).verdict is Verdict.REGRESSED
@@ -62,8 +64,8 @@ def test_a_removed_criterion_is_owed() -> None:
     scored = tuple(replace(t, scores={**t.scores, "tone": Score(1.0)}) for t in base.trials)
     base = Record(replace(base.header, criteria=(CRITERION, other)), scored, None)
     found = judged(record(), base)
-    assert (found.verdict, found.headline) == (Verdict.INCONCLUSIVE, "not compared with the baseline: tone")
-    assert found.criteria[-1].not_compared == "it is no longer measured"
+    assert (found.verdict, found.doubts) == (Verdict.INCONCLUSIVE, (CriteriaNotCompared(("tone",)),))
+    assert found.criteria[-1].not_compared == NoLongerMeasured()
     advisory = replace(base, header=replace(base.header, criteria=(CRITERION, replace(other, blocking=False))))
     assert judged(record(), advisory).verdict is Verdict.PASS
 
@@ -84,10 +86,10 @@ def test_a_new_version_of_a_metric_is_compared_by_its_previous_one() -> None:
     alone = judged(versioned((NEW,), new=0.2), base, terms=Terms((NEW,)))
     assert (alone.verdict, alone.criteria[1].not_compared) == (
         Verdict.INCONCLUSIVE,
-        "its options, scorer or judge changed",
+        ScorerChanged(),
     )
     same = judged(versioned(criteria, new=0.2, old=1.0), base, terms=Terms(criteria))
-    assert (same.verdict, [row.not_compared for row in same.criteria]) == (Verdict.PASS, ["", "", ""])
+    assert (same.verdict, [row.not_compared for row in same.criteria]) == (Verdict.PASS, [None] * 3)
     assert [row.checked for row in same.criteria] == [True, False, True]
     worse = judged(versioned(criteria, new=0.2, old=0.0), base, terms=Terms(criteria))
     assert worse.verdict is Verdict.REGRESSED
@@ -100,7 +102,7 @@ def test_once_the_baseline_has_the_new_version_the_previous_one_is_owed_no_more(
         found = judged(now, both, terms=Terms(criteria))
         assert (found.verdict, [row.not_compared for row in found.criteria]) == (
             Verdict.PASS,
-            [""] * len(found.criteria),
+            [None] * len(found.criteria),
         )
 
 
@@ -108,7 +110,7 @@ def test_one_case_that_was_edited_away_leaves_nothing_compared() -> None:
     plan = (PlannedCase("only", "before"),)
     found = judged(record(plan=(replace(plan[0], fingerprint="after"),)), record(plan=plan))
     assert found.verdict is Verdict.INCONCLUSIVE
-    assert "1 of 1 cases of the baseline are no longer compared" in found.headline
+    assert CasesNotCompared(1, 0, 1) in found.doubts or CasesNotCompared(0, 1, 1) in found.doubts
 
 
 def test_no_suite_is_never_green() -> None:
@@ -150,19 +152,19 @@ def test_a_configuration_judges_and_the_record_tells_how_it_was_made() -> None:
 
 def test_every_report_shows_what_does_not_hold_yet_and_how_the_record_came_about() -> None:
     found = judged(record(), record(), terms=Terms((CRITERION,), changes=("two",), notes=("a note",)))
-    assert found.changes == ("two",)
-    assert "a note" in found.warnings
+    assert found.changes == (Stated("two"),)
+    assert Stated("a note") in found.warnings
 
 
 def test_a_doubt_keeps_a_suite_from_passing_and_hides_nothing_worse() -> None:
     terms = Terms((CRITERION,), doubts=("gone",))
     doubtful, regressed = judged(record(), record(), terms=terms), judged(record(0.0), record(), terms=terms)
-    assert (doubtful.verdict, doubtful.headline, doubtful.doubt) == (Verdict.INCONCLUSIVE, "gone", "gone")
+    assert (doubtful.verdict, doubtful.cause, doubtful.doubts) == (Verdict.INCONCLUSIVE, Doubted(), (Stated("gone"),))
     assert regressed == judged(record(0.0), record())
     blocks = Settings(on_inconclusive="block")
     assert exit_code([doubtful], blocks) is ExitCode.FAILED
     assert exit_code([replace(doubtful, accepted="wendy")], blocks) is ExitCode.PASS
-    assert exit_code([replace(doubtful, doubt="", accepted="wendy")], blocks) is ExitCode.FAILED
+    assert exit_code([replace(doubtful, doubts=(), accepted="wendy")], blocks) is ExitCode.FAILED
 
 
 def test_against_several_references_the_worst_verdict_stands_and_all_are_shown() -> None:
@@ -171,12 +173,12 @@ def test_against_several_references_the_worst_verdict_stands_and_all_are_shown()
     base, anchor = against(record(0.0)), against(record(), name="anchor")
     assert judge_record(now, [base], terms).verdict is Verdict.PASS
     both = judge_record(now, [base, anchor], terms)
-    assert (both.verdict, both.headline[:19]) == (Verdict.REGRESSED, "against the anchor:")
+    assert (both.verdict, both.decided_by) == (Verdict.REGRESSED, "anchor")
     assert [suite.verdict for suite in both.further] == [Verdict.REGRESSED]
     assert result_of([both], Settings(), command="").exit_code is ExitCode.FAILED
     swapped = judge_record(now, [replace(anchor, name="baseline"), replace(base, name="anchor")], terms)
     assert (swapped.verdict, [s.verdict for s in swapped.further]) == (Verdict.REGRESSED, [Verdict.PASS])
-    assert not swapped.headline.startswith("against")
+    assert not swapped.decided_by
 
 
 def test_reports_say_which_reference_the_verdict_is_from() -> None:

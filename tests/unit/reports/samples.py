@@ -21,6 +21,38 @@ from gate.model import (
     ToolTime,
     Verdict,
 )
+from gate.model.facts import (
+    CasesBroke,
+    CouldNotMeasure,
+    Course,
+    CriterionFails,
+    CutShort,
+    FewCases,
+    NewCases,
+    NotEnoughEvidence,
+    NoWorse,
+    RemovedCases,
+    Stated,
+    ThinBaseline,
+    ThresholdsHold,
+    TooManyErrors,
+    Uncompared,
+)
+from gate.model.findings import (
+    AnyFinding,
+    CasesNotScored,
+    Change,
+    ChangeAllowed,
+    GotWorse,
+    HardFailure,
+    HeldMean,
+    LossNotExcluded,
+    MeanHolds,
+    MeanProvenShort,
+    NoTrialBeyond,
+    QuantileHolds,
+    ScoresLost,
+)
 
 from .hostile import CORPUS
 
@@ -49,13 +81,13 @@ def estimate(value: float, low: float, high: float, n: int = 40, trials: int = 0
 def measured(
     criterion: Criterion,
     verdict: Verdict,
-    reason: str,
+    findings: tuple[AnyFinding, ...],
     now: Estimate,
     before: Estimate | None,
     change: Estimate | None,
     **more: object,
 ) -> CriterionResult:
-    return replace(CriterionResult(criterion, verdict, reason, now, before, change), **more)
+    return replace(CriterionResult(criterion, verdict, findings, now, before, change), **more)
 
 
 LOOKUP = ToolCall("lookup_order", {"order_id": "A-1001"})
@@ -135,12 +167,12 @@ COMMAND = "gate run --config gate.yaml --baseline 4be1c0ffee5d"
 PASSED = SuiteResult(
     "support",
     Verdict.PASS,
-    "No criterion got worse; drops of more than 10 points are ruled out.",
+    NoWorse(40, 40, -0.041, Uncompared()),
     (
         measured(
             PASS_RATE,
             Verdict.PASS,
-            "The pass rate held.",
+            (ChangeAllowed(Change(-0.005, -0.041, 0.031, 40)),),
             estimate(0.925, 0.801, 0.974, 40, 44),
             estimate(0.93, 0.84, 0.97, 40, 200),
             estimate(-0.005, -0.041, 0.031),
@@ -150,7 +182,7 @@ PASSED = SuiteResult(
         measured(
             TRAJECTORY,
             Verdict.PASS,
-            "At least 0.9.",
+            (MeanHolds(HeldMean(0.941, 0.9, 40)),),
             estimate(0.941, 0.89, 0.972),
             estimate(0.938, 0.91, 0.96, 40, 200),
             estimate(0.003, -0.02, 0.026),
@@ -158,7 +190,7 @@ PASSED = SuiteResult(
         measured(
             LATENCY,
             Verdict.PASS,
-            "Within its limits.",
+            (NoTrialBeyond(), QuantileHolds(0.95, 2.71, 3.0)),
             estimate(1.84, 1.61, 2.07),
             estimate(1.7, 1.6, 1.8, 40, 200),
             estimate(0.082, -0.03, 0.21),
@@ -167,7 +199,7 @@ PASSED = SuiteResult(
         measured(
             COST,
             Verdict.PASS,
-            "Unchanged.",
+            (ChangeAllowed(Change(0.0165, -0.01, 0.043, 40)),),
             estimate(0.0123, 0.0119, 0.0127),
             estimate(0.0121, 0.0118, 0.0124),
             estimate(0.0165, -0.01, 0.043),
@@ -175,7 +207,7 @@ PASSED = SuiteResult(
     ),
     (*OK_CASES, FLAKY),
     BASELINE,
-    story=("Screened 36 cases with one trial each.", "One case failed and was rerun once: it is flaky, as before."),
+    course=Course(1, 36, 1, 1, 1, runs=37, fixed_runs=180),
     agent_runs=37,
     cost_usd=0.4551,
     duration=12.4,
@@ -185,12 +217,12 @@ PASSED = SuiteResult(
 REGRESSED = replace(
     PASSED,
     verdict=Verdict.REGRESSED,
-    headline="2 of 40 cases broke; the pass rate fell by 12.5 points.",
+    cause=CasesBroke(("refund-late-order", "refund-wrong-item")),
     criteria=(
         measured(
             PASS_RATE,
             Verdict.REGRESSED,
-            "2 cases that passed before fail in every rerun: refund-late-order, refund-wrong-item.",
+            (GotWorse(Change(-0.125, -0.2, -0.05, 40), ("refund-late-order", "refund-wrong-item")),),
             estimate(0.8, 0.652, 0.895, 40, 53),
             estimate(0.925, 0.84, 0.97, 40, 200),
             estimate(-0.125, -0.2, -0.05),
@@ -200,7 +232,7 @@ REGRESSED = replace(
         measured(
             TRAJECTORY,
             Verdict.BELOW_THRESHOLD,
-            "0.81 is below 0.9, and so is all of its interval.",
+            (MeanProvenShort(HeldMean(0.81, 0.9, 40), 0.871),),
             estimate(0.81, 0.74, 0.871),
             estimate(0.938, 0.91, 0.96, 40, 200),
             estimate(-0.128, -0.19, -0.066),
@@ -210,7 +242,7 @@ REGRESSED = replace(
         replace(
             PASSED.criteria[3],
             verdict=Verdict.INCONCLUSIVE,
-            reason="Cost rose by 24 %; a rise of 20 % is not ruled out.",
+            findings=(LossNotExcluded(Change(0.24, 0.18, 0.3, 40), 0.3, 0.2),),
         ),
     ),
     cases=(
@@ -220,17 +252,13 @@ REGRESSED = replace(
         CaseResult("vip", CaseStatus.NEW, None, 1, 1),
         CaseResult("old", CaseStatus.REMOVED),
     ),
-    story=(
-        "Screened 40 cases with one trial each.",
-        "5 failed and were rerun: 13 further runs.",
-        "2 broke beyond doubt (e = 412, 96).",
-    ),
+    course=Course(1, 40, 5, 2, 3, runs=53, fixed_runs=200),
     changes=(
-        "1 new case: vip",
-        "1 case removed: old",
-        "response_match_score: threshold loosened from 0.6 to 0.5 (takes effect after merge)",
+        NewCases(("vip",)),
+        RemovedCases(("old",)),
+        Stated("response_match_score: threshold loosened from 0.6 to 0.5 (takes effect after merge)"),
     ),
-    warnings=("The baseline has 1 trial for 3 cases; small drops in these cannot be found.",),
+    warnings=(ThinBaseline(3, 5, 1),),
     agent_runs=53,
     errors=1,
     judge_cost_usd=0.101,
@@ -239,19 +267,19 @@ REGRESSED = replace(
 BELOW = replace(
     PASSED,
     verdict=Verdict.BELOW_THRESHOLD,
-    headline="tool_trajectory_avg_score is 0.81 [0.74, 0.87], and at least 0.9 is wanted.",
+    cause=CriterionFails("tool_trajectory_avg_score"),
     criteria=(REGRESSED.criteria[1],),
     cases=(replace(BROKEN[0], status=CaseStatus.FAILED, e_value=None), FLAKY),
 )
 INCONCLUSIVE = replace(
     PASSED,
     verdict=Verdict.INCONCLUSIVE,
-    headline="Undecided: a drop of 10 points is neither shown nor ruled out with 10 cases.",
+    cause=NotEnoughEvidence(("pass_rate",), ()),
     criteria=(
         measured(
             PASS_RATE,
             Verdict.INCONCLUSIVE,
-            "With 10 cases and 3 trials each only drops of 31 points can be found; 25 more cases would decide.",
+            (LossNotExcluded(Change(-0.1, -0.29, 0.09, 10), -0.29, 0.1),),
             estimate(0.8, 0.48, 0.95, 10, 30),
             estimate(0.9, 0.7, 0.97, 10, 50),
             estimate(-0.1, -0.29, 0.09, 10),
@@ -260,24 +288,25 @@ INCONCLUSIVE = replace(
         ),
     ),
     cases=(*OK_CASES[:9], FLAKY),
-    warnings=("Under 10 cases only clear breaks can be found.",),
+    warnings=(FewCases(10, blind=False),),
 )
 NO_BASELINE = replace(
     PASSED,
-    headline="All thresholds hold; there is no baseline to compare with yet.",
+    cause=ThresholdsHold(3, 3, Uncompared()),
+    has_baseline=False,
     criteria=(replace(PASSED.criteria[1], baseline=None, change=None),),
     cases=tuple(replace(c, status=CaseStatus.NEW, baseline_passed=0, baseline_trials=0) for c in OK_CASES[:3]),
     baseline=BaselineInfo(None, missing="no record at main or its last 50 ancestors"),
     cost_usd=None,
-    warnings=("No baseline: only thresholds were judged.",),
+    warnings=(Stated("no baseline: only thresholds were judged"),),
 )
 FAILED = replace(
     NO_BASELINE,
     verdict=Verdict.ERROR,
-    headline="12 of 36 trials could not be measured: http://localhost:8000 refused the connection.",
+    cause=CouldNotMeasure(TooManyErrors(1 / 3, 0.1, "unreachable: http://localhost:8000 refused the connection")),
     criteria=(
-        CriterionResult(TRAJECTORY, Verdict.NOT_MEASURED, "24 trials are too few.", not_measured=12),
-        CriterionResult(RESPONSE, Verdict.ERROR, "The metric raised: division by zero."),
+        CriterionResult(TRAJECTORY, Verdict.NOT_MEASURED, (ScoresLost(12, 36, 0.1, "judge is down"),), not_measured=12),
+        CriterionResult(RESPONSE, Verdict.ERROR, (CasesNotScored("order-status-01", 1, 36, "division by zero"),)),
     ),
     cases=(
         CaseResult(
@@ -328,7 +357,7 @@ def hostile(texts: tuple[str, ...] = CORPUS) -> SuiteResult:
         CriterionResult(
             Criterion(text, text, list(Scale)[i % len(Scale)], threshold=0.5),
             list(Verdict)[i % len(Verdict)],
-            text,
+            (HardFailure(text, 0, text),),
             estimate(0.4, 0.3, 0.5),
             estimate(0.6, 0.5, 0.7),
             estimate(-0.2, -0.3, -0.1),
@@ -339,13 +368,13 @@ def hostile(texts: tuple[str, ...] = CORPUS) -> SuiteResult:
     return SuiteResult(
         pick(0),
         Verdict.REGRESSED,
-        pick(1),
+        CutShort(pick(1), 1, 2),
         criteria,
         cases,
         BaselineInfo(pick(2), 1, 5, 2, pick(3)),
-        story=texts,
-        changes=texts,
-        warnings=texts,
+        course=Course(stopped=pick(2)),
+        changes=tuple(map(Stated, texts)),
+        warnings=tuple(map(Stated, texts)),
         commit=pick(4),
         accepted=pick(5),
         tools=tuple(ToolTime(text, 2, 1, 0.5, 0.5) for text in texts),

@@ -8,6 +8,8 @@ import pytest
 from msgspec.structs import replace
 from rich.cells import cell_len
 
+from gate.model.facts import CouldNotMeasure, TooManyErrors
+from gate.model.findings import Change, GotWorse
 from gate.reports.console import render, render_line
 
 from .samples import ACCEPTED, BROKEN, FAILED, FLAKY, REGRESSED, RESULTS, result
@@ -52,14 +54,17 @@ def test_what_the_encoding_lacks_is_replaced_in_place(encoding: str) -> None:
 
 def test_one_line() -> None:
     assert render_line(RESULTS["pass"]) == (
-        "support: pass: No criterion got worse; drops of more than 10 points are ruled out.\nexit code 0: pass"
+        "support: pass: no worse than the baseline over 40 cases: a drop of more than 4.1 points is ruled out at 95 % "
+        "confidence\nexit code 0: pass"
     )
     assert render_line(RESULTS["two_suites"]).count("\n") == 2
 
 
 def test_a_line_has_room_for_why_nothing_was_measured() -> None:
-    headline = "could not measure: 100% of the trials; most often: unreachable: " + "x" * 230
-    assert headline in render_line(result(replace(FAILED, headline=headline)))
+    often = "unreachable: " + "x" * 230
+    unmeasured = replace(FAILED, cause=CouldNotMeasure(TooManyErrors(1.0, 0.1, often)))
+    said = "could not measure: 100 % of the trials ended in infrastructure errors; at most 10 % may"
+    assert f"{said}; most often: {often}\n" in render_line(result(unmeasured))
 
 
 def test_what_the_figures_say_is_not_said_again_and_the_statistics_are_left_to_explain() -> None:
@@ -67,7 +72,7 @@ def test_what_the_figures_say_is_not_said_again_and_the_statistics_are_left_to_e
     assert "p < 0.001" not in text
     assert "error budget" not in text
     assert "p95 2.71 s [2.4, 2.98], n = 40" in text  # the limit is on it
-    fell = replace(REGRESSED.criteria[0], reason="−12.5 points (−20.0 to −5.0) over 40 cases; broken: a, b")
+    fell = replace(REGRESSED.criteria[0], findings=(GotWorse(Change(-0.125, -0.2, -0.05, 40), ("a", "b")),))
     flat = " ".join(render(result(replace(REGRESSED, criteria=(fell,)))).split())
     assert "over 40 cases" not in flat
     assert "n = 40 broken: a, b" in flat

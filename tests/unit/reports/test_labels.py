@@ -6,50 +6,69 @@ import pytest
 from msgspec.structs import replace
 
 from gate.model import CriterionResult, Verdict
+from gate.model.findings import (
+    AnyFinding,
+    CasesNotScored,
+    Change,
+    ChangeAllowed,
+    ChangeUnbounded,
+    GotWorse,
+    HeldMean,
+    MeanExcused,
+    MeanHolds,
+    MeanMisses,
+    MeanOpen,
+    MeanProvenShort,
+    NothingHeld,
+)
 from gate.reports import REPORTS, load_report
 from gate.reports import labels as words
 
 from .samples import COST, FAILED, PASSED, REGRESSED, RESPONSE, TRAJECTORY, estimate, result
 
 
-def found(reason: str, verdict: Verdict = Verdict.INCONCLUSIVE) -> CriterionResult:
-    return CriterionResult(RESPONSE, verdict, reason, estimate(0.2, 0.1, 0.3))
+def found(*findings: AnyFinding, verdict: Verdict = Verdict.INCONCLUSIVE) -> CriterionResult:
+    return CriterionResult(RESPONSE, verdict, findings, estimate(0.2, 0.1, 0.3))
+
+
+DROP = Change(-0.12, -0.2, -0.04, 12)
+MISSED = HeldMean(0.2, 0.9, 4)
 
 
 @pytest.mark.parametrize(
-    ("reason", "told"),
+    ("finding", "told"),
     [
-        ("−50.0 points (−80.0 to −20.0) over 4 cases", ""),
-        ("-50.0 points over 1 case", ""),
-        ("+12% (−1% to +30%) over 4 cases: a change to +30% is not ruled out", "a change to +30% is not ruled out"),
-        ("−0.120 (−0.200 to −0.040) over 12 cases; broken: a", "broken: a"),
-        ("mean 0.2 over 4 cases, threshold 0.9; at best 0.4", ""),
-        ("mean 3.2 s over 4 cases, threshold 3 s (strict)", ""),
-        ("mean 12.5% over 4 cases, threshold 90.0%: too near to tell with 4 trials", "too near to tell with 4 trials"),
-        ("could not be measured for a: over 4 cases", "could not be measured for a: over 4 cases"),
-        ("2 cases broke", "2 cases broke"),
+        (ChangeAllowed(DROP), []),
+        (ChangeUnbounded(DROP), ["too few trials to bound it"]),
+        (GotWorse(DROP, ("a",)), ["broken: a"]),
+        (MeanProvenShort(MISSED, 0.4), []),
+        (MeanMisses(MISSED), []),
+        (MeanOpen(MISSED, 4, too_few=False), ["too near to tell with 4 trials"]),
+        (CasesNotScored("a", 1, 4, "over 4 cases"), ["could not be measured for a: over 4 cases"]),
     ],
 )
-def test_what_the_figures_say_is_left_out(reason: str, told: str) -> None:
-    assert words.telling(found(reason)) == told
+def test_what_the_figures_say_is_left_out(finding: AnyFinding, told: list[str]) -> None:
+    assert words.telling(found(finding)) == told
+
+
+EXCUSED = MeanExcused(HeldMean(0.0, 0.9, 3, before=0.0))
 
 
 def test_a_pass_needs_words_where_the_baseline_excuses_it() -> None:
-    excused = found("mean 0 over 3 cases, threshold 0.9; the baseline missed it too (0)", Verdict.PASS)
-    assert words.telling(excused) == "the baseline missed it too (0)"
-    assert words.telling(found("mean 1 over 3 cases, threshold 0.9", Verdict.PASS)) == ""
+    assert words.telling(found(EXCUSED, verdict=Verdict.PASS)) == ["the baseline missed it too (0.00)"]
+    assert words.telling(found(MeanHolds(HeldMean(1.0, 0.9, 3)), verdict=Verdict.PASS)) == []
 
 
 @pytest.mark.parametrize("form", [form for form in REPORTS if form != "json"])
 def test_every_form_says_why_a_missed_threshold_does_not_block(form: str) -> None:
-    excused = found("mean 0 over 3 cases, threshold 0.9; the baseline missed it too (0)", Verdict.PASS)
+    excused = found(EXCUSED, verdict=Verdict.PASS)
     page = " ".join(load_report(form)(result(replace(PASSED, criteria=(excused,)))).split())
-    assert "the baseline missed it too (0)" in page
+    assert "the baseline missed it too (0.00)" in page
 
 
 @pytest.mark.parametrize("form", [form for form in REPORTS if form != "json"])
 def test_what_was_never_measured_is_no_pass_in_any_form(form: str) -> None:
-    never = CriterionResult(TRAJECTORY, Verdict.PASS, "nothing to hold it to")
+    never = CriterionResult(TRAJECTORY, Verdict.PASS, (NothingHeld(),))
     page = load_report(form)(result(replace(PASSED, criteria=(never,))))
     assert "not measured" in page
     assert "1 criterion passed" not in page
@@ -78,5 +97,5 @@ def test_details_are_named_only_where_one_record_holds_them() -> None:
 
 
 def test_a_criterion_that_only_warns_is_not_green_without_a_value() -> None:
-    assert words.shown(CriterionResult(COST, Verdict.PASS, "")) is Verdict.NOT_MEASURED
-    assert words.shown(CriterionResult(COST, Verdict.ERROR, "")) is Verdict.ERROR
+    assert words.shown(CriterionResult(COST, Verdict.PASS)) is Verdict.NOT_MEASURED
+    assert words.shown(CriterionResult(COST, Verdict.ERROR)) is Verdict.ERROR

@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from gate.model import CaseStatus, Verdict
+from gate.model.facts import CutShort
 from gate.reports.markdown import Place, render, render_suite
 
 from .samples import ACCEPTED, BASELINE, BROKEN, FLAKY, PASSED, REGRESSED, RESULTS, result
@@ -77,7 +78,7 @@ def test_passes_go_first_then_detail_and_the_verdict_never() -> None:
 
 
 def test_suites_that_do_not_fit_are_counted() -> None:
-    suites = [replace(MANY, suite_id=f"s{i:03}", headline="word " * 100) for i in range(500)]
+    suites = [replace(MANY, suite_id=f"s{i:03}", cause=CutShort("word " * 100, 1, 2)) for i in range(500)]
     page = render(result(*suites), limit=5_000, place=RUN)
     assert len(page) <= 5_000
     assert "more suites: [the whole report](https://host/run/1)" in page

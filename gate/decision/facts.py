@@ -1,0 +1,272 @@
+"""The facts about a decided suite: what its verdict rests on, what was run, what changed, what to be careful of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from gate.decision.cases import edited, removed
+from gate.decision.comparison import PASS_RATE, Comparison, Incomparable, all_unchecked, passes
+from gate.decision.engine.state import CONCURRENT, CONFIRM
+from gate.decision.findings import natural
+from gate.decision.unseen import fell_silent, silence
+from gate.model import SILENT, CaseResult, CaseStatus, CriterionResult, Outcome, Side, Trial, Verdict
+from gate.model.facts import (
+    AgentFailures,
+    AttemptsRepeated,
+    CasesBroke,
+    CasesUnchecked,
+    Cause,
+    Caution,
+    CouldNotMeasure,
+    Course,
+    CriterionApart,
+    CriterionFails,
+    CriterionNotMeasured,
+    EditedCases,
+    FewCases,
+    LimitExcused,
+    NewCases,
+    NewCriteria,
+    NotEnoughEvidence,
+    NothingDecides,
+    NoWorse,
+    Problem,
+    QuietRise,
+    RemovedCases,
+    RemovedCriteria,
+    RenamedCases,
+    RepeatsAlike,
+    RuleChange,
+    ScoresUnmeasured,
+    SuiteGotWorse,
+    ThinBaseline,
+    ThresholdExcused,
+    ThresholdsHold,
+    TrialsLost,
+    Uncompared,
+)
+from gate.model.findings import MeanExcused, QuantileExcused, TrialExcused
+
+FIXED_DESIGN = 5
+"""Trials a case of the fixed design that runs are compared with."""
+FEW_CASES = 10
+BLIND_MARGIN = 0.5
+"""From this margin of the pass rate on, which four cases or fewer have, only a case that breaks outright is seen."""
+MEASURABLE = 0.05
+"""Seconds that a first answer takes at least, for a faster second one to mean anything."""
+FEW_BASELINE_TRIALS = 5
+
+
+# --- what the verdict rests on --------------------------------------------------------------------
+
+
+def cause(
+    comparison: Comparison,
+    outcome: Outcome | None,
+    results: Sequence[CriterionResult],
+    cases: Sequence[CaseResult],
+    *,
+    verdict: Verdict,
+    problem: Problem | None,
+) -> Cause:
+    """What the verdict rests on; ``problem`` says why the suite could not be measured."""
+    if problem is not None:
+        return CouldNotMeasure(problem)
+    at_fault = [r for r in results if r.verdict is verdict and r.criterion.blocking]
+    if verdict is Verdict.PASS:
+        return _passed(comparison, outcome)
+    return _inconclusive(at_fault, cases) if verdict is Verdict.INCONCLUSIVE else _failed(at_fault, cases)
+
+
+def _passed(comparison: Comparison, outcome: Outcome | None) -> Cause:
+    uncompared = Uncompared()
+    if comparison.stored:
+        uncompared = Uncompared(len(_new(comparison)), len(edited(comparison)), len(removed(comparison)))
+    if outcome is None:
+        total = len(comparison.judged)
+        return ThresholdsHold(total - len(_unchecked_ids(comparison)), total, uncompared)
+    rate = outcome.evidence.metrics.get(PASS_RATE)
+    low, cases = (None, 0) if rate is None else (rate.low, rate.cases)
+    return NoWorse(len(comparison.paired), cases, low, uncompared)
+
+
+def _new(comparison: Comparison) -> list[str]:
+    """The judged cases that the baseline does not have, under any name."""
+    return [case.id for case in comparison.judged if case.id not in comparison.baseline]
+
+
+def _inconclusive(at_fault: Sequence[CriterionResult], cases: Sequence[CaseResult]) -> Cause:
+    if not at_fault:
+        return NothingDecides()
+    suspects = tuple(c.id for c in cases if c.status is CaseStatus.SUSPECT)
+    return NotEnoughEvidence(tuple(r.criterion.name for r in at_fault), suspects)
+
+
+def _failed(at_fault: Sequence[CriterionResult], cases: Sequence[CaseResult]) -> Cause:
+    first = at_fault[0]
+    if first.verdict is Verdict.NOT_MEASURED:  # the pass rate has no cause of its own
+        first = next((r for r in at_fault if r.criterion.name != PASS_RATE), first)
+        return CriterionNotMeasured(first.criterion.name)
+    if first.verdict is not Verdict.REGRESSED:
+        return CriterionFails(first.criterion.name)
+    broken = tuple(c.id for c in cases if c.status is CaseStatus.BROKEN)
+    return CasesBroke(broken) if broken else SuiteGotWorse(tuple(r.criterion.name for r in at_fault))
+
+
+# --- what was run ---------------------------------------------------------------------------------
+
+
+def course(comparison: Comparison, stopped: str) -> Course:
+    """What was run, and how much of it."""
+    reruns: dict[str, int] = {}
+    for trial in comparison.trials:
+        if trial.tag == CONFIRM and trial.side is Side.CANDIDATE:
+            reruns[trial.case_id] = reruns.get(trial.case_id, 0) + 1
+    return Course(
+        passes=passes(comparison),
+        cases=len(comparison.judged),
+        rerun_cases=len(reruns),
+        rerun_least=min(reruns.values(), default=0),
+        rerun_most=max(reruns.values(), default=0),
+        runs=len(comparison.trials),
+        baseline_runs=sum(t.side is Side.BASELINE for t in comparison.trials),
+        fixed_runs=FIXED_DESIGN * len(comparison.judged),
+        concurrent=any(t.tag == CONCURRENT for t in comparison.trials),
+        stopped=stopped,
+    )
+
+
+# --- what changed, and what to be careful of ------------------------------------------------------
+
+
+def changes(comparison: Comparison) -> tuple[RuleChange, ...]:
+    """New, changed and removed cases, and criteria that cannot be compared."""
+    if not comparison.stored:
+        return ()
+    found: list[RuleChange] = []
+    if new := _new(comparison):
+        found.append(NewCases(tuple(new)))
+    if changed := edited(comparison):
+        found.append(EditedCases(changed))
+    if renamed := comparison.owed.renamed:
+        found.append(RenamedCases(tuple((old, new) for new, old in renamed.items())))
+    found += [CriterionApart(name, why) for name, why in comparison.apart.items()]
+    if gone_criteria := comparison.owed.removed:
+        found.append(RemovedCriteria(tuple(c.name for c in gone_criteria)))
+    pairs = comparison.not_comparable.items()
+    if fresh := sorted({name for (_, name), why in pairs if why is Incomparable.NEW}):
+        found.append(NewCriteria(tuple(fresh)))
+    if gone := removed(comparison):
+        found.append(RemovedCases(gone))
+    return tuple(found)
+
+
+def warnings(
+    comparison: Comparison, outcome: Outcome | None, results: Sequence[CriterionResult], verdict: Verdict
+) -> tuple[Caution, ...]:
+    """What weakens the verdict without changing it."""
+    failed = verdict is not Verdict.ERROR and any(trial.failed for trial in comparison.judged_trials)
+    return (
+        *([AgentFailures()] if failed else []),
+        *_excused(results),
+        *_few(comparison, outcome),
+        *_thin_baseline(comparison),
+        *_quiet_rises(comparison, outcome),
+        *_partly_measured(comparison),
+        *_errors(comparison),
+        *_repeats(comparison),
+        *fell_silent(comparison.criteria, comparison.judged_trials, comparison.stored),
+        *silence(comparison.criteria, comparison.judged_trials),
+        *_unchecked(comparison),
+    )
+
+
+def _unchecked_ids(comparison: Comparison) -> list[str]:
+    return [c.id for c in comparison.judged if all_unchecked(comparison.measured(c.id), comparison.criteria)]
+
+
+def _unchecked(comparison: Comparison) -> list[Caution]:
+    """Cases that ran without anything to fail by."""
+    found = _unchecked_ids(comparison)
+    return [CasesUnchecked(tuple(found))] if found else []
+
+
+def _excused(results: Iterable[CriterionResult]) -> list[Caution]:
+    """What passes only because the baseline was no better."""
+    found: list[Caution] = []
+    for row in results:
+        criterion = row.criterion
+        if row.verdict is not Verdict.PASS or not criterion.blocking:
+            continue
+        if any(isinstance(f, MeanExcused) for f in row.findings) and row.candidate and row.baseline:
+            threshold = criterion.threshold or 0.0
+            found.append(ThresholdExcused(criterion.name, row.candidate.value, row.baseline.value, threshold))
+        limits = (f for f in row.findings if isinstance(f, TrialExcused | QuantileExcused))
+        found += [LimitExcused(criterion.name, f) for f in limits]
+    return found
+
+
+def _few(comparison: Comparison, outcome: Outcome | None) -> list[Caution]:
+    n = len(comparison.paired)
+    if not 0 < n < FEW_CASES:
+        return []
+    rate = outcome.evidence.metrics.get(PASS_RATE) if outcome is not None else None
+    return [FewCases(n, rate is not None and rate.margin >= BLIND_MARGIN)]
+
+
+def _thin_baseline(comparison: Comparison) -> list[Caution]:
+    counts = [len(comparison.baseline[case_id]) for case_id in comparison.paired]
+    if not counts or min(counts) >= FEW_BASELINE_TRIALS:
+        return []
+    return [ThinBaseline(sum(n < FEW_BASELINE_TRIALS for n in counts), FEW_BASELINE_TRIALS, min(counts))]
+
+
+def _quiet_rises(comparison: Comparison, outcome: Outcome | None) -> list[Caution]:
+    """Metrics that do not block, and got worse beyond their margin and beyond noise."""
+    by_name = {c.name: c for c in comparison.metrics}
+    return [
+        QuietRise(name, natural(found.change, by_name[name]))
+        for name, found in (outcome.evidence.metrics if outcome is not None else {}).items()
+        if not found.blocks_regression and found.high is not None and found.high < 0 and found.change < -found.margin
+    ]
+
+
+def _partly_measured(comparison: Comparison) -> list[Caution]:
+    found: list[Caution] = []
+    for criterion in comparison.criteria:
+        scores = [s for t in comparison.answers if (s := t.scores.get(criterion.name)) is not None]
+        if lost := sum(s.value is None and s.error is not None for s in scores):
+            found.append(ScoresUnmeasured(criterion.name, lost, len(scores)))
+    return found
+
+
+def _errors(comparison: Comparison) -> list[Caution]:
+    found: list[Caution] = []
+    if lost := sum(not t.measured for t in comparison.trials):
+        found.append(TrialsLost(lost, len(comparison.trials)))
+    if again := sum(t.attempts - 1 for t in comparison.trials):
+        found.append(AttemptsRepeated(again))
+    return found
+
+
+def _repeats(comparison: Comparison) -> list[Caution]:
+    """Repeats that never differ add no information: a cache, a fixed seed, or an agent without chance."""
+    groups = [comparison.measured(case.id) for case in comparison.judged]
+    groups = [group for group in groups if len(group) > 1 and any(map(_said, group))]
+    if len(groups) < 3 or any(len({_said(t) for t in group}) > 1 for group in groups):
+        return []
+    later = [t.duration for group in groups for t in group[1:] if t.duration is not None]
+    first = [group[0].duration for group in groups if group[0].duration is not None]
+    fresh = sum(first) / len(first) if first else 0.0
+    if fresh > MEASURABLE and later and sum(later) / len(later) < fresh / 5:
+        return [RepeatsAlike(cached=True)]
+    return [RepeatsAlike(cached=False)]
+
+
+def _said(trial: Trial) -> tuple[Any, ...]:
+    return tuple(
+        i.digest or (i.text, tuple((c.name, repr(c.args)) for c in i.tool_calls))
+        for i in trial.invocations
+        if i.digest not in ("", SILENT) or i.text
+    )

@@ -1,0 +1,410 @@
+"""What is known of a decided suite, as facts with numbers: the cause of its verdict, what changed, what weakens it.
+
+Closed unions, one struct per kind. Reports make words of them.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from gate.model.findings import Apart, Fact, QuantileExcused, TrialExcused, Unconfirmed
+from gate.model.verdict import Verdict
+
+
+class Stated(Fact, frozen=True):
+    """What a run's terms state in words of their own: of configuration, plan or rules. Kept so in the record."""
+
+    text: str
+
+
+# --- why a suite could not be measured ------------------------------------------------------------
+
+
+class NoCases(Fact, frozen=True):
+    """Nothing is there to judge."""
+
+
+class AllQuarantined(Fact, frozen=True):
+    """Every case is in quarantine."""
+
+
+class Outage(Fact, frozen=True):
+    """Most of what answered at the baseline now fails alike; without a baseline, every case fails."""
+
+    cases: int
+    of: int
+    compared: bool
+    """Whether there is a baseline at which they answered."""
+    error: str
+    """The commonest error, with its kind."""
+
+
+class TooManyErrors(Fact, frozen=True):
+    """More trials ended in infrastructure errors than may."""
+
+    share: float
+    most: float
+    error: str
+    """The commonest; empty where none is known."""
+
+
+class CasesNotMeasured(Fact, frozen=True):
+    """Cases of which no trial could be measured."""
+
+    cases: tuple[str, ...]
+    of: int
+    error: str
+
+
+class CaseMostlyLost(Fact, frozen=True):
+    """A case of which most trials ended in infrastructure errors."""
+
+    case_id: str
+    lost: int
+    trials: int
+    error: str
+
+
+class CasesNotRun(Fact, frozen=True):
+    """Of a shard: cases of its own that were not run."""
+
+    cases: tuple[str, ...]
+    of: int
+
+
+Problem = NoCases | AllQuarantined | Outage | TooManyErrors | CasesNotMeasured | CaseMostlyLost | CasesNotRun
+
+# --- why a pass would promise too much ------------------------------------------------------------
+
+
+class CriteriaNotCompared(Fact, frozen=True):
+    """What the baseline measured of these blocking criteria is not compared."""
+
+    criteria: tuple[str, ...]
+
+
+class CasesNotCompared(Fact, frozen=True):
+    """Too many of the baseline's cases were removed or edited."""
+
+    removed: int
+    edited: int
+    of: int
+
+
+class UnexplainedFailures(Fact, frozen=True):
+    """The agent fails in cases in which it never did at the baseline, and was not cleared since."""
+
+    cases: int
+
+
+class LostDecide(Fact, frozen=True):
+    """Counted as failed, the trials that could not be measured leave no pass."""
+
+    trials: int
+
+
+Doubt = Stated | CriteriaNotCompared | CasesNotCompared | UnexplainedFailures | LostDecide | Unconfirmed
+
+# --- what the verdict rests on --------------------------------------------------------------------
+
+
+class Uncompared(Struct, frozen=True):
+    """How many cases a baseline says nothing about, or has alone."""
+
+    new: int = 0
+    edited: int = 0
+    removed: int = 0
+
+
+class CouldNotMeasure(Fact, frozen=True):
+    problem: Problem
+
+
+class ShardMeasured(Fact, frozen=True):
+    """A shard knows its own cases alone, and decides nothing."""
+
+    shard: int
+    of: int
+    trials: int
+    cases: int
+
+
+class ShardNotMeasured(Fact, frozen=True):
+    shard: int
+    of: int
+    problem: Problem
+
+
+class ThresholdsHold(Fact, frozen=True):
+    """Nothing is paired with a baseline, and every threshold holds."""
+
+    checked: int
+    """Cases to which a blocking criterion applies."""
+    cases: int
+    uncompared: Uncompared
+
+
+class NoWorse(Fact, frozen=True):
+    """No worse than the baseline."""
+
+    cases: int
+    rate_cases: int
+    """Cases behind the interval of the pass rate."""
+    rate_low: float | None
+    """The bad end of that interval, 0–1; None: it is not bounded."""
+    uncompared: Uncompared
+
+
+class NothingDecides(Fact, frozen=True):
+    """Nothing but a baseline could fail the suite, and there is none."""
+
+
+class NotEnoughEvidence(Fact, frozen=True):
+    criteria: tuple[str, ...]
+    suspects: tuple[str, ...]
+
+
+class CasesBroke(Fact, frozen=True):
+    cases: tuple[str, ...]
+
+
+class SuiteGotWorse(Fact, frozen=True):
+    """No case can be named; the first criterion's own findings say how far."""
+
+    criteria: tuple[str, ...]
+
+
+class CriterionFails(Fact, frozen=True):
+    criterion: str
+
+
+class CriterionNotMeasured(Fact, frozen=True):
+    criterion: str
+
+
+class CutShort(Fact, frozen=True):
+    """The run was stopped before the first decision could be taken."""
+
+    why: str
+    passes: int
+    wanted: int
+
+
+class AgentFails(Fact, frozen=True):
+    """The confirmation alone proves that the agent fails where it answered at the baseline."""
+
+    p: float
+
+
+class Doubted(Fact, frozen=True):
+    """It would have passed, but for its doubts."""
+
+
+Cause = (
+    CouldNotMeasure
+    | ShardMeasured
+    | ShardNotMeasured
+    | ThresholdsHold
+    | NoWorse
+    | NothingDecides
+    | NotEnoughEvidence
+    | CasesBroke
+    | SuiteGotWorse
+    | CriterionFails
+    | CriterionNotMeasured
+    | CutShort
+    | AgentFails
+    | Doubted
+)
+
+
+class Course(Struct, frozen=True):
+    """What was run."""
+
+    passes: int = 0
+    """Trials of each judged case in full passes."""
+    cases: int = 0
+    """Judged cases."""
+    rerun_cases: int = 0
+    rerun_least: int = 0
+    rerun_most: int = 0
+    """Reruns of a suspicious case."""
+    runs: int = 0
+    """Agent runs, both sides."""
+    baseline_runs: int = 0
+    fixed_runs: int = 0
+    """What the fixed design would take that runs are compared with."""
+    concurrent: bool = False
+    """Whether both commits were run now."""
+    stopped: str = ""
+    """Why the run ended early; empty: it did not."""
+
+
+# --- what changed in the suite and its criteria ---------------------------------------------------
+
+
+class NewCases(Fact, frozen=True):
+    cases: tuple[str, ...]
+
+
+class EditedCases(Fact, frozen=True):
+    cases: tuple[str, ...]
+
+
+class RenamedCases(Fact, frozen=True):
+    cases: tuple[tuple[str, str], ...]
+    """(id at the baseline, id now)."""
+
+
+class RemovedCases(Fact, frozen=True):
+    cases: tuple[str, ...]
+
+
+class CriterionApart(Fact, frozen=True):
+    """What the baseline measured of a criterion is not compared."""
+
+    criterion: str
+    why: Apart
+
+
+class RemovedCriteria(Fact, frozen=True):
+    criteria: tuple[str, ...]
+
+
+class NewCriteria(Fact, frozen=True):
+    criteria: tuple[str, ...]
+
+
+class ByBaseRules(Fact, frozen=True):
+    """Judged by the base's own rules; under the change's stricter ones it would have had this verdict."""
+
+    verdict: Verdict
+
+
+RuleChange = (
+    NewCases
+    | EditedCases
+    | RenamedCases
+    | RemovedCases
+    | CriterionApart
+    | RemovedCriteria
+    | NewCriteria
+    | ByBaseRules
+    | Stated
+)
+
+# --- what weakens a verdict without changing it ---------------------------------------------------
+
+
+class AgentFailures(Fact, frozen=True):
+    """The agent failed in trials: the suite's ``crashes`` say how often."""
+
+
+class ThresholdExcused(Fact, frozen=True):
+    """A mean that misses its threshold as the baseline's did."""
+
+    criterion: str
+    value: float
+    before: float
+    threshold: float
+
+
+class LimitExcused(Fact, frozen=True):
+    """A limit that the baseline broke too."""
+
+    criterion: str
+    found: TrialExcused | QuantileExcused
+
+
+class FewCases(Fact, frozen=True):
+    cases: int
+    blind: bool
+    """So few that the margin of the pass rate is most of it."""
+
+
+class ThinBaseline(Fact, frozen=True):
+    cases: int
+    """Cases with fewer stored trials than ``wanted``."""
+    wanted: int
+    least: int
+    """Trials of the case that has the fewest."""
+
+
+class QuietRise(Fact, frozen=True):
+    """A criterion that does not block got worse, beyond its margin and beyond noise."""
+
+    criterion: str
+    change: float
+
+
+class ScoresUnmeasured(Fact, frozen=True):
+    criterion: str
+    lost: int
+    of: int
+
+
+class TrialsLost(Fact, frozen=True):
+    """Trials that ended in infrastructure errors and left no score."""
+
+    lost: int
+    of: int
+
+
+class AttemptsRepeated(Fact, frozen=True):
+    """Attempts that were repeated after an infrastructure error."""
+
+    attempts: int
+
+
+class RepeatsAlike(Fact, frozen=True):
+    """Repeats answer word for word the same."""
+
+    cached: bool
+    """Five times faster, too: a response cache answers."""
+
+
+class CallsNotReported(Fact, frozen=True):
+    """Only the baseline shows that tool calls are reported."""
+
+    criteria: tuple[str, ...]
+
+
+class EmptyAnswers(Fact, frozen=True):
+    """Most answers are empty, and criteria of absence hold for them."""
+
+    empty: int
+    of: int
+    criteria: tuple[str, ...]
+
+
+class OneAnswer(Fact, frozen=True):
+    """All answers are the same, and criteria of absence hold for it."""
+
+    answers: int
+    cases: int
+    criteria: tuple[str, ...]
+
+
+class CasesUnchecked(Fact, frozen=True):
+    """No blocking criterion applies to these cases."""
+
+    cases: tuple[str, ...]
+
+
+Caution = (
+    AgentFailures
+    | ThresholdExcused
+    | LimitExcused
+    | FewCases
+    | ThinBaseline
+    | QuietRise
+    | ScoresUnmeasured
+    | TrialsLost
+    | AttemptsRepeated
+    | RepeatsAlike
+    | CallsNotReported
+    | EmptyAnswers
+    | OneAnswer
+    | CasesUnchecked
+    | Stated
+)

@@ -1,0 +1,462 @@
+"""A decided suite in words: what happened, how it came about, what changed, what to be careful of. Escapes nothing.
+
+Every sentence about a fact is made here and in `gate.reports.reasons`, the findings of single criteria; nothing else in
+the product reads a sentence again.
+"""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from gate.decision.comparison import PASS_RATE
+from gate.decision.engine.evidence_json import stage_name
+from gate.decision.findings import natural
+from gate.model import (
+    CrashFacts,
+    Criterion,
+    CriterionResult,
+    Direction,
+    EvidenceSummary,
+    MetricChange,
+    Outcome,
+    Scale,
+    SuiteResult,
+    Verdict,
+    kind_of,
+)
+from gate.model import facts as fact
+from gate.model.findings import CasesNotScored, TrialExcused
+from gate.reports.formatting import change, count, figure, listing, percentage
+from gate.reports.reasons import RULED_OUT, failures_confirmed, quantile, reason, trial_over, unconfirmed, why_apart
+
+FEW_CASES = 10
+MOST_POINTS = 50.0
+"""From this bound on the interval of the pass rate says nothing worth saying."""
+
+
+# --- what happened --------------------------------------------------------------------------------
+
+
+def headline(suite: SuiteResult) -> str:
+    """One line: what happened."""
+    decided_by = next((one for one in suite.further if suite.decided_by and one.reference == suite.decided_by), None)
+    text = headline(decided_by) if decided_by is not None else _headline(suite)
+    return f"{text}; {suite.scope}" if suite.scope else text
+
+
+def _headline(suite: SuiteResult) -> str:
+    text = _cause(suite)
+    if suite.crashes is not None and suite.verdict not in (Verdict.PASS, Verdict.ERROR):
+        text = f"{text}; {crashes(suite.crashes)}"
+    return f"against the {suite.reference}: {text}" if suite.reference else text
+
+
+def _cause(suite: SuiteResult) -> str:  # noqa: PLR0911 - one line per kind
+    cause = suite.cause
+    match cause:
+        case fact.CouldNotMeasure():
+            return f"could not measure: {_problem(cause.problem)}"
+        case fact.CutShort():
+            return f"stopped: {cause.why}; {cause.passes} of {cause.wanted} full passes were run"
+        case fact.ShardMeasured():
+            made = f"{count(cause.trials, 'trial')} of {count(cause.cases, 'case')}"
+            return f"shard {cause.shard} of {cause.of}: {made}; `gate merge` decides once all shards are there"
+        case fact.ShardNotMeasured():
+            return f"could not measure shard {cause.shard} of {cause.of}: {_problem(cause.problem)}"
+        case fact.AgentFails():
+            return failures_confirmed(cause.p)
+        case fact.Doubted():
+            return doubt(suite)
+        case _:
+            text = _compared(suite, cause)
+            return text if suite.has_baseline else f"{text}; no baseline yet"
+
+
+_Compared = (
+    fact.ThresholdsHold
+    | fact.NoWorse
+    | fact.NothingDecides
+    | fact.NotEnoughEvidence
+    | fact.CasesBroke
+    | fact.SuiteGotWorse
+    | fact.CriterionFails
+    | fact.CriterionNotMeasured
+)
+
+
+def _compared(suite: SuiteResult, cause: _Compared) -> str:  # noqa: PLR0911 - one line per kind
+    match cause:
+        case fact.ThresholdsHold():
+            of = count(cause.cases, "case")
+            cases = of if cause.checked == cause.cases else f"{cause.checked} of {of}"
+            return f"every threshold holds over {cases}{_uncompared(cause.uncompared)}"
+        case fact.NoWorse():
+            bound = _bound(cause.rate_low, cause.rate_cases)
+            said = f"no worse than the baseline over {count(cause.cases, 'case')}"
+            return said + bound + _uncompared(cause.uncompared)
+        case fact.NothingDecides():
+            return "nothing to hold it to: no threshold"
+        case fact.NotEnoughEvidence():
+            extra = f"; suspected: {listing(cause.suspects)}" if cause.suspects else ""
+            return f"not enough evidence on {listing(cause.criteria)}{extra}"
+        case fact.CasesBroke():
+            return f"{count(len(cause.cases), 'case')} broke: {listing(cause.cases)}"
+        case fact.SuiteGotWorse():
+            return f"{listing(cause.criteria)} got worse over the suite: {_reason_of(suite, cause.criteria[0])}"
+        case fact.CriterionFails():
+            return f"{cause.criterion} fails: {_reason_of(suite, cause.criterion)}"
+        case fact.CriterionNotMeasured():
+            lost, said = "could not be measured", _reason_of(suite, cause.criterion)
+            return f"{cause.criterion} {said if _names_loss(suite, cause.criterion) else f'{lost}: {said}'}"
+        case _:
+            assert_never(cause)
+
+
+def _row(suite: SuiteResult, name: str) -> CriterionResult | None:
+    return next((row for row in suite.criteria if row.criterion.name == name), None)
+
+
+def _reason_of(suite: SuiteResult, name: str) -> str:
+    row = _row(suite, name)
+    return reason(row) if row is not None else ""
+
+
+def _names_loss(suite: SuiteResult, name: str) -> bool:
+    """Whether the reason itself says that scores could not be measured."""
+    row = _row(suite, name)
+    return row is not None and any(isinstance(f, CasesNotScored) for f in row.findings)
+
+
+def _bound(low: float | None, cases: int) -> str:
+    """Which drop of the pass rate the interval excludes; none where the cases are few, or the drop is most of it."""
+    if low is None:
+        return ""
+    if cases < FEW_CASES:
+        return "; so few cases rule out no particular drop"
+    points = -100 * low
+    if points < 0.05:
+        return f": a drop is {RULED_OUT} over these cases"
+    return f": a drop of more than {points:.1f} points is {RULED_OUT}" if points < MOST_POINTS else ""
+
+
+def _uncompared(found: fact.Uncompared) -> str:
+    """What of the suite the baseline could say nothing about; empty where it said all."""
+    parts = [f"{found.new} new"] if found.new else []
+    parts += [f"{found.edited} edited"] if found.edited else []
+    said = [f"{' and '.join(parts)}, held to thresholds only"] if parts else []
+    said += [f"{found.removed} removed"] if found.removed else []
+    return f"; {', '.join(said)}" if said else ""
+
+
+def _problem(problem: fact.Problem) -> str:  # noqa: PLR0911 - one line per kind
+    """Why a suite could not be measured."""
+    match problem:
+        case fact.NoCases():
+            return "no cases"
+        case fact.AllQuarantined():
+            return "every case is in quarantine: nothing is left to judge"
+        case fact.Outage():
+            which = "cases that answered at the baseline fail alike" if problem.compared else "cases fail"
+            return f"an outage: {problem.cases} of {problem.of} {which}{_often(problem.error)}"
+        case fact.TooManyErrors():
+            share = f"{percentage(problem.share)} of the trials ended in infrastructure errors"
+            return f"{share}; at most {percentage(problem.most)} may{_often(problem.error)}"
+        case fact.CasesNotMeasured():
+            of, ids = count(problem.of, "case"), ", ".join(problem.cases[:5])
+            return f"no trial of {len(problem.cases)} of {of} could be measured: {ids}{_often(problem.error)}"
+        case fact.CasesNotRun():
+            ids = ", ".join(problem.cases[:5])
+            return f"{len(problem.cases)} of its {count(problem.of, 'case')} were not run: {ids}"
+        case fact.CaseMostlyLost():
+            lost = f"{problem.lost} of {problem.trials} trials of {problem.case_id}"
+            return f"{lost} ended in infrastructure errors{_often(problem.error)}"
+        case _:
+            assert_never(problem)
+
+
+def _often(error: str) -> str:
+    return f"; most often: {error}" if error else ""
+
+
+def crashes(found: CrashFacts) -> str:
+    """``3 cases crash: 0/15 → 9/15``."""
+    before = f"{found.baseline_failed}/{found.baseline_trials} → " if found.baseline_trials else ""
+    crash = "1 case crashes" if len(found.cases) == 1 else f"{len(found.cases)} cases crash"
+    return f"{crash}: {before}{found.failed}/{found.trials}"
+
+
+def doubt(suite: SuiteResult) -> str:
+    """Why a suite that would have passed is inconclusive; empty where it is not."""
+    return "; ".join(map(_doubt, suite.doubts))
+
+
+def _doubt(found: fact.Doubt) -> str:
+    match found:
+        case fact.Stated():
+            return found.text
+        case fact.CriteriaNotCompared():
+            return f"not compared with the baseline: {listing(found.criteria)}"
+        case fact.CasesNotCompared():
+            counts = ((found.removed, "removed"), (found.edited, "edited"))
+            parts = ", ".join(f"{n} {word}" for n, word in counts if n)
+            total = found.removed + found.edited
+            return f"{total} of {found.of} cases of the baseline are no longer compared ({parts})"
+        case fact.UnexplainedFailures():
+            return f"the agent fails in {count(found.cases, 'case')}, and never did at the baseline"
+        case fact.LostDecide():
+            trials = count(found.trials, "trial")
+            return f"{trials} could not be measured, and counted as failed no pass is left"
+        case _:
+            return unconfirmed(found)
+
+
+# --- how it came about ----------------------------------------------------------------------------
+
+
+def story(suite: SuiteResult) -> tuple[str, ...]:
+    """What was run and what it showed, in the order in which it happened."""
+    course = suite.course
+    if course is None:
+        return ()
+    screened = f"{count(course.passes, 'trial')} of {count(course.cases, 'case')}"
+    lines = ["; ".join([screened, *_reran(course), *_named(suite.outcome), _runs(course)])]
+    if suite.outcome is not None:
+        lines += _how_decided(suite, suite.outcome)
+    return (*lines, f"stopped: {course.stopped}") if course.stopped else tuple(lines)
+
+
+def _reran(course: fact.Course) -> list[str]:
+    if not course.rerun_cases:
+        return []
+    low, high = course.rerun_least, course.rerun_most
+    times = count(low, "time") if low == high else f"{low}–{high} times"
+    return [f"{course.rerun_cases} suspicious, rerun {times}"]
+
+
+def _named(outcome: Outcome | None) -> list[str]:
+    if outcome is None or not outcome.cases:
+        return []
+    return [f"{len(outcome.cases)} confirmed broken ({listing(outcome.cases)})"]
+
+
+def _runs(course: fact.Course) -> str:
+    text = count(course.runs, "agent run")
+    if course.baseline_runs:
+        text += f" ({course.baseline_runs} of the baseline's agent)"
+    return f"{text} instead of {course.fixed_runs}" if 0 < course.runs < course.fixed_runs else text
+
+
+def _how_decided(suite: SuiteResult, outcome: Outcome) -> list[str]:
+    evidence, stage = outcome.evidence, stage_name(outcome.stage)
+    look = evidence.last_look
+    if look is None:
+        return [f"the baseline could not be compared: {stage}"]
+    if outcome.verdict == "REGRESSION":
+        return [f"regression proven ({stage}): {_proof(evidence)}"]
+    lines = [f"{stage}: suite test p = {look.p:.2g}, {_detected(evidence)}"]
+    if (suite.course is not None and suite.course.concurrent) or outcome.stage.concurrent:
+        lines.append("the drop against the stored baseline did not show with both commits run now: save a new baseline")
+    if outcome.verdict == "INCONCLUSIVE":
+        lines += [*_bounds(suite, evidence), *_to_decide(suite, evidence), *_suspected(evidence)]
+    return lines
+
+
+def _proof(evidence: EvidenceSummary) -> str:
+    parts = [
+        f"suite test at pass {look.passes}, p = {look.p:.2g} (limit {look.threshold:.2g})"
+        for look in evidence.looks
+        if look.blocks
+    ]
+    highest = evidence.highest_e_value
+    if highest is None or highest >= evidence.e_threshold:
+        value = "over 1e300" if highest is None else f"{highest:.3g}"
+        parts.append(f"case evidence e = {value} (limit {evidence.e_threshold:.0f})")
+    return "; ".join(parts)
+
+
+def _detected(evidence: EvidenceSummary) -> str:
+    rate = evidence.metrics.get(PASS_RATE)
+    if rate is None or rate.detectable is None:
+        return "the detectable drop is not known from so few trials"
+    drop = f"{100 * rate.detectable:.1f}"
+    return "no spread was seen over the trials" if drop == "0.0" else f"a drop of {drop} points was detectable"
+
+
+def _blocking(suite: SuiteResult, evidence: EvidenceSummary) -> list[tuple[Criterion, MetricChange]]:
+    by_name = {row.criterion.name: row.criterion for row in suite.criteria}
+    return [(by_name[name], found) for name, found in evidence.metrics.items() if found.blocks_regression]
+
+
+def _bounds(suite: SuiteResult, evidence: EvidenceSummary) -> list[str]:
+    """Which drops are ruled out."""
+    lines = []
+    for criterion, found in _blocking(suite, evidence):
+        if found.low is not None and _excludes(found, found.low, criterion):
+            word = "worse" if criterion.direction is Direction.LOWER else "lower"
+            bound = change(natural(min(found.low, 0.0), criterion), criterion.scale)
+            open_ = "" if found.holds else ", which its margin does not allow"
+            lines.append(f"{criterion.name}: {word} than {bound} is {RULED_OUT}{open_}")
+    return lines
+
+
+def _excludes(found: MetricChange, low: float, criterion: Criterion) -> bool:
+    """Whether the interval excludes anything that can happen: one that reaches the end of the scale does not."""
+    return found.cases >= 2 and (criterion.scale not in (Scale.BINARY, Scale.UNIT) or low > -1.0)
+
+
+def to_decide(suite: SuiteResult) -> str:
+    """What would settle an open decision; empty where none is open, or nothing is known of it."""
+    outcome = suite.outcome
+    if outcome is None or outcome.verdict != "INCONCLUSIVE" or outcome.evidence.last_look is None:
+        return ""
+    return next(iter(_to_decide(suite, outcome.evidence)), "")
+
+
+def _to_decide(suite: SuiteResult, evidence: EvidenceSummary) -> list[str]:
+    for criterion, found in _blocking(suite, evidence):
+        if found.holds or found.low is None:
+            continue
+        half, room, name = found.change - found.low, found.change + found.margin, criterion.name
+        if room <= 0:
+            return [f"to decide {name}: more trials on both sides; the estimate itself is beyond its margin"]
+        cases = max(found.cases + 1, round(found.cases * (half / room) ** 2))
+        wide = _as_option(max(-found.low, found.margin), criterion)
+        return [f"to decide {name}: about {cases} cases, or more baseline trials, or a margin of {wide}"]
+    return [] if _bounds(suite, evidence) else ["to decide: more cases, or more trials on both sides"]
+
+
+def _suspected(evidence: EvidenceSummary) -> list[str]:
+    if not evidence.named:
+        return []
+    cases = listing(evidence.named)
+    return [f"suspected, but not proven at this error rate: {cases}; more baseline trials would tell"]
+
+
+def _as_option(value: float, criterion: Criterion) -> str:
+    """A margin as it is written in the configuration."""
+    if kind_of(criterion.scale) == "positive":
+        return f"{abs(natural(-value, criterion)):.0%}"
+    return f"{value:.2f}"
+
+
+# --- what changed, and what to be careful of ------------------------------------------------------
+
+
+def changes(suite: SuiteResult) -> tuple[str, ...]:
+    """What changed in the suite and its criteria against the baseline, and which of the change's rules do not hold."""
+    return tuple(map(_change, suite.changes))
+
+
+def _change(found: fact.RuleChange) -> str:  # noqa: PLR0911 - one line per kind
+    match found:
+        case fact.Stated():
+            return found.text
+        case fact.NewCases():
+            return f"new, held to thresholds only: {listing(found.cases)}"
+        case fact.EditedCases():
+            return f"edited, held to thresholds only: {listing(found.cases)}"
+        case fact.RenamedCases():
+            shown = listing(f"{old} → {new}" for old, new in found.cases)
+            return f"renamed, and compared by their content: {shown}"
+        case fact.RemovedCases():
+            return f"removed since the baseline: {listing(found.cases)}"
+        case fact.CriterionApart():
+            return f"not compared: {found.criterion}: {why_apart(found.why)}"
+        case fact.RemovedCriteria():
+            return f"not compared: {listing(found.criteria)}: no longer measured"
+        case fact.NewCriteria():
+            return f"new criterion, held to its threshold only: {listing(found.criteria)}"
+        case fact.ByBaseRules():
+            verdict = f"for under the change's stricter ones it would be {found.verdict.value}"
+            return f"judged by the base's own rules, {verdict}"
+        case _:
+            assert_never(found)
+
+
+def warnings(suite: SuiteResult) -> tuple[str, ...]:
+    """What weakens the verdict without changing it."""
+    return tuple(_warning(found, suite) for found in suite.warnings)
+
+
+def _warning(found: fact.Caution, suite: SuiteResult) -> str:
+    match found:
+        case fact.Stated():
+            return found.text
+        case fact.AgentFailures():
+            facts = suite.crashes
+            return f"{crashes(facts)}; most often: {facts.message}" if facts is not None else "the agent failed"
+        case fact.ThresholdExcused() | fact.LimitExcused() | fact.QuietRise():
+            row = _row(suite, found.criterion)
+            return _of_criterion(found, row.criterion) if row is not None else found.criterion
+        case fact.FewCases() | fact.ThinBaseline():
+            return _few(found)
+        case fact.ScoresUnmeasured() | fact.TrialsLost() | fact.AttemptsRepeated():
+            return _unmeasured(found)
+        case _:
+            return _of_answers(found)
+
+
+def _of_criterion(found: fact.ThresholdExcused | fact.LimitExcused | fact.QuietRise, criterion: Criterion) -> str:
+    would, scale = "it does not block (`ratchet: false` would)", criterion.scale
+    match found:
+        case fact.ThresholdExcused():
+            side = "below" if criterion.direction is Direction.HIGHER else "above"
+            now, before, least = (figure(v, scale) for v in (found.value, found.before, found.threshold))
+            return f"{criterion.name}: {now} is {side} {least}, as the baseline was ({before}): {would}"
+        case fact.LimitExcused():
+            held = found.found
+            said = trial_over(held, scale) if isinstance(held, TrialExcused) else quantile(held, scale)
+            return f"{criterion.name}: {said}, as the baseline was above it too: {would}"
+        case fact.QuietRise():
+            return f"{criterion.name} changed by {change(found.change, scale)}: beyond its margin; it warns only"
+        case _:
+            assert_never(found)
+
+
+def _few(found: fact.FewCases | fact.ThinBaseline) -> str:
+    if isinstance(found, fact.FewCases):
+        told = "so few only show a case that breaks outright" if found.blind else "only clear breaks can be found"
+        return f"{count(found.cases, 'paired case')}: {told}"
+    cases = f"{count(found.cases, 'case')} with fewer than {found.wanted} baseline trials"
+    return f"{cases} (least: {found.least}): a single broken case may be missed"
+
+
+def _unmeasured(found: fact.ScoresUnmeasured | fact.TrialsLost | fact.AttemptsRepeated) -> str:
+    match found:
+        case fact.ScoresUnmeasured():
+            return f"{found.criterion}: {found.lost} of {found.of} scores could not be measured"
+        case fact.TrialsLost():
+            of = count(found.of, "trial")
+            return f"{found.lost} of {of} ended in infrastructure errors and left no score"
+        case fact.AttemptsRepeated():
+            return f"{count(found.attempts, 'attempt')} repeated after an infrastructure error"
+        case _:
+            assert_never(found)
+
+
+_OfAnswers = fact.RepeatsAlike | fact.CallsNotReported | fact.EmptyAnswers | fact.OneAnswer | fact.CasesUnchecked
+
+
+def _of_answers(found: _OfAnswers) -> str:
+    match found:
+        case fact.RepeatsAlike():
+            if found.cached:
+                faster = "and five times faster: a response cache answers, not the agent"
+                return f"repeats answer word for word the same, {faster}"
+            return "repeats answer word for word the same: a fixed seed, a cache, or an agent without chance"
+        case fact.CallsNotReported():
+            held = f"{', '.join(found.criteria)} hold if none was made, not if none is reported"
+            return f"no answer reports tool calls, as the baseline's did: {held}"
+        case fact.EmptyAnswers():
+            empty = f"{found.empty} of {found.of} answers are empty"
+            return f"{empty}, and an empty answer holds {', '.join(found.criteria)}"
+        case fact.OneAnswer():
+            same = f"all {found.answers} answers to {found.cases} cases are the same"
+            return f"{same}, and the same answer always holds {', '.join(found.criteria)}"
+        case fact.CasesUnchecked():
+            one = len(found.cases) == 1
+            one_of, many = "states nothing that a blocking criterion checks: it is", "state nothing that is checked"
+            told = one_of if one else f"{many}: they are"
+            return f"{count(len(found.cases), 'case')} {told} unchecked, not passed ({listing(found.cases)})"
+        case _:
+            assert_never(found)

@@ -1,0 +1,347 @@
+"""The findings of a criterion in words: one wording per kind, and which part of it the figures beside it do not say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import assert_never
+
+from msgspec import Struct
+
+from gate.decision.engine.evidence_json import stage_name
+from gate.model import Criterion, CriterionResult, Direction, Scale, worst
+from gate.model import findings as found
+from gate.model.findings import AnyFinding, Apart, Change, HeldMean, Unconfirmed
+from gate.reports.formatting import change, count, figure, listing, margin, percentage, seconds
+
+RULED_OUT = "ruled out at 95 % confidence"
+"""What the low end of a 90 % interval says: the true change lies below it in at most 5 % of runs like this one."""
+SHOWN_BROKEN = 5
+"""Broken cases that a reason names."""
+
+
+class Phrase(Struct, frozen=True):
+    """A part of a reason."""
+
+    text: str
+    told: str = ""
+    """What of it the figures beside it do not say."""
+    broken: bool = False
+    """Whether it names the broken cases, which reports list anyway."""
+
+
+def _told(text: str) -> Phrase:
+    return Phrase(text, text)
+
+
+def reason(row: CriterionResult) -> str:
+    """Why the criterion has its verdict, as one line; empty where nothing was found."""
+    return "; ".join(part.text for part in parts(row))
+
+
+def telling(row: CriterionResult, *, with_broken: bool = True) -> list[str]:
+    """The parts of the reason that say more than the figures beside it."""
+    return [part.told for part in parts(row) if part.told and (with_broken or not part.broken)]
+
+
+def is_excused(row: CriterionResult) -> bool:
+    """Whether it passes only because the baseline was no better."""
+    kinds = found.MeanExcused | found.TrialExcused | found.QuantileExcused
+    return any(isinstance(one, kinds) for one in row.findings)
+
+
+def parts(row: CriterionResult) -> list[Phrase]:
+    """The findings of the worst kind; what keeps them from deciding comes first."""
+    first = next(iter(row.findings), None)
+    if isinstance(first, found.NotCompared):
+        return [_told(f"not compared: {why_apart(first.why)}"), *_worst(row.findings[1:], row.criterion)]
+    if isinstance(first, found.NotConfirmed):
+        held = "; ".join(part.text for part in _worst(row.findings[1:], row.criterion))
+        return [_told(f"{unconfirmed(first.why)} ({held})")]
+    return _worst(row.findings, row.criterion)
+
+
+def _worst(findings: Sequence[AnyFinding], criterion: Criterion) -> list[Phrase]:
+    verdict = worst([one.verdict for one in findings])
+    return [part for one in findings if one.verdict is verdict for part in _parts(one, criterion)]
+
+
+def _parts(one: AnyFinding, criterion: Criterion) -> list[Phrase]:  # noqa: PLR0911 - one line per group of kinds
+    """The wording of one finding."""
+    match one:
+        case (
+            found.MeanHolds()
+            | found.MeanExcused()
+            | found.MeanMisses()
+            | found.MeanProvenShort()
+            | found.NoTrialReached()
+            | found.MeanOpen()
+        ):
+            return _of_mean(one, criterion)
+        case (
+            found.QuantileHolds()
+            | found.QuantileExcused()
+            | found.QuantileRisen()
+            | found.QuantileOver()
+            | found.QuantileOpen()
+        ):
+            return _of_quantile(one, criterion.scale)
+        case found.ChangeAllowed() | found.LeansTowardsDrop() | found.ChangeUnbounded() | found.LossNotExcluded():
+            return [_of_change(one, criterion.scale)]
+        case found.GotWorse():
+            broken = f"broken: {', '.join(one.broken[:SHOWN_BROKEN])}"
+            named = [Phrase(broken, broken, broken=True)] if one.broken else []
+            return [Phrase(changed(one.change, criterion.scale)), *named]
+        case found.TrialBeyond() | found.TrialExcused() | found.NoTrialBeyond():
+            return _of_trial(one, criterion.scale)
+        case found.NotCompared() | found.NotConfirmed():  # never below another
+            return []
+        case _:
+            return [_told(_plainly(one))]
+
+
+_Plain = (
+    found.NothingHeld
+    | found.NotApplied
+    | found.NothingChecked
+    | found.NoTrialMeasured
+    | found.NeverFailed
+    | found.HardFailure
+    | found.CasesNotScored
+    | found.NeverAnswered
+    | found.ScoresLost
+    | found.AppliesToNone
+    | found.AppliesNoMore
+    | found.OwnThresholdsHold
+    | found.NotTested
+    | found.FailuresConfirmed
+)
+
+
+def _plainly(one: _Plain) -> str:  # noqa: PLR0911 - one line per kind
+    match one:
+        case found.NothingHeld():
+            return "nothing to hold it to: no threshold, and nothing of the baseline's to compare it with"
+        case found.NotApplied():
+            return "applies to none of the selected cases"
+        case found.NothingChecked():
+            return "no blocking criterion applies to any of these cases: nothing was checked"
+        case found.NoTrialMeasured():
+            return "no trial was measured"
+        case found.NeverFailed():
+            return "not once"
+        case found.HardFailure():
+            more = f" and {one.more} more" if one.more else ""
+            return f"{one.case_id}{more}: {one.reason or 'failed'}"
+        case found.OwnThresholdsHold():
+            return f"no case falls behind its own threshold ({count(one.cases, 'case')})"
+        case found.NotTested():
+            return stage_name(one.stage)
+        case found.FailuresConfirmed():
+            return failures_confirmed(one.p)
+        case _:
+            return _without_score(one)
+
+
+_WithoutScore = (
+    found.CasesNotScored | found.NeverAnswered | found.ScoresLost | found.AppliesToNone | found.AppliesNoMore
+)
+
+
+def _without_score(one: _WithoutScore) -> str:
+    match one:
+        case found.CasesNotScored():
+            return f"could not be measured for {_cases(one)}: {one.error}"
+        case found.NeverAnswered():
+            return f"the agent never answered {_cases(one)}: {one.error}"
+        case found.ScoresLost():
+            return (
+                f"{one.lost} of {one.of} scores could not be measured, at most {percentage(one.most)} may: {one.error}"
+            )
+        case found.AppliesToNone():
+            return "applies to no case: none states what it compares with"
+        case found.AppliesNoMore():
+            return "applies to no case any more"
+        case _:
+            assert_never(one)
+
+
+def _cases(one: found.CasesNotScored | found.NeverAnswered) -> str:
+    return f"{one.cases} of {one.of} cases" if one.cases > 1 else one.case_id
+
+
+def failures_confirmed(p: float) -> str:
+    return f"the agent fails where it answered at the baseline, also when asked again a while later (p = {p:.2g})"
+
+
+# --- thresholds and limits ------------------------------------------------------------------------
+
+_OfMean = (
+    found.MeanHolds
+    | found.MeanExcused
+    | found.MeanMisses
+    | found.MeanProvenShort
+    | found.NoTrialReached
+    | found.MeanOpen
+)
+
+
+def _of_mean(one: _OfMean, criterion: Criterion) -> list[Phrase]:
+    told = _mean(one.mean, criterion.scale)
+    match one:
+        case found.MeanHolds() | found.MeanExcused():
+            return told
+        case found.MeanMisses():
+            last = told.pop()
+            told.append(Phrase(f"{last.text} (strict)", f"{last.told} (strict)" if last.told else ""))
+        case found.MeanProvenShort():
+            told.append(_at_best(one, criterion))
+        case found.NoTrialReached():
+            told.append(_told(f"none of {one.trials} trials reached it"))
+        case found.MeanOpen():
+            last, why = told.pop(), _open(one.trials, too_few=one.too_few)
+            told.append(Phrase(f"{last.text}: {why}", f"{last.told}: {why}" if last.told else why))
+        case _:
+            assert_never(one)
+    return [*told, _told(f"and {count(one.more, 'more case')}")] if one.more else told
+
+
+def _mean(mean: HeldMean, scale: Scale) -> list[Phrase]:
+    """``mean 0.2 over 4 cases, threshold 0.9``, and what the baseline has to do with it."""
+    value, least = figure(mean.value, scale), figure(mean.threshold, scale)
+    if mean.case_id:
+        told = [_told(f"{mean.case_id} is below its own threshold: mean {value}, threshold {least}")]
+    else:
+        fell = f" ({count(mean.failed, 'trial')} in which the agent failed counted as {mean.failed_as:g})"
+        text = f"mean {value} over {count(mean.cases, 'case')}{fell if mean.failed else ''}, threshold {least}"
+        told = [Phrase(text, text if mean.failed else "")]
+    if mean.before is not None:
+        told.append(_told(f"the baseline missed it too ({figure(mean.before, scale)})"))
+    if mean.new_cases:
+        cases = f"{count(mean.new_cases, 'case')} without a baseline alone"
+        told.append(_told(f"{cases}: {figure(mean.new_value, scale)}"))
+    return told
+
+
+def _open(trials: int, *, too_few: bool) -> str:
+    """Why a threshold is undecided after this many trials."""
+    return f"too few to tell: {count(trials, 'trial')}" if too_few else f"too near to tell with {trials} trials"
+
+
+def _at_best(one: found.MeanProvenShort, criterion: Criterion) -> Phrase:
+    """A bound that is short of the threshold, said so that it reads as short of it."""
+    best = figure(one.best, criterion.scale)
+    if best != figure(one.mean.threshold, criterion.scale):
+        return Phrase(f"at best {best}")
+    return _told(f"at best just {'below' if criterion.direction is Direction.HIGHER else 'above'} {best}")
+
+
+def trial_over(one: found.TrialBeyond | found.TrialExcused, scale: Scale) -> str:
+    return f"{one.case_id} reached {figure(one.value, scale)}, limit {figure(one.limit, scale)}"
+
+
+def _of_trial(one: found.TrialBeyond | found.TrialExcused | found.NoTrialBeyond, scale: Scale) -> list[Phrase]:
+    match one:
+        case found.NoTrialBeyond():
+            return [_told("no trial above its limit")]
+        case found.TrialExcused():
+            return [_told(trial_over(one, scale)), _told("the baseline was above it too")]
+        case found.TrialBeyond():
+            more = [_told(f"{one.trials} trials in all")] if one.trials > 1 else []
+            return [_told(trial_over(one, scale)), *more]
+        case _:
+            assert_never(one)
+
+
+_OfQuantile = (
+    found.QuantileHolds | found.QuantileExcused | found.QuantileRisen | found.QuantileOver | found.QuantileOpen
+)
+
+
+def quantile(one: _OfQuantile, scale: Scale) -> str:
+    return f"p{one.q * 100:g} {figure(one.value, scale)}, limit {figure(one.limit, scale)}"
+
+
+def _of_quantile(one: _OfQuantile, scale: Scale) -> list[Phrase]:
+    said = quantile(one, scale)
+    match one:
+        case found.QuantileHolds():
+            return [_told(said)]
+        case found.QuantileExcused():
+            return [_told(said), _told("the baseline was above it too")]
+        case found.QuantileRisen():
+            return [_told(said), _told(f"the baseline's was {figure(one.before, scale)}")]
+        case found.QuantileOver():
+            return [_told(f"{said}: {one.over} of {count(one.trials, 'trial')} above it")]
+        case found.QuantileOpen():
+            return [_told(f"{said}: {_open(one.trials, too_few=one.too_few)}")]
+        case _:
+            assert_never(one)
+
+
+# --- the comparison with the baseline -------------------------------------------------------------
+
+
+def changed(one: Change, scale: Scale) -> str:
+    """``−5.0 points (−9.1 to −0.9) over 40 cases``."""
+    value, over = change(one.value, scale), f"over {count(one.cases, 'case')}"
+    if one.low is None or one.high is None:
+        return f"{value} {over}"
+    low, high = (change(end, scale, unit=False) for end in (one.low, one.high))
+    return f"{value} ({low} to {high}) {over}"
+
+
+def _of_change(
+    one: found.ChangeAllowed | found.LeansTowardsDrop | found.ChangeUnbounded | found.LossNotExcluded, scale: Scale
+) -> Phrase:
+    said = changed(one.change, scale)
+    match one:
+        case found.ChangeAllowed():
+            return Phrase(said)
+        case found.LeansTowardsDrop():
+            told = "within its margin, but something leans towards a drop"
+        case found.ChangeUnbounded():
+            told = "too few trials to bound it"
+        case found.LossNotExcluded():
+            bound = f"a change to {change(one.worst, scale)} is not {RULED_OUT}"
+            told = f"{bound}, margin {margin(one.margin, scale)}"
+        case _:
+            assert_never(one)
+    return Phrase(f"{said}: {told}", told)
+
+
+def why_apart(why: Apart) -> str:
+    """Why what the baseline measured of a criterion is not compared."""
+    match why:
+        case found.ScorerChanged():
+            return "its options, scorer or judge changed"
+        case found.CasesGone():
+            return f"none of the cases that it was measured on is compared ({why.cases})"
+        case found.NoLongerMeasured():
+            return "it is no longer measured"
+        case found.ComparedWithout():
+            return f"its trials are compared without {listing(why.criteria)}"
+        case _:
+            assert_never(why)
+
+
+def unconfirmed(why: Unconfirmed) -> str:
+    """Why failures of the agent do not prove it to be at fault."""
+    match why:
+        case found.NothingRerun():
+            return "the failures were not confirmed: nothing could be run again a while later"
+        case found.ConfirmationLost():
+            trials = count(why.trials, "trial")
+            return f"{why.lost} of {trials} that were to confirm the failures were lost to infrastructure"
+        case found.FailuresGone():
+            trials = count(why.trials, "trial")
+            return f"the failures did not come again: {trials} of the same cases answered a while later"
+        case found.PerhapsProvider():
+            whose = "at the base commit, run now" if why.at_base else "of cases that had answered before"
+            beside = f", and {why.other_failed} of {why.other_trials} {whose}" if why.other_trials else ""
+            again = f"a while later {why.failed} of {why.trials} trials failed again"
+            return f"the failures may be a provider's: {again}{beside}"
+        case found.SlowedDown():
+            slowed = f"answers slowed from {seconds(why.before)} to {seconds(why.now)}"
+            return f"the failures came while {slowed}: the provider may be at fault"
+        case _:
+            assert_never(why)

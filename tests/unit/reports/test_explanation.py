@@ -1,0 +1,250 @@
+"""A decided suite in words: the wording of each kind of fact, once."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import pytest
+from msgspec.structs import replace
+
+from gate.model import CrashFacts, EvidenceSummary, Outcome, Stage, StageKind, SuiteResult, Verdict
+from gate.model import facts as fact
+from gate.model.evidence import LookTest, MetricChange, MetricTest
+from gate.model.findings import FailuresGone, NoLongerMeasured, QuantileExcused
+from gate.reports import explanation
+
+from .samples import INCONCLUSIVE, PASSED, REGRESSED
+
+UNCOMPARED = fact.Uncompared(new=1, edited=2, removed=3)
+HEADLINES: list[tuple[fact.Cause, str]] = [
+    (fact.CouldNotMeasure(fact.NoCases()), "could not measure: no cases"),
+    (
+        fact.ShardMeasured(2, 3, 8, 4),
+        "shard 2 of 3: 8 trials of 4 cases; `gate merge` decides once all shards are there",
+    ),
+    (
+        fact.ShardNotMeasured(2, 3, fact.CasesNotRun(("a", "b"), 4)),
+        "could not measure shard 2 of 3: 2 of its 4 cases were not run: a, b",
+    ),
+    (fact.ThresholdsHold(40, 40, fact.Uncompared()), "every threshold holds over 40 cases"),
+    (fact.ThresholdsHold(39, 40, fact.Uncompared()), "every threshold holds over 39 of 40 cases"),
+    (
+        fact.NoWorse(40, 40, -0.041, UNCOMPARED),
+        "no worse than the baseline over 40 cases: a drop of more than 4.1 points is ruled out at 95 % confidence; "
+        "1 new and 2 edited, held to thresholds only, 3 removed",
+    ),
+    (
+        fact.NoWorse(9, 9, -0.041, fact.Uncompared()),
+        "no worse than the baseline over 9 cases; so few cases rule out no particular drop",
+    ),
+    (
+        fact.NoWorse(40, 40, 0.01, fact.Uncompared()),
+        "no worse than the baseline over 40 cases: a drop is ruled out at 95 % confidence over these cases",
+    ),
+    (fact.NothingDecides(), "nothing to hold it to: no threshold"),
+    (fact.NotEnoughEvidence(("a",), ("b",)), "not enough evidence on a; suspected: b"),
+    (fact.CasesBroke(tuple("abcdefg")), "7 cases broke: a, b, c, d, e and 2 more"),
+    (
+        fact.SuiteGotWorse(("pass_rate",)),
+        "pass_rate got worse over the suite: −12.5 points (−20 to −5) over 40 cases; "
+        "broken: refund-late-order, refund-wrong-item",
+    ),
+    (
+        fact.CriterionFails("tool_trajectory_avg_score"),
+        "tool_trajectory_avg_score fails: mean 0.81 over 40 cases, threshold 0.90; at best 0.871",
+    ),
+    (
+        fact.CriterionNotMeasured("latency"),
+        "latency could not be measured: no trial above its limit; p95 2.71 s, limit 3 s",
+    ),
+    (fact.CutShort("the budget is spent", 2, 5), "stopped: the budget is spent; 2 of 5 full passes were run"),
+    (
+        fact.AgentFails(0.0004),
+        "the agent fails where it answered at the baseline, also when asked again a while later (p = 0.0004)",
+    ),
+    (fact.Doubted(), "the rules moved; the agent fails in 2 cases, and never did at the baseline"),
+]
+DOUBTS = (fact.Stated("the rules moved"), fact.UnexplainedFailures(2))
+
+
+@pytest.mark.parametrize(("cause", "said"), HEADLINES)
+def test_each_cause_in_words(cause: fact.Cause, said: str) -> None:
+    assert explanation.headline(replace(REGRESSED, cause=cause, doubts=DOUBTS)) == said
+
+
+def test_no_cause_is_left_out() -> None:
+    assert {type(cause) for cause, _ in HEADLINES} == set(get_args(fact.Cause))
+
+
+def test_a_headline_ends_with_what_was_not_there_and_what_was_run() -> None:
+    crashes = CrashFacts(("a", "b"), 9, 15, 0, 15, "crash: x")
+    suite = replace(INCONCLUSIVE, has_baseline=False, crashes=crashes, scope="24 of 120 cases, tag smoke")
+    assert explanation.headline(suite) == (
+        "not enough evidence on pass_rate; no baseline yet; 2 cases crash: 0/15 → 9/15; 24 of 120 cases, tag smoke"
+    )
+
+
+def test_the_headline_is_that_of_the_reference_that_decided() -> None:
+    anchor = replace(REGRESSED, reference="anchor")
+    suite = replace(PASSED, verdict=Verdict.REGRESSED, further=(anchor,), decided_by="anchor")
+    assert explanation.headline(suite) == "against the anchor: 2 cases broke: refund-late-order, refund-wrong-item"
+
+
+PROBLEMS: list[tuple[fact.Problem, str]] = [
+    (fact.NoCases(), "no cases"),
+    (fact.AllQuarantined(), "every case is in quarantine: nothing is left to judge"),
+    (
+        fact.Outage(25, 40, compared=True, error="timeout: 60 s"),
+        "an outage: 25 of 40 cases that answered at the baseline fail alike; most often: timeout: 60 s",
+    ),
+    (fact.Outage(40, 40, compared=False, error=""), "an outage: 40 of 40 cases fail"),
+    (fact.TooManyErrors(0.15, 0.1, ""), "15 % of the trials ended in infrastructure errors; at most 10 % may"),
+    (
+        fact.CasesNotMeasured(("a",), 40, "unreachable: reset"),
+        "no trial of 1 of 40 cases could be measured: a; most often: unreachable: reset",
+    ),
+    (fact.CasesNotRun(("a",), 4), "1 of its 4 cases were not run: a"),
+    (fact.CaseMostlyLost("a", 3, 5, ""), "3 of 5 trials of a ended in infrastructure errors"),
+]
+
+
+@pytest.mark.parametrize(("problem", "said"), PROBLEMS)
+def test_each_problem_in_words(problem: fact.Problem, said: str) -> None:
+    suite = replace(PASSED, verdict=Verdict.ERROR, cause=fact.CouldNotMeasure(problem), has_baseline=False)
+    assert explanation.headline(suite) == f"could not measure: {said}"
+
+
+def test_no_problem_is_left_out() -> None:
+    assert {type(problem) for problem, _ in PROBLEMS} == set(get_args(fact.Problem))
+
+
+@pytest.mark.parametrize(
+    ("doubt", "said"),
+    [
+        (fact.CriteriaNotCompared(("tone",)), "not compared with the baseline: tone"),
+        (fact.CasesNotCompared(1, 2, 10), "3 of 10 cases of the baseline are no longer compared (1 removed, 2 edited)"),
+        (fact.CasesNotCompared(0, 2, 10), "2 of 10 cases of the baseline are no longer compared (2 edited)"),
+        (fact.LostDecide(8), "8 trials could not be measured, and counted as failed no pass is left"),
+        (FailuresGone(1), "the failures did not come again: 1 trial of the same cases answered a while later"),
+    ],
+)
+def test_each_doubt_in_words(doubt: fact.Doubt, said: str) -> None:
+    assert explanation.doubt(replace(PASSED, doubts=(doubt,))) == said
+
+
+CHANGES: list[tuple[fact.RuleChange, str]] = [
+    (fact.Stated("two"), "two"),
+    (fact.NewCases(("a",)), "new, held to thresholds only: a"),
+    (fact.EditedCases(("a",)), "edited, held to thresholds only: a"),
+    (fact.RenamedCases((("a", "b"),)), "renamed, and compared by their content: a → b"),
+    (fact.RemovedCases(("a",)), "removed since the baseline: a"),
+    (fact.CriterionApart("tone", NoLongerMeasured()), "not compared: tone: it is no longer measured"),
+    (fact.RemovedCriteria(("tone",)), "not compared: tone: no longer measured"),
+    (fact.NewCriteria(("tone",)), "new criterion, held to its threshold only: tone"),
+    (
+        fact.ByBaseRules(Verdict.PASS),
+        "judged by the base's own rules, for under the change's stricter ones it would be pass",
+    ),
+]
+
+
+@pytest.mark.parametrize(("change", "said"), CHANGES)
+def test_each_change_in_words(change: fact.RuleChange, said: str) -> None:
+    assert explanation.changes(replace(PASSED, changes=(change,))) == (said,)
+
+
+WARNINGS: list[tuple[fact.Caution, str]] = [
+    (fact.Stated("a note"), "a note"),
+    (fact.AgentFailures(), "1 case crashes: 1/7; most often: crash: x"),
+    (
+        fact.ThresholdExcused("tool_trajectory_avg_score", 0.0, 0.1, 0.9),
+        "tool_trajectory_avg_score: 0.00 is below 0.90, as the baseline was (0.10): "
+        "it does not block (`ratchet: false` would)",
+    ),
+    (
+        fact.LimitExcused("latency", QuantileExcused(0.95, 3.5, 3.0)),
+        "latency: p95 3.5 s, limit 3 s, as the baseline was above it too: it does not block (`ratchet: false` would)",
+    ),
+    (fact.FewCases(4, blind=True), "4 paired cases: so few only show a case that breaks outright"),
+    (fact.FewCases(5, blind=False), "5 paired cases: only clear breaks can be found"),
+    (
+        fact.ThinBaseline(3, 5, 1),
+        "3 cases with fewer than 5 baseline trials (least: 1): a single broken case may be missed",
+    ),
+    (fact.QuietRise("latency", 0.6), "latency changed by +60 %: beyond its margin; it warns only"),
+    (fact.ScoresUnmeasured("latency", 1, 80), "latency: 1 of 80 scores could not be measured"),
+    (fact.TrialsLost(1, 80), "1 of 80 trials ended in infrastructure errors and left no score"),
+    (fact.AttemptsRepeated(2), "2 attempts repeated after an infrastructure error"),
+    (
+        fact.RepeatsAlike(cached=False),
+        "repeats answer word for word the same: a fixed seed, a cache, or an agent without chance",
+    ),
+    (
+        fact.RepeatsAlike(cached=True),
+        "repeats answer word for word the same, and five times faster: a response cache answers, not the agent",
+    ),
+    (
+        fact.CallsNotReported(("tools",)),
+        "no answer reports tool calls, as the baseline's did: tools hold if none was made, not if none is reported",
+    ),
+    (fact.EmptyAnswers(8, 9, ("pii",)), "8 of 9 answers are empty, and an empty answer holds pii"),
+    (
+        fact.OneAnswer(9, 3, ("pii",)),
+        "all 9 answers to 3 cases are the same, and the same answer always holds pii",
+    ),
+    (
+        fact.CasesUnchecked(("a",)),
+        "1 case states nothing that a blocking criterion checks: it is unchecked, not passed (a)",
+    ),
+    (fact.CasesUnchecked(("a", "b")), "2 cases state nothing that is checked: they are unchecked, not passed (a, b)"),
+]
+
+
+@pytest.mark.parametrize(("warning", "said"), WARNINGS)
+def test_each_warning_in_words(warning: fact.Caution, said: str) -> None:
+    suite = replace(PASSED, warnings=(warning,), crashes=CrashFacts(("a",), 1, 7, 0, 0, "crash: x"))
+    assert explanation.warnings(suite) == (said,)
+
+
+def test_no_change_and_no_warning_is_left_out() -> None:
+    assert {type(change) for change, _ in CHANGES} == set(get_args(fact.RuleChange))
+    assert {type(warning) for warning, _ in WARNINGS} == set(get_args(fact.Caution))
+
+
+# --- how it came about ----------------------------------------------------------------------------
+
+
+def decided(verdict: str, stage: Stage, *, low: float = -0.29, e_value: float = 1.0, p: float = 0.14) -> SuiteResult:
+    rate = MetricChange(10, 30, -0.1, low, 0.09, 0.2, low >= -0.2, 0.31, blocks_regression=True)
+    look = LookTest(1, p, 0.005, 500, {"pass rate": MetricTest(p, p, p)})
+    evidence = EvidenceSummary(1, 10, {}, (look,), e_value, e_value, 500.0, ("a",), {}, {"pass rate": rate})
+    row = replace(INCONCLUSIVE.criteria[0], criterion=replace(INCONCLUSIVE.criteria[0].criterion, name="pass rate"))
+    return replace(INCONCLUSIVE, criteria=(row,), outcome=Outcome(verdict, ("a",), stage, evidence))  # type: ignore[arg-type]
+
+
+def test_the_story_of_a_regression() -> None:
+    course = fact.Course(1, 40, 2, 3, 5, runs=53, baseline_runs=4, fixed_runs=200, stopped="the clock")
+    suite = replace(decided("REGRESSION", Stage(StageKind.CASE_RERUNS), e_value=1000.0), course=course)
+    assert explanation.story(suite) == (
+        "1 trial of 40 cases; 2 suspicious, rerun 3–5 times; 1 confirmed broken (a); "
+        "53 agent runs (4 of the baseline's agent) instead of 200",
+        "regression proven (case reruns): case evidence e = 1e+03 (limit 500)",
+        "stopped: the clock",
+    )
+
+
+def test_an_inconclusive_answer_says_what_is_ruled_out_and_what_would_decide() -> None:
+    suite = decided("INCONCLUSIVE", Stage(StageKind.END))
+    assert explanation.story(suite)[1:] == (
+        "end of schedule: suite test p = 0.14, a drop of 31.0 points was detectable",
+        "pass rate: lower than −29 points is ruled out at 95 % confidence, which its margin does not allow",
+        "to decide pass rate: about 36 cases, or more baseline trials, or a margin of 0.29",
+        "suspected, but not proven at this error rate: a; more baseline trials would tell",
+    )
+    assert explanation.to_decide(suite).startswith("to decide pass rate: about 36 cases")
+    assert explanation.to_decide(PASSED) == ""
+
+
+def test_a_drift_of_the_provider_is_told() -> None:
+    told = explanation.story(decided("INCONCLUSIVE", Stage(StageKind.DRIFTED)))
+    assert told[2].startswith("the drop against the stored baseline did not show with both commits run now")
