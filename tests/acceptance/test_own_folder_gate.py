@@ -14,7 +14,7 @@ from tests.integration.scoring.recordings import write_suite
 SCRIPT = Path(sys.executable).with_name("gate")
 AGENT = "def answer(message):\n    return {'output': message.upper(), 'tool_calls': []}\n"
 CONFIG = "agent: {python: '%s:answer'}\nsuite: suite.json\nbaseline: {store: none}\ntrials: 1\ncriteria: %s\n"
-OURS = "import gate\nfrom gate.model import Score\ndef good(actual, expected): return Score(1.0, gate.__name__)\n"
+OURS = "import gate\nfrom gate import Score\ndef good(actual, expected): return Score(1.0, gate.__name__)\n"
 THEIRS = "from gate.scale import full\ndef good(actual, expected): return full()\n"
 SHAPES = {
     "package": {"gate/__init__.py": "", "gate/agent.py": AGENT, "gate/scale.py": "def full(): return 1.0\n"},
@@ -67,7 +67,7 @@ def test_a_custom_metric_of_ones_own_names_runs_beside_it(project: Project, shap
 def test_where_it_hides_our_package_a_line_says_so(project: Project, shape: str) -> None:
     """In the agent's interpreter the project's folder comes first, but for one without ``__init__.py``."""
     write(project, shape, "{ok: {metric: 'mine:good', threshold: 1.0, run_in: agent}}")
-    project.write("mine.py", OURS.replace("gate.model", "gate"))
+    project.write("mine.py", OURS)
     ran = command(project, "run")
     own = project.root / ("gate.py" if shape == "module" else "gate")
     assert ran.code == 2, ran.out + ran.err
