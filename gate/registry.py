@@ -67,6 +67,10 @@ class Registry(Mapping[str, str], Generic[T]):
         """Whether the name is built in, or an installed package offers it."""
         return name in self._builtin or name in self._loaded or bool(self._offers(name))
 
+    def offered(self) -> tuple[str, ...]:
+        """The further names that installed packages offer, none of which is imported."""
+        return tuple(sorted({entry.name for entry in self._entries()} - self._builtin.keys()))
+
     def load(self, name: str, *, where: str = "") -> T:
         """What a name stands for.
 

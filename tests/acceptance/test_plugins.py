@@ -1,4 +1,4 @@
-"""The package of the page on plugins, built and installed by pip, adds one of each kind to a real run."""
+"""The package of the page on plugins, installed by pip, adds one of each kind to a real run, publishing included."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
+import jsonschema
 import pytest
 import yaml
 
@@ -145,6 +146,17 @@ def test_what_is_wrong_is_one_line(
     assert said in ran.err
     assert len(ran.err.strip().splitlines()) == 1
     assert channel.posted == []
+
+
+def test_the_schema_knows_installed_packages_where_it_is_asked_to(project: Project, site: Path) -> None:
+    content = yaml.safe_load(FILES["gate.yaml"])
+    schema = json.loads(project.gate("schema", "--plugins", PYTHONPATH=str(site)).out)
+    jsonschema.validate(content, schema)
+    wrong = {**content, "baseline": {"store": "sqlite", "databse": "x"}}
+    with pytest.raises(jsonschema.ValidationError, match="databse"):
+        jsonschema.validate(wrong, schema)
+    built_in = json.loads(project.gate("schema", PYTHONPATH=str(site)).out)
+    assert "politeness" not in json.dumps(built_in)
 
 
 def test_without_the_package_the_names_are_unknown(project: Project, channel: Channel) -> None:

@@ -14,6 +14,7 @@ import gate
 PACKAGE = Path(gate.__file__).parent
 TESTS = Path(__file__).parents[1]
 COVERED = {
+    "__init__.py": "acceptance/test_python_api.py",
     "action/entrypoint.py": "integration/github/test_environment.py",
     "action/reuse.py": "integration/github/test_reuse.py",
     "action/*.py": "integration/github/test_action.py",
@@ -33,7 +34,7 @@ COVERED = {
     "decision/engine/*.py": "unit/decision/engine/test_rule.py",
     "decision/history.py": "unit/decision/test_power.py",
     "decision/*.py": "unit/decision/test_next_step.py",
-    "guest/checks.py": "acceptance/test_custom_checks.py",
+    "guest/custom_metric.py": "acceptance/test_custom_checks.py",
     "guest/matcher.py": "unit/metrics/test_patterns.py",
     "guest/worker.py": "integration/agents/test_python.py",
     "hosts/gitlab.py": "integration/gitlab/test_gitlab_api.py",
@@ -51,10 +52,12 @@ COVERED = {
     "metrics/rouge.py": "unit/metrics/test_response.py",
     "metrics/*.py": "integration/judges/test_judged_catalogue.py",
     "model/*.py": "unit/records/test_reader.py",
+    "pipeline/api.py": "acceptance/test_python_api.py",
     "pipeline/baseline_upkeep.py": "acceptance/test_baselines_only_get_better.py",
     "pipeline/budget.py": "acceptance/test_budgets.py",
     "pipeline/earlier_session.py": "acceptance/test_rerun.py",
     "pipeline/judge_stored.py": "acceptance/test_one_result.py",
+    "pipeline/publishing.py": "acceptance/test_plugins.py",
     "pipeline/ratchet.py": "acceptance/test_ratchet.py",
     "pipeline/reference.py": "integration/baselines/test_reference.py",
     "pipeline/replay.py": "acceptance/test_recorded_airline.py",
