@@ -87,7 +87,7 @@ def reachable(
         f"inside the action's container, {parts.hostname} is the container itself",
         where="agent",
         hint=f"let the agent listen on 0.0.0.0:{port} instead of {parts.hostname} in the step that starts it: "
-        f"then it is found at {gateway or 'the gateway of the container'}; or start it in `setup`",
+        f"it is then reachable at {gateway or 'the gateway of the container'}; or start it in `setup`",
     )
 
 

@@ -44,7 +44,7 @@ Python's default of 700, collecting takes about 5 % of the time."""
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
 @click.version_option(__version__, prog_name="gate")
-@click.option("--debug", is_flag=True, help="Show tracebacks; may stand anywhere.")
+@click.option("--debug", is_flag=True, help="Show tracebacks; may be given anywhere.")
 def cli(debug: bool) -> None:
     """The quality gate for AI agents: pass, regressed or inconclusive, at a stated error rate."""
 

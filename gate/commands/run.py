@@ -38,7 +38,9 @@ if TYPE_CHECKING:
 @click.option("--trials", help="`auto`, or exactly this many trials of every case.")
 @click.option("--against", metavar="COMMIT", help="Measure against this commit, branch or tag.")
 @click.option("--store", metavar="NAME", help="Where to look for baselines: file, git, none, or a plugin's store.")
-@click.option("--rules-from", metavar="REVISION", help="Hold the work tree to the rules of this commit, branch or tag.")
+@click.option(
+    "--rules-from", metavar="REVISION", help="Judge the work tree by the rules of this commit, branch or tag."
+)
 @click.option("--release", metavar="TAG", default="", help="Judge as this release: against the last accepted one.")
 @click.option(
     "--record",

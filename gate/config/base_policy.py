@@ -38,7 +38,7 @@ from gate.security.redact import redact
 from gate.system.git import HINT_HISTORY, Git
 
 FIRST = "the base commit has no such configuration: the change's own rules apply"
-MOVED = "the base commit has no such configuration, and a baseline of this suite is stored: nothing says by which rules"
+MOVED = "the base commit has no such configuration, but a baseline of this suite is stored: its rules are unknown"
 
 
 class BaseSuite(Struct, frozen=True):
@@ -115,7 +115,7 @@ def path_at(revision: str, path: Path, environment: Mapping[str, str]) -> Iterat
     top, inside = place_of(path)
     git = Git(top, environment=environment)
     if git.resolve(revision) is None:
-        raise ConfigError(f"there is no commit {revision!r} here", where=str(top), hint=HINT_HISTORY)
+        raise ConfigError(f"commit {revision!r} not found", where=str(top), hint=HINT_HISTORY)
     with git.worktree(revision) as tree:
         remove_outward_links(tree)
         yield tree / inside
@@ -171,7 +171,7 @@ def _suites_of(config: Config) -> tuple[dict[str, BaseSuite], str]:
         suites = read_suites(config)
     except GateError as error:
         lost = "thresholds of single cases are" if config.file.criteria is not None else "criteria are"
-        return {}, f"the base commit's suites cannot be read, so that {lost} the change's own: {error.what}"
+        return {}, f"the base commit's suites cannot be read, so {lost} the change's own: {error.what}"
     return {suite.id: BaseSuite(suite.cases, stated_criteria(config, suite).specs) for suite in suites}, ""
 
 
@@ -220,7 +220,7 @@ def under_base_policy(source: ConfigFile, overrides: Mapping[str, Any], base: Ba
     for suite in read_suites(head):
         ruled[suite.id] = _suite_under_base(suite, base, head, changes)
     changes += [base.unread] if base.unread else []
-    gone = tuple(f"suite {name!r} of the base commit is no longer there" for name in base.suites if name not in ruled)
+    gone = tuple(f"suite {name!r} of the base commit no longer exists" for name in base.suites if name not in ruled)
     changes += [*gone, *_edited(CALIBRATION_FILE, base.root / CALIBRATION_FILE, head.root / CALIBRATION_FILE)]
     config = replace(head, base_rules={name: rules for name, rules in ruled.items() if rules is not None})
     return Rules(config, tuple(dict.fromkeys([*changes, *agent_changes])), gone, base.config)
@@ -391,7 +391,7 @@ def agent_under_base(
     for key in [*written, *(key for key in now_written if key not in written)]:
         old, new = written.get(key), now_written.get(key)
         if old != new and f"agent.{key}" not in overrides:
-            changes.append(f"the agent is another: agent.{key}: {_text(old)} → {_text(new)}")
+            changes.append(f"the agent differs: agent.{key}: {_text(old)} → {_text(new)}")
     return overrides, changes
 
 

@@ -73,7 +73,7 @@ def check_something_blocks(scorers: Sequence[Scorer], where: str, hint: str) -> 
     """Raises ConfigError where all criteria only report."""
     blocking = [scorer for scorer in scorers if scorer.criterion.blocking]
     if blocking and all(scorer.metric.needs_others for scorer in blocking):
-        what = f"{blocking[0].criterion.name} counts the trials that hold the other criteria, and no other one blocks"
+        what = f"{blocking[0].criterion.name} counts trials that meet the other criteria, and no other criterion blocks"
         raise ConfigError(what, where=where, hint="add a criterion that says when a trial passes")
     if not blocking:
         raise ConfigError("no criterion blocks: the gate could never fail", where=where, hint=hint)
@@ -101,8 +101,8 @@ def _check_weights(scorers: Sequence[Scorer], where: str) -> None:
     for scorer in scorers:
         for metric in (scorer.metric, *scorer.by_case.values()):
             for name in over_trials.intersection(metric.options.weights if isinstance(metric, WeightedScore) else ()):
-                what = f"{scorer.criterion.name} weighs {name}, which says nothing of a single trial"
-                raise ConfigError(what, where=where, hint="gate it by a threshold of its own")
+                what = f"{scorer.criterion.name} weighs {name}, which has no score for a single trial"
+                raise ConfigError(what, where=where, hint="give it a threshold of its own")
 
 
 def _check_parts(scorers: Sequence[Scorer], where: str) -> None:
@@ -202,13 +202,13 @@ def _check_limits(
     for label, limit in limits:
         _check_range(label, limit, metric_type.scale, where)
     if metric_type.needs_others and common.margin is not None:
-        what = "the drop that is still called unchanged is `gate.pass_rate_margin`"
+        what = "use `gate.pass_rate_margin` for the drop that still counts as unchanged"
         raise ConfigError(f"margin: {what}", where=where, hint="set it there")
     if metric_type.hard and common.threshold != 1.0:
         what = f"threshold {common.threshold:g}: one occurrence fails the gate"
         raise ConfigError(what, where=where, hint="leave it out")
     if metric_type.over_trials and common.regression == "block":
-        what = "it compares trials with one another, and a change of that cannot block"
+        what = "it compares trials with one another, so a change of it cannot block"
         raise ConfigError(what, where=where, hint="give a `threshold`")
     if common.margin is not None and common.margin < 0:
         raise ConfigError(f"margin {common.margin:g} is below 0", where=where)

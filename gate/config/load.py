@@ -30,7 +30,7 @@ OPTIONS = {
 
 ELSEWHERE = dict.fromkeys(
     ("pass_rate", "gate.pass_rate", "gate.min_pass_rate", "gate.threshold"),
-    "a limit on the pass rate stands under criteria: `pass_rate: 0.85`",
+    "a limit on the pass rate goes under criteria: `pass_rate: 0.85`",
 )
 """Keys that are looked for in one place and stand in another → where."""
 

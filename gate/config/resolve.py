@@ -282,7 +282,7 @@ def _check_tools_are_told(config: Config, plans: tuple[Plan, ...]) -> None:
         return
     for name in (s.criterion.name for p in plans for s in p.scorers if s.metric.reads_tools):
         raise ConfigError(
-            f"{name} looks at tool calls, and agent.{config.agent_kind}.response does not say where they are",
+            f"{name} looks at tool calls, and agent.{config.agent_kind}.response does not say where to find them",
             where=str(config.path),
             hint="add tool_calls: and their path to response, or leave the criterion out",
         )

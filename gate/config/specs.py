@@ -130,7 +130,7 @@ def limit_as_max(common: Common, metric_type: type[Metric[Any]], where: str) -> 
     if metric_type.direction is not Direction.LOWER or common.threshold is None:
         return common
     if common.max is not None:
-        raise ConfigError("`threshold` and `max` both say the most a trial may reach", where=where, hint="keep `max`")
+        raise ConfigError("`threshold` and `max` both set an upper limit", where=where, hint="keep `max`")
     return common.model_copy(update={"threshold": None, "max": common.threshold})
 
 

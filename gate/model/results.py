@@ -111,7 +111,7 @@ class CaseResult(Struct, frozen=True):
     duration: float | None = None
     """Seconds that the agent took for the candidate's trials together; None where it is not known of all."""
     improvement: float | None = None
-    """E-value for passing more often than at the baseline; ``e_value`` is the same for passing less often."""
+    """E-value for passing more often than in the baseline; ``e_value`` is the same for passing less often."""
     crashes: int = 0
     """Trials in which the agent failed instead of answering; they are among ``trials``."""
     baseline_crashes: int = 0

@@ -61,7 +61,9 @@ def save_baseline(
         where = store.save(record, lines, scope=_scope(record, config, environment), say=said.append)
     marks = [line for line in lines if isinstance(line, Mark) and not line.proven]
     if marks and accepted is None:
-        short = f"marked {marks[-1].verdict.replace('_', ' ')}: it is no yardstick for releases and the default branch"
+        short = (
+            f"marked {marks[-1].verdict.replace('_', ' ')}: releases and the default branch are not compared with it"
+        )
         said.append(short)
     return "\n".join([f"saved {where}", *said])
 
@@ -122,7 +124,7 @@ def accept_baseline(
         ConfigError: there is no such commit, nobody is known who accepts, or no reason is given.
     """
     if not why.strip():
-        raise ConfigError("why it is accepted is not said", where="--why", hint="name the change that is wanted")
+        raise ConfigError("no reason given", where="--why", hint="say which change is wanted")
     git = Git(config.root, environment=environment)
     commit = _commit(git, revision)
     who, key, done = by or _person(git, environment), key_of(commit), []
@@ -142,11 +144,11 @@ def accept_baseline(
 def _commit(git: Git, revision: str | None) -> str | None:
     if not git.is_repository():
         if revision is not None:
-            raise ConfigError(f"no commit {revision!r}: this is no git repository", where=str(git.root))
+            raise ConfigError(f"no commit {revision!r}: this is not a git repository", where=str(git.root))
         return None
     found = git.resolve(revision or "HEAD")
     if found is None:
-        raise ConfigError(f"there is no commit {revision or 'HEAD'!r} here", where=str(git.root), hint="fetch it first")
+        raise ConfigError(f"commit {revision or 'HEAD'!r} not found", where=str(git.root), hint="fetch it first")
     return found
 
 
@@ -157,7 +159,7 @@ def _person(git: Git, environment: Mapping[str, str]) -> str:
     names = (named, *(environment.get(name, "") for name in ("GITHUB_ACTOR", "GITLAB_USER_LOGIN", "USER")))
     found = next(filter(None, names), "")
     if not found:
-        raise ConfigError("who accepts it is not known", where="--by", hint="--by NAME says it")
+        raise ConfigError("cannot tell who accepts it", where="--by", hint="give --by NAME")
     return found
 
 

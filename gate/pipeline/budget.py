@@ -64,10 +64,10 @@ class RunBudget(Struct):
         if self.known or not self.priced or trial.error is not None:
             return
         if self.limits.usd is not None:
-            what = "budget.usd cannot bound this agent: its answer tells neither its cost nor its tokens and a model"
+            what = "budget.usd cannot bound this agent: its answers report neither a cost nor tokens with a model"
             hint = "report cost_usd, or usage: {input_tokens, output_tokens, model} with a model of a known price"
         else:
-            what, hint = "budget.tokens cannot bound this agent: its answer tells no tokens", "report usage"
+            what, hint = "budget.tokens cannot bound this agent: its answers report no tokens", "report usage"
         raise MeasureError(what, where="budget", hint=f"{hint}; or bound it by budget.runs")
 
     def refuses(self) -> str:

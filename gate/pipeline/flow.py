@@ -181,7 +181,7 @@ def _notes(session: Session, plan: Plan, journal: RecordWriter, taken_up: int) -
         notes.append(f"continues a record of {count(len(journal.resumed), 'trial')}{whose}{fresh}")
     runs = session.config.file.budget.runs
     if runs is not None and runs < len(plan.suite.cases):
-        notes.append(f"budget.runs allows {runs} agent runs, and one pass over the suite takes {len(plan.suite.cases)}")
+        notes.append(f"budget.runs allows {runs} agent runs, and one epoch of the suite takes {len(plan.suite.cases)}")
     if session.config.file.budget.usd is not None and session.run_budget.unpriced:
-        notes.append("some trials do not tell what they cost: each counts as the dearest of the others")
+        notes.append("some trials report no cost: each is charged like the most expensive other one")
     return tuple(notes)

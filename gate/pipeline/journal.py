@@ -102,7 +102,7 @@ def _open_writer(
     writer = RecordWriter(path, header, resume=resume, remember=remember)
     if resume and not header.agent and writer.finished:
         writer.close()
-        what = "the record is finished, and whether the agent is still the same is not known"
+        what = "the record is finished, and the agent may have changed since"
         raise MeasureError(what, where=str(path), hint="name another file; `gate report` shows this one again")
     return writer
 
@@ -110,7 +110,7 @@ def _open_writer(
 def _newest(folder: Path) -> Path:
     records = sorted(folder.glob("*.jsonl"), key=lambda path: path.stat().st_mtime)
     if not records:
-        raise MeasureError("there is no record to resume", where=str(folder), hint="run once without --resume")
+        raise MeasureError("no record to resume", where=str(folder), hint="run once without --resume")
     return records[-1]
 
 

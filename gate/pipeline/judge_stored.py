@@ -101,7 +101,7 @@ def _check_other_run(record: Record, reference: Reference, baseline: Path | Reco
     for stored in reference.records:
         if problem := outage_in(stored):
             hint = "the record that is judged comes first, what it is compared with second"
-            raise BaselineError(f"the record is no baseline: {problem}", where=where, hint=hint)
+            raise BaselineError(f"the record cannot be a baseline: {problem}", where=where, hint=hint)
         if record.header.run_id and set(run_ids(stored)) == {record.header.run_id}:
             what = "the baseline is the same run as the candidate: it would always pass"
             raise BaselineError(what, where=where)
@@ -136,8 +136,8 @@ def report_record(
     check_outputs(outputs)
     record = load_to_judge(path)
     if not config_path.exists():
-        hint = "--against BASELINE names it, --against none leaves it out, --config FILE says where it is kept"
-        raise ConfigError("what to compare the record with is not known here", where=str(path), hint=hint)
+        hint = "use --against BASELINE, --against none, or --config FILE"
+        raise ConfigError("no configuration, so the baseline is not known", where=str(path), hint=hint)
     config = load_config(config_path)
     terms = own_terms(record, settings_of(config, now()))
     found = found_again(record.header, terms, config, environment)
@@ -343,7 +343,7 @@ def _check_measured_by(record: Record, plan: Plan) -> None:
     for criterion in plan.criteria:
         if measured.get(criterion.name) != criterion.fingerprint:
             raise UntrustedError(
-                f"the record was not measured by the criterion {criterion.name!r} as it stands here",
+                f"the record was not measured by the criterion {criterion.name!r} as configured here",
                 where=record.header.suite_id,
                 hint="bring the change up to date with its base, and measure again",
             )

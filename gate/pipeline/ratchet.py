@@ -78,9 +78,9 @@ def ratchet(config: Config, record: Path | None, environment: Mapping[str, str],
     changed = _by_file(config, [plan for plan, _ in found], proposals, len(plans))
     told += [_edit(path, keys, raised, write=write) for path, keys, raised in changed]
     if not changed and any(one.raised for one in proposals):
-        why = "the criteria are written nowhere (ADK's defaults)"
+        why = "no file states the criteria (ADK's defaults)"
         if len(found) < len(plans):
-            why = "other suites share the criteria, and this record says nothing of them"
+            why = "other suites share the criteria, and this record does not cover them"
         if write:
             raise ConfigError(f"nothing to edit: {why}", where=str(config.path), hint="leave --write out")
         told.append(f"not shown as a change of a file: {why}")

@@ -22,7 +22,7 @@ from gate.reports.formatting import count
 from gate.security.environment import TOKEN
 from gate.system.git import Git
 
-OWN = "the one saved last is of this very commit: change something, then run again"
+OWN = "the last saved baseline is of this commit: change something, then run again"
 SEARCHED = 200
 """First-parent ancestors that are looked at."""
 REPORTS = "gate-results"
@@ -82,7 +82,9 @@ def git_context(
     """
     if not git.is_repository():
         if config.file.baseline.against:
-            raise ConfigError("baseline.against names a commit, and this is no git repository", where=str(config.path))
+            raise ConfigError(
+                "baseline.against names a commit, and this is not a git repository", where=str(config.path)
+            )
         return GitContext(note="not a git repository: the baseline is the one saved last", release=release)
     head = git.head()
     dirty = bool(changed_files(config, git, written) if changed is None else changed)
@@ -93,7 +95,7 @@ def git_context(
     ancestors = tuple(git.first_parents(base, SEARCHED)) if base else ()
     note = ""
     if base and git.is_shallow() and len(ancestors) < SEARCHED:
-        note = "the clone is shallow: older baselines are not seen (fetch-depth: 0 shows them)"
+        note = "the clone is shallow: older baselines cannot be found (use fetch-depth: 0)"
     return GitContext(head, dirty, base, ancestors, note, anchored, release)
 
 
@@ -214,7 +216,7 @@ def _below(ledger: Ledger, own: Reference) -> tuple[str, ...]:
     anchor = f" the anchor {mark.anchor[:12]}" if mark.anchor else " what it was held to"
     found = f"{mark.verdict.replace('_', ' ')} on {datetime.fromtimestamp(mark.at, UTC):%Y-%m-%d}"
     base = f"the base commit {(own.info.commit or '')[:12]}"
-    return (f"{base} is itself below{anchor} ({found}); what this change did is compared with it as it is",)
+    return (f"{base} is itself below{anchor} ({found}); this change is compared with it all the same",)
 
 
 def nearest_stored(store: Store, suite_id: str, where: GitContext) -> Found | None:

@@ -45,7 +45,7 @@ async def rescore_record(path: Path, output: Path, config: Config, environment: 
     match = match_cases(plan.planned, record.header.plan)
     kept = [trial for trial in record.trials if trial.case_id in match.same]
     if not kept:
-        what = "no case of the record is in the suite with the content that it had"
+        what = "the suite has no case with the same content as in the record"
         raise MeasureError(what, where=str(path), hint="check out the suite that the record is of")
     started, budget = monotonic(), config.file.budget
     run_budget = RunBudget(budget, JudgeBudget(max_calls=budget.judge_calls, usd=budget.usd))
@@ -63,7 +63,7 @@ async def rescore_record(path: Path, output: Path, config: Config, environment: 
     )
     write_record(output, Record(_header(record.header, plan, match), tuple(trials), footer))
     left = len(record.trials) - len(kept)
-    gone = f"; {count(left, 'trial')} of cases that are not in the suite as they were left out" if left else ""
+    gone = f"; {count(left, 'trial')} of cases that changed or left the suite were left out" if left else ""
     return f"{output}: {count(len(trials), 'trial')} scored again{gone}"
 
 

@@ -89,7 +89,7 @@ class SuiteRun:
                 before = len(self.trials)
                 await self._round(step)
                 if len(self.trials) == before and not self.session.run_budget.stopped:
-                    raise MeasureError(f"a round ({step.why}) brought no trial", hint="this is a defect of the gate")
+                    raise MeasureError(f"a round ({step.why}) produced no trial", hint="please report this bug")
             if step.verdict is Verdict.REGRESSED:
                 return
 

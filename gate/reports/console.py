@@ -222,7 +222,7 @@ def _further(console: Console, cases: Sequence[CaseResult]) -> None:
 def _improved(console: Console, cases: Sequence[CaseResult]) -> None:
     if not cases:
         return
-    _line(console, 2, ("Passing more often than at the baseline", "bold"))
+    _line(console, 2, ("Passing more often than in the baseline", "bold"))
     for case in cases[:_WORST]:
         _line(console, 2, ("✓ ", "green"), (f"{escape.console(case.id, 120)}  ", ""), (words.improvement(case), "dim"))
     _more(console, len(cases) - _WORST)

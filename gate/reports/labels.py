@@ -155,7 +155,7 @@ IMPROVED_E = 2.0
 
 
 def improved_cases(suite: SuiteResult) -> tuple[CaseResult, ...]:
-    """The cases that pass more often than at the baseline, the strongest evidence first."""
+    """The cases that pass more often than in the baseline, the strongest evidence first."""
     known = [case for case in suite.cases if case.improvement is not None and case.improvement >= IMPROVED_E]
     return tuple(sorted(known, key=lambda case: (-(case.improvement or 0.0), case.id)))
 

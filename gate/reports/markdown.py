@@ -222,7 +222,7 @@ def _worst_cases(suite: SuiteResult, left_out: int) -> list[str]:
     improved = words.improved_cases(suite)
     if improved and left_out < NO_PASSES:
         blocks.append(
-            _fold(f"{count(len(improved), 'case')} passing more often than at the baseline", _better(improved))
+            _fold(f"{count(len(improved), 'case')} passing more often than in the baseline", _better(improved))
         )
     return blocks
 

@@ -88,7 +88,7 @@ CONFIGURATIONS = {
         CONFIG.replace("python: agent:answer", 'http: {url: "http://localhost:9", response: {output: text}}').replace(
             "response_match_score: 0.5", "forbidden_tools: {tools: [rm]}"
         ),
-        "gate.yaml: forbidden_tools looks at tool calls, and agent.http.response does not say where they are",
+        "gate.yaml: forbidden_tools looks at tool calls, and agent.http.response does not say where to find them",
     ),
     "a pattern that always matches": (
         CONFIG.replace("response_match_score: 0.5", 'regex: {patterns: [""]}'),

@@ -137,7 +137,7 @@ def test_rules_that_moved_prove_nothing(project: Project) -> None:
     project.write("other.yaml", CONFIG)
     code, found = judged(project, "other.yaml")
     assert (code, found["verdict"]) == (0, "inconclusive"), found["headline"]
-    assert "nothing says by which rules" in found["headline"]
+    assert "its rules are unknown" in found["headline"]
 
 
 def test_a_first_configuration_passes_by_its_own_rules(project: Project) -> None:
@@ -175,7 +175,7 @@ def test_another_agent_is_said_and_measured(project: Project) -> None:
     project.write("gate.yaml", CONFIG.replace("agent:answer", "other:answer"))
     code, found = judged(project)
     assert code == 0, found["headline"]
-    assert 'the agent is another: agent.python: "agent:answer" → "other:answer"' in found["changes"]
+    assert 'the agent differs: agent.python: "agent:answer" → "other:answer"' in found["changes"]
 
 
 def test_a_selection_says_what_it_left_out(project: Project) -> None:

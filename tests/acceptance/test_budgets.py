@@ -99,7 +99,7 @@ def test_tokens_of_a_known_model_are_dollars(project: Project) -> None:
     suite = result["suites"][0]
     assert (code, result["verdict"]) == (3, "error")
     assert 1 <= suite["agent_runs"] < CASES
-    assert not any("do not tell what they cost" in warning for warning in suite["warnings"])
+    assert not any("report no cost" in warning for warning in suite["warnings"])
 
 
 @pytest.mark.parametrize(
@@ -107,9 +107,9 @@ def test_tokens_of_a_known_model_are_dollars(project: Project) -> None:
     [
         (
             "{usd: 5}",
-            "budget.usd cannot bound this agent: its answer tells neither its cost nor its tokens and a model",
+            "budget.usd cannot bound this agent: its answers report neither a cost nor tokens with a model",
         ),
-        ("{tokens: 100000}", "budget.tokens cannot bound this agent: its answer tells no tokens"),
+        ("{tokens: 100000}", "budget.tokens cannot bound this agent: its answers report no tokens"),
     ],
 )
 def test_an_agent_that_tells_no_cost_is_stopped_after_its_first_answer(
@@ -134,7 +134,7 @@ def test_a_trial_that_does_not_tell_its_cost_counts_as_the_dearest(project: Proj
     suite = result["suites"][0]
     assert (code, result["verdict"]) == (3, "error")
     assert 5 <= suite["agent_runs"] <= 6
-    assert any("each counts as the dearest" in warning for warning in suite["warnings"])
+    assert any("each is charged like the most expensive" in warning for warning in suite["warnings"])
 
 
 def test_an_openai_agent_is_priced_by_its_tokens_and_model(project: Project) -> None:

@@ -51,7 +51,14 @@ def printed(project: Project, *arguments: str, code: int = 0, stdin: str = "") -
 
 def test_explain_tells_estimates_tests_and_the_error_budget(project: Project) -> None:
     text = printed(project, "explain", "new.jsonl", "--against", "old.jsonl")
-    for word in ("candidate", "baseline", "change", "look after pass 1: p = ", "broken cases together: e = ", "case-3"):
+    for word in (
+        "candidate",
+        "baseline",
+        "change",
+        "look after epoch 1: p = ",
+        "broken cases together: e = ",
+        "case-3",
+    ):
         assert word in text, word
 
 

@@ -129,7 +129,7 @@ def test_criteria_that_stand_in_no_file_are_proposed_and_not_written(shop: Proje
     assert shop.gate("run", "-q", "--record", "defaults.jsonl").code == 0
     told = shop.gate("ratchet", "defaults.jsonl")
     assert told.code == 0
-    assert "written nowhere" in told.out
+    assert "no file states the criteria" in told.out
     refused = shop.gate("ratchet", "defaults.jsonl", "--write")
     assert (refused.code, refused.err.count("\n")) == (2, 1)
 

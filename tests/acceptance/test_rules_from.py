@@ -48,12 +48,12 @@ def test_a_suite_that_went_is_in_every_report(project: Project) -> None:
     code, result = project.result("run", "--rules-from", "main", "--markdown", "report.md")
     [suite] = result["suites"]
     assert (code, suite["verdict"]) == (0, "inconclusive")
-    assert suite["headline"] == suite["doubt"] == "suite 's' of the base commit is no longer there"
-    assert "is no longer there" in (project.root / "report.md").read_text()
+    assert suite["headline"] == suite["doubt"] == "suite 's' of the base commit no longer exists"
+    assert "no longer exists" in (project.root / "report.md").read_text()
 
 
 def test_a_revision_that_is_not_here(project: Project) -> None:
     changed(project)
     ran = project.gate("run", "--rules-from", "elsewhere")
     assert ran.code == 2
-    assert "there is no commit 'elsewhere' here" in ran.err
+    assert "commit 'elsewhere' not found" in ran.err

@@ -58,7 +58,7 @@ def test_what_it_cannot_do_is_refused(project: Project) -> None:
     project.write("agent.py", AGENT.format(names=STEADY))
     project.write("gate.yaml", CONFIG.replace("0.8", "{threshold: 0.8, regression: block}"))
     ran = project.gate("run")
-    assert (ran.code, "a change of that cannot block" in ran.err) == (2, True)
+    assert (ran.code, "a change of it cannot block" in ran.err) == (2, True)
     project.write("gate.yaml", CONFIG)
     project.write("suite.yaml", "cases: [{id: a, input: hi, thresholds: {strategy_consistency: 1}}]\n")
     ran = project.gate("run")

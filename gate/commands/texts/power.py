@@ -45,7 +45,7 @@ def _power(record: Record) -> str:
     cases = {case.id: case for case in cases_of(header)}
     found = power_table(record.trials, header.criteria, cases=cases)
     if not found.within_sd:
-        return f"{console(header.suite_id)}: no case gave two answers over its trials: any case that flips is a change"
+        return f"{console(header.suite_id)}: no case varied over its trials: any case that flips is a change"
     rows: list[Sequence[str]] = [
         ("cases", "trials", "detectable drop", "", "agent runs", "cost", "reruns to prove one broken case")
     ]

@@ -69,4 +69,4 @@ def test_a_configuration_that_moved_is_not_a_first_one(world: World, tmp_path: P
     files = {"other__yaml": LOOSE.replace("store: git", store)}
     done = world.pull_request("awful", files=files, inputs={"config": "other.yaml"})
     assert (done.code, done.outputs["verdict"]) == (0, "inconclusive"), done.log
-    assert "nothing says by which rules" in " ".join(done.log.split())
+    assert "its rules are unknown" in " ".join(done.log.split())

@@ -208,8 +208,8 @@ def test_settings_are_the_bases_unless_they_are_stricter(
 def test_agent_and_setup_are_the_changes_own_and_another_agent_is_said(tmp_path: Path) -> None:
     rules = held(tmp_path, agent={"command": "false", "timeout": "5s"}, setup="make")
     assert rules.changes == (
-        'the agent is another: agent.command: "true" → "false"',
-        'the agent is another: agent.timeout: nothing → "5s"',
+        'the agent differs: agent.command: "true" → "false"',
+        'the agent differs: agent.timeout: nothing → "5s"',
     )
     assert rules.config.file.setup == "make"
 
@@ -293,8 +293,8 @@ def test_what_is_overridden_of_the_agent_says_nothing_of_the_bases(tmp_path: Pat
     served = write(tmp_path / "head", BASE | {"agent": {"http": {"url": "http://localhost:1"}}})
     rules = under_base_policy(served, {"agent.http.url": "http://172.17.0.1:1"}, write(tmp_path / "base", BASE))
     assert rules.changes == (
-        'the agent is another: agent.command: "true" → nothing',
-        'the agent is another: agent.http: nothing → {"url": "http://localhost:1"}',
+        'the agent differs: agent.command: "true" → nothing',
+        'the agent differs: agent.http: nothing → {"url": "http://localhost:1"}',
     )
     assert rules.doubts == ()
 
@@ -306,14 +306,14 @@ def test_settings_and_criteria_hold_without_the_bases_suites(tmp_path: Path) -> 
     rules = under_base_policy(write(tmp_path / "head", BASE | loose), {}, base)
     assert criteria(rules)["response_match_score"].threshold == 0.8
     assert rules.config.file.baseline.store == "file"
-    assert "suites cannot be read, so that thresholds of single cases are the change's own" in rules.changes[-1]
+    assert "suites cannot be read, so thresholds of single cases are the change's own" in rules.changes[-1]
     assert rules.doubts == ()
 
 
 def test_a_renamed_suite_is_said_doubted_and_held_to_the_bases_criteria(tmp_path: Path) -> None:
     rules = held(tmp_path, name="renamed", criteria={"response_match_score": 0.1})
     assert rules.changes[0] == "suite 'renamed' is not in the base commit"
-    assert rules.doubts == ("suite 's' of the base commit is no longer there",)
+    assert rules.doubts == ("suite 's' of the base commit no longer exists",)
     assert criteria(rules)["response_match_score"].threshold == 0.8
 
 

@@ -48,7 +48,7 @@ def test_a_number_is_a_maximum_where_lower_is_better() -> None:
     found = one("latency", 5)
     assert (found.threshold, found.limit) == (None, 5.0)
     assert one("latency", {"threshold": 5}).limit == 5.0
-    with pytest.raises(ConfigError, match="both say"):
+    with pytest.raises(ConfigError, match="both set"):
         one("latency", {"threshold": 5, "max": 4})
 
 
@@ -211,10 +211,10 @@ def test_a_score_demanded_of_a_case_says_what_it_scores() -> None:
 def test_what_compares_trials_is_judged_over_the_suite_alone() -> None:
     found = one("strategy_consistency", 0.8)
     assert (found.threshold, found.blocks_regression) == (0.8, False)
-    with pytest.raises(ConfigError, match="a change of that cannot block"):
+    with pytest.raises(ConfigError, match="a change of it cannot block"):
         one("strategy_consistency", {"threshold": 0.8, "regression": "block"})
     weighted = {"strategy_consistency": 0.8, "weighted_score": {"weights": {"strategy_consistency": 1}}}
-    with pytest.raises(ConfigError, match="says nothing of a single trial"):
+    with pytest.raises(ConfigError, match="has no score for a single trial"):
         parse(weighted)
     with pytest.raises(ConfigError, match="which is judged over the suite"):
         parse({"strategy_consistency": 0.8}, (Case("a", (Turn("hello"),), thresholds={"strategy_consistency": 1.0}),))
@@ -224,7 +224,7 @@ def test_the_pass_rate_has_a_threshold_and_needs_another_criterion_that_blocks()
     found = parse({"response_match_score": 0.5, "pass_rate": {"threshold": 0.85, "strict": True}})[1].criterion
     assert (found.threshold, found.strict, found.blocks_regression) == (0.85, True, False)
     for alone in ({"pass_rate": 0.85}, {"pass_rate": 0.85, "response_match_score": {"blocking": False}}):
-        with pytest.raises(ConfigError, match="no other one blocks"):
+        with pytest.raises(ConfigError, match="no other criterion blocks"):
             parse(alone)
     with pytest.raises(ConfigError, match=r"gate\.pass_rate_margin"):
         parse({"response_match_score": 0.5, "pass_rate": {"threshold": 0.85, "margin": 1.0}})
@@ -233,7 +233,7 @@ def test_the_pass_rate_has_a_threshold_and_needs_another_criterion_that_blocks()
     with pytest.raises(ConfigError, match="judged over the suite"):
         own = (Case("a", (Turn("hello"),), thresholds={"pass_rate": 0.5}),)
         parse({"response_match_score": 0.5, "pass_rate": 0.85}, own)
-    with pytest.raises(ConfigError, match="says nothing of a single trial"):
+    with pytest.raises(ConfigError, match="has no score for a single trial"):
         parse({"response_match_score": 0.5, "pass_rate": 0.85, "weighted_score": {"weights": {"pass_rate": 1.0}}})
 
 
