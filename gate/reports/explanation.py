@@ -60,7 +60,7 @@ def _cause(suite: SuiteResult) -> str:  # noqa: PLR0911 - one line per kind
             return f"stopped: {cause.why}; {cause.passes} of {cause.wanted} full passes were run"
         case fact.ShardMeasured():
             made = f"{count(cause.trials, 'trial')} of {count(cause.cases, 'case')}"
-            return f"shard {cause.shard} of {cause.of}: {made}; `gate merge` decides once all shards are there"
+            return f"shard {cause.shard} of {cause.of}: {made}; `gate merge` decides once all shards are done"
         case fact.ShardNotMeasured():
             return f"could not measure shard {cause.shard} of {cause.of}: {_problem(cause.problem)}"
         case fact.AgentFails():
@@ -367,8 +367,7 @@ def _change(found: fact.RuleChange) -> str:  # noqa: PLR0911 - one line per kind
         case fact.NewCriteria():
             return f"new criterion, held to its threshold only: {listing(found.criteria)}"
         case fact.ByBaseRules():
-            verdict = f"for under the change's stricter ones it would be {found.verdict.value}"
-            return f"judged by the base's own rules, {verdict}"
+            return f"judged by the base's own rules; the change's stricter ones would say {found.verdict.value}"
         case _:
             assert_never(found)
 

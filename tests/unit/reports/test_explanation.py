@@ -20,7 +20,7 @@ HEADLINES: list[tuple[fact.Cause, str]] = [
     (fact.CouldNotMeasure(fact.NoCases()), "could not measure: no cases"),
     (
         fact.ShardMeasured(2, 3, 8, 4),
-        "shard 2 of 3: 8 trials of 4 cases; `gate merge` decides once all shards are there",
+        "shard 2 of 3: 8 trials of 4 cases; `gate merge` decides once all shards are done",
     ),
     (
         fact.ShardNotMeasured(2, 3, fact.CasesNotRun(("a", "b"), 4)),
@@ -143,7 +143,7 @@ CHANGES: list[tuple[fact.RuleChange, str]] = [
     (fact.NewCriteria(("tone",)), "new criterion, held to its threshold only: tone"),
     (
         fact.ByBaseRules(Verdict.PASS),
-        "judged by the base's own rules, for under the change's stricter ones it would be pass",
+        "judged by the base's own rules; the change's stricter ones would say pass",
     ),
 ]
 
