@@ -209,7 +209,7 @@ class AgentFailure(Exception):  # noqa: N818 - a value to the trial, not an erro
         collateral: bool = False,
         said: str | None = None,
     ) -> None:
-        """``said``: the part of the message in which a signature counts, where that is not all of it."""
+        """``said``: the part of the message in which a signature counts, if not all of it."""
         super().__init__(message)
         self.message = shorten(message, MAX_MESSAGE_CHARS)
         self.said = self.message if said is None else said
@@ -226,7 +226,7 @@ class AgentFailure(Exception):  # noqa: N818 - a value to the trial, not an erro
         return ENDS[self.kind]
 
     def under(self, patterns: Sequence[str]) -> AgentFailure:
-        """The same, as a limit where one of the user's patterns (``agent.transient``) says so."""
+        """The same failure, as a provider's limit if it matches a pattern of ``agent.transient``."""
         if self.end is not End.FAILED or not any(_matches(pattern, self.message.lower()) for pattern in patterns):
             return self
         return AgentFailure(ErrorKind.LIMIT, self.message, transient=True, collateral=self.collateral)
@@ -270,7 +270,11 @@ class Agent(ABC):
 
 
 def read_answer(answer: Any, *, user: str) -> Invocation:
-    """What the agent said, in the forms of docs/reference/agents.md; AgentFailure if it is none, or states an error."""
+    """What the agent said, in the forms of docs/reference/agents.md.
+
+    Raises:
+        AgentFailure: the answer is unreadable or states an error.
+    """
     refuse_error(answer)
     try:
         return answers.to_invocation(answer, user=user)
@@ -356,7 +360,7 @@ def _is_answer(text: str) -> bool:
 
 
 def _refuse_pieces(text: str) -> None:
-    """Raises AgentFailure for an event stream, or lines of JSON, whatever media type they came under."""
+    """Raises AgentFailure for an event stream, or lines of JSON, regardless of the media type."""
     lines = [line for line in text.splitlines() if line.strip()]
     if any(line.startswith("data:") for line in lines) and all(_EVENT_LINE.match(line) for line in lines):
         refuse_stream("an event stream")
@@ -399,7 +403,7 @@ _VARIABLE = re.compile(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b")
 
 
 def naming_hidden(message: str, hidden: frozenset[str]) -> str:
-    """An error's text with the line to add where it speaks of a variable that is set here and that nobody handed on."""
+    """An error's text, with the line to add if it names a variable that is set here and was not handed on."""
     name = next((name for name in _VARIABLE.findall(message) if name in hidden), None)
     return f"{message} ({name} is set here, but the agent does not see it: agent.env: [{name}])" if name else message
 

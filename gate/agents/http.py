@@ -96,7 +96,7 @@ class ResponsePaths(BaseModel):
         return self
 
     def read(self, body: Any) -> dict[str, Any]:
-        """The parts that are named: null is none, and a name that is not there is an error unless marked with ``?``."""
+        """The parts that are named: null is no part, and a missing name is an error unless marked with ``?``."""
         parts = {}
         for name in type(self).model_fields:
             path: str | None = getattr(self, name)
@@ -107,7 +107,7 @@ class ResponsePaths(BaseModel):
                 value = find(body, plain)
             except LookupError as error:
                 if plain == path:
-                    hint = f"; write {path}? where it may be left out" if _may_be_absent(body, plain) else ""
+                    hint = f"; write {path}? if it may be left out" if _may_be_absent(body, plain) else ""
                     raise AgentFailure(ErrorKind.PROTOCOL, f"the answer has {error} ({name}){hint}") from error
                 if not _may_be_absent(body, plain):
                     raise AgentFailure(ErrorKind.PROTOCOL, f"the answer has {error} ({name})") from error
@@ -291,7 +291,7 @@ class HttpAgent(ServerAgent):
 
 
 def render(template: Any, payload: Mapping[str, Any]) -> Any:
-    """The template with its ``{{fields}}`` replaced: as JSON where one is the whole text, as text within a text."""
+    """The template with its ``{{fields}}`` replaced: as JSON if one is the whole text, as text within a text."""
     if isinstance(template, Mapping):
         return {key: render(value, payload) for key, value in template.items()}
     if isinstance(template, list):
@@ -311,7 +311,7 @@ def render(template: Any, payload: Mapping[str, Any]) -> Any:
 
 
 def _field(values: Mapping[str, Any], name: str) -> Any:
-    """A field, or a key of the case's state or metadata; null where the case has none."""
+    """A field, or a key of the case's state or metadata; null if the case has none."""
     try:
         return find(values, name)
     except LookupError:

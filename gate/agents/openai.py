@@ -34,7 +34,7 @@ class OpenAIOptions(AgentOptions):
 
 
 class OpenAIAgent(ServerAgent):
-    """One request per turn with the whole history; ``OPENAI_API_KEY`` is sent where no header says otherwise."""
+    """One request per turn with the whole history; ``OPENAI_API_KEY`` is sent unless a header replaces it."""
 
     Options = OpenAIOptions
 

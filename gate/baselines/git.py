@@ -47,7 +47,7 @@ from gate.system.git import Git, GitError, checked_revision
 PUSHES = 30
 """How often a push that lost a race is made again."""
 TRIES = 4
-"""How often a connection that broke is."""
+"""How often the same is done after a broken connection."""
 _LONGEST_WAIT = 4.0
 _DAY = 86_400.0
 _NAME = re.compile(
@@ -74,7 +74,7 @@ class _File(Struct, frozen=True):
     created: str
     """UTC, as ``YYYYMMDDTHHMMSS``, which sorts by time."""
     key: str
-    """The commit, with ``-dirty`` where the work tree was."""
+    """The commit, with ``-dirty`` if the work tree was."""
     agent: str
     blob: str
 

@@ -22,7 +22,7 @@ class Reference(Struct, frozen=True):
     info: BaselineInfo
     records: tuple[Record, ...] = ()
     name: str = "baseline"
-    """What reports call it, where a suite is compared with several."""
+    """Its name in reports, if a suite is compared with several."""
 
 
 def reference_to(records: Sequence[Record], commit: str | None, *, distance: int | None, source: str) -> Reference:

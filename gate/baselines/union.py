@@ -118,7 +118,7 @@ def _is_full(parts: Iterable[RunPart], record: Record) -> bool:
 def _same_run(one: RunPart, other: RunPart) -> RunPart:
     """Two versions of one run: the one that holds the other, as a continued run holds what it began with.
 
-    Where neither does, as when two jobs continued one record, each trial of either, as often as one of them has it.
+    If neither does, as when two jobs continued one record: each trial of either, as often as one of them has it.
     """
     lines = _lines(one.trials), _lines(other.trials)
     have, more = Counter(lines[0]), Counter(lines[1])

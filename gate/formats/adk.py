@@ -268,7 +268,7 @@ def _identifier(body: Mapping[str, Any]) -> str | None:
 
 
 def _with_results(calls: list[ToolCall], responses: list[Any]) -> tuple[ToolCall, ...]:
-    """Joins responses to calls by id, or by name in order where there are no ids."""
+    """Joins responses to calls by id, or by name in order if there are no ids."""
     waiting = OpenCalls()
     for index, call in enumerate(calls):
         waiting.add(index, call)

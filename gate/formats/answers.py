@@ -23,9 +23,9 @@ KEYS = (*CONTENT, "usage", "cost_usd")
 def to_invocation(answer: Any, *, user: str) -> Invocation:
     """What an agent answered to one turn.
 
-    Text is the response. A list, or ``{"messages": […]}``, holds OpenAI messages; where it repeats the conversation,
+    Text is the response. A list, or ``{"messages": […]}``, holds OpenAI messages; if it repeats the conversation,
     only what follows the last message of the user counts. Otherwise ``{"output", "tool_calls", "usage", "cost_usd"}``,
-    where an output that is not text is kept as JSON. Other keys are ignored unless they look like a misspelling.
+    in which an output that is not text is kept as JSON. Other keys are ignored unless they look like a misspelling.
     Messages, and an object with ``tool_calls``, also empty ones, show that the agent reports its calls; text and a bare
     output do not. Raises `FormatError`, also if there is neither text nor a tool call: an empty text is an
     answer, a missing one is not.

@@ -16,7 +16,7 @@ class Edit(Struct, frozen=True):
     path: tuple[str, ...]
     """The keys of the value: of a number, or of a mapping."""
     key: str
-    """The key inside, where the value is a mapping; a number alone stands for it."""
+    """The key inside, if the value is a mapping; a bare number stands for it."""
     value: float
 
 
@@ -41,7 +41,7 @@ def edited(text: str, edits: Sequence[Edit]) -> str | None:
 
 
 def _place(root: yaml.Node | None, edit: Edit) -> tuple[int, int, str] | None:
-    """From where to where which text takes the place of the present one."""
+    """Start, end and replacement of the present text."""
     node = root
     for key in edit.path:
         node = _children(node).get(key)

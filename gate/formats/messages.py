@@ -23,7 +23,7 @@ class FormatError(ValueError):
 
 
 MAX_COUNT = 2**53
-"""No honest count is larger, and from there on numbers lose their units."""
+"""No honest count is larger, and beyond it floats no longer hold every integer."""
 OBJECT = (dict, Mapping)
 """What an object of JSON is: the first saves asking the second, which is slow."""
 _ROLES = {
@@ -84,7 +84,7 @@ class _Reading(Struct):
 def to_invocation(messages: Any, *, user: str = "") -> Invocation:
     """All messages as one invocation.
 
-    The trajectory is every tool call in order, with its result joined by call id, or in order where ids are missing.
+    The trajectory is every tool call in order, with its result joined by call id, or in order if ids are missing.
     The response is the last text of the assistant, earlier texts are intermediate. ``user`` is by default the first
     text of the user. Arguments that are not JSON are kept as the text they are: the failure is the agent's. Raises
     `FormatError`.
@@ -196,7 +196,7 @@ def whole(raw: Any, name: str) -> int | None:
 def usage_of(usages: Sequence[Usage]) -> Usage | None:
     """What several model calls consumed together.
 
-    Several models have no price together, so each part is priced by itself where all can be. Raises `FormatError` if
+    Several models have no price together, so each part is priced by itself if all can be. Raises `FormatError` if
     the sum is beyond any count.
     """
     total = total_usage(tuple(usages))

@@ -102,7 +102,7 @@ class Applies(Protocol):
     """What effects are applied to: a host, or the runner of a job."""
 
     def apply(self, effect: Effect) -> Done:
-        """Publishes one effect; one that there is no place for is done. Raises PublishError."""
+        """Publishes one effect; an effect that this host has no place for succeeds. Raises PublishError."""
         ...
 
 
@@ -175,7 +175,7 @@ class Stamp(Struct, frozen=True, order=True):
     """The commit that was judged."""
 
     def is_newer(self, other: Stamp) -> bool:
-        """Whether it is of a later run, whatever either judged."""
+        """Whether it is of a later run, regardless of the suites."""
         return (self.run, self.attempt) > (other.run, other.attempt)
 
 
@@ -205,7 +205,7 @@ def mark_of(body: str) -> tuple[str, Stamp] | None:
 
 
 NO_SUITE = ""
-"""Whose comment it is where no suite had one before the first run failed; the next verdict takes it over."""
+"""The owner of a comment that a failed first run wrote before any suite had one; the next verdict takes it over."""
 _UNMEASURED = "<!-- agent-gate unmeasured -->"
 _EARLIER = "<!-- agent-gate earlier verdict -->"
 
@@ -216,7 +216,7 @@ def failed_anew(failure: PostFailure, stamp: Stamp, *, limit: int) -> str:
 
 
 def failed_over(body: str, failure: PostFailure, stamp: Stamp, *, limit: int) -> str:
-    """The failure above what the comment said before, which is kept in a fold: once, and its heading where it is long.
+    """The failure above the comment's earlier text, which is kept once, in a fold, or as its heading if it is long.
 
     The marker stays, so that a run that has a verdict can still write it.
     """

@@ -28,7 +28,7 @@ class Mode(str, Enum):
     REPORT = "report"
     """Publish what an untrusted job measured; runs nothing of the change."""
     REFUSED = "refused"
-    """Do nothing: it would be unsafe, or there is nothing to measure."""
+    """Do nothing: measuring would be unsafe or pointless."""
 
 
 class BaseKind(str, Enum):
@@ -39,7 +39,7 @@ class BaseKind(str, Enum):
     COMMIT = "commit"
     """``base_commit`` itself."""
     BEFORE = "before"
-    """``base_commit`` where it is an ancestor of the head; else the head's first parent."""
+    """``base_commit`` if it is an ancestor of the head; else the head's first parent."""
     MERGE_BASE = "merge_base"
     """The merge base with the default branch."""
     PREVIOUS_RELEASE = "previous_release"
@@ -124,7 +124,7 @@ def _pull_request(payload: Mapping[str, Any], _facts: Facts) -> Activity:
     number = _need(payload, int, "pull_request", "number")
     head = _need(payload, str, "pull_request", "head", "sha")
     base_repository = _need(payload, str, "pull_request", "base", "repo", "full_name")
-    head_repository = _get(payload, "pull_request", "head", "repo", "full_name")  # null where the fork is gone
+    head_repository = _get(payload, "pull_request", "head", "repo", "full_name")  # null if the fork was deleted
     is_fork = head_repository != base_repository
     labelled = None
     if action == "labeled":
@@ -272,7 +272,7 @@ _UNSAFE = {
         "use `pull_request`, or `workflow_dispatch` for a run on demand",
     ),
     "pull_request_target": (
-        "pull_request_target would run a stranger's code beside a token that writes and the repository's secrets",
+        "pull_request_target would run untrusted code beside a token that writes and the repository's secrets",
         "use `pull_request`, and a `workflow_run` job for the comment",
     ),
 }

@@ -68,7 +68,7 @@ class LabelAcceptance(Struct, frozen=True):
     by: str
     at: datetime
     ignored: str = ""
-    """Why it does not count, where it does not."""
+    """Why it does not count; empty if it does."""
 
 
 class Written(Struct, frozen=True):
@@ -113,7 +113,7 @@ class GitHub:
     def pull_request_of(self, run: MeasuringRun) -> PullRequest | None:
         """The open pull request of this repository whose head the run measured; nothing of it is taken from the run.
 
-        None: there is none any more, for it was closed, or a later push has a run of its own.
+        None: it was closed, or a later push has its own run.
 
         Raises:
             UntrustedError: there is more than one.
@@ -324,7 +324,7 @@ class GitHub:
         """The archive that an untrusted run left, as bytes that are still to be distrusted.
 
         Raises:
-            UntrustedError: there is none, it is another run's or repository's, or it is not what its digest says.
+            UntrustedError: it is missing, is another run's or repository's, or does not match its digest.
         """
         where = f"artifact {name!r} of run {run.id}"
         with _readable():
@@ -347,7 +347,7 @@ class GitHub:
 
 @contextmanager
 def _readable() -> Iterator[None]:
-    """Answers that are not what GitHub describes are an error of the look-up, whatever they lack."""
+    """Answers that are not what GitHub describes are an error of the look-up."""
     try:
         yield
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -436,7 +436,7 @@ def _check_origin(artifact: Mapping[str, Any], run: MeasuringRun, where: str) ->
 
 
 def _run(run: Mapping[str, Any]) -> MeasuringRun:
-    head = run["head_repository"] or {"full_name": "", "id": 0}  # null where the fork is gone
+    head = run["head_repository"] or {"full_name": "", "id": 0}  # null if the fork was deleted
     attempt = run.get("run_attempt") or 1
     return MeasuringRun(run["id"], attempt, run["head_sha"], run["head_branch"] or "", head["full_name"], head["id"])
 

@@ -15,7 +15,7 @@ JOB = "CI_JOB_URL"
 NOTE_LIMIT = 1_000_000
 """Characters of a note."""
 TOKEN_VARIABLE = "GATE_GITLAB_TOKEN"  # noqa: S105  (a name, not a token)
-"""A project access token with the scope ``api``, where the job's own token may not write notes."""
+"""A project access token with the scope ``api``, if the job's own token may not write notes."""
 TOKEN_HINT = f"set the masked CI/CD variable {TOKEN_VARIABLE} to a project access token with the scope `api`"
 
 
@@ -28,7 +28,7 @@ class MergeRequest(Struct, frozen=True):
     stamp: Stamp
     headers: Mapping[str, str]
     who: str
-    """Where the API says whose token it is."""
+    """The API's path for the owner of the token."""
 
 
 def merge_request_of(environment: Mapping[str, str]) -> MergeRequest | None:

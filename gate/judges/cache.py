@@ -25,7 +25,7 @@ def key_of(request: Any) -> str:
 
 
 class Cache:
-    """Key → JSON value, in an SQLite file with a write-ahead log; in memory where no path is given.
+    """Key → JSON value, in an SQLite file with a write-ahead log; in memory if no path is given.
 
     A cache that fails while running costs a call, never a score: reading then misses and writing is lost.
 

@@ -212,7 +212,7 @@ def _entries(path: Path) -> dict[str, Any]:
 
 
 def may_block(calibration: Calibration | None, min_kappa: float | None) -> tuple[bool, str]:
-    """Whether a judge may fail the gate, and why not where it may only report.
+    """Whether a judge may fail the gate, and if not, why.
 
     The lower end of κ's interval must reach ``min_kappa``: few labels prove little.
     """

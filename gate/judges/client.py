@@ -34,7 +34,7 @@ Send = Callable[[], Awaitable[bytes]]
 MAX_WAIT = 120.0
 """The longest Retry-After that is waited for, in seconds; a longer one counts as a failure."""
 GIVE_UP_AFTER = 10
-"""So many calls failed in a row, all retries included, and the judge is taken to be down for the rest of the run."""
+"""Calls that fail in a row, all retries included, before the judge counts as down for the rest of the run."""
 EXPECTED_OUTPUT_TOKENS = 1000
 """Reserved of a budget in dollars for one answer, where ``max_output_tokens`` does not bound it."""
 
@@ -55,7 +55,7 @@ class _Tokens(BaseModel):
 
 
 class _Completion(BaseModel):
-    """As much of a chat completion as is read."""
+    """The part of a chat completion that is read."""
 
     choices: list[_Choice] = Field(min_length=1)
     usage: _Tokens | None = None
@@ -234,7 +234,7 @@ class Judge:
     def _chat(
         self, member: Member, messages: list[dict[str, str]], schema: dict[str, Any], sampling: dict[str, Any]
     ) -> Send:
-        """Sends with structured output, and without it to a server that has shown not to know it."""
+        """Sends with structured output, or without it to a server that has rejected it."""
         where = (member.base_url, member.model)
 
         async def send() -> bytes:
@@ -273,7 +273,7 @@ class Judge:
         raise AssertionError("the last attempt returns or raises")
 
     async def _wait(self, failure: TransientError, attempt: int, key: str) -> None:
-        """Waits as the server asked, with everybody; else exponentially, spread by the key lest calls march."""
+        """Waits as the server asked, for all calls; else exponentially, with a jitter derived from the key."""
         if failure.wait is not None:
             self._limiter.pause(failure.wait)
             await asyncio.sleep(failure.wait)
@@ -325,7 +325,7 @@ class Judge:
         return content
 
     def _count(self, member: Member, found: BaseModel) -> float | None:
-        """Adds up tokens and money of an answer; its cost in US dollars, None where unknown. Moderation is free."""
+        """Adds up tokens and money of an answer; its cost in US dollars, None if unknown. Moderation is free."""
         if not isinstance(found, _Completion):
             return 0.0
         tokens = found.usage
@@ -336,7 +336,7 @@ class Judge:
         return cost
 
     def _estimate(self, member: Member, messages: list[dict[str, str]], sampling: dict[str, Any]) -> float | None:
-        """What a call may cost; not worked out where no budget in dollars asks."""
+        """What a call may cost; computed only for a budget in dollars."""
         if self._budget.usd is None:
             return None
         characters = sum(len(message["content"]) for message in messages)
@@ -402,13 +402,13 @@ def _read(choice: _Choice, shape: type[A]) -> tuple[A | None, str]:
 
 
 def _said(body: object, message: str) -> str:
-    """What a server says about an error, wherever in the body it says it; else the client's own message."""
+    """What a server says about an error, anywhere in the body; else the client's own message."""
     inner = body.get("error", body) if isinstance(body, dict) else None
     return str(inner["message"]) if isinstance(inner, dict) and "message" in inner else message
 
 
 def _retry_after(header: str | None) -> float | None:
-    """Seconds of a Retry-After header, given as seconds or as a date; None where absent or unreadable."""
+    """Seconds of a Retry-After header, given as seconds or as a date; None if absent or unreadable."""
     if header is None:
         return None
     try:

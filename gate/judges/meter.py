@@ -82,7 +82,7 @@ class Limiter:
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
-        """Holds one slot; waits first where it must."""
+        """Holds one slot, waiting for it if necessary."""
         clock = asyncio.get_running_loop().time
         async with self._slots:
             while (wait := self._next - clock()) > 0:
@@ -91,7 +91,7 @@ class Limiter:
             yield
 
     def pause(self, seconds: float) -> None:
-        """Keeps every call back for so long: a 429 concerns all of them."""
+        """Delays every call by this many seconds: a 429 concerns all of them."""
         self._next = max(self._next, asyncio.get_running_loop().time() + seconds)
 
 

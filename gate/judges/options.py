@@ -142,7 +142,7 @@ def _member(juror: Juror, first: Juror, environment: Mapping[str, str]) -> Membe
     base_url = juror.base_url or first.base_url
     if not key and not base_url:
         raise ConfigError(
-            "a criterion asks a judge, and there is no key for one",
+            "a criterion asks a judge, and no key for one is set",
             where="judge",
             hint="set OPENAI_API_KEY, or judge.base_url for an endpoint of your own; "
             "safety_v1 works offline with `backend: patterns`",
@@ -155,7 +155,7 @@ def check(
 ) -> None:
     """Refuses a run whose judge could not be asked or whose bill could not be bounded, before anything runs.
 
-    ``needed_by`` names the criteria that ask a judge; where there are none, everything is fine.
+    ``needed_by`` names the criteria that ask a judge; without any, nothing is checked.
 
     Raises:
         ConfigError: no key and no explicit endpoint; or a budget in dollars and a model without a known price.

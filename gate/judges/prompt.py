@@ -41,7 +41,7 @@ class Question(Struct, Generic[A], frozen=True):
     """Title and text of what is judged; written by anyone, and fenced."""
     answer: type[A]
     samples: int = 1
-    """Votes per model where neither criterion nor configuration says."""
+    """Votes per model if neither criterion nor configuration states them."""
     overrides: JudgeModelOptions = field(default_factory=JudgeModelOptions)
     decides: Callable[[A], bool] = lambda answer: True  # noqa: ARG005
     """Whether an answer of the right shape says what was asked; one that does not is never remembered."""
@@ -63,7 +63,7 @@ class Answers(Struct, Generic[A], frozen=True):
 
     samples: tuple[Vote[A], ...] = ()
     error: str | None = None
-    """Set where any one vote could not be had; ``samples`` then holds the others."""
+    """Set if any vote could not be obtained; ``samples`` then holds the others."""
 
     @property
     def readable(self) -> tuple[A, ...]:
@@ -71,7 +71,7 @@ class Answers(Struct, Generic[A], frozen=True):
 
     @property
     def failure(self) -> str | None:
-        """Why nothing can be said: a failed call, or no readable answer; None where something can."""
+        """Why there is no result: a failed call, or no readable answer; None if there is one."""
         if self.error is not None:
             return self.error
         if self.readable:

@@ -99,7 +99,7 @@ def load_metric(name: str, folder: str = "", environment: Mapping[str, str] | No
         ConfigError: unknown name, with the nearest known one; or a path that leads nowhere.
     """
     if name not in METRICS and (":" in name or "." in name):
-        from gate.metrics.custom.isolated import resolve_isolated  # only on the way to code of the user's
+        from gate.metrics.custom.isolated import resolve_isolated  # only for the user's own code
         from gate.metrics.custom.metric import Use
 
         return resolve_isolated(name, Use(folder=folder, environment=environment or {}))

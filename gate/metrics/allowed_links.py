@@ -20,7 +20,7 @@ MAX_CHARS = 200_000
 """The longest answer that is parsed; beyond it the score is not measured."""
 _BARE = re.compile(r"(?:(?:https?|ftp)://|(?<![\w./@-])www\.)[^\s<>\"'`)\]]++", re.IGNORECASE)
 _BARE_FAR = re.compile(r"(?:https?|ftp)://[^\x00-\x20<]++", re.IGNORECASE)
-"""As far as the one that goes furthest takes a bare URL; it matters where the host is behind what others stop at."""
+"""A bare URL at its longest reading; it matters if the host comes after a character at which other readers stop."""
 _TEXTS = ("text", "text_special")
 
 
@@ -125,7 +125,7 @@ def _between(token: Any) -> str:
 
 
 def _bare(text: str) -> Iterator[str]:
-    """The URLs that a window makes links of by itself."""
+    """The URLs that a chat window turns into links by itself."""
     for found in _BARE.finditer(text):
         url = found[0].rstrip("?!.,:;*_~")
         yield url if "://" in url else f"http://{url}"

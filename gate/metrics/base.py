@@ -58,9 +58,9 @@ class Metric(ABC, Generic[OptionsT]):
     scale: ClassVar[Scale] = Scale.UNIT
     direction: ClassVar[Direction] = Direction.HIGHER
     default_threshold: ClassVar[float | None] = None
-    """Used where the user gives no threshold; None: judged against the baseline only."""
+    """Used if the user gives no threshold; None: judged against the baseline only."""
     pass_threshold: ClassVar[float | None] = None
-    """The score from which a trial passes where the criterion has no threshold."""
+    """The score from which a trial passes if the criterion has no threshold."""
     hard: ClassVar[bool] = False
     """One failing trial fails the gate and is never rerun; measured before everything else."""
     over_trials: ClassVar[bool] = False
@@ -128,11 +128,11 @@ NOTHING_STATED = TurnFinding(None)
 class PerTurn(Metric[OptionsT]):
     """Base of metrics that judge each turn against what the author wrote for it: the score is the mean over turns.
 
-    Turns that state nothing are left out of the mean; where no turn states anything, the metric does not apply.
+    Turns that state nothing are left out of the mean; if no turn states anything, the metric does not apply.
     """
 
     satisfied: ClassVar[str] = "every turn as expected"
-    """The reason where every turn reached 1."""
+    """The reason if every turn reached 1."""
 
     @abstractmethod
     def judge_turn(self, turn: Turn, invocation: Invocation) -> TurnFinding:

@@ -26,7 +26,7 @@ class ForbiddenTools(Metric[ForbiddenOptions]):
     """0 if any forbidden tool was called in the trial, even once, else 1. Hard: one occurrence fails the gate.
 
     Names are compared without regard to case and separators: EditFile, edit_file and edit-file are one tool. Repeated
-    calls count once. Range 0 or 1; there is no threshold to choose. Where nothing is forbidden it does not apply.
+    calls count once. Range 0 or 1, without a threshold to choose. It does not apply if nothing is forbidden.
     """
 
     scale = Scale.BINARY

@@ -121,7 +121,7 @@ class Tokens(_LowerIsBetter):
 class Latency(_LowerIsBetter):
     """Seconds spent inside requests to the agent: the sum over the turns of the trial. Range 0 and up.
 
-    Details: ``tool_calls``; where the agent times its tools, ``tool_seconds``, ``seconds_per_tool_call`` (total time /
+    Details: ``tool_calls``; if the agent times its tools, ``tool_seconds``, ``seconds_per_tool_call`` (total time /
     timed calls) and ``tools``, the same for each tool: ``{calls, timed, seconds, seconds_per_call}``.
     Typical limits: what a user waits for, as ``max`` per trial or ``p95`` over the suite.
     """

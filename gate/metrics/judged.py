@@ -47,7 +47,7 @@ class JudgedMetric(Judged[JudgedT]):
     """Base of metrics that ask the judge of the run by a prompt."""
 
     samples: ClassVar[int] = 3
-    """Votes where neither criterion nor configuration says; ADK's default, 5, for ADK's names."""
+    """Votes if neither criterion nor configuration states them; ADK's default, 5, for ADK's names."""
 
     @property
     def min_kappa(self) -> float | None:
@@ -91,8 +91,8 @@ class Voted(JudgedMetric[JudgedT]):
 
     question: ClassVar[str]
     answer: ClassVar[type[Answer]]
-    nothing: ClassVar[str] = "there is nothing to judge in this conversation"
-    """Said where every vote found nothing to judge: the metric then does not apply."""
+    nothing: ClassVar[str] = "nothing to judge in this conversation"
+    """The reason if every vote found nothing to judge: the metric then does not apply."""
 
     @abstractmethod
     def mark(self, answer: Any) -> VoteMark:

@@ -151,7 +151,7 @@ def assign(expected: Sequence[ToolCall], actual: Sequence[ToolCall], same: Same)
 
 
 def _augment(wanted: int, fits: Sequence[Sequence[int]], owner: dict[int, int]) -> None:
-    """Finds a call for one expected call, moving others where they have another choice: breadth first, no recursion."""
+    """Finds a call for one expected call, moving others that have another choice: breadth first, no recursion."""
     came_from: dict[int, int] = {}
     queue = [wanted]
     for current in queue:

@@ -43,7 +43,7 @@ def find_personal(text: str) -> Iterator[PiiMatch]:
 
 
 def beyond(findings: Iterable[PiiMatch], known: str) -> list[PiiMatch]:
-    """The findings that ``known`` does not contain: what the user said first is no disclosure."""
+    """The findings that ``known`` does not contain: what the user said first is not a disclosure."""
     said = _plain(known)
     return [finding for finding in findings if _plain(finding.value) not in said]
 

@@ -249,7 +249,7 @@ class Completeness(Voted[CompletenessOptions]):
 class ResponseQuality(JudgedMetric[CompletenessOptions]):
     """Mean of relevance, completeness, clarity and accuracy, each by its own question. Range 0–1, typically 0.75.
 
-    Where these are criteria of the same run, the answers are shared and paid once. Details: ``dimensions``, the four.
+    If these are criteria of the same run, the answers are shared and paid for once. Details: ``dimensions``, the four.
     """
 
     options_type = CompletenessOptions

@@ -28,7 +28,7 @@ _UNSPACED = ((0x0E00, 0x0E7F), (0x0E80, 0x0EFF), (0x1780, 0x17FF), (0x1000, 0x10
 
 
 class UnreadableTextError(ValueError):
-    """A text that no writer means and that would take hours to normalise."""
+    """A text with so many combining marks in a row that it would take hours to normalise."""
 
 
 def rouge_1(candidate: str, reference: str) -> tuple[float, float, float]:
@@ -82,7 +82,7 @@ def rouge_1_sets(candidate: str, reference: str) -> tuple[float, float, float]:
 
 
 def tokens(text: str) -> list[str]:
-    """The words of a text, stemmed where they are ASCII and longer than three letters."""
+    """The words of a text, stemmed if they are ASCII and longer than three letters."""
     if text.isascii():
         words = text.translate(_ASCII).split()
     else:

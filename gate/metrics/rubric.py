@@ -177,7 +177,7 @@ class _AdkRubrics(RubricMetric[RubricOptions]):
 
     @property
     def none_stated(self) -> Score:
-        """Where no rubric is stated the metric does not apply; typed rubrics of other cases change nothing of that."""
+        """Without a stated rubric the metric does not apply; typed rubrics of other cases do not change that."""
         return Score(None, reason=f"neither the criterion nor the case states a rubric of type {self.rubric_type}")
 
 

@@ -120,7 +120,7 @@ def _users(performance: TrialOutput) -> str:
 
 
 def _secrets(text: str) -> list[PiiMatch]:
-    """What `gate.security.redact` would mask, marks of the agent's own not counted."""
+    """What `gate.security.redact` would mask, not counting the agent's own marks."""
     count = redact(text).count(MARK) - text.count(MARK)
     return [PiiMatch("secret", "")] * max(count, 0)
 

@@ -139,7 +139,7 @@ class RecoveryOptions(Options):
     """What counts as a failure besides errors."""
 
     empty_results: bool = False
-    """An empty result (none, ``""``, ``[]``, ``{}``) is an incorrect response, where the agent reports results."""
+    """An empty result (none, ``""``, ``[]``, ``{}``) is an incorrect response, if the agent reports results."""
     incorrect: tuple[Annotated[str, StringConstraints(min_length=1)], ...] = ()
     """Texts that show a response to be incorrect, anywhere in the result, regardless of their case: ``not found``."""
 

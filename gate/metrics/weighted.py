@@ -16,12 +16,12 @@ Bound = Annotated[float, Field(allow_inf_nan=False)]
 
 
 class WeightedOptions(Options):
-    """What counts how much; given for all cases, or by one case for itself."""
+    """The weights; given for all cases, or by one case for itself."""
 
     weights: Mapping[str, Weight] = Field(default_factory=dict)
     """Criterion → weight; the weights sum to 1."""
     ranges: Mapping[str, tuple[Bound, Bound]] = Field(default_factory=dict)
-    """Criterion → its lowest and highest score, where these are not 0 and 1: ``[1, 5]``, ``[0, 100]``."""
+    """Criterion → its lowest and highest score, if these are not 0 and 1: ``[1, 5]``, ``[0, 100]``."""
     minimums: Mapping[str, Bound] = Field(default_factory=dict)
     """Criterion → the least it must reach in a trial, on its own scale."""
 
@@ -89,7 +89,7 @@ class WeightedScore(Composite[WeightedOptions]):
         return self._demanding(_weighted(applying, weights), scores)
 
     def _demanding(self, score: Score, scores: Mapping[str, Score]) -> Score:
-        """The score itself where every minimum is reached, else 0 with what is short; on any scale 0 is the least."""
+        """The score itself if every minimum is reached; else 0, the least on any scale, and which parts fall short."""
         short = []
         for name, least in self.options.demanded.items():
             part = scores.get(name)

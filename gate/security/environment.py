@@ -33,7 +33,7 @@ _NEVER = (
     "GITHUB_STATE",
 )
 """The action's own: its inputs, the runner's tokens, the header that git signs in with, and the files that later steps
-are steered by. A change writes its own configuration, so to name one of them there is no permission."""
+are steered by. A change writes its own configuration, so naming one of them there does not permit it."""
 _BY_NAME_ALONE = ("GITHUB_TOKEN",)
 """No pattern stands for it. By its name one gets what the workflow itself has put there, never the action's token."""
 
@@ -57,5 +57,5 @@ def is_allowed(name: str, patterns: tuple[str, ...]) -> bool:
 
 
 def handed_on(environment: Mapping[str, str], patterns: tuple[str, ...]) -> dict[str, str]:
-    """What of the environment these patterns let through."""
+    """The variables that these patterns let through."""
     return {name: value for name, value in environment.items() if is_allowed(name, patterns)}

@@ -37,7 +37,7 @@ def make_folder(path: Path) -> None:
 
 
 def check(path: Path) -> None:
-    """That nothing of a path, as far as it is there, is a link. Makes nothing. Raises `LinkError`."""
+    """Raises `LinkError` if any existing part of the path is a link. Creates nothing."""
     with suppress(FileNotFoundError), _opened_folder(path.parent, make=False) as (folder, is_guarded):
         _check_leaf(Path(os.path.abspath(path)), folder, is_guarded)  # noqa: PTH100 - links are not to be resolved
 

@@ -15,7 +15,7 @@ MAX_ID_CHARS = 500
 
 
 def shorten(text: str, limit: int) -> str:
-    """At most ``limit`` characters, with the number left out where something was."""
+    """At most ``limit`` characters, followed by the number of characters left out, if any."""
     if len(text) <= limit:
         return text
     note = f"… ({len(text) - limit:,} more characters)"
@@ -23,5 +23,5 @@ def shorten(text: str, limit: int) -> str:
 
 
 def cut(text: str, limit: int) -> str:
-    """At most ``limit`` characters, the last ``…`` where something was left out; cutting twice changes nothing."""
+    """At most ``limit`` characters, the last ``…`` if something was left out; cutting twice changes nothing."""
     return text if len(text) <= limit else text[: limit - 1] + "…"

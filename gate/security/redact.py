@@ -1,4 +1,4 @@
-"""Secrets (and, where asked, personal data) replaced by a mark before anything is stored or shown.
+"""Secrets (and, if asked, personal data) replaced by a mark before anything is stored or shown.
 
 Knows the shapes that well-known issuers give their tokens, and the values it is handed; never reads the environment.
 It is a net, not a proof: a secret without a known shape, name or value passes. Every pattern runs in linear time.
@@ -115,7 +115,7 @@ _FOLDED_CLUES = tuple(
     )
 )
 _SHORT = 80
-"""Texts up to this length, such as names of tools, recur: what was found of them is remembered."""
+"""Texts up to this length, such as names of tools, recur: the result for them is cached."""
 
 
 def _may_hold_secret(text: str) -> bool:

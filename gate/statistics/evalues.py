@@ -22,6 +22,13 @@ def case_log_e(passed_before: int, before: int, passed_now: int, now: int) -> fl
     Denominator: the maximum likelihood under "no worse" (p_now ≥ p_before). Under "no worse" it is at most a
     non-negative martingale that starts at 1, over any order in which the trials of either side are run
     (Wasserman, Ramdas & Balakrishnan 2020).
+
+    Args:
+        passed_before: passed trials at the baseline, of ``before``.
+        passed_now: passed trials of the candidate, of ``now``.
+
+    Returns:
+        The natural logarithm of the e-value; above 0 is evidence for "worse".
     """
     likely = _log_marginal(passed_before, before, 5, 0.5)
     gone, half = _log_marginal(passed_now, now, 0.15, 5), _log_marginal(passed_now, now, 2, 2)

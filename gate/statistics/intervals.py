@@ -105,7 +105,7 @@ def binomial_at_least(k: int, n: int, p: float) -> float:
 
 
 def fisher_less(passed_now: int, now: int, passed_before: int, before: int) -> float:
-    """Fisher's one-sided p: so few passes now, or fewer, if the passes of both samples fell at random."""
+    """Fisher's one-sided p: the probability of this few passes now, or fewer, if both samples share one rate."""
     passes, total = passed_now + passed_before, now + before
     fewest = max(0, passes - before)
     ways = sum(math.comb(passes, k) * math.comb(total - passes, now - k) for k in range(fewest, passed_now + 1))
@@ -127,9 +127,9 @@ def wilson(successes: float, n: int, level: float = 0.95) -> tuple[float, float]
 
 
 def share_upper_bound(successes: int, n: int, error: float) -> float:
-    """One-sided Clopper–Pearson upper bound of a share, missed with probability at most ``error``.
+    """One-sided Clopper–Pearson upper bound of a share, 0–1, missed with probability at most ``error``.
 
-    Also valid where the n trials have different rates and the mean rate is bounded (Hoeffding 1956, Theorem 4).
+    Also valid if the n trials have different rates and the mean rate is bounded (Hoeffding 1956, Theorem 4).
     """
     return 1.0 if successes >= n else beta_quantile(1 - error, successes + 1, n - successes)
 
@@ -184,10 +184,16 @@ def quantile_interval(values: Sequence[float], q: float, level: float = 0.95) ->
 def paired_change(
     differences: Sequence[float], *, level: float = 0.9, extra_variance: float = 0.0
 ) -> tuple[float, float, float]:
-    """Mean of the cases' differences with Student's interval: (mean, low, high). Infinite ends for one case.
+    """Mean of the cases' differences with Student's interval.
 
-    ``extra_variance`` is added to the variance of the mean: ½(1/kb + 1/kc)/N² keeps the interval of a binary metric
-    open where no case happened to differ.
+    Args:
+        differences: candidate minus baseline, one mean per case, in the metric's unit.
+        level: two-sided, 0–1.
+        extra_variance: added to the variance of the mean: ½(1/kb + 1/kc)/N² keeps the interval of a binary metric
+            open if no case happened to differ.
+
+    Returns:
+        (mean, low, high); for a single case the ends are infinite.
     """
     n = len(differences)
     centre = mean(differences)
@@ -201,5 +207,11 @@ def detectable_drop(within_sd: float, cases: int, baseline_trials: float, trials
     """The drop of a mean that is found with about 80 % power: 3.35 · σ_w · √((1/kb + 1/k)/N).
 
     3.35 = z(0.994) + z(0.8): one look at its share of the error budget (Miller 2024, section 5).
+
+    Args:
+        within_sd: σ_w, the standard deviation between trials of one case, in the metric's unit.
+        cases: N.
+        baseline_trials: kb, trials per case at the baseline.
+        trials: k, trials per case of the candidate.
     """
     return 3.35 * within_sd * math.sqrt((1 / baseline_trials + 1 / trials) / cases)

@@ -1,4 +1,4 @@
-"""The mathematics of the gate: intervals, a joint permutation test, e-values. Knows no agents."""
+"""The joint permutation test of a suite, over several metrics at once. Knows no agents."""
 
 from __future__ import annotations
 
@@ -50,10 +50,18 @@ def joint_permutation(cases: Sequence[tuple[Sequence[Row], Sequence[Row]]], metr
     """Westfall–Young min-p over two statistics a metric: the mean drop, and one that a few large drops move most.
 
     The latter is Σ max(0, B̄ − C̄)³, and for a metric of zeros and ones the evidence that a tenth of the cases broke,
-    Σ log(0.9 + 0.1·LRᵢ). ``cases`` holds (candidate trials, baseline trials) of each case. Inside a case the trials are
-    relabelled, all metrics of a trial together; "unchanged" makes every labelling equally likely, so P(p ≤ x) ≤ x
-    regardless of the metrics' laws and dependence. A metric with no value on one side adds nothing to that labelling.
-    Stops after 500 relabelings where p is far above anything that matters: that can only keep it from rejecting.
+    Σ log(0.9 + 0.1·LRᵢ). Inside a case the trials are relabelled, all metrics of a trial together; "unchanged" makes
+    every labelling equally likely, so P(p ≤ x) ≤ x regardless of the metrics' laws and dependence. A metric with no
+    value on one side adds nothing to that labelling. Stops after 500 relabelings if p is far above any level that is
+    tested: that can only keep it from rejecting. Source: Westfall & Young 1993.
+
+    Args:
+        cases: of each case, the candidate's trials and the baseline's.
+        metrics: how many values each trial has; larger is better.
+        seed: the same seed and trials give the same result.
+
+    Returns:
+        The p-value of the smallest p among all statistics, and the p-values of each metric.
     """
     rng = Random(seed)  # noqa: S311 - reproducible, not secret
     rows = [row for case in cases for side in case for row in side]
@@ -107,9 +115,9 @@ def _labellings(now: Sequence[Row], before: Sequence[Row], binary: Sequence[bool
 def _ways(rows: Sequence[Row], k: int, rng: Random) -> Sequence[Sequence[int]]:
     """Which trials to call the candidate's, the observed ones first.
 
-    Labels change hands only among trials that lack the same values: what could not be measured may differ between the
-    sides (a judge that is down today), and must not pass for a difference of the agent. Where there are too many ways,
-    a random set that includes the observed one stands for all: given the set, that is as likely as any other.
+    Labels are exchanged only among trials that lack the same values: what could not be measured may differ between the
+    sides (a judge that is down today), and must not look like a difference between the agents. If there are too many
+    ways, a random set that includes the observed one stands for all: given the set, that is as likely as any other.
     """
     alike: dict[tuple[bool, ...], list[int]] = {}
     for i, row in enumerate(rows):

@@ -45,9 +45,9 @@ class Contents(Struct, frozen=True):
     cases: tuple[Case, ...]
     recorded: tuple[RecordedTrial, ...] = ()
     criteria: Mapping[str, Any] | None = None
-    """The criteria that the file brings, by name; None: it brings none."""
+    """The criteria that the file states, by name; None if it states none."""
     notes: tuple[str, ...] = ()
-    """What a reader should know of how it was read."""
+    """Notes for the reader on how the file was understood."""
 
 
 class Format(Struct, frozen=True):
@@ -60,7 +60,7 @@ class Format(Struct, frozen=True):
     read: Callable[[Document], Contents]
     """Raises `ConfigError` for anything in the file that cannot be understood."""
     suffixes: tuple[str, ...] = ()
-    """Endings of further files of a folder that are read where this format is named: ``(".csv",)``."""
+    """Endings of further files of a folder that are read if this format is named: ``(".csv",)``."""
 
 
 def refuse_duplicates(cases: Iterable[Case]) -> None:

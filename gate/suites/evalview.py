@@ -148,7 +148,7 @@ class EvalViewFile(_Model):
         if (self.input is None) == (self.turns is None):
             raise ValueError("a test case has either an input or turns")
         if self.turns is not None and self.expected.calls() is not None:
-            raise ValueError("where a test case has turns, expected tools belong to a turn")
+            raise ValueError("in a test case with turns, expected tools belong to a turn")
         if any(turn.context for turn in self.turns or ()):
             raise ValueError("a turn cannot bring a context of its own")
         if self.weights is not None and self.thresholds.weights is not None:

@@ -58,7 +58,7 @@ class FieldPaths(_Model):
     expected_tools: Annotated[
         ToolPaths | None, BeforeValidator(lambda value: {"path": value} if isinstance(value, str) else value)
     ] = None
-    """The expected calls; empty says that none is expected."""
+    """The expected calls; an empty list means that no call is expected."""
     expected_response: Path | None = None
     """The expected answer."""
     tags: Path | None = None

@@ -97,7 +97,7 @@ class CaseModel(_Model):
         if (self.input is None) == (self.turns is None):
             raise ValueError("a case has either an input or turns")
         if self.turns is not None and (self.tools is not None or self.response is not None):
-            raise ValueError("where a case has turns, tools and response belong to a turn")
+            raise ValueError("in a case with turns, tools and response belong to a turn")
         for shortcut in _stated_shortcuts(self):
             criterion, option = SHORTCUTS[shortcut]
             if getattr(self, shortcut) is not None and option in self.options.get(criterion, {}):

@@ -109,7 +109,7 @@ def _texts(value: Any) -> frozenset[str]:
 
 
 def select(suite: Suite, selection: Selection) -> Suite:
-    """The suite with the selected cases alone.
+    """The suite with only the selected cases.
 
     Raises `ConfigError` for a tag or id that no case has, and `MeasureError` if nothing is left.
     """
@@ -119,7 +119,7 @@ def select(suite: Suite, selection: Selection) -> Suite:
 def select_all(
     suites: Sequence[Suite], selection: Selection, formerly: Mapping[str, Mapping[str, Case]] | None = None
 ) -> list[Suite]:
-    """The suites with their selected cases alone, without the suites that have none.
+    """The suites with only their selected cases; suites without any are left out.
 
     ``formerly``: by suite and id of a case, what it was at the base commit. A case that was selected there is selected
     here, regardless of its present tags and id.

@@ -93,7 +93,7 @@ def test_turns() -> None:
             "f.yaml:3: thresholds.min_score: 0.8 is of a scale from 0 to 100 (did you mean 80?)",
         ),
         ("name: x\ninput: {query: a}\nturns: [{query: b}]", "f.yaml:1: a test case has either an input or turns"),
-        ("name: x\nturns: [{query: b}]\nexpected: {tools: [f]}", "f.yaml:1: where a test case has turns"),
+        ("name: x\nturns: [{query: b}]\nexpected: {tools: [f]}", "f.yaml:1: in a test case with turns"),
         (
             "name: x\ninput: {query: a}\nexpected: {tools: [f], sequence: [g]}",
             "f.yaml:3: expected: the sequence leaves",

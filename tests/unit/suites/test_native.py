@@ -124,7 +124,7 @@ def test_yaml_and_json_say_the_same() -> None:
         ("- input: hi", "f.yaml:1: case 0: id: missing"),
         ("cases:\n- id: x", "f.yaml:2: case 'x': cases: a case has either an input or turns"),
         ("- id: x\n  input: hi\n  turns: [{input: a}]", "f.yaml:1: case 'x': a case has either an input or turns"),
-        ("- id: x\n  turns: [{input: a}]\n  tools: []", "f.yaml:1: case 'x': where a case has turns"),
+        ("- id: x\n  turns: [{input: a}]\n  tools: []", "f.yaml:1: case 'x': in a case with turns"),
         ("- id: x\n  turns: []", "f.yaml:2: case 'x': turns: List should have at least 1 item"),
         ("- id: x\n  input: ''", "f.yaml:2: case 'x': input: String should have at least 1 character"),
         ("- id: 1.10\n  input: hi", "f.yaml:1: case 0: id: Input should be a valid string"),
