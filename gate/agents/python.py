@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import re
-import socket
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -346,32 +345,12 @@ class PythonAgent(Agent):
         return MeasureError(what, where="agent.python", hint=_near_module(name, folders))
 
     async def _start(self) -> _Worker:
-        ours, theirs = socket.socketpair()
-        with theirs:
-            options = {
-                **self._worker_options,
-                "fd": theirs.fileno(),
-                "target": self._options.python,
-                "paths": [str(self._root), *(str(self._root / path) for path in self._options.path)],
-                "threads": -(-self._options.concurrency // self._options.workers),
-                "limit": MAX_ANSWER_BYTES,
-                "line_limit": 8 * MAX_ANSWER_BYTES,
-            }
-            argv = [self._interpreter, str(WORKER), json.dumps(options)]
-            try:
-                child = await Child.start(
-                    argv, cwd=self._root, environment=self._environment, pass_fds=(theirs.fileno(),)
-                )
-            except OSError as error:
-                ours.close()
-                raise MeasureError(
-                    f"the interpreter cannot be started: {error.strerror}", where=self._interpreter
-                ) from error
-            except BaseException:
-                ours.close()
-                raise
-        reader, writer = await asyncio.open_connection(sock=ours, limit=2 * MAX_ANSWER_BYTES)
-        worker = _Worker(child, LineChannel(child, reader, writer))
+        try:
+            child, lines = await LineChannel.over_socket(self._launch, 2 * MAX_ANSWER_BYTES)
+        except OSError as error:
+            what = f"the interpreter cannot be started: {error.strerror}"
+            raise MeasureError(what, where=self._interpreter) from error
+        worker = _Worker(child, lines)
         try:
             await worker.wait_ready()
         except _NoSuchModuleError as error:
@@ -381,6 +360,19 @@ class PythonAgent(Agent):
             await worker.end()
             raise
         return worker
+
+    async def _launch(self, descriptor: int) -> Child:
+        options = {
+            **self._worker_options,
+            "fd": descriptor,
+            "target": self._options.python,
+            "paths": [str(self._root), *(str(self._root / path) for path in self._options.path)],
+            "threads": -(-self._options.concurrency // self._options.workers),
+            "limit": MAX_ANSWER_BYTES,
+            "line_limit": 8 * MAX_ANSWER_BYTES,
+        }
+        argv = [self._interpreter, str(WORKER), json.dumps(options)]
+        return await Child.start(argv, cwd=self._root, environment=self._environment, pass_fds=(descriptor,))
 
 
 def _near_module(name: str, folders: Sequence[Path]) -> str:

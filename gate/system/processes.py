@@ -9,6 +9,7 @@ import asyncio
 import json
 import os
 import signal
+import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -77,8 +78,10 @@ class Child:
         """Raises OSError where the program cannot be started. ``output`` makes the reader of standard output."""
         tail = Collector(keep=TAIL_BYTES)
         error_read, error_write = os.pipe()
-        output_read, output_write = os.pipe() if output else (-1, error_write)
+        output_read, output_write = -1, error_write
         try:
+            if output:
+                output_read, output_write = os.pipe()
             process = await asyncio.create_subprocess_exec(
                 *argv,
                 cwd=cwd,
@@ -170,6 +173,19 @@ class LineChannel:
         pipe = open(write, "wb", buffering=0)  # noqa: SIM115, PTH123 - the transport closes it
         transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, pipe)
         return child, cls(child, reader, asyncio.StreamWriter(transport, protocol, None, loop))
+
+    @classmethod
+    async def over_socket(cls, start: Callable[[int], Awaitable[Child]], limit: int) -> tuple[Child, Self]:
+        """Starts a child by ``start(descriptor)``, a socket for the lines: its standard streams stay free."""
+        ours, theirs = socket.socketpair()
+        try:
+            with theirs:
+                child = await start(theirs.fileno())
+        except BaseException:
+            ours.close()
+            raise
+        reader, writer = await asyncio.open_connection(sock=ours, limit=limit)
+        return child, cls(child, reader, writer)
 
     async def _notice_end(self) -> None:
         await self._child.process.wait()
