@@ -194,6 +194,22 @@ for text in blocks:
     Candidate("git", "gate.system.git", load="from gate.system import git"),
     Candidate("git", "GitPython", "GitPython", "import git"),
     Candidate("git", "pygit2", "pygit2", "import pygit2"),
+    Candidate(
+        "html",
+        "gate.reports.html on jinja2, 5,000 cases",
+        "jinja2",
+        "from gate.reports.html import render",
+        """
+from msgspec.structs import replace
+from tests.unit.reports.samples import RESULTS
+result = RESULTS["regressed"]
+suite = result.suites[0]
+cases = tuple(replace(suite.cases[i % len(suite.cases)], id=f"case-{i}") for i in range(5_000))
+result = replace(result, suites=(replace(suite, cases=cases),))
+""",
+        "page = render(result)",
+        "note = f'{len(page) / 1e6:.2f} MB'",
+    ),
     Candidate("html", "jinja2", "jinja2", "import jinja2"),
     Candidate("progress", "rich", "rich", "from rich.progress import Progress; from rich.console import Console"),
     Candidate("progress", "tqdm", "tqdm", "from tqdm import tqdm"),

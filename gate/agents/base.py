@@ -290,7 +290,7 @@ def refuse_error(answer: Any) -> None:
         raise AgentFailure(ErrorKind.CRASH, f"the agent states an error: {shorten(said, 1000)}")
 
 
-def refuse_torn(text: str) -> None:
+def refuse_truncated(text: str) -> None:
     """Raises AgentFailure for a text that begins like an object or messages but is not one."""
     if _BEGINS_LIKE_JSON.match(text.strip()):
         _parse(text.strip())

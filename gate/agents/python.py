@@ -26,7 +26,7 @@ from gate.agents.base import (
     Words,
     allowed_environment,
     read_answer,
-    refuse_torn,
+    refuse_truncated,
 )
 from gate.errors import ConfigError, MeasureError, closest
 from gate.model import ErrorKind, Invocation, RecordedTrial
@@ -273,7 +273,7 @@ class PythonAgent(Agent):
     async def answer(self, request: Request) -> Invocation:
         reply = await self._reply(request)
         if isinstance(reply["answer"], str):
-            refuse_torn(reply["answer"])
+            refuse_truncated(reply["answer"])
         invocation = read_answer(reply["answer"], user=request.user)
         return replace(invocation, duration=reply["duration"])
 
