@@ -114,6 +114,7 @@ def failing_server() -> Iterator[int]:
     """Answers HTTP 500 to three cases in 60 % of their requests."""
     loop, started = asyncio.new_event_loop(), threading.Event()
     ports: list[int] = []
+    servers: list[asyncio.Server] = []
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = (await reader.readuntil(b"\r\n\r\n")).lower()
@@ -127,6 +128,7 @@ def failing_server() -> Iterator[int]:
 
     async def main() -> None:
         server = await asyncio.start_server(handle, "127.0.0.1", 0)
+        servers.append(server)
         ports.append(server.sockets[0].getsockname()[1])
         started.set()
 
@@ -137,6 +139,9 @@ def failing_server() -> Iterator[int]:
     yield ports[0]
     loop.call_soon_threadsafe(loop.stop)
     thread.join()
+    servers[0].close()
+    loop.run_until_complete(loop.shutdown_asyncgens())
+    loop.close()
 
 
 broken = threading.Event()
