@@ -81,6 +81,7 @@ def test_a_renamed_case_is_selected_by_what_it_was(project: Project) -> None:
     assert {f"x{n}" for n in range(4)} <= {case["id"] for case in found["cases"]}
 
 
+@pytest.mark.slow
 def test_a_folder_that_became_a_link_is_judged_by_the_rules_of_its_name(project: Project) -> None:
     based(project, folder="evals")
     lax = CONFIG.replace("threshold: 0.5", "threshold: 0.0, blocking: false").replace(
@@ -112,6 +113,7 @@ def test_a_ratchet_that_was_off_stays_off(project: Project) -> None:
     assert (code, found["verdict"]) == (1, "below_threshold"), found["headline"]
 
 
+@pytest.mark.slow
 def test_the_margin_of_the_pass_rate_is_the_bases_default(project: Project) -> None:
     based(project)
     breaks(project, 4)
@@ -155,6 +157,7 @@ def test_an_unchanged_limit_on_a_quantile_is_no_change(project: Project) -> None
     assert not [line for line in found["changes"] if "latency" in line]
 
 
+@pytest.mark.slow
 def test_stricter_rules_hide_nothing(project: Project) -> None:
     """Under a threshold that the baseline missed too, the ratchet would forgive what the base's own does not."""
     half = " ".join(f"word{n}" for n in range(6))
@@ -178,6 +181,7 @@ def test_another_agent_is_said_and_measured(project: Project) -> None:
     assert 'the agent differs: agent.python: "agent:answer" → "other:answer"' in found["changes"]
 
 
+@pytest.mark.slow
 def test_a_selection_says_what_it_left_out(project: Project) -> None:
     based(project)
     project.write("suite.yaml", suite(lambda n: case(n, "tags: [rare]") if n >= 3 else None))

@@ -191,6 +191,7 @@ def test_stopped_by_a_signal(
     assert all(ran(project)[trial] == 1 for trial in before)
 
 
+@pytest.mark.slow
 def test_under_nohup_a_closed_terminal_stops_nothing(project: Project, uninterrupted: tuple[int, object]) -> None:
     record = project.root / "hup.jsonl"
     with held(project):
@@ -264,6 +265,7 @@ def test_no_room_for_a_report_keeps_the_verdict_in_the_record(project: Project) 
     assert project.gate("report", "r.jsonl", "--quiet").code == 0
 
 
+@pytest.mark.slow
 def test_the_agent_dies_half_way(project: Project) -> None:
     """Some cases answered, so that it is no outage without a baseline: what failed stands, and is not asked away."""
     gone = "import os, sys\nif os.path.exists('die') and len(open('ran.log').readlines()) > 30: sys.exit(9)\n"

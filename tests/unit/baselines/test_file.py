@@ -310,6 +310,7 @@ def write_again_and_again(folder: Path, writer: int, enough: Event) -> None:
             return
 
 
+@pytest.mark.slow
 def test_four_writers_and_a_reader_never_tear(tmp_path: Path) -> None:
     store = FileStore(tmp_path)
     store.save(make_record(1, trials=20))

@@ -45,6 +45,7 @@ def test_few_labels_that_agree_prove_little_and_many_prove_much() -> None:
     assert few.low < 0.5 < 0.95 < many.low
 
 
+@pytest.mark.slow
 def test_intervals_cover_the_truth() -> None:
     """A judge right in 85 % of 60 labels, half of them pass: κ is 0.7, which 95 % of the intervals hold."""
     rng, hits = Random(1), 0

@@ -332,6 +332,7 @@ def test_huge_texts_are_shortened_and_scores_kept(length: int) -> None:
     assert read.invocations[0].user.endswith("more characters)")
 
 
+@pytest.mark.slow
 def test_forty_thousand_calls_keep_their_order() -> None:
     calls = tuple(ToolCall(f"tool_{n}", {"n": n, "text": "z" * 30}) for n in range(40_000))
     read = reread(Trial("refund", 1, invocations=(Invocation(tool_calls=calls),)))

@@ -354,6 +354,7 @@ def test_every_world_comes_to_an_answer_within_its_schedule(seed: int, rerun: st
 # --- speed ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_decision_takes_work_in_proportion_to_the_cases() -> None:
     few, many = world(100), world(400)
     small, large = steps(lambda: decide(few)), steps(lambda: decide(many))
