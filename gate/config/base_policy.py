@@ -27,7 +27,6 @@ from gate.config.load import Config, ConfigFile, SuiteRules, read_config
 from gate.config.resolve import CALIBRATION_FILE, read_suites, stated_criteria
 from gate.config.schema import NO_STORE, BaselineSection, File, Section
 from gate.config.specs import Common, CriterionSpec
-from gate.decision.comparison import DEFAULT_MARGINS
 from gate.errors import ConfigError, GateError
 from gate.metrics.custom.source import Folders
 from gate.model import Case, Direction, Suite
@@ -447,7 +446,7 @@ def _tightens(spec: CriterionSpec, name: str, before: Any, now: Any) -> bool:
     if name == "threshold" and before is None and metric is not None and metric.pass_threshold is not None:
         return now is not None and now >= metric.pass_threshold  # below it, a trial would pass that does not
     if name == "margin":
-        default = DEFAULT_MARGINS[metric.scale] if metric is not None else None
+        default = metric.scale.default_margin if metric is not None else None
         before, now = (default if value is None else value for value in (before, now))
         return before is not None and now is not None and DOWN.allows(before, now)
     return strictness_of(Common, name).allows(before, now)

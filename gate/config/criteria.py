@@ -17,7 +17,7 @@ from gate.metrics.base import Context, Metric
 from gate.metrics.custom.metric import Use
 from gate.metrics.custom.source import Folders
 from gate.metrics.weighted import WeightedScore
-from gate.model import RANGES, Case, Criterion, Direction, Rubric, Scale
+from gate.model import Case, Criterion, Direction, Rubric, Scale
 from gate.scoring.score import Scorer, build_scorer
 from gate.security.limits import shorten
 
@@ -227,7 +227,7 @@ def _metric_type(
 
 
 def _check_range(label: str, value: float | None, scale: Scale, where: str) -> None:
-    low, high = RANGES[scale]
+    low, high = scale.range
     if value is not None and not low <= value <= high:
         bounds = f"{low:g} to {high:g}" if high != float("inf") else f"{low:g} or more"
         hint = f"did you mean {value / 100:g}?" if scale is Scale.UNIT and 1 < value <= 100 else f"scores are {bounds}"

@@ -280,7 +280,7 @@ def _check_tools_are_told(config: Config, plans: tuple[Plan, ...]) -> None:
     """What the answers do not tell of must not look like an agent that calls no tools."""
     if config.agent.tells_tools:
         return
-    for name in (s.criterion.name for p in plans for s in p.scorers if s.metric.reads_tools):
+    for name in (s.criterion.name for p in plans for s in p.scorers if s.needs_calls):
         raise ConfigError(
             f"{name} looks at tool calls, and agent.{config.agent_kind}.response does not say where to find them",
             where=str(config.path),

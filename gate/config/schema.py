@@ -11,7 +11,6 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from gate.baselines import StoreOptions, store_models
 from gate.baselines.file import FileOptions
-from gate.decision.comparison import DEFAULT_MARGINS
 from gate.formats.durations import Seconds
 from gate.judges.options import JudgeOptions
 from gate.model import Scale
@@ -20,7 +19,7 @@ from gate.scoring.options import Executor
 from gate.suites import Selection
 from gate.suites.messages import FieldPaths
 
-PASS_RATE_MARGIN = DEFAULT_MARGINS[Scale.BINARY]
+PASS_RATE_MARGIN = Scale.BINARY.default_margin
 """The loss of pass rate that is still called unchanged where the configuration gives none."""
 
 

@@ -16,13 +16,11 @@ from pydantic.alias_generators import to_camel, to_snake
 from gate.errors import ConfigError, validated
 from gate.metrics import METRICS, load_metric
 from gate.metrics.base import Metric, Options
-from gate.model import Direction, Scale
+from gate.model import Direction
 from gate.model.strictness import DOWN, OFF, ON, UP, steps
 
 QUANTILE = re.compile(r"p(\d{1,2}(?:\.\d+)?)$")
 """The name of a limit on a quantile: ``p95``."""
-POSITIVE = (Scale.SECONDS, Scale.USD, Scale.COUNT)
-"""Scales without an upper end; a rise against the baseline warns unless it is asked to block."""
 
 
 class Common(BaseModel):
@@ -140,7 +138,7 @@ def effective(common: Common, metric_type: type[Metric[Any]]) -> Common:
     if common.threshold is None and metric_type.direction is not Direction.LOWER:
         own["threshold"] = metric_type.default_threshold
     if common.regression is None:
-        own["regression"] = "warn" if metric_type.scale in POSITIVE or metric_type.over_trials else "block"
+        own["regression"] = "warn" if metric_type.scale.is_relative or metric_type.over_trials else "block"
     return common.model_copy(update=own)
 
 

@@ -8,7 +8,7 @@ from math import exp
 from msgspec import Struct
 
 from gate.decision.comparison import Comparison, Incomparable, all_unchecked, full_values, holds, passed
-from gate.model import Case, CaseResult, CaseStatus, Criterion, Outcome, Part, ToolCall, Trial, kind_of, text_of
+from gate.model import Case, CaseResult, CaseStatus, Criterion, Outcome, Part, ToolCall, Trial, text_of
 from gate.model.facts import CasesNotCompared
 from gate.security.limits import cut, shorten
 from gate.statistics.evalues import case_log_e
@@ -213,7 +213,7 @@ def _texts(case: Case, trial: Trial | None, criteria: Iterable[Criterion]) -> tu
 
 
 def _of_text(criterion: Criterion) -> bool:
-    return not criterion.reads_tools and kind_of(criterion.scale) != "positive"
+    return not criterion.reads_tools and not criterion.scale.is_relative
 
 
 def _cut(response: tuple[Part, ...]) -> str:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from gate.decision import consistency
 from gate.decision.engine.state import FULL, Config, Metric, Rerun, Round, Row, State
-from gate.model import PROBE, Case, Criterion, Direction, Scale, Score, Side, Trial, kind_of
+from gate.model import PROBE, Case, Criterion, Direction, Scale, Score, Side, Trial
 from gate.model.facts import Outage
 from gate.model.findings import Apart, CasesGone, ScorerChanged
 
@@ -32,18 +32,6 @@ class Incomparable(str, Enum):
     """The criterion's options, scorer or judge changed."""
     NEW = "new"
     """The criterion is new."""
-
-
-DEFAULT_MARGINS = {
-    Scale.BINARY: 0.10,
-    Scale.UNIT: 0.05,
-    Scale.LIKERT: 0.4,
-    Scale.PERCENT: 5.0,
-    Scale.SECONDS: 0.30,
-    Scale.USD: 0.20,
-    Scale.COUNT: 0.20,
-}
-"""The loss still called unchanged where a criterion gives none; relative for seconds, dollars and counts."""
 
 
 class Settings(Struct, frozen=True):
@@ -409,9 +397,9 @@ def _metric(comparison: Comparison, criterion: Criterion) -> Metric:
     trials = (*comparison.trials, *comparison.stored)
     zero_one = criterion.scale is Scale.UNIT and set(full_values(trials, criterion)) <= {0.0, 1.0}
     scale = Scale.BINARY if zero_one else criterion.scale
-    margin = DEFAULT_MARGINS[scale] if criterion.margin is None else criterion.margin
+    margin = scale.default_margin if criterion.margin is None else criterion.margin
     return Metric(
-        criterion.name, kind_of(scale), criterion.direction, margin, criterion.blocking and criterion.blocks_regression
+        criterion.name, scale.kind, criterion.direction, margin, criterion.blocking and criterion.blocks_regression
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
@@ -16,7 +15,6 @@ from gate.decision.comparison import (
 )
 from gate.decision.findings import change_of, natural, natural_margin
 from gate.decision.thresholds import (
-    RANGE,
     own_thresholds,
     quantile_limits,
     suite_threshold,
@@ -245,7 +243,7 @@ def estimate(means: Sequence[float], values: Sequence[float], scale: Scale) -> E
     if len(sample) < 2:
         return Estimate(value, value, value, len(means), len(values), level=0.0)
     low, high = mean_interval(sample)
-    least, most = RANGE.get(scale, (0.0, math.inf))
+    least, most = scale.range
     found = Estimate(value, max(low, least), min(high, most), len(means), len(values))
     return _spread(found, means, values)
 

@@ -15,7 +15,7 @@ from statistics import fmean
 
 from msgspec.structs import replace
 
-from gate.decision.comparison import DEFAULT_MARGINS, Comparison
+from gate.decision.comparison import Comparison
 from gate.decision.engine.state import CONFIRM, Request
 from gate.model import PROBE, CrashFacts, ErrorKind, Scale, Side, Trial, TrialError
 from gate.model.facts import Outage
@@ -245,7 +245,7 @@ def _slowed(comparison: Comparison, others: Iterable[Trial]) -> SlowedDown | Non
         return None
     now, before = fmean(now for now, _ in pairs), fmean(before for _, before in pairs)
     own = [c.margin for c in comparison.criteria if c.scale is Scale.SECONDS and c.margin is not None]
-    margin = min(own, default=DEFAULT_MARGINS[Scale.SECONDS])
+    margin = min(own, default=Scale.SECONDS.default_margin)
     if now - before <= MEASURABLE or now <= before * (1 + margin):
         return None
     return SlowedDown(now, before)

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import math
 
-from gate.model import Criterion, Direction, MetricChange, kind_of
+from gate.model import Criterion, Direction, MetricChange
 from gate.model.findings import Change
 
 
 def natural(change: float, criterion: Criterion) -> float:
     """An oriented change as a reader means it: candidate minus baseline; relative for money, time and counts."""
     change = change if criterion.direction is Direction.HIGHER else -change
-    return math.expm1(min(change, 50.0)) if kind_of(criterion.scale) == "positive" else change
+    return math.expm1(min(change, 50.0)) if criterion.scale.is_relative else change
 
 
 def natural_margin(margin: float, criterion: Criterion) -> float:
     """An oriented margin likewise; always positive."""
-    if kind_of(criterion.scale) != "positive":
+    if not criterion.scale.is_relative:
         return margin
     return math.expm1(margin) if criterion.direction is Direction.LOWER else -math.expm1(-margin)
 

@@ -9,13 +9,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gate.decision.comparison import (
-    DEFAULT_MARGINS,
     Comparison,
     full_values,
     mark,
     passes,
 )
-from gate.model import RANGES, Case, Criterion, Direction, Scale, Score, Trial, Verdict, kind_of
+from gate.model import Case, Criterion, Direction, Scale, Score, Trial, Verdict
 from gate.model.findings import (
     AnyFinding,
     HeldMean,
@@ -45,8 +44,6 @@ from gate.statistics.intervals import (
     share_upper_bound,
 )
 
-RANGE = {scale: ends for scale, ends in RANGES.items() if math.isfinite(ends[1])}
-"""Of the scales that have both ends."""
 NONE = Score(None)
 FEWEST_TRIALS = 3
 """From so many trials on, none of which reached a threshold, it counts as missed once the schedule has ended."""
@@ -120,10 +117,15 @@ def _fallen(trials: Iterable[Trial], criterion: Criterion, worst: float | None) 
     ]
 
 
+def _ends(criterion: Criterion) -> tuple[float, float] | None:
+    """Of a scale that has both; else None."""
+    return criterion.scale.range if criterion.scale.is_bounded else None
+
+
 def worst_of(criterion: Criterion) -> float | None:
     """The worst value of a criterion's scale; None where nothing bounds it (seconds, dollars)."""
     better_high = criterion.direction is Direction.HIGHER
-    ends = RANGE.get(criterion.scale)
+    ends = _ends(criterion)
     if ends is None:
         return 0.0 if better_high else None
     return ends[0] if better_high else ends[1]
@@ -247,7 +249,7 @@ def epochs_to_prove(comparison: Comparison, criterion: Criterion) -> int:
     It follows from the number of cases and the threshold t alone, so the look after it is fixed in advance:
     (1 − t)^n ≤ error, with t on a scale from 0, the worst, to 1.
     """
-    cases, ends = len(case_values(comparison, criterion)[0]), RANGE.get(criterion.scale)
+    cases, ends = len(case_values(comparison, criterion)[0]), _ends(criterion)
     if ends is None or criterion.threshold is None or not cases:
         return 0
     share = (criterion.threshold - ends[0]) / (ends[1] - ends[0])
@@ -290,7 +292,7 @@ def best_case(means: Sequence[float], values: Sequence[float], criterion: Criter
         ones = round(sum(values))
         n = len(values)
         return share_upper_bound(ones, n, error) if better else 1 - share_upper_bound(n - ones, n, error)
-    ends = RANGE.get(criterion.scale)
+    ends = _ends(criterion)
     if ends is None or not all(ends[0] <= v <= ends[1] for v in values):
         return _student(means if len(means) > 1 else values, error, better=better)
     student = _student(means, error / 2, better=better)
@@ -344,8 +346,8 @@ def _was_above(comparison: Comparison, criterion: Criterion, value: float, case:
 
 def _with_margin(value: float, criterion: Criterion) -> float:
     """The largest value still called unchanged, where lower is better."""
-    margin = DEFAULT_MARGINS[criterion.scale] if criterion.margin is None else criterion.margin
-    return value * (1 + margin) if kind_of(criterion.scale) == "positive" else value + margin
+    margin = criterion.scale.default_margin if criterion.margin is None else criterion.margin
+    return value * (1 + margin) if criterion.scale.is_relative else value + margin
 
 
 def quantile_limits(comparison: Comparison, criterion: Criterion) -> list[AnyFinding]:

@@ -39,7 +39,6 @@ from gate.model import (
     ToolTime,
     Trial,
     Verdict,
-    kind_of,
     tool_times,
     worst,
 )
@@ -373,7 +372,7 @@ def _detectable(found: MetricChange | None, criterion: Criterion) -> float | Non
     if found is None or found.detectable is None:
         return None
     drop = found.detectable
-    return abs(natural(-drop, criterion)) if kind_of(criterion.scale) == "positive" else drop
+    return abs(natural(-drop, criterion)) if criterion.scale.is_relative else drop
 
 
 def spent(evidence: EvidenceSummary) -> float:

@@ -39,7 +39,7 @@ from gate.model.results import (
     SuiteResult,
     acceptable,
 )
-from gate.model.scale import RANGES, Direction, MetricKind, Scale, kind_of
+from gate.model.scale import Direction, MetricKind, Scale
 from gate.model.suite import Case, Complexity, Location, RecordedTrial, Rubric, Suite, Turn
 from gate.model.trial import CONFIRM, ENDS, FULL, PROBE, End, ErrorKind, Score, Side, Trial, TrialError
 from gate.model.verdict import SEVERITY, Verdict, worst
@@ -50,7 +50,6 @@ __all__ = [
     "FULL",
     "MAX_SECONDS",
     "PROBE",
-    "RANGES",
     "SEVERITY",
     "SILENT",
     "BaselineInfo",
@@ -93,7 +92,6 @@ __all__ = [
     "Usage",
     "Verdict",
     "acceptable",
-    "kind_of",
     "text_of",
     "tool_times",
     "total_duration",

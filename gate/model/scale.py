@@ -1,4 +1,4 @@
-"""What a score is a number of: scales, their ranges, and the direction in which more is better."""
+"""What a score is a number of: scales with all that is known of each, and the direction in which more is better."""
 
 from __future__ import annotations
 
@@ -6,6 +6,11 @@ import math
 from collections.abc import Mapping
 from enum import Enum
 from typing import Literal
+
+from msgspec import Struct
+
+MetricKind = Literal["binary", "bounded", "positive"]
+"""What the decision engine needs to know of a scale."""
 
 
 class Scale(str, Enum):
@@ -23,31 +28,55 @@ class Scale(str, Enum):
     USD = "usd"
     COUNT = "count"
 
+    @property
+    def range(self) -> tuple[float, float]:
+        """The least and the most that a score can be; the latter infinite if nothing bounds it."""
+        return _TRAITS[self].low, _TRAITS[self].high
 
-RANGES: Mapping[Scale, tuple[float, float]] = {
-    Scale.BINARY: (0.0, 1.0),
-    Scale.UNIT: (0.0, 1.0),
-    Scale.LIKERT: (1.0, 5.0),
-    Scale.PERCENT: (0.0, 100.0),
-    Scale.SECONDS: (0.0, math.inf),
-    Scale.USD: (0.0, math.inf),
-    Scale.COUNT: (0.0, math.inf),
+    @property
+    def is_bounded(self) -> bool:
+        """Whether there is a most that a score can be."""
+        return math.isfinite(_TRAITS[self].high)
+
+    @property
+    def kind(self) -> MetricKind:
+        return _TRAITS[self].kind
+
+    @property
+    def is_relative(self) -> bool:
+        """Whether changes and margins are shares: of money, time and counts."""
+        return self.kind == "positive"
+
+    @property
+    def default_margin(self) -> float:
+        """The loss still called unchanged where a criterion gives none."""
+        return _TRAITS[self].margin
+
+    @property
+    def step(self) -> float | None:
+        """What a proposed threshold is a multiple of; None: none is proposed."""
+        return _TRAITS[self].step
+
+
+class _Traits(Struct, frozen=True):
+    low: float
+    high: float
+    kind: MetricKind
+    margin: float
+    step: float | None = None
+
+
+_TRAITS: Mapping[Scale, _Traits] = {
+    Scale.BINARY: _Traits(0.0, 1.0, "binary", margin=0.10, step=0.01),
+    Scale.UNIT: _Traits(0.0, 1.0, "bounded", margin=0.05, step=0.01),
+    Scale.LIKERT: _Traits(1.0, 5.0, "bounded", margin=0.4, step=0.05),
+    Scale.PERCENT: _Traits(0.0, 100.0, "bounded", margin=5.0, step=1.0),
+    Scale.SECONDS: _Traits(0.0, math.inf, "positive", margin=0.30),
+    Scale.USD: _Traits(0.0, math.inf, "positive", margin=0.20),
+    Scale.COUNT: _Traits(0.0, math.inf, "positive", margin=0.20),
 }
-"""The least and the most that a score of a scale can be."""
 
 
 class Direction(str, Enum):
     HIGHER = "higher"
     LOWER = "lower"
-
-
-MetricKind = Literal["binary", "bounded", "positive"]
-"""What the decision engine needs to know of a scale."""
-
-
-def kind_of(scale: Scale) -> MetricKind:
-    if scale is Scale.BINARY:
-        return "binary"
-    if scale in (Scale.SECONDS, Scale.USD, Scale.COUNT):
-        return "positive"
-    return "bounded"

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from gate.config.load import Config
 from gate.config.resolve import Plan, make_plans, stated_criteria
 from gate.config.settings import now, settings_of
-from gate.decision.comparison import DEFAULT_MARGINS, PASS_RATE, RATE_METRIC, passed
+from gate.decision.comparison import PASS_RATE, RATE_METRIC, passed
 from gate.errors import BaselineError, ConfigError, nearest
 from gate.formats.documents import parse_document
 from gate.formats.edits import Edit, edited
@@ -32,8 +32,6 @@ from gate.security import files
 from gate.security.escape import console
 from gate.system.git import Git
 
-STEP: Mapping[Scale, float] = {Scale.BINARY: 0.01, Scale.UNIT: 0.01, Scale.LIKERT: 0.05, Scale.PERCENT: 1.0}
-"""What a proposed threshold is a multiple of."""
 HEADERS = ("criterion", "limit", "now", "proposed", "measured")
 
 
@@ -71,8 +69,7 @@ def ratchet(config: Config, record: Path | None, environment: Mapping[str, str],
     found = _records(config, plans, record, environment)
     margin = config.file.gate.pass_rate_margin
     proposals = [
-        propose(known, plan, config, DEFAULT_MARGINS[Scale.BINARY] if margin is None else margin)
-        for plan, known in found
+        propose(known, plan, config, Scale.BINARY.default_margin if margin is None else margin) for plan, known in found
     ]
     told = [_told(one) for one in proposals]
     changed = _by_file(config, [plan for plan, _ in found], proposals, len(plans))
@@ -191,7 +188,7 @@ def _threshold(
 ) -> tuple[Raised | None, str]:
     """The highest threshold that the interval allows and under which enough trials pass; or why it stays."""
     criterion, estimate = result.criterion, result.candidate
-    least, step = criterion.threshold, STEP.get(criterion.scale)
+    least, step = criterion.threshold, criterion.scale.step
     if least is None or step is None or criterion.direction is Direction.LOWER:
         return None, ""
     top = _grid(estimate, step)
@@ -219,7 +216,7 @@ def _threshold(
 
 
 def _rate(rate: Criterion, result: CriterionResult) -> tuple[Raised | None, str]:
-    top = _grid(result.candidate, STEP[Scale.BINARY])
+    top = _grid(result.candidate, Scale.BINARY.step)
     if rate.threshold is None or result.candidate is None:
         return None, ""
     if top is None or top <= rate.threshold:
@@ -227,9 +224,9 @@ def _rate(rate: Criterion, result: CriterionResult) -> tuple[Raised | None, str]
     return Raised(rate.name, "threshold", rate.threshold, top, Scale.BINARY, result.candidate), ""
 
 
-def _grid(estimate: Estimate | None, step: float) -> float | None:
-    """The lower end of an interval, rounded down; None where there is no interval."""
-    if estimate is None or estimate.level == 0.0:
+def _grid(estimate: Estimate | None, step: float | None) -> float | None:
+    """The lower end of an interval, rounded down; None if there is no interval, or no step to round to."""
+    if estimate is None or estimate.level == 0.0 or step is None:
         return None
     return round(math.floor(estimate.low / step + 1e-9) * step, 10)
 

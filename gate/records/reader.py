@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, BinaryIO, TypeVar
 from msgspec.structs import replace
 
 from gate.errors import BaselineError, GateError
-from gate.model import RANGES, Side, Trial
+from gate.model import Side, Trial
 from gate.records import wire
 from gate.records.lines import CLOSING, SUM_BYTES, SUM_DIGITS, NotJSONError, read_header_line, read_line
 from gate.records.model import CHAINED, Footer, Header, PlannedCase, Record
@@ -80,7 +80,7 @@ class RecordReader:
         """Whether trial lines may carry a sum, which proves everything up to it."""
         self.header = self._read_header()
         self._known = frozenset(case.id for case in self.header.plan)
-        self._ranges = {criterion.name: RANGES[criterion.scale] for criterion in self.header.criteria}
+        self._ranges = {criterion.name: criterion.scale.range for criterion in self.header.criteria}
 
     def __iter__(self) -> Iterator[Trial]:
         if self.chained and not self._complete:

@@ -22,7 +22,6 @@ from gate.model import (
     Scale,
     SuiteResult,
     Verdict,
-    kind_of,
 )
 from gate.model import facts as fact
 from gate.model.findings import CasesNotScored, TrialExcused
@@ -334,7 +333,7 @@ def _suspected(evidence: EvidenceSummary) -> list[str]:
 
 def _as_option(value: float, criterion: Criterion) -> str:
     """A margin as it is written in the configuration."""
-    if kind_of(criterion.scale) == "positive":
+    if criterion.scale.is_relative:
         return f"{abs(natural(-value, criterion)):.0%}"
     return f"{value:.2f}"
 

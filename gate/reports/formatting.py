@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 
-from gate.model import Criterion, CriterionResult, Direction, Estimate, Scale, SuiteResult, kind_of
+from gate.model import Criterion, CriterionResult, Direction, Estimate, Scale, SuiteResult
 
 MINUS = "−"
 NOT_MEASURED = "not measured"
@@ -85,7 +85,7 @@ def count(number: int, noun: str, plural: str = "") -> str:
 
 def change(value: float, scale: Scale, *, unit: bool = True) -> str:
     """A change: points for rates, a share for money, time and counts; ``unit=False`` leaves the points unsaid."""
-    if kind_of(scale) == "positive":
+    if scale.is_relative:
         return percentage(value, signed=True)
     if scale is not Scale.BINARY:
         return figure(value, scale, signed=True)
@@ -114,7 +114,7 @@ def change_interval(estimate: Estimate | None, scale: Scale) -> str:
     """A change with its interval: points for rates, a share for money, time and counts, otherwise the scale's unit."""
     if estimate is None:
         return "–"
-    if kind_of(scale) == "positive":
+    if scale.is_relative:
         return _bracketed(estimate, lambda value: percentage(value, signed=True))
     if scale is Scale.BINARY:
         text = _bracketed(estimate, lambda value: percentage(value, signed=True))
@@ -210,4 +210,4 @@ def margin(value: float, scale: Scale) -> str:
     """A loss still called unchanged: points for rates, a share for money, time and counts."""
     if scale is Scale.BINARY:
         return f"{_trimmed(100 * value, 1)} points"
-    return percentage(value) if kind_of(scale) == "positive" else figure(value, scale)
+    return percentage(value) if scale.is_relative else figure(value, scale)

@@ -15,7 +15,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
-from gate.model import CaseResult, CriterionResult, Estimate, Result, Scale, SuiteResult
+from gate.model import CaseResult, CriterionResult, Estimate, Result, SuiteResult
 from gate.reports import explanation
 from gate.reports import labels as words
 from gate.reports.formatting import change_interval, dimensions, evidence, interval, sample, threshold, tool_times
@@ -134,9 +134,8 @@ def _plot(result: CriterionResult) -> Mapping[str, Any] | None:
 
 
 def _axis(result: CriterionResult, estimates: Sequence[Estimate]) -> tuple[float, float]:
-    bounds = {Scale.BINARY: (0.0, 1.0), Scale.UNIT: (0.0, 1.0), Scale.LIKERT: (1.0, 5.0), Scale.PERCENT: (0.0, 100.0)}
-    if result.criterion.scale in bounds:
-        return bounds[result.criterion.scale]
+    if result.criterion.scale.is_bounded:
+        return result.criterion.scale.range
     limit = result.criterion.threshold
     highest = max([*(e.high for e in estimates), *([limit] if limit is not None else [])])
     return 0.0, highest * 1.1 if highest > 0 else 1.0

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from gate.errors import first_problem
 from gate.metrics.base import Composite, Context, Judged, Metric, TrialOutput
 from gate.metrics.custom.metric import InAgentMetric, RunInAgent, checked
-from gate.model import RANGES, Case, Criterion, Score, Trial
+from gate.model import Case, Criterion, Score, Trial
 from gate.security.limits import shorten
 
 
@@ -132,7 +132,7 @@ def _keep_to_scale(scorers: Sequence[Scorer], scores: dict[str, Score]) -> None:
         score = scores.get(name)
         if score is None or score.value is None:
             continue
-        low, high = RANGES[scale]
+        low, high = scale.range
         if low <= score.value <= high and math.isfinite(score.value):
             continue
         if low - ROUNDING <= score.value <= high + ROUNDING and math.isfinite(score.value):

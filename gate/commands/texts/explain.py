@@ -12,7 +12,7 @@ from gate.decision.comparison import with_outcomes
 from gate.decision.consistency import compared
 from gate.decision.engine.evidence_json import stage_name
 from gate.errors import ConfigError, nearest
-from gate.model import Case, CaseResult, Criterion, Direction, Score, SuiteResult, Trial, kind_of
+from gate.model import Case, CaseResult, Criterion, Direction, Score, SuiteResult, Trial
 from gate.pipeline.judge_stored import found_again, named, read_baseline, read_whole
 from gate.pipeline.verdict import NO_REFERENCE, Terms, cases_of, judge_record, own_terms
 from gate.records import Record
@@ -162,6 +162,6 @@ def _trial_lines(side: str, trial: Trial, demanded: Mapping[str, tuple[Criterion
 def _value(score: Score, criterion: Criterion | None) -> str:
     if score.value is None:
         return "not measured" if score.error else "does not apply"
-    if criterion is not None and kind_of(criterion.scale) == "positive":
+    if criterion is not None and criterion.scale.is_relative:
         return figure(score.value, criterion.scale)
     return f"{score.value:.3f}"

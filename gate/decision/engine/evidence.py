@@ -10,7 +10,7 @@ from statistics import fmean, variance
 from msgspec import Struct, field
 
 from gate.decision.engine.state import CONCURRENT, FULL, Config, Metric, Row, State
-from gate.model import Direction, Side, Stage, StageKind
+from gate.model import Direction, Scale, Side, Stage, StageKind
 from gate.statistics.evalues import case_log_e, e_bh, suite_e
 from gate.statistics.intervals import detectable_drop, paired_change, t_quantile
 from gate.statistics.permutation import JointTest, joint_permutation
@@ -22,7 +22,8 @@ CASES_SHARE = 0.10
 """Share of alpha for the case e-values, at any time. With the looks 0.88: the rest stays unspent, so that an unchanged
 agent is blocked clearly less often than promised."""
 FALSE_DISCOVERY = 0.10
-DEFAULT_MARGINS = {"binary": 0.10, "bounded": 0.05, "positive": 0.20}
+DEFAULT_MARGINS = {scale.kind: scale.default_margin for scale in (Scale.BINARY, Scale.UNIT, Scale.COUNT)}
+"""By kind, of metrics that give none."""
 
 
 class CaseEvidence(Struct):

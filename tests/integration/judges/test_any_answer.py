@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from gate.config.criteria import RANGES
 from gate.judges.client import open_judge
 from gate.judges.options import JudgeOptions
 from gate.metrics import load_metric
@@ -99,7 +98,7 @@ def test_any_answer_is_a_score_in_range_or_none(stub: JudgeStub, name: str) -> N
         async with open_judge(settings, environment={}) as judge:
             return await built.judge_score(case, TrialOutput(HOSTILE, 1.0), judge)
 
-    low, high = RANGES[metric_type.scale]
+    low, high = metric_type.scale.range
     for number in range(3):
         score = asyncio.run(run(number))
         assert score.error is None or score.value is None

@@ -5,7 +5,6 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from gate.model import (
-    RANGES,
     Complexity,
     Criterion,
     Direction,
@@ -125,7 +124,7 @@ headers = st.builds(
 
 
 def scores_of(scale: Scale | None) -> st.SearchStrategy[Score]:
-    low, high = RANGES[scale] if scale else (-1e300, 1e300)
+    low, high = scale.range if scale else (-1e300, 1e300)
     values = st.none() | st.floats(low, high, allow_infinity=False)
     details = st.dictionaries(texts, json_values, max_size=2)
     return st.builds(Score, values, texts, st.none() | texts, some(st.none() | finite), details)

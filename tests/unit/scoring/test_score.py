@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gate.metrics.base import Metric, NoOptions, TrialOutput
 from gate.metrics.weighted import WeightedOptions, WeightedScore
-from gate.model import RANGES, Case, Criterion, Invocation, Scale, Score, Trial, Turn
+from gate.model import Case, Criterion, Invocation, Scale, Score, Trial, Turn
 from gate.scoring.score import Scorer, score_recorded
 
 CASE = Case("c", (Turn("go"),))
@@ -38,7 +38,7 @@ def scored(value: float | None, scale: Scale, *more: Scorer, hard: bool = False)
 @given(value=st.floats())
 def test_a_score_is_on_its_scale_or_not_measured(scale: Scale, value: float, hard: bool) -> None:
     score = scored(value, scale, hard=hard)["own"]
-    low, high = RANGES[scale]
+    low, high = scale.range
     if low <= value <= high and value < math.inf:
         assert (score.value, score.error) == (value, None)
     elif score.value is None:

@@ -1,0 +1,37 @@
+"""What is known of each scale, said once."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from gate.model import Scale
+
+
+@pytest.mark.parametrize("scale", Scale)
+def test_a_scale_without_an_upper_end_is_compared_by_shares(scale: Scale) -> None:
+    low, high = scale.range
+    assert low < high
+    assert scale.is_bounded is math.isfinite(high)
+    assert scale.is_relative is not scale.is_bounded
+    assert scale.is_relative is (scale.kind == "positive")
+
+
+@pytest.mark.parametrize("scale", Scale)
+def test_a_margin_is_less_than_the_scale_and_a_step_less_than_the_margin(scale: Scale) -> None:
+    low, high = scale.range
+    assert 0 < scale.default_margin < high - low
+    assert scale.step is None or 0 < scale.step < scale.default_margin
+
+
+def test_the_margins_are_those_that_the_documents_name() -> None:
+    assert {scale.value: scale.default_margin for scale in Scale} == {
+        "binary": 0.10,
+        "unit": 0.05,
+        "likert": 0.4,
+        "percent": 5.0,
+        "seconds": 0.30,
+        "usd": 0.20,
+        "count": 0.20,
+    }
