@@ -31,7 +31,7 @@ container: $(VENV)/.tested
 oracle: $(VENV)/.tested
 	test -x $(VENV)-oracle/bin/python || $(PYTHON) -m venv $(VENV)-oracle
 	$(VENV)-oracle/bin/python -m pip install --quiet "google-adk[eval]==2.13.0" "rouge-score==0.1.2" "nltk==3.10.4"
-	GATE_ORACLE_PYTHON=$(abspath $(VENV)-oracle)/bin/python $(BIN)/python -m pytest -m oracle tests/oracle tests/acceptance/test_custom_checks.py $(PYTEST_ARGS)
+	GATE_ORACLE_PYTHON=$(abspath $(VENV)-oracle)/bin/python $(BIN)/python -m pytest -m oracle tests/oracle tests/acceptance/test_custom_metrics.py $(PYTEST_ARGS)
 
 # Recorded trials on a real Ray cluster on loopback: installs Ray into an environment of its own (large).
 cluster: $(VENV)/.tested

@@ -1,4 +1,4 @@
-"""Checks that users write: in the gate's process, beside the agent, with our signature and with google-adk's."""
+"""Custom metrics: for the gate's interpreter and the agent's, with our signature and with google-adk's."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def answer(message):
     call = {"name": "refund", "arguments": {"id": "A1"}, "result": [9]}
     return {"output": "Your refund was issued", "tool_calls": [call]}
 """
-CHECKS = """\
+METRICS = """\
 import os
 {imports}
 def ours(actual, expected):
@@ -62,12 +62,12 @@ def percent(actual, expected): return 80
 """
 
 
-def write(project: Project, check: str, *, found: str = "1.0", imports: str = "", as_mapping: bool = False) -> Project:
-    """A project whose one criterion is a check; only its own folder holds the modules."""
+def write(project: Project, metric: str, *, found: str = "1.0", imports: str = "", as_mapping: bool = False) -> Project:
+    """A project whose one criterion is a custom metric; only its own folder holds the modules."""
     project.write("suite.yaml", SUITE)
     project.write("agent.py", AGENT)
-    project.write("my_checks.py", CHECKS.format(found=found, imports=imports, as_mapping=as_mapping))
-    project.write("gate.yaml", f"agent: {{python: agent:answer, timeout: 60s}}\nsuite: suite.yaml\n{check}\n")
+    project.write("my_metrics.py", METRICS.format(found=found, imports=imports, as_mapping=as_mapping))
+    project.write("gate.yaml", f"agent: {{python: agent:answer, timeout: 60s}}\nsuite: suite.yaml\n{metric}\n")
     return project
 
 
@@ -81,9 +81,11 @@ def reason(result: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("where", ["gate", "agent"])
-@pytest.mark.parametrize("path", ["my_checks:ours", "my_checks.adk"])
+@pytest.mark.parametrize("path", ["my_metrics:ours", "my_metrics.adk"])
 @pytest.mark.parametrize(("found", "code"), [("1.0", 0), ("0.0", 1)])
-def test_a_check_decides_wherever_it_runs(project: Project, path: str, where: str, found: str, code: int) -> None:
+def test_a_custom_metric_decides_wherever_it_runs(
+    project: Project, path: str, where: str, found: str, code: int
+) -> None:
     write(project, criterion(path, where), found=found, as_mapping=True)
     got, result = project.result("run")
     assert got == code, result
@@ -93,7 +95,7 @@ def test_a_check_decides_wherever_it_runs(project: Project, path: str, where: st
 
 def test_a_module_of_the_agents_alone_is_importable_beside_the_agent(project: Project, tmp_path: Path) -> None:
     """A virtual environment that has a package which the gate does not have."""
-    write(project, criterion("my_checks:ours", "agent"), imports="import only_beside_the_agent")
+    write(project, criterion("my_metrics:ours", "agent"), imports="import only_beside_the_agent")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "venv")], check=True)
     (packages,) = (tmp_path / "venv" / "lib").glob("python*/site-packages")
     (packages / "only_beside_the_agent.py").write_text("")
@@ -107,29 +109,29 @@ def test_a_module_of_the_agents_alone_is_importable_beside_the_agent(project: Pr
 
 def test_adks_custom_metrics_load_from_its_test_config(project: Project) -> None:
     write(project, "criteria: test_config.json")
-    code = {"code_config": {"name": "my_checks.adk"}}
+    code = {"code_config": {"name": "my_metrics.adk"}}
     project.write("test_config.json", {"criteria": {"ok": 0.5}, "custom_metrics": {"ok": code}})
     assert project.gate("run").code == 0
 
 
-def test_checks_are_found_where_python_does_not_look_in_the_working_directory(project: Project) -> None:
+def test_custom_metrics_are_found_where_python_does_not_look_in_the_working_directory(project: Project) -> None:
     """As with the installed command, and in the action's container."""
-    write(project, criterion("my_checks:ours", "gate"))
+    write(project, criterion("my_metrics:ours", "gate"))
     content = {"role": "user", "parts": [{"text": "Refund A1"}]}
     calls = {"tool_uses": [{"name": "refund", "args": {"id": "A1"}}]}
     turn = {"user_content": content, "final_response": {"parts": [{"text": "done"}]}, "intermediate_data": calls}
-    project.write("checks_of_mine.py", "def same(actual, expected):\n    return actual[0].text == 'done'\n")
+    project.write("metrics_of_mine.py", "def same(actual, expected):\n    return actual[0].text == 'done'\n")
     line = json.dumps({"id": "x", "actual": [turn], "expected": [turn]})
-    for command, given in (["run"], ""), (["score", "--metric", "checks_of_mine:same"], line):
+    for command, given in (["run"], ""), (["score", "--metric", "metrics_of_mine:same"], line):
         argv = [sys.executable, "-I", "-m", "gate", *command]
         ran = subprocess.run(argv, cwd=project.root, input=given, capture_output=True, text=True, check=False)
         assert ran.returncode == 0, ran.stdout + ran.stderr
     assert json.loads(ran.stdout)["score"] == 1.0
 
 
-def test_an_async_check_runs_beside_the_agent_alone(project: Project) -> None:
-    assert write(project, criterion("my_checks:later", "agent")).gate("run").code == 0
-    ran = write(project, criterion("my_checks:later", "gate")).gate("run")
+def test_an_async_custom_metric_runs_beside_the_agent_alone(project: Project) -> None:
+    assert write(project, criterion("my_metrics:later", "agent")).gate("run").code == 0
+    ran = write(project, criterion("my_metrics:later", "gate")).gate("run")
     assert ran.code == 2
     assert "`run_in: agent` runs coroutine functions" in ran.err
 
@@ -138,7 +140,7 @@ def test_an_async_check_runs_beside_the_agent_alone(project: Project) -> None:
     ("name", "where", "error"),
     [
         ("fails", "gate", "the metric raised KeyError: 'order'"),
-        ("fails", "agent", "the custom metric failed: KeyError: 'order' (my_checks.py:30)"),
+        ("fails", "agent", "the custom metric failed: KeyError: 'order' (my_metrics.py:30)"),
         ("ends", "gate", "the custom metric failed: its process exited with status 7"),
         ("ends", "agent", "the custom metric failed: its process exited with status 7"),
         ("hangs", "agent", "the custom metric gave no answer within 5 s"),
@@ -146,8 +148,10 @@ def test_an_async_check_runs_beside_the_agent_alone(project: Project) -> None:
         ("percent", "agent", "the custom metric returned 80, not a number from 0 to 1"),
     ],
 )
-def test_a_check_that_fails_leaves_the_score_not_measured(project: Project, name: str, where: str, error: str) -> None:
-    write(project, criterion(f"my_checks:{name}", where))
+def test_a_custom_metric_that_fails_leaves_the_score_not_measured(
+    project: Project, name: str, where: str, error: str
+) -> None:
+    write(project, criterion(f"my_metrics:{name}", where))
     if name == "hangs":
         project.write("gate.yaml", (project.root / "gate.yaml").read_text().replace("timeout: 60s", "timeout: 5s"))
     code, result = project.result("run")
@@ -156,28 +160,28 @@ def test_a_check_that_fails_leaves_the_score_not_measured(project: Project, name
 
 
 @pytest.mark.parametrize(
-    ("check", "agent", "code", "error"),
+    ("metric", "agent", "code", "error"),
     [
-        ("my_checks:nothing", "python", 3, "the custom metric my_checks:nothing could not be imported"),
-        ("my_checks:ours", "command", 2, "ok: `run_in: agent` needs a python: agent, and this one is command:"),
+        ("my_metrics:nothing", "python", 3, "the custom metric my_metrics:nothing could not be imported"),
+        ("my_metrics:ours", "command", 2, "ok: `run_in: agent` needs a python: agent, and this one is command:"),
     ],
 )
-def test_a_check_that_cannot_run_beside_the_agent(
-    project: Project, check: str, agent: str, code: int, error: str
+def test_a_custom_metric_that_cannot_run_beside_the_agent(
+    project: Project, metric: str, agent: str, code: int, error: str
 ) -> None:
-    write(project, criterion(check, "agent"))
+    write(project, criterion(metric, "agent"))
     if agent == "command":
-        project.write("gate.yaml", f"agent: {{command: cat}}\nsuite: suite.yaml\n{criterion(check, 'agent')}\n")
+        project.write("gate.yaml", f"agent: {{command: cat}}\nsuite: suite.yaml\n{criterion(metric, 'agent')}\n")
     ran = project.gate("run")
     assert ran.code == code, ran.out + ran.err
     assert error in ran.err
 
 
-def test_run_in_is_for_checks_alone(project: Project) -> None:
+def test_run_in_is_for_custom_metrics_alone(project: Project) -> None:
     ran = write(project, "criteria: {tool_accuracy: {threshold: 1, run_in: agent}}").gate("run")
     assert ran.code == 2
     assert "unknown option 'run_in'" in ran.err
-    assert "expected `gate` or `agent`" in write(project, criterion("my_checks:ours", "cloud")).gate("run").err
+    assert "expected `gate` or `agent`" in write(project, criterion("my_metrics:ours", "cloud")).gate("run").err
 
 
 def test_the_examples_of_the_guide_run(project: Project) -> None:
@@ -199,8 +203,8 @@ def test_adks_own_classes_are_handed_over_where_they_are_installed(project: Proj
     if not python:
         pytest.skip("GATE_ORACLE_PYTHON names no interpreter with google-adk")
     code = "from google.adk.evaluation.eval_case import Invocation, get_all_tool_calls"
-    write(project, criterion("my_checks:native", "agent"), imports=code)
-    with (project.root / "my_checks.py").open("a") as file:
+    write(project, criterion("my_metrics:native", "agent"), imports=code)
+    with (project.root / "my_metrics.py").open("a") as file:
         file.write(
             "from google.adk.evaluation.evaluator import EvalStatus, EvaluationResult, PerInvocationResult\n"
             "def native(eval_metric, actual, expected, scenario):\n"
