@@ -80,6 +80,9 @@ def _measure(step: Step, overrides: Mapping[str, Any], stack: ExitStack) -> Step
             release=step.release,
         )
         result = run_coroutine(run_gate(rules.config, options, Outputs(), environment, ProgressLines(sys.stdout)))
+    others = [name for name in rules.config.file.publish if name != "github"]
+    if others:
+        step.say(console(f"not published on {', '.join(others)}: the action publishes on GitHub alone"))
     result = with_acceptance(step, rules.config, result, step.activity.pull_request)
     step.say(render_console(result))
     number = step.activity.pull_request if step.activity.comments else None

@@ -57,26 +57,37 @@ def run(config_path: Path, **given: Any) -> NoReturn:
     """Run the suite, compare with the baseline, and give a verdict as exit code."""
     from gate.config.base_policy import Rules, rules_of
     from gate.config.load import load_config
-    from gate.hosts import HOSTS
     from gate.pipeline.flow import run_gate
     from gate.system.signals import run as run_coroutine
 
     overrides, revision = overrides_of(given), given["rules_from"]
     named = [*given["publish"], *(["gitlab"] if given["comment"] else [])]
-    for name in named:
-        HOSTS.load(name, where="--publish")
     with ExitStack() as stack:
         if revision is None:
             rules = Rules(load_config(config_path, overrides))
         else:
             rules = stack.enter_context(rules_of(revision, config_path, overrides, os.environ))
+        hosts = _hosts(named, rules, held=revision is not None)
         options = _run_options(given, rules)
         progress = _progress(given["quiet"])
         result = run_coroutine(run_gate(rules.config, options, outputs_of(given), os.environ, progress))
-    hosts = {**{name: {} for name in named}, **rules.config.file.publish}
     if hosts:
         _publish(result, hosts)
     finish(result, given["quiet"])
+
+
+def _hosts(named: list[str], rules: Rules, *, held: bool) -> dict[str, Mapping[str, Any]]:
+    """Where to publish, with options. Raises ConfigError before anything is run, if a host cannot read its own."""
+    from gate.hosts import read_host_options
+
+    configured: Mapping[str, Mapping[str, Any]] = rules.config.file.publish
+    if configured and held and rules.base is None:  # an address of the change's own, which nobody has reviewed
+        click.echo("gate: publish takes effect once it is merged: the base commit says nothing of it", err=True)
+        configured = {}
+    hosts = {**{name: {} for name in named}, **configured}
+    for name, options in hosts.items():
+        read_host_options(name, options, "--publish" if name in named else str(rules.config.path))
+    return hosts
 
 
 def _run_options(given: dict[str, Any], rules: Rules) -> RunOptions:

@@ -189,6 +189,19 @@ def test_an_option_of_a_plugin_is_tightened_by_a_change_and_not_loosened(
     assert "publish of the base commit applies until the change is merged" in ran.out
 
 
+def test_a_change_that_brings_the_first_configuration_publishes_nowhere(
+    project: Project, site: Path, channel: Channel
+) -> None:
+    project.write("README.md", "empty")
+    project.commit()
+    configured(project, channel)
+    project.commit("begin")
+    ran = project.gate("run", "-q", "--rules-from", "HEAD^", PYTHONPATH=str(site))
+    assert ran.code == 0, ran.err
+    assert "publish takes effect once it is merged" in ran.err
+    assert channel.posted == []
+
+
 BROKEN = """
 from gate import BlobStore, Metric, NoOptions
 
@@ -242,3 +255,20 @@ def test_what_a_plugin_raises_is_told_and_has_an_exit_code(
     ran = project.gate("run", PYTHONPATH=str(info.parent))
     assert ran.code == code, ran.out + ran.err
     assert said in ran.out + ran.err
+
+
+@pytest.mark.parametrize(
+    ("host", "said"),
+    [
+        ("chat", "--publish: publish.chat: missing key 'url'"),
+        ("gitlub", "unknown host 'gitlub' (did you mean 'gitlab'?)"),
+    ],
+)
+def test_a_host_of_the_command_line_is_checked_before_the_run(
+    project: Project, site: Path, channel: Channel, host: str, said: str
+) -> None:
+    configured(project, channel, publish={})
+    ran = project.gate("run", "--publish", host, PYTHONPATH=str(site))
+    assert ran.code == 2
+    assert said in ran.err
+    assert not (project.root / ".gate").exists()
