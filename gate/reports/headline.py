@@ -54,4 +54,4 @@ def next_step(suite: SuiteResult) -> str:
     return {
         Verdict.REGRESSED: "fix it",
         Verdict.BELOW_THRESHOLD: "fix it, or change the threshold in a pull request of its own",
-    }.get(suite.verdict, "mend what kept it from being measured, then run the job again")
+    }.get(suite.verdict, "fix what prevented the measurement, then run the job again")

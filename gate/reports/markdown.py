@@ -97,7 +97,7 @@ def render_unmeasured(error: str, place: Place = NOWHERE) -> str:
     link = f" · [the run]({place.url})" if place.url else ""
     return (
         f"## 💥 not measured{f' at {commit}' if commit else ''}\n\n{escape.markdown(error, 1_000)}{link}  \n"
-        "**Next:** mend it and push, or run the job again.\n"
+        "**Next:** fix the problem and push, or run the job again.\n"
     )
 
 

@@ -117,7 +117,7 @@ def test_who_may_accept_a_regression_is_said_where_someone_may() -> None:
         ("no_baseline", None),
         ("below_threshold", "fix it, or change the threshold"),
         ("inconclusive", "look at the cases below; to decide"),
-        ("error", "mend what kept it from being measured"),
+        ("error", "fix what prevented the measurement"),
     ],
 )
 def test_what_to_do_next(name: str, told: str | None) -> None:
