@@ -105,7 +105,7 @@ class BudgetSection(Section):
 
 
 class TrialsSection(Section):
-    """`trials: {max: N}`: screen once, rerun what is suspicious, at most N full passes."""
+    """`trials: {max: N}`: screen once, rerun what is suspicious, at most N epochs."""
 
     max: int = Field(ge=1, le=100)
     """The most epochs."""

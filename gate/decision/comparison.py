@@ -46,7 +46,7 @@ class Settings(Struct, frozen=True):
     """Full passes up to which one further round may go while no trial at all reaches a threshold; beyond ``max_epochs``
     only, and never in an exact design."""
     exact_epochs: int | None = None
-    """Exactly so many full passes and one look."""
+    """Exactly so many epochs and one look."""
     rerun: Rerun = "never"
     pass_rate_margin: float | None = None
     max_error_rate: float = 0.1
@@ -65,7 +65,7 @@ class Settings(Struct, frozen=True):
 
     @property
     def extends(self) -> bool:
-        """Whether full passes beyond the schedule may be run for a threshold that no trial reaches."""
+        """Whether epochs beyond the schedule may be run for a threshold that no trial reaches."""
         return self.exact_epochs is None and self.max_epochs_to_measure > self.max_epochs
 
 
@@ -186,7 +186,7 @@ class Comparison(Struct, frozen=True, dict=True):
 
     @cached_property
     def baseline(self) -> Mapping[str, tuple[Trial, ...]]:
-        """The stored baseline's measured trials of full passes, by case. Its reruns were picked by their outcomes."""
+        """The stored baseline's measured trials of epochs, by case. Its reruns were picked by their outcomes."""
         return _by_case(t for t in self.stored if t.measured and t.tag == FULL)
 
     @cached_property
@@ -195,7 +195,7 @@ class Comparison(Struct, frozen=True, dict=True):
         return _by_case(t for t in self.trials if t.side is Side.BASELINE and t.measured)
 
     def measured(self, case_id: str, *, full: bool = False) -> tuple[Trial, ...]:
-        """The candidate's trials of a case that count: answered, or failed by the agent; ``full``: of full passes."""
+        """The candidate's trials of a case that count: answered, or failed by the agent; ``full``: of epochs."""
         return (self._full if full else self._measured).get(case_id, ())
 
     @cached_property
@@ -210,7 +210,7 @@ class Comparison(Struct, frozen=True, dict=True):
 
     @cached_property
     def full_passes(self) -> Sequence[int]:
-        """Trials of full passes by judged case, infrastructure errors included."""
+        """Trials of epochs by judged case, infrastructure errors included."""
         return [sum([t.tag == FULL for t in self.scheduled(case.id)]) for case in self.judged]
 
     @cached_property
@@ -222,7 +222,7 @@ class Comparison(Struct, frozen=True, dict=True):
         return {case_id: tuple([t for t in group if t.tag == FULL]) for case_id, group in self._measured.items()}
 
     def values(self, criterion: Criterion) -> Mapping[str, Sequence[float]]:
-        """What the candidate's full passes measured of a criterion, by judged case; of cases that have a value."""
+        """What the candidate's epochs measured of a criterion, by judged case; of cases that have a value."""
         found = self._values.get(criterion.name)
         if found is None:
             groups = {case.id: full_values(self.measured(case.id, full=True), criterion) for case in self.judged}

@@ -42,7 +42,7 @@ def compared(
 ) -> tuple[Trial, ...]:
     """The trials with the scores of `METRIC`, where a criterion asks for it; ``apart``: cases in no group.
 
-    Of each side, the measured trials of full passes are taken in the order of passes and of cases, and cut into
+    Of each side, the measured trials of epochs are taken in the order of passes and of cases, and cut into
     consecutive pairs of the same case or group. The second of a pair scores 1 where both have the same pattern, else 0;
     the first, and one that is left over, have none.
     """
@@ -60,7 +60,7 @@ def compared(
 
 
 def lacks_pairs(criteria: Iterable[Criterion], trials: Iterable[Trial]) -> bool:
-    """Whether a further full pass would let a blocking criterion of `METRIC` be measured."""
+    """Whether a further epoch would let a blocking criterion of `METRIC` be measured."""
     names = [criterion.name for criterion in criteria if criterion.metric == METRIC and criterion.blocking]
     scores = [trial.scores[name] for trial in trials for name in names if name in trial.scores]
     return any(score.error == TOO_FEW for score in scores)

@@ -124,7 +124,7 @@ def course(comparison: Comparison, stopped: str) -> Course:
         if trial.tag == CONFIRM and trial.side is Side.CANDIDATE:
             reruns[trial.case_id] = reruns.get(trial.case_id, 0) + 1
     return Course(
-        passes=passes(comparison),
+        epochs=passes(comparison),
         cases=len(comparison.judged),
         rerun_cases=len(reruns),
         rerun_least=min(reruns.values(), default=0),

@@ -36,7 +36,7 @@ MOST_RETRIES = 2
 LEAST_DOWN = 8
 """Failing cases that tell an outage when a run ended before it had tried every case; or half of the suite's."""
 FEW_CRASHING = 3
-"""Below this many crashing cases another full pass looks for more, before the failures are confirmed."""
+"""Below this many crashing cases another epoch looks for more, before the failures are confirmed."""
 
 
 class More(Struct, frozen=True):
@@ -265,7 +265,7 @@ def _ask(comparison: Comparison, seed: int, *, can_run: bool, stopped: bool) -> 
 
 
 def _whole(comparison: Comparison, request: Request) -> Request:
-    """A full pass takes in the cases outside the pairing too; those in quarantine once, to see whether they healed."""
+    """An epoch takes in the cases outside the pairing too; those in quarantine once, to see whether they healed."""
     if request.tag != FULL:
         return request
     first = not comparison.trials
@@ -287,7 +287,7 @@ def _settled(comparison: Comparison, found: Sequence[AnyFinding]) -> bool:
 def _for_thresholds(
     comparison: Comparison, outcome: Outcome | None, found: Sequence[AnyFinding], *, can_run: bool
 ) -> More | None:
-    """A further full pass while a threshold is undecided: the whole schedule where there is no baseline."""
+    """A further epoch while a threshold is undecided: the whole schedule where there is no baseline."""
     settings = comparison.settings
     if not can_run or (outcome is not None and outcome.verdict == "REGRESSION"):
         return None
@@ -310,7 +310,7 @@ def _for_thresholds(
 
 
 def _extended(comparison: Comparison) -> int:
-    """The full passes after which a threshold that no trial reaches would be proven missed: one round, one look."""
+    """The epochs after which a threshold that no trial reaches would be proven missed: one round, one look."""
     settings = comparison.settings
     if not settings.extends or passes(comparison) > settings.max_epochs:
         return 0

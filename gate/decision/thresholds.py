@@ -79,7 +79,7 @@ def _with_own_threshold(comparison: Comparison, criterion: Criterion) -> list[Ca
 
 
 class Sample(Struct, frozen=True):
-    """Values of full passes by case; of the cases that the baseline can be compared with, and of the others."""
+    """Values of epochs by case; of the cases that the baseline can be compared with, and of the others."""
 
     kept: Sequence[Sequence[float]]
     before: Sequence[Sequence[float]]
@@ -137,7 +137,7 @@ def failures(trials: Iterable[Trial]) -> int:
 
 
 def suite_threshold(comparison: Comparison, criterion: Criterion, *, final: bool = False) -> list[AnyFinding]:
-    """The suite mean over full passes against the threshold, for either direction."""
+    """The suite mean over epochs against the threshold, for either direction."""
     if criterion.threshold is None or criterion.hard:
         return []
     sample = sample_of(comparison, criterion, comparison.judged)
@@ -270,7 +270,7 @@ def mean_of(groups: Sequence[Sequence[float]]) -> float:
 
 
 def case_values(comparison: Comparison, criterion: Criterion) -> tuple[list[float], list[float]]:
-    """The mean of each judged case over full passes, and all the values behind them."""
+    """The mean of each judged case over epochs, and all the values behind them."""
     groups = comparison.values(criterion).values()
     return [mean(group) for group in groups], [value for group in groups for value in group]
 
@@ -351,7 +351,7 @@ def _with_margin(value: float, criterion: Criterion) -> float:
 
 
 def quantile_limits(comparison: Comparison, criterion: Criterion) -> list[AnyFinding]:
-    """Limits on quantiles over all trials of full passes: too many above the limit is a binomial matter."""
+    """Limits on quantiles over all trials of epochs: too many above the limit is a binomial matter."""
     if not criterion.quantiles:
         return []
     sample = sample_of(comparison, criterion, comparison.judged)

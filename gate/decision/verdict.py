@@ -333,7 +333,7 @@ def _tool_times(comparison: Comparison) -> tuple[ToolTime, ...]:
 
 
 def _estimate_scores(comparison: Comparison, criterion: Criterion) -> tuple[Estimate | None, Estimate | None]:
-    """Candidate and baseline means over all judged cases: of full passes, since reruns pick the cases that failed."""
+    """Candidate and baseline means over all judged cases: of epochs, since reruns pick the cases that failed."""
     means, values = case_values(comparison, criterion)
     return estimate(means, values, criterion.scale), _estimate_groups(baseline_groups(comparison, criterion), criterion)
 

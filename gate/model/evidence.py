@@ -13,9 +13,9 @@ class StageKind(str, Enum):
     """Where a decision ended."""
 
     SUITE_LOOK = "suite_look"
-    """A joint test of the whole suite after a full pass proved a regression."""
+    """A joint test of the whole suite after an epoch proved a regression."""
     CASES_AT_PASS = "cases_at_pass"  # noqa: S105 - no password
-    """The e-values of the cases did, after a full pass."""
+    """The e-values of the cases did, after an epoch."""
     CASE_RERUNS = "case_reruns"
     """They did, after reruns of the suspicious cases."""
     CERTIFIED = "certified"
@@ -31,11 +31,11 @@ class StageKind(str, Enum):
 
 
 class Stage(Struct, frozen=True):
-    """Where a decision ended, and after which full pass."""
+    """Where a decision ended, and after which epoch."""
 
     kind: StageKind
-    passes: int = 0
-    """The full pass after which it did, of the kinds that happen after one."""
+    epochs: int = 0
+    """The epoch after which it did, of the kinds that happen after one."""
     confirmed: bool = False
     """Whether a regression showed again with both commits run now."""
 
@@ -62,7 +62,7 @@ class MetricTest(Struct, frozen=True):
 class LookTest(Struct, frozen=True):
     """One joint test of the whole suite."""
 
-    passes: int
+    epochs: int
     p: float
     threshold: float
     """The share of alpha that this look may use."""
@@ -103,7 +103,7 @@ class MetricChange(Struct, frozen=True):
 class EvidenceSummary(Struct, frozen=True):
     """The numbers behind a decision. None stands for a number beyond what a float holds."""
 
-    passes: int
+    epochs: int
     paired: int
     runs: Mapping[str, int]
     """Agent runs by side."""

@@ -186,7 +186,7 @@ class CutShort(Fact, frozen=True):
     """The run was stopped before the first decision could be taken."""
 
     why: str
-    passes: int
+    epochs: int
     wanted: int
 
 
@@ -221,8 +221,8 @@ Cause = (
 class Course(Struct, frozen=True):
     """What was run."""
 
-    passes: int = 0
-    """Trials of each judged case in full passes."""
+    epochs: int = 0
+    """Trials of each judged case in epochs."""
     cases: int = 0
     """Judged cases."""
     rerun_cases: int = 0

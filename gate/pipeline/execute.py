@@ -58,7 +58,7 @@ async def execute(
     taken from here. ``timeout`` is in seconds per turn. After ``deadline``, on the monotonic clock, nothing is started.
     After an infrastructure error that may pass a trial is tried ``retries`` more times; ``transient``: texts that tell
     such an error too. What the agent itself fails at is an outcome, and never tried away. Raises MeasureError where
-    every trial of the first wave of a full pass failed and there are more: the agent is down. Close the iterator
+    every trial of the first wave of an epoch failed and there are more: the agent is down. Close the iterator
     (``contextlib.aclosing``) to cancel what is in flight; nothing is left running then.
     """
     limits = _Limits(concurrency, timeout, retries, deadline, transient)

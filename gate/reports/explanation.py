@@ -56,7 +56,7 @@ def _cause(suite: SuiteResult) -> str:  # noqa: PLR0911 - one line per kind
         case fact.CouldNotMeasure():
             return f"could not measure: {_problem(cause.problem)}"
         case fact.CutShort():
-            return f"stopped: {cause.why}; {cause.passes} of {cause.wanted} full passes were run"
+            return f"stopped: {cause.why}; {cause.epochs} of {cause.wanted} epochs were run"
         case fact.ShardMeasured():
             made = f"{count(cause.trials, 'trial')} of {count(cause.cases, 'case')}"
             return f"shard {cause.shard} of {cause.of}: {made}; `gate merge` decides once all shards are done"
@@ -217,7 +217,7 @@ def story(suite: SuiteResult) -> tuple[str, ...]:
     course = suite.course
     if course is None:
         return ()
-    screened = f"{count(course.passes, 'trial')} of {count(course.cases, 'case')}"
+    screened = f"{count(course.epochs, 'trial')} of {count(course.cases, 'case')}"
     lines = ["; ".join([screened, *_reran(course), *_named(suite.outcome), _runs(course)])]
     if suite.outcome is not None:
         lines += _how_decided(suite, suite.outcome)
@@ -262,7 +262,7 @@ def _how_decided(suite: SuiteResult, outcome: Outcome) -> list[str]:
 
 def _proof(evidence: EvidenceSummary) -> str:
     parts = [
-        f"suite test at pass {look.passes}, p = {look.p:.2g} (limit {look.threshold:.2g})"
+        f"suite test at epoch {look.epochs}, p = {look.p:.2g} (limit {look.threshold:.2g})"
         for look in evidence.looks
         if look.blocks
     ]

@@ -78,7 +78,7 @@ def _explain_rule(suite: SuiteResult) -> list[str]:
     found = suite.outcome.evidence
     lines = [f"stage: {stage_name(suite.outcome.stage)}; seed {suite.seed}"]
     for look in found.looks:
-        lines.append(f"look after epoch {look.passes}: p = {look.p:.4f}, blocks at {look.threshold:.4f}")
+        lines.append(f"look after epoch {look.epochs}: p = {look.p:.4f}, blocks at {look.threshold:.4f}")
     e_value = "beyond all bounds" if found.e_value is None else f"{found.e_value:.3g}"
     lines.append(f"broken cases together: e = {e_value}, blocks at {found.e_threshold:.0f}")
     return lines

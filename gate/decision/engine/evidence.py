@@ -16,7 +16,7 @@ from gate.statistics.intervals import detectable_drop, paired_change, t_quantile
 from gate.statistics.permutation import JointTest, joint_permutation
 
 LOOK_SHARES = (0.25, 0.15, 0.38)
-"""Share of alpha for the suite look after full pass 1, 2 and 3."""
+"""Share of alpha for the suite look after epoch 1, 2 and 3."""
 LOOKS_SHARE = sum(LOOK_SHARES)
 CASES_SHARE = 0.10
 """Share of alpha for the case e-values, at any time. With the looks 0.88: the rest stays unspent, so that an unchanged
@@ -33,7 +33,7 @@ class CaseEvidence(Struct):
     before: list[Row]
     """Stored baseline trials. With ``full`` they are all that enters suite looks and certificate."""
     full: list[Row] = field(default_factory=list)
-    """Candidate trials of full passes: run whatever the trials before them showed, so they are a fair sample."""
+    """Candidate trials of epochs: run whatever the trials before them showed, so they are a fair sample."""
     stored: int = 0
     stored_passed: int = 0
     baseline_trials: int = 0
@@ -55,7 +55,7 @@ class CaseEvidence(Struct):
 class Look(Struct, frozen=True):
     """One joint test of the whole suite."""
 
-    passes: int
+    epochs: int
     names: tuple[str, ...]
     """The metrics tested, as in ``test.metrics``."""
     test: JointTest
@@ -89,10 +89,10 @@ class Evidence(Struct, dict=True):
     state: State
     cases: dict[str, CaseEvidence]
     wanted: tuple[str, ...]
-    """The cases of a full pass."""
-    passes: int = 0
+    """The cases of an epoch."""
+    epochs: int = 0
     waves: int = 0
-    """Confirming rounds since the last full pass."""
+    """Confirming rounds since the last epoch."""
     looks: list[Look] = field(default_factory=list)
     suite_e: float = 1.0
     highest_suite_e: float = 1.0
@@ -116,7 +116,7 @@ class Evidence(Struct, dict=True):
 
 
 Looks = dict[int, JointTest]
-"""Suite tests already computed for this state's rounds, by full passes: only saves time."""
+"""Suite tests already computed for this state's rounds, by epochs: only saves time."""
 
 
 def gather(state: State, known: Looks | None = None) -> Evidence:
@@ -126,14 +126,14 @@ def gather(state: State, known: Looks | None = None) -> Evidence:
     shares = look_shares(state.config)
     whole = _one_look(state)
     for round_ in state.rounds:
-        before = evidence.passes
+        before = evidence.epochs
         _add(evidence, round_.tag, round_.side, {c: [orient(row) for row in t] for c, t in round_.trials.items()})
-        if evidence.passes > before and not whole:
-            share = sum(shares.get(j, 0.0) for j in range(before + 1, evidence.passes + 1))
+        if evidence.epochs > before and not whole:
+            share = sum(shares.get(j, 0.0) for j in range(before + 1, evidence.epochs + 1))
             if share:
                 _look(evidence, share, known)
         _weigh(evidence)
-    if whole and evidence.passes:
+    if whole and evidence.epochs:
         _look(evidence, LOOKS_SHARE, known)
     return evidence
 
@@ -209,7 +209,7 @@ def _add(evidence: Evidence, tag: str, side: Side, trials: Mapping[str, Sequence
             fresh.setdefault(case_id, []).extend(rows)
         return
     if side is Side.CANDIDATE:
-        evidence.passes += max(map(len, trials.values()), default=0) if tag == FULL else 0
+        evidence.epochs += max(map(len, trials.values()), default=0) if tag == FULL else 0
         evidence.waves = 0 if tag == FULL else evidence.waves + 1
     for case_id, rows in trials.items():
         if case_id in evidence.cases:
@@ -236,19 +236,19 @@ def _measured(rows: Sequence[Row]) -> list[Row]:
 
 
 def _look(evidence: Evidence, share: float, known: Looks | None) -> None:
-    test = known.get(evidence.passes) if known is not None else None
+    test = known.get(evidence.epochs) if known is not None else None
     blocking = blocking_metrics(evidence)
     if test is None:
         test = test_rows(
-            ((c.full, c.before) for c in evidence.cases.values()), blocking, f"{evidence.state.seed}:{evidence.passes}"
+            ((c.full, c.before) for c in evidence.cases.values()), blocking, f"{evidence.state.seed}:{evidence.epochs}"
         )
         if known is not None:
-            known[evidence.passes] = test
+            known[evidence.epochs] = test
     names = tuple(evidence.state.metrics[m].name for m in blocking)
-    look = Look(evidence.passes, names, test, share * evidence.state.config.alpha)
+    look = Look(evidence.epochs, names, test, share * evidence.state.config.alpha)
     evidence.looks.append(look)
     if look.blocks and not evidence.proof:
-        evidence.proof = Stage(StageKind.SUITE_LOOK, look.passes)
+        evidence.proof = Stage(StageKind.SUITE_LOOK, look.epochs)
 
 
 def blocking_metrics(evidence: Evidence) -> list[int]:
@@ -296,7 +296,7 @@ def _weigh(evidence: Evidence) -> None:
     evidence.highest_suite_e = max(evidence.highest_suite_e, evidence.suite_e)
     if evidence.suite_e >= 1 / (evidence.state.config.alpha * CASES_SHARE) and not evidence.proof:
         kind = StageKind.CASE_RERUNS if evidence.waves else StageKind.CASES_AT_PASS
-        evidence.proof = Stage(kind, 0 if evidence.waves else evidence.passes)
+        evidence.proof = Stage(kind, 0 if evidence.waves else evidence.epochs)
 
 
 # --- the certificate ------------------------------------------------------------------------------

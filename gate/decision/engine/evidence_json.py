@@ -30,5 +30,5 @@ def report(evidence: EvidenceSummary) -> dict[str, Any]:
 
 def stage_name(stage: Stage) -> str:
     """``suite look 1``, ``case reruns, confirmed by concurrent runs``: the protocol's names."""
-    name = _STAGES[stage.kind].format(stage.passes)
+    name = _STAGES[stage.kind].format(stage.epochs)
     return f"{name}, confirmed by concurrent runs" if stage.confirmed else name

@@ -23,10 +23,10 @@ against five passes has p = 1/6 and does not."""
 def decide(state: State, known: Looks | None = None) -> Step:  # noqa: PLR0911 - each return is a line of the rule
     """The next step of the rule.
 
-    1. Screen: one full pass over all cases.
-    2. Suite look: a joint permutation test after each full pass blocks a drop of the whole.
+    1. Screen: one epoch over all cases.
+    2. Suite look: a joint permutation test after each epoch blocks a drop of the whole.
     3. Confirm: reruns of the suspicious cases feed their e-values, which block a break of the few.
-    4. Certify: PASS where every blocking metric's loss is bounded by its margin; else another full pass.
+    4. Certify: PASS where every blocking metric's loss is bounded by its margin; else another epoch.
 
     Looks and e-values share ``alpha`` (they add up to it), so an unchanged agent is blocked with at most that
     probability, given independent trials and no drift since the baseline was stored.
@@ -46,11 +46,11 @@ def decide(state: State, known: Looks | None = None) -> Step:  # noqa: PLR0911 -
     if wave := next_wave(evidence, config):
         return Continue(wave, "confirm")
     if _certified(evidence, final=False):
-        return _outcome(evidence, "PASS", Stage(StageKind.CERTIFIED, evidence.passes))
+        return _outcome(evidence, "PASS", Stage(StageKind.CERTIFIED, evidence.epochs))
     if more := next_pass(evidence, config):
         return Continue(more, "another pass")
     if _certified(evidence, final=True):
-        return _outcome(evidence, "PASS", Stage(StageKind.CERTIFIED, evidence.passes))
+        return _outcome(evidence, "PASS", Stage(StageKind.CERTIFIED, evidence.epochs))
     return _outcome(evidence, "INCONCLUSIVE", Stage(StageKind.END))
 
 
@@ -58,7 +58,7 @@ def _screened(evidence: Evidence) -> bool:
     """Whether the passes that the design wants before its first look are there."""
     config = evidence.state.config
     goes_on = config.can_run and config.runs_left != 0
-    return evidence.passes >= (config.exact_epochs or 1 if goes_on else 1)
+    return evidence.epochs >= (config.exact_epochs or 1 if goes_on else 1)
 
 
 def _certified(evidence: Evidence, *, final: bool) -> bool:

@@ -63,20 +63,20 @@ def _wave_requests(cases: Sequence[CaseEvidence], n: int, config: Config) -> Ite
 
 
 def next_pass(evidence: Evidence, config: Config) -> tuple[Request, ...]:
-    """One more full pass, or all those of a fixed design; empty where none is left or affordable."""
+    """One more epoch, or all those of a fixed design; empty where none is left or affordable."""
     if not config.can_run:
         return ()
     exact = config.exact_epochs
-    n = 1 if exact is None else exact - evidence.passes
+    n = 1 if exact is None else exact - evidence.epochs
     last = config.max_epochs if exact is None else exact
-    if evidence.passes >= last:
+    if evidence.epochs >= last:
         return ()
     request = Request(Side.CANDIDATE, FULL, tuple(evidence.wanted), n)
     return () if config.runs_left is not None and request.runs > config.runs_left else (request,)
 
 
 def fresh_trials(evidence: Evidence, config: Config) -> tuple[Request, ...]:
-    """Both commits run now: six trials of each named case, or three full passes where the drop has no name."""
+    """Both commits run now: six trials of each named case, or three epochs where the drop has no name."""
     cases = tuple(evidence.named) or tuple(evidence.cases)
     n = FRESH_CASE_TRIALS if evidence.named else FRESH_PASSES
     requests = tuple(Request(side, CONCURRENT, cases, n) for side in Side)

@@ -15,7 +15,7 @@ SHOWN_E = 2.0
 def summary(evidence: Evidence) -> EvidenceSummary:
     looks = (
         LookTest(
-            look.passes,
+            look.epochs,
             look.test.p,
             look.threshold,
             look.test.relabelings,
@@ -27,7 +27,7 @@ def summary(evidence: Evidence) -> EvidenceSummary:
         for look in evidence.looks
     )
     return EvidenceSummary(
-        passes=evidence.passes,
+        epochs=evidence.epochs,
         paired=len(evidence.cases),
         runs={side.value: evidence.runs[side] for side in Side},
         looks=tuple(looks),

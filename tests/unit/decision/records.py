@@ -60,7 +60,7 @@ def stored(suite: Sequence[Case], n: int = 5, **scores: Any) -> list[Trial]:
 
 
 def once(suite: Sequence[Case], special: Mapping[str, Mapping[str, Any]] | None = None, **scores: Any) -> list[Trial]:
-    """One full pass, with other scores for some cases."""
+    """One epoch, with other scores for some cases."""
     return [trial(case.id, **{**scores, **(special or {}).get(case.id, {})}) for case in suite]
 
 

@@ -128,7 +128,7 @@ def test_a_whole_run_tells_its_story() -> None:
     assert {c.id for c in result.cases if c.status is CaseStatus.BROKEN} == down
     assert result.agent_runs == len(trials) < 80
     course, outcome = result.course, result.outcome
-    assert (course.passes, course.cases, course.rerun_cases) == (1, 40, 2)
+    assert (course.epochs, course.cases, course.rerun_cases) == (1, 40, 2)
     assert (course.runs, course.fixed_runs) == (len(trials), 200)
     assert outcome.cases == ("case-03", "case-11")
     assert outcome.evidence.highest_e_value >= outcome.evidence.e_threshold
@@ -395,15 +395,15 @@ def test_one_passing_crash_is_run_again_and_takes_its_place(settings: Settings) 
     healed = [*trials, replace(trial("case-00", 2, trajectory=1.0), again=True)]
     result = judge(SUITE, [TRAJECTORY], healed, BASELINE, settings=settings, can_run=True)
     assert (result.verdict, result.errors) == (Verdict.PASS, 1)
-    assert (result.course.passes, result.course.cases) == (1, 40)
-    assert result.outcome.evidence.looks[-1].passes == 1
+    assert (result.course.epochs, result.course.cases) == (1, 40)
+    assert result.outcome.evidence.looks[-1].epochs == 1
     assert judge(SUITE, [TRAJECTORY], healed, BASELINE, settings=settings).verdict is Verdict.PASS
 
 
 def test_in_old_records_a_round_of_its_own_stands_for_what_was_lost() -> None:
     trials = [lost_trial("case-00"), *once(SUITE[1:], trajectory=1.0), trial("case-00", 2, round=2, trajectory=1.0)]
     result = judge(SUITE, [TRAJECTORY], trials, BASELINE)
-    assert (result.verdict, result.outcome.evidence.looks[-1].passes) == (Verdict.PASS, 1)
+    assert (result.verdict, result.outcome.evidence.looks[-1].epochs) == (Verdict.PASS, 1)
 
 
 def test_a_case_that_is_lost_each_time_is_run_again_twice_and_no_more() -> None:

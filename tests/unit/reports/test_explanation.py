@@ -57,7 +57,7 @@ HEADLINES: list[tuple[fact.Cause, str]] = [
         fact.CriterionNotMeasured("latency"),
         "latency could not be measured: no trial above its limit; p95 2.71 s, limit 3 s",
     ),
-    (fact.CutShort("the budget is spent", 2, 5), "stopped: the budget is spent; 2 of 5 full passes were run"),
+    (fact.CutShort("the budget is spent", 2, 5), "stopped: the budget is spent; 2 of 5 epochs were run"),
     (
         fact.AgentFails(0.0004),
         "the agent fails where it answered at the baseline, also when asked again a while later (p = 0.0004)",

@@ -147,13 +147,13 @@ def test_an_exact_design_asks_once_and_looks_once() -> None:
     assert asked(decide(state(STEADY, early, config=config)))[0].n == 3, "two passes are not looked at"
     answer = outcome(decide(state(STEADY, full({c: rows(1, 1, 0, 1, 1) for c in STEADY}), config=config)))
     assert len(answer.evidence.looks) == 1
-    assert answer.evidence.looks[0].passes == 5
+    assert answer.evidence.looks[0].epochs == 5
 
 
 def test_an_exact_design_cut_short_is_looked_at_once_where_it_ends() -> None:
     config = Config(exact_epochs=5, runs_left=0)
     answer = outcome(decide(state(STEADY, full({c: rows(1, 1) for c in STEADY}), config=config)))
-    assert (answer.verdict, [look.passes for look in answer.evidence.looks]) == ("PASS", [2])
+    assert (answer.verdict, [look.epochs for look in answer.evidence.looks]) == ("PASS", [2])
 
 
 def test_at_most_one_pass_where_one_is_the_most() -> None:
