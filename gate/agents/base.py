@@ -25,8 +25,8 @@ from pydantic import (
 from gate.agents import AGENTS
 from gate.errors import ConfigError, first_problem, unknown_key
 from gate.formats import answers
-from gate.formats.documents import parse_json
 from gate.formats.durations import Seconds
+from gate.formats.json_text import parse_json
 from gate.formats.messages import OBJECT, FormatError
 from gate.model import ENDS, End, ErrorKind, Invocation, RecordedTrial
 from gate.model.strictness import FEWER, OFF

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from gate.baselines.fingerprint import of_criterion
 from gate.config.specs import Common, CriterionSpec, effective, limit_as_max
 from gate.errors import ConfigError, closest, nearest, unknown_key
-from gate.formats.documents import LineNumbers
+from gate.formats.positions import LineNumbers
 from gate.metrics import METRICS
 from gate.metrics.base import Context, Metric
 from gate.metrics.custom.metric import Use

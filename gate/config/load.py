@@ -13,7 +13,8 @@ from gate.agents.base import AgentOptions, parse_options
 from gate.config.schema import BaselineSection, File
 from gate.config.specs import CriterionSpec
 from gate.errors import ConfigError, first_problem, unknown_key
-from gate.formats.documents import LineNumbers, read_document_with_lines
+from gate.formats.documents import read_document_with_lines
+from gate.formats.positions import LineNumbers
 from gate.hosts import read_host_options
 from gate.model import Case
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from gate.errors import closest
 from gate.formats import messages
-from gate.formats.documents import tame
+from gate.formats.json_text import tame
 from gate.formats.messages import FormatError
 from gate.model import Invocation, Part, Usage
 from gate.security.limits import shorten

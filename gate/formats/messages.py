@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from gate.errors import ConfigError
-from gate.formats.documents import parse_json
+from gate.formats.json_text import parse_json
 from gate.model import Invocation, Part, ToolCall, Usage, total_usage
 from gate.security.limits import MAX_ID_CHARS, shorten
 from gate.system.prices import turn_cost

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from gate.errors import ConfigError, closest
 from gate.formats import adk
-from gate.formats.documents import Key
 from gate.formats.messages import FormatError
+from gate.formats.positions import Key
 from gate.model import Case, Complexity, Part, Rubric, ToolCall, Turn
 from gate.suites.base import Contents, Document, Format
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 from pydantic import BaseModel, ValidationError
 
 from gate.errors import ConfigError, first_problem, unknown_key
-from gate.formats.documents import Key, LineNumbers
+from gate.formats.positions import Key, LineNumbers
 from gate.model import Case, Location, RecordedTrial
 
 

@@ -18,8 +18,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from gate.errors import ConfigError, nearest
 from gate.formats import messages
-from gate.formats.documents import Key
 from gate.formats.messages import FormatError
+from gate.formats.positions import Key
 from gate.model import Case, Complexity, Invocation, Part, RecordedTrial, ToolCall, Turn
 from gate.security.limits import shorten
 from gate.suites.base import Contents, Document, Format

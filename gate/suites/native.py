@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from gate.formats.documents import Key
+from gate.formats.positions import Key
 from gate.model import Case, Complexity, Part, Rubric, ToolCall, Turn
 from gate.suites.base import Contents, Document, Format, validation_error
 

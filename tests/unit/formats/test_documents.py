@@ -15,11 +15,13 @@ from gate.errors import ConfigError
 from gate.formats.documents import (
     parse_document,
     parse_document_with_lines,
-    parse_json,
     read_document,
     read_document_with_lines,
     read_json_lines,
 )
+from gate.formats.json_text import parse_json
+from gate.formats.positions import at_line
+from gate.formats.yaml_text import MAX_ALIAS_GROWTH
 from gate.security.limits import MAX_NESTING
 
 JSON_VALUES = st.recursive(
@@ -65,7 +67,7 @@ def test_reads(text: str, value: Any, tmp_path: Path) -> None:
         ("- x: {a: 1, a: 2}", "f:1: duplicate key 'a'"),
         ('{"a": 1,\n "b": 1,\n "a": 2}', "f:3: duplicate key 'a'"),
         ('{"a": {"b": 1, "\\u0062": 2}}', "f:1: duplicate key 'b'"),
-        (BOMB, "f:5: aliases expand to more than 100,000 values"),
+        (BOMB, f"f:5: aliases expand to more than {MAX_ALIAS_GROWTH:,} values"),
         ("a: &a [*a]", "f:1: alias *a contains itself"),
         ("a: *b", "f:1: unknown alias *b"),
         ("a: &a 1\n*a : 2", "f:2: a key must be plain text"),
@@ -238,3 +240,7 @@ def test_json_lines_refuses_with_line(raw: bytes, message: str, tmp_path: Path) 
 def test_parse_json_leaves_what_is_no_json_to_its_caller() -> None:
     with pytest.raises(json.JSONDecodeError):
         parse_json("{", "f")
+
+
+def test_a_place_without_a_known_line_is_the_file() -> None:
+    assert (at_line("f", 3), at_line("f", 0)) == ("f:3", "f")

@@ -1,0 +1,249 @@
+"""Reads untrusted JSON, bounded: duplicate keys, NaN, infinities and deep nesting are refused, each with its line.
+
+Lone surrogates become U+FFFD, so that everything that was read can be written again.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from typing import Any, NoReturn
+
+from msgspec.json import Encoder
+
+from gate.errors import ConfigError
+from gate.formats.positions import Key, Mark, RefusedError, at_line
+from gate.security.limits import MAX_NESTING, shorten
+
+
+def parse_json(text: str, where: str, *, first_line: int = 1) -> Any:
+    """The value of a JSON text, under the bounds of this module; ``first_line`` is the text's first line in its source.
+
+    Raises `json.JSONDecodeError` if the text is not JSON, for callers to say what that means, and `ConfigError` if it
+    is JSON that we refuse.
+    """
+    try:
+        value = _STRICT.decode(text)
+        if text.count("[") + text.count("{") > MAX_NESTING:
+            _check_nesting(value)
+    except json.JSONDecodeError:
+        raise
+    except (ValueError, RecursionError):
+        _name_refused(text, where, first_line)
+    return _without_surrogates(value) if "\\u" in text and ("\\ud" in text or "\\uD" in text) else value
+
+
+def tame(value: Any) -> Any:
+    """A JSON value that came another way than through this module, under its bounds.
+
+    Lone surrogates are replaced. Raises `ValueError` if the value nests too deeply.
+    """
+    try:
+        text = _ENCODER.encode(value)
+    except (TypeError, ValueError, RecursionError):  # no JSON value, or text that no encoding knows
+        _check_nesting(value)
+        return _without_surrogates(value)
+    if text.count(b"[") + text.count(b"{") > MAX_NESTING:
+        _check_nesting(value)
+    return value
+
+
+_ENCODER = Encoder()
+
+
+# --- what is refused ------------------------------------------------------------------------------
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        raise RefusedError("duplicate key")
+    return value
+
+
+def _refuse(word: str) -> NoReturn:
+    raise RefusedError(f"{word} is not a JSON number")
+
+
+def finite(digits: str) -> float:
+    """The number that these digits spell. Raises `RefusedError` if no float can hold it."""
+    value = float(digits)
+    if math.isinf(value):
+        raise RefusedError(f"number out of range: {shorten(digits, 40)}")
+    return value
+
+
+_STRICT = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_refuse, parse_float=finite)
+
+
+def _check_nesting(value: Any) -> None:
+    level = [value] if isinstance(value, (dict, list)) else []
+    for _ in range(MAX_NESTING + 1):
+        if not level:
+            return
+        level = [
+            child
+            for item in level
+            for child in (item.values() if isinstance(item, dict) else item)
+            if isinstance(child, (dict, list))
+        ]
+    if level:
+        raise RefusedError(f"nested more than {MAX_NESTING} deep")
+
+
+def _name_refused(text: str, where: str, first_line: int) -> NoReturn:
+    """Reads a refused text again, slowly, to say which line is to blame."""
+    try:
+        json_marks(text, strict=True)
+    except RefusedError as error:
+        raise ConfigError(error.what, where=at_line(where, error.line + first_line - 1)) from error
+    raise ConfigError("cannot be read as JSON", where=where)
+
+
+# --- positions ------------------------------------------------------------------------------------
+
+_JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]]|[^\s{}\[\],:"]+', re.DOTALL)
+
+
+class _JsonMarks:
+    """Builds the marks of a JSON text token by token; iterative, so that depth costs no stack."""
+
+    def __init__(self, strict: bool) -> None:
+        self.strict = strict
+        self.root: Mark | None = None
+        self.open: list[Mark] = []
+        self.keys: list[tuple[Key, int] | None] = []
+        """Of each open container: the key that waits for its value, with its line."""
+        self.arrays: list[bool] = []
+
+    def take(self, token: str, line: int) -> None:
+        first = token[0]
+        if first in "}]":
+            if self.open:
+                self._place(self._close())
+        elif first in "{[":
+            self._open(first == "[", line)
+        elif self.open and not self.arrays[-1] and self.keys[-1] is None:
+            self._key(token, line)
+        else:
+            self._scalar(token, line)
+
+    def _open(self, array: bool, line: int) -> None:
+        self.open.append(Mark(line, {}))
+        self.keys.append(None)
+        self.arrays.append(array)
+        if self.strict and len(self.open) > MAX_NESTING + 1:
+            raise RefusedError(f"nested more than {MAX_NESTING} deep", line)
+
+    def _close(self) -> Mark:
+        self.keys.pop()
+        self.arrays.pop()
+        return self.open.pop()
+
+    def _key(self, token: str, line: int) -> None:
+        key = json.loads(token)
+        if self.strict and key in (self.open[-1].children or {}):
+            raise RefusedError(f"duplicate key {shorten(repr(key), 80)}", line)
+        self.keys[-1] = (key, line)
+
+    def _scalar(self, token: str, line: int) -> None:
+        if self.strict and token[0] != '"':
+            _check_number(token, line)
+        self._place(Mark(line))
+
+    def _place(self, mark: Mark) -> None:
+        if not self.open:
+            self.root = mark
+            return
+        parent = self.open[-1]
+        assert parent.children is not None
+        if self.arrays[-1]:
+            parent.children[len(parent.children)] = mark
+        elif self.keys[-1] is not None:
+            key, line = self.keys[-1]
+            mark.line = line
+            parent.children[key] = mark
+            self.keys[-1] = None
+
+
+def _check_number(token: str, line: int) -> None:
+    try:
+        json.loads(token, parse_constant=_refuse, parse_float=finite)
+    except RefusedError as error:
+        raise RefusedError(error.what, line) from error
+    except json.JSONDecodeError:
+        return
+    except ValueError as error:
+        raise RefusedError(f"number out of range: {shorten(token, 40)}", line) from error
+
+
+def json_marks(text: str, *, strict: bool = False) -> Mark:
+    """The marks of a text that is JSON. ``strict`` raises `RefusedError` at the first value that is refused."""
+    builder = _JsonMarks(strict)
+    line, position = 1, 0
+    for match in _JSON_TOKEN.finditer(text):
+        start = match.start()
+        line += text.count("\n", position, start)
+        position = start
+        builder.take(match.group(), line)
+    return builder.root or Mark(1)
+
+
+_BETWEEN = re.compile(r"[\s,:]*")
+_PLAIN = json.JSONDecoder()
+
+
+def item_lines(text: str, keys: tuple[Key, ...]) -> list[int]:
+    """The lines of the items of the list at ``keys`` in a JSON text; empty if there is no list.
+
+    The decoder skips what is not asked for.
+    """
+    start = _after(text, 0)
+    for key in keys:
+        start = next((place for name, place in _entries(text, start) if name == key), len(text))
+    lines: list[int] = []
+    line, counted = 1, 0
+    for _, place in _entries(text, start) if text.startswith("[", start) else ():
+        line += text.count("\n", counted, place)
+        counted = place
+        lines.append(line)
+    return lines
+
+
+def _entries(text: str, start: int) -> Iterator[tuple[Key, int]]:
+    """Each key or index of the container that opens at ``start``, and where its value begins."""
+    opening = text[start : start + 1]
+    if opening not in ("{", "["):
+        return
+    position, index = _after(text, start + 1), 0
+    while text[position] not in "}]":
+        key: Key = index
+        if opening == "{":
+            key, position = _PLAIN.raw_decode(text, position)
+            position = _after(text, position)
+        yield key, position
+        position = _after(text, _PLAIN.raw_decode(text, position)[1])
+        index += 1
+
+
+def _after(text: str, position: int) -> int:
+    """Behind the blanks and separators at ``position``."""
+    found = _BETWEEN.match(text, position)
+    return found.end() if found else position
+
+
+# --- surrogates -----------------------------------------------------------------------------------
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def _without_surrogates(value: Any) -> Any:
+    if isinstance(value, str):
+        return value if value.isascii() else _SURROGATE.sub("\ufffd", value)
+    if isinstance(value, list):
+        return [_without_surrogates(item) for item in value]
+    if isinstance(value, dict):
+        return {_without_surrogates(key): _without_surrogates(item) for key, item in value.items()}
+    return value

@@ -1,0 +1,246 @@
+"""Reads untrusted YAML from libyaml's events, with the line of every value.
+
+It follows the core schema of YAML 1.2: only ``true`` and ``false`` are booleans (``yes``, ``no``, ``on`` and ``off``
+are text), dates and times are text, and keys are text as in JSON. Merge keys (``<<``) work. Duplicate keys, NaN,
+infinities, unknown tags, deep nesting and unbounded growth through aliases are refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import yaml
+from msgspec import Struct
+
+from gate.errors import ConfigError
+from gate.formats.json_text import finite
+from gate.formats.positions import Mark, RefusedError, at_line
+from gate.security.limits import MAX_NESTING, shorten
+
+MAX_ALIAS_GROWTH = 100_000
+"""The most values that the aliases of a YAML document may add to those written."""
+
+CHARS_PER_VALUE = 100
+"""How much text counts as one value in that sum."""
+
+_YAML_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_NULL = re.compile(r"(?:~|null|Null|NULL|)\Z")
+_BOOL = re.compile(r"(?:true|True|TRUE|false|False|FALSE)\Z")
+_INT = re.compile(r"(?:[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+)\Z")
+_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?\Z")
+_NOT_FINITE = re.compile(r"(?:[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))\Z")
+_TAG = "tag:yaml.org,2002:"
+
+
+def _to_null(text: str) -> None:
+    if not _NULL.match(text):
+        raise ValueError(text)
+
+
+def _to_bool(text: str) -> bool:
+    if not _BOOL.match(text):
+        raise ValueError(text)
+    return text.lower() == "true"
+
+
+def _to_int(text: str) -> int:
+    base = {"0o": 8, "0x": 16}.get(text[:2], 10)
+    return int(text, base)
+
+
+_EXPLICIT: dict[str, Callable[[str], Any]] = {
+    _TAG + "str": str,
+    _TAG + "null": _to_null,
+    _TAG + "bool": _to_bool,
+    _TAG + "int": _to_int,
+    _TAG + "float": finite,
+    "!": str,
+}
+_COLLECTIONS = {_TAG + "map", _TAG + "seq", "!", None}
+
+
+def _resolve(text: str) -> Any:
+    """The value of a plain scalar under YAML 1.2's core schema."""
+    if _NULL.match(text):
+        return None
+    if _BOOL.match(text):
+        return _to_bool(text)
+    if _INT.match(text):
+        return _to_int(text)
+    if _FLOAT.match(text):
+        return finite(text)
+    if _NOT_FINITE.match(text):
+        raise RefusedError(f"{text} is not a number that can be used")
+    return text
+
+
+def _scalar_value(event: Any, line: int) -> Any:
+    try:
+        if event.tag is not None:
+            return _EXPLICIT[event.tag](event.value)
+        return _resolve(event.value) if event.implicit[0] else event.value
+    except KeyError as error:
+        raise RefusedError(f"unknown tag {shorten(event.tag, 80)}", line) from error
+    except RefusedError as error:
+        raise RefusedError(error.what, line) from error
+    except ValueError as error:
+        raise RefusedError(f"not a value of its type: {shorten(event.value, 40)!r}", line) from error
+
+
+class _Frame(Struct):
+    """A container that is still being read."""
+
+    value: dict[str, Any] | list[Any]
+    mark: Mark
+    anchor: str | None
+    key: str | None = None
+    key_line: int = 0
+    merged: list[tuple[dict[str, Any], Mark]] | None = None
+
+
+class _YamlBuilder:
+    """Builds a value and its marks from YAML events; iterative, so that depth costs no stack."""
+
+    def __init__(self) -> None:
+        self.done: tuple[Any, Mark] | None = None
+        self.frames: list[_Frame] = []
+        self.anchors: dict[str, tuple[Any, Mark]] = {}
+        self.open_anchors: set[str] = set()
+        self.documents = 0
+        self.grown = 0
+
+    def take(self, event: Any) -> None:
+        line = event.start_mark.line + 1
+        if isinstance(event, yaml.ScalarEvent):
+            self._scalar(event, line)
+        elif isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
+            self._start(event, line)
+        elif isinstance(event, yaml.MappingEndEvent | yaml.SequenceEndEvent):
+            self._end()
+        elif isinstance(event, yaml.AliasEvent):
+            self._alias(str(event.anchor), line)
+        elif isinstance(event, yaml.DocumentStartEvent):
+            self.documents += 1
+            if self.documents > 1:
+                raise RefusedError("more than one YAML document in a file", line)
+
+    def _scalar(self, event: Any, line: int) -> None:
+        frame = self.frames[-1] if self.frames else None
+        if frame is not None and isinstance(frame.value, dict) and frame.key is None:
+            self._key(frame, event, line)
+            return
+        value, mark = _scalar_value(event, line), Mark(line, size=1 + len(event.value) // CHARS_PER_VALUE)
+        if event.anchor is not None:
+            self.anchors[event.anchor] = (value, mark)
+        self._place(value, mark, line)
+
+    def _key(self, frame: _Frame, event: Any, line: int) -> None:
+        key: str = event.value
+        if key in frame.value or (key == "<<" and frame.merged is not None):
+            raise RefusedError(f"duplicate key {shorten(repr(key), 80)}", line)
+        if event.anchor is not None:
+            self.anchors[event.anchor] = (key, Mark(line))
+        frame.key, frame.key_line = key, line
+        if key == "<<" and event.implicit[0]:
+            frame.merged = []
+
+    def _start(self, event: Any, line: int) -> None:
+        mapping = isinstance(event, yaml.MappingStartEvent)
+        if self.frames and isinstance(self.frames[-1].value, dict) and self.frames[-1].key is None:
+            raise RefusedError("a key must be plain text", line)
+        if event.tag not in _COLLECTIONS:
+            raise RefusedError(f"unknown tag {shorten(event.tag, 80)}", line)
+        if len(self.frames) > MAX_NESTING:
+            raise RefusedError(f"nested more than {MAX_NESTING} deep", line)
+        if event.anchor is not None:
+            self.anchors.pop(event.anchor, None)
+            self.open_anchors.add(event.anchor)
+        self.frames.append(_Frame({} if mapping else [], Mark(line, {}), event.anchor))
+
+    def _end(self) -> None:
+        frame = self.frames.pop()
+        for value, mark in frame.merged or ():
+            self._merge(frame, value, mark)
+        if frame.anchor is not None:
+            self.open_anchors.discard(frame.anchor)
+            self.anchors[frame.anchor] = (frame.value, frame.mark)
+        self._place(frame.value, frame.mark, frame.mark.line)
+
+    def _alias(self, anchor: str, line: int) -> None:
+        if anchor in self.open_anchors:
+            raise RefusedError(f"alias *{shorten(anchor, 80)} contains itself", line)
+        if anchor not in self.anchors:
+            raise RefusedError(f"unknown alias *{shorten(anchor, 80)}", line)
+        value, mark = self.anchors[anchor]
+        frame = self.frames[-1] if self.frames else None
+        if frame is not None and isinstance(frame.value, dict) and frame.key is None:
+            raise RefusedError("a key must be plain text", line)
+        self._grow(mark, line)
+        self._place(value, mark, line)
+
+    def _grow(self, mark: Mark, line: int) -> None:
+        self.grown += mark.size
+        if self.grown > MAX_ALIAS_GROWTH:
+            raise RefusedError(f"aliases expand to more than {MAX_ALIAS_GROWTH:,} values", line)
+        if len(self.frames) + mark.depth > MAX_NESTING:
+            raise RefusedError(f"nested more than {MAX_NESTING} deep through an alias", line)
+
+    def _place(self, value: Any, mark: Mark, line: int) -> None:
+        if not self.frames:
+            self.done = (value, mark)
+            return
+        frame = self.frames[-1]
+        if isinstance(frame.value, list):
+            frame.mark.adopt(len(frame.value), line, mark)
+            frame.value.append(value)
+            return
+        assert frame.key is not None
+        if frame.key == "<<" and frame.merged is not None:
+            frame.merged.extend(_mappings(value, mark, line))
+        else:
+            frame.mark.adopt(frame.key, frame.key_line, mark)
+            frame.value[frame.key] = value
+        frame.key = None
+
+    def _merge(self, frame: _Frame, value: dict[str, Any], mark: Mark) -> None:
+        """Adds the keys of a merged mapping that are not there yet; written keys win, then earlier mappings."""
+        assert isinstance(frame.value, dict)
+        for key, item in value.items():
+            if key not in frame.value:
+                child = (mark.children or {})[key]
+                self._grow(child, child.line)
+                frame.value[key] = item
+                frame.mark.adopt(key, child.line, child)
+
+
+def _mappings(value: Any, mark: Mark, line: int) -> list[tuple[dict[str, Any], Mark]]:
+    if isinstance(value, dict):
+        return [(value, mark)]
+    if isinstance(value, list) and all(isinstance(item, dict) for item in value):
+        return [(item, (mark.children or {})[index]) for index, item in enumerate(value)]
+    raise RefusedError("<< takes a mapping or a list of mappings", line)
+
+
+def parse_yaml(text: str, where: str) -> tuple[Any, Mark]:
+    """The value of a YAML text and the marks of its values.
+
+    Raises:
+        ConfigError: the text is not YAML, holds no or several documents, or is refused; with its line.
+    """
+    builder = _YamlBuilder()
+    try:
+        for event in yaml.parse(text, Loader=_YAML_LOADER):
+            builder.take(event)
+    except RefusedError as error:
+        raise ConfigError(error.what, where=at_line(where, error.line)) from error
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        what = error.problem or error.context or "unreadable"
+        raise ConfigError(f"not YAML: {what}", where=at_line(where, mark.line + 1 if mark else 0)) from error
+    except (yaml.YAMLError, UnicodeError) as error:
+        raise ConfigError(f"not YAML: {shorten(str(error), 200)}".replace("\n", " "), where=where) from error
+    if builder.done is None:
+        raise ConfigError("is empty", where=where)
+    return builder.done
