@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from random import Random
 
-from gate.decision import Settings, next_step
+from gate.decision import Settings, Situation, next_step
 from gate.model import Case, Criterion, ErrorKind, Scale, Score, Side, SuiteResult, Trial, TrialError, Verdict
 from gate.statistics.intervals import wilson
 
@@ -101,7 +101,7 @@ def play(world: World, seed: int) -> tuple[str, int, int]:
     trials: list[Trial] = []
     numbers: Counter[tuple[str, Side]] = Counter()
     while True:
-        step = next_step(cases, [CRITERION], trials, stored, settings=settings, seed=seed)
+        step = next_step(Situation(cases, [CRITERION], trials, stored, settings, seed=seed))
         if isinstance(step, SuiteResult):
             return step.verdict.value, len(trials), step.crashes.failed if step.crashes else 0
         lab.clock += step.pause

@@ -6,7 +6,7 @@
 from gate.decision.comparison import PASS_RATE, Settings
 from gate.decision.conclusions import exit_code
 from gate.decision.engine.state import CONCURRENT, Request
-from gate.decision.next_step import More, confirmation, next_step, spoiled, verdict_on
+from gate.decision.next_step import More, Situation, confirmation, next_step, spoiled, verdict_on
 
 __all__ = [
     "CONCURRENT",
@@ -14,6 +14,7 @@ __all__ = [
     "More",
     "Request",
     "Settings",
+    "Situation",
     "confirmation",
     "exit_code",
     "next_step",

@@ -10,7 +10,7 @@ from gate.decision.comparison import PASS_RATE, Comparison, Incomparable, all_un
 from gate.decision.engine.state import CONCURRENT, CONFIRM
 from gate.decision.findings import natural
 from gate.decision.unseen import fell_silent, silence
-from gate.model import SILENT, CaseResult, CaseStatus, CriterionResult, Outcome, Side, Trial, Verdict
+from gate.model import SILENT, CaseResult, CaseStatus, CriterionResult, Outcome, Side, SuiteResult, Trial, Verdict
 from gate.model.facts import (
     AgentFailures,
     AttemptsRepeated,
@@ -162,14 +162,12 @@ def changes(comparison: Comparison) -> tuple[RuleChange, ...]:
     return tuple(found)
 
 
-def warnings(
-    comparison: Comparison, outcome: Outcome | None, results: Sequence[CriterionResult], verdict: Verdict
-) -> tuple[Caution, ...]:
+def warnings(comparison: Comparison, result: SuiteResult) -> tuple[Caution, ...]:
     """What weakens the verdict without changing it."""
-    failed = verdict is not Verdict.ERROR and any(trial.failed for trial in comparison.judged_trials)
+    outcome, failed = result.outcome, result.verdict is not Verdict.ERROR and result.crashes is not None
     return (
         *([AgentFailures()] if failed else []),
-        *_excused(results),
+        *_excused(result.criteria),
         *_few(comparison, outcome),
         *_thin_baseline(comparison),
         *_quiet_rises(comparison, outcome),

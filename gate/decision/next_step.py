@@ -56,38 +56,43 @@ class More(Struct, frozen=True):
         return sum(request.runs for request in self.requests)
 
 
-def next_step(
-    cases: Sequence[Case],
-    criteria: Sequence[Criterion],
-    trials: Sequence[Trial],
-    baseline_trials: Sequence[Trial],
-    *,
-    settings: Settings,
-    seed: int = 0,
-    suite_id: str = "",
-    not_comparable: Mapping[tuple[str, str], Incomparable] | None = None,
-    can_run: bool = True,
-    stopped: str = "",
-    reported: bool = False,
-    selected: bool = False,
-) -> More | SuiteResult:
+class Situation(Struct, frozen=True):
+    """What is known of a suite when it is asked what to run next, or what the verdict is."""
+
+    cases: Sequence[Case]
+    criteria: Sequence[Criterion]
+    trials: Sequence[Trial]
+    """Of the rounds run so far, both sides, errors included; whole rounds only, so that a resumed run derives the same
+    requests."""
+    stored: Sequence[Trial]
+    """The baseline's; empty: there is none."""
+    settings: Settings
+    seed: int = 0
+    suite_id: str = ""
+    not_comparable: Mapping[tuple[str, str], Incomparable] = {}
+    """(case id, criterion name) → why the baseline's score of it says nothing about this one."""
+    owed: Owed = Owed()
+    """What the baseline measured, and these trials do not let us compare."""
+    stopped: str = ""
+    """Why a run ends early (budget, clock): nothing more is asked for. Empty: it does not."""
+    reported: bool = False
+    """Whether the baseline shows that this agent reports its tool calls."""
+    selected: bool = False
+    """Whether a selection left cases of the suite out."""
+
+
+def next_step(known: Situation, *, can_run: bool = True, verdict_only: bool = False) -> More | SuiteResult:
     """What to run next, or the verdict.
 
-    ``trials`` are those of the rounds run so far, both sides, errors included; call it with whole rounds only, and a
-    resumed run derives the same requests. ``baseline_trials`` are the stored ones; empty means that there is no
-    baseline. ``not_comparable``: (case id, criterion name) → why.
-
     ``can_run=False`` judges what there is: trials of one round in one look, those of several as their schedule looked.
-    ``stopped`` says why a run ends early (budget, clock): nothing more is asked for. ``reported``: the baseline shows
-    that this agent reports its tool calls. ``selected``: a selection left cases of the suite out. The pipeline
-    completes baseline, cost, duration and commit of the result.
+    ``verdict_only``: of the result only verdict and criteria are wanted, which saves a second per 10,000 cases. The
+    pipeline completes baseline, cost, duration and commit of the result.
     """
-    trials = without_unseen(criteria, trials, reported=reported)
-    comparison = _comparison(cases, criteria, trials, baseline_trials, settings, not_comparable, selected)
+    comparison, seed, stopped = _comparison(known), known.seed, known.stopped
     if can_run and not stopped and (again := _again(comparison)) is not None:
         return again
     outcome, wanted = _ask(comparison, seed, can_run=can_run, stopped=bool(stopped))
-    found = [f for c in criteria if c.blocking for f in judge(comparison, c, None)]
+    found = [f for c in comparison.criteria if c.blocking for f in judge(comparison, c, None)]
     settled = _settled(comparison, found)
     if wanted is None and not settled:
         wanted = _for_thresholds(comparison, outcome, found, can_run=can_run and not stopped)
@@ -95,56 +100,42 @@ def next_step(
         return wanted
     if wanted is not None:
         outcome, _ = _ask(comparison, seed, can_run=can_run, stopped=True)
-    result = judged(comparison, outcome, stopped, lambda other: _ask(other, seed, can_run=can_run, stopped=True)[0])
+    result = _judged(known, comparison, outcome, can_run=can_run, verdict_only=verdict_only)
     if can_run and not stopped and (further := _settle_crashes(comparison, result)) is not None:
         return further
-    return replace(result, suite_id=suite_id, seed=seed)
+    return result
 
 
-def verdict_on(
-    cases: Sequence[Case],
-    criteria: Sequence[Criterion],
-    trials: Sequence[Trial],
-    baseline_trials: Sequence[Trial],
-    *,
-    settings: Settings,
-    seed: int = 0,
-    suite_id: str = "",
-    not_comparable: Mapping[tuple[str, str], Incomparable] | None = None,
-    owed: Owed | None = None,
-    scheduled: bool = False,
-    stopped: str = "",
-    reported: bool = False,
-    selected: bool = False,
-) -> SuiteResult:
-    """The verdict on these trials as they stand; arguments as of `next_step`.
+def verdict_on(known: Situation, *, scheduled: bool = False) -> SuiteResult:
+    """The verdict on these trials as they stand.
 
-    ``owed``: what the baseline measured and these trials do not let us compare.
     ``scheduled``: the schedule was followed with these settings, so the trials are looked at where it looked at them.
     Otherwise trials of one round are looked at once.
     """
-    trials = without_unseen(criteria, trials, reported=reported)
-    comparison = _comparison(cases, criteria, trials, baseline_trials, settings, not_comparable, selected, owed)
-    outcome, _ = _ask(comparison, seed, can_run=scheduled, stopped=True)
-    found = judged(comparison, outcome, stopped, lambda other: _ask(other, seed, can_run=scheduled, stopped=True)[0])
-    return replace(found, suite_id=suite_id, seed=seed)
+    comparison = _comparison(known)
+    outcome, _ = _ask(comparison, known.seed, can_run=scheduled, stopped=True)
+    return _judged(known, comparison, outcome, can_run=scheduled)
 
 
-def _comparison(
-    cases: Sequence[Case],
-    criteria: Sequence[Criterion],
-    trials: Sequence[Trial],
-    baseline_trials: Sequence[Trial],
-    settings: Settings,
-    not_comparable: Mapping[tuple[str, str], Incomparable] | None,
-    selected: bool,
-    owed: Owed | None = None,
-) -> Comparison:
-    now, before = (compared(cases, criteria, side, settings.quarantine) for side in (trials, baseline_trials))
-    by_id, apart = {case.id: case for case in cases}, dict(not_comparable or {})
+def _judged(
+    known: Situation, comparison: Comparison, outcome: Outcome | None, *, can_run: bool, verdict_only: bool = False
+) -> SuiteResult:
+    def ask(other: Comparison) -> Outcome | None:
+        return _ask(other, known.seed, can_run=can_run, stopped=True)[0]
+
+    result = judged(comparison, outcome, known.stopped, ask, verdict_only=verdict_only)
+    return replace(result, suite_id=known.suite_id, seed=known.seed)
+
+
+def _comparison(known: Situation) -> Comparison:
+    cases, criteria, settings = known.cases, known.criteria, known.settings
+    trials = without_unseen(criteria, known.trials, reported=known.reported)
+    now, before = (compared(cases, criteria, side, settings.quarantine) for side in (trials, known.stored))
+    by_id, apart = {case.id: case for case in cases}, dict(known.not_comparable)
     now, before = with_outcomes(now, by_id, criteria), with_outcomes(before, by_id, criteria, apart)
+    selected, owed = known.selected, known.owed
     return with_outage(
-        Comparison(tuple(cases), tuple(criteria), now, before, settings, apart, selected=selected, owed=owed or Owed())
+        Comparison(tuple(cases), tuple(criteria), now, before, settings, apart, selected=selected, owed=owed)
     )
 
 
@@ -172,35 +163,20 @@ def _again(comparison: Comparison) -> More | None:
     return More(requests, newest_round, "once more what could not be measured", again=True)
 
 
-def confirmation(
-    cases: Sequence[Case],
-    criteria: Sequence[Criterion],
-    trials: Sequence[Trial],
-    baseline_trials: Sequence[Trial],
-    *,
-    settings: Settings,
-) -> More | None:
+def confirmation(known: Situation) -> More | None:
     """The trials that would confirm the failures of these cases, whether or not a block will need them."""
-    comparison = _comparison(cases, criteria, trials, baseline_trials, replace(settings, rerun="never"), None, False)
+    comparison = _comparison(replace(known, settings=replace(known.settings, rerun="never"), reported=True))
     return _asked(comparison, () if comparison.outage else probes(comparison), "confirm the failures", once=True)
 
 
-def spoiled(
-    cases: Sequence[Case],
-    criteria: Sequence[Criterion],
-    trials: Sequence[Trial],
-    baseline_trials: Sequence[Trial],
-    *,
-    settings: Settings,
-    not_comparable: Mapping[tuple[str, str], Incomparable] | None = None,
-) -> tuple[Trial, ...]:
+def spoiled(known: Situation) -> tuple[Trial, ...]:
     """The trials that do not count when a run is continued, since they were run in an outage: failures, and whatever
     was run because of them.
 
     An outage is no outcome of the agent's, so it would be wrong to hold a later session to it. Of a run that ended
     early it takes `LEAST_DOWN` failing cases to tell one, or all there are.
     """
-    comparison = _comparison(cases, criteria, trials, baseline_trials, settings, not_comparable, False)
+    comparison = _comparison(replace(known, reported=True))
     down = sum(any(map(_is_excused, comparison.candidate.get(case.id, ()))) for case in comparison.judged)
     if not comparison.outage or down < min(LEAST_DOWN, (len(comparison.judged) + 1) // 2):
         return ()

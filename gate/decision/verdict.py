@@ -77,15 +77,17 @@ MAX_ERROR_CHARS = 120
 """Characters of the commonest error that stand in a headline."""
 
 
-def conclude(comparison: Comparison, outcome: Outcome | None, stopped: str = "") -> SuiteResult:
-    """The verdict on what there is."""
+def conclude(
+    comparison: Comparison, outcome: Outcome | None, stopped: str = "", *, verdict_only: bool = False
+) -> SuiteResult:
+    """The verdict on what there is; ``verdict_only``: without what is only shown of the suite and its cases."""
     rate = comparison.metrics[0]
     judged = [c for c in comparison.criteria if c is not comparison.rate]
     results = tuple(_result(comparison, c, outcome, stopped=stopped) for c in (rate, *judged))
     verdict, problem = _suite_verdict(comparison, results)
     cut_short = bool(stopped) and verdict in (Verdict.PASS, Verdict.INCONCLUSIVE) and _unfinished(comparison)
     verdict = Verdict.INCONCLUSIVE if cut_short else verdict
-    cases = case_results(comparison, outcome)
+    cases = () if verdict_only else case_results(comparison, outcome)
     result = SuiteResult(
         suite_id="",
         verdict=verdict,
@@ -95,17 +97,26 @@ def conclude(comparison: Comparison, outcome: Outcome | None, stopped: str = "")
         criteria=results,
         cases=cases,
         has_baseline=bool(comparison.stored),
+        crashes=crash_facts(comparison),
+        outcome=outcome,
+    )
+    if not verdict_only:
+        result = _shown(comparison, result, stopped)
+    return _capped(comparison, result, open_=cut_short)
+
+
+def _shown(comparison: Comparison, result: SuiteResult, stopped: str) -> SuiteResult:
+    """With what changes no verdict."""
+    return replace(
+        result,
         course=course(comparison, stopped),
         changes=changes(comparison),
-        warnings=warnings(comparison, outcome, results, verdict),
+        warnings=warnings(comparison, result),
         agent_runs=len(comparison.trials),
         errors=sum(not t.measured for t in comparison.trials),
-        crashes=crash_facts(comparison),
         retried=sum(t.attempts - 1 for t in comparison.trials),
-        outcome=outcome,
         tools=_tool_times(comparison),
     )
-    return _capped(comparison, result, open_=cut_short)
 
 
 def _capped(comparison: Comparison, result: SuiteResult, *, open_: bool) -> SuiteResult:
@@ -141,18 +152,23 @@ def _row_apart(row: CriterionResult, why: Apart) -> CriterionResult:
 
 
 def judged(
-    comparison: Comparison, outcome: Outcome | None, stopped: str, ask: Callable[[Comparison], Outcome | None]
+    comparison: Comparison,
+    outcome: Outcome | None,
+    stopped: str,
+    ask: Callable[[Comparison], Outcome | None],
+    *,
+    verdict_only: bool = False,
 ) -> SuiteResult:
     """The verdict on what there is, as far as it may rest on failures of the agent, and on what was never measured.
 
     A block that needs failures has to be confirmed. A pass has to hold with each lost trial counted as failed, and
     with no case that crashes as it never did at the baseline. ``ask`` is the engine's answer on another comparison.
     """
-    result = conclude(comparison, outcome, stopped)
+    result = conclude(comparison, outcome, stopped, verdict_only=verdict_only)
     facts = result.crashes
     if facts is not None and result.verdict in PROVEN and comparison.settings.confirm_after is not None:
         without = excused(comparison)
-        other = conclude(without, ask(without), stopped)
+        other = conclude(without, ask(without), stopped, verdict_only=True)
         if other.verdict not in PROVEN and (why := unconfirmed(comparison)):
             return _softened(result, other, replace(facts, doubt=why), why)
     undecided = facts is not None and result.verdict in (Verdict.PASS, Verdict.INCONCLUSIVE)
@@ -163,7 +179,7 @@ def judged(
             result = doubted(result, UnexplainedFailures(len(facts.unexplained)))
         if unmeasured := lost_ids(comparison):
             worse = counted_as_failed(comparison, unmeasured)
-            if conclude(worse, ask(worse), stopped).verdict is not Verdict.PASS:
+            if conclude(worse, ask(worse), stopped, verdict_only=True).verdict is not Verdict.PASS:
                 result = doubted(result, LostDecide(len(unmeasured)))
     return result
 

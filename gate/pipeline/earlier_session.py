@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from gate.baselines.pairing import Reference, pair
 from gate.config.resolve import Plan
-from gate.decision import spoiled
+from gate.decision import Situation, spoiled
 from gate.model import Trial
 from gate.pipeline.session import Session
 from gate.records import Header
@@ -33,4 +33,4 @@ class Spoiled(Struct, frozen=True):
         before = paired.trials if shard[1] == 1 else ()  # few cases are no sample of the suite: all have to fail
         apart = paired.not_comparable
         settings = self.session.settings
-        return spoiled(cases, plan.criteria, trials, before, settings=settings, not_comparable=apart)
+        return spoiled(Situation(cases, plan.criteria, trials, before, settings, not_comparable=apart))

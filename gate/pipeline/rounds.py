@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from gate.baselines.pairing import Pairing, Reference, pair, reported_before
 from gate.config.resolve import Plan
 from gate.config.schema import BudgetSection
-from gate.decision import More, Request, confirmation, next_step
+from gate.decision import More, Request, Situation, confirmation, next_step
 from gate.errors import ConfigError, MeasureError
 from gate.model import FULL, Side, SuiteResult, Trial, Verdict
 from gate.pipeline.execute import Job
@@ -114,7 +114,7 @@ class SuiteRun:
         """What `gate merge` will need of this shard's cases if they crash: only here can they be run."""
         own, before = set(self._own), self.pairings[0].trials if self.pairings else ()
         cases = [case for case in self.plan.suite.cases if case.id in own]
-        return confirmation(cases, self.plan.criteria, self.trials, before, settings=self.settings)
+        return confirmation(Situation(cases, self.plan.criteria, self.trials, before, self.settings))
 
     def part(self) -> SuiteResult:
         """What a shard says of itself: it decides nothing."""
@@ -169,12 +169,12 @@ class SuiteRun:
     def _next(self, paired: Pairing, *, further: bool) -> More | SuiteResult:
         """The next round that a reference asks for; the agent of a ``further`` one is not run again."""
         own = [trial for trial in self.trials if trial.side is Side.CANDIDATE] if further else self.trials
-        return next_step(
+        known = Situation(
             self.plan.suite.cases,
             self.plan.criteria,
             own,
             paired.trials,
-            settings=replace(self.settings, rerun="never") if further else self.settings,
+            replace(self.settings, rerun="never") if further else self.settings,
             seed=self.journal.header.seed,
             suite_id=self.plan.suite.id,
             not_comparable=paired.not_comparable,
@@ -182,6 +182,7 @@ class SuiteRun:
             reported=self.reported,
             selected=bool(self.plan.deselected),
         )
+        return next_step(known, verdict_only=True)  # what is shown is made of the closed record
 
     async def _round(self, step: More) -> None:
         """One round: what an earlier session measured of it, and what is missing."""

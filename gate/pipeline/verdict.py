@@ -20,7 +20,7 @@ from gate.config.base_policy import MOVED, Rules
 from gate.config.load import Config
 from gate.config.resolve import Plan
 from gate.config.settings import expired_quarantine, now, settings_of
-from gate.decision import Settings, exit_code, verdict_on
+from gate.decision import Settings, Situation, exit_code, verdict_on
 from gate.decision.comparison import passed
 from gate.decision.conclusions import doubted
 from gate.decision.consistency import compares_trials
@@ -332,22 +332,21 @@ NO_REFERENCE = Reference(BaselineInfo(None, missing="none was named"))
 def _against(record: Record, reference: Reference, terms: Terms, *, reported: bool) -> SuiteResult:
     header = record.header
     paired = pair(header.plan, terms.criteria, reference, deselected=_deselected(header, reference, terms))
-    decided = verdict_on(
+    known = Situation(
         cases_of(header, terms.thresholds),
         terms.criteria,
         record.trials,
         paired.trials,
-        settings=terms.settings,
+        terms.settings,
         seed=header.seed,
         suite_id=header.suite_id,
         not_comparable=paired.not_comparable,
         owed=paired.owed,
-        scheduled=terms.scheduled,
         stopped=record.footer.stopped if record.footer is not None else "",
         reported=reported,
         selected=header.selected,
     )
-    return replace(decided, baseline=reference.info)
+    return replace(verdict_on(known, scheduled=terms.scheduled), baseline=reference.info)
 
 
 def _deselected(header: Header, reference: Reference, terms: Terms) -> Set[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from gate.decision import More, Settings, next_step
+from gate.decision import More, Settings, Situation, next_step
 from gate.model import (
     Case,
     Criterion,
@@ -74,9 +74,9 @@ def judge(
     **options: Any,
 ) -> SuiteResult:
     """The verdict on what there is."""
-    step = next_step(
-        suite, criteria, trials, baseline, settings=settings or Settings(), **{"can_run": False, **options}
-    )
+    can_run = options.pop("can_run", False)
+    known = Situation(suite, criteria, trials, baseline, settings or Settings(), **options)
+    step = next_step(known, can_run=can_run)
     assert isinstance(step, SuiteResult), step
     return step
 
@@ -91,7 +91,7 @@ def ask(
     **options: Any,
 ) -> More:
     """What is wanted next."""
-    step = next_step(suite, criteria, trials, baseline, settings=settings or Settings(), **options)
+    step = next_step(Situation(suite, criteria, trials, baseline, settings or Settings(), **options))
     assert isinstance(step, More), step.cause
     return step
 
@@ -106,7 +106,7 @@ def follow(
     """Runs whatever is asked for until the verdict; returns it with all trials."""
     trials: list[Trial] = []
     for _ in range(60):
-        step = next_step(suite, criteria, trials, baseline, settings=settings or Settings())
+        step = next_step(Situation(suite, criteria, trials, baseline, settings or Settings()))
         if isinstance(step, SuiteResult):
             return step, trials
         for request in step.requests:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gate.decision import PASS_RATE, Settings, exit_code, next_step
+from gate.decision import PASS_RATE, Settings, Situation, exit_code, next_step
 from gate.decision.comparison import Incomparable
 from gate.errors import ExitCode
 from gate.model import (
@@ -712,7 +712,7 @@ def test_whatever_the_suite_every_round_asks_for_a_trial_and_the_schedule_ends(d
     criterion = replace(TRAJECTORY, threshold=data.draw(st.sampled_from([None, 0.5, 1.0])))
     trials: list[Trial] = []
     for _ in range(80):
-        step = next_step(suite, [criterion], trials, before, settings=options)
+        step = next_step(Situation(suite, [criterion], trials, before, options))
         if isinstance(step, SuiteResult):
             return
         assert step.runs > 0
@@ -838,3 +838,18 @@ def test_the_worst_suite_decides_the_exit_code() -> None:
     assert exit_code([good, lost], Settings()) is ExitCode.NOT_MEASURED
     assert exit_code([good, lost, bad], Settings()) is ExitCode.FAILED
     assert exit_code([], Settings()) is ExitCode.NOT_MEASURED
+
+
+# --- the verdict alone ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("value", [0.0, 0.5, 1.0])
+def test_the_verdict_alone_is_that_of_the_whole_result(value: float) -> None:
+    """What a schedule asks for leaves out what is only shown, and decides alike."""
+    held = replace(TRAJECTORY, threshold=0.5)
+    for baseline in (BASELINE, []):
+        known = Situation(SUITE, [held], once(SUITE, trajectory=value), baseline, Settings())
+        whole, alone = (next_step(known, can_run=False, verdict_only=only) for only in (False, True))
+        assert isinstance(whole, SuiteResult) and isinstance(alone, SuiteResult)
+        assert (alone.verdict, alone.criteria, alone.doubts) == (whole.verdict, whole.criteria, whole.doubts)
+        assert whole.cases and not alone.cases
