@@ -78,13 +78,15 @@ def run(config_path: Path, **given: Any) -> NoReturn:
 
 def _hosts(named: list[str], rules: Rules, *, held: bool) -> dict[str, Mapping[str, Any]]:
     """Where to publish, with options. Raises ConfigError before anything is run, if a host cannot read its own."""
-    from gate.hosts import read_host_options
-
     configured: Mapping[str, Mapping[str, Any]] = rules.config.file.publish
     if configured and held and rules.base is None:  # an address of the change's own, which nobody has reviewed
         click.echo("gate: publish takes effect once it is merged: the base commit says nothing of it", err=True)
         configured = {}
     hosts = {**{name: {} for name in named}, **configured}
+    if not hosts:
+        return {}
+    from gate.hosts import read_host_options
+
     for name, options in hosts.items():
         read_host_options(name, options, "--publish" if name in named else str(rules.config.path))
     return hosts

@@ -15,7 +15,6 @@ from gate.config.specs import CriterionSpec
 from gate.errors import ConfigError, first_problem, unknown_key
 from gate.formats.documents import read_document_with_lines
 from gate.formats.positions import LineNumbers
-from gate.hosts import read_host_options
 from gate.model import Case
 
 OPTIONS = {
@@ -114,8 +113,7 @@ class ConfigFile(Struct, frozen=True):
         file = _validate(data, where, self.lines, tuple(overrides))
         kind, agent = _agent(file, where, self.lines)
         _check_store(file.baseline, where, self.lines)
-        for name, options in file.publish.items():
-            read_host_options(name, options, _at(where, self.lines, ("publish", name)))
+        _check_hosts(file.publish, where, self.lines)
         _check_executor(file, kind, where, self.lines)
         if file.criteria is not None and not file.criteria:
             raise ConfigError(
@@ -257,6 +255,15 @@ def _check_store(section: BaselineSection, where: str, lines: LineNumbers | None
             problem = first_problem(error, model)
             place = _at(where, lines, ("baseline", *problem.path))
             raise problem._replace(path=("baseline", *problem.path)).as_error(place) from None
+
+
+def _check_hosts(hosts: Mapping[str, Mapping[str, Any]], where: str, lines: LineNumbers | None) -> None:
+    """Hosts that somebody offers, with options that are their own."""
+    if hosts:
+        from gate.hosts import read_host_options  # weight: most runs publish nothing themselves
+
+        for name, options in hosts.items():
+            read_host_options(name, options, _at(where, lines, ("publish", name)))
 
 
 def _check_executor(file: File, kind: str, where: str, lines: LineNumbers | None) -> None:
