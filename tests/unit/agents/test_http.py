@@ -75,7 +75,7 @@ def test_parts_of_an_answer() -> None:
 
 def test_an_absent_part_differs_from_a_wrong_path() -> None:
     paths = ResponsePaths(output="text", tool_calls="steps.calls")
-    with pytest.raises(AgentFailure, match=r"nothing at 'steps\.calls' \(tool_calls\); write steps\.calls\? where"):
+    with pytest.raises(AgentFailure, match=r"nothing at 'steps\.calls' \(tool_calls\); write steps\.calls\? if"):
         paths.read({"text": "hi", "steps": {}})
     assert paths.read({"text": "hi", "steps": {"calls": None}}) == {"output": "hi", "tool_calls": None}
     marked = ResponsePaths(output="text", tool_calls="steps.calls?")
