@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import NODEFAULT, DecodeError, Struct, ValidationError
 from msgspec.json import Decoder, Encoder
-from msgspec.structs import fields, replace
+from msgspec.structs import astuple, fields, replace
 
 from gate.errors import MeasureError
 from gate.model import Score, Trial
@@ -184,12 +184,20 @@ def clean(value: Any, depth: int = 0, text_limit: int | None = None) -> Any:
 
 def _plain(struct: Struct) -> Mapping[str, Any] | Sequence[Any]:
     """The struct's fields as the encoder would write them, whatever they hold."""
-    values = {info.encode_name: getattr(struct, info.name) for info in fields(struct)}
+    values = astuple(struct)
     if struct.__struct_config__.array_like:
-        return list(values.values())
-    usual = {info.encode_name: {} if info.default is NODEFAULT else info.default for info in fields(struct)}
-    required = {info.encode_name for info in fields(struct) if info.required}
-    return {key: value for key, value in values.items() if key in required or value != usual[key]}
+        return values
+    return {
+        key: value
+        for (key, usual), value in zip(_keys(type(struct)), values, strict=True)
+        if value is not usual and (type(value) is not type(usual) or value != usual)
+    }
+
+
+@cache
+def _keys(kind: type[Struct]) -> list[tuple[str, Any]]:
+    """Each key with the value at which it is left out; `NODEFAULT`, which nothing equals, for one that never is."""
+    return [(info.encode_name, {} if info.default_factory is not NODEFAULT else info.default) for info in fields(kind)]
 
 
 def _clean_number(value: Any) -> Any:

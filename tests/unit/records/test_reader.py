@@ -317,6 +317,24 @@ def test_wild_arguments_become_the_nearest_json() -> None:
     assert "nested too deeply" in json.dumps(read["deep"], ensure_ascii=False)
 
 
+class Odd:
+    """As an array of numbers: asked whether it equals something, it has no single answer."""
+
+    def __eq__(self, other: object) -> bool:
+        raise ValueError("ambiguous")
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __str__(self) -> str:
+        return "odd"
+
+
+def test_a_value_that_cannot_be_compared_is_written_as_text() -> None:
+    calls = (ToolCall("t", Odd(), result=[Odd()]), ToolCall("u"))
+    read = reread(Trial("refund", 1, invocations=(Invocation(tool_calls=calls),))).invocations[0].tool_calls
+    assert read == (ToolCall("t", "odd", result=["odd"]), ToolCall("u"))
+
+
 def test_control_characters_and_line_ends_stay_inside_their_line() -> None:
     text = "".join(map(chr, range(32))) + "\x7f\x85\u2028\u2029\r\n"
     assert reread(Trial("refund", 1, invocations=(Invocation(user=text),))).invocations[0].user == text
