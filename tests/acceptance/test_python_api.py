@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import gate
-from tests.acceptance.conftest import REPOSITORY
+from tests.acceptance.conftest import REPOSITORY, Project
 
 PAGE = REPOSITORY / "docs/reference/python-api.md"
 FENCE = re.compile(r"^```(?:python|py)\n(?P<text>.*?)^```", re.MULTILINE | re.DOTALL)
@@ -78,3 +78,16 @@ def test_a_page_imports_the_public_interface_alone(page: Path) -> None:
 @pytest.mark.parametrize("file", CODE, ids=lambda file: str(file.relative_to(REPOSITORY)))
 def test_an_example_imports_the_public_interface_alone(file: Path) -> None:
     assert imports(file.read_text(encoding="utf-8")) == set()
+
+
+def test_the_metric_class_of_the_guide_runs_in_its_own_process(project: Project) -> None:
+    page = (REPOSITORY / "docs/how-to/custom-metrics.md").read_text(encoding="utf-8")
+    (code,) = [block["text"] for block in FENCE.finditer(page) if "class Apologies" in block["text"]]
+    assert code.startswith("from gate import ")
+    project.write("checks.py", code)
+    project.write("cases.yaml", "cases: [{id: a, input: hello}]")
+    config = "suite: cases.yaml\nagent: {command: [echo, 'sorry, sorry']}\ncriteria: {'checks:Apologies': {max: %d}}\n"
+    project.write("gate.yaml", config % 1)
+    assert project.gate("run", "-q").code == 1
+    project.write("gate.yaml", config % 3)
+    assert project.gate("run", "-q").code == 0
