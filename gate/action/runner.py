@@ -117,7 +117,7 @@ def most_important(annotations: Sequence[Annotation]) -> list[Annotation]:
 
 
 class WorkflowCommandGuard:
-    """Between ``begin`` and ``end`` the runner takes nothing that is printed for a command, whoever prints it."""
+    """Between ``begin`` and ``end`` the runner takes no printed line for a command."""
 
     def __init__(self) -> None:
         self._token = f"gate-{secrets.token_hex(16)}"

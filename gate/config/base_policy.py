@@ -41,7 +41,7 @@ MOVED = "the base commit has no such configuration, but a baseline of this suite
 
 
 class BaseSuite(Struct, frozen=True):
-    """What the base commit says of a suite."""
+    """The base commit's rules for a suite."""
 
     cases: tuple[Case, ...]
     specs: tuple[CriterionSpec, ...]
@@ -53,7 +53,7 @@ class BasePolicy(Struct, frozen=True):
     root: Path
     """The configuration's folder at the base commit, in a tree of its own that stays for as long as the rules."""
     config: Config | None
-    """None where the base commit has no such configuration, or one that cannot be read."""
+    """None if the base commit has no such configuration, or one that cannot be read."""
     suites: Mapping[str, BaseSuite] = {}
     unread: str = ""
     """What does not hold because the suites cannot be read, as when a step makes them."""
@@ -69,14 +69,14 @@ class BasePolicy(Struct, frozen=True):
 
 
 class Rules(Struct, frozen=True):
-    """What holds, and what of the change's own rules does not yet."""
+    """The rules in effect, and which of the change's own rules are not in effect yet."""
 
     config: Config
     changes: tuple[str, ...] = ()
     doubts: tuple[str, ...] = ()
     """Why nothing under these rules may pass: the base's rules are not known, or were left out."""
     base: Config | None = None
-    """The base commit's own configuration; None where none is known."""
+    """The base commit's own configuration; None if it is not known."""
     is_first: bool = False
     """Whether the base commit has no such configuration: a suite with a baseline must have come from another."""
 
@@ -229,7 +229,7 @@ def under_base_policy(source: ConfigFile, overrides: Mapping[str, Any], base: Ba
 
 
 def _suite_under_base(suite: Suite, base: BasePolicy, head: Config, changes: list[str]) -> SuiteRules | None:
-    """What a suite is judged by; None where the base commit says nothing of it."""
+    """The rules for a suite; None if the base commit has none for it."""
     assert base.config is not None
     known = base.suites.get(suite.id)
     if known is None:

@@ -70,7 +70,7 @@ def build_scorers(specs: Sequence[CriterionSpec], cases: Sequence[Case], setting
 
 
 def check_something_blocks(scorers: Sequence[Scorer], where: str, hint: str) -> None:
-    """Raises ConfigError where all criteria only report."""
+    """Raises ConfigError if all criteria only report."""
     blocking = [scorer for scorer in scorers if scorer.criterion.blocking]
     if blocking and all(scorer.metric.needs_others for scorer in blocking):
         what = f"{blocking[0].criterion.name} counts trials that meet the other criteria, and no other criterion blocks"
@@ -256,7 +256,7 @@ def _check_rubrics(cases: Sequence[Case], scorers: Sequence[Scorer]) -> None:
 
 
 def unread_rubrics(cases: Sequence[Case], scorers: Sequence[Scorer]) -> str:
-    """How many cases state rubrics that no criterion reads, in words; empty where there are none."""
+    """How many cases state rubrics that no criterion reads, in words; empty if there are none."""
     read = {scorer.metric.rubric_type for scorer in scorers} - {""}
     unread = [case.id for case in cases if any(rubric.type not in read for rubric in _rubrics_of(case))]
     if not unread:

@@ -54,11 +54,11 @@ class Plan(Struct, frozen=True, dict=True):
     base_thresholds: Mapping[str, Mapping[str, float]] = {}
     """Likewise the thresholds of single cases."""
     selection: Selection | None = None
-    """What selected the others; None where nothing was selected."""
+    """What selected the others; None if nothing was selected."""
 
     @property
     def scope(self) -> str:
-        """What selected the cases, in words; empty where none is left out."""
+        """What selected the cases, in words; empty if none is left out."""
         return self.selection.in_words if self.selection is not None and self.deselected else ""
 
     @property

@@ -20,7 +20,7 @@ from gate.suites import Selection
 from gate.suites.messages import FieldPaths
 
 PASS_RATE_MARGIN = Scale.BINARY.default_margin
-"""The loss of pass rate that is still called unchanged where the configuration gives none."""
+"""The loss of pass rate that still counts as unchanged, if the configuration gives none."""
 
 
 class Section(BaseModel):

@@ -24,7 +24,7 @@ QUANTILE = re.compile(r"p(\d{1,2}(?:\.\d+)?)$")
 
 
 class Common(BaseModel):
-    """What every criterion understands, whatever its metric."""
+    """The options of every criterion, for any metric."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
@@ -60,7 +60,7 @@ class CriterionSpec(Struct, frozen=True, dict=True):
 
     @cached_property
     def metric_type(self) -> type[Metric[Any]] | None:
-        """The registered metric; None where it is the user's own."""
+        """The registered metric; None if it is a custom metric."""
         return None if self.is_custom else load_metric(self.metric)
 
     @property

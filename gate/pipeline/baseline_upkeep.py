@@ -69,7 +69,7 @@ def save_baseline(
 
 
 def _found(record: Record, path: Path, config: Config, environment: Mapping[str, str], release: str) -> list[Line]:
-    """What the gate finds of the record's runs."""
+    """The verdicts on the record's runs, as lines of the ledger."""
     header = record.header
     if record.footer is None or header.shard != (1, 1):
         return []  # the store says why it does not take it
@@ -90,14 +90,14 @@ def _found(record: Record, path: Path, config: Config, environment: Mapping[str,
 
 
 def _scope(record: Record, config: Config, environment: Mapping[str, str]) -> frozenset[str] | None:
-    """The cases that the configuration runs, where it matters."""
+    """The cases that the configuration runs; None if the record holds all of them."""
     if not record.header.selected:
         return None
     return frozenset(case.id for case in plan_of(config, environment, record.header).planned)
 
 
 def save_newest(config: Config, environment: Mapping[str, str], *, release: str = "") -> str:
-    """Stores the newest finished record of each suite. Raises `BaselineWriteError`, also where there is none."""
+    """Stores the newest finished record of each suite. Raises `BaselineWriteError`, also if there is none."""
     paths = [_newest_finished(config, suite_id) for suite_id in suite_ids(config, environment)]
     return "\n".join(save_baseline(config, path, environment, release=release) for path in paths)
 
@@ -171,7 +171,7 @@ def _acceptance(suite_id: str, key: str, by: str, why: str) -> Acceptance:
 
 
 def list_baselines(config: Config, environment: Mapping[str, str]) -> str:
-    """What is stored, newest first, and what was found of it."""
+    """The stored baselines, newest first, each with its verdicts."""
     git = Git(config.root, environment=environment)
     with _store(config, environment) as store:
         entries = store.entries()

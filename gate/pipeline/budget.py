@@ -31,11 +31,11 @@ class RunBudget(Struct):
     dearest_usd: float = 0.0
     most_tokens: int = 0
     known: bool = False
-    """Whether a trial has told what it takes of what is bounded: dollars, tokens or both."""
+    """Whether a trial has reported its use of what is bounded: dollars, tokens or both."""
     unpriced: int = 0
     """Trials that the agent answered, or failed in, without telling all of what they took; counted as the dearest."""
     stopped: str = ""
-    """Which budget ended the run; empty where none did."""
+    """Which budget ended the run; empty if none did."""
 
     @property
     def deadline(self) -> float | None:
@@ -71,7 +71,7 @@ class RunBudget(Struct):
         raise MeasureError(what, where="budget", hint=f"{hint}; or bound it by budget.runs")
 
     def refuses(self) -> str:
-        """Why no further trial may start; empty where one may.
+        """Why no further trial may start; empty if one may.
 
         Each trial in flight, and the one that asks, counts as the dearest so far, so that the bill stays within the
         budget unless a trial costs more than any before it.
@@ -100,7 +100,7 @@ class RunBudget(Struct):
             yield job
 
     def close(self) -> None:
-        """Says that time is up, where that is what left jobs undone."""
+        """Records that time is up, if that is why jobs were left undone."""
         if not self.stopped and self.deadline is not None and monotonic() >= self.deadline:
             self.stopped = self.refuses()
 
@@ -111,7 +111,7 @@ class RunBudget(Struct):
 
     @property
     def runs_left(self) -> int | None:
-        """Agent runs that may still start; 0 once a budget ended the run, None where nothing bounds them."""
+        """Agent runs that may still start; 0 once a budget ended the run, None if they are not bounded."""
         if self.stopped:
             return 0
         return None if self.limits.runs is None else max(0, self.limits.runs - self.launched)

@@ -21,7 +21,7 @@ FIRST_PAUSE = 0.5
 RAMP_SECONDS = 0.0003
 """Between the starts of the first trials: answers that arrive all at once would be timed late."""
 LONGEST_PAUSE = 60.0
-"""The most that is waited before a retry, whatever an agent asks for."""
+"""The longest wait before a retry, even if an agent asks for more."""
 MAX_COLLATERAL = 20
 """Attempts that failed through no fault of their own, after which they count."""
 LEAST_WAVE = 10

@@ -119,7 +119,7 @@ def _terms(session: Session, plan: Plan, run: SuiteRun, notes: Sequence[str], fo
 
 
 def _check_judged(plans: Sequence[Plan], settings: Settings) -> None:
-    """Refuses a run in which every case is in quarantine: whatever it measured, nothing would be judged."""
+    """Refuses a run in which every case is in quarantine: nothing would be judged."""
     cases = [case.id for plan in plans for case in plan.suite.cases]
     if all(case_id in settings.quarantine for case_id in cases):
         hint = "nothing was run; select others too, or end a quarantine"
@@ -127,11 +127,11 @@ def _check_judged(plans: Sequence[Plan], settings: Settings) -> None:
 
 
 def _check_runs(session: Session, plan: Plan) -> None:
-    """Refuses a budget of runs that cannot cover the passes that a decision needs at least."""
-    runs, passes = session.config.file.budget.runs, session.settings.exact_epochs or 1
-    needed = passes * len(plan.suite.cases)
+    """Refuses a budget of runs that cannot cover the epochs that a decision needs at least."""
+    runs, epochs = session.config.file.budget.runs, session.settings.exact_epochs or 1
+    needed = epochs * len(plan.suite.cases)
     if runs is not None and session.run_budget.launched + needed > runs and session.options.shard[1] == 1:
-        what = f"budget.runs {runs} does not cover {passes} x {len(plan.suite.cases)} runs of {plan.suite.id!r}"
+        what = f"budget.runs {runs} does not cover {epochs} x {len(plan.suite.cases)} runs of {plan.suite.id!r}"
         raise MeasureError(
             what, where=str(session.config.path), hint="nothing was run; raise it, or select fewer cases"
         )
@@ -171,7 +171,7 @@ def _shard_epochs(session: Session, plan: Plan) -> int:
 
 
 def _notes(session: Session, plan: Plan, journal: RecordWriter, taken_up: int) -> tuple[str, ...]:
-    """What a reader should know of how the result came together."""
+    """Notes for the reader on how the result came about."""
     notes = [note for note in (session.options.note, session.where.note) if note]
     if again := taken_up - len(journal.resumed):
         notes.append(f"{count(again, 'trial')} of an earlier session were run in an outage and do not count")

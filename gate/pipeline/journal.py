@@ -80,14 +80,14 @@ def without(
 
 
 def path_of(config: Config, header: Header) -> Path | None:
-    """Where the record of a commit lies, whoever measured it; None where the agent may be another by now."""
+    """The path of a commit's record; None if the agent may have changed since."""
     if not (header.commit and header.agent) or header.dirty:
         return None
     return records_folder(config, header.suite_id) / f"{header.commit}{_part(header)}.jsonl"
 
 
 def records_folder(config: Config, suite_id: str) -> Path:
-    """Where the records of a suite lie, unless a run was told otherwise."""
+    """The folder of a suite's records, unless a run names another file."""
     return config.output / "records" / suite_key(suite_id)
 
 

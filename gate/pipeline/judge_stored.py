@@ -96,7 +96,7 @@ def compare_records(
 
 
 def _check_other_run(record: Record, reference: Reference, baseline: Path | Record | None) -> None:
-    """Raises `BaselineError` where the baseline holds an outage, is the candidate itself, or of another suite."""
+    """Raises `BaselineError` if the baseline holds an outage, is the candidate itself, or is of another suite."""
     where = "" if isinstance(baseline, Record) else str(baseline)
     for stored in reference.records:
         if problem := outage_in(stored):
@@ -205,7 +205,7 @@ def decide_merged(
 ) -> Result:
     """The verdict that one run over all shards would have come to: criteria and baseline are looked up as it would.
 
-    ``rules`` are those that the configuration comes from, where it is held to a base commit's.
+    ``rules`` are those that the configuration comes from, if a base commit's rules apply.
 
     Raises:
         ConfigError: the record is of another suite, or of another commit than the one checked out.
@@ -257,7 +257,7 @@ def plan_of(config: Config, environment: Mapping[str, str], header: Header) -> P
 
 
 def plan_named(suite_id: str, plans: Sequence[Plan], config: Config) -> Plan:
-    """The plan of a record's suite. Raises `ConfigError` where the configuration does not have it."""
+    """The plan of a record's suite. Raises `ConfigError` if the configuration does not have it."""
     found = {plan.suite.id: plan for plan in plans}
     if suite_id not in found:
         hint = nearest(suite_id, list(found))
@@ -280,9 +280,9 @@ def as_if_judged(config: Config, environment: Mapping[str, str]) -> Mapping[str,
 
 
 def judge_records(records: Sequence[Record], config: Config, environment: Mapping[str, str], *, command: str) -> Result:
-    """The verdict on records that were measured elsewhere, under this configuration and against its stored baselines.
+    """The verdict on records of an untrusted run, under this configuration and against its stored baselines.
 
-    Of a record only the candidate's scores are believed; what they are held to is what this configuration says.
+    Only the candidate's scores are taken from a record; the demands on them are this configuration's.
 
     Raises:
         ConfigError: a record is of a suite that the configuration does not have.
@@ -329,7 +329,7 @@ def _trusted(record: Record, plan: Plan, seed: int) -> Record:
 
 
 def _missing(record: Record, plan: Plan, settings: Settings) -> str:
-    """The cases of this plan that were not measured, where they are too many for a pass; empty where they are not."""
+    """The cases of this plan that were not measured, if they are too many for a pass; else empty."""
     judged = [case for case in plan.planned if case.id not in settings.quarantine]
     found = {case.fingerprint for case in record.header.plan} | {case.id for case in record.header.plan}
     gone = [case for case in judged if case.fingerprint not in found and case.id not in found]

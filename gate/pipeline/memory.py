@@ -23,7 +23,7 @@ class Memory:
         return self.fit(from_digest(trial, self._setup.digest(trial, self._cases.get(trial.case_id))))
 
     def fit(self, kept: Trial) -> Trial:
-        """What stays of a trial that is a digest already: its answers only where there is room."""
+        """What stays of a trial that is a digest already: its answers only while there is room."""
         chars = sum(len(turn.text) for turn in kept.invocations)
         if chars and self._room <= 0:
             return replace(kept, invocations=tuple(replace(turn, response=()) for turn in kept.invocations))

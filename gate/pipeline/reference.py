@@ -30,7 +30,7 @@ REPORTS = "gate-results"
 
 
 class GitContext(Struct, frozen=True):
-    """Where the work tree stands in its history."""
+    """The position of the work tree in its history."""
 
     head: str | None = None
     dirty: bool = False
@@ -40,7 +40,7 @@ class GitContext(Struct, frozen=True):
     """The base and its first-parent ancestors, nearest first."""
     note: str = ""
     anchored: bool = False
-    """Whether what is measured is to be no worse than the best that was proven: the default branch, or a release."""
+    """Whether to compare with the anchor too: on the default branch, and for a release."""
     release: str = ""
     """The tag that is to be released, if one is."""
 
@@ -100,7 +100,7 @@ def git_context(
 
 
 def _own_files(config: Config) -> tuple[str, ...]:
-    """What the gate itself writes is no change of the user's."""
+    """The files that the gate itself writes, which are not changes by the user."""
     return (config.file.output, config.file.baseline.folder, REPORTS)
 
 
@@ -150,7 +150,7 @@ def store_of(config: Config, environment: Mapping[str, str]) -> Store | None:
 def find_baselines(
     config: Config, store: Store | None, suite_id: str, where: GitContext, git: Git, run_id: str = ""
 ) -> References:
-    """What a record is compared with: the record of its own base, and where we stand asks for it, the anchor.
+    """What a record is compared with: the record of its own base, and the anchor if the git context asks for it.
 
     A release is compared with the anchor alone, once there is one. ``run_id`` is the run that is compared: no yardstick
     for itself.

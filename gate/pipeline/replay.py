@@ -122,7 +122,7 @@ def in_order(recorded: Iterable[RecordedTrial]) -> Mapping[str, Sequence[Recorde
 
 
 def check_executor(config: Config, plan: Plan) -> None:
-    """Raises ConfigError where an executor is named that has nothing to do."""
+    """Raises ConfigError if an executor is named that has nothing to do."""
     named = config.file.executor.named
     judged = next((scorer.criterion.name for scorer in plan.scorers if scorer.needs_judge), None)
     if not named or judged is None:

@@ -31,7 +31,7 @@ Slot = tuple[Side, str, str]
 
 
 class SuiteRun:
-    """The rounds of one suite: what was measured in an earlier session counts, what is missing is run."""
+    """The rounds of one suite: trials of an earlier session count, missing ones are run."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class SuiteRun:
         self.reported = any(reported_before(journal.header, one) for one in references)
         self.redactor = redactor_of(session.environment)
         self.trials: list[Trial] = []
-        """Redacted, and without what was said: that is in the record."""
+        """Redacted, and without the messages, which are in the record."""
         self._earlier = list(journal.resumed)
         self._numbers = Counter[tuple[str, Side]]()
         for trial in journal.resumed:  # some may have been left out
@@ -117,7 +117,7 @@ class SuiteRun:
         return confirmation(Situation(cases, self.plan.criteria, self.trials, before, self.settings))
 
     def part(self) -> SuiteResult:
-        """What a shard says of itself: it decides nothing."""
+        """The result of a shard, which decides nothing."""
         header, config = self.journal.header, self.session.config
         found = measured(
             header.shard, self._own, self.trials, suite_id=self.plan.suite.id, seed=header.seed, config=config
@@ -148,12 +148,12 @@ class SuiteRun:
         self.trials.sort(key=lambda trial: (trial.number, order.get(trial.case_id, 0)))
 
     def _recorded_jobs(self, each: Mapping[str, range], wanted: int) -> Iterator[Job]:
-        """Case by case, so that each is sent and read once; under a budget pass by pass, so that whole passes stay."""
+        """Case by case, so that each is sent and read once; under a budget epoch by epoch, so that whole ones stay."""
         cases, budget = self.plan.cases, self.session.config.file.budget
         if budget == BudgetSection():
             return (Job(cases[case_id], number) for case_id, numbers in each.items() for number in numbers)
-        passes = range(1, wanted + 1)
-        return (Job(cases[case_id], n) for n in passes for case_id, numbers in each.items() if n in numbers)
+        epochs = range(1, wanted + 1)
+        return (Job(cases[case_id], n) for n in epochs for case_id, numbers in each.items() if n in numbers)
 
     async def _replay_batches(self, jobs: Iterable[Job], trials: int) -> None:
         session, plan = self.session, self.plan
@@ -185,7 +185,7 @@ class SuiteRun:
         return next_step(known, verdict_only=True)  # what is shown is made of the closed record
 
     async def _round(self, step: More) -> None:
-        """One round: what an earlier session measured of it, and what is missing."""
+        """One round: takes the trials of an earlier session, and runs those that are missing."""
         have = [trial for trial in self._earlier if trial.round == step.round]
         self._earlier = [trial for trial in self._earlier if trial.round != step.round]
         self.trials += have
@@ -199,7 +199,7 @@ class SuiteRun:
             await self._run(jobs, "" if step.pause else step.why)
 
     def _jobs(self, request: Request, step: More, done: Counter[Slot], lost: Counter[Slot]) -> list[Job]:
-        """What of a request is missing: pass by pass, so that a budget that ends leaves whole passes."""
+        """The missing jobs of a request, epoch by epoch, so that a budget that ends leaves whole epochs."""
         jobs = []
         for case_id in request.cases * request.n:
             slot = request.side, request.tag, case_id
@@ -214,7 +214,7 @@ class SuiteRun:
         return jobs
 
     async def _let_pass(self, step: More) -> bool:
-        """Waits as long as the step asks for; whether the budget leaves the time."""
+        """Waits as long as the step asks for. Returns whether the budget leaves the time."""
         run_budget = self.session.run_budget
         if run_budget.deadline is not None and time.monotonic() + step.pause >= run_budget.deadline:
             run_budget.stopped = f"the budget of minutes leaves no time to {step.why}"

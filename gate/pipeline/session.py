@@ -26,18 +26,18 @@ LOCAL_KINDS = ("python", "command")
 
 
 class RunOptions(Struct, frozen=True):
-    """What the command line says of one run, besides the configuration."""
+    """The command line's options for one run, besides the configuration."""
 
     record_path: Path | None = None
     resume: bool = False
     shard: tuple[int, int] = (1, 1)
     command: str = "gate run"
     rules: Rules | None = None
-    """Those that the configuration comes from, where it is held to a base commit's."""
+    """The rules that the configuration comes from, if a base commit's rules apply."""
     changed: tuple[str, ...] | None = None
     """What differed from the commit before anything was installed here; None: git is asked as the run begins."""
     origin: str = ""
-    """Whose measurements lie where this run takes up the record of its commit, in words."""
+    """Whose record this run continues, in words, if an earlier job left one."""
     note: str = ""
     """What a reader should know of how this run came about."""
     anchored: bool | None = None
@@ -56,7 +56,7 @@ class Session(Struct, frozen=True):
     git: Git
     where: GitContext
     agent: str
-    """The agent's fingerprint; empty where its source is elsewhere."""
+    """The agent's fingerprint; empty if its source is not here."""
     store: Store | None
     settings: Settings
     run_budget: RunBudget
@@ -93,9 +93,9 @@ def open_session(
 
 
 def _agent_fingerprint(config: Config, git: Git, environment: Mapping[str, str], left: Sequence[str]) -> str:
-    """Of the agent's files, its settings and the environment it sees, secrets aside; empty for an agent elsewhere.
+    """Of the agent's files, its settings and the environment it sees, secrets aside; empty if its source is not here.
 
-    ``left`` are the files that this run leaves behind: they are none of the agent's.
+    ``left`` are the files that this run writes; they are not part of the agent.
     """
     if config.agent_kind not in LOCAL_KINDS:
         return ""

@@ -15,7 +15,7 @@ from gate.model import Side, SuiteResult, Trial, Verdict
 from gate.model.facts import CasesNotRun, Problem, ShardMeasured, ShardNotMeasured, TooManyErrors
 from gate.records import PlannedCase, assign_shards
 
-AUTO_PASSES = 3
+AUTO_EPOCHS = 3
 """A shard cannot know what the others found, so `trials: auto` is its longest schedule."""
 
 
@@ -24,7 +24,7 @@ def epochs_of(config: Config) -> int:
     trials = config.file.trials
     if isinstance(trials, TrialsSection):
         return trials.max
-    return trials if isinstance(trials, int) else AUTO_PASSES
+    return trials if isinstance(trials, int) else AUTO_EPOCHS
 
 
 def assigned(plan: Sequence[PlannedCase], reference: Reference, shards: int) -> tuple[PlannedCase, ...]:

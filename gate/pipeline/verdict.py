@@ -1,4 +1,4 @@
-"""The one path from a record to a result: pair, decide, note, and name the exit code, whoever asks.
+"""The one path from a record to a result, for every command: pair, decide, note, and name the exit code.
 
 `gate run` takes it once its record is closed, `gate report`, `compare`, `merge` and the action for records of others.
 Measures nothing and looks nothing up: a record, its references and the terms of judging come in, a result comes out.
@@ -63,7 +63,7 @@ class Terms(Struct, frozen=True, omit_defaults=True):
     """Cases of the suite that were left out on purpose. None: of a record that says that some were, nobody knows which,
     and all that it lacks are taken for such."""
     selection: Mapping[str, Any] = {}
-    """What the cases were selected by, as in the configuration; empty where all were to be run."""
+    """What the cases were selected by, as in the configuration; empty if all were to be run."""
     categories: Mapping[str, frozenset[str]] = {}
     """Tools by category, so that a call of one is not shown as a difference where its category was expected."""
     scheduled: bool = False
@@ -317,7 +317,7 @@ def _scope(header: Header) -> str:
 
 
 def accepted(suite: SuiteResult, by: str) -> SuiteResult:
-    """The suite with what of it someone accepted; empty: nobody."""
+    """The suite as accepted by this person; empty: nobody accepted it."""
     return replace(suite, accepted=by) if by and suite.verdict in acceptable(suite) else suite
 
 

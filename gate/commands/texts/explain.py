@@ -127,7 +127,7 @@ def _explain_case(record: Record, references: Sequence[Reference], terms: Terms,
 
 
 def _demanded(criterion: Criterion, case: Case) -> str:
-    """What a criterion demands of a case, met or not; the case's own limit where it has one."""
+    """What a criterion demands of a case, met or not; the case's own limit if it has one."""
     own = case.thresholds.get(criterion.name)
     if own is None:
         return threshold(criterion)
