@@ -45,7 +45,6 @@ from gate.model.findings import (
     ChangeUnbounded,
     GotWorse,
     HardFailure,
-    LeansTowardsDrop,
     LossNotExcluded,
     NeverAnswered,
     NeverFailed,
@@ -53,6 +52,7 @@ from gate.model.findings import (
     NothingHeld,
     NotTested,
     ScoresLost,
+    SuggestsDrop,
 )
 from gate.security.limits import shorten
 from gate.statistics.intervals import deviation, mean, mean_interval, quantile, quantile_interval, wilson
@@ -220,7 +220,7 @@ def undecided_metrics(outcome: Outcome) -> set[str]:
 def _undecided(found: MetricChange, change: Change, criterion: Criterion) -> AnyFinding:
     """What stands in the way of a pass."""
     if found.holds:
-        return LeansTowardsDrop(change)
+        return SuggestsDrop(change)
     if found.low is None:
         return ChangeUnbounded(change)
     return LossNotExcluded(change, natural(found.low, criterion), natural_margin(found.margin, criterion))

@@ -345,7 +345,7 @@ class ChangeAllowed(Finding, frozen=True):
     change: Change
 
 
-class LeansTowardsDrop(Finding, frozen=True):
+class SuggestsDrop(Finding, frozen=True):
     """Within its margin, but one test suggests a drop."""
 
     verdict: ClassVar[Verdict] = Verdict.INCONCLUSIVE
@@ -443,7 +443,7 @@ AnyFinding = (
     | QuantileOver
     | QuantileOpen
     | ChangeAllowed
-    | LeansTowardsDrop
+    | SuggestsDrop
     | ChangeUnbounded
     | LossNotExcluded
     | GotWorse

@@ -85,7 +85,7 @@ def _parts(one: AnyFinding, criterion: Criterion) -> list[Phrase]:  # noqa: PLR0
             | found.QuantileOpen()
         ):
             return _of_quantile(one, criterion.scale)
-        case found.ChangeAllowed() | found.LeansTowardsDrop() | found.ChangeUnbounded() | found.LossNotExcluded():
+        case found.ChangeAllowed() | found.SuggestsDrop() | found.ChangeUnbounded() | found.LossNotExcluded():
             return [_of_change(one, criterion.scale)]
         case found.GotWorse():
             broken = f"broken: {', '.join(one.broken[:SHOWN_BROKEN])}"
@@ -224,7 +224,7 @@ def _mean(mean: HeldMean, scale: Scale) -> list[Phrase]:
 
 def _open(trials: int, *, too_few: bool) -> str:
     """Why a threshold is undecided after this many trials."""
-    return f"too few to tell: {count(trials, 'trial')}" if too_few else f"too near to tell with {trials} trials"
+    return f"too few to tell: {count(trials, 'trial')}" if too_few else f"too close to call after {trials} trials"
 
 
 def _at_best(one: found.MeanProvenShort, criterion: Criterion) -> Phrase:
@@ -291,14 +291,14 @@ def changed(one: Change, scale: Scale) -> str:
 
 
 def _of_change(
-    one: found.ChangeAllowed | found.LeansTowardsDrop | found.ChangeUnbounded | found.LossNotExcluded, scale: Scale
+    one: found.ChangeAllowed | found.SuggestsDrop | found.ChangeUnbounded | found.LossNotExcluded, scale: Scale
 ) -> Phrase:
     said = changed(one.change, scale)
     match one:
         case found.ChangeAllowed():
             return Phrase(said)
-        case found.LeansTowardsDrop():
-            told = "within its margin, but something leans towards a drop"
+        case found.SuggestsDrop():
+            told = "within its margin, but one test suggests a drop"
         case found.ChangeUnbounded():
             told = "too few trials to bound it"
         case found.LossNotExcluded():

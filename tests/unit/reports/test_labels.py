@@ -43,7 +43,7 @@ MISSED = HeldMean(0.2, 0.9, 4)
         (GotWorse(DROP, ("a",)), ["broken: a"]),
         (MeanProvenShort(MISSED, 0.4), []),
         (MeanMisses(MISSED), []),
-        (MeanOpen(MISSED, 4, too_few=False), ["too near to tell with 4 trials"]),
+        (MeanOpen(MISSED, 4, too_few=False), ["too close to call after 4 trials"]),
         (CasesNotScored("a", 1, 4, "over 4 cases"), ["could not be measured for a: over 4 cases"]),
     ],
 )

@@ -67,7 +67,7 @@ WORDS: list[tuple[Criterion, AnyFinding, str]] = [
     (
         RESPONSE,
         found.MeanOpen(MISSED, 12, too_few=False),
-        "mean 0.20 over 4 cases, threshold 0.90: too near to tell with 12 trials",
+        "mean 0.20 over 4 cases, threshold 0.90: too close to call after 12 trials",
     ),
     (
         RESPONSE,
@@ -85,15 +85,15 @@ WORDS: list[tuple[Criterion, AnyFinding, str]] = [
     (
         LATENCY,
         found.QuantileOpen(0.95, 9.0, 3.0, 40, too_few=False),
-        "p95 9 s, limit 3 s: too near to tell with 40 trials",
+        "p95 9 s, limit 3 s: too close to call after 40 trials",
     ),
     (RATE, found.ChangeAllowed(DROP), "−12.5 points (−20 to −5) over 40 cases"),
     (RATE, found.ChangeAllowed(Change(0.0, None, None, 1)), "±0 points over 1 case"),
     (LATENCY, found.ChangeAllowed(Change(0.6, 0.2, 1.0, 40)), "+60 % (+20 % to +100 %) over 40 cases"),
     (
         RATE,
-        found.LeansTowardsDrop(DROP),
-        "−12.5 points (−20 to −5) over 40 cases: within its margin, but something leans towards a drop",
+        found.SuggestsDrop(DROP),
+        "−12.5 points (−20 to −5) over 40 cases: within its margin, but one test suggests a drop",
     ),
     (RATE, found.ChangeUnbounded(DROP), "−12.5 points (−20 to −5) over 40 cases: too few trials to bound it"),
     (
