@@ -159,6 +159,7 @@ def test_a_rejected_release_is_no_yardstick_for_the_next(world: World) -> None:
     assert "release v1.1.0 (rejected), regressed" in listed
 
 
+@pytest.mark.slow
 def test_accepting_moves_the_anchor_and_keeps_who_when_and_why(world: World) -> None:
     world.job(world.commit())
     worse = world.commit(5)
@@ -192,6 +193,7 @@ def test_accepting_what_is_not_stored_is_refused(world: World) -> None:
         assert says in done.err and len(done.err.strip().splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_a_thinner_run_of_the_same_commit_adds_to_the_richer(world: World) -> None:
     main = world.commit()
     world.job(main, "--trials", "5")
@@ -230,6 +232,7 @@ def test_partial_and_dirty_records_become_no_baseline(world: World) -> None:
     assert "no baselines are stored" in world.listed(folder)
 
 
+@pytest.mark.slow
 def test_a_record_that_holds_an_outage_becomes_no_baseline(world: World) -> None:
     main = world.commit()
     world.job(main)
@@ -243,6 +246,7 @@ def test_a_record_that_holds_an_outage_becomes_no_baseline(world: World) -> None
     assert world.listed(folder).count(main[:12]) == 2, "one row, of which the path names the commit too"
 
 
+@pytest.mark.slow
 def test_a_selection_that_the_configuration_makes_is_its_whole_suite(world: World) -> None:
     world.files["gate.yaml"] += "select: {tags: [smoke]}\n"
     main = world.commit()

@@ -75,6 +75,7 @@ def test_three_shards_come_to_the_verdict_of_one_run(sharded: Project) -> None:
     assert (code, report["verdict"]) == (1, "regressed")
 
 
+@pytest.mark.slow
 def test_a_shard_that_lacks_planned_trials_is_refused(sharded: Project) -> None:
     """Closed like any other, so that neither its checksum nor its counts say so."""
     first, second = shards(sharded, 2)
@@ -134,6 +135,7 @@ def test_what_is_not_the_whole_is_refused(sharded: Project) -> None:
     assert "is of another run" in refused(first, edited)
 
 
+@pytest.mark.slow
 def test_a_shard_of_failing_trials_says_so(sharded: Project) -> None:
     agent = "def answer(message, case_id):\n    if '-1' in case_id: raise ConnectionRefusedError\n    return 'ok'\n"
     sharded.write("agent.py", agent)
@@ -158,11 +160,13 @@ def test_a_shard_is_resumed_and_repeats_nothing(sharded: Project) -> None:
     assert len(after) == CASES
 
 
+@pytest.mark.slow
 def test_more_shards_than_cases_is_no_error(sharded: Project) -> None:
     ran = sharded.gate("run", "--shard", "30/30", "--record", str(sharded.root / "s.jsonl"))
     assert ran.code == 0, ran.err
 
 
+@pytest.mark.slow
 def test_a_verdict_needs_the_commit_that_was_measured(sharded: Project) -> None:
     paths = shards(sharded, 2)
     sharded.git("init", "-q")

@@ -76,6 +76,7 @@ def test_below_the_threshold_fails_without_any_baseline(world: World) -> None:
     assert done.outputs["baseline_sha"] == ""
 
 
+@pytest.mark.slow
 def test_without_a_baseline_a_sound_change_passes_and_says_so(world: World) -> None:
     world.repository.commit("good")
     done = world.pull_request("good")
@@ -84,6 +85,7 @@ def test_without_a_baseline_a_sound_change_passes_and_says_so(world: World) -> N
     assert "baseline" in world.comments()[0]
 
 
+@pytest.mark.slow
 def test_a_missing_baseline_fails_where_asked(world: World) -> None:
     world.repository.commit("good")
     done = world.pull_request("good", inputs={"on_missing_baseline": "fail"})
@@ -144,6 +146,7 @@ def test_pull_request_target_is_refused(recorded: World) -> None:
     assert recorded.comments() == []
 
 
+@pytest.mark.slow
 def test_a_token_that_only_reads_leaves_the_verdict_and_says_the_line_to_add(recorded: World) -> None:
     done = recorded.pull_request("good", inputs={"token": "reader"})
     assert done.code == 0, done.log
@@ -159,6 +162,7 @@ def test_failing_to_publish_is_the_exit_code_where_asked(recorded: World) -> Non
     assert worse.code == 1, worse.log
 
 
+@pytest.mark.slow
 def test_the_comment_is_updated_by_a_later_run(recorded: World) -> None:
     recorded.pull_request("good")
     pull, step = recorded.fake.pulls[1], recorded.last
@@ -173,6 +177,7 @@ def test_the_comment_is_updated_by_a_later_run(recorded: World) -> None:
     assert len(recorded.comments()) == 1
 
 
+@pytest.mark.slow
 def test_no_comment_where_none_is_wanted(recorded: World) -> None:
     assert recorded.pull_request("good", inputs={"comment": "false"}).code == 0
     assert recorded.comments() == []
@@ -212,6 +217,7 @@ def test_a_change_cannot_loosen_the_criteria_it_is_judged_by(world: World) -> No
     assert "once it is merged" in comment
 
 
+@pytest.mark.slow
 def test_a_change_can_tighten_the_criteria_it_is_judged_by(world: World) -> None:
     world.repository.commit("bad")
     assert world.pull_request("bad", 1).code == 0
@@ -220,6 +226,7 @@ def test_a_change_can_tighten_the_criteria_it_is_judged_by(world: World) -> None
     assert (done.code, done.outputs["verdict"]) == (1, "below_threshold"), done.log
 
 
+@pytest.mark.slow
 def test_looser_criteria_hold_once_they_are_merged(world: World) -> None:
     before = world.repository.commit("good")
     done = world.push("good", before=before, files={"gate__yaml": CONFIG.replace("threshold: 0.5", "threshold: 0.01")})
@@ -248,6 +255,7 @@ def test_a_writers_label_accepts_a_regression_and_says_who(recorded: World) -> N
     assert done.annotations("error") == []
 
 
+@pytest.mark.slow
 def test_a_readers_label_accepts_nothing(recorded: World) -> None:
     recorded.fake.permissions["author"] = "read"
     recorded.repository.commit("good")
@@ -296,6 +304,7 @@ def merged(world: World, behaviour: str, label_by: str) -> Done:
     return world.step("push", payload, "refs/heads/main", sha)
 
 
+@pytest.mark.slow
 def test_what_was_accepted_on_the_pull_request_is_accepted_on_the_default_branch(recorded: World) -> None:
     done = merged(recorded, "bad", "wendy")
     assert (done.code, done.outputs["verdict"]) == (0, "regressed"), done.log
@@ -315,6 +324,7 @@ def merge_group(world: World, behaviour: str, number: int = 1) -> Done:
     return world.step("merge_group", {"action": "checks_requested", "merge_group": group}, ref, merge)
 
 
+@pytest.mark.slow
 def test_the_merge_queue_is_measured_against_its_base_without_a_comment(recorded: World) -> None:
     done = merge_group(recorded, "bad")
     assert (done.code, done.outputs["verdict"]) == (1, "regressed"), done.log
@@ -322,6 +332,7 @@ def test_the_merge_queue_is_measured_against_its_base_without_a_comment(recorded
     assert recorded.comments() == []
 
 
+@pytest.mark.slow
 def test_what_was_accepted_on_the_pull_request_is_accepted_in_the_queue(recorded: World) -> None:
     recorded.fake.add_pull(2, "e" * 40)
     original = recorded.fake.add_pull
@@ -375,6 +386,7 @@ def test_a_fork_is_measured_without_a_comment_and_reported_by_the_trusted_half(r
     assert "regressed" in comment.lower()
 
 
+@pytest.mark.slow
 def test_the_trusted_half_judges_by_the_bases_criteria(recorded: World) -> None:
     """A fork that lowers its threshold passes its own job, and fails the report."""
     loose = CONFIG.replace("threshold: 0.5", "threshold: 0.01").replace("gate: {alpha: 0.05}", "gate: {alpha: 0.0001}")
@@ -384,6 +396,7 @@ def test_the_trusted_half_judges_by_the_bases_criteria(recorded: World) -> None:
     assert reported.outputs["verdict"] in ("below_threshold", "regressed")
 
 
+@pytest.mark.slow
 def test_a_record_measured_by_other_criteria_is_refused(recorded: World) -> None:
     """The base has changed its criteria since; what was measured by the old ones says nothing of the new."""
     recorded.pull_request("bad", fork=True)
@@ -396,6 +409,7 @@ def test_a_record_measured_by_other_criteria_is_refused(recorded: World) -> None
 
 
 @pytest.mark.parametrize("content", [b"", b"not an archive", b"PK\x05\x06" + b"\0" * 18])
+@pytest.mark.slow
 def test_an_artifact_that_is_no_archive_is_refused(recorded: World, content: bytes) -> None:
     recorded.pull_request("good", fork=True)
     reported = report(recorded, content)
@@ -404,6 +418,7 @@ def test_an_artifact_that_is_no_archive_is_refused(recorded: World, content: byt
     assert "not measured" in recorded.comments()[0].splitlines()[2]
 
 
+@pytest.mark.slow
 def test_a_record_that_was_tampered_with_is_refused(recorded: World) -> None:
     recorded.pull_request("bad", fork=True)
     [path] = (recorded.last.workspace / "gate-results").glob("*.jsonl")
@@ -415,6 +430,7 @@ def test_a_record_that_was_tampered_with_is_refused(recorded: World) -> None:
 # --- shards ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_shards_are_measured_apart_and_judged_as_one(recorded: World, tmp_path: Path) -> None:
     parts = tmp_path / "parts"
     parts.mkdir()
@@ -441,6 +457,7 @@ def answer(message):
 """
 
 
+@pytest.mark.slow
 def test_nothing_that_a_case_or_an_agent_says_becomes_more_than_text(world: World) -> None:
     """Hostile ids, inputs, tool names, arguments and responses, through comment, summary, annotations and outputs."""
     texts = [text for text in CORPUS if text.strip()]

@@ -45,6 +45,7 @@ def test_nights_are_measured_against_the_anchor_and_never_against_the_night_befo
     assert done.outputs["regressions"] != "0"
 
 
+@pytest.mark.slow
 def test_a_night_on_an_unchanged_commit_adds_to_its_record(world: World) -> None:
     assert world.push("good").code == 0
     sha = git(world.repository.remote, "rev-parse", "main")
@@ -56,6 +57,7 @@ def test_a_night_on_an_unchanged_commit_adds_to_its_record(world: World) -> None
     assert header.count(",72]") == 2, "24 cases, 3 trials, two runs"
 
 
+@pytest.mark.slow
 def test_a_push_that_is_no_worse_than_its_own_base_is_held_to_the_anchor_too(world: World) -> None:
     assert world.push("good").code == 0
     assert world.push("bad", before=git(world.repository.remote, "rev-parse", "main"), depth=0).code == 1

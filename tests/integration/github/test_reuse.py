@@ -49,6 +49,7 @@ def test_a_merge_costs_no_second_run(world: World) -> None:
     assert (later.code, later.outputs["baseline_sha"], later.outputs["baseline_distance"]) == (0, merged, "0")
 
 
+@pytest.mark.slow
 def test_what_the_merge_queue_measured_is_of_the_very_commit(world: World) -> None:
     before = git(world.repository.remote, "rev-parse", "main")
     _, group = world.repository.pull_request(2, "good")
@@ -74,6 +75,7 @@ def afresh(world: World, done: Done, measured: str) -> None:
     assert baselines(world) == 2, "the merged commit has its own measurement"
 
 
+@pytest.mark.slow
 def test_another_agent_after_the_merge_is_measured(world: World) -> None:
     world.upload(100, head_of(world), "pull_request")
     measured = run_id(world)
@@ -86,6 +88,7 @@ def test_a_forks_measurement_is_not_taken_over(world: World) -> None:
     afresh(world, world.merge(), measured)
 
 
+@pytest.mark.slow
 def test_a_measurement_by_another_workflow_is_not_taken_over(world: World) -> None:
     """The file that measured is not the one that was merged: nobody reviewed what it did."""
     world.upload(100, head_of(world), "pull_request")
@@ -94,6 +97,7 @@ def test_a_measurement_by_another_workflow_is_not_taken_over(world: World) -> No
 
 
 @pytest.mark.parametrize("content", [b"", b"not an archive", b"PK\x05\x06" + b"\0" * 18])
+@pytest.mark.slow
 def test_an_artifact_that_is_no_archive_is_not_taken_over(world: World, content: bytes) -> None:
     measured = run_id(world)
     world.fake.add_run(100, head_of(world), "pull_request")
@@ -131,6 +135,7 @@ def test_a_record_does_not_choose_where_it_is_laid(world: World, commit: str) ->
     assert not list(world.folder.rglob("*outside*"))
 
 
+@pytest.mark.slow
 def test_a_token_that_may_not_look_measures_afresh_and_says_so(world: World) -> None:
     world.upload(100, head_of(world), "pull_request")
     measured = run_id(world)
@@ -158,6 +163,7 @@ def test_a_second_attempt_continues_the_first(world: World) -> None:
 
 
 @pytest.mark.parametrize("fork", [False, True])
+@pytest.mark.slow
 def test_a_second_run_on_the_same_commit_continues_the_first(world: World, fork: bool) -> None:
     """Setting a label or opening the pull request again starts a run; it is no fresh chance."""
     repository = "mallory/agents" if fork else world.fake.repository
@@ -171,6 +177,7 @@ def test_a_second_run_on_the_same_commit_continues_the_first(world: World, fork:
     assert run_id(world) == measured
 
 
+@pytest.mark.slow
 def test_a_schedule_measures_again(world: World) -> None:
     """It asks whether the model drifts, so what was measured of this commit before is no answer."""
     world.upload(100, head_of(world), "pull_request")

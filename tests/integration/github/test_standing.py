@@ -19,6 +19,7 @@ def stored(world: World) -> str:
     return git(world.repository.remote, "ls-tree", "-r", "--name-only", "gate-baselines")
 
 
+@pytest.mark.slow
 def test_what_setup_leaves_does_not_keep_the_baseline_from_its_commit(world: World) -> None:
     world.repository.files["gate.yaml"] = SETUP
     done = world.push("good", environment={"PATH": os.environ["PATH"]})
