@@ -90,6 +90,12 @@ CONFIGURATIONS = {
         ),
         "gate.yaml: forbidden_tools looks at tool calls, and agent.http.response does not say where to find them",
     ),
+    "an option that looks at tools that no answer tells of": (
+        CONFIG.replace("python: agent:answer", 'http: {url: "http://localhost:9", response: {output: text}}').replace(
+            "response_match_score: 0.5", "containment_rate: {threshold: 0.5, escalation_tools: [handover]}"
+        ),
+        "gate.yaml: containment_rate looks at tool calls, and agent.http.response does not say where to find them",
+    ),
     "a pattern that always matches": (
         CONFIG.replace("response_match_score: 0.5", 'regex: {patterns: [""]}'),
         "gate.yaml:4: regex: patterns: '' matches the empty text",
