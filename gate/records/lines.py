@@ -13,7 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import NODEFAULT, DecodeError, Struct, ValidationError
-from msgspec.json import Decoder, Encoder
+from msgspec.json import Decoder, Encoder, decode
 from msgspec.structs import astuple, fields, replace
 
 from gate.errors import MeasureError
@@ -36,6 +36,7 @@ COMFORTABLE_BYTES = 2_000_000
 SUM_DIGITS = 12
 SUM_BYTES = len(b',"sum":""}\n') + SUM_DIGITS
 """What a summed line ends with."""
+_MOST_BYTES = MAX_LINE_BYTES - SUM_BYTES
 CLOSING = b'{"closing"'
 """How a closing line begins, and no other."""
 _MAX_INTEGER_BITS = 1000
@@ -100,17 +101,21 @@ def trial_line(trial: Trial) -> bytes:
     line = to_line(wire.trial_line(trial))
     if len(line) <= COMFORTABLE_BYTES:
         return line
+    for text_limit, enough in ((20_000, COMFORTABLE_BYTES), (500, _MOST_BYTES)):
+        shorter = _shortened(line, text_limit)
+        if len(shorter) <= enough:
+            return shorter
     bare = {name: Score(s.value, error=s.error) for name, s in trial.scores.items()}
-    attempts = (
-        (trial, 20_000, COMFORTABLE_BYTES),
-        (trial, 500, MAX_LINE_BYTES - SUM_BYTES),
-        (replace(trial, invocations=(), scores=bare), 500, MAX_LINE_BYTES - SUM_BYTES),
-    )
-    for form, text_limit, enough in attempts:
-        line = to_line({**clean(wire.trial_line(form), text_limit=text_limit), "case": trial.case_id})
-        if len(line) <= enough:
-            return line
+    line = _shortened(to_line(wire.trial_line(replace(trial, invocations=(), scores=bare))), 500)
+    if len(line) <= _MOST_BYTES:
+        return line
     raise MeasureError(f"a trial of case {shorten(trial.case_id, 100)!r} is too large to record")
+
+
+def _shortened(line: bytes, text_limit: int) -> bytes:
+    """A trial's line with every text shortened but the name of its case."""
+    plain = decode(line)
+    return to_line({**clean(plain, text_limit=text_limit), "case": plain["case"]})
 
 
 def footer_line(footer: Footer, checksum: str) -> bytes:
@@ -151,7 +156,10 @@ _ENCODER = Encoder()
 
 def nests_within(line: bytes, limit: int) -> bool:
     """Whether the containers of a line of JSON nest at most ``limit`` deep; takes no stack, whatever the depth."""
-    shape = _STRINGS.sub(b"", line).translate(_BRACKETS, _NO_BRACKETS)
+    if b"\\" in line:
+        line = line.replace(rb"\\", b"").replace(rb"\"", b"")  # quotes that end no text
+    shape = line.translate(_BRACKETS, _REST).replace(b'""', b"")
+    shape = _TEXTS.sub(b"", shape)
     for _ in range(limit):
         if not shape:
             return True
@@ -159,9 +167,9 @@ def nests_within(line: bytes, limit: int) -> bool:
     return not shape
 
 
-_STRINGS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"')
 _BRACKETS = bytes.maketrans(b"{}", b"[]")
-_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+_REST = bytes(set(range(256)) - set(b'[]{}"'))
+_TEXTS = re.compile(rb'"[^"]*"')
 
 
 def clean(value: Any, depth: int = 0, text_limit: int | None = None) -> Any:
