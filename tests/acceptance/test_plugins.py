@@ -22,6 +22,7 @@ from tests.acceptance.conftest import REPOSITORY, Project
 PAGE = REPOSITORY / "docs/how-to/write-a-plugin.md"
 BLOCK = re.compile(r"^```\w+\n# (?P<name>[\w./]+)\n(?P<text>.*?)^```", re.MULTILINE | re.DOTALL)
 FILES = {block["name"]: block["text"] for block in BLOCK.finditer(PAGE.read_text(encoding="utf-8"))}
+ANSWER = {"role": "assistant", "content": "You are welcome."}
 QUESTIONS = "id,question\nfirst,How are you?\nsecond,What time is it?\n"
 
 
@@ -272,3 +273,12 @@ def test_a_host_of_the_command_line_is_checked_before_the_run(
     assert ran.code == 2
     assert said in ran.err
     assert not (project.root / ".gate").exists()
+
+
+def test_a_plugins_metric_is_scored_in_worker_processes(project: Project, site: Path) -> None:
+    rows = [{"id": f"c{n}", "messages": [{"role": "user", "content": "hi"}, ANSWER]} for n in range(30)]
+    project.write("rows.json", rows)
+    config = "suite: rows.json\nagent: {replay: true}\ncriteria: {politeness: 1.0}\nexecutor: {processes: 2}\n"
+    project.write("gate.yaml", config)
+    code, found = project.result("run", PYTHONPATH=str(site))
+    assert (code, len(found["suites"][0]["cases"])) == (0, 30)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -305,3 +306,59 @@ def test_a_push_is_reproduced_from_its_commit(world: World) -> None:
     fetch, run = commands(done.summary)
     assert fetch == f"git fetch origin {after} {before} && git checkout {after}"
     assert run == f"gate run --against {before}"
+
+
+# --- from a configuration -------------------------------------------------------------------------
+
+
+def job(fake: FakeGitHub, folder: Path, **changes: str) -> dict[str, str]:
+    """What a job of GitHub Actions on pull request 1 sees, without the action."""
+    repository = {"full_name": fake.repository}
+    pull = {"number": 1, "head": {"sha": HEAD, "repo": repository}, "base": {"sha": "b" * 40, "repo": repository}}
+    event = {"action": "synchronize", "pull_request": pull, "repository": {**repository, "default_branch": "main"}}
+    (folder / "event.json").write_text(json.dumps(event))
+    return {
+        "GITHUB_TOKEN": "good",
+        "GITHUB_API_URL": fake.url,
+        "GITHUB_GRAPHQL_URL": fake.graphql_url,
+        "GITHUB_REPOSITORY": fake.repository,
+        "GITHUB_EVENT_NAME": "pull_request",
+        "GITHUB_EVENT_PATH": str(folder / "event.json"),
+        "GITHUB_RUN_ID": "10",
+        "GITHUB_RUN_ATTEMPT": "1",
+        **changes,
+    }
+
+
+def published(folder: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    (folder / "gate.yaml").write_text(
+        "suite: cases.yaml\nagent: {command: [echo, hello]}\ncriteria: {contains: {values: [hello]}}\npublish: github\n"
+    )
+    (folder / "cases.yaml").write_text("cases: [{id: a, input: hi}]")
+    command = [sys.executable, "-m", "gate", "run", "-q"]
+    return subprocess.run(
+        command,
+        cwd=folder,
+        env={"PATH": os.environ["PATH"], **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_gate_run_comments_where_the_configuration_says_github(fake: FakeGitHub, tmp_path: Path) -> None:
+    fake.add_pull(1, HEAD)
+    done = published(tmp_path, job(fake, tmp_path))
+    assert done.returncode == 0, done.stderr
+    [(_, body)] = bodies(fake)
+    assert "cases.yaml" in body
+    assert "http" in done.stderr
+
+
+@pytest.mark.parametrize("missing", ["GITHUB_TOKEN", "GITHUB_EVENT_PATH", "GITHUB_EVENT_NAME"])
+def test_outside_of_a_pull_requests_job_nothing_is_published(fake: FakeGitHub, tmp_path: Path, missing: str) -> None:
+    fake.add_pull(1, HEAD)
+    done = published(tmp_path, job(fake, tmp_path, **{missing: ""}))
+    assert done.returncode == 0, done.stderr
+    assert "no comment: this job is not about a pull request" in done.stderr
+    assert bodies(fake) == []
