@@ -93,7 +93,8 @@ CONFIGURATIONS = {
     "an option that looks at tools that no answer tells of": (
         CONFIG.replace("python: agent:answer", 'http: {url: "http://localhost:9", response: {output: text}}').replace(
             "response_match_score: 0.5", "containment_rate: {threshold: 0.5, escalation_tools: [handover]}"
-        ),
+        )
+        + 'judge: {model: m, base_url: "http://localhost:9/v1"}\n',
         "gate.yaml: containment_rate looks at tool calls, and agent.http.response does not say where to find them",
     ),
     "a pattern that always matches": (
