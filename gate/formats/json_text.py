@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 from msgspec.json import Encoder
 
 from gate.errors import ConfigError
-from gate.formats.positions import Key, Mark, RefusedError, at_line
+from gate.formats.positions import Key, RefusedTextError, TextMark, at_line
 from gate.security.limits import MAX_NESTING, shorten
 
 
@@ -59,19 +59,19 @@ _ENCODER = Encoder()
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     if len(value) != len(pairs):
-        raise RefusedError("duplicate key")
+        raise RefusedTextError("duplicate key")
     return value
 
 
 def _refuse(word: str) -> NoReturn:
-    raise RefusedError(f"{word} is not a JSON number")
+    raise RefusedTextError(f"{word} is not a JSON number")
 
 
 def finite(digits: str) -> float:
-    """The number that these digits spell. Raises `RefusedError` if no float can hold it."""
+    """The number that these digits spell. Raises `RefusedTextError` if no float can hold it."""
     value = float(digits)
     if math.isinf(value):
-        raise RefusedError(f"number out of range: {shorten(digits, 40)}")
+        raise RefusedTextError(f"number out of range: {shorten(digits, 40)}")
     return value
 
 
@@ -90,14 +90,14 @@ def _check_nesting(value: Any) -> None:
             if isinstance(child, (dict, list))
         ]
     if level:
-        raise RefusedError(f"nested more than {MAX_NESTING} deep")
+        raise RefusedTextError(f"nested more than {MAX_NESTING} deep")
 
 
 def _name_refused(text: str, where: str, first_line: int) -> NoReturn:
     """Reads a refused text again, slowly, to say which line is to blame."""
     try:
         json_marks(text, strict=True)
-    except RefusedError as error:
+    except RefusedTextError as error:
         raise ConfigError(error.what, where=at_line(where, error.line + first_line - 1)) from error
     raise ConfigError("cannot be read as JSON", where=where)
 
@@ -112,8 +112,8 @@ class _JsonMarks:
 
     def __init__(self, strict: bool) -> None:
         self.strict = strict
-        self.root: Mark | None = None
-        self.open: list[Mark] = []
+        self.root: TextMark | None = None
+        self.open: list[TextMark] = []
         self.keys: list[tuple[Key, int] | None] = []
         """Of each open container: the key that waits for its value, with its line."""
         self.arrays: list[bool] = []
@@ -131,13 +131,13 @@ class _JsonMarks:
             self._scalar(token, line)
 
     def _open(self, array: bool, line: int) -> None:
-        self.open.append(Mark(line, {}))
+        self.open.append(TextMark(line, {}))
         self.keys.append(None)
         self.arrays.append(array)
         if self.strict and len(self.open) > MAX_NESTING + 1:
-            raise RefusedError(f"nested more than {MAX_NESTING} deep", line)
+            raise RefusedTextError(f"nested more than {MAX_NESTING} deep", line)
 
-    def _close(self) -> Mark:
+    def _close(self) -> TextMark:
         self.keys.pop()
         self.arrays.pop()
         return self.open.pop()
@@ -145,15 +145,15 @@ class _JsonMarks:
     def _key(self, token: str, line: int) -> None:
         key = json.loads(token)
         if self.strict and key in (self.open[-1].children or {}):
-            raise RefusedError(f"duplicate key {shorten(repr(key), 80)}", line)
+            raise RefusedTextError(f"duplicate key {shorten(repr(key), 80)}", line)
         self.keys[-1] = (key, line)
 
     def _scalar(self, token: str, line: int) -> None:
         if self.strict and token[0] != '"':
             _check_number(token, line)
-        self._place(Mark(line))
+        self._place(TextMark(line))
 
-    def _place(self, mark: Mark) -> None:
+    def _place(self, mark: TextMark) -> None:
         if not self.open:
             self.root = mark
             return
@@ -171,16 +171,16 @@ class _JsonMarks:
 def _check_number(token: str, line: int) -> None:
     try:
         json.loads(token, parse_constant=_refuse, parse_float=finite)
-    except RefusedError as error:
-        raise RefusedError(error.what, line) from error
+    except RefusedTextError as error:
+        raise RefusedTextError(error.what, line) from error
     except json.JSONDecodeError:
         return
     except ValueError as error:
-        raise RefusedError(f"number out of range: {shorten(token, 40)}", line) from error
+        raise RefusedTextError(f"number out of range: {shorten(token, 40)}", line) from error
 
 
-def json_marks(text: str, *, strict: bool = False) -> Mark:
-    """The marks of a text that is JSON. ``strict`` raises `RefusedError` at the first value that is refused."""
+def json_marks(text: str, *, strict: bool = False) -> TextMark:
+    """The marks of a text that is JSON. ``strict`` raises `RefusedTextError` at the first value that is refused."""
     builder = _JsonMarks(strict)
     line, position = 1, 0
     for match in _JSON_TOKEN.finditer(text):
@@ -188,7 +188,7 @@ def json_marks(text: str, *, strict: bool = False) -> Mark:
         line += text.count("\n", position, start)
         position = start
         builder.take(match.group(), line)
-    return builder.root or Mark(1)
+    return builder.root or TextMark(1)
 
 
 _BETWEEN = re.compile(r"[\s,:]*")

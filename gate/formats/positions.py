@@ -9,18 +9,18 @@ from msgspec import Struct
 Key = str | int
 
 
-class Mark(Struct):
+class TextMark(Struct):
     """Where a value was written, and how large and deep it is with its aliases expanded."""
 
     line: int
-    children: dict[Key, Mark] | None = None
+    children: dict[Key, TextMark] | None = None
     size: int = 1
     depth: int = 0
 
-    def adopt(self, key: Key, line: int, child: Mark) -> None:
+    def adopt(self, key: Key, line: int, child: TextMark) -> None:
         """Takes a finished child in, at the line of its key."""
         assert self.children is not None
-        self.children[key] = child if child.line == line else Mark(line, child.children, child.size, child.depth)
+        self.children[key] = child if child.line == line else TextMark(line, child.children, child.size, child.depth)
         self.size += child.size
         self.depth = max(self.depth, child.depth + 1)
 
@@ -28,10 +28,12 @@ class Mark(Struct):
 class LineNumbers:
     """Line numbers of a document's values, found when first asked for."""
 
-    def __init__(self, marks: Callable[[], Mark], items: Callable[[tuple[Key, ...]], list[int]] | None = None) -> None:
+    def __init__(
+        self, marks: Callable[[], TextMark], items: Callable[[tuple[Key, ...]], list[int]] | None = None
+    ) -> None:
         self._marks = marks
         self._items = items
-        self._root: Mark | None = None
+        self._root: TextMark | None = None
         self._list: tuple[tuple[Key, ...], list[int]] | None = None
         """The first list that was asked about, and the lines of its items."""
 
@@ -63,7 +65,7 @@ class LineNumbers:
         return lines[index] if parent == listed and 0 <= index < len(lines) else None
 
 
-class RefusedError(ValueError):
+class RefusedTextError(ValueError):
     """The document holds something that we do not take; `line` says where."""
 
     def __init__(self, what: str, line: int = 0) -> None:

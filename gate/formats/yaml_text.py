@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from gate.errors import ConfigError
 from gate.formats.json_text import finite
-from gate.formats.positions import Mark, RefusedError, at_line
+from gate.formats.positions import RefusedTextError, TextMark, at_line
 from gate.security.limits import MAX_NESTING, shorten
 
 MAX_ALIAS_GROWTH = 100_000
@@ -72,7 +72,7 @@ def _resolve(text: str) -> Any:
     if _FLOAT.match(text):
         return finite(text)
     if _NOT_FINITE.match(text):
-        raise RefusedError(f"{text} is not a number that can be used")
+        raise RefusedTextError(f"{text} is not a number that can be used")
     return text
 
 
@@ -82,31 +82,31 @@ def _scalar_value(event: Any, line: int) -> Any:
             return _EXPLICIT[event.tag](event.value)
         return _resolve(event.value) if event.implicit[0] else event.value
     except KeyError as error:
-        raise RefusedError(f"unknown tag {shorten(event.tag, 80)}", line) from error
-    except RefusedError as error:
-        raise RefusedError(error.what, line) from error
+        raise RefusedTextError(f"unknown tag {shorten(event.tag, 80)}", line) from error
+    except RefusedTextError as error:
+        raise RefusedTextError(error.what, line) from error
     except ValueError as error:
-        raise RefusedError(f"not a value of its type: {shorten(event.value, 40)!r}", line) from error
+        raise RefusedTextError(f"not a value of its type: {shorten(event.value, 40)!r}", line) from error
 
 
 class _Frame(Struct):
     """A container that is still being read."""
 
     value: dict[str, Any] | list[Any]
-    mark: Mark
+    mark: TextMark
     anchor: str | None
     key: str | None = None
     key_line: int = 0
-    merged: list[tuple[dict[str, Any], Mark]] | None = None
+    merged: list[tuple[dict[str, Any], TextMark]] | None = None
 
 
 class _YamlBuilder:
     """Builds a value and its marks from YAML events; iterative, so that depth costs no stack."""
 
     def __init__(self) -> None:
-        self.done: tuple[Any, Mark] | None = None
+        self.done: tuple[Any, TextMark] | None = None
         self.frames: list[_Frame] = []
-        self.anchors: dict[str, tuple[Any, Mark]] = {}
+        self.anchors: dict[str, tuple[Any, TextMark]] = {}
         self.open_anchors: set[str] = set()
         self.documents = 0
         self.grown = 0
@@ -124,14 +124,14 @@ class _YamlBuilder:
         elif isinstance(event, yaml.DocumentStartEvent):
             self.documents += 1
             if self.documents > 1:
-                raise RefusedError("more than one YAML document in a file", line)
+                raise RefusedTextError("more than one YAML document in a file", line)
 
     def _scalar(self, event: Any, line: int) -> None:
         frame = self.frames[-1] if self.frames else None
         if frame is not None and isinstance(frame.value, dict) and frame.key is None:
             self._key(frame, event, line)
             return
-        value, mark = _scalar_value(event, line), Mark(line, size=1 + len(event.value) // CHARS_PER_VALUE)
+        value, mark = _scalar_value(event, line), TextMark(line, size=1 + len(event.value) // CHARS_PER_VALUE)
         if event.anchor is not None:
             self.anchors[event.anchor] = (value, mark)
         self._place(value, mark, line)
@@ -139,9 +139,9 @@ class _YamlBuilder:
     def _key(self, frame: _Frame, event: Any, line: int) -> None:
         key: str = event.value
         if key in frame.value or (key == "<<" and frame.merged is not None):
-            raise RefusedError(f"duplicate key {shorten(repr(key), 80)}", line)
+            raise RefusedTextError(f"duplicate key {shorten(repr(key), 80)}", line)
         if event.anchor is not None:
-            self.anchors[event.anchor] = (key, Mark(line))
+            self.anchors[event.anchor] = (key, TextMark(line))
         frame.key, frame.key_line = key, line
         if key == "<<" and event.implicit[0]:
             frame.merged = []
@@ -149,15 +149,15 @@ class _YamlBuilder:
     def _start(self, event: Any, line: int) -> None:
         mapping = isinstance(event, yaml.MappingStartEvent)
         if self.frames and isinstance(self.frames[-1].value, dict) and self.frames[-1].key is None:
-            raise RefusedError("a key must be plain text", line)
+            raise RefusedTextError("a key must be plain text", line)
         if event.tag not in _COLLECTIONS:
-            raise RefusedError(f"unknown tag {shorten(event.tag, 80)}", line)
+            raise RefusedTextError(f"unknown tag {shorten(event.tag, 80)}", line)
         if len(self.frames) > MAX_NESTING:
-            raise RefusedError(f"nested more than {MAX_NESTING} deep", line)
+            raise RefusedTextError(f"nested more than {MAX_NESTING} deep", line)
         if event.anchor is not None:
             self.anchors.pop(event.anchor, None)
             self.open_anchors.add(event.anchor)
-        self.frames.append(_Frame({} if mapping else [], Mark(line, {}), event.anchor))
+        self.frames.append(_Frame({} if mapping else [], TextMark(line, {}), event.anchor))
 
     def _end(self) -> None:
         frame = self.frames.pop()
@@ -170,24 +170,24 @@ class _YamlBuilder:
 
     def _alias(self, anchor: str, line: int) -> None:
         if anchor in self.open_anchors:
-            raise RefusedError(f"alias *{shorten(anchor, 80)} contains itself", line)
+            raise RefusedTextError(f"alias *{shorten(anchor, 80)} contains itself", line)
         if anchor not in self.anchors:
-            raise RefusedError(f"unknown alias *{shorten(anchor, 80)}", line)
+            raise RefusedTextError(f"unknown alias *{shorten(anchor, 80)}", line)
         value, mark = self.anchors[anchor]
         frame = self.frames[-1] if self.frames else None
         if frame is not None and isinstance(frame.value, dict) and frame.key is None:
-            raise RefusedError("a key must be plain text", line)
+            raise RefusedTextError("a key must be plain text", line)
         self._grow(mark, line)
         self._place(value, mark, line)
 
-    def _grow(self, mark: Mark, line: int) -> None:
+    def _grow(self, mark: TextMark, line: int) -> None:
         self.grown += mark.size
         if self.grown > MAX_ALIAS_GROWTH:
-            raise RefusedError(f"aliases expand to more than {MAX_ALIAS_GROWTH:,} values", line)
+            raise RefusedTextError(f"aliases expand to more than {MAX_ALIAS_GROWTH:,} values", line)
         if len(self.frames) + mark.depth > MAX_NESTING:
-            raise RefusedError(f"nested more than {MAX_NESTING} deep through an alias", line)
+            raise RefusedTextError(f"nested more than {MAX_NESTING} deep through an alias", line)
 
-    def _place(self, value: Any, mark: Mark, line: int) -> None:
+    def _place(self, value: Any, mark: TextMark, line: int) -> None:
         if not self.frames:
             self.done = (value, mark)
             return
@@ -204,7 +204,7 @@ class _YamlBuilder:
             frame.value[frame.key] = value
         frame.key = None
 
-    def _merge(self, frame: _Frame, value: dict[str, Any], mark: Mark) -> None:
+    def _merge(self, frame: _Frame, value: dict[str, Any], mark: TextMark) -> None:
         """Adds the keys of a merged mapping that are not there yet; written keys win, then earlier mappings."""
         assert isinstance(frame.value, dict)
         for key, item in value.items():
@@ -215,15 +215,15 @@ class _YamlBuilder:
                 frame.mark.adopt(key, child.line, child)
 
 
-def _mappings(value: Any, mark: Mark, line: int) -> list[tuple[dict[str, Any], Mark]]:
+def _mappings(value: Any, mark: TextMark, line: int) -> list[tuple[dict[str, Any], TextMark]]:
     if isinstance(value, dict):
         return [(value, mark)]
     if isinstance(value, list) and all(isinstance(item, dict) for item in value):
         return [(item, (mark.children or {})[index]) for index, item in enumerate(value)]
-    raise RefusedError("<< takes a mapping or a list of mappings", line)
+    raise RefusedTextError("<< takes a mapping or a list of mappings", line)
 
 
-def parse_yaml(text: str, where: str) -> tuple[Any, Mark]:
+def parse_yaml(text: str, where: str) -> tuple[Any, TextMark]:
     """The value of a YAML text and the marks of its values.
 
     Raises:
@@ -233,7 +233,7 @@ def parse_yaml(text: str, where: str) -> tuple[Any, Mark]:
     try:
         for event in yaml.parse(text, Loader=_YAML_LOADER):
             builder.take(event)
-    except RefusedError as error:
+    except RefusedTextError as error:
         raise ConfigError(error.what, where=at_line(where, error.line)) from error
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
