@@ -161,7 +161,7 @@ def first_problem(error: ValidationError, model: type[BaseModel]) -> Problem:
     """What a validation by ``model`` found first. The only reader of pydantic's errors."""
     found = error.errors(include_url=False, include_context=False)[0]
     loc, unknown = found["loc"], found["type"] == "extra_forbidden"
-    ours, theirs = (loc[:-1], loc[-1:]) if unknown else (loc, ())  # a key of the user's may look like a branch
+    ours, theirs = (loc[:-1], loc[-1:]) if unknown else (loc, ())  # a user's key may look like a branch
     path = (*(part for part in ours if not _is_branch(part)), *theirs)
     if unknown:
         return Problem(path, "unknown", "", tuple(_known_keys(model, path[:-1])))
@@ -175,7 +175,7 @@ def validated(model: type[ModelT], data: Mapping[str, Any], where: str, *, noun:
     Raises:
         ConfigError: one line on the first problem, with the nearest known key.
     """
-    from pydantic import ValidationError  # weight: `gate --help` needs none of it
+    from pydantic import ValidationError  # weight: `gate --help` does not need it
 
     try:
         return model.model_validate(dict(data))

@@ -143,7 +143,7 @@ def _run(
 
 
 def _follow(process: Popen[bytes], output: int, lines: _Lines) -> None:
-    """Hands on what is printed until the process itself ends, and what it left in the pipe, whoever else holds that."""
+    """Forwards the output until the process itself ends, then what is left in the pipe, even if others hold it open."""
     ended = False
     while process.poll() is None:
         if ended:

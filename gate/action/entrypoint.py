@@ -1,9 +1,9 @@
 """The image's entrypoint: takes the environment out of every other process's reach, then starts the action.
 
-What a process was started with stays readable in ``/proc`` for as long as it lives, whatever it deletes from its
-environment, and the agent runs as the same user. So this process executes itself once more with the few variables that
-everyone may see. It stays the same process, so signals and the exit code need no forwarding. All variables travel in a
-file in memory, which is read and closed before anything else is loaded.
+The environment that a process was started with stays readable in ``/proc`` for as long as it lives, even after it
+deletes variables, and the agent runs as the same user. So this process executes itself once more with the few variables
+that everyone may see. It stays the same process, so signals and the exit code need no forwarding. All variables travel
+in a file in memory, which is read and closed before anything else is loaded.
 """
 
 from __future__ import annotations

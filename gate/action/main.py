@@ -94,7 +94,7 @@ def _carry_out(
 
 
 def _check_results(workspace: Path) -> None:
-    """Raises ConfigError if a link would send the results elsewhere, where they might overwrite a file."""
+    """Raises ConfigError if a link would redirect the results to where they might overwrite a file."""
     folder = workspace / RESULTS
     try:
         for path in (folder, folder / ".gitignore", *(folder / name for name in REPORT_FILES.values())):

@@ -62,7 +62,7 @@ class EarlierRecords(Struct, frozen=True):
     """The commit that this run measures against."""
 
     def take_up(self, activity: Activity, say: Say) -> str:
-        """Places the records where the run continues them. Returns whose they are, in words; empty if there are none.
+        """Places the records where the run continues them. Returns their origin, in words; empty if there are none.
 
         A record that cannot be trusted is skipped with a message. Raises `PublishError` if the look-up itself fails.
         """

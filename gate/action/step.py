@@ -1,4 +1,4 @@
-"""One step of a job: what the runner says of it (inputs, event, workspace, repository), and how it ended."""
+"""One step of a job: what the runner passes to it (inputs, event, workspace, repository), and how it ended."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Say = Callable[[str], None]
 
 
 class Step(Struct, frozen=True, dict=True):
-    """What the runner says of this step. ``github`` and ``say`` are its only ways out."""
+    """What the runner passes to this step. ``github`` and ``say`` are its only outputs."""
 
     environment: Mapping[str, str]
     inputs: Mapping[str, Any]

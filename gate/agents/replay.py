@@ -1,4 +1,4 @@
-"""Answers with trials that were recorded elsewhere: no agent runs."""
+"""Answers with trials that were recorded outside the gate; no agent runs."""
 
 from __future__ import annotations
 

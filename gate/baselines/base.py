@@ -136,7 +136,7 @@ class Store(ABC):
 
     @abstractmethod
     def ledger(self, suite_id: str) -> Ledger:
-        """What was found of the suite's records. Raises `BaselineError` if it is damaged or another suite's."""
+        """The findings on the suite's records. Raises `BaselineError` if it is damaged or belongs to another suite."""
 
     @abstractmethod
     def find(
@@ -150,9 +150,9 @@ class Store(ABC):
 
     @abstractmethod
     def latest(self, suite_id: str) -> Found | None:
-        """The newest record of the suite, of any commit, unless it is of a dirty work tree.
+        """The newest record of the suite at any commit, except those of a dirty work tree.
 
-        To be announced: it may not be an ancestor.
+        Callers announce it, since it may not be an ancestor.
         """
 
     @abstractmethod

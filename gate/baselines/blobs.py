@@ -41,7 +41,7 @@ T = TypeVar("T")
 class BlobStore(Store):
     """Records under ``<suite>/<commit>.jsonl`` and ledgers under ``<suite>/ledger.ndjson``, by `get`, `put` and `keys`.
 
-    Whatever these raise ends the run with one line: exit code 4 for reading, 6 for writing.
+    Any exception that these raise ends the run with one line: exit code 4 for reading, 6 for writing.
     """
 
     @abstractmethod

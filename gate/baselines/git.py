@@ -298,7 +298,7 @@ class GitStore(Store):
     # --- writing --------------------------------------------------------------------------------
 
     def _pushed(self, change: Callable[[_Tree], _Change], message: str) -> str:
-        """Makes a change to the branch, on its newest tip, until the push is taken; returns the path that it is of."""
+        """Changes the branch at its newest tip, again until a push is accepted; returns the changed path."""
         try:
             return self._push(change, message)
         except GitError as error:

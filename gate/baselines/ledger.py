@@ -27,7 +27,7 @@ SOUND = (Verdict.PASS, Verdict.INCONCLUSIVE)
 
 
 class Mark(Struct, frozen=True, tag="mark", tag_field="kind", omit_defaults=True, forbid_unknown_fields=True):
-    """What was found of one run when its record was stored."""
+    """The findings on one run when its record was stored."""
 
     suite: str
     """Name of the suite's folder."""
@@ -99,7 +99,7 @@ class Ledger(Struct, frozen=True):
         return next((line for line in reversed(self.acceptances) if line.key == key), None)
 
     def failed_runs(self, key: str) -> frozenset[str]:
-        """Runs of a record that may not stand for the best: each by what was found of it last."""
+        """Runs of a record that may not serve as the anchor, each judged by its latest mark."""
         accepted = self.accepted(key)
         last = {mark.run: mark for mark in self.marks if mark.key == key}
         return frozenset(
@@ -109,7 +109,7 @@ class Ledger(Struct, frozen=True):
         )
 
     def knows(self, key: str) -> bool:
-        """Whether anything was found of a record."""
+        """Whether there is any entry about a record."""
         return any(line.key == key for line in self.lines)
 
     def verdict(self, key: str) -> str:
@@ -128,7 +128,7 @@ class Ledger(Struct, frozen=True):
         return tuple(dict.fromkeys(mark.release for mark in self.marks if mark.key == key and mark.release))
 
     def rejected(self, key: str) -> bool:
-        """Whether a record is of a release that the gate turned down and nobody accepted."""
+        """Whether a record belongs to a release that the gate rejected and nobody accepted."""
         last = {mark.release: mark for mark in self.marks if mark.key == key and mark.release}
         return bool(last) and all(mark.run in self.failed_runs(key) for mark in last.values())
 

@@ -95,9 +95,9 @@ def pair(
 
 
 def _standing_in(criteria: Sequence[Criterion], before: Sequence[Criterion]) -> list[Criterion]:
-    """The baseline's criteria; one that a previous version of today measures as it was measured then, under its name.
+    """The baseline's criteria; one that a criterion's previous version still measures has that version's name.
 
-    Its own name is then that of a new criterion: nothing of it is owed, for it is compared by the previous version.
+    The current name then counts as a new criterion, with no baseline scores missing: the previous version is compared.
     """
     now = {criterion.name: criterion.fingerprint for criterion in criteria}
     old = {(c.stands_for, c.fingerprint): c.name for c in criteria if c.stands_for}

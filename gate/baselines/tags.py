@@ -1,4 +1,4 @@
-"""Release tags: which package a tag is of, and whether it is of a release or of a candidate for one."""
+"""Release tags: the package that a tag belongs to, and whether it marks a release or a release candidate."""
 
 from __future__ import annotations
 
@@ -15,6 +15,6 @@ def series_of(tag: str) -> str | None:
 
 
 def is_candidate(tag: str) -> bool:
-    """Whether the tag is of a candidate, as ``v2.0.0-rc.1``: it may have failed, and is not what is out."""
+    """Whether the tag marks a release candidate, as ``v2.0.0-rc.1``: it may have failed, and is not in production."""
     found = _VERSION.match(tag)
     return found is not None and bool(found["rest"]) and not found["rest"].startswith(("+", ".post", "-post"))

@@ -67,7 +67,7 @@ def main() -> NoReturn:
         _fail("stopped; everything measured so far is in the record, and --resume continues it", error.exit_code, debug)
     except (KeyboardInterrupt, click.Abort):
         _fail("stopped", ExitCode.INTERRUPTED, debug)
-    except Exception as error:  # noqa: BLE001  (the one place: whatever it was, nothing was measured)
+    except Exception as error:  # noqa: BLE001  (the one place: after any such error, nothing was measured)
         _fail(
             f"unexpected {type(error).__name__}: {error} (run again with --debug for the traceback)",
             ExitCode.NOT_MEASURED,

@@ -400,7 +400,7 @@ def agent_under_base(
 def criteria_under_base(
     base: Sequence[CriterionSpec], head: Sequence[CriterionSpec]
 ) -> tuple[tuple[CriterionSpec, ...], list[str]]:
-    """The criteria that hold: none of the base's is missing, and none of their options is looser."""
+    """The criteria that apply: every one of the base's is kept, and no option is loosened."""
     now = {spec.name: spec for spec in head}
     known = {spec.name for spec in base}
     effective: list[CriterionSpec] = []

@@ -163,7 +163,7 @@ def _below_its_own(comparison: Comparison, case: Case) -> bool:
 
 
 def _fails(trial: Trial, case: Case, criteria: Iterable[Criterion]) -> bool:
-    """Whether the agent failed, or anything that blocks does not hold, whatever else could not be measured."""
+    """Whether the agent failed, or a blocking criterion does not hold, even if another could not be measured."""
     return trial.failed or any(c.blocking and holds(c, case, trial.scores.get(c.name)) is False for c in criteria)
 
 

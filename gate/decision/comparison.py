@@ -27,7 +27,7 @@ class Incomparable(str, Enum):
     """Why the baseline's score of a criterion on a case says nothing about this one."""
 
     EDITED = "edited"
-    """The case has another content: so it is of every criterion."""
+    """The case's content differs, so no criterion is comparable on it."""
     CHANGED = "changed"
     """The criterion's options, scorer or judge changed."""
     NEW = "new"
@@ -43,10 +43,10 @@ class Settings(Struct, frozen=True):
     """Bound on P(below a threshold | not below it), over all thresholds and looks."""
     max_epochs: int = 3
     max_epochs_to_measure: int = 20
-    """Full passes up to which one further round may go while no trial at all reaches a threshold; beyond ``max_epochs``
-    only, and never in an exact design."""
+    """Limit, in epochs, of one further round while no trial at all reaches a threshold; it matters only beyond
+    ``max_epochs``, and never in an exact design."""
     exact_epochs: int | None = None
-    """Exactly so many epochs and one look."""
+    """Exactly this many epochs and one look."""
     rerun: Rerun = "never"
     pass_rate_margin: float | None = None
     max_error_rate: float = 0.1
@@ -105,10 +105,10 @@ class Comparison(Struct, frozen=True, dict=True):
 
     @cached_property
     def without_cases(self) -> Mapping[str, CasesGone]:
-        """The same of those that the baseline measured on cases of which none is compared: each was edited or removed.
+        """The criteria whose baseline cases are all gone, edited or removed, so that none of them is compared.
 
-        A tenth of the cases may be all that a criterion applies to. Where nothing at all is paired it is not theirs to
-        say.
+        A criterion may apply to a tenth of the cases only. Empty if nothing at all is paired: then criteria are not the
+        reason.
         """
         judged = {case.id for case in self.judged}
         found = {}
@@ -345,10 +345,10 @@ def holds(criterion: Criterion, case: Case, score: Score | None) -> bool | None:
 
 
 def passed(trial: Trial, case: Case, criteria: Iterable[Criterion]) -> bool | None:
-    """Metric 0: every blocking criterion holds. None where one could not be measured, even if another fails: of the
-    trials under a judge that is down only failures would be left. A hard failure alone decides: nothing else is scored.
-    None also where none of them applies: nothing was checked. A trial in which the agent failed is a failed trial,
-    whatever the criteria.
+    """Metric 0: every blocking criterion holds. None if one could not be measured, even if another fails: while a
+    judge is down, only failures would be left. A hard failure decides alone: nothing else is scored. None also if no
+    criterion applies: nothing was checked. A trial in which the agent failed is a failed trial, regardless of the
+    criteria.
     """
     if trial.error is not None:
         return False if trial.failed else None
@@ -393,7 +393,7 @@ def to_state(comparison: Comparison, *, seed: int, can_run: bool, stopped: bool)
 
 
 def _metric(comparison: Comparison, criterion: Criterion) -> Metric:
-    """Scores that are all 0 or 1 are judged as successes are, whatever the scale allows."""
+    """Scores that are all 0 or 1 are judged as successes, even if the scale allows other values."""
     trials = (*comparison.trials, *comparison.stored)
     zero_one = criterion.scale is Scale.UNIT and set(full_values(trials, criterion)) <= {0.0, 1.0}
     scale = Scale.BINARY if zero_one else criterion.scale
@@ -426,7 +426,7 @@ def _rounds(comparison: Comparison) -> tuple[Round, ...]:
 def _rows_of(
     groups: Mapping[tuple[int, str, Side], dict[str, list[Row]]], trial: Trial, *, stands_in: bool
 ) -> list[Row] | None:
-    """The rows among which is the one that a trial stands in for; in old records that is of an earlier round.
+    """The rows that include the one which a trial replaces; in old records it belongs to an earlier round.
 
     None for a trial that has a row of its own.
     """
@@ -460,12 +460,12 @@ def full_values(trials: Sequence[Trial], criterion: Criterion) -> list[float]:
 
 
 def passes(comparison: Comparison) -> int:
-    """Full passes so far, infrastructure errors included."""
+    """Epochs so far, infrastructure errors included."""
     return max(comparison.full_passes, default=0)
 
 
 def whole_epochs(comparison: Comparison) -> int:
-    """Full passes that took in every judged case."""
+    """Epochs that covered every judged case."""
     return min(comparison.full_passes, default=0)
 
 

@@ -64,7 +64,7 @@ MAX_ERROR_CHARS = 120
 def judge(
     comparison: Comparison, criterion: Criterion, outcome: Outcome | None, *, final: bool = False
 ) -> list[AnyFinding]:
-    """Everything that was found of one criterion; its verdict is the worst of it. ``final``: no trial will follow."""
+    """All findings on one criterion; its verdict is the worst of them. ``final``: no trial will follow."""
     if _applies_elsewhere(comparison, criterion):
         return [NotApplied()]
     findings = [
@@ -83,7 +83,7 @@ def judge(
 
 
 def _hard(comparison: Comparison, criterion: Criterion) -> list[AnyFinding]:
-    """One failing trial of any case fails, quarantine or not, whatever round it was in."""
+    """One failing trial of any case fails, quarantine or not, in any round."""
     if not criterion.hard:
         return []
     failed = {t.case_id: t.scores[criterion.name].reason for t in hard_failures(comparison, criterion)}

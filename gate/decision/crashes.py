@@ -235,7 +235,7 @@ def proven(comparison: Comparison) -> float | None:
 
 
 def _slowed(comparison: Comparison, others: Iterable[Trial]) -> SlowedDown | None:
-    """That answers took longer than the latency margin allows: then failures are no wonder, whoever is to blame."""
+    """The slowdown, if answers took longer than the latency margin allows: failures are then to be expected."""
     pairs = []
     for trial in others:
         known = [t.duration for t in comparison.baseline.get(trial.case_id, ()) if t.answered and t.duration]

@@ -170,11 +170,11 @@ def confirmation(known: Situation) -> More | None:
 
 
 def spoiled(known: Situation) -> tuple[Trial, ...]:
-    """The trials that do not count when a run is continued, since they were run in an outage: failures, and whatever
-    was run because of them.
+    """The trials that do not count when a run is continued, since they were run in an outage: failures, and trials
+    that were run because of them.
 
-    An outage is no outcome of the agent's, so it would be wrong to hold a later session to it. Of a run that ended
-    early it takes `LEAST_DOWN` failing cases to tell one, or all there are.
+    An outage says nothing about the agent, so a later session must not count it. In a run that ended early it takes
+    `LEAST_DOWN` failing cases to recognise one, or all cases if they are fewer.
     """
     comparison = _comparison(replace(known, reported=True))
     down = sum(any(map(_is_excused, comparison.candidate.get(case.id, ()))) for case in comparison.judged)
@@ -228,10 +228,10 @@ def _asked(comparison: Comparison, requests: Sequence[Request], why: str, *, onc
 
 
 def _ask(comparison: Comparison, seed: int, *, can_run: bool, stopped: bool) -> tuple[Outcome | None, More | None]:
-    """The engine's answer on the pairing; a first pass where nothing is paired or nothing was run."""
+    """The engine's answer on the pairing; a first epoch if nothing is paired or nothing was run."""
     if not comparison.paired:
         return None, None
-    from gate.decision.engine.rule import decide  # weight: only where there is a baseline
+    from gate.decision.engine.rule import decide  # weight: only with a baseline
 
     step = decide(to_state(comparison, seed=seed, can_run=can_run, stopped=stopped))
     if isinstance(step, Outcome):
@@ -263,7 +263,7 @@ def _settled(comparison: Comparison, found: Sequence[AnyFinding]) -> bool:
 def _for_thresholds(
     comparison: Comparison, outcome: Outcome | None, found: Sequence[AnyFinding], *, can_run: bool
 ) -> More | None:
-    """A further epoch while a threshold is undecided: the whole schedule where there is no baseline."""
+    """A further epoch while a threshold is undecided: the whole schedule if there is no baseline."""
     settings = comparison.settings
     if not can_run or (outcome is not None and outcome.verdict == "REGRESSION"):
         return None

@@ -1,4 +1,4 @@
-"""What a suite could find: the detectable drop for so many cases and trials, and what that costs."""
+"""The smallest drop that a suite can detect with a number of cases and trials, and what that costs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class PowerRow(Struct, frozen=True):
 
     cases: int
     trials: int
-    """Full passes of the candidate."""
+    """Epochs of the candidate."""
     baseline_trials: int
     detectable: float
     """The drop of the pass rate that is found with about 80 % power, 0–1."""
@@ -103,7 +103,7 @@ def _within_sd(groups: Sequence[Sequence[bool]]) -> tuple[float, bool]:
 
 
 def reruns_to_prove(cases: int, baseline_trials: int, alpha: float = 0.02) -> int | None:
-    """Failing trials in a row after which one case of so many blocks, all others passing as always."""
+    """Consecutive failing trials after which one of ``cases`` cases blocks, if all others pass as before."""
     quiet = case_log_e(baseline_trials, baseline_trials, 1, 1)
     for n in range(1, MOST_RERUNS + 1):
         broken = case_log_e(baseline_trials, baseline_trials, 0, n)

@@ -46,7 +46,7 @@ from gate.statistics.intervals import (
 
 NONE = Score(None)
 FEWEST_TRIALS = 3
-"""From so many trials on, none of which reached a threshold, it counts as missed once the schedule has ended."""
+"""If at least this many trials ran and none reached a threshold, it counts as missed once the schedule has ended."""
 
 
 def threshold_error(comparison: Comparison) -> float:
@@ -244,7 +244,7 @@ def never_reached(comparison: Comparison, criterion: Criterion) -> bool:
 
 
 def epochs_to_prove(comparison: Comparison, criterion: Criterion) -> int:
-    """Full passes after which the worst scores there are would prove a mean short of its threshold; 0 where none would.
+    """Epochs after which the worst possible scores would prove a mean short of its threshold; 0 if no number would.
 
     It follows from the number of cases and the threshold t alone, so the look after it is fixed in advance:
     (1 − t)^n ≤ error, with t on a scale from 0, the worst, to 1.
@@ -282,7 +282,7 @@ def baseline_groups(comparison: Comparison, criterion: Criterion) -> list[Sequen
 
 
 def best_case(means: Sequence[float], values: Sequence[float], criterion: Criterion, error: float) -> float | None:
-    """The one-sided bound of the mean on its good side; None where there is too little to bound it.
+    """The one-sided bound of the mean on its good side; None if there is too little data to bound it.
 
     Exact for 0/1 scores. Else the tighter of Student's over case means and, for bounded scores, Chernoff's over all
     trials, at half the error each; a single case has no spread over cases, and leaves Chernoff's alone.
@@ -382,7 +382,7 @@ def _quantile(comparison: Comparison, criterion: Criterion, sample: Sample, q: f
 def _risen(sample: Sample, before: Sequence[float], q: float, criterion: Criterion, error: float) -> bool:
     """Whether more trials are beyond the margin of the baseline's quantile than an unchanged agent's would be.
 
-    Trials above an order statistic of the baseline are a matter of ranks, so Fisher's test is exact whatever their law.
+    Trials above an order statistic of the baseline are a matter of ranks, so Fisher's test is exact in any case.
     """
     now = [v for group in sample.kept for v in group]
     reached = quantile(before, q)

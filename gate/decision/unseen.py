@@ -34,9 +34,9 @@ def blind(criteria: Sequence[Criterion]) -> frozenset[str]:
 
 
 def without_unseen(criteria: Sequence[Criterion], trials: Sequence[Trial], *, reported: bool) -> Sequence[Trial]:
-    """The trials of this run, in which a score that rests on calls nobody could see is not measured.
+    """The trials of this run; a score that depends on tool calls which nobody could see counts as not measured.
 
-    ``reported``: there is evidence from elsewhere, a baseline of the same agent definition.
+    ``reported``: there is other evidence, a baseline of the same agent definition.
     """
     names = frozenset() if reported else blind(criteria)
     if not names or shows_calls(trials):

@@ -393,7 +393,7 @@ def _detectable(found: MetricChange | None, criterion: Criterion) -> float | Non
 
 def spent(evidence: EvidenceSummary) -> float:
     """Share of the error budget that looks and case reruns have used so far."""
-    from gate.decision.engine.evidence import CASES_SHARE  # weight: only where there is a baseline
+    from gate.decision.engine.evidence import CASES_SHARE  # weight: only with a baseline
 
     alpha = 1 / (evidence.e_threshold * CASES_SHARE)
     looks = sum(look.threshold for look in evidence.looks)

@@ -345,7 +345,7 @@ def _usage(event: Mapping[str, Any]) -> Usage | None:
 
 
 def _count(body: Mapping[str, Any], *names: str) -> int | None:
-    """The sum of some token counts; None if none of them is reported."""
+    """The sum of some token counts; None if no count is reported."""
     known = [count for name in names if (count := whole(get(body, f"{name}_token_count"), name)) is not None]
     return whole(sum(known), "the sum of tokens") if known else None
 

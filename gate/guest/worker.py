@@ -52,7 +52,7 @@ def is_named(module: str, target: str) -> bool:
 
 
 def beside(path: str) -> Any:
-    """The module in a file of the gate's, under a name that nothing of the user's has."""
+    """The module in one of the gate's files, under a name that no user module has."""
     spec = importlib.util.spec_from_file_location("_agent_gate_adapter", path)
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)

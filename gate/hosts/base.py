@@ -65,7 +65,7 @@ class PostComment(Struct, frozen=True):
 
 
 class PostFailure(Struct, frozen=True):
-    """That a run on the change under review ended without a verdict: what was said before is of an earlier run."""
+    """States that a run on the change under review ended without a verdict: earlier posts belong to an earlier run."""
 
     body: str
     """Markdown, its outside parts escaped."""
@@ -175,7 +175,7 @@ class Stamp(Struct, frozen=True, order=True):
     """The commit that was judged."""
 
     def is_newer(self, other: Stamp) -> bool:
-        """Whether it is of a later run, regardless of the suites."""
+        """Whether it belongs to a later run, regardless of the suites."""
         return (self.run, self.attempt) > (other.run, other.attempt)
 
 

@@ -223,11 +223,11 @@ class GitHub:
         return sorted(ours, key=lambda run: run.id, reverse=True)
 
     def measured_for(self, run: MeasuringRun, pull: PullRequest) -> bool:
-        """Whether a run on a pull request's head can have been this one's.
+        """Whether a run on a pull request's head must belong to this pull request.
 
-        The same commit can be the head of another pull request, onto a branch whose workflow nobody reviewed, and runs
-        do not say whose they were. So none may exist, closed or open, from the run's branch onto another base, now or
-        before its base was changed.
+        The same commit can be the head of another pull request, onto a branch whose workflow nobody reviewed, and a run
+        does not name its pull request. So no other one, closed or open, may go from the run's branch onto another base,
+        now or before its base was changed.
         """
         if run.head_branch != pull.head_branch or not run.head_repository:
             return False

@@ -38,7 +38,7 @@ class RestError(PublishError):
         self.executed = executed
         """Whether the host may have done what was asked all the same."""
         self.wait = wait
-        """Seconds after which the same request may succeed; None: asking again is of no use."""
+        """Seconds after which the same request may succeed; None: a retry would not help."""
 
 
 class Rest:

@@ -11,7 +11,7 @@ _EDGES = "".join(map(chr, range(0x21)))
 _REMOVED = str.maketrans("", "", "\t\n\r")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*+):")
 _NOT_IN_A_HOST = re.compile(r"[\x00-\x20/:?#@\\]")
-"""Characters that would end a host, or be taken out of it, where it stands in a URL."""
+"""Characters that would end the host of a URL, or be removed from it."""
 WEB = ("http", "https")
 
 

@@ -37,7 +37,7 @@ class Part(Struct, frozen=True):
 
 
 def text_of(parts: tuple[Part, ...], *, thoughts: bool = True) -> str:
-    """The text of the parts, joined by newlines; empty where there are none."""
+    """The text of the parts, joined by newlines; empty if there are none."""
     return "\n".join(part.text for part in parts if thoughts or not part.thought)
 
 

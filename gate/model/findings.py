@@ -1,4 +1,4 @@
-"""What was found of a criterion, as facts with numbers: a closed union, a struct per kind. Reports make the words.
+"""The findings on a criterion, as facts with numbers: a closed union, one struct per kind. Reports word them.
 
 Changes are as a reader means them: candidate minus baseline, relative for money, time and counts.
 """
@@ -31,7 +31,7 @@ class ScorerChanged(Fact, frozen=True):
 
 
 class CasesGone(Fact, frozen=True):
-    """None of the cases that the baseline measured it on is compared."""
+    """No case on which the baseline measured it is compared."""
 
     cases: int
 
@@ -96,7 +96,7 @@ class Finding(Fact, frozen=True):
 
     verdict: ClassVar[Verdict] = Verdict.PASS
     settles: ClassVar[bool] = False
-    """Whether it stands whatever else is run."""
+    """Whether it is final: no further trial can change it."""
 
 
 class NothingHeld(Finding, frozen=True):

@@ -58,9 +58,9 @@ class CriterionResult(Struct, frozen=True):
     crashes: int = 0
     """Trials without a score because the agent failed; a threshold counts them as the worst score there is."""
     not_compared: Apart | None = None
-    """Why what the baseline measured of it is not compared; such a criterion has no tick, whatever its verdict."""
+    """Why its baseline scores are not compared; such a criterion gets no tick, regardless of its verdict."""
     checked: bool = True
-    """Whether anything was held against it: a comparison, a threshold, a limit. Without, it has no tick either."""
+    """Whether a comparison, a threshold or a limit judged it; without one it gets no tick either."""
 
 
 class CaseStatus(str, Enum):
@@ -146,7 +146,7 @@ class BaselineInfo(Struct, frozen=True):
     records: int = 1
     source: str = ""
     missing: str = ""
-    """Why there is none, where there is none."""
+    """Why there is no baseline; empty if there is one."""
 
 
 class SuiteResult(Struct, frozen=True):
@@ -160,7 +160,7 @@ class SuiteResult(Struct, frozen=True):
     cases: tuple[CaseResult, ...]
     baseline: BaselineInfo | None = None
     has_baseline: bool = True
-    """Whether anything of a baseline was there to compare with."""
+    """Whether there was any baseline data to compare with."""
     course: Course | None = None
     """What was run; None of a shard, which decides nothing."""
     changes: tuple[RuleChange, ...] = ()

@@ -72,7 +72,7 @@ class Case(Struct, frozen=True):
 
 
 class RecordedTrial(Struct, frozen=True):
-    """One execution that was recorded elsewhere, as read from a file beside its case."""
+    """One execution that was recorded outside the gate, as read from a file beside its case."""
 
     case_id: str
     number: int
@@ -89,7 +89,7 @@ class Suite(Struct, frozen=True):
     """Names the suite in baselines and comments; text, never a file name."""
     cases: tuple[Case, ...]
     criteria: Mapping[str, Any] | None = None
-    """Raw criteria of a ``test_config.json`` beside the files, where there is one."""
+    """Raw criteria of a ``test_config.json`` beside the files, if there is one."""
     recorded: tuple[RecordedTrial, ...] = ()
     """Trials that came with the cases, for ``replay``."""
     source: str = ""

@@ -6,10 +6,10 @@ from enum import Enum
 
 
 class Verdict(str, Enum):
-    """What the gate says of a criterion or a suite."""
+    """The gate's verdict on a criterion or a suite."""
 
     NOT_APPLIED = "not_applied"
-    """Of a criterion alone: it applies to none of the selected cases, has no tick, and decides nothing."""
+    """Criteria only: it applies to no selected case, gets no tick, and decides nothing."""
     PASS = "pass"  # noqa: S105 - a verdict
     INCONCLUSIVE = "inconclusive"
     NOT_MEASURED = "not_measured"

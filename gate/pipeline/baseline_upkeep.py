@@ -46,8 +46,8 @@ def save_baseline(
 ) -> str:
     """Stores a complete record with its verdict, and returns what was done in words.
 
-    The verdict is that on the record against its own base and the anchor, as they are stored now. ``release`` is the
-    tag that it is of; ``accepted`` says by whom and why a record becomes the anchor whatever its verdict.
+    The verdict is that on the record against its own base and the anchor, as they are stored now. ``release`` is its
+    release tag; ``accepted`` says by whom and why a record becomes the anchor regardless of its verdict.
 
     Raises:
         BaselineWriteError: the record is not fit to be a baseline, or it cannot be written.
@@ -192,7 +192,7 @@ def list_baselines(config: Config, environment: Mapping[str, str]) -> str:
 
 
 def _standing(ledger: Ledger, entry: Entry, *, is_anchor: bool) -> str:
-    """What was found of an entry, in words."""
+    """The status of an entry, in words."""
     words = ["anchor"] if is_anchor else []
     rejected = " (rejected)" if ledger.rejected(entry.key) else ""
     words += [f"release {tag}{rejected}" for tag in ledger.releases(entry.key)]

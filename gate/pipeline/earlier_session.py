@@ -23,7 +23,7 @@ class Spoiled(Struct, frozen=True):
     header: Header
 
     def among(self, trials: Sequence[Trial]) -> Sequence[Trial]:
-        """Those of these trials that are to be run again; none of recordings, which say what they say."""
+        """The trials among these that are to be run again; never recordings, which cannot change."""
         plan, shard = self.plan, self.header.shard
         if not trials or self.session.config.agent_kind == "replay":
             return ()

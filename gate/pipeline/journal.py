@@ -64,9 +64,9 @@ def without(
     leave_out: Callable[[Sequence[Trial]], Collection[Trial]],
     remember: Callable[[Trial], Trial] | None = None,
 ) -> RecordWriter:
-    """The journal, taken up again without the trials of an earlier session that ``leave_out`` names.
+    """The journal, resumed without the trials of an earlier session that ``leave_out`` names.
 
-    The file is replaced at once or not at all, so that what counts survives whatever ends this.
+    The file is replaced atomically, so the trials that count survive a crash at any point.
     """
     gone = {(t.case_id, t.side, t.number) for t in leave_out(journal.resumed)}
     if not gone:
@@ -98,7 +98,7 @@ def _part(header: Header) -> str:
 def _open_writer(
     path: Path, header: Header, *, resume: bool, remember: Callable[[Trial], Trial] | None
 ) -> RecordWriter:
-    """The writer; a finished record of an agent whose source is elsewhere is not taken up: it may be another by now."""
+    """The writer; a finished record is not resumed if the agent's source is unknown here: it may have changed."""
     writer = RecordWriter(path, header, resume=resume, remember=remember)
     if resume and not header.agent and writer.finished:
         writer.close()
@@ -115,7 +115,7 @@ def _newest(folder: Path) -> Path:
 
 
 def _continues(path: Path, header: Header) -> bool:
-    """Whether the record of this commit is of the same run; one of another selection or shard is left alone."""
+    """Whether the record of this commit belongs to the same run; one of another selection or shard is left alone."""
     try:
         return not difference(read_header(path), header)
     except GateError:

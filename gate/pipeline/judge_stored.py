@@ -96,7 +96,7 @@ def compare_records(
 
 
 def _check_other_run(record: Record, reference: Reference, baseline: Path | Record | None) -> None:
-    """Raises `BaselineError` if the baseline holds an outage, is the candidate itself, or is of another suite."""
+    """Raises `BaselineError` if the baseline holds an outage, is the candidate itself, or belongs to another suite."""
     where = "" if isinstance(baseline, Record) else str(baseline)
     for stored in reference.records:
         if problem := outage_in(stored):
@@ -208,7 +208,7 @@ def decide_merged(
     ``rules`` are those that the configuration comes from, if a base commit's rules apply.
 
     Raises:
-        ConfigError: the record is of another suite, or of another commit than the one checked out.
+        ConfigError: the record belongs to another suite, or to another commit than the one checked out.
     """
     outputs = outputs.beside(config.root, config.file.reports)
     check_outputs(outputs)
@@ -285,7 +285,7 @@ def judge_records(records: Sequence[Record], config: Config, environment: Mappin
     Only the candidate's scores are taken from a record; the demands on them are this configuration's.
 
     Raises:
-        ConfigError: a record is of a suite that the configuration does not have.
+        ConfigError: a record belongs to a suite that the configuration does not have.
         UntrustedError: a record was measured by criteria other than those that are to judge it.
     """
     settings, git = settings_of(config, now()), Git(config.root, environment=environment)
@@ -307,11 +307,11 @@ def judge_records(records: Sequence[Record], config: Config, environment: Mappin
 
 
 def _trusted(record: Record, plan: Plan, seed: int) -> Record:
-    """The record's own scores under the cases of this plan; nothing of what it says about how it is to be judged.
+    """The record's own scores under the cases of this plan; what it says about how to judge them is ignored.
 
-    A case that is known here, by its content under whatever id, is what is known here; where its content was another,
-    it counts as edited, whatever the baseline says. Of one that is not known, its own word is taken for its content and
-    nothing else.
+    A case that the plan has, matched by content under any id, is taken from the plan; if its content differs, it counts
+    as edited, regardless of what the baseline says. For a case that the plan does not have, only the record's
+    fingerprint of its content is used.
     """
     known, match = {case.id: case for case in plan.planned}, match_cases(plan.planned, record.header.plan)
     cases = []

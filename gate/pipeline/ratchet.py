@@ -63,7 +63,7 @@ def ratchet(config: Config, record: Path | None, environment: Mapping[str, str],
 
     Raises:
         BaselineError: no baseline is stored, and no record is named.
-        ConfigError: the record is of another suite, or the file cannot be edited in place.
+        ConfigError: the record belongs to another suite, or the file cannot be edited in place.
     """
     plans = make_plans(config, environment)
     found = _records(config, plans, record, environment)

@@ -61,7 +61,7 @@ class References(Struct, frozen=True):
 
 
 def changed_files(config: Config, git: Git, written: Sequence[str] = ()) -> tuple[str, ...]:
-    """Files of the user's that differ from HEAD; ``written`` are files that a run leaves, relative to the root."""
+    """The user's files that differ from HEAD; ``written``: files that a run leaves, relative to the root."""
     return tuple(git.changed(exclude=(*_own_files(config), *written))) if git.is_repository() else ()
 
 
@@ -257,7 +257,7 @@ def find_baseline(
 
 
 def _is_own(found: Found, where: GitContext) -> bool:
-    """Whether it is of the very agent that runs; what people did, or an agent elsewhere, may differ on one commit."""
+    """Whether it measured this very agent; recordings, or an agent outside the repository, may differ at one commit."""
     return found.commit is not None and found.commit == where.head and bool(found.records[0].header.agent)
 
 

@@ -1,6 +1,6 @@
-"""Scores the trials of a kept record again, by the criteria and judge of today; runs no agent.
+"""Scores the trials of a kept record again with the current criteria and judge; runs no agent.
 
-So a baseline can follow an upgrade of its judge: what was said then is what is scored now.
+So a baseline can follow an upgrade of its judge: the recorded conversations are scored again.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ def epochs_of(config: Config) -> int:
 
 
 def assigned(plan: Sequence[PlannedCase], reference: Reference, shards: int) -> tuple[PlannedCase, ...]:
-    """The plan with a shard for each case, balanced by what the cases took in the baseline where there is one."""
+    """The plan with a shard for each case, balanced by how long the cases took in the baseline, if there is one."""
     if shards == 1:
         return tuple(plan)
     known = _durations(trial for record in reference.records for trial in record.trials)
@@ -66,7 +66,7 @@ def measured(
 
 
 def _problem(own: Sequence[str], trials: Sequence[Trial], errors: int, most: float) -> Problem | None:
-    """Why the shard is of no use to the whole; None where it is."""
+    """Why the shard cannot be used for the whole run; None if it can."""
     if trials and errors / len(trials) > most:
         return TooManyErrors(errors / len(trials), most, "")
     silent = set(own) - {trial.case_id for trial in trials}

@@ -124,9 +124,7 @@ class TrialRunner:
         if side not in self._agents:
             root = self.config.root
             if side is Side.BASELINE:
-                assert self._base_root is not None, (
-                    "the schedule asks for the base commit's agent only where there is one"
-                )
+                assert self._base_root is not None, "the schedule asks for the base commit's agent only if there is one"
                 root = self._base_root()
             agent = create(
                 self.config.agent_kind,
@@ -153,7 +151,7 @@ class TrialRunner:
         return self._judge
 
     async def _open_in_agent(self) -> MetricProcesses | None:
-        """The processes of the custom metrics that run in the agent's interpreter; None where there are none."""
+        """The processes of the custom metrics that run in the agent's interpreter; None if there are none."""
         metrics = [scorer.metric for scorer in self.plan.scorers if isinstance(scorer.metric, InAgentMetric)]
         if self._processes is None and metrics:
             from gate.agents.python import PythonOptions

@@ -81,7 +81,7 @@ class Terms(Struct, frozen=True, omit_defaults=True):
     command: str = ""
     """The command that reproduces the result; empty: the one that shows it."""
     anchored: bool = False
-    """Whether the anchor is a reference too: the commit is of the default branch, or a release."""
+    """Whether the anchor is a reference too: the commit is on the default branch, or is a release."""
     release: str = ""
     """The tag that is to be released, if one is."""
     store: str = ""
@@ -286,7 +286,7 @@ def _with_categories(case: CaseResult, categories: Mapping[str, frozenset[str]])
 
 
 def _named_call(call: ToolCall, free: list[str], categories: Mapping[str, frozenset[str]]) -> ToolCall:
-    """Takes the first of the names that are still free, where one is of the call's category."""
+    """Takes the first free name in the call's category, if there is one."""
     tools = categories.get(call.category or "", frozenset())
     name = next((name for name in free if name in tools), None)
     if name is None:

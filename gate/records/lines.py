@@ -1,4 +1,4 @@
-"""Single lines of a record as bytes: strict in what is read, and valid JSON in whatever is written.
+"""Single lines of a record as bytes: strict when reading, and always valid JSON when writing.
 
 Lines are UTF-8 without unpaired surrogates, numbers are finite, nesting and length are bounded. What a line may hold is
 declared in `wire`.
@@ -155,7 +155,7 @@ _ENCODER = Encoder()
 
 
 def nests_within(line: bytes, limit: int) -> bool:
-    """Whether the containers of a line of JSON nest at most ``limit`` deep; takes no stack, whatever the depth."""
+    """Whether the containers of a line of JSON nest at most ``limit`` deep; uses no stack, however deep they nest."""
     if b"\\" in line:
         line = line.replace(rb"\\", b"").replace(rb"\"", b"")  # quotes that end no text
     shape = line.translate(_BRACKETS, _REST).replace(b'""', b"")
@@ -191,7 +191,7 @@ def clean(value: Any, depth: int = 0, text_limit: int | None = None) -> Any:
 
 
 def _plain(struct: Struct) -> Mapping[str, Any] | Sequence[Any]:
-    """The struct's fields as the encoder would write them, whatever they hold."""
+    """The struct's fields as the encoder would write them, regardless of their values."""
     values = astuple(struct)
     if struct.__struct_config__.array_like:
         return values

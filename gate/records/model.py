@@ -77,17 +77,17 @@ class Header(Struct, frozen=True):
     scope: str = ""
     """What selected the cases, in words, as ``tag smoke``."""
     whole: int = 0
-    """Cases of the suite's files, of which a selection took those of the plan; 0 where there was none."""
+    """Number of cases in the suite's files, if a selection reduced the plan; 0 without a selection."""
     stripped: bool = False
     """Whether messages and responses were dropped (the form of a stored baseline)."""
     definition: str = ""
     """Fingerprint of the agent's definition, the ``agent`` section: how it is asked and where its answers are read."""
     runs: tuple[Run, ...] = ()
-    """The runs that a stored record unites, oldest first; empty: the record is of one run alone, ``run_id``."""
+    """The runs that a stored record combines, oldest first; empty: the record holds one run alone, ``run_id``."""
 
 
 class Footer(Struct, frozen=True):
-    """What the closing line says of the lines before it."""
+    """The closing line's summary of the lines before it."""
 
     trials: int
     errors: int

@@ -1,6 +1,6 @@
-"""Says in a reader's words why a line is not what the format says, from what msgspec says of it.
+"""Explains to a reader why a line does not follow the format, starting from msgspec's error.
 
-Works on refused lines alone, so it may look at the line again.
+It handles refused lines only, so it can afford to look at the line again.
 """
 
 from __future__ import annotations

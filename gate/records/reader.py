@@ -271,7 +271,7 @@ class Tally:
 def parse_record(
     data: bytes, *, where: str = "record", complete: bool = True, error: type[GateError] = BaselineError
 ) -> Record:
-    """The record in these bytes. Raises ``error`` for anything that is not a record, whatever the bytes are."""
+    """The record in these bytes. Raises ``error`` for any bytes that are not a record."""
     return _whole(RecordReader(lines_of(io.BytesIO(data)), where=where, complete=complete, error=error))
 
 

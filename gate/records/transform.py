@@ -128,10 +128,10 @@ def from_digest(trial: Trial, digest: Digest) -> Trial:
 def digested(trial: Trial, *, failed: bool, calls: bool = False, text: int = 0) -> Trial:
     """What a decision needs of a trial whose record is on disk, in a tenth of the memory.
 
-    Scores with their dimensions, usage, duration and error stay. What was said becomes a digest, since it is only
-    compared with itself; reasons and tool calls stay where the trial ``failed``, to be shown; ``calls``: tool calls
-    stay in any case; of tools that are timed, names and durations stay. ``text``: so many characters of each response
-    stay.
+    Scores with their dimensions, usage, duration and error stay. The conversation becomes a digest, since it is only
+    compared for equality. Reasons and tool calls stay if the trial ``failed``, so they can be shown; with ``calls``,
+    tool calls stay in any case; the names and durations of timed tools always stay. ``text``: the number of characters
+    of each response to keep.
     """
     return from_digest(trial, digest_of(trial, failed=failed, calls=calls, text=text))
 

@@ -47,7 +47,7 @@ class MalformedError(ValueError):
 
 
 class VersionLine(Struct, frozen=True):
-    """What the first line of a record of any format has, whatever else a later one adds."""
+    """What the first line of a record has in every format version; later ones may add to it."""
 
     gate_record: Ordinal
 

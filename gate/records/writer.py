@@ -37,7 +37,7 @@ class RecordWriter:
     """A record that is being written, held under an exclusive lock until it is closed.
 
     Starts the file afresh, or with ``resume`` continues what is there: a truncated last line is dropped, the stored
-    header stays, with its seed, and `MeasureError` says why if the record is damaged, or is of another plan, commit,
+    header stays, with its seed, and `MeasureError` says why if the record is damaged, or has another plan, commit,
     agent, shard or set of criteria. What is appended in one go ends in a sum over everything before it, so
     that a later edit of an open record is found.
 

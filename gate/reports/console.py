@@ -56,7 +56,7 @@ _WIDE = 76
 
 
 def render(result: Result, *, width: int = 80, color: bool = False, encoding: str = "utf-8") -> str:
-    """The whole report, ``width`` columns wide; ``encoding`` is the terminal's: ASCII stands in for what it lacks."""
+    """The whole report, ``width`` columns wide; ``encoding`` is the terminal's: ASCII replaces what it lacks."""
     from rich.console import Console  # weight: no other command needs it
 
     out = StringIO()

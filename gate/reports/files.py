@@ -70,7 +70,7 @@ class ReportError(Exception):
 
 
 def _rendered(form: str, result: Result) -> str:
-    """Raises ReportError for whatever a plugin does wrong; an error of our own is not hidden."""
+    """Raises ReportError for anything that a plugin does wrong; an error of our own is not hidden."""
     render = load_report(form)
     if form in REPORTS:
         return render(result)

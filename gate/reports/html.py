@@ -30,7 +30,7 @@ _FEW = 5
 
 
 def render(result: Result) -> str:
-    """A whole page. It loads nothing from elsewhere, and everything from outside is escaped and bounded."""
+    """A whole page. It loads no other resource, and everything from outside is escaped and bounded."""
     template, style = _page()
     return template.render(
         style=Markup(style),  # noqa: S704 - a file of ours

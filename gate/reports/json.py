@@ -40,7 +40,7 @@ _WORDED: Mapping[str, Mapping[str, tuple[str, dict[str, Any]]]] = {
     "CriterionResult": {"not_compared": ("not_compared", _TEXT)},
     "CrashFacts": {"doubt": ("doubt", _TEXT)},
 }
-"""By struct: the field → the key that stands in its place, and what it holds."""
+"""By struct: the field → the key that replaces it, and the schema of its value."""
 
 
 class SuiteFacts(Struct, frozen=True):
@@ -93,7 +93,7 @@ def _fields(value: Struct) -> dict[str, Any]:
 
 
 def _worded(value: Struct) -> dict[str, Any]:
-    """What stands in the place of facts."""
+    """The keys that replace facts, with their values."""
     match value:
         case SuiteResult():
             return {

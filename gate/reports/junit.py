@@ -32,7 +32,7 @@ _ERRORS = (Verdict.ERROR, Verdict.NOT_MEASURED)
 
 
 def render(result: Result) -> str:
-    """A JUnit document that parses whatever agents wrote: what XML forbids is shown, lengths are bounded."""
+    """A JUnit document that parses regardless of what agents wrote: what XML forbids is shown, lengths are bounded."""
     suites = [_suite(suite, result) for suite in result.suites]
     small = sum(len(suite.test_cases) for suite in suites) <= MOST_INDENTED
     return str(to_xml_report_string(suites, prettyprint=small, encoding="utf-8"))

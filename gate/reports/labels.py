@@ -57,7 +57,7 @@ def exit_line(code: ExitCode, verdict: Verdict) -> str:
 
 
 def shown(found: CriterionResult) -> Verdict:
-    """The criterion's verdict; what was never measured is no pass, whoever says so."""
+    """The criterion's verdict; a criterion that was never measured does not pass, even if a record says so."""
     if found.verdict is Verdict.PASS and found.candidate is None:
         return Verdict.NOT_MEASURED
     return found.verdict
@@ -183,7 +183,7 @@ def worse_title(cases: Sequence[CaseResult]) -> str:
 
 
 def score(case: CaseResult) -> str:
-    """``0/4, was 5/5``, for where there is little room; with errors where there were any."""
+    """``0/4, was 5/5``, the short form of `tally`; with errors if there were any."""
     parts = [f"{case.passed:,}/{case.trials:,}"] if case.trials else ["no trial measured"]
     if case.baseline_trials:
         parts.append(f"was {case.baseline_passed:,}/{case.baseline_trials:,}")
@@ -193,7 +193,7 @@ def score(case: CaseResult) -> str:
 
 
 def tally(case: CaseResult) -> str:
-    """``0 of 4 trials passed, baseline 5 of 5``, with errors where there were any."""
+    """``0 of 4 trials passed, baseline 5 of 5``, with errors if there were any."""
     parts = [f"{case.passed:,} of {count(case.trials, 'trial')} passed"] if case.trials else ["no trial measured"]
     if case.baseline_trials:
         parts.append(f"baseline {case.baseline_passed:,} of {case.baseline_trials:,}")

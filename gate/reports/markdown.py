@@ -60,7 +60,7 @@ class Place(Struct, frozen=True):
     url: str = ""
     """The run's page, which has the whole report."""
     accept_label: str = ""
-    """The label that accepts a regression there; empty where there is none."""
+    """The label that accepts a regression there; empty if there is none."""
 
 
 NOWHERE = Place()

@@ -29,7 +29,7 @@ class TurnDiff(Struct, frozen=True):
     turn: int
     """From 1."""
     against: str
-    """``expected`` or ``baseline``; empty where there is nothing to compare an answer with."""
+    """``expected`` or ``baseline``; empty if there is nothing to compare an answer with."""
     lines: tuple[tuple[str, str], ...]
     """Mark and text. Mark ``-``: expected and missing; ``+``: made and not expected; a space: as expected."""
     noun: str = ""
@@ -64,7 +64,7 @@ def call_text(call: ToolCall) -> str:
 
 
 def _value_text(value: Any, depth: int = 0) -> str:
-    """JSON for what agents send as arguments; never raises, whatever is in it."""
+    """JSON for what agents send as arguments; never raises."""
     if isinstance(value, dict | list | tuple):
         if depth >= MAX_NESTING:
             return "…"

@@ -32,7 +32,7 @@ class Executor(Protocol):
 def open_executor(
     options: ExecutorOptions, setup: ScoringSetup, redactor: Redactor, environment: Mapping[str, str], *, trials: int
 ) -> AbstractAsyncContextManager[Executor]:
-    """The executor that is configured, and by default the one that is fastest for so many trials.
+    """The executor that is configured, and by default the one that is fastest for this many trials.
 
     Entering it raises ConfigError where Ray is missing or a metric cannot be sent, MeasureError where none answers.
     """

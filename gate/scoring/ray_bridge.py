@@ -44,7 +44,7 @@ class Bridge:
             else:
                 answer = self._score.remote(self._setup, data).future()
                 answer.add_done_callback(lambda found: self._answer(number, found))
-        except Exception as error:  # noqa: BLE001 - whatever Ray raises ends this batch, and the other side is told
+        except Exception as error:  # noqa: BLE001 - any error from Ray ends this batch, and the other side is told
             fail(self._pipes, number, _plain(error))
 
     def _answer(self, number: int, found: Any) -> None:

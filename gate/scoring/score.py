@@ -125,7 +125,7 @@ ROUNDING = 1e-9
 def _keep_to_scale(scorers: Sequence[Scorer], scores: dict[str, Score]) -> None:
     """Replaces, in place, each score that its scale does not have: a number that decides wrongly was not measured.
 
-    A metric of the user's may return anything, and no statistics hold for a 7 on a scale from 0 to 1.
+    A user's metric may return anything, and the statistics do not hold for a 7 on a scale from 0 to 1.
     """
     for scorer in scorers:
         name, scale = scorer.criterion.name, scorer.criterion.scale
@@ -166,7 +166,7 @@ def score_recorded(scorers: Sequence[Scorer], case: Case, trial: Trial) -> Trial
         scored: Trial = finished.value
         return scored
     scoring.close()
-    raise AssertionError("a judge or another process was asked where there is none")
+    raise AssertionError("a judge or another process was asked, but there is none")
 
 
 async def _score(metric: Metric[Any], case: Case, performance: TrialOutput, judge: Any) -> Score:

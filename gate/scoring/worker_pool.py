@@ -110,7 +110,7 @@ class Link(asyncio.Protocol):
         return f"{self._child.exit_reason}: {last}" if last else self._child.exit_reason
 
     async def end(self, patience: float = LEAVE_SECONDS) -> None:
-        """Lets the worker leave, and after so many seconds makes it."""
+        """Lets the worker exit, and kills it after ``patience`` seconds."""
         if self._child is None:
             return
         process = self._child.process
@@ -206,7 +206,7 @@ class _Elsewhere:
 
 
 class Processes(_Elsewhere):
-    """So many processes on this machine. One that dies is replaced, and what it had is asked again."""
+    """A number of processes on this machine. One that dies is replaced, and its work is sent again."""
 
     module = ("gate.scoring.worker",)
 

@@ -120,9 +120,9 @@ def read(document: Document, fields: FieldPaths) -> Contents:
 
 
 def read_lines(lines: Iterable[tuple[int, Any]], document: Document, fields: FieldPaths) -> Contents:
-    """The same of JSON Lines, row by row: what was said is kept on disk, so that a file may be larger than memory.
+    """The same for JSON Lines, row by row; messages are kept on disk, so a file may be larger than memory.
 
-    ``document`` names the file and holds none of its rows.
+    ``document`` names the file and contains no rows.
     """
     return _gather(document, (value for _, value in lines), (), fields, spill=Spill())
 
@@ -336,7 +336,7 @@ class _Group:
         self._seen: set[str] = set()
 
     def add(self, row: _Row, spill: Spill | None) -> None:
-        """Raises `ConfigError` if the row is of another case, or the trial is there already."""
+        """Raises `ConfigError` if the row contradicts another row of its case, or the trial is there already."""
         if row.case is not self.case:
             _check_agreed(self.case, row.case)
         if row.trial is not None:

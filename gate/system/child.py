@@ -130,7 +130,7 @@ def exit_reason(code: int | None) -> str:
 
 
 def signal_group(pid: int, number: signal.Signals) -> None:
-    """Sends a signal to a process and everything of its group; nothing if none of them is left."""
+    """Sends a signal to a process and its whole group; does nothing if no process is left."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, number)
 
@@ -161,7 +161,7 @@ class Descendants:
             self._guardian = launch(command, environment={}, cwd="/", stdin=subprocess.PIPE)
 
     def end(self) -> None:
-        """Kills everything that is left, in whatever group or session it is."""
+        """Kills every process that is left, in any group or session."""
         sweep(self._mark)
         if self._guardian is not None:
             self._guardian.kill()

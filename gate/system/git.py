@@ -50,7 +50,7 @@ _UNTOUCHED = (
     "diff.ignoreSubmodules=dirty",  # git would run itself in each of them, by its configuration
     "credential.helper=",
 )
-"""Set beside a sealed repository, where whatever else git would look at may have been written by the change."""
+"""Set for a sealed repository, since the change may have written anything else that git would look at."""
 _POINTERS = (
     "filter.lfs.required=false",
     "filter.lfs.smudge=",
@@ -64,7 +64,7 @@ _DROPPED = re.compile(
     "GIT_(DIR|WORK_TREE|INDEX_FILE|OBJECT_DIRECTORY|ALTERNATE_OBJECT_DIRECTORIES|COMMON_DIR|NAMESPACE|PREFIX"
     "|EXTERNAL_DIFF|TRACE.*|SHALLOW_FILE|REPLACE_REF_BASE)"
 )
-"""Set inside hooks and by debugging; each would lead a command elsewhere, or have it print secrets."""
+"""Set inside hooks and by debugging; each would point a command at another repository, or have it print secrets."""
 _FIXED = {
     "GIT_NO_REPLACE_OBJECTS": "1",
     "LC_ALL": "C",
@@ -104,19 +104,19 @@ class Tag(Struct, frozen=True):
 class Sealed(Struct, frozen=True):
     """A repository as it was before code that is not trusted ran beside it; travels in the environment as `SEALED`.
 
-    Git then knows this repository alone: no configuration of the user's, the machine's or the repository's is read.
+    Git then knows this repository alone: the configuration of the user, the machine and the repository is not read.
     """
 
     program: str = ""
-    """The executable, an absolute path; empty where there is none."""
+    """The executable, an absolute path; empty if there is none."""
     path: str = ""
     """Where programs are looked for."""
     folder: str = ""
-    """The git directory, the gate's own; empty where there is no repository."""
+    """The git directory, the gate's own; empty if there is no repository."""
     top: str = ""
     """The work tree; empty for a bare repository."""
     machine: str = ""
-    """The file that stands in for the machine's configuration; empty for none."""
+    """The file that replaces the machine's configuration; empty for none."""
     remotes: Mapping[str, str] = {}
     """Name → URL."""
     network: tuple[tuple[str, str], ...] = ()
@@ -175,7 +175,7 @@ class Git:
         return clone
 
     def _signed_in(self, url: str, header: str | None) -> dict[str, str]:
-        """The environment in which another repository of the user's reaches this URL as this one does."""
+        """The environment in which another of the user's repositories reaches this URL as this one does."""
         environment = {**self.environment, **self.signing}
         if not self.is_repository():
             return environment if header is None else with_header(environment, url, header)
@@ -249,7 +249,7 @@ class Git:
         return True
 
     def resolve(self, revision: str) -> str | None:
-        """The id of the commit that a revision names; None where there is none here."""
+        """The id of the commit that a revision names; None if the repository does not have it."""
         return self.ask(
             "rev-parse", "--verify", "--quiet", "--end-of-options", f"{checked_revision(revision)}^{{commit}}"
         )
@@ -284,7 +284,7 @@ class Git:
         return found
 
     def _is_generated(self, name: str) -> bool:
-        """Whether a name from the top is of a folder that running Python code leaves."""
+        """Whether a name relative to the top is a folder that running Python code leaves behind."""
         path = self.root / os.path.relpath(name, self.text("rev-parse", "--show-prefix") or ".")
         return path.name == "__pycache__" or (path / "pyvenv.cfg").is_file()
 
@@ -464,7 +464,7 @@ def checked_remote(remote: str) -> str:
 
 
 def program(path: str | None) -> str:
-    """The absolute path of git; empty where there is none. A folder relative to the repository is not looked into."""
+    """The absolute path of git; empty if there is none. A folder relative to the repository is not looked into."""
     return shutil.which("git", path=absolute(path)) or ""
 
 
@@ -574,7 +574,7 @@ def _with_header(entries: Sequence[tuple[str, str]], url: str, header: str) -> t
         return tuple(entries)
     host = parts.netloc.rpartition("@")[2]
     key = f"http.{parts.scheme}://{host}/.extraHeader"
-    return (*entries, (key, ""), (key, header))  # an empty value takes back headers configured elsewhere
+    return (*entries, (key, ""), (key, header))  # an empty value resets headers from other configuration
 
 
 def token_header(token: str, *, user: str = "x-access-token") -> str:

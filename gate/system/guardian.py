@@ -18,7 +18,7 @@ ROUNDS = 100
 
 
 def sweep(mark: str) -> None:
-    """Kills every process that carries the mark, and what descends from one. Linux only; elsewhere groups have to do.
+    """Kills every process that carries the mark, and its descendants. Linux only; other systems rely on process groups.
 
     All are stopped first, so that none forks and none loses its parent while others are still looked for. What cannot
     be found: a process that cleared its environment and whose parents had all ended before.

@@ -37,7 +37,7 @@ TURNS_TO_READ = 2
 
 
 class Response(NamedTuple):
-    """What a server answered, whatever its status."""
+    """A server's answer, with any status."""
 
     status: int
     headers: Mapping[str, str]
@@ -518,7 +518,7 @@ def check_url(url: str) -> SplitResult:
 
 
 def _without_user(url: str) -> str:
-    """An address that may be malformed, with all that could be a name and a password masked, whatever is in it."""
+    """An address, even a malformed one, with everything masked that could be a user name or a password."""
     before, at, after = url.rpartition("@")
     scheme, slashes, _ = before.partition("://")
     return f"{scheme}{slashes}***@{after}" if at and slashes else f"***@{after}" if at else url

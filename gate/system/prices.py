@@ -1,4 +1,4 @@
-"""What so many tokens of a model cost, by the public price list of genai-prices. Asks nobody."""
+"""The cost of a number of a model's tokens, by the public price list of genai-prices. Makes no requests."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Child processes on an event loop: bounded output, lines that are read to the end, and an end in steps.
+"""Child processes on an event loop: bounded output, lines that are read to the end, and termination in steps.
 
-How one is started, signalled and described is in `gate.system.child`, for those that wait for theirs too.
+Starting, signalling and describing a child is in `gate.system.child`, which blocking callers use too.
 """
 
 from __future__ import annotations

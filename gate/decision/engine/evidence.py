@@ -33,7 +33,7 @@ class CaseEvidence(Struct):
     before: list[Row]
     """Stored baseline trials. With ``full`` they are all that enters suite looks and certificate."""
     full: list[Row] = field(default_factory=list)
-    """Candidate trials of epochs: run whatever the trials before them showed, so they are a fair sample."""
+    """Candidate trials of epochs: run regardless of earlier results, so they are a fair sample."""
     stored: int = 0
     stored_passed: int = 0
     baseline_trials: int = 0
@@ -97,7 +97,7 @@ class Evidence(Struct, dict=True):
     suite_e: float = 1.0
     highest_suite_e: float = 1.0
     proof: Stage | None = None
-    """The stage that first proved a regression; it stands, whatever was run afterwards."""
+    """The stage that first proved a regression; it stays, regardless of what was run afterwards."""
     fresh: dict[Side, dict[str, list[Row]]] = field(default_factory=dict)
     runs: dict[Side, int] = field(default_factory=lambda: dict.fromkeys(Side, 0))
 
@@ -146,7 +146,7 @@ def _one_look(state: State) -> bool:
 
 
 def look_shares(config: Config) -> dict[int, float]:
-    """Full pass → share of alpha for the look after it; they add up to the same whatever the design."""
+    """Epoch → share of alpha for the look after it; the shares add up to the same in every design."""
     if config.exact_epochs is not None:
         return {config.exact_epochs: LOOKS_SHARE}
     last = config.max_epochs

@@ -62,7 +62,7 @@ def _screened(evidence: Evidence) -> bool:
 
 
 def _certified(evidence: Evidence, *, final: bool) -> bool:
-    """Whether every blocking metric's loss is bounded, no test leans towards a drop, and no case has to be named."""
+    """Whether every blocking metric's loss is bounded, no test suggests a drop, and no case has to be named."""
     look, success = evidence.last_look, evidence.state.metrics[0]
     bounds = [bound for bound in evidence.bounds if bound.metric.blocks_regression]
     if look is None or success not in [bound.metric for bound in bounds] or evidence.named:

@@ -49,7 +49,7 @@ class Config(Struct, frozen=True):
     """Bound on P(regressed | unchanged agent) over all metrics, looks and reruns."""
     max_epochs: int = 3
     exact_epochs: int | None = None
-    """Exactly so many epochs and one look, no reruns."""
+    """Exactly this many epochs and one look, no reruns."""
     rerun: Rerun = "never"
     can_run: bool = True
     """False: judge what there is. Trials run all in one round are looked at once, at the full budget; trials of several

@@ -63,7 +63,7 @@ def _stripped(use: Use) -> Use:
 
 
 def _attributes(told: Mapping[str, Any]) -> dict[str, Any]:
-    """The class attributes of a metric, out of what the child says of it."""
+    """The class attributes of a metric, built from the child's description of it."""
     names = [str(name) for name in told["fields"]]
     fields: dict[str, Any] = dict.fromkeys(names, (Any, None))
     return {

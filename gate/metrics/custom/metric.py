@@ -111,7 +111,7 @@ def _has_adk_signature(path: str, function: Callable[..., Any]) -> bool:
 
 
 class _Guarded(Metric[Any]):
-    """Turns whatever the user's code raises or returns into a score."""
+    """Turns anything that the user's code raises or returns into a score."""
 
     def score(self, case: Case, performance: TrialOutput) -> Score:
         try:
@@ -175,7 +175,7 @@ class InAgentMetric(_FromUser):
         return Score(None, error="this custom metric runs in the agent's interpreter, and no agent runs here")
 
     async def score_in_agent(self, case: Case, performance: TrialOutput, run: RunInAgent | None) -> Score:
-        """The score of one trial; whatever happens there is an error of the score."""
+        """The score of one trial; any failure in the agent's interpreter becomes the score's error."""
         if run is None:
             return self.score(case, performance)
         return told(await run(self.path, self.request(case, performance)))
