@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError
+    from pydantic_core import ErrorDetails
 
 ModelT = TypeVar("ModelT", bound="BaseModel")
 
@@ -166,11 +167,20 @@ def first_problem(error: ValidationError, model: type[BaseModel]) -> Problem:
     if unknown:
         return Problem(path, "unknown", "", tuple(_known_keys(model, path[:-1])))
     kind: Literal["missing", "invalid"] = "missing" if found["type"] == "missing" else "invalid"
-    return Problem(path, kind, found["msg"].removeprefix("Value error, "))
+    return Problem(path, kind, _message(found, model, path))
 
 
-def validated(model: type[ModelT], data: Mapping[str, Any], where: str, *, noun: str = "key") -> ModelT:
-    """The data as ``model`` reads it.
+def _message(found: ErrorDetails, model: type[BaseModel], path: tuple[str | int, ...]) -> str:
+    """What is wrong with a value; pydantic would name our class where a section is wanted."""
+    if found["type"] != "model_type":
+        return found["msg"].removeprefix("Value error, ")
+    return f"expected a mapping (known keys: {', '.join(_known_keys(model, path))})"
+
+
+def validated(
+    model: type[ModelT], data: Mapping[str, Any], where: str, *, noun: str = "key", also: tuple[str, ...] = ()
+) -> ModelT:
+    """The data as ``model`` reads it. A hint names the keys of ``also``, too, which another model reads.
 
     Raises:
         ConfigError: one line on the first problem, with the nearest known key.
@@ -180,7 +190,9 @@ def validated(model: type[ModelT], data: Mapping[str, Any], where: str, *, noun:
     try:
         return model.model_validate(dict(data))
     except ValidationError as error:
-        raise first_problem(error, model).as_error(where, noun=noun) from None
+        problem = first_problem(error, model)
+        known = problem.known + also if len(problem.path) == 1 else problem.known
+        raise problem._replace(known=known).as_error(where, noun=noun) from None
 
 
 _BRANCH = re.compile(r"[\[(]|^literal|^(int|float|str|bool|list|dict)$|^[A-Z]\w+(Section|Options|Request|Rule|Paths)$")

@@ -1,4 +1,4 @@
-"""Ways to drive the agent under test, one file each."""
+"""Ways to drive the agent under test, one file each; `base` says what each of them does, turn by turn."""
 
 from __future__ import annotations
 

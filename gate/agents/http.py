@@ -155,7 +155,7 @@ class ServerAgent(Agent):
     def __init__(self, server: Server, kind: str, environment: Mapping[str, str]) -> None:
         self._environment = environment
         self._url = expand(server.url, environment, where=f"agent.{kind}.url")
-        check_url(self._url)
+        check_url(self._url, where=f"agent.{kind}.url")
         self._headers = {"Content-Type": "application/json", "Accept": "application/json, text/plain"}
         for name, value in server.headers.items():
             self._headers[name] = expand(value, environment, where=f"agent.{kind}.headers.{name}")

@@ -70,7 +70,7 @@ class ImportFailedError(MeasureError):
     """The agent, or what runs in its place, could not be imported."""
 
     def __init__(self, what: str, needs: str) -> None:
-        super().__init__(what)
+        super().__init__(what, where="agent.python")
         self.needs = needs
         """The module that could not be imported, or lacks what was asked of it; empty if something else failed."""
 

@@ -1,4 +1,7 @@
-"""Where baselines are kept: the registry of stores."""
+"""Where baselines are kept: the registry of stores, one file each, and what of two records may be compared.
+
+`fingerprint` says what a case is made of, `pairing` which case of a baseline is compared with which of the candidate.
+"""
 
 from __future__ import annotations
 

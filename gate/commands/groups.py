@@ -8,6 +8,8 @@ from typing import Any
 
 import click
 
+from gate.errors import closest
+
 
 class Once(click.Command):
     """A command that refuses an option given twice, unless it may be repeated: the last would win silently."""
@@ -47,3 +49,12 @@ class LazyGroup(click.Group):
         module, _, attribute = self._lazy[cmd_name].partition(":")
         command: click.Command = getattr(import_module(module), attribute)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        near = None if name in self._lazy or ctx.resilient_parsing else closest(name, self._lazy)
+        if near is not None:
+            raise click.UsageError(f"no such command {name!r}: did you mean {near!r}?", ctx=ctx)
+        return super().resolve_command(ctx, args)

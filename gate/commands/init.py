@@ -17,5 +17,5 @@ def init(folder: Path) -> None:
 
     for path in write_project(folder):
         click.echo(f"wrote {path}")
-    click.echo("next: gate run; then, to keep a baseline: gate run --trials 5 --record .gate/main.jsonl")
-    click.echo("                                       gate baseline save .gate/main.jsonl")
+    click.echo("next: gate run; then, to keep a baseline: gate run --trials 5")
+    click.echo("                                          gate baseline save")

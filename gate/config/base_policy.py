@@ -12,6 +12,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +114,9 @@ def path_at(revision: str, path: Path, environment: Mapping[str, str]) -> Iterat
     """
     top, inside = place_of(path)
     git = Git(top, environment=environment)
+    if not git.is_repository():
+        what = f"the rules of {revision!r} cannot be read: this is not a git repository"
+        raise ConfigError(what, where=str(top), hint="run in a clone of the repository")
     if git.resolve(revision) is None:
         raise ConfigError(f"commit {revision!r} not found", where=str(top), hint=HINT_HISTORY)
     with git.worktree(revision) as tree:
@@ -127,7 +131,7 @@ def place_of(path: Path) -> tuple[Path, Path]:
     """
     path = Path(os.path.abspath(path))  # noqa: PTH100  (resolve would follow links)
     tops = [folder for folder in path.parents if (folder / ".git").exists()]
-    for top, outer in zip(tops, (*tops[1:], None), strict=True):
+    for top, outer in zip_longest(tops, tops[1:]):
         between = [top, *top.parents]
         if outer is None or not any(one.is_symlink() for one in between[: between.index(outer)]):
             return top, path.relative_to(top)

@@ -9,7 +9,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from gate.baselines.fingerprint import of_criterion
-from gate.config.specs import Common, CriterionSpec, effective, limit_as_max
+from gate.config.specs import Common, CriterionSpec, effective, limit_as_max, read_options
 from gate.errors import ConfigError, closest, nearest, unknown_key
 from gate.formats.positions import LineNumbers
 from gate.metrics import METRICS
@@ -219,6 +219,7 @@ def _metric_type(
 ) -> tuple[type[Metric[Any]], dict[str, Any], dict[str, Any]]:
     """The metric, its own options, and what else decides what a custom metric measures."""
     if spec.metric_type is not None:
+        read_options(spec.metric_type.options_type, spec.options, where)  # its hint names the common options
         return spec.metric_type, dict(spec.options), {}
     from gate.metrics.custom.resolve import resolve_custom  # weight: only if there are custom metrics
 

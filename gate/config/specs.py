@@ -213,4 +213,4 @@ def custom_path(name: str, custom: Mapping[str, Any], where: str) -> str | None:
 
 def read_options(options_type: type[Options], options: Mapping[str, Any], where: str) -> Options:
     """A metric's options, validated. Raises ConfigError for an unknown option, or a value out of range."""
-    return validated(options_type, options, where, noun="option")
+    return validated(options_type, options, where, noun="option", also=tuple(Common.model_fields))

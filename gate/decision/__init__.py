@@ -1,6 +1,7 @@
 """Decides: pass, regressed or inconclusive, at a stated error rate. Pure: no network, clock, environment or disk.
 
-`engine` is the rule on plain numbers, `suite` the same on the trials of a suite; `protocol` opens the former to anyone.
+`next_step` is asked after each round: what to run next, or the verdict. `comparison` makes numbers of a suite's trials,
+`engine` decides on plain numbers, `verdict` says what follows for each criterion and case.
 """
 
 from gate.decision.comparison import PASS_RATE, Settings

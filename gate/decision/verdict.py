@@ -1,4 +1,4 @@
-"""A decided suite as the reports show it: per criterion, per case, in words."""
+"""A decided suite as the reports show it: per criterion and per case."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The metrics that are known by name; each is imported when it is used."""
+"""The metrics that are known by name, a family in a file; each is imported when it is used. `custom` runs a user's own.
+
+A metric makes a score of one trial; `scoring` calls them in order.
+"""
 
 from __future__ import annotations
 

@@ -134,8 +134,12 @@ def difference(one: Header, other: Header) -> str:
     )
     for name, mine, theirs in plain:
         if mine != theirs:
-            return f"its {name} is {mine!r}, not {theirs!r}"
+            return f"its {name} is {_shown(mine)}, not {_shown(theirs)}"
     return _plan_difference(one, other) or _criteria_difference(one, other)
+
+
+def _shown(value: object) -> str:
+    return "unknown" if value is None else repr(value)
 
 
 def _plan_difference(one: Header, other: Header) -> str:

@@ -1,4 +1,5 @@
 """Trials × criteria → scores: in this process, in worker processes, or on a Ray cluster.
 
-Imports nothing: options are read in every run, and most need no more.
+`score` scores one trial by every criterion; the rest is about where that happens. This file imports nothing: options
+are read in every run, and most need no more.
 """

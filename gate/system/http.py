@@ -502,7 +502,7 @@ class Client:
         return b"".join(chunks)
 
 
-def check_url(url: str) -> SplitResult:
+def check_url(url: str, *, where: str = "") -> SplitResult:
     """The parts of an http or https address; ConfigError for anything else, which shows nothing before an ``@``."""
     try:
         parts = urlsplit(url)
@@ -512,6 +512,7 @@ def check_url(url: str) -> SplitResult:
     if not usable or not url.isascii() or any(c <= " " for c in url) or "@" in parts.netloc:
         raise ConfigError(
             f"not an address that can be asked: {_without_user(url)!r}",
+            where=where,
             hint="http://host:port/path, credentials in headers",
         )
     return parts

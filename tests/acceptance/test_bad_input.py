@@ -56,6 +56,18 @@ CONFIGURATIONS = {
         CONFIG.replace("0.5", "{threshold: 0.5, flavour: adk-ts}"),
         "gate.yaml:4: response_match_score: unknown option 'flavour' (did you mean 'flavor'?)",
     ),
+    "an option of all criteria, misspelt": (
+        CONFIG.replace("0.5", "{treshold: 0.5}"),
+        "gate.yaml:4: response_match_score: unknown option 'treshold' (did you mean 'threshold'?)",
+    ),
+    "an option's older name": (
+        CONFIG.replace("0.5", "{threshold: 0.5, gate_regression: false}"),
+        "gate.yaml:4: response_match_score: unknown option 'gate_regression' (did you mean 'regression'?)",
+    ),
+    "text where a mapping is wanted": (
+        CONFIG.replace("python: agent:answer", "openai: gpt-x"),
+        "agent.openai: expected a mapping (known keys: url",
+    ),
     "threshold out of range": (
         CONFIG.replace("0.5", "80"),
         "gate.yaml:4: response_match_score: threshold 80 is out of range (did you mean 0.8?)",
@@ -356,3 +368,33 @@ def test_hostile_names_reach_the_terminal_harmless(project: Project) -> None:
     ran = project.gate("run", "--markdown", "report.md", "--junit", "report.xml")
     assert ran.code == 1
     assert not re.search(r"\x1b|^::|\u202e", ran.out + ran.err, re.MULTILINE)
+
+
+def test_an_address_that_is_none_is_named_with_its_key(project: Project) -> None:
+    project.write("gate.yaml", CONFIG.replace("python: agent:answer", "http: nonsense"))
+    ran = project.gate("run")
+    assert ran.code == 2
+    assert one_line(ran).startswith("gate: agent.http.url: not an address that can be asked: 'nonsense' (http://host:")
+
+
+def test_the_rules_of_a_commit_need_a_repository(project: Project) -> None:
+    ran = project.gate("run", "--rules-from", "main")
+    assert ran.code == 2
+    assert "the rules of 'main' cannot be read: this is not a git repository (run in a clone" in one_line(ran)
+
+
+def test_a_misspelt_command_is_answered_with_the_nearest(project: Project) -> None:
+    ran = project.gate("rnu")
+    assert ran.code == 2
+    assert one_line(ran) == "gate: no such command 'rnu': did you mean 'run'? (gate --help)"
+
+
+def test_a_record_of_another_commit_is_not_continued_and_the_line_says_what_to_do(project: Project) -> None:
+    assert project.gate("run", "--record", "kept.jsonl").code == 0
+    before = (project.root / "kept.jsonl").read_bytes()
+    project.write("agent.py", AGENT + "\n# changed\n")
+    ran = project.gate("run", "--trials", "2", "--record", "kept.jsonl")
+    assert ran.code == 3
+    assert "(name another file, or delete this one: a file that is there is continued)" in one_line(ran)
+    assert "None" not in one_line(ran)
+    assert (project.root / "kept.jsonl").read_bytes() == before

@@ -78,8 +78,8 @@ def test_every_room_that_the_readme_names_is_there() -> None:
 def test_the_first_steps_of_the_readme_work(project: Project) -> None:
     assert project.gate("init").code == 0
     assert project.gate("run").code == 0
-    assert project.gate("run", "--trials", "5", "--record", "main.jsonl").code == 0
-    assert project.gate("baseline", "save", "main.jsonl").code == 0
+    assert project.gate("run", "--trials", "5").code == 0
+    assert project.gate("baseline", "save").code == 0
     last = project.gate("run")
     assert last.code == 0, last.out + last.err
     assert project.gate("init").code == 2

@@ -371,6 +371,10 @@ def test_a_folder_that_is_a_link_is_a_name_like_any_other(tmp_path: Path) -> Non
     assert place_of(tmp_path / "lax" / "gate.yaml") == (tmp_path / "lax", Path("gate.yaml"))
 
 
+def test_without_a_repository_a_file_is_in_its_own_folder(tmp_path: Path) -> None:
+    assert place_of(tmp_path / "evals" / "gate.yaml") == (tmp_path / "evals", Path("gate.yaml"))
+
+
 def test_links_that_leave_the_tree_are_taken_out_of_it(tmp_path: Path) -> None:
     outside, tree = write(tmp_path / "outside", BASE), tmp_path / "tree"
     inside = write(tree, BASE)

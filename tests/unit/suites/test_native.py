@@ -136,7 +136,7 @@ def test_yaml_and_json_say_the_same() -> None:
         ("- id: x\n  input: hi\n  weights: {a: -1}", "f.yaml:3: case 'x': weights.a: Input should be greater"),
         ("- id: x\n  input: hi\n  regex: a\n  options: {regex: {patterns: b}}", "f.yaml:1: case 'x': regex and"),
         ("cases: 3", "f.yaml:1: cases: Input should be a valid list"),
-        ("- id: x\n  input: hi\n- 3", "f.yaml:3: case 1: Input should be a valid dictionary"),
+        ("- id: x\n  input: hi\n- 3", "f.yaml:3: case 1: expected a mapping (known keys: id, input"),
     ],
 )  # fmt: skip
 def test_malformed(text: str, message: str) -> None:
