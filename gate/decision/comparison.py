@@ -34,18 +34,18 @@ class Incomparable(str, Enum):
     """The criterion is new."""
 
 
-class Settings(Struct, frozen=True):
-    """How a suite is judged."""
+class Settings(Struct, frozen=True, forbid_unknown_fields=True):
+    """How a suite is judged. Three fields keep the keys that they had when terms were first written into records."""
 
     alpha: float = 0.02
     """Bound on P(regressed | unchanged agent)."""
     threshold_alpha: float = 0.005
     """Bound on P(below a threshold | not below it), over all thresholds and looks."""
-    max_epochs: int = 3
-    max_epochs_to_measure: int = 20
+    max_epochs: int = field(default=3, name="max_passes")
+    max_epochs_to_measure: int = field(default=20, name="longest_passes")
     """Limit, in epochs, of one further round while no trial at all reaches a threshold; it matters only beyond
     ``max_epochs``, and never in an exact design."""
-    exact_epochs: int | None = None
+    exact_epochs: int | None = field(default=None, name="exact_passes")
     """Exactly this many epochs and one look."""
     rerun: Rerun = "never"
     pass_rate_margin: float | None = None

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from gate.model.scale import Direction, Scale
 
 
-class Criterion(Struct, frozen=True):
-    """A metric with its threshold and options, as the user set them."""
+class Criterion(Struct, frozen=True, forbid_unknown_fields=True):
+    """A metric with its threshold and options, as the user set them.
+
+    Two fields keep the keys that they had when record format 1 was written.
+    """
 
     name: str
     """The key under ``criteria``; unique."""
@@ -24,11 +27,11 @@ class Criterion(Struct, frozen=True):
     """Suite limits on quantiles: ((0.95, 3.0),) says that p95 may be at most 3."""
     margin: float | None = None
     """The loss that is still called unchanged; relative for cost, latency, tokens and counts."""
-    pass_threshold: float | None = None
+    pass_threshold: float | None = field(default=None, name="pass_mark")
     """The score from which a single trial passes; None: the criterion does not decide whether a trial passes."""
     blocking: bool = True
     """Whether it can fail the gate by threshold or limit."""
-    blocks_regression: bool = True
+    blocks_regression: bool = field(default=True, name="gate_regression")
     """Whether a change against the baseline can fail the gate; off by default for cost and latency."""
     strict: bool = False
     """Compare the plain mean with the threshold, without statistics."""

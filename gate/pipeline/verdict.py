@@ -52,8 +52,11 @@ DESIGN = ("max_epochs", "max_epochs_to_measure", "exact_epochs", "rerun", "runs"
 """Settings that say how trials were asked for, not what they are held to."""
 
 
-class Terms(Struct, frozen=True, omit_defaults=True):
-    """What a record is judged by, and what its reader is told besides. Kept in the record that a run closes."""
+class Terms(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """What a record is judged by, and what its reader is told besides. Kept in the record that a run closes.
+
+    A key that is not known here, as one of another version, is refused: left out, it could make a verdict better.
+    """
 
     criteria: tuple[Criterion, ...]
     settings: Settings = Settings()

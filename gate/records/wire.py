@@ -53,11 +53,9 @@ class VersionLine(Struct, frozen=True):
 
 
 class CriterionObject(Criterion, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
-    """A criterion of the header. Two fields keep the keys that they had when format 1 was written."""
+    """A criterion of the header."""
 
     quantiles: tuple[tuple[Annotated[float, Meta(gt=0, lt=1)], float], ...] = ()
-    pass_threshold: float | None = field(default=None, name="pass_mark")
-    blocks_regression: bool = field(default=True, name="gate_regression")
 
 
 class RunArray(Run, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):

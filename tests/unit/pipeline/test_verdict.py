@@ -142,6 +142,27 @@ def test_terms_that_cannot_be_read_are_refused_in_one_line() -> None:
         own_terms(replace(record(), footer=Footer(60, 0, 3, terms={"criteria": 5})))
 
 
+def test_terms_are_read_by_the_keys_that_format_2_was_first_written_with() -> None:
+    """Under other keys a bar, a design or what blocks would be left out of records that exist, and a verdict differ."""
+    criterion = {"name": "ok", "metric": "contains", "scale": "binary", "pass_mark": 1.0, "gate_regression": False}
+    settings = {"max_passes": 7, "longest_passes": 9, "exact_passes": 5}
+    terms = own_terms(replace(record(), footer=Footer(60, 0, 3, terms={"criteria": [criterion], "settings": settings})))
+    assert (terms.criteria[0].pass_threshold, terms.criteria[0].blocks_regression) == (1.0, False)
+    assert (terms.settings.max_epochs, terms.settings.max_epochs_to_measure, terms.settings.exact_epochs) == (7, 9, 5)
+    written = Terms(terms.criteria, terms.settings).plain()
+    assert criterion.items() <= written["criteria"][0].items()
+    assert settings.items() <= written["settings"].items()
+
+
+@pytest.mark.parametrize("where", ["", "settings", "criteria", "base"])
+def test_a_key_of_terms_that_is_not_known_is_refused(where: str) -> None:
+    terms = replace(TERMS, base=Terms((CRITERION,))).plain()
+    held = {"": terms, "settings": terms["settings"], "criteria": terms["criteria"][0], "base": terms["base"]}[where]
+    held["new_bar"] = 1.0
+    with pytest.raises(MeasureError, match="terms cannot be read: .*new_bar"):
+        own_terms(replace(record(), footer=Footer(60, 0, 3, terms=terms)))
+
+
 def test_a_configuration_judges_and_the_record_tells_how_it_was_made() -> None:
     kept = replace(record(), footer=Footer(60, 0, 3, terms=TERMS.plain()))
     told = told_by(kept, Terms((CRITERION,), Settings(alpha=0.01), notes=("another", "a note")))
