@@ -159,7 +159,7 @@ def test_a_key_of_terms_that_is_not_known_is_refused(where: str) -> None:
     terms = replace(TERMS, base=Terms((CRITERION,))).plain()
     held = {"": terms, "settings": terms["settings"], "criteria": terms["criteria"][0], "base": terms["base"]}[where]
     held["new_bar"] = 1.0
-    with pytest.raises(MeasureError, match="terms cannot be read: .*new_bar"):
+    with pytest.raises(MeasureError, match=r"terms cannot be read: .*new_bar"):
         own_terms(replace(record(), footer=Footer(60, 0, 3, terms=terms)))
 
 
