@@ -33,9 +33,9 @@ PART = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 VARYING = re.compile(
-    r"\b\d+ ms\b|\b\d+(\.\d+)? ?s\b|\b[0-9a-f]{7,40}\b|\b\d{8}T\d{6}\b|\b\d{4}-\d\d-\d\d \d\d:\d\d(:\d\d)?\b"
+    r"\b\d+ ms\b|\b\d+ min( \d+ s)?\b|\b\d+(\.\d+)? ?s\b|\b[0-9a-f]{7,40}\b|\b\d{8}T\d{6}\b|\b\d{4}-\d\d-\d\d \d\d:\d\d(:\d\d)?\b"
 )
-PROGRESS = re.compile(r"^\S+: (screen|round|confirm|rerun)\b.*\n", re.MULTILINE)
+PROGRESS = re.compile(r"^(\S+: (screen|round|confirm|rerun)\b|  \d+ of \d+ runs, .* left).*\n", re.MULTILINE)
 END = "END-OF-COMMAND"
 WHO = {"NAME": "ada", "EMAIL": "ada@example.com", "DATE": "2026-01-05T09:00:00Z"}
 HIDDEN = ("GITHUB_", "GITLAB_", "CI", "OPENAI_", "GATE_", "GIT_", "INPUT_")
