@@ -15,6 +15,7 @@ from gate.hosts.events import Mode
 from gate.hosts.github import LabelAcceptance
 from gate.model import Result, acceptable
 from gate.pipeline.verdict import result_of
+from gate.reports.files import with_problems
 from gate.security.escape import console
 
 
@@ -28,7 +29,8 @@ def with_acceptance(step: Step, config: Config, result: Result, number: int | No
     by = f"{found.by} at {found.at.isoformat()}"
     suites = [replace(s, accepted=by) if s.verdict in acceptable(s) else s for s in result.suites]
     settings, paths = settings_of(config, utc_now()), [Path(path) for path in result.record_paths]
-    return result_of(suites, settings, command=result.command, record_paths=paths)
+    accepted = result_of(suites, settings, command=result.command, record_paths=paths)
+    return with_problems(accepted, result.problems)  # a label accepts a verdict, not a report that is missing
 
 
 def acceptance_of(step: Step, number: int | None) -> LabelAcceptance | None:

@@ -29,5 +29,6 @@ def save_as_baseline(
     except GateError as error:
         names = f"; changed: {', '.join(changed[:3])}{', …' if len(changed) > 3 else ''}" if changed else ""
         code = worse_code(outcome.exit_code, error.exit_code)
-        return replace(outcome, exit_code=code, error=f"{error}{names}")
+        said = "; ".join(filter(None, (outcome.error, f"{error}{names}")))
+        return replace(outcome, exit_code=code, error=said)
     return outcome

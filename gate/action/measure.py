@@ -86,7 +86,8 @@ def _measure(step: Step, overrides: Mapping[str, Any], stack: ExitStack) -> Step
     result = with_acceptance(step, rules.config, result, step.activity.pull_request)
     step.say(render_console(result))
     number = step.activity.pull_request if step.activity.comments else None
-    outcome = StepOutcome(int(result.exit_code), result, pull_request=number)
+    error = "; ".join(result.problems)
+    outcome = StepOutcome(int(result.exit_code), result, error=error, pull_request=number)
     if step.inputs["shard"] != (1, 1):
         return _part(outcome)
     if step.activity.mode in (Mode.RECORD, Mode.RELEASE) and result.verdict is not Verdict.ERROR:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -61,8 +61,15 @@ def write_reports(result: Result, outputs: Outputs) -> Result:
             failed.append(f"{path}: {error}")
     if not failed:
         return result
+    return with_problems(result, [f"a report could not be written: {one}" for one in failed])
+
+
+def with_problems(result: Result, problems: Sequence[str]) -> Result:
+    """The result, which says what could not be written, and whose exit code is no better than that allows."""
+    if not problems:
+        return result
     worse = min(result.exit_code, ExitCode.NOT_MEASURED, key=EXIT_PRECEDENCE.index)
-    return replace(result, exit_code=worse, problems=tuple(f"a report could not be written: {one}" for one in failed))
+    return replace(result, exit_code=worse, problems=tuple(problems))
 
 
 class ReportError(Exception):

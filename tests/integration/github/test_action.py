@@ -237,6 +237,29 @@ def test_looser_criteria_hold_once_they_are_merged(world: World) -> None:
 # --- labels ---------------------------------------------------------------------------------------
 
 
+LINK_IN_THE_WAY = """
+OUT = Path(__file__).with_name("out")
+if BEHAVIOUR == "bad" and OUT.is_dir() and not OUT.is_symlink():
+    OUT.rename("moved")
+    OUT.symlink_to("moved")
+
+
+def answer"""
+
+
+def test_a_report_that_cannot_be_written_is_said_and_no_label_accepts_it(recorded: World) -> None:
+    files = recorded.repository.files
+    files["agent.py"] = files["agent.py"].replace("\ndef answer", LINK_IN_THE_WAY)
+    files["gate.yaml"] = CONFIG.replace("concurrency: 4", "concurrency: 1") + "reports: {json: out/report.json}\n"
+    assert recorded.push().code == 0
+    done = recorded.pull_request("bad")
+    assert done.code == 1 and "a report could not be written" in done.annotations("error")[-1][2], done.log
+    recorded.fake.set_label(1, "gate:accept", "wendy", "2026-01-02T00:00:00Z")
+    done = labelled(recorded, "gate:accept", "wendy")
+    assert (done.code, done.outputs["verdict"]) == (3, "regressed"), done.log
+    assert "a report could not be written" in done.summary
+
+
 def test_a_writers_label_accepts_a_regression_and_says_who(recorded: World) -> None:
     first = recorded.pull_request("bad")
     assert first.code == 1
