@@ -218,7 +218,7 @@ def _config_error(
 ) -> ConfigError:
     """The first problem of a validation as one line, with its place."""
     problem = first_problem(error, File)
-    place = _at(where, lines, problem.path)
+    place = "overrides" if problem.name in overridden and problem.kind == "unknown" else _at(where, lines, problem.path)
     if problem.kind == "unknown" and problem.name in ELSEWHERE:
         return ConfigError(f"unknown key {problem.name!r}", where=place, hint=ELSEWHERE[problem.name])
     if problem.kind == "unknown":

@@ -118,6 +118,9 @@ def count(trials: tuple[Trial, ...]) -> Footer:
     return Footer(len(trials), errors, max((trial.round for trial in trials), default=0))
 
 
+_TREE = {True: "dirty", False: "clean"}
+
+
 def difference(one: Header, other: Header) -> str:
     """What keeps trials of the two from standing in one record, in words; empty where nothing does.
 
@@ -126,7 +129,7 @@ def difference(one: Header, other: Header) -> str:
     plain = (
         ("suite", one.suite_id, other.suite_id),
         ("commit", one.commit, other.commit),
-        ("work tree (dirty)", one.dirty, other.dirty),
+        ("work tree", _TREE[one.dirty], _TREE[other.dirty]),
         ("agent's fingerprint", one.agent, other.agent),
         ("shard", one.shard, other.shard),
         ("number of planned epochs", one.epochs, other.epochs),

@@ -41,6 +41,7 @@ def _read_entry(raw: bytes) -> wire.TrialLine | wire.ClosingLine:
 
 
 HINT_TRUNCATED = "its run was interrupted, or the file cut short: continue the run with --resume, or save it again"
+HINT_NOT_A_RECORD = "is it a record of `gate run`? Then it was damaged: measure again"
 HINT_EDITED = "it was edited or damaged after it was written; measure again"
 
 
@@ -167,7 +168,7 @@ class RecordReader:
         try:
             return read(raw)
         except NotJSONError as problem:
-            return self._problem(str(problem))
+            return self._problem(str(problem), HINT_NOT_A_RECORD)
         except MalformedError as problem:
             raise self._problem(str(problem)) from None
 

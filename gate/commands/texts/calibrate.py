@@ -26,7 +26,8 @@ async def calibrate_judge(config: Config, labels: Path, metric: str, environment
         None,
     )
     if scorer is None or not isinstance(scorer.metric, JudgedMetric):
-        raise ConfigError(f"{metric!r} is not a judged criterion of this configuration", where=str(config.path))
+        what = f"{metric!r} is not a judged criterion of this configuration"
+        raise ConfigError(what, where=str(config.path), hint="name it under `criteria`, with its threshold")
     judged, mark = scorer.metric, scorer.criterion.pass_threshold
     if mark is None:
         raise ConfigError(f"{metric!r} has no threshold that tells pass from fail", where=str(config.path))

@@ -141,6 +141,11 @@ def test_one_suite_or_several(tmp_path: Path) -> None:
     assert load(tmp_path, {**MINIMAL, "suite": ["a", "b"]}).suite == ["a", "b"]
 
 
+def test_an_unknown_override_is_not_sought_in_the_file(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"^overrides: unknown key 'trails' \(did you mean 'trials'\?\)$"):
+        load(tmp_path, MINIMAL, trails=2)
+
+
 def test_overrides_are_validated_with_the_file(tmp_path: Path) -> None:
     file = load(tmp_path, {**MINIMAL, "select": {"tags": ["x"]}}, **{"select.ids": ["a*"], "trials": 5})
     assert file.trials == 5
