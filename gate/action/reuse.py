@@ -43,7 +43,7 @@ def records_of(archive: bytes, run: MeasuringRun, suites: Iterable[str], *, comp
         content = read_member(archive, name, where)
         record = parse_record(content, where=f"{where}: {name}", complete=complete, error=UntrustedError)
         if record.header.suite_id != suite_id:
-            raise UntrustedError(f"it is of suite {record.header.suite_id!r}", where=f"{where}: {name}")
+            raise UntrustedError(f"it belongs to suite {record.header.suite_id!r}", where=f"{where}: {name}")
         found.append(record)
     return found
 

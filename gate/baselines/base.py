@@ -298,7 +298,7 @@ def check_belongs(record: Record, suite_id: str, key: str, where: str) -> Record
 
 
 def misplaced(where: str) -> BaselineError:
-    what = "the stored baseline is of another suite or commit than its name says"
+    what = "the stored baseline belongs to another suite or commit than its name says"
     return BaselineError(what, where=where, hint="save it again from a run of this suite")
 
 

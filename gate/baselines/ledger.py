@@ -209,7 +209,7 @@ def _parsed(raw: bytes, suite: str, where: str) -> Line:
         raise BaselineError(f"written in format {line.v}; this version reads up to {VERSION}", where=where)
     if line.suite != suite:
         raise BaselineError(
-            f"the ledger is of suite {shorten(line.suite, 60)!r}, not {suite!r}", where=where, hint=hint
+            f"the ledger belongs to suite {shorten(line.suite, 60)!r}, not {suite!r}", where=where, hint=hint
         )
     return line
 

@@ -80,7 +80,7 @@ def _hosts(named: list[str], rules: Rules, *, held: bool) -> dict[str, Mapping[s
     """Where to publish, with options. Raises ConfigError before anything is run, if a host cannot read its own."""
     configured: Mapping[str, Mapping[str, Any]] = rules.config.file.publish
     if configured and held and rules.base is None:  # an address of the change's own, which nobody has reviewed
-        click.echo("gate: publish takes effect once it is merged: the base commit says nothing of it", err=True)
+        click.echo("gate: publish takes effect once it is merged: the base commit does not have it", err=True)
         configured = {}
     hosts = {**{name: {} for name in named}, **configured}
     if not hosts:

@@ -249,7 +249,7 @@ def _errors(comparison: Comparison) -> list[Caution]:
 
 
 def _repeats(comparison: Comparison) -> list[Caution]:
-    """Repeats that never differ add no information: a cache, a fixed seed, or an agent without chance."""
+    """Repeated trials that never differ add no information: a cache, a fixed seed, or a deterministic agent."""
     groups = [comparison.measured(case.id) for case in comparison.judged]
     groups = [group for group in groups if len(group) > 1 and any(map(_said, group))]
     if len(groups) < 3 or any(len({_said(t) for t in group}) > 1 for group in groups):

@@ -231,9 +231,9 @@ def failed_over(body: str, failure: PostFailure, stamp: Stamp, *, limit: int) ->
 
 def _folded(said: str, mark: tuple[str, Stamp] | None, stamp: Stamp, limit: int) -> str:
     head = mark[1].head if mark else ""
-    of = "an earlier run on this commit" if head == stamp.head else f"an earlier commit, <code>{head[:7]}</code>"
+    source = "an earlier run on this commit" if head == stamp.head else f"an earlier commit, <code>{head[:7]}</code>"
     kept = said if len(said) <= limit else said.partition("\n")[0]
-    return f"<details>\n<summary>The verdict below is of {of}</summary>\n\n{kept}\n\n</details>"
+    return f"<details>\n<summary>The verdict below is from {source}</summary>\n\n{kept}\n\n</details>"
 
 
 def key_of(suite_id: str) -> str:

@@ -357,7 +357,7 @@ class AttemptsRepeated(Fact, frozen=True):
 
 
 class RepeatsAlike(Fact, frozen=True):
-    """Repeats answer word for word the same."""
+    """Repeated trials give identical answers."""
 
     cached: bool
     """Five times faster, too: a response cache answers."""

@@ -106,7 +106,7 @@ def _check_other_run(record: Record, reference: Reference, baseline: Path | Reco
             what = "the baseline is the same run as the candidate: it would always pass"
             raise BaselineError(what, where=where)
         if stored.header.suite_id != record.header.suite_id:
-            what = f"the baseline is of suite {stored.header.suite_id!r}, not {record.header.suite_id!r}"
+            what = f"the baseline belongs to suite {stored.header.suite_id!r}, not {record.header.suite_id!r}"
             raise BaselineError(what, where=where)
 
 
@@ -217,7 +217,7 @@ def decide_merged(
     header = _header_of(record_path)
     if header.commit != where.head:
         raise ConfigError(
-            f"the record is of commit {header.commit}, and {where.head} is checked out",
+            f"the record is from commit {header.commit}, and {where.head} is checked out",
             where=str(record_path),
             hint="check out the commit that the shards ran on",
         )
@@ -261,7 +261,7 @@ def plan_named(suite_id: str, plans: Sequence[Plan], config: Config) -> Plan:
     found = {plan.suite.id: plan for plan in plans}
     if suite_id not in found:
         hint = nearest(suite_id, list(found))
-        raise ConfigError(f"the record is of suite {suite_id!r}", where=str(config.path), hint=hint)
+        raise ConfigError(f"the record belongs to suite {suite_id!r}", where=str(config.path), hint=hint)
     return found[suite_id]
 
 

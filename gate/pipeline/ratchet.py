@@ -93,7 +93,7 @@ def _records(
         suite_id = record.header.suite_id
         if suite_id not in by_id:
             hint = nearest(suite_id, list(by_id))
-            raise ConfigError(f"the record is of suite {suite_id!r}", where=str(config.path), hint=hint)
+            raise ConfigError(f"the record belongs to suite {suite_id!r}", where=str(config.path), hint=hint)
         return [(by_id[suite_id], record)]
     store = store_of(config, environment)
     if store is None:

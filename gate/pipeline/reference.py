@@ -22,7 +22,7 @@ from gate.reports.formatting import count
 from gate.security.environment import TOKEN
 from gate.system.git import Git
 
-OWN = "the last saved baseline is of this commit: change something, then run again"
+OWN = "the last saved baseline is from this commit: change something, then run again"
 SEARCHED = 200
 """First-parent ancestors that are looked at."""
 REPORTS = "gate-results"

@@ -46,7 +46,7 @@ async def rescore_record(path: Path, output: Path, config: Config, environment: 
     kept = [trial for trial in record.trials if trial.case_id in match.same]
     if not kept:
         what = "the suite has no case with the same content as in the record"
-        raise MeasureError(what, where=str(path), hint="check out the suite that the record is of")
+        raise MeasureError(what, where=str(path), hint="check out the suite that the record belongs to")
     started, budget = monotonic(), config.file.budget
     run_budget = RunBudget(budget, JudgeBudget(max_calls=budget.judge_calls, usd=budget.usd))
     async with TrialRunner(config, plan, environment, run_budget) as runner:

@@ -269,7 +269,7 @@ def _check_shard(record: Record, first: Header, earlier: dict[int, Record]) -> N
     header = record.header
     name = f"shard {header.shard[0]} of {header.shard[1]}"
     if header.shard[1] != first.shard[1]:
-        raise MeasureError(f"{name} is of another run: the others are of {first.shard[1]}")
+        raise MeasureError(f"{name} belongs to another run: the others are of {first.shard[1]}")
     if header.shard[0] in earlier:
         raise MeasureError(f"{name} is there twice", hint="merge each shard's newest record once")
     if record.footer is None:
@@ -278,7 +278,7 @@ def _check_shard(record: Record, first: Header, earlier: dict[int, Record]) -> N
     if not different and header.gate_version != first.gate_version:
         different = f"it was written by version {header.gate_version!r}, not {first.gate_version!r}"
     if different:
-        raise MeasureError(f"{name} is of another run: {different}", hint="merge shards of one run only")
+        raise MeasureError(f"{name} belongs to another run: {different}", hint="merge shards of one run only")
     own = {case.id for case in header.plan if case.shard == header.shard[0]}
     missing = _missing(record, own)
     if missing:
@@ -286,7 +286,8 @@ def _check_shard(record: Record, first: Header, earlier: dict[int, Record]) -> N
         raise MeasureError(what, hint="continue it with --resume")
     stray = next((trial.case_id for trial in record.trials if trial.case_id not in own), None)
     if stray is not None:
-        raise MeasureError(f"{name} is of another run: it has trials of case {stray[:60]!r}, which is another shard's")
+        what = f"{name} belongs to another run: it has trials of case {stray[:60]!r}, which is another shard's"
+        raise MeasureError(what)
 
 
 def _missing(record: Record, own: Iterable[str]) -> int:

@@ -255,5 +255,5 @@ def _check_same(stored: Header, wanted: Header, path: str) -> None:
     """Raises `MeasureError` that says what differs where trials of the two cannot stand in one record."""
     different = difference(stored, wanted)
     if different:
-        hint = "name another file, or delete this one: a file that is there is continued"
-        raise MeasureError(f"the record is of another run: {different}", where=path, hint=hint)
+        hint = "name another file, or delete this one: an existing file is continued"
+        raise MeasureError(f"the record belongs to another run: {different}", where=path, hint=hint)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import assert_never
 
 from gate.decision.comparison import PASS_RATE
-from gate.decision.engine.evidence_json import stage_name
 from gate.decision.findings import natural
 from gate.model import (
     CrashFacts,
@@ -26,7 +25,16 @@ from gate.model import (
 from gate.model import facts as fact
 from gate.model.findings import CasesNotScored, TrialExcused
 from gate.reports.formatting import change, count, figure, listing, percentage
-from gate.reports.reasons import RULED_OUT, failures_confirmed, quantile, reason, trial_over, unconfirmed, why_apart
+from gate.reports.reasons import (
+    RULED_OUT,
+    failures_confirmed,
+    quantile,
+    reason,
+    stage_text,
+    trial_over,
+    unconfirmed,
+    why_apart,
+)
 
 FEW_CASES = 10
 MOST_POINTS = 50.0
@@ -94,7 +102,7 @@ def _compared(suite: SuiteResult, cause: _Compared) -> str:  # noqa: PLR0911 - o
             said = f"no worse than the baseline over {count(cause.cases, 'case')}"
             return said + bound + _uncompared(cause.uncompared)
         case fact.NothingDecides():
-            return "nothing to hold it to: no threshold"
+            return "nothing was judged: no threshold"
         case fact.NotEnoughEvidence():
             extra = f"; suspected: {listing(cause.suspects)}" if cause.suspects else ""
             return f"not enough evidence on {listing(cause.criteria)}{extra}"
@@ -246,7 +254,7 @@ def _runs(course: fact.Course) -> str:
 
 
 def _how_decided(suite: SuiteResult, outcome: Outcome) -> list[str]:
-    evidence, stage = outcome.evidence, stage_name(outcome.stage)
+    evidence, stage = outcome.evidence, stage_text(outcome.stage)
     look = evidence.last_look
     if look is None:
         return [f"the baseline could not be compared: {stage}"]
@@ -440,8 +448,8 @@ def _of_answers(found: _OfAnswers) -> str:
         case fact.RepeatsAlike():
             if found.cached:
                 faster = "and five times faster: a response cache answers, not the agent"
-                return f"repeats answer word for word the same, {faster}"
-            return "repeats answer word for word the same: a fixed seed, a cache, or an agent without chance"
+                return f"repeated trials give identical answers, {faster}"
+            return "repeated trials give identical answers: a fixed seed, a cache, or a deterministic agent"
         case fact.CallsNotReported():
             held = f"{', '.join(found.criteria)} hold if none was made, not if none is reported"
             return f"no answer reports tool calls, as the baseline's did: {held}"

@@ -64,16 +64,16 @@ def shown(found: CriterionResult) -> Verdict:
 
 
 def is_ticked(found: CriterionResult) -> bool:
-    """Whether a tick may stand beside it: it passes, and something was held against it that it could have failed."""
+    """Whether it gets a tick: it passes, and it was judged by something that it could have failed."""
     return shown(found) is Verdict.PASS and found.checked and not found.not_compared
 
 
 def standing(found: CriterionResult) -> str:
-    """The verdict in a word or two; that it was not compared, or that nothing was held against it, in its place."""
+    """The verdict in a word or two; that it was not compared, or not judged, in its place."""
     verdict = shown(found)
     if found.not_compared and verdict in (Verdict.PASS, Verdict.INCONCLUSIVE):
         return "not compared"
-    return VERDICTS[verdict] if verdict is not Verdict.PASS or found.checked else "nothing to hold it to"
+    return VERDICTS[verdict] if verdict is not Verdict.PASS or found.checked else "not judged"
 
 
 def baseline_figure(found: CriterionResult) -> str:

@@ -10,6 +10,7 @@ from msgspec import Struct
 from gate.decision.engine.evidence_json import stage_name
 from gate.model import Criterion, CriterionResult, Direction, Scale, worst
 from gate.model import findings as found
+from gate.model.evidence import Stage, StageKind
 from gate.model.findings import AnyFinding, Apart, Change, HeldMean, Unconfirmed
 from gate.reports.formatting import change, count, figure, listing, margin, percentage, seconds
 
@@ -117,10 +118,22 @@ _Plain = (
 )
 
 
+def stage_text(stage: Stage) -> str:
+    """Where a decision ended, in words; `stage_name` has the protocol's names."""
+    match stage.kind:
+        case StageKind.CERTIFIED:
+            return f"certified after epoch {stage.epochs}"
+        case StageKind.CASES_AT_PASS:
+            said = f"cases after epoch {stage.epochs}"
+            return f"{said}, confirmed by concurrent runs" if stage.confirmed else said
+        case _:
+            return stage_name(stage)
+
+
 def _plainly(one: _Plain) -> str:  # noqa: PLR0911 - one line per kind
     match one:
         case found.NothingHeld():
-            return "nothing to hold it to: no threshold, and nothing of the baseline's to compare it with"
+            return "not judged: no threshold and no baseline value to compare with"
         case found.NotApplied():
             return "applies to none of the selected cases"
         case found.NothingChecked():
@@ -128,14 +141,14 @@ def _plainly(one: _Plain) -> str:  # noqa: PLR0911 - one line per kind
         case found.NoTrialMeasured():
             return "no trial was measured"
         case found.NeverFailed():
-            return "not once"
+            return "never failed"
         case found.HardFailure():
             more = f" and {one.more} more" if one.more else ""
             return f"{one.case_id}{more}: {one.reason or 'failed'}"
         case found.OwnThresholdsHold():
             return f"no case falls behind its own threshold ({count(one.cases, 'case')})"
         case found.NotTested():
-            return stage_name(one.stage)
+            return stage_text(one.stage)
         case found.FailuresConfirmed():
             return failures_confirmed(one.p)
         case _:

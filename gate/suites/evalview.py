@@ -18,7 +18,7 @@ Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 def _no_fraction(score: float) -> float:
     """A share of 1, as most of our own thresholds are, would be a limit that any answer reaches."""
     if 0 < score < 1:
-        raise ValueError(f"{score:g} is of a scale from 0 to 100 (did you mean {100 * score:g}?)")
+        raise ValueError(f"{score:g} is too low for a scale from 0 to 100 (did you mean {100 * score:g}?)")
     return score
 
 

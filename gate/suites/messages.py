@@ -146,7 +146,7 @@ def _gather(
             group = groups[row.case.id] = _Group(row.case, row.stated)
         group.add(row, spill)
     for trial in sorted((wanted or set()) - known):
-        raise document.error(f"no row is of trial {trial!r}", hint=f"known: {', '.join(sorted(known))}")
+        raise document.error(f"no row has trial {trial!r}", hint=f"known: {', '.join(sorted(known))}")
     recorded = tuple(trial for group in groups.values() for trial in group.trials())
     return Contents(tuple(group.case for group in groups.values()), recorded)
 

@@ -275,5 +275,5 @@ def test_another_suites_record_copied_over_is_refused(tmp_path: Path) -> None:
     for command in (("run",), ("baseline", "show"), ("baseline", "list")):
         done = world.gate(folder, *command)
         assert done.code == 4, done.out + done.err
-        assert "the stored baseline is of another suite or commit" in done.err
+        assert "the stored baseline belongs to another suite or commit" in done.err
         assert len(done.err.strip().splitlines()) <= 2

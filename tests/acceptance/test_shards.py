@@ -129,10 +129,10 @@ def test_what_is_not_the_whole_is_refused(sharded: Project) -> None:
     torn = sharded.write("torn.jsonl", second.read_text().rsplit("\n", 2)[0] + "\n")
     assert "truncated" in refused(first, torn)
     other = shards(sharded, 3, name="other")[0]
-    assert "is of another run" in refused(first, other)
+    assert "belongs to another run" in refused(first, other)
     sharded.write("suite.json", (sharded.root / "suite.json").read_text().replace("question 3", "question three"))
     edited = shards(sharded, 2, name="edited")[1]
-    assert "is of another run" in refused(first, edited)
+    assert "belongs to another run" in refused(first, edited)
 
 
 @pytest.mark.slow

@@ -10,7 +10,6 @@ from gate.config.load import load_config
 from gate.config.settings import now, settings_of
 from gate.decision.comparison import with_outcomes
 from gate.decision.consistency import compared
-from gate.decision.engine.evidence_json import stage_name
 from gate.errors import ConfigError, nearest
 from gate.model import Case, CaseResult, Criterion, Direction, Score, SuiteResult, Trial
 from gate.pipeline.judge_stored import found_again, named, read_baseline, read_whole
@@ -28,7 +27,7 @@ from gate.reports.formatting import (
 )
 from gate.reports.labels import further_line, improved_cases, improvement
 from gate.reports.labels import standing as standing_of
-from gate.reports.reasons import reason
+from gate.reports.reasons import reason, stage_text
 from gate.reports.table import table
 from gate.reports.trajectory_diff import call_text
 from gate.security.escape import console
@@ -76,7 +75,7 @@ def _explain_rule(suite: SuiteResult) -> list[str]:
         why = suite.baseline.missing if suite.baseline else ""
         return [f"no pairing: nothing was tested against a baseline{f' ({console(why)})' if why else ''}"]
     found = suite.outcome.evidence
-    lines = [f"stage: {stage_name(suite.outcome.stage)}; seed {suite.seed}"]
+    lines = [f"stage: {stage_text(suite.outcome.stage)}; seed {suite.seed}"]
     for look in found.looks:
         lines.append(f"look after epoch {look.epochs}: p = {look.p:.4f}, blocks at {look.threshold:.4f}")
     e_value = "beyond all bounds" if found.e_value is None else f"{found.e_value:.3g}"

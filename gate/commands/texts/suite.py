@@ -25,7 +25,7 @@ def _describe(plan: Plan) -> str:
     lines.append("  complexity  " + _counts(found.by_complexity))
     lines.append("  tags        " + _counts({tag or "(none)": n for tag, n in found.by_tag.items()}))
     lines.append("  turns       " + _counts({f"{turns}-turn": n for turns, n in found.by_turns.items()}))
-    stated = {"calls": found.expects_calls, "no call": found.expects_no_call, "nothing of calls": found.states_no_calls}
+    stated = {"calls": found.expects_calls, "no call": found.expects_no_call, "calls not stated": found.states_no_calls}
     lines.append("  expects     " + _counts({**stated, "a response": found.expects_response}))
     lines.append("  criteria    " + "\n              ".join(_demand(plan)))
     lines += [f"  note: {note}" for note in plan.notes]

@@ -321,7 +321,7 @@ def test_a_renamed_record_is_misplaced(store: GitStore, work: Path, remote: Path
     git(work, "mv", name, name.replace(commit(1), commit(2)))
     git(work, "commit", "-q", "-m", "by hand")
     git(work, "push", "-q", "origin", f"HEAD:{BRANCH}")
-    with opened(work) as fresh, pytest.raises(BaselineError, match="of another suite or commit"):
+    with opened(work) as fresh, pytest.raises(BaselineError, match="belongs to another suite or commit"):
         fresh.find("support", [commit(2)])
 
 
@@ -332,7 +332,7 @@ def test_another_suites_record_copied_over_is_misplaced(store: GitStore, work: P
     tip = git(remote, "rev-parse", BRANCH)
     with opened(work) as fresh:
         for look in (fresh.latest, fresh.anchor, lambda suite: fresh.find(suite, [commit(1)])):
-            with pytest.raises(BaselineError, match="of another suite or commit"):
+            with pytest.raises(BaselineError, match="belongs to another suite or commit"):
                 look("support")
         with pytest.raises(BaselineWriteError, match="restore or remove it"):
             fresh.save(at(1, run="new"))

@@ -149,7 +149,7 @@ def test_a_green_comment_does_not_outlive_the_commit_it_is_of(world: World) -> N
     [comment] = world.comments()
     assert comment.splitlines()[2] == f"## 💥 not measured at `{head_of(world)}`"
     assert "[the run](https://github.example/octo/agents/actions/runs/200)" in comment
-    assert f"The verdict below is of an earlier commit, <code>{passed}</code>" in comment
+    assert f"The verdict below is from an earlier commit, <code>{passed}</code>" in comment
     assert comment.index("## ✅") > comment.index("<details>")
     broken = push_again(world, "good", "300", files={"gate__yaml": CONFIG + "sweet: 1\n"})
     assert broken.code == 2, broken.log

@@ -155,7 +155,7 @@ def test_a_record_copied_over_another_suites_is_misplaced(store: FileStore) -> N
     mine, other = Path(store.save(make_record(1))), Path(store.save(make_record(1, suite="other")))
     mine.write_bytes(other.read_bytes())
     for look in (store.latest, store.entries, store.anchor, lambda suite: store.find(suite, commits(1))):
-        with pytest.raises(BaselineError, match="of another suite or commit"):
+        with pytest.raises(BaselineError, match="belongs to another suite or commit"):
             look("support")
     with pytest.raises(BaselineWriteError, match="restore or remove it"):
         store.save(make_record(1, run="new"))
@@ -244,7 +244,7 @@ def test_an_edited_baseline_is_an_error(store: FileStore) -> None:
 def test_a_renamed_baseline_is_misplaced(store: FileStore) -> None:
     path = Path(store.save(make_record(1)))
     path.rename(path.with_name(f"{commit(2)}.jsonl"))
-    with pytest.raises(BaselineError, match="of another suite or commit"):
+    with pytest.raises(BaselineError, match="belongs to another suite or commit"):
         store.find("support", commits(2))
 
 

@@ -107,7 +107,7 @@ def test_it_is_written_and_read() -> None:
         (b"\xff\xfe\n", "damaged"),
         (b"[" * 20_000, "too long"),
         (write(Ledger((Acceptance("s", "a", "w", 1.0, "y", v=9),))), "format 9"),
-        (write(Ledger((Acceptance("other", "a", "w", 1.0, "y"),))), "of suite 'other', not 's'"),
+        (write(Ledger((Acceptance("other", "a", "w", 1.0, "y"),))), "belongs to suite 'other', not 's'"),
     ],
 )
 def test_a_damaged_or_foreign_ledger_is_refused(data: bytes, says: str) -> None:

@@ -647,7 +647,7 @@ def test_resume_without_a_record_starts_one(tmp_path: Path) -> None:
 def test_resume_refuses_a_record_of_another_run_and_leaves_it_alone(tmp_path: Path, wanted: Header, says: str) -> None:
     path = tmp_path / "r.jsonl"
     write_record(path, RECORD)
-    with pytest.raises(MeasureError, match="of another run") as caught:
+    with pytest.raises(MeasureError, match="belongs to another run") as caught:
         RecordWriter(path, wanted, resume=True)
     assert says in str(caught.value)
     assert read_record(path) == RECORD
@@ -883,12 +883,12 @@ def altered(**changes: object) -> list[Record]:
         (sharded()[1:], "shards are missing: 1 of 3"),
         ([*sharded(), sharded()[0]], "shard 1 of 3 is there twice"),
         ([*sharded()[:2], replace(sharded()[2], footer=None)], "shard 3 of 3 is truncated"),
-        ([*sharded()[:2], sharded(4)[2]], "shard 3 of 4 is of another run"),
-        (altered(commit="d" * 40), "shard 2 of 3 is of another run: its commit"),
-        (altered(gate_version="9"), "shard 2 of 3 is of another run: it was written by version '9'"),
-        (altered(plan=sharded(cases=11)[0].header.plan), "shard 2 of 3 is of another run"),
-        (altered(suite_id="x"), "shard 2 of 3 is of another run: its suite"),
-        (altered(agent="x"), "shard 2 of 3 is of another run: its agent"),
+        ([*sharded()[:2], sharded(4)[2]], "shard 3 of 4 belongs to another run"),
+        (altered(commit="d" * 40), "shard 2 of 3 belongs to another run: its commit"),
+        (altered(gate_version="9"), "shard 2 of 3 belongs to another run: it was written by version '9'"),
+        (altered(plan=sharded(cases=11)[0].header.plan), "shard 2 of 3 belongs to another run"),
+        (altered(suite_id="x"), "shard 2 of 3 belongs to another run: its suite"),
+        (altered(agent="x"), "shard 2 of 3 belongs to another run: its agent"),
         ([*sharded()[:2], replace(sharded()[2], trials=sharded()[0].trials)], "which is another shard's"),
     ],
 )

@@ -41,7 +41,7 @@ HEADLINES: list[tuple[fact.Cause, str]] = [
         fact.NoWorse(40, 40, 0.01, fact.Uncompared()),
         "no worse than the baseline over 40 cases: a drop is ruled out at 95 % confidence over these cases",
     ),
-    (fact.NothingDecides(), "nothing to hold it to: no threshold"),
+    (fact.NothingDecides(), "nothing was judged: no threshold"),
     (fact.NotEnoughEvidence(("a",), ("b",)), "not enough evidence on a; suspected: b"),
     (fact.CasesBroke(tuple("abcdefg")), "7 cases broke: a, b, c, d, e and 2 more"),
     (
@@ -177,11 +177,11 @@ WARNINGS: list[tuple[fact.Caution, str]] = [
     (fact.AttemptsRepeated(2), "2 attempts repeated after an infrastructure error"),
     (
         fact.RepeatsAlike(cached=False),
-        "repeats answer word for word the same: a fixed seed, a cache, or an agent without chance",
+        "repeated trials give identical answers: a fixed seed, a cache, or a deterministic agent",
     ),
     (
         fact.RepeatsAlike(cached=True),
-        "repeats answer word for word the same, and five times faster: a response cache answers, not the agent",
+        "repeated trials give identical answers, and five times faster: a response cache answers, not the agent",
     ),
     (
         fact.CallsNotReported(("tools",)),

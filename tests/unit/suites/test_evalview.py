@@ -90,7 +90,7 @@ def test_turns() -> None:
         ("name: x\ninput: {query: a}\nthresholds: {min_score: 101}", "f.yaml:3: thresholds.min_score: Input should be"),
         (
             "name: x\ninput: {query: a}\nthresholds: {min_score: 0.8}",
-            "f.yaml:3: thresholds.min_score: 0.8 is of a scale from 0 to 100 (did you mean 80?)",
+            "f.yaml:3: thresholds.min_score: 0.8 is too low for a scale from 0 to 100 (did you mean 80?)",
         ),
         ("name: x\ninput: {query: a}\nturns: [{query: b}]", "f.yaml:1: a test case has either an input or turns"),
         ("name: x\nturns: [{query: b}]\nexpected: {tools: [f]}", "f.yaml:1: in a test case with turns"),

@@ -110,7 +110,7 @@ def test_chosen_trials(tmp_path: Path) -> None:
     rows = [row(trial=number) for number in range(4)]
     suite = read(rows, tmp_path, trials=[2, 3])
     assert [(trial.number, trial.origin[-7:]) for trial in suite.recorded] == [(1, "trial 2"), (2, "trial 3")]
-    with pytest.raises(ConfigError, match=r"no row is of trial '9'.*known: 0, 1, 2, 3"):
+    with pytest.raises(ConfigError, match=r"no row has trial '9'.*known: 0, 1, 2, 3"):
         read(rows, tmp_path, trials=[0, 9])
     with pytest.raises(ConfigError, match="only where `trial` says"):
         read(rows, tmp_path, trials=[0], trial=None)
