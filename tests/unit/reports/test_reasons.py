@@ -9,7 +9,7 @@ import pytest
 from gate.model import Criterion, CriterionResult, Direction, Scale, Stage, StageKind, Verdict, worst
 from gate.model import findings as found
 from gate.model.findings import AnyFinding, Change, HeldMean
-from gate.reports.reasons import is_excused, reason, unconfirmed, why_apart
+from gate.reports.reasons import is_excused, reason, stage_text, unconfirmed, why_apart
 
 RESPONSE = Criterion("response", "response", Scale.UNIT, threshold=0.9)
 RATE = Criterion("pass rate", "pass rate", Scale.BINARY)
@@ -183,3 +183,20 @@ def test_what_the_baseline_excuses_is_known_by_its_kind() -> None:
     excused = found.TrialExcused("a", 4.5, 3.0)
     assert is_excused(CriterionResult(LATENCY, Verdict.PASS, (found.NoTrialBeyond(), excused)))
     assert not is_excused(CriterionResult(LATENCY, Verdict.PASS, (found.NoTrialBeyond(),)))
+
+
+@pytest.mark.parametrize(
+    ("stage", "said"),
+    [
+        (Stage(StageKind.CERTIFIED, 2), "certified after epoch 2"),
+        (Stage(StageKind.CASES_AT_PASS, 1), "cases after epoch 1"),
+        (
+            Stage(StageKind.CASES_AT_PASS, 1, confirmed=True),
+            "cases after epoch 1, confirmed by concurrent runs",
+        ),
+        (Stage(StageKind.CASE_RERUNS, confirmed=True), "case reruns, confirmed by concurrent runs"),
+        (Stage(StageKind.SUITE_LOOK, 1), "suite look 1"),
+    ],
+)
+def test_where_a_decision_ended(stage: Stage, said: str) -> None:
+    assert stage_text(stage) == said
