@@ -15,7 +15,7 @@ from enum import Enum
 from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import asdict
+from msgspec.structs import astuple
 
 from gate.decision.engine.evidence_json import report, stage_name
 from gate.model import CrashFacts, CriterionResult, Result, SuiteResult
@@ -88,7 +88,8 @@ def _fields(value: Struct) -> dict[str, Any]:
     kind = {str(config.tag_field): config.tag} if config.tag else {}
     keys = _WORDED.get(type(value).__name__, {})
     worded = _worded(value)
-    found = {keys.get(name, (name, {}))[0]: held for name, held in {**kind, **asdict(value)}.items()}
+    plain = dict(zip(value.__struct_encode_fields__, astuple(value), strict=True))  # the keys that the schema has
+    found = {keys.get(name, (name, {}))[0]: held for name, held in {**kind, **plain}.items()}
     return {**found, **worded}
 
 
