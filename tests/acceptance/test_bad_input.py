@@ -395,6 +395,6 @@ def test_a_record_of_another_commit_is_not_continued_and_the_line_says_what_to_d
     project.write("agent.py", AGENT + "\n# changed\n")
     ran = project.gate("run", "--trials", "2", "--record", "kept.jsonl")
     assert ran.code == 3
-    assert "(name another file, or delete this one: a file that is there is continued)" in one_line(ran)
+    assert "(name another file, or delete this one: an existing file is continued)" in one_line(ran)
     assert "None" not in one_line(ran)
     assert (project.root / "kept.jsonl").read_bytes() == before
