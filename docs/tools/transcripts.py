@@ -39,7 +39,7 @@ VARYING = re.compile(
 PROGRESS = re.compile(r"^(\S+: (screen|round|confirm|rerun)\b|  \d+ of \d+ runs, .* left).*\n", re.MULTILINE)
 END = "END-OF-COMMAND"
 WHO = {"NAME": "ada", "EMAIL": "ada@example.com", "DATE": "2026-01-05T09:00:00Z"}
-HIDDEN = ("GITHUB_", "GITLAB_", "CI", "OPENAI_", "GATE_", "GIT_", "INPUT_")
+HIDDEN = ("COLUMNS", "LINES", "GITHUB_", "GITLAB_", "CI", "OPENAI_", "GATE_", "GIT_", "INPUT_")
 """Variables that would change what the commands do."""
 
 
