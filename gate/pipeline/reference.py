@@ -22,6 +22,7 @@ from gate.reports.formatting import count
 from gate.security.environment import TOKEN
 from gate.system.git import Git
 
+NO_COMMIT = "one is stored, but under `on_missing: fail` only an ancestor's record counts, and there is no commit here"
 OWN = "the last saved baseline is from this commit: change something, then run again"
 SEARCHED = 200
 """First-parent ancestors that are looked at."""
@@ -251,7 +252,8 @@ def find_baseline(
         if found is not None and _is_own(found, where):
             return _missing(config, suite_id, where, OWN)
     if found is None:
-        return _missing(config, suite_id, where)
+        is_out_of_reach = not where.head and store.latest(suite_id) is not None
+        return _missing(config, suite_id, where, NO_COMMIT if is_out_of_reach else "")
     source = f"{found.where} ({note})" if note else found.where
     return reference_to(found.records, found.commit, distance=found.distance, source=source)
 

@@ -398,3 +398,12 @@ def test_a_record_of_another_commit_is_not_continued_and_the_line_says_what_to_d
     assert "(name another file, or delete this one: an existing file is continued)" in one_line(ran)
     assert "None" not in one_line(ran)
     assert (project.root / "kept.jsonl").read_bytes() == before
+
+
+def test_a_record_that_is_out_of_reach_without_commits_is_not_called_absent(project: Project) -> None:
+    assert project.gate("run", "--record", "kept.jsonl").code == 0
+    assert project.gate("baseline", "save", "kept.jsonl").code == 0
+    project.write("gate.yaml", CONFIG + "baseline: {on_missing: fail}\n")
+    ran = project.gate("run")
+    assert ran.code == 4
+    assert "under `on_missing: fail` only an ancestor's record counts, and there is no commit here" in one_line(ran)
