@@ -152,6 +152,6 @@ class BlobStore(Store):
             if isinstance(error, kind) or kind is BaselineError:
                 raise
             raise kind(error.what, where=error.where, hint=error.hint) from None
-        except Exception as error:  # somebody else's code may raise anything
+        except (Exception, SystemExit) as error:  # somebody else's code may raise anything
             said = shorten(f"{type(error).__name__}: {error}", 300)
             raise kind(f"the store raised {said}", where=type(self).__name__) from error

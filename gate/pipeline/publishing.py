@@ -45,7 +45,7 @@ def _publish_on(name: str, options: Mapping[str, Any], result: Result, environme
             return publish(_effects(result, host), _Guarded(name, host))
     except PublishError as error:
         return Publication(problems=(error,))
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         if name in HOSTS:
             raise
         return Publication(problems=(_failure(name, error),))
@@ -68,12 +68,12 @@ class _Guarded(Applies):
             done: object = self._host.apply(effect)
         except PublishError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             if self._name in HOSTS:
                 raise
             raise _failure(self._name, error) from error
         return done if isinstance(done, Done) else Done()
 
 
-def _failure(name: str, error: Exception) -> PublishError:
+def _failure(name: str, error: BaseException) -> PublishError:
     return PublishError(f"the host raised {shorten(f'{type(error).__name__}: {error}', 300)}", where=name)

@@ -83,7 +83,7 @@ def _rendered(form: str, result: Result) -> str:
         return render(result)
     try:
         text: object = render(result)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise ReportError(f"the report {form!r} raised {shorten(f'{type(error).__name__}: {error}', 300)}") from error
     if not isinstance(text, str):
         raise ReportError(f"the report {form!r} returned {type(text).__name__}, not text")

@@ -176,7 +176,7 @@ async def _score(metric: Metric[Any], case: Case, performance: TrialOutput, judg
         return await metric.judge_score(case, performance, judge)
     try:
         return _as_score(await metric.judge_score(case, performance, judge))
-    except Exception as error:  # noqa: BLE001  (a plugin may raise anything)
+    except (Exception, SystemExit) as error:  # noqa: BLE001  (a plugin may raise anything)
         return _raised(error)
 
 
@@ -185,7 +185,7 @@ def _measured(metric: Metric[Any], case: Case, performance: TrialOutput) -> Scor
         return metric.score(case, performance)
     try:
         return _as_score(metric.score(case, performance))
-    except Exception as error:  # noqa: BLE001  (a plugin may raise anything)
+    except (Exception, SystemExit) as error:  # noqa: BLE001  (a plugin may raise anything)
         return _raised(error)
 
 
@@ -194,7 +194,7 @@ def _combined(metric: Composite[Any], case: Case, scores: Mapping[str, Score]) -
         return metric.combine(case, scores)
     try:
         return _as_score(metric.combine(case, scores))
-    except Exception as error:  # noqa: BLE001  (a plugin may raise anything)
+    except (Exception, SystemExit) as error:  # noqa: BLE001  (a plugin may raise anything)
         return _raised(error)
 
 
@@ -207,5 +207,5 @@ def _as_score(answer: object) -> Score:
     return answer if isinstance(answer, Score) else checked(answer)
 
 
-def _raised(error: Exception) -> Score:
+def _raised(error: BaseException) -> Score:
     return Score(None, error=f"the metric raised {shorten(f'{type(error).__name__}: {error}', 300)}")

@@ -218,15 +218,22 @@ class Gone(BlobStore):
     def put(self, key, data, before): raise OSError("bucket gone")
     def keys(self, prefix): raise OSError("bucket gone")
 
+class Leaves(Raises):
+    def score(self, case, performance):
+        raise SystemExit(0)
+
 def report(result): return result.nothing
+def leave(result): raise SystemExit(0)
 """
 ENTRIES = """
 [agent_gate.metrics]
 raises = broken_plugin:Raises
+leaves = broken_plugin:Leaves
 [agent_gate.stores]
 gone = broken_plugin:Gone
 [agent_gate.reports]
 torn = broken_plugin:report
+leave = broken_plugin:leave
 """
 
 
@@ -236,6 +243,8 @@ torn = broken_plugin:report
         ({"criteria": {"raises": 1.0}}, 3, "the metric raised RuntimeError"),
         ({"baseline": {"store": "gone"}}, 4, "Gone: the store raised OSError: bucket gone"),
         ({"reports": {"torn": "torn.txt"}}, 3, "the report 'torn' raised AttributeError: 'Result' object has no"),
+        ({"criteria": {"leaves": 1.0}}, 3, "the metric raised SystemExit: 0"),
+        ({"reports": {"leave": "leave.txt"}}, 3, "the report 'leave' raised SystemExit: 0"),
     ],
 )
 def test_what_a_plugin_raises_is_told_and_has_an_exit_code(
