@@ -10,7 +10,7 @@ from time import monotonic
 from types import FrameType
 from typing import Any, TypeVar
 
-from gate.errors import Cancelled
+from gate.errors import Cancelled, MeasureError
 from gate.system.stopping import STOPPING
 
 T = TypeVar("T")
@@ -24,8 +24,9 @@ send the same signal twice in one moment."""
 def run(work: Coroutine[Any, Any, T]) -> T:
     """The coroutine's result. SIGHUP is left ignored if it is, as under `nohup`.
 
-    Raises Cancelled after SIGINT, SIGTERM or SIGHUP, once the coroutine has let go of everything. The handlers are
-    Python's and not the event loop's, so that they run even if the loop is kept busy and never gets to look.
+    Raises Cancelled after SIGINT, SIGTERM or SIGHUP, once the coroutine has let go of everything, and MeasureError if
+    something in it raises SystemExit. The handlers are Python's and not the event loop's, so that they run even if the
+    loop is kept busy and never gets to look.
     """
 
     async def main() -> T:
@@ -50,7 +51,10 @@ def run(work: Coroutine[Any, Any, T]) -> T:
             for number, handler in before.items():
                 signal.signal(number, handler)
 
-    return asyncio.run(main())
+    try:
+        return asyncio.run(main())
+    except SystemExit as error:  # of a plugin: it must not choose the exit code
+        raise MeasureError(f"code of a plugin asked to end the process: SystemExit: {error}") from error
 
 
 def _heeded(number: signal.Signals) -> bool:

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from gate.errors import Cancelled
+from gate.errors import Cancelled, MeasureError
 from gate.system import signals as interrupts
 from tests.patience import CEILING
 
@@ -74,3 +74,15 @@ def test_a_second_signal_ends_a_loop_that_never_looks() -> None:
     finally:
         run.kill()
         run.communicate()
+
+
+@pytest.mark.parametrize("in_task", [False, True])
+def test_code_that_asks_to_exit_does_not_choose_the_exit_code(in_task: bool) -> None:
+    async def leave() -> None:
+        raise SystemExit(0)
+
+    async def work() -> None:
+        await (asyncio.create_task(leave()) if in_task else leave())
+
+    with pytest.raises(MeasureError, match="asked to end the process"):
+        interrupts.run(work())
