@@ -18,7 +18,7 @@ from msgspec import Struct
 from msgspec.structs import astuple
 
 from gate.decision.engine.evidence_json import report, stage_name
-from gate.model import CrashFacts, CriterionResult, Result, SuiteResult
+from gate.model import CrashFacts, Criterion, CriterionResult, Result, SuiteResult
 from gate.model.facts import Cause, Caution, Course, Doubt, RuleChange
 from gate.model.findings import Unconfirmed
 from gate.reports import explanation, reasons
@@ -88,7 +88,7 @@ def _fields(value: Struct) -> dict[str, Any]:
     kind = {str(config.tag_field): config.tag} if config.tag else {}
     keys = _WORDED.get(type(value).__name__, {})
     worded = _worded(value)
-    plain = dict(zip(value.__struct_encode_fields__, astuple(value), strict=True))  # the keys that the schema has
+    plain = dict(zip(value.__struct_fields__, astuple(value), strict=True))
     found = {keys.get(name, (name, {}))[0]: held for name, held in {**kind, **plain}.items()}
     return {**found, **worded}
 
@@ -141,6 +141,11 @@ def schema() -> dict[str, Any]:
         properties = defined[name]["properties"].items()
         defined[name]["properties"] = dict(keys.get(field, (field, described)) for field, described in properties)
     defined["CriterionResult"]["properties"]["reason"] = _TEXT
+    names = dict(
+        zip(Criterion.__struct_encode_fields__, Criterion.__struct_fields__, strict=True)
+    )  # not a record's keys
+    criterion = defined["Criterion"]["properties"]
+    defined["Criterion"]["properties"] = {names[key]: described for key, described in criterion.items()}
     for part in defined.values():
         if "properties" in part:
             part["required"] = list(part["properties"])  # defaults are written out too
