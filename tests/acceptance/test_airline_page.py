@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from gate.decision.consistency import compared
 from gate.pipeline.verdict import cases_of
 from gate.records import Record, read_record
@@ -29,6 +31,7 @@ def table(record: Record) -> str:
     return HEAD + "\n".join(rows)
 
 
+@pytest.mark.slow
 def test_the_page_shows_what_the_run_finds(project: Project, shared: Callable[[str], Path]) -> None:
     config = re.search(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
     shown = re.search(r"<!-- found -->\n(.*?)\n<!-- /found -->", PAGE, re.DOTALL)

@@ -131,6 +131,7 @@ def test_a_model_that_drifts_is_measured_against_what_was_proven_every_night(wor
     assert world.job(main)["verdict"] == "pass", "and the day that the model is repaired is good again"
 
 
+@pytest.mark.slow
 def test_commits_that_break_one_more_case_each_night_are_held_to_the_anchor(world: World) -> None:
     good = world.commit()
     assert world.job(good)["code"] == 0

@@ -98,6 +98,7 @@ def trials(path: Path) -> list[dict[str, Any]]:
     return [row for line in path.read_text().split("\n")[:-1] if "case" in (row := json.loads(line))]
 
 
+@pytest.mark.slow
 def test_every_trial_is_there_and_no_process_is_left(chaos: Project) -> None:
     record, mark = chaos.root / "record.jsonl", uuid4().hex
     environment = {**_environment(), MARK: mark}

@@ -184,6 +184,7 @@ def test_run_in_is_for_custom_metrics_alone(project: Project) -> None:
     assert "expected `gate` or `agent`" in write(project, criterion("my_metrics:ours", "cloud")).gate("run").err
 
 
+@pytest.mark.slow
 def test_the_examples_of_the_guide_run(project: Project) -> None:
     page = (REPOSITORY / "docs" / "how-to" / "custom-metrics.md").read_text(encoding="utf-8")
     functions = [text for text in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "google" not in text]

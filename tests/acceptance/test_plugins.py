@@ -149,6 +149,7 @@ def test_what_is_wrong_is_one_line(
     assert channel.posted == []
 
 
+@pytest.mark.slow
 def test_the_schema_knows_installed_packages_where_it_is_asked_to(project: Project, site: Path) -> None:
     content = yaml.safe_load(FILES["gate.yaml"])
     schema = json.loads(project.gate("schema", "--plugins", PYTHONPATH=str(site)).out)
@@ -237,6 +238,7 @@ leave = broken_plugin:leave
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changes", "code", "said"),
     [

@@ -61,6 +61,7 @@ def without_first_tool(rows: list[dict[str, Any]], removed: set[int]) -> list[di
     return changed
 
 
+@pytest.mark.slow
 def test_the_same_agent_is_not_blocked_whichever_trials_are_the_baseline(airline: Project) -> None:
     """All six ways of splitting four trials in two and two."""
     verdicts = {}

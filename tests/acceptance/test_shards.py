@@ -114,6 +114,7 @@ def test_cases_are_spread_by_how_long_they_took(sharded: Project) -> None:
     assert len({case for case, _ in first} & slowest) == len({case for case, _ in second} & slowest) == 2
 
 
+@pytest.mark.slow
 def test_what_is_not_the_whole_is_refused(sharded: Project) -> None:
     first, second = shards(sharded, 2)
     whole = str(sharded.root / "whole.jsonl")

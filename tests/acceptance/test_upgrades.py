@@ -62,6 +62,7 @@ def run(project: Project, command: list[str]) -> int:
     return ran.code
 
 
+@pytest.mark.slow
 def test_a_judge_upgrade_is_compared_once_the_kept_record_is_scored_again(judged: Project) -> None:
     with JudgeStub() as stub:
         stub.answer = answer

@@ -65,6 +65,7 @@ def test_a_push_that_is_no_worse_than_its_own_base_is_held_to_the_anchor_too(wor
     assert (after.code, after.outputs["verdict"]) == (1, "regressed"), after.log
 
 
+@pytest.mark.slow
 def test_the_label_moves_the_anchor(world: World) -> None:
     assert world.push("good").code == 0
     before = git(world.repository.remote, "rev-parse", "main")

@@ -166,6 +166,7 @@ def test_a_green_comment_does_not_outlive_the_commit_it_is_of(world: World) -> N
     assert "not measured" not in comment
 
 
+@pytest.mark.slow
 def test_a_first_run_without_a_result_says_so_and_the_first_result_takes_its_place(world: World) -> None:
     assert world.pull_request("good", files={"gate__yaml": CONFIG + "sweet: 1\n"}).code == 2
     [comment] = world.comments()

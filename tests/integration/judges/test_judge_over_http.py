@@ -408,6 +408,7 @@ assert all(one.failure is None for one in found), found
 """
 
 
+@pytest.mark.slow
 def test_several_processes_share_one_cache(stub: JudgeStub, tmp_path: Path) -> None:
     stub.script(chat(YES, delay=0.002))
     cache = tmp_path / "c"

@@ -151,6 +151,7 @@ def test_any_text_is_judged(text: str) -> None:
     assert score(text).value in (0.0, 1.0)
 
 
+@pytest.mark.slow
 def test_brackets_without_end_take_no_time() -> None:
     started = time.process_time()
     score("[" * 50_000 + "![" * 20_000)

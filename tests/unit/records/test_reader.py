@@ -780,6 +780,7 @@ with RecordWriter(Path(sys.argv[1]), header, resume=True) as writer:
 """
 
 
+@pytest.mark.slow
 def test_killed_again_and_again_it_loses_no_trial(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     reported = 0
