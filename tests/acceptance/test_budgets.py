@@ -76,6 +76,7 @@ BUDGETS = {
 """Budget → fewest and most agent runs: what is in flight counts as the dearest so far, so nothing comes on top."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BUDGETS)
 @pytest.mark.parametrize("broken", [False, True])
 def test_spent_before_every_case_was_run_is_an_error(with_baseline: Project, name: str, broken: bool) -> None:
@@ -160,6 +161,7 @@ def test_runs_that_cannot_cover_one_pass_are_refused_before_anything_runs(projec
     assert not (project.root / "limited.jsonl").exists()
 
 
+@pytest.mark.slow
 def test_minutes(project: Project) -> None:
     """What is in flight when they are over ends by itself; nothing more is started."""
     write_agent(project, seconds=4.0)

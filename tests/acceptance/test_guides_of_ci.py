@@ -127,6 +127,7 @@ def test_the_lines_for_any_other_ci_do_the_same(project: Project) -> None:
     assert "uncommitted changes" not in said
 
 
+@pytest.mark.slow
 def test_reports_of_an_earlier_run_are_no_change_and_a_file_of_the_users_is(project: Project) -> None:
     first = project.commit("main")
     run, save = others()

@@ -32,6 +32,9 @@ AGENTS = {
     "http": {"http": {"url": "http://127.0.0.1:PORT/"}, "concurrency": 8},
 }
 
+EACH_COMMIT = 2
+"""How many of an entry's variants run before each commit."""
+
 
 def read_tables() -> list[dict[str, Any]]:
     return [
@@ -43,14 +46,19 @@ def read_tables() -> list[dict[str, Any]]:
 
 
 def variants(entry: dict[str, Any]) -> list[dict[str, Any]]:
-    """The entry once for each of its ``each``; what one says is laid over the entry, and ``as`` ends its sentence."""
+    """The entry once for each of its ``each``; what one says is laid over the entry, and ``as`` ends its sentence.
+
+    The first two of many alike run before each commit, the others in `make slow`.
+    """
     if "each" not in entry:
         return [entry]
     common = {key: value for key, value in entry.items() if key != "each"}
     found = []
-    for one in entry["each"]:
+    for number, one in enumerate(entry["each"]):
         own = {key: value for key, value in one.items() if key != "as"}
-        found.append({**common, **own, "situation": f"{entry['situation']}: {one['as']}"})
+        found.append(
+            {"slow": number >= EACH_COMMIT, **common, **own, "situation": f"{entry['situation']}: {one['as']}"}
+        )
     return found
 
 

@@ -81,6 +81,7 @@ def seen(world: World) -> list[dict[str, Any]]:
     return [json.loads(path.read_text()) for path in (world.last.root / "home").glob("seen-*.json")]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks into /proc")
 def test_nobody_but_the_gate_sees_what_the_action_signs_in_with(world: World, path_with_uv: str) -> None:
     done = world.push("good", **job(path_with_uv))

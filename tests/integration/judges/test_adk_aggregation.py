@@ -16,6 +16,8 @@ from gate.metrics.judged import JudgedMetric
 from gate.model import Case, Invocation, Part, Rubric, Score, ToolCall, Turn
 from tests.integration.judges.judge_stub import JudgeStub, Reply, Request, chat, failure
 
+pytestmark = pytest.mark.slow
+
 QUALITY = "FINAL_RESPONSE_QUALITY"
 
 

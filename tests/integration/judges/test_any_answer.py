@@ -19,6 +19,8 @@ from gate.model import Case, Invocation, Part, Score, ToolCall, Turn
 from tests.integration.judges.judge_stub import JudgeStub, Reply, Request, chat
 from tests.integration.judges.test_injection import JUDGED, OPTIONS
 
+pytestmark = pytest.mark.slow
+
 ODD: list[Any] = [
     None,
     True,

@@ -20,6 +20,8 @@ from gate.metrics.judged import JudgedMetric
 from gate.model import Case, Criterion, Direction, Invocation, Part, Scale, Score, ToolCall, Trial, Turn, Usage
 from tests.integration.judges.judge_stub import JudgeStub, Reply, Request, chat
 
+pytestmark = pytest.mark.slow
+
 ASKED = Turn(
     "Refund A1", (ToolCall("find", {"id": "A1"}), ToolCall("refund", {"id": "A1"})), (Part("Your refund was issued"),)
 )

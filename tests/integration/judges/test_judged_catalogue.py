@@ -16,6 +16,8 @@ from gate.metrics.judged import JudgedMetric
 from gate.model import Case, Invocation, Part, Score, ToolCall, Turn
 from tests.integration.judges.judge_stub import JudgeStub, Reply, Request, chat, failure
 
+pytestmark = pytest.mark.slow
+
 ASKED = Turn("Where is my parcel, and when does it come?")
 CASE = Case("c", (ASKED,))
 CALL = ToolCall("track", {"id": 1}, result={"city": "Bern"})

@@ -689,6 +689,7 @@ def test_with_every_case_in_quarantine_nothing_more_is_asked_for() -> None:
         assert (result.verdict, len(trials)) == (Verdict.ERROR, len(SUITE))
 
 
+@pytest.mark.slow
 @given(st.data())
 @hypothesis.settings(max_examples=examples(60))
 def test_whatever_the_suite_every_round_asks_for_a_trial_and_the_schedule_ends(data: st.DataObject) -> None:

@@ -15,6 +15,8 @@ from gate.model import Case, Invocation, Part, ToolCall, Turn, Usage
 from tests.properties import examples
 from tests.unit.metrics.build import metric
 
+pytestmark = pytest.mark.slow
+
 OPTIONS: dict[str, dict[str, Any]] = {
     "forbidden_tools": {"tools": ["a", "writes"]},
     "contains": {"values": ["x"], "ignore_case": True},

@@ -70,6 +70,7 @@ def test_no_changed_byte_of_a_golden_record_changes_what_was_measured(name: str,
     assert closed <= (len(read.trials) == len(whole.trials))
 
 
+@pytest.mark.slow
 def test_every_field_of_the_model_takes_part_in_the_round_trip() -> None:
     """So that a field that is added to the model and forgotten on the line fails the test above."""
     never = {(noun, info.name) for noun in NOUNS for info in fields(noun)}

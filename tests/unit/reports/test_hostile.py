@@ -23,6 +23,8 @@ from .harmless import PARSERS, findings
 from .hostile import CORPUS, TEXT
 from .samples import hostile, result
 
+pytestmark = pytest.mark.slow
+
 TEXTS = st.lists(TEXT, min_size=1, max_size=6).map(tuple)
 FEW = settings(max_examples=examples(30), suppress_health_check=[HealthCheck.too_slow])
 LONG = "x" * 200_000 + "`" * 200_000 + "|" * 100_000 + "@" * 100_000
