@@ -20,6 +20,8 @@ import pytest
 from tests.acceptance.conftest import Project, _environment, untimed
 from tests.patience import CEILING, eventually
 
+pytestmark = pytest.mark.slow
+
 CASES = 40
 AGENT = """
 import hashlib, json, os, sys, time

@@ -11,6 +11,8 @@ import pytest
 from tests.acceptance.conftest import Outcome, Project, _environment
 from tests.integration.scoring.recordings import write_suite
 
+pytestmark = pytest.mark.slow
+
 SCRIPT = Path(sys.executable).with_name("gate")
 AGENT = "def answer(message):\n    return {'output': message.upper(), 'tool_calls': []}\n"
 CONFIG = "agent: {python: '%s:answer'}\nsuite: suite.json\nbaseline: {store: none}\ntrials: 1\ncriteria: %s\n"

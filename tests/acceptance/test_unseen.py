@@ -13,6 +13,8 @@ import pytest
 
 from .conftest import Project
 
+pytestmark = pytest.mark.slow
+
 CASES = [{"id": "a", "input": "one"}, {"id": "b", "input": "two"}, {"id": "c", "input": "three"}]
 FORBIDDEN = {"forbidden_tools": {"tools": ["delete_account"]}}
 

@@ -15,6 +15,8 @@ from tests.integration.github.scenarios import World, report
 from tests.unit.reports.harmless import findings
 from tests.unit.reports.hostile import CORPUS
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_push_to_the_default_branch_saves_the_baseline(world: World) -> None:
     done = world.push("good")

@@ -15,6 +15,8 @@ import yaml
 from tests.integration.github.job import CONFIG, Done, git
 from tests.integration.github.scenarios import World
 
+pytestmark = pytest.mark.slow
+
 GUIDE = Path(__file__).parents[3] / "docs/how-to/releases.md"
 
 

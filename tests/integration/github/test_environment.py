@@ -18,6 +18,8 @@ from tests.integration.github.fake_github import FakeGitHub, Identity
 from tests.integration.github.job import AGENT, CONFIG, from_the_entrypoint
 from tests.integration.github.scenarios import World
 
+pytestmark = pytest.mark.slow
+
 SECRET = "ghs_TheTokenThatWritesTheBaselineBranch"
 RUNTIME = "the-runtime-token-of-the-runner"
 PEEK = '''

@@ -10,6 +10,8 @@ from tests.integration.github.fake_github import FakeGitHub
 from tests.integration.github.job import CONFIG, from_the_entrypoint, git
 from tests.integration.github.scenarios import World
 
+pytestmark = pytest.mark.slow
+
 ATTACK = """
 import os, pathlib, shutil, subprocess, sys
 home = pathlib.Path(os.environ["HOME"])

@@ -20,6 +20,8 @@ from tests.integration.github.job import CONFIG, QUIET, Done, git
 from tests.integration.github.scenarios import World, report
 from tests.integration.github.test_github_api import HEAD, SUITE, Time, bodies, connect, post
 
+pytestmark = pytest.mark.slow
+
 BAD_GATEWAY = Answer(502, {"message": "bad gateway"})
 
 

@@ -10,6 +10,8 @@ from tests.integration.github.fake_github import WORKFLOW, Answer
 from tests.integration.github.job import AGENT, Done, git
 from tests.integration.github.scenarios import World
 
+pytestmark = pytest.mark.slow
+
 CASES = 24
 
 

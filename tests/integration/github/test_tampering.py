@@ -15,6 +15,8 @@ from gate.records.model import count
 from tests.integration.github.job import CONFIG, Done, Step, as_process, from_the_entrypoint, git, suite
 from tests.integration.github.scenarios import World, report
 
+pytestmark = pytest.mark.slow
+
 CRITERION = "  tool_trajectory_avg_score: {threshold: 0.5, match_type: IN_ORDER}"
 
 
