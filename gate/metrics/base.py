@@ -76,6 +76,12 @@ class Metric(ABC, Generic[OptionsT]):
     """The type of the rubrics of cases that it reads; empty if it reads none."""
     options_type: ClassVar[type[Options]] = NoOptions
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Refuses an attribute by its former name: it would decide nothing, and nobody would notice."""
+        super().__init_subclass__(**kwargs)
+        if "pass_mark" in cls.__dict__:
+            raise TypeError(f"{cls.__name__}.pass_mark is now called pass_threshold")
+
     def __init__(self, options: OptionsT, context: Context | None = None) -> None:
         self.options = options
         self.context = context if context is not None else Context()
