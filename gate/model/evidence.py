@@ -56,7 +56,7 @@ class MetricTest(Struct, frozen=True):
     p_mean: float
     p_concentrated: float
     p_adjusted: float
-    """Over all blocking metrics and both statistics."""
+    """Over all blocking metrics and all statistics."""
 
 
 class LookTest(Struct, frozen=True):

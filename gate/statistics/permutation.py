@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
 from itertools import chain, combinations, product
@@ -12,6 +13,7 @@ from random import Random
 from msgspec import Struct
 
 from gate.statistics.evalues import _log_marginal
+from gate.statistics.shift import Prior, fit_prior, log_shift_ratio
 
 # --- permutation ----------------------------------------------------------------------------------
 
@@ -25,6 +27,8 @@ _EXACT = 500
 """A case with at most this many labellings of its trials is enumerated; for any other, this many are drawn."""
 _UNIT = 1 << 30
 _LANE = 96
+_WIDTH = 3
+"""Lanes of a metric; the third is empty where it is not of zeros and ones."""
 _MASK = (1 << _LANE) - 1
 
 
@@ -35,7 +39,9 @@ class PerMetricTest(Struct, frozen=True):
     """Of the mean drop alone, not adjusted for the other statistics."""
     p_concentrated: float
     p_adjusted: float
-    """The smaller of the two, adjusted for every statistic of the test."""
+    """The smallest of the metric's, adjusted for every statistic of the test."""
+    p_shift: float | None = None
+    """Of the likelihood ratio of a drop that all cases share; None for a metric that is not of zeros and ones."""
 
 
 class JointTest(Struct, frozen=True):
@@ -47,13 +53,17 @@ class JointTest(Struct, frozen=True):
 
 
 def joint_permutation(cases: Sequence[tuple[Sequence[Row], Sequence[Row]]], metrics: int, *, seed: str) -> JointTest:
-    """Westfall–Young min-p over two statistics a metric: the mean drop, and one that a few large drops move most.
+    """Westfall–Young min-p over several statistics a metric: the mean drop, and one that a few large drops move most.
 
     The latter is Σ max(0, B̄ − C̄)³, and for a metric of zeros and ones the evidence that a tenth of the cases broke,
-    Σ log(0.9 + 0.1·LRᵢ). Inside a case the trials are relabelled, all metrics of a trial together; "unchanged" makes
-    every labelling equally likely, so P(p ≤ x) ≤ x regardless of the metrics' laws and dependence. A metric with no
-    value on one side adds nothing to that labelling. Stops after 500 relabelings if p is far above any level that is
-    tested: that can only keep it from rejecting. Source: Westfall & Young 1993.
+    Σ log(0.9 + 0.1·LRᵢ). Zeros and ones have a third, the likelihood ratio of a drop that all cases share: it weighs a
+    failure by how steady such cases are, where the mean counts all alike. Its prior is fitted to the totals of the
+    cases, which no relabelling changes, so it is one fixed statistic, however well it fits.
+
+    Inside a case the trials are relabelled, all metrics of a trial together; "unchanged" makes every labelling equally
+    likely, so P(p ≤ x) ≤ x regardless of the metrics' laws and dependence. A metric with no value on one side adds
+    nothing to that labelling. Stops after 500 relabelings if p is far above any level that is tested: that can only
+    keep it from rejecting. Source: Westfall & Young 1993.
 
     Args:
         cases: of each case, the candidate's trials and the baseline's.
@@ -66,7 +76,8 @@ def joint_permutation(cases: Sequence[tuple[Sequence[Row], Sequence[Row]]], metr
     rng = Random(seed)  # noqa: S311 - reproducible, not secret
     rows = [row for case in cases for side in case for row in side]
     binary = [{row[m] for row in rows} <= {0, 1, None} for m in range(metrics)]
-    tables = [table for now, before in cases if (table := _labellings(now, before, binary, rng))]
+    priors = [_prior(cases, m) if binary[m] else None for m in range(metrics)]
+    tables = [table for now, before in cases if (table := _labellings(now, before, priors, rng))]
     if not tables or not metrics:
         return JointTest(1.0, tuple(PerMetricTest(1.0, 1.0, 1.0) for _ in range(metrics)), 0)
     observed = sum(table[0] for table in tables)
@@ -77,11 +88,20 @@ def joint_permutation(cases: Sequence[tuple[Sequence[Row], Sequence[Row]]], metr
         for table in tables:
             drawn = list(map(add, drawn, _draws(rng, table, len(drawn))))
         totals += drawn
-        result = _min_p(observed, totals, metrics)
+        result = _min_p(observed, totals, binary)
         if result.p > 0.1 and all(not 0.1 < m.p_mean < 0.22 for m in result.metrics):
             break
     assert result is not None
     return result
+
+
+def _prior(cases: Sequence[tuple[Sequence[Row], Sequence[Row]]], m: int) -> Prior:
+    """The law of the cases' pass rates in metric ``m``, fitted to what no relabelling changes."""
+    totals: Counter[tuple[int, int]] = Counter()
+    for now, before in cases:
+        values = [row[m] for side in (now, before) for row in side if row[m] is not None]
+        totals[values.count(1), len(values)] += 1
+    return fit_prior(totals)
 
 
 def _draws(rng: Random, table: list[int], count: int) -> Iterator[int]:
@@ -97,7 +117,9 @@ def _draws(rng: Random, table: list[int], count: int) -> Iterator[int]:
     return map((table * (fair // size)).__getitem__, found[:count])
 
 
-def _labellings(now: Sequence[Row], before: Sequence[Row], binary: Sequence[bool], rng: Random) -> list[int] | None:
+def _labellings(
+    now: Sequence[Row], before: Sequence[Row], priors: Sequence[Prior | None], rng: Random
+) -> list[int] | None:
     """For each way to call ``len(now)`` of the trials the candidate's: all statistics, packed into one integer.
 
     The first is the labelling that was observed. Integers keep ties exact and add up as fast as one number.
@@ -107,8 +129,8 @@ def _labellings(now: Sequence[Row], before: Sequence[Row], binary: Sequence[bool
     ways = _ways(rows, k, rng) if now and before else ()
     packed = [0] * len(ways)
     for m, column in enumerate(zip(*rows, strict=True)):
-        if lanes := _lanes(column, k, ways, binary=binary[m]):
-            packed = [total + (lane << 2 * m * _LANE) for total, lane in zip(packed, lanes, strict=True)]
+        if lanes := _lanes(column, k, ways, priors[m]):
+            packed = [total + (lane << _WIDTH * m * _LANE) for total, lane in zip(packed, lanes, strict=True)]
     return packed if len(set(packed)) > 1 else None
 
 
@@ -140,18 +162,18 @@ _LIFT = _UNIT << 10
 """Added to every drop, of at most 2¹⁰, so that no lane is negative; the same for every labelling."""
 
 
-def _lanes(column: Row, k: int, ways: Sequence[Sequence[int]], *, binary: bool) -> list[int]:
-    """Both statistics of a metric under each labelling; empty if they are the same under all."""
+def _lanes(column: Row, k: int, ways: Sequence[Sequence[int]], prior: Prior | None) -> list[int]:
+    """All statistics of a metric under each labelling; empty if they are the same under all."""
     known = {value for value in column if value is not None}
     here, there = (sum(value is not None for value in side) for side in (column[:k], column[k:]))
     if not here or not there or len(known) == 1:
         return []
     values = tuple(0 if value is None else round(value * _UNIT) for value in column)
     whole, square = sum(values), _UNIT**2
-    if binary:
+    if prior is not None:
         parts = _part_sums(values, ways) if len(ways) != math.comb(len(column), k) else _all_sums(values, k)
         passes = whole // _UNIT
-        lanes = {p: _binary_lane(passes - p // _UNIT, there, p // _UNIT, here) for p in set(parts)}
+        lanes = {p: _binary_lane(passes - p // _UNIT, there, p // _UNIT, here, prior) for p in set(parts)}
         return [lanes[p] for p in parts]
     drops = [(whole * here - part * (here + there)) // (here * there) for part in _part_sums(values, ways)]
     return [(d + _LIFT) | (d**3 // square << _LANE) if d > 0 else d + _LIFT for d in drops]
@@ -167,12 +189,14 @@ def _all_sums(values: tuple[int, ...], k: int) -> list[int]:
     return list(map(sum, combinations(values, k)))
 
 
-@cache
-def _binary_lane(passed_before: int, before: int, passed_now: int, now: int) -> int:
+def _binary_lane(passed_before: int, before: int, passed_now: int, now: int, prior: Prior) -> int:
     drop = (passed_before * now - passed_now * before) * _UNIT // (before * now)
-    return (drop + _LIFT) | (_UNIT + round(_few_broken(passed_before, before, passed_now, now) * _UNIT)) << _LANE
+    few = round(_few_broken(passed_before, before, passed_now, now) * _UNIT)
+    shift = round(log_shift_ratio(passed_before, before, passed_now, now, prior) * _UNIT)
+    return (drop + _LIFT) | (_UNIT + few) << _LANE | (_LIFT + shift) << 2 * _LANE
 
 
+@cache
 def _few_broken(passed_before: int, before: int, passed_now: int, now: int) -> float:
     """log(0.9 + 0.1·LR): LR of "broke" against "unchanged", with the rates' priors. It orders labellings, no more."""
     broke = _log_marginal(passed_before, before, 5, 0.5)
@@ -182,28 +206,30 @@ def _few_broken(passed_before: int, before: int, passed_now: int, now: int) -> f
     return math.log(0.9 + 0.1 * math.exp(broke - unchanged))
 
 
-def _min_p(observed: int, totals: Sequence[int], metrics: int) -> JointTest:
+def _min_p(observed: int, totals: Sequence[int], binary: Sequence[bool]) -> JointTest:
     """Step one of Westfall & Young 1993: the p-value of each statistic, and of the smallest among all relabelings."""
     from bisect import bisect_left
 
     size = len(totals) + 1
     smallest = [size] * len(totals)
-    ranks = []
-    for lane in range(2 * metrics):
-        shift = lane * _LANE
-        values = [(total >> shift) & _MASK for total in totals]
-        own = (observed >> shift) & _MASK
-        ordered = sorted([*values, own])
-        ranks.append(size - bisect_left(ordered, own))
-        at_least = {value: size - bisect_left(ordered, value) for value in set(values)}
-        smallest = [min(rank, at_least[value]) for rank, value in zip(smallest, values, strict=True)]
+    ranks: list[list[int]] = []
+    for m, zeros_and_ones in enumerate(binary):
+        ranks.append([])
+        for lane in range(3 if zeros_and_ones else 2):
+            shift = (_WIDTH * m + lane) * _LANE
+            values = [(total >> shift) & _MASK for total in totals]
+            own = (observed >> shift) & _MASK
+            ordered = sorted([*values, own])
+            ranks[m].append(size - bisect_left(ordered, own))
+            at_least = {value: size - bisect_left(ordered, value) for value in set(values)}
+            smallest = [min(rank, at_least[value]) for rank, value in zip(smallest, values, strict=True)]
     smallest.sort()
 
     def adjusted(rank: int) -> float:
         return (1 + bisect_left(smallest, rank + 1)) / size
 
     tests = tuple(
-        PerMetricTest(ranks[2 * m] / size, ranks[2 * m + 1] / size, adjusted(min(ranks[2 * m : 2 * m + 2])))
-        for m in range(metrics)
+        PerMetricTest(own[0] / size, own[1] / size, adjusted(min(own)), own[2] / size if own[2:] else None)
+        for own in ranks
     )
-    return JointTest(adjusted(min(ranks)), tests, len(totals))
+    return JointTest(adjusted(min(map(min, ranks))), tests, len(totals))

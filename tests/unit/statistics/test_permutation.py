@@ -58,6 +58,33 @@ def test_permutation_p_values_are_those_of_the_whole_enumeration() -> None:
     assert smaller <= result.p <= 2 * smaller, "adjusted for two statistics that lean the same way"
 
 
+def test_over_all_labellings_of_a_suite_at_most_the_level_is_rejected() -> None:
+    """The promise itself, without a simulation: every way to label fixed trials, the prior fitted anew in each."""
+    cases = [[1, 1, 0, 0], [1, 1, 1, 0], [0, 0, 1, 0], [1, 1, 1, 1]]
+    labelled = [[([[v]], [[w] for w in case[:i] + case[i + 1 :]]) for i, v in enumerate(case)] for case in cases]
+    found = sorted(joint_permutation(way, 1, seed=str(i)).p for i, way in enumerate(product(*labelled)))
+    assert len(found) == 4**4
+    for level in (0.02, 0.05, 0.1, 0.2, 0.3):
+        assert sum(p <= level for p in found) <= level * len(found) + 2, "two ways may fall on the wrong side by chance"
+    assert found[0] < 0.1, "the worst labelling is told from the rest"
+
+
+def test_a_small_drop_of_all_cases_shows_in_the_shift_before_it_shows_in_the_mean() -> None:
+    """Failures of steady cases count for more than failures of flaky ones."""
+    steady = [([[1.0]], [[1.0]] * 5)] * 40 + [([[0.0]], [[1.0]] * 5)] * 4
+    flaky = [([[v]], [[1.0], [1.0], [0.0], [0.0], [v]]) for v in (0.0, 1.0)] * 20
+    test = joint_permutation(steady + flaky, 1, seed="x").metrics[0]
+    assert test.p_shift is not None
+    assert test.p_shift < test.p_mean
+
+
+def test_only_zeros_and_ones_are_tested_for_a_shift() -> None:
+    rows = [([[0.0, 0.3]], [[1.0, 0.5], [1.0, 0.2]])] * 9
+    success, score = joint_permutation(rows, 2, seed="x").metrics
+    assert success.p_shift is not None
+    assert score.p_shift is None
+
+
 def test_permutation_of_one_case_agrees_with_scipy() -> None:
     now, before = [0.1, 0.2, 0.15], [0.9, 0.8, 0.7, 0.85]
     theirs = stats.permutation_test(

@@ -1,0 +1,72 @@
+"""Whether every case passes a little less often: a likelihood ratio whose prior is fitted to the suite itself."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from functools import lru_cache
+
+GRID = (
+    *(0.0, 0.01, 0.03, 0.07, 0.12, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7),
+    *(0.78, 0.85, 0.9, 0.94, 0.96, 0.975, 0.985, 0.993, 0.998, 1.0),
+)
+"""Pass rates that a case may have. Denser where one failure more says most."""
+_FIRST = (2.0, *[1.0] * 19, 12.0)
+"""Weights of the grid before any case is seen: many cases always pass, some never do."""
+_FIRST_CASES = 5.0
+"""Cases' worth of those weights that stay in the fit, so that a small suite does not rule a rate out."""
+_STEPS = 20
+SHIFT = 0.05
+"""The drop of every case's pass rate that is tested. The statistic orders labellings, so its size matters little."""
+
+Prior = tuple[float, ...]
+"""Weights of GRID; they add up to 1."""
+
+
+def fit_prior(totals: Mapping[tuple[int, int], int]) -> Prior:
+    """The law of the cases' pass rates that makes the totals likely: EM on a grid (Laird 1978).
+
+    Args:
+        totals: how many cases passed so many trials of so many, both sides together.
+    """
+    first = [weight / sum(_FIRST) for weight in _FIRST]
+    prior = first
+    seen = [(count, _likelihoods(passed, trials)) for (passed, trials), count in totals.items() if trials]
+    for _ in range(_STEPS):
+        found = [_FIRST_CASES * weight for weight in first]
+        for count, likelihoods in seen:
+            joint = [w * likely for w, likely in zip(prior, likelihoods, strict=True)]
+            share = count / sum(joint)
+            found = [f + share * j for f, j in zip(found, joint, strict=True)]
+        whole = sum(found)
+        prior = [f / whole for f in found]
+    return tuple(prior)
+
+
+@lru_cache(maxsize=4096)
+def _likelihoods(passed: int, trials: int) -> tuple[float, ...]:
+    """Of each rate on the grid, in units of the largest."""
+    logs = [_log_power(rate, passed) + _log_power(1 - rate, trials - passed) for rate in GRID]
+    largest = max(logs)
+    return tuple(math.exp(log - largest) for log in logs)
+
+
+def _log_power(base: float, exponent: int) -> float:
+    if not exponent:
+        return 0.0
+    return exponent * math.log(base) if base > 0 else -math.inf
+
+
+@lru_cache(maxsize=65536)
+def log_shift_ratio(passed_before: int, before: int, passed_now: int, now: int, prior: Prior) -> float:
+    """log of how much likelier the candidate's passes are if its rate lies SHIFT below the baseline's than if equal.
+
+    At most 700 in size.
+    """
+    shifted = same = 0.0
+    weights = _likelihoods(passed_before, before)
+    for rate, weight, likely in zip(GRID, prior, weights, strict=True):
+        lower = max(rate - SHIFT, 0.0)
+        shifted += weight * likely * lower**passed_now * (1 - lower) ** (now - passed_now)
+        same += weight * likely * rate**passed_now * (1 - rate) ** (now - passed_now)
+    return math.log(max(shifted, 1e-300)) - math.log(max(same, 1e-300))

@@ -1,0 +1,48 @@
+"""The fitted law of the cases' pass rates, and the likelihood ratio of a drop that all of them share."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gate.statistics.shift import GRID, SHIFT, fit_prior, log_shift_ratio
+from tests.properties import examples
+
+
+def test_the_fit_finds_how_many_cases_are_steady() -> None:
+    rng, totals = Random(4), dict[tuple[int, int], int]()
+    for i in range(600):
+        passed = sum(rng.random() < (1.0 if i % 3 else 0.5) for _ in range(12))
+        totals[passed, 12] = totals.get((passed, 12), 0) + 1
+    prior = dict(zip(GRID, fit_prior(totals), strict=True))
+    assert sum(prior.values()) == pytest.approx(1)
+    assert sum(weight for rate, weight in prior.items() if rate >= 0.98) == pytest.approx(2 / 3, abs=0.05)
+    assert sum(weight for rate, weight in prior.items() if 0.3 <= rate <= 0.7) == pytest.approx(1 / 3, abs=0.05)
+
+
+def test_without_a_case_no_rate_is_ruled_out() -> None:
+    assert min(fit_prior({})) > 0
+    assert min(fit_prior({(6, 6): 30})) > 0
+    assert fit_prior({(0, 0): 9}) == fit_prior({})
+
+
+def test_the_ratio_is_that_of_the_two_mixtures() -> None:
+    prior = tuple(1.0 if rate == 0.9 else 0.0 for rate in GRID)
+    lower = 0.9 - SHIFT
+    assert log_shift_ratio(4, 5, 1, 3, prior) == pytest.approx(math.log(lower / 0.9) + 2 * math.log((1 - lower) / 0.1))
+
+
+@settings(max_examples=examples(50))
+@given(st.integers(0, 15), st.integers(1, 3), st.integers(0, 3), st.dictionaries(st.integers(0, 6), st.integers(1, 50)))
+def test_a_failure_more_never_speaks_against_the_drop(
+    before: int, now: int, extra: int, passed: dict[int, int]
+) -> None:
+    prior = fit_prior({(p, 6): count for p, count in passed.items()})
+    ratios = [log_shift_ratio(before, before + extra, now - failed, now, prior) for failed in range(now + 1)]
+    assert all(a <= b + 1e-12 for a, b in itertools.pairwise(ratios))
+    assert all(math.isfinite(ratio) for ratio in ratios)
