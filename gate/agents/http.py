@@ -81,6 +81,10 @@ class ResponsePaths(BaseModel):
     """Path of the token counts."""
     cost_usd: str | None = None
     """Path of the cost in US dollars."""
+    model: str | None = None
+    """Path of the model that answered, as the provider names it."""
+    system_fingerprint: str | None = None
+    """Path of the provider's fingerprint of the system that answered."""
 
     @field_validator("*")
     @classmethod

@@ -71,10 +71,12 @@ class OpenAIAgent(ServerAgent):
         return replace(invocation, duration=duration, reports_calls=not chat)
 
     def _usage(self, answer: Mapping[str, Any]) -> Any:
-        """The usage with the model that answered, for its price, and the cost if a router (OpenRouter) gives it."""
+        """The usage with the model and system that answered, and the cost if a router (OpenRouter) gives it."""
         usage = answer.get("usage")
         if not isinstance(usage, Mapping):
             return usage
         model = answer.get("model")
         told = {"model": model if isinstance(model, str) and model else self._server.model, **usage}
+        if isinstance(system := answer.get("system_fingerprint"), str):
+            told = {"system_fingerprint": system, **told}
         return told if usage.get("cost") is None else {"cost_usd": usage["cost"], **told}

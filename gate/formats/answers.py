@@ -13,7 +13,7 @@ from gate.formats import messages
 from gate.formats.json_text import tame
 from gate.formats.messages import FormatError
 from gate.model import Invocation, Part, Usage
-from gate.security.limits import shorten
+from gate.security.limits import MAX_ID_CHARS, shorten
 
 CONTENT = ("messages", "output", "tool_calls")
 """The keys of which an answer object has at least one."""
@@ -52,8 +52,7 @@ def _from_messages(answer: Mapping[str, Any], user: str) -> Invocation:
     if "output" in answer or "tool_calls" in answer:
         raise FormatError('an answer has either "messages" or "output" and "tool_calls"')
     invocation = messages.to_invocation(_latest(answer["messages"]), user=user)
-    stated = messages.to_usage(answer.get("usage"), cost_usd=answer.get("cost_usd"))
-    return replace(invocation, usage=_overlay(invocation.usage, stated))
+    return replace(invocation, usage=_overlay(invocation.usage, _usage(answer)))
 
 
 def _from_output(answer: Mapping[str, Any], user: str) -> Invocation:
@@ -69,9 +68,22 @@ def _from_output(answer: Mapping[str, Any], user: str) -> Invocation:
         user=user,
         response=_parts(output or ""),
         tool_calls=tuple(messages.to_call(call) for call in calls or ()),
-        usage=messages.to_usage(answer.get("usage"), cost_usd=answer.get("cost_usd")),
+        usage=_usage(answer),
         reports_calls="tool_calls" in answer,
     )
+
+
+def _usage(answer: Mapping[str, Any]) -> Usage | None:
+    """The usage that an answer states, with the model and system that it names beside it."""
+    usage = messages.to_usage(answer.get("usage"), cost_usd=answer.get("cost_usd")) or Usage()
+    told = {name: answer.get(key) for name, key in (("model", "model"), ("system", "system_fingerprint"))}
+    named = {
+        name: shorten(value, MAX_ID_CHARS)
+        for name, value in told.items()
+        if isinstance(value, str) and value and getattr(usage, name) is None
+    }
+    usage = replace(usage, **named)
+    return None if usage == Usage() else usage
 
 
 def _latest(raw: Any) -> Any:

@@ -156,6 +156,7 @@ def to_usage(raw: Any, *, cost_usd: Any = None) -> Usage | None:
         cost_usd=number(body.get("cost_usd") if cost_usd is None else cost_usd, "cost_usd"),
         model_calls=_count(body, "model_calls"),
         model=_optional_text(body, "model"),
+        system=_optional_text(body, "system_fingerprint"),
     )
     return None if usage == Usage() else usage
 

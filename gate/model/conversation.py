@@ -49,6 +49,9 @@ class Usage(Struct, frozen=True):
     cost_usd: float | None = None
     model_calls: int | None = None
     model: str | None = None
+    """The model as the answer names it, where it does; else the one that was asked for, where that is known."""
+    system: str | None = None
+    """The provider's fingerprint of the system that answered (``system_fingerprint``), where the answer has one."""
 
     @property
     def tokens(self) -> int | None:
@@ -91,7 +94,7 @@ class Invocation(Struct, frozen=True):
 
 
 def total_usage(parts: tuple[Usage, ...]) -> Usage | None:
-    """Adds up usages field by field. A field is None where no part reports it, the model where several differ."""
+    """Adds up usages field by field. A field is None where no part reports it, model or system where they differ."""
     if not parts:
         return None
 
@@ -99,13 +102,16 @@ def total_usage(parts: tuple[Usage, ...]) -> Usage | None:
         known = [value for value in values if value is not None]
         return sum(known) if known else None
 
-    models = {part.model for part in parts}
+    def same(values: set[str | None]) -> str | None:
+        return values.pop() if len(values) == 1 else None
+
     return Usage(
         add([p.input_tokens for p in parts]),
         add([p.output_tokens for p in parts]),
         add([p.cost_usd for p in parts]),
         add([p.model_calls for p in parts]),
-        models.pop() if len(models) == 1 else None,
+        same({p.model for p in parts}),
+        same({p.system for p in parts}),
     )
 
 

@@ -127,6 +127,10 @@ class Trial(Struct, frozen=True):
     """Unix time."""
     again: bool = False
     """Whether it was run in place of an earlier trial of its round that could not be measured."""
+    answer: str = ""
+    """A short digest of the whole answer, responses and tool calls of all turns; empty where none is known."""
+    run: str = ""
+    """Of a trial out of a stored record, the run that it is of; never stored, since the header says so."""
 
     @property
     def end(self) -> End:

@@ -15,13 +15,15 @@ from msgspec.structs import replace
 
 from gate.errors import MeasureError
 from gate.model import SILENT, Invocation, Part, Score, Side, ToolCall, Trial, TrialError, Usage, text_of
-from gate.records.lines import COMFORTABLE_BYTES, trial_line
+from gate.records.lines import COMFORTABLE_BYTES, to_line, trial_line
 from gate.records.model import Footer, Header, PlannedCase, Record, count, difference
 from gate.security.limits import cut, shorten
 from gate.security.redact import Redactor
 
 MAX_STORED_TEXT = 500
 """Characters kept of an error's message and of any text in a tool's arguments, in a stored baseline."""
+ANSWER_BYTES = 6
+"""Of the digest of an answer: two different answers of a case share it once in 2⁴⁸."""
 OTHER_TERMS = "the shards ran under different criteria or settings: judge them by one configuration (gate merge -c)"
 """Why a merged record is not passed as it stands."""
 
@@ -57,12 +59,24 @@ def redacted(trial: Trial, redactor: Redactor) -> Trial:
 
 
 def to_record(trial: Trial, redactor: Redactor) -> tuple[Trial, bytes]:
-    """The trial redacted, and its line in the record."""
+    """The trial redacted and with the digest of its answer, and its line in the record."""
+    trial = with_answer_digest(trial)
     line = trial_line(trial)
     if len(line) <= COMFORTABLE_BYTES and redactor.passes(_without_usage(line), _json_values(trial)):
         return trial, line
-    masked = redacted(trial, redactor)
+    masked = with_answer_digest(redacted(trial, redactor))  # a digest of a secret could be told by trying
     return masked, trial_line(masked)
+
+
+def with_answer_digest(trial: Trial) -> Trial:
+    """The trial with a digest of what the agent answered; without one where it failed, or nothing was said."""
+    if trial.error is not None or not trial.invocations:
+        return trial
+    digest = blake2b(digest_size=ANSWER_BYTES, key=b"answer")
+    for turn in trial.invocations:
+        called = [(call.name, call.args) for call in turn.tool_calls]
+        digest.update(to_line({"said": [part.text for part in turn.response], "called": called}))
+    return replace(trial, answer=digest.hexdigest())
 
 
 def _without_usage(line: bytes) -> str:
@@ -83,9 +97,9 @@ def _json_values(trial: Trial) -> Iterator[Any]:
 CallDigest = tuple[str, Any, float | None]
 TurnDigest = tuple[str, Usage | None, str, tuple[CallDigest, ...], bool]
 ScoreDigest = tuple[str, float | None, str, str | None, tuple[tuple[str, float], ...]]
-Digest = tuple[tuple[TurnDigest, ...], tuple[ScoreDigest, ...]]
+Digest = tuple[tuple[TurnDigest, ...], tuple[ScoreDigest, ...], str]
 """Of each turn: digest, usage, the beginning of the response, calls (name, arguments, seconds), whether it shows that
-calls are reported. Of each score: name, value, reason, error, dimensions."""
+calls are reported. Of each score: name, value, reason, error, dimensions. At last `Trial.answer`."""
 
 
 def digest_of(trial: Trial, *, failed: bool, calls: bool = False, text: int = 0) -> Digest:
@@ -103,12 +117,12 @@ def digest_of(trial: Trial, *, failed: bool, calls: bool = False, text: int = 0)
             for name, given in trial.scores.items()
         ]
     )
-    return turns, scores
+    return turns, scores, trial.answer
 
 
 def from_digest(trial: Trial, digest: Digest) -> Trial:
     """The trial with what a digest kept of it in place of what it holds."""
-    turns, scores = digest
+    turns, scores, answer = digest
     return Trial(
         trial.case_id,
         trial.number,
@@ -122,6 +136,8 @@ def from_digest(trial: Trial, digest: Digest) -> Trial:
         trial.attempts,
         trial.started,
         trial.again,
+        answer,
+        trial.run,
     )
 
 

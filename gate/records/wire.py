@@ -240,6 +240,7 @@ class TrialLine(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=T
     again: bool = False
     started: Amount | None = None
     turns: tuple[TurnObject, ...] = ()
+    answer: Annotated[str, Meta(max_length=32)] = ""
     sum: str | None = None
     """Ties the line to every byte of the record before it (from format 2 on)."""
 
@@ -259,6 +260,7 @@ def trial_line(trial: Trial) -> TrialLine:
         trial.again,
         trial.started,
         tuple([_turn_object(turn) for turn in trial.invocations]),
+        trial.answer,
     )
 
 
@@ -276,6 +278,7 @@ def to_trial(line: TrialLine) -> Trial:
         line.attempts,
         line.started,
         line.again,
+        line.answer,
     )
 
 
