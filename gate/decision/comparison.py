@@ -186,13 +186,17 @@ class Comparison(Struct, frozen=True, dict=True):
 
     @cached_property
     def baseline(self) -> Mapping[str, tuple[Trial, ...]]:
-        """The stored baseline's measured trials of epochs, by case. Its reruns were picked by their outcomes."""
-        return _by_case(t for t in self.stored if t.measured and t.tag == FULL)
+        """The baseline's measured trials of epochs, by case: stored, and run now beside the candidate's.
+
+        Its reruns were picked by their outcomes.
+        """
+        now = (t for t in self.trials if t.side is Side.BASELINE)
+        return _by_case(t for t in (*self.stored, *now) if t.measured and t.tag == FULL)
 
     @cached_property
     def reruns(self) -> Mapping[str, tuple[Trial, ...]]:
-        """The baseline's measured trials that were run now, by case."""
-        return _by_case(t for t in self.trials if t.side is Side.BASELINE and t.measured)
+        """The baseline's measured trials that were run now and are not of whole epochs, by case."""
+        return _by_case(t for t in self.trials if t.side is Side.BASELINE and t.measured and t.tag != FULL)
 
     def measured(self, case_id: str, *, full: bool = False) -> tuple[Trial, ...]:
         """The candidate's trials of a case that count: answered, or failed by the agent; ``full``: of epochs."""
@@ -388,7 +392,8 @@ def to_state(comparison: Comparison, *, seed: int, can_run: bool, stopped: bool)
     left = 0 if stopped else None if settings.runs is None else max(0, settings.runs - len(comparison.trials))
     metrics = tuple(_metric(comparison, criterion) for criterion in comparison.metrics)
     config = Config(settings.alpha, settings.max_epochs, settings.exact_epochs, settings.rerun, can_run, left)
-    baseline = {case_id: [_row(comparison, t) for t in comparison.baseline[case_id]] for case_id in comparison.paired}
+    stored = _by_case(t for t in comparison.stored if t.measured and t.tag == FULL)
+    baseline = {case_id: [_row(comparison, t) for t in stored.get(case_id, ())] for case_id in comparison.paired}
     return State(metrics, baseline, _rounds(comparison), config, seed)
 
 
@@ -405,11 +410,12 @@ def _metric(comparison: Comparison, criterion: Criterion) -> Metric:
 
 def _rounds(comparison: Comparison) -> tuple[Round, ...]:
     """The rounds in the order they were asked for. A trial with an infrastructure error is a row of nothing, unless it
-    was run again: then the newer one takes its place.
+    was run again: then the newer one takes its place. In a round the baseline's come first: it is looked at when the
+    candidate's are there, too.
     """
     lost = [None] * len(comparison.metrics)
     groups: dict[tuple[int, str, Side], dict[str, list[Row]]] = {}
-    for trial in sorted(comparison.trials, key=lambda t: (t.round, t.side is Side.BASELINE, t.tag, t.number)):
+    for trial in sorted(comparison.trials, key=lambda t: (t.round, t.side is Side.CANDIDATE, t.tag, t.number)):
         if trial.case_id not in comparison.with_baseline:
             continue
         if trial.tag == PROBE:

@@ -40,6 +40,7 @@ from gate.model.findings import (
     AppliesNoMore,
     AppliesToNone,
     CasesNotScored,
+    CaseTally,
     Change,
     ChangeAllowed,
     ChangeUnbounded,
@@ -48,6 +49,7 @@ from gate.model.findings import (
     LossNotExcluded,
     NeverAnswered,
     NeverFailed,
+    NeverPass,
     NotApplied,
     NothingHeld,
     NotTested,
@@ -191,11 +193,18 @@ def regression(criterion: Criterion, outcome: Outcome | None) -> list[AnyFinding
     if not found.blocks_regression or outcome.verdict == "PASS":
         return [ChangeAllowed(change)]
     if outcome.verdict == "INCONCLUSIVE":
+        never = never_pass(outcome) if criterion.name == PASS_RATE else ()
         open_ = criterion.name in undecided_metrics(outcome)
-        return [_undecided(found, change, criterion) if open_ else ChangeAllowed(change)]
+        return [NeverPass(never) if never else _undecided(found, change, criterion) if open_ else ChangeAllowed(change)]
     if criterion.name not in regressed_metrics(outcome):
         return [ChangeAllowed(change)]
     return [GotWorse(change, outcome.cases if criterion.name == PASS_RATE else ())]
+
+
+def never_pass(outcome: Outcome) -> tuple[CaseTally, ...]:
+    """What is known of the cases that always passed and never do now, and are not proven broken."""
+    seen = ((case_id, outcome.evidence.cases[case_id]) for case_id in outcome.evidence.unproven)
+    return tuple(CaseTally(i, c.passed, c.trials, c.baseline_passed, c.baseline_trials) for i, c in seen)
 
 
 def regressed_metrics(outcome: Outcome) -> set[str]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from gate.decision.cases import edited, removed
 from gate.decision.comparison import PASS_RATE, Comparison, Incomparable, all_unchecked, passes
+from gate.decision.conclusions import never_pass
 from gate.decision.engine.state import CONCURRENT, CONFIRM
 from gate.decision.findings import natural
 from gate.decision.unseen import fell_silent, silence
@@ -15,6 +16,7 @@ from gate.model.facts import (
     AgentFailures,
     AttemptsRepeated,
     CasesBroke,
+    CasesNeverPass,
     CasesUnchecked,
     Cause,
     Caution,
@@ -76,7 +78,10 @@ def cause(
     at_fault = [r for r in results if r.verdict is verdict and r.criterion.blocking]
     if verdict is Verdict.PASS:
         return _passed(comparison, outcome)
-    return _inconclusive(at_fault, cases) if verdict is Verdict.INCONCLUSIVE else _failed(at_fault, cases)
+    if verdict is not Verdict.INCONCLUSIVE:
+        return _failed(at_fault, cases)
+    never = never_pass(outcome) if outcome is not None and outcome.verdict == "INCONCLUSIVE" else ()
+    return CasesNeverPass(never) if never else _inconclusive(at_fault, cases)
 
 
 def _passed(comparison: Comparison, outcome: Outcome | None) -> Cause:

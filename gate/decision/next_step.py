@@ -242,7 +242,7 @@ def _ask(comparison: Comparison, seed: int, *, can_run: bool, stopped: bool) -> 
 
 def _whole(comparison: Comparison, request: Request) -> Request:
     """An epoch takes in the cases outside the pairing too; those in quarantine once, to see whether they healed."""
-    if request.tag != FULL:
+    if request.tag != FULL or request.side is Side.BASELINE:
         return request
     first = not comparison.trials
     ids = tuple(case.id for case in (comparison.cases if first else comparison.judged))

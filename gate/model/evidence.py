@@ -20,6 +20,8 @@ class StageKind(str, Enum):
     """They did, after reruns of the suspicious cases."""
     CERTIFIED = "certified"
     """Every blocking metric's loss is bounded by its margin."""
+    UNPROVEN = "unproven"
+    """All is bounded, but a case that always passed fails every time, and the baseline is too thin to prove it."""
     END = "end"
     """The schedule ended without either."""
     NOTHING = "nothing"
@@ -115,6 +117,10 @@ class EvidenceSummary(Struct, frozen=True):
     """Cases that are worse at a false discovery rate of at most 10 %, whether or not a regression is proven."""
     cases: Mapping[str, CaseCounts]
     metrics: Mapping[str, MetricChange]
+    unproven: tuple[str, ...] = ()
+    """Cases that passed in every baseline trial and fail in every one of many now, and are not proven broken."""
+    unprovable: tuple[str, ...] = ()
+    """Suspicious cases that are not rerun: with these baseline trials no number of failures would prove one broken."""
 
     @property
     def last_look(self) -> LookTest | None:

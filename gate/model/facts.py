@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from gate.model.findings import Apart, Fact, QuantileExcused, TrialExcused, Unconfirmed
+from gate.model.findings import Apart, CaseTally, Fact, QuantileExcused, TrialExcused, Unconfirmed
 from gate.model.verdict import Verdict
 
 
@@ -164,6 +164,12 @@ class NotEnoughEvidence(Fact, frozen=True):
     suspects: tuple[str, ...]
 
 
+class CasesNeverPass(Fact, frozen=True):
+    """They passed in each baseline trial and fail in each of many now, with a baseline too thin to prove it."""
+
+    cases: tuple[CaseTally, ...]
+
+
 class CasesBroke(Fact, frozen=True):
     cases: tuple[str, ...]
 
@@ -208,6 +214,7 @@ Cause = (
     | NoWorse
     | NothingDecides
     | NotEnoughEvidence
+    | CasesNeverPass
     | CasesBroke
     | SuiteGotWorse
     | CriterionFails

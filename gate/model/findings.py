@@ -353,6 +353,24 @@ class SuggestsDrop(Finding, frozen=True):
     change: Change
 
 
+class CaseTally(Struct, frozen=True):
+    """How often a case passes, now and at the baseline."""
+
+    case_id: str
+    passed: int
+    trials: int
+    passed_before: int
+    trials_before: int
+
+
+class NeverPass(Finding, frozen=True):
+    """Cases that passed in each baseline trial and fail in each of many now, with a baseline too thin to prove it."""
+
+    verdict: ClassVar[Verdict] = Verdict.INCONCLUSIVE
+
+    cases: tuple[CaseTally, ...]
+
+
 class ChangeUnbounded(Finding, frozen=True):
     """Too few trials to bound the change."""
 
@@ -444,6 +462,7 @@ AnyFinding = (
     | QuantileOpen
     | ChangeAllowed
     | SuggestsDrop
+    | NeverPass
     | ChangeUnbounded
     | LossNotExcluded
     | GotWorse

@@ -28,6 +28,7 @@ from gate.reports.formatting import change, count, figure, listing, percentage
 from gate.reports.reasons import (
     RULED_OUT,
     failures_confirmed,
+    never_pass,
     quantile,
     reason,
     stage_text,
@@ -84,6 +85,7 @@ _Compared = (
     | fact.NoWorse
     | fact.NothingDecides
     | fact.NotEnoughEvidence
+    | fact.CasesNeverPass
     | fact.CasesBroke
     | fact.SuiteGotWorse
     | fact.CriterionFails
@@ -106,6 +108,8 @@ def _compared(suite: SuiteResult, cause: _Compared) -> str:  # noqa: PLR0911 - o
         case fact.NotEnoughEvidence():
             extra = f"; suspected: {listing(cause.suspects)}" if cause.suspects else ""
             return f"not enough evidence on {listing(cause.criteria)}{extra}"
+        case fact.CasesNeverPass():
+            return never_pass(cause.cases)
         case fact.CasesBroke():
             return f"{count(len(cause.cases), 'case')} broke: {listing(cause.cases)}"
         case fact.SuiteGotWorse():

@@ -114,8 +114,17 @@ _Plain = (
     | found.AppliesNoMore
     | found.OwnThresholdsHold
     | found.NotTested
+    | found.NeverPass
     | found.FailuresConfirmed
 )
+
+
+def never_pass(cases: Sequence[found.CaseTally]) -> str:
+    """``1 case that always passed never does now: refund (1/1 → 0/11)``, and why that is no proof."""
+    told = (f"{c.case_id} ({c.passed_before}/{c.trials_before} → {c.passed}/{c.trials})" for c in cases)
+    verb = "does" if len(cases) == 1 else "do"
+    which = f"{count(len(cases), 'case')} that always passed never {verb} now: {listing(told)}"
+    return f"{which}; the baseline has too few trials to prove it"
 
 
 def stage_text(stage: Stage) -> str:
@@ -147,6 +156,8 @@ def _plainly(one: _Plain) -> str:  # noqa: PLR0911 - one line per kind
             return f"{one.case_id}{more}: {one.reason or 'failed'}"
         case found.OwnThresholdsHold():
             return f"no case falls behind its own threshold ({count(one.cases, 'case')})"
+        case found.NeverPass():
+            return never_pass(one.cases)
         case found.NotTested():
             return stage_text(one.stage)
         case found.FailuresConfirmed():

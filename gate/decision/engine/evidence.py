@@ -22,6 +22,9 @@ CASES_SHARE = 0.10
 """Share of alpha for the case e-values, at any time. With the looks 0.88: the rest stays unspent, so that an unchanged
 agent is blocked clearly less often than promised."""
 FALSE_DISCOVERY = 0.10
+ZERO_TRIALS = 11
+"""Failing trials in a row, of a case that always passed, that keep a suite from PASS even where its baseline is too
+thin for a proof. One that passes half the time does so once in two thousand."""
 DEFAULT_MARGINS = {scale.kind: scale.default_margin for scale in (Scale.BINARY, Scale.UNIT, Scale.COUNT)}
 """By kind, of metrics that give none."""
 
@@ -31,10 +34,12 @@ class CaseEvidence(Struct):
 
     id: str
     before: list[Row]
-    """Stored baseline trials. With ``full`` they are all that enters suite looks and certificate."""
+    """Baseline trials of whole epochs: stored, and run now. With ``full`` they are all that enters suite looks and
+    certificate."""
     full: list[Row] = field(default_factory=list)
     """Candidate trials of epochs: run regardless of earlier results, so they are a fair sample."""
     stored: int = 0
+    """Those of ``before`` whose success is known."""
     stored_passed: int = 0
     baseline_trials: int = 0
     baseline_passed: int = 0
@@ -50,6 +55,11 @@ class CaseEvidence(Struct):
     @property
     def e_value(self) -> float:
         return math.exp(min(self.log_e, 700.0))
+
+    @property
+    def never_passes(self) -> bool:
+        """Whether it passed in each baseline trial and fails in each of the candidate's."""
+        return 0 < self.baseline_trials == self.baseline_passed and not self.passed and self.trials > 0
 
 
 class Look(Struct, frozen=True):
@@ -113,6 +123,16 @@ class Evidence(Struct, dict=True):
     @property
     def last_look(self) -> Look | None:
         return self.looks[-1] if self.looks else None
+
+    @property
+    def e_threshold(self) -> float:
+        """The suite's e-value that proves a regression."""
+        return 1 / (self.state.config.alpha * CASES_SHARE)
+
+    @cached_property
+    def unproven(self) -> tuple[str, ...]:
+        """Cases that always passed and now never do, and that are not proven broken: a pass would hide them."""
+        return tuple(c.id for c in self.cases.values() if c.never_passes and c.trials >= ZERO_TRIALS)
 
 
 Looks = dict[int, JointTest]
@@ -222,6 +242,10 @@ def _add_case(case: CaseEvidence, tag: str, side: Side, rows: Sequence[Row]) -> 
     if side is Side.BASELINE:
         case.baseline_trials += len(outcomes)
         case.baseline_passed += sum(outcomes)
+        if tag == FULL:
+            case.before.extend(rows)
+            case.stored += len(outcomes)
+            case.stored_passed += sum(outcomes)
         return
     case.trials += len(outcomes)
     case.passed += sum(outcomes)
@@ -294,7 +318,7 @@ def _fell(row: Row) -> bool:
 def _weigh(evidence: Evidence) -> None:
     evidence.suite_e = suite_e([case.log_e for case in evidence.cases.values()])
     evidence.highest_suite_e = max(evidence.highest_suite_e, evidence.suite_e)
-    if evidence.suite_e >= 1 / (evidence.state.config.alpha * CASES_SHARE) and not evidence.proof:
+    if evidence.suite_e >= evidence.e_threshold and not evidence.proof:
         kind = StageKind.CASE_RERUNS if evidence.waves else StageKind.CASES_AT_PASS
         evidence.proof = Stage(kind, 0 if evidence.waves else evidence.epochs)
 

@@ -13,6 +13,7 @@ _STAGES = {
     StageKind.CASES_AT_PASS: "cases at pass {0}",
     StageKind.CASE_RERUNS: "case reruns",
     StageKind.CERTIFIED: "certified at pass {0}",
+    StageKind.UNPROVEN: "a case that always passed never does now, and the baseline cannot prove it",
     StageKind.END: "end of schedule",
     StageKind.NOTHING: "nothing to compare",
     StageKind.NOT_RERUN: "not confirmed by concurrent runs: none could be run",

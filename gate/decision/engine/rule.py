@@ -46,11 +46,11 @@ def decide(state: State, known: Looks | None = None) -> Step:  # noqa: PLR0911 -
     if wave := next_wave(evidence, config):
         return Continue(wave, "confirm")
     if _certified(evidence, final=False):
-        return _outcome(evidence, "PASS", Stage(StageKind.CERTIFIED, evidence.epochs))
+        return _passed(evidence)
     if more := next_pass(evidence, config):
         return Continue(more, "another pass")
     if _certified(evidence, final=True):
-        return _outcome(evidence, "PASS", Stage(StageKind.CERTIFIED, evidence.epochs))
+        return _passed(evidence)
     return _outcome(evidence, "INCONCLUSIVE", Stage(StageKind.END))
 
 
@@ -69,6 +69,13 @@ def _certified(evidence: Evidence, *, final: bool) -> bool:
         return False
     holds = all(bound.holds for bound in bounds) and look.test.p > CLEAR_P
     return holds and (final or min(m.p_mean for m in look.test.metrics) > CLEAR_MEAN_P)
+
+
+def _passed(evidence: Evidence) -> Outcome:
+    """PASS, unless it would hide a case that always passed and now never does: no further epoch would clear that."""
+    if evidence.unproven:
+        return _outcome(evidence, "INCONCLUSIVE", Stage(StageKind.UNPROVEN))
+    return _outcome(evidence, "PASS", Stage(StageKind.CERTIFIED, evidence.epochs))
 
 
 def _confirm_afresh(evidence: Evidence, proof: Stage) -> Step:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 
-from gate.decision.engine.evidence import CaseEvidence, Evidence
+from gate.decision.engine.evidence import FALSE_DISCOVERY, ZERO_TRIALS, CaseEvidence, Evidence
 from gate.decision.engine.state import CONCURRENT, CONFIRM, FULL, Config, Request
 from gate.model import Side
+from gate.statistics.evalues import case_log_e, e_bh, suite_e
 
 WAVES = (1, 2, 3, 4, 6, 8)
 """Reruns of a suspicious case, wave by wave, while it stays suspicious."""
@@ -31,20 +33,67 @@ def suspicious(case: CaseEvidence) -> bool:
 
 
 def next_wave(evidence: Evidence, config: Config, *, naming: bool = False) -> tuple[Request, ...]:
-    """Reruns of the suspicious cases; of both sides with ``match``. Empty where no rerun would help."""
+    """Reruns of the suspicious cases; of both sides with ``match``. Empty where no rerun would change the verdict."""
     if not config.can_run or config.exact_epochs is not None:
         return ()
-    waves = WAVES[:NAMING_WAVES] if naming else WAVES + LONG_WAVES
+    waves = _waves(naming)
     if evidence.waves >= len(waves):
         return ()
     least = RERUN_E if evidence.waves < len(WAVES) else LONG_E
     named = evidence.named if naming else ()
     n = waves[evidence.waves]
-    cases = [c for c in evidence.cases.values() if suspicious(c) and c.e_value >= least and c.id not in named]
+    cases = [c for c in _suspects(evidence) if c.e_value >= least and c.id not in named]
     if naming and len(cases) > NAMING_CASES:
         return ()
+    if not _provable(evidence, cases, config, naming=naming):
+        cases = [] if naming else [c for c in cases if c.never_passes and c.trials + n <= ZERO_TRIALS]
     cases.sort(key=lambda c: (-c.log_e, c.id))
     return tuple(_within(_wave_requests(cases, n, config), config.runs_left))
+
+
+def unprovable(evidence: Evidence) -> tuple[str, ...]:
+    """The suspicious cases, where no number of further failures would prove or name one."""
+    config = evidence.state.config
+    if evidence.proof or config.rerun != "never":
+        return ()
+    cases = [case for case in _suspects(evidence) if case.id not in evidence.named]
+    return tuple(c.id for c in cases) if not _provable(evidence, cases, config, naming=False, wave=0) else ()
+
+
+def _waves(naming: bool) -> Sequence[int]:
+    return WAVES[:NAMING_WAVES] if naming else WAVES + LONG_WAVES
+
+
+def _suspects(evidence: Evidence) -> list[CaseEvidence]:
+    return [case for case in evidence.cases.values() if suspicious(case)]
+
+
+def _provable(
+    evidence: Evidence, cases: Sequence[CaseEvidence], config: Config, *, naming: bool, wave: int | None = None
+) -> bool:
+    """Whether a proof, or a name, could come of these cases' waves if every further trial failed.
+
+    One stored trial cannot: against it a thousand failures are evidence of ten, where it takes hundreds.
+    """
+    left = _waves(naming)[evidence.waves if wave is None else wave :]
+    best = {case.id: _best_log_e(case, left, config) for case in cases}
+    log_es = [best.get(case.id, case.log_e) for case in evidence.cases.values()]
+    names = len(e_bh(log_es, FALSE_DISCOVERY)) > len(evidence.named)
+    return names or (not naming and suite_e(log_es) >= evidence.e_threshold)
+
+
+def _best_log_e(case: CaseEvidence, waves: Sequence[int], config: Config) -> float:
+    """The most evidence that these waves could bring."""
+    trials, before, found = case.trials, case.baseline_trials, case.log_e
+    for n in waves:
+        if n in LONG_WAVES and found < math.log(LONG_E):
+            break
+        trials += n
+        more = max(0, trials - before) if config.rerun != "never" else 0
+        before += more
+        passed_before = case.baseline_passed + before - case.baseline_trials
+        found = case_log_e(passed_before, before, case.passed, trials)
+    return found
 
 
 def _wave_requests(cases: Sequence[CaseEvidence], n: int, config: Config) -> Iterable[Request]:
@@ -72,7 +121,21 @@ def next_pass(evidence: Evidence, config: Config) -> tuple[Request, ...]:
     if evidence.epochs >= last:
         return ()
     request = Request(Side.CANDIDATE, FULL, tuple(evidence.wanted), n)
-    return () if config.runs_left is not None and request.runs > config.runs_left else (request,)
+    for requests in ((*_beside(evidence, config), request), (request,)):
+        if config.runs_left is None or sum(r.runs for r in requests) <= config.runs_left:
+            return requests
+    return ()
+
+
+def _beside(evidence: Evidence, config: Config) -> tuple[Request, ...]:
+    """An epoch of the baseline's agent, too, for the cases that have fewer trials there than they will have here.
+
+    Chosen by the number of trials and never by their outcomes, so they are exchangeable with the candidate's.
+    """
+    if config.rerun == "never" or config.exact_epochs is not None or not evidence.epochs:
+        return ()
+    thin = tuple(case.id for case in evidence.cases.values() if len(case.before) <= evidence.epochs)
+    return (Request(Side.BASELINE, FULL, thin, 1),) if thin else ()
 
 
 def fresh_trials(evidence: Evidence, config: Config) -> tuple[Request, ...]:

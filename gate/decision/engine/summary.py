@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from gate.decision.engine.evidence import CASES_SHARE, Bound, Evidence
+from gate.decision.engine.evidence import Bound, Evidence
+from gate.decision.engine.schedule import unprovable
 from gate.model.evidence import CaseCounts, EvidenceSummary, LookTest, MetricChange, MetricTest
 from gate.model.trial import Side
 
@@ -33,7 +34,7 @@ def summary(evidence: Evidence) -> EvidenceSummary:
         looks=tuple(looks),
         e_value=_finite(evidence.suite_e),
         highest_e_value=_finite(evidence.highest_suite_e),
-        e_threshold=1 / (evidence.state.config.alpha * CASES_SHARE),
+        e_threshold=evidence.e_threshold,
         named=evidence.named,
         cases={
             case.id: CaseCounts(
@@ -43,6 +44,8 @@ def summary(evidence: Evidence) -> EvidenceSummary:
             if case.e_value >= SHOWN_E or case.passed < case.trials
         },
         metrics={b.metric.name: _change(b) for b in evidence.bounds},
+        unproven=evidence.unproven,
+        unprovable=unprovable(evidence),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from random import Random
 
 import hypothesis
@@ -176,6 +177,25 @@ def test_match_runs_the_baselines_agent_where_it_is_thin() -> None:
     assert [c.id for c in result.cases if c.status is CaseStatus.BROKEN] == ["case-05"]
     assert sum(t.side is Side.BASELINE for t in trials) > 3
     assert result.course.baseline_runs > 0
+
+
+def test_whole_epochs_of_the_baselines_agent_are_baseline_trials_everywhere() -> None:
+    thin = stored(SUITE, 1, trajectory=1.0)
+    fails = iter(range(10**6))
+
+    def run(case_id: str, side: Side) -> dict[str, float]:
+        return {"trajectory": float(side is Side.BASELINE or next(fails) % 8 > 0)}
+
+    _, trials = follow(SUITE, [TRAJECTORY], run, thin, Settings(rerun="match"))
+    beside = [t for t in trials if t.side is Side.BASELINE and t.tag == "full"]
+    assert {t.case_id for t in beside} == {case.id for case in SUITE}
+    result = judge(SUITE, [TRAJECTORY], trials, thin, can_run=True, settings=Settings(rerun="match"), stopped="x")
+    epochs = 1 + len(beside) // len(SUITE)
+    by_id = Counter(t.case_id for t in trials if t.side is Side.BASELINE)
+    assert all(case.baseline_trials == 1 + by_id[case.id] for case in result.cases)
+    row = next(r for r in result.criteria if r.criterion.name == "trajectory")
+    assert row.baseline is not None
+    assert row.baseline.trials == epochs * len(SUITE)
 
 
 # --- no baseline ----------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from gate.model import CrashFacts, EvidenceSummary, Outcome, Stage, StageKind, SuiteResult, Verdict
 from gate.model import facts as fact
 from gate.model.evidence import LookTest, MetricChange, MetricTest
-from gate.model.findings import FailuresGone, NoLongerMeasured, QuantileExcused
+from gate.model.findings import CaseTally, FailuresGone, NoLongerMeasured, QuantileExcused
 from gate.reports import explanation
 
 from .samples import INCONCLUSIVE, PASSED, REGRESSED
@@ -42,6 +42,11 @@ HEADLINES: list[tuple[fact.Cause, str]] = [
         "no worse than the baseline over 40 cases: a drop is ruled out at 95 % confidence over these cases",
     ),
     (fact.NothingDecides(), "nothing was judged: no threshold"),
+    (
+        fact.CasesNeverPass((CaseTally("a", 0, 11, 1, 1), CaseTally("b", 0, 12, 2, 2))),
+        "2 cases that always passed never do now: a (1/1 → 0/11), b (2/2 → 0/12); "
+        "the baseline has too few trials to prove it",
+    ),
     (fact.NotEnoughEvidence(("a",), ("b",)), "not enough evidence on a; suspected: b"),
     (fact.CasesBroke(tuple("abcdefg")), "7 cases broke: a, b, c, d, e and 2 more"),
     (

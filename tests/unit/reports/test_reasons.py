@@ -103,6 +103,11 @@ WORDS: list[tuple[Criterion, AnyFinding, str]] = [
         "margin 10 points",
     ),
     (RATE, found.GotWorse(DROP, ("a", "b")), "−12.5 points (−20 to −5) over 40 cases; broken: a, b"),
+    (
+        RATE,
+        found.NeverPass((found.CaseTally("refund", 0, 11, 1, 1),)),
+        "1 case that always passed never does now: refund (1/1 → 0/11); the baseline has too few trials to prove it",
+    ),
     (RATE, found.NotTested(Stage(StageKind.NOTHING)), "nothing to compare"),
     (
         RATE,

@@ -192,6 +192,52 @@ def test_match_reruns_the_baseline_where_its_trials_are_fewer() -> None:
     assert (answer.verdict, answer.cases) == ("REGRESSION", ("c0003",))
 
 
+def test_further_epochs_are_of_both_sides_while_the_stored_side_is_thinner() -> None:
+    """Of the cases with fewer trials there than they will have here, which outcomes have no part in."""
+    flaky = {c: rows(i % 2, *([1] * (i >= 30))) for i, c in enumerate(ids(40))}
+    once = full({c: rows(1 - i % 2) for i, c in enumerate(flaky)})
+    config = Config(rerun="match", runs_left=1000)
+    waves = [confirm({c: rows(1, 1, 1) for c in list(flaky)[1::2]})]
+    asked_next = asked(decide(state(flaky, once, *waves, config=config)))
+    both = (
+        Request(Side.BASELINE, "full", tuple(ids(30)), 1),
+        Request(Side.CANDIDATE, "full", tuple(ids(40)), 1),
+    )
+    assert asked_next == both
+    assert asked(decide(state(flaky, once, *waves, config=replace(config, runs_left=69)))) == both[1:]
+    assert asked(decide(state(flaky, once, *waves, config=replace(config, rerun="never")))) == both[1:]
+
+
+def test_epochs_of_the_baselines_agent_count_as_baseline_trials() -> None:
+    thin = {c: rows(1) for c in ids(40)}
+    beside = full({c: rows(0) for c in ids(20)}, Side.BASELINE)
+    found = gather(state(thin, full({c: rows(1) for c in thin}), beside, full({c: rows(1) for c in thin})))
+    assert [len(case.before) for case in found.cases.values()] == [2] * 20 + [1] * 20
+    assert found.bounds[0].change == pytest.approx(0.25)
+    assert (found.cases["c0003"].stored, found.cases["c0003"].stored_passed) == (2, 1)
+    assert found.cases["c0003"].baseline_trials == 2
+
+
+def test_a_wave_that_cannot_prove_does_not_start() -> None:
+    """Against one stored trial a thousand failures are evidence of ten, and it takes hundreds."""
+    one, three = ({c: rows(*[1] * n, *[0] * (c == "c0004")) for c in ids(40)} for n in (1, 3))
+    screened = full({c: rows(0 if c in ("c0003", "c0004") else 1) for c in ids(40)})
+    requests = asked(decide(state(one, screened)))
+    assert requests[0].cases == ("c0003",), "whether it ever passes is worth to know"
+    assert asked(decide(state(three, screened)))[0].cases == ("c0003", "c0004")
+
+
+def test_a_case_that_never_passes_any_more_keeps_a_suite_from_pass_where_no_proof_is_possible() -> None:
+    thin = {c: rows(1) for c in ids(40)}
+    rates = dict.fromkeys(thin, 1.0)
+    answer, requests = drive(state(thin), bernoulli(Random(1), rates | {"c0003": 0.0}, rates))
+    assert (answer.verdict, answer.stage.kind) == ("INCONCLUSIVE", StageKind.UNPROVEN)
+    assert answer.evidence.unproven == answer.evidence.unprovable == ("c0003",)
+    assert sum(r.runs for r in requests) == 40 + 10, "it ends there: no further epoch would clear it"
+    counts = answer.evidence.cases["c0003"]
+    assert (counts.passed, counts.trials, counts.baseline_passed, counts.baseline_trials) == (0, 11, 1, 1)
+
+
 def test_concurrent_runs_confirm_a_break() -> None:
     rates = dict.fromkeys(STEADY, 1.0)
     answer, requests = drive(
@@ -347,7 +393,8 @@ def test_every_world_comes_to_an_answer_within_its_schedule(seed: int, rerun: st
     config = Config(rerun=rerun)  # type: ignore[arg-type]
     answer, requests = drive(state(stored, config=config), bernoulli(rng, now, before))
     assert answer.verdict in ("PASS", "REGRESSION", "INCONCLUSIVE")
-    assert sum(r.tag == "full" for r in requests) <= 3
+    assert sum(r.tag == "full" and r.side is Side.CANDIDATE for r in requests) <= 3
+    assert sum(r.tag == "full" and r.side is Side.BASELINE for r in requests) <= (0 if rerun == "never" else 2)
     assert set(answer.cases) <= set(stored)
 
 
