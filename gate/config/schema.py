@@ -76,7 +76,9 @@ class GateSection(Section):
     """The decision: error rate, margins, and what an inconclusive answer does."""
 
     alpha: Annotated[float, UP] = Field(default=0.02, gt=0, lt=0.5)
-    """Bound on the probability of calling an unchanged agent regressed; a larger one finds more."""
+    """Bound on the probability that a job calls an unchanged agent regressed, all its suites together."""
+    family: Annotated[int, DOWN] = Field(default=1, ge=1, le=1000)
+    """The jobs of one matrix, where several measure parts of one decision: they share ``alpha``."""
     on_inconclusive: Annotated[Literal["warn", "block"], steps("warn", "block")] = "warn"
     """What an inconclusive verdict does: exit 0 with a loud warning, or exit 1."""
     max_error_rate: Annotated[float, DOWN] = Field(default=0.1, ge=0, le=1)

@@ -33,6 +33,7 @@ def settings_of(config: Config | None, now: datetime) -> Settings:
             if entry.expires >= now.date()
         },
         runs=file.budget.runs,
+        family=file.gate.family,
         confirm_after=None if config.agent_kind == "replay" else file.gate.confirm_after,
     )
 

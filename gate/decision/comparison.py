@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from functools import cached_property
-from typing import Literal
+from typing import Annotated, Literal
 
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
 from gate.decision import consistency
@@ -21,6 +21,9 @@ PASS_RATE = "pass rate"  # noqa: S105 - no password
 RATE_METRIC = "pass_rate"
 """The metric of a criterion that demands something of metric 0."""
 UNKNOWN = "whether the trial passes is not known: a blocking criterion could not be measured"
+
+
+AtLeastOne = Annotated[int, Meta(ge=1)]
 
 
 class Incomparable(str, Enum):
@@ -38,9 +41,9 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     """How a suite is judged. Three fields keep the keys that they had when terms were first written into records."""
 
     alpha: float = 0.02
-    """Bound on P(regressed | unchanged agent)."""
+    """Bound on P(regressed | unchanged agent), over all that the job compares."""
     threshold_alpha: float = 0.005
-    """Bound on P(below a threshold | not below it), over all thresholds and looks."""
+    """Bound on P(below a threshold | not below it), over all thresholds, looks and suites of the job."""
     max_epochs: int = field(default=3, name="max_passes")
     max_epochs_to_measure: int = field(default=20, name="longest_passes")
     """Limit, in epochs, of one further round while no trial at all reaches a threshold; it matters only beyond
@@ -58,6 +61,22 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     """Case id → owner, reason and expiry, of the entries in force."""
     runs: int | None = None
     """The most agent runs, both sides together."""
+    comparisons: AtLeastOne = 1
+    """The comparisons of one job that share ``alpha``: of each suite with each of its references."""
+    suites: AtLeastOne = 1
+    """The suites of one job, which share ``threshold_alpha``."""
+    family: AtLeastOne = 1
+    """The jobs of one matrix, which share both."""
+
+    @property
+    def own_alpha(self) -> float:
+        """The part of ``alpha`` that one comparison may spend."""
+        return self.alpha / (self.family * self.comparisons)
+
+    @property
+    def own_threshold_alpha(self) -> float:
+        """The part of ``threshold_alpha`` that one suite may spend."""
+        return self.threshold_alpha / (self.family * self.suites)
 
     @property
     def looks(self) -> int:
@@ -391,7 +410,7 @@ def to_state(comparison: Comparison, *, seed: int, can_run: bool, stopped: bool)
     settings = comparison.settings
     left = 0 if stopped else None if settings.runs is None else max(0, settings.runs - len(comparison.trials))
     metrics = tuple(_metric(comparison, criterion) for criterion in comparison.metrics)
-    config = Config(settings.alpha, settings.max_epochs, settings.exact_epochs, settings.rerun, can_run, left)
+    config = Config(settings.own_alpha, settings.max_epochs, settings.exact_epochs, settings.rerun, can_run, left)
     stored = _by_case(t for t in comparison.stored if t.measured and t.tag == FULL)
     baseline = {case_id: [_row(comparison, t) for t in stored.get(case_id, ())] for case_id in comparison.paired}
     return State(metrics, baseline, _rounds(comparison), config, seed)

@@ -212,7 +212,7 @@ def unconfirmed(comparison: Comparison) -> Unconfirmed | None:
     others = [t for t in seen if t.side is Side.CANDIDATE and t.case_id not in picked]
     against = base or others
     answers = [sum(t.answered for t in group) for group in (now, against)]
-    if against and fisher_less(answers[0], len(now), answers[1], len(against)) <= comparison.settings.alpha:
+    if against and fisher_less(answers[0], len(now), answers[1], len(against)) <= comparison.settings.own_alpha:
         return None if base else _slowed(comparison, others)
     if not _failed(now):
         return FailuresGone(len(now))
@@ -231,7 +231,7 @@ def proven(comparison: Comparison) -> float | None:
     if not now or not then or unconfirmed(comparison):
         return None
     p = fisher_less(sum(t.answered for t in now), len(now), sum(t.answered for t in then), len(then))
-    return p if p <= CRASH_SHARE * comparison.settings.alpha else None
+    return p if p <= CRASH_SHARE * comparison.settings.own_alpha else None
 
 
 def _slowed(comparison: Comparison, others: Iterable[Trial]) -> SlowedDown | None:

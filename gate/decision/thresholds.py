@@ -68,7 +68,7 @@ def _error_of_test(comparison: Comparison) -> float:
         for c in comparison.criteria
         if c.blocking and not c.hard
     )
-    return comparison.settings.threshold_alpha / max(1, tests)
+    return comparison.settings.own_threshold_alpha / max(1, tests)
 
 
 def _with_own_threshold(comparison: Comparison, criterion: Criterion) -> list[Case]:

@@ -245,6 +245,12 @@ class Course(Struct, frozen=True):
     """Whether both commits were run now."""
     stopped: str = ""
     """Why the run ended early; empty: it did not."""
+    alpha: float = 0.0
+    """The job's bound on the probability that an unchanged agent is called regressed."""
+    suites: int = 1
+    """Suites of the job, which share it."""
+    family: int = 1
+    """Jobs of the matrix, which share it."""
 
 
 # --- what changed in the suite and its criteria ---------------------------------------------------

@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from uuid import uuid4
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from gate import __version__
@@ -19,10 +20,12 @@ from gate.config.resolve import Plan, make_plans
 from gate.config.settings import now
 from gate.decision import Settings
 from gate.errors import ConfigError, MeasureError
-from gate.model import Result, SuiteResult
+from gate.model import Result, SuiteResult, Verdict
 from gate.pipeline.base_tree import BaseTree
+from gate.pipeline.division import after, step_down
 from gate.pipeline.earlier_session import Spoiled
 from gate.pipeline.journal import open_journal, without
+from gate.pipeline.judge_stored import close_with
 from gate.pipeline.memory import Memory
 from gate.pipeline.progress import Progress
 from gate.pipeline.reference import References, find_baselines
@@ -30,7 +33,16 @@ from gate.pipeline.rounds import SuiteRun
 from gate.pipeline.session import RunOptions, Session, open_session
 from gate.pipeline.shards import assigned, epochs_of
 from gate.pipeline.trials import TrialRunner
-from gate.pipeline.verdict import Terms, accepted, judge_record, load_to_judge, result_of, terms_of_plan
+from gate.pipeline.verdict import (
+    Terms,
+    accepted,
+    job_settings,
+    judge_record,
+    load_to_judge,
+    result_of,
+    terms_of_plan,
+    with_design,
+)
 from gate.records import Header, RecordWriter
 from gate.reports.files import Outputs, check_outputs, write_reports
 from gate.reports.formatting import count
@@ -48,29 +60,61 @@ async def run_gate(
     outputs = outputs.beside(config.root, config.file.reports)
     if options.record_path is not None and len(plans) > 1:
         raise ConfigError("--record names one file, and there are several suites", hint="leave it out")
-    suites, paths = [], []
     with ExitStack() as stack:
         stack.callback(progress.close)
         written = [path for path in (options.record_path, *outputs.wanted.values()) if path is not None]
         session = open_session(config, options, environment, progress, stack, written)
         check_outputs(outputs)  # creates them, so the work tree has been looked at before
         _check_judged(plans, session.settings)
-        for plan in plans:
-            decided, path = await _run_suite(session, plan)
-            suites.append(decided)
-            paths.append(path)
+        baselines = [find_baselines(config, session.store, p.suite.id, session.where, session.git) for p in plans]
+        session = _sharing(session, plans, baselines)
+        runs = [await _run_suite(session, plan, found) for plan, found in zip(plans, baselines, strict=True)]
+    suites = _stepped_down(runs, environment)
     settings = session.settings
     if options.shard[1] > 1:  # nothing is decided, so nothing can be blocked for want of evidence
         settings = replace(settings, on_inconclusive="warn")
-    result = result_of(suites, settings, command=options.command, record_paths=paths)
+    result = result_of(suites, settings, command=options.command, record_paths=[run.path for run in runs])
     return write_reports(result, outputs)
 
 
-async def _run_suite(session: Session, plan: Plan) -> tuple[SuiteResult, Path]:
+class Ran(Struct, frozen=True):
+    """One suite that was run, and what it was judged by."""
+
+    plan: Plan
+    result: SuiteResult
+    path: Path
+    """Of its record."""
+    found: References
+    terms: Terms
+
+
+def _sharing(session: Session, plans: Sequence[Plan], baselines: Sequence[References]) -> Session:
+    """The session with an error budget that its suites share. A shard decides nothing."""
+    if session.options.shard[1] > 1:
+        return session
+    settings = job_settings(session.config, session.settings, plans, baselines, session.options.rules)
+    return replace(session, settings=settings)
+
+
+def _stepped_down(runs: Sequence[Ran], environment: Mapping[str, str]) -> list[SuiteResult]:
+    """The results, each judged by what the proven suites leave of the error budget; so its record says, too."""
+
+    def again(number: int, proven: int) -> SuiteResult:
+        ran = runs[number]
+        terms = with_design(ran.terms, after(ran.terms.settings, proven))
+        record = load_to_judge(ran.path, criteria=ran.plan.criteria)
+        result = accepted(judge_record(record, ran.found.all, terms), ran.found.accepted)
+        if result.verdict is Verdict.REGRESSED:
+            close_with(terms, ran.path, record, environment)
+        return result
+
+    return step_down([ran.result for ran in runs], again)
+
+
+async def _run_suite(session: Session, plan: Plan, found: References) -> Ran:
     """One suite: rounds of trials for as long as the schedule asks for them, then its verdict."""
     started = time.monotonic()
     _check_runs(session, plan)
-    found = find_baselines(session.config, session.store, plan.suite.id, session.where, session.git)
     header = _header(session, plan, found.first)
     path, resume = session.options.record_path, session.options.resume
     with ExitStack() as stack:
@@ -98,10 +142,12 @@ async def _run_suite(session: Session, plan: Plan) -> tuple[SuiteResult, Path]:
             terms=run.redactor.redact_json(terms.plain()),
         )
     if session.options.shard[1] > 1:
-        return replace(run.part(), duration=time.monotonic() - started, judge_cost_usd=judge_cost), journal.path
+        part = replace(run.part(), duration=time.monotonic() - started, judge_cost_usd=judge_cost)
+        return Ran(plan, part, journal.path, found, terms)
     run.forget()
     record = load_to_judge(journal.path, criteria=plan.criteria)
-    return accepted(judge_record(record, found.all, terms), found.accepted), journal.path
+    result = accepted(judge_record(record, found.all, terms), found.accepted)
+    return Ran(plan, result, journal.path, found, terms)
 
 
 def _terms(session: Session, plan: Plan, run: SuiteRun, notes: Sequence[str], found: References) -> Terms:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -20,19 +20,22 @@ from gate.config.settings import now, settings_of
 from gate.decision import Settings
 from gate.decision.cases import LEAST_LOST, MOST_LOST
 from gate.errors import BaselineError, ConfigError, GateError, MeasureError, UntrustedError, nearest
-from gate.model import Result, Side, Trial
+from gate.model import Result, Side, SuiteResult, Trial
+from gate.pipeline.division import after, step_down
 from gate.pipeline.journal import redactor_of
 from gate.pipeline.reference import SEARCHED, GitContext, References, find_baselines, git_context, store_of, unlike
 from gate.pipeline.verdict import (
     NO_REFERENCE,
     Terms,
     accepted,
+    job_settings,
     judge_record,
     load_to_judge,
     own_terms,
     result_of,
     terms_of_plan,
     told_by,
+    with_design,
 )
 from gate.records import Header, PlannedCase, Record, RecordWriter, merge, read_header, read_record, write_record
 from gate.reports.files import Outputs, check_outputs, write_reports
@@ -221,26 +224,29 @@ def decide_merged(
             where=str(record_path),
             hint="check out the commit that the shards ran on",
         )
-    plan = plan_of(config, environment, header)
+    plans = make_plans(config, as_if_judged(config, environment))
+    plan = plan_named(header.suite_id, plans, config)
     record = load_to_judge(record_path, criteria=plan.criteria)
     store = store_of(config, environment)
     with store if store is not None else nullcontext():
-        found = find_baselines(config, store, header.suite_id, where, git, header.run_id)
+        baselines = [find_baselines(config, store, one.suite.id, where, git, header.run_id) for one in plans]
+    found = baselines[plans.index(plan)]
     notes = [*filter(None, (where.note,)), *found.notes]
     terms = told_by(record, terms_of_plan(plan, config, notes=notes, rules=rules), scope=rules is None)
+    job = job_settings(config, terms.settings, plans, baselines, rules)
     terms = replace(
-        terms,
+        with_design(terms, job),
         anchored=where.anchored,
         release=where.release,
         command=terms.command or command,
         store=config.file.baseline.store,
         compared=tuple(map(identity, found.all)),
     )
-    _close_with(terms, record_path, record, environment)
+    close_with(terms, record_path, record, environment)
     return _result(record_path, record, found, terms, outputs, command)
 
 
-def _close_with(terms: Terms, path: Path, record: Record, environment: Mapping[str, str]) -> None:
+def close_with(terms: Terms, path: Path, record: Record, environment: Mapping[str, str]) -> None:
     """Closes the record again with what its verdict is reached by, so that a later report reaches the same."""
     stopped = record.footer.stopped if record.footer is not None else ""
     with RecordWriter(path, record.header, resume=True, remember=_number) as writer:
@@ -290,19 +296,25 @@ def judge_records(records: Sequence[Record], config: Config, environment: Mappin
     """
     settings, git = settings_of(config, now()), Git(config.root, environment=environment)
     where = git_context(config, git, anchored=False)
-    suites = []
-    with ExitStack() as stack:
-        store = store_of(config, environment)
-        if store is not None:
-            stack.enter_context(store)
-        for record in records:
-            plan = plan_of(config, environment, record.header)
-            _check_measured_by(record, plan)
-            trusted = _trusted(record, plan, config.file.seed)
-            missing = _missing(trusted, plan, settings)
-            found = find_baselines(config, store, plan.suite.id, where, git)
-            terms = terms_of_plan(plan, config, settings, notes=found.notes, doubts=(missing,) if missing else ())
-            suites.append(judge_record(trusted, found.all, terms))
+    all_plans = make_plans(config, as_if_judged(config, environment))
+    plans = [plan_named(record.header.suite_id, all_plans, config) for record in records]
+    store = store_of(config, environment)
+    with store if store is not None else nullcontext():
+        baselines = [find_baselines(config, store, plan.suite.id, where, git) for plan in plans]
+    settings = job_settings(config, settings, plans, baselines)
+    trusted = []
+    for record, plan in zip(records, plans, strict=True):
+        _check_measured_by(record, plan)
+        trusted.append(_trusted(record, plan, config.file.seed))
+
+    def judge(number: int, proven: int) -> SuiteResult:
+        record, plan, found = trusted[number], plans[number], baselines[number]
+        missing = _missing(record, plan, settings)
+        doubts = (missing,) if missing else ()
+        terms = terms_of_plan(plan, config, after(settings, proven), notes=found.notes, doubts=doubts)
+        return judge_record(record, found.all, terms)
+
+    suites = step_down([judge(number, 0) for number in range(len(records))], judge)
     return result_of(suites, settings, command=command)
 
 

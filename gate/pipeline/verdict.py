@@ -41,6 +41,8 @@ from gate.model import (
     worst,
 )
 from gate.model.facts import ByBaseRules, Stated
+from gate.pipeline.division import at_least, comparisons_of, shared
+from gate.pipeline.reference import References
 from gate.records import Header, PlannedCase, Record, digested, fold_record
 from gate.suites import Selection
 
@@ -48,8 +50,8 @@ MAX_SHOWN_CHARS = 20_000_000
 """Characters of failing answers that are held to be shown; those after are in the record alone."""
 
 
-DESIGN = ("max_epochs", "max_epochs_to_measure", "exact_epochs", "rerun", "runs")
-"""Settings that say how trials were asked for, not what they are held to."""
+DESIGN = ("max_epochs", "max_epochs_to_measure", "exact_epochs", "rerun", "runs", "comparisons", "suites", "family")
+"""Settings that say how trials were asked for and in what job, not what they are held to."""
 
 
 class Terms(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -166,21 +168,14 @@ def told_by(record: Record, terms: Terms, *, scope: bool = True) -> Terms:
     if scope and record.header.selected and own.deselected:
         deselected = own.deselected | (terms.deselected or frozenset())
         terms = replace(terms, deselected=deselected, selection=own.selection or terms.selection)
-    settings = terms.settings
     if record.footer is not None and record.footer.terms:
-        settings = replace(settings, **{name: getattr(own.settings, name) for name in DESIGN})
+        terms = with_design(terms, own.settings)
     notes = tuple(dict.fromkeys((*own.notes, *terms.notes)))
-    base = terms.base
-    if base is not None:
-        design = {name: getattr(settings, name) for name in DESIGN}
-        base = replace(base, settings=replace(base.settings, **design))
     return replace(
         terms,
-        settings=settings,
         notes=notes,
         scheduled=own.scheduled,
         command=own.command,
-        base=base,
         anchored=own.anchored or terms.anchored,
         release=own.release or terms.release,
     )
@@ -259,6 +254,7 @@ def judge_record(record: Record, references: Sequence[Reference], terms: Terms) 
     stopped = record.footer is not None and record.footer.stopped
     if not stopped and not any(trial.side is Side.CANDIDATE for trial in record.trials):
         raise MeasureError("the record has no trials", where=record.header.suite_id)
+    terms = _divided(terms, references)
     found = _against_all(record, references, terms)
     if terms.base is not None:
         of_base = replace(terms.base, deselected=terms.deselected, selection=terms.selection, scheduled=terms.scheduled)
@@ -275,6 +271,42 @@ def judge_record(record: Record, references: Sequence[Reference], terms: Terms) 
         doubts = (*doubts, *terms.doubts_if_compared)
     said = doubted(said, *map(Stated, doubts)) if doubts else said
     return replace(said, scope=_scope(record.header)) if record.header.whole else said
+
+
+def _divided(terms: Terms, references: Sequence[Reference]) -> Terms:
+    """The terms with an alpha that is divided over what is compared here, if they do not say of more."""
+    comparisons = comparisons_of(references, rules=rules_of(terms))
+    base = terms.base
+    if base is not None:
+        base = replace(base, settings=at_least(base.settings, comparisons))
+    return replace(terms, settings=at_least(terms.settings, comparisons), base=base)
+
+
+def rules_of(terms: Terms) -> int:
+    """How many sets of rules the record is judged by."""
+    return 1 if terms.base is None else 2
+
+
+def job_settings(
+    config: Config,
+    settings: Settings,
+    plans: Sequence[Plan],
+    baselines: Sequence[References],
+    rules: Rules | None = None,
+) -> Settings:
+    """The settings of each suite of a job, whose error budget is divided over what the job compares."""
+    comparisons = [
+        comparisons_of(found.all, rules=rules_of(terms_of_plan(plan, config, settings, rules=rules)))
+        for plan, found in zip(plans, baselines, strict=True)
+    ]
+    return shared(settings, len(plans), sum(comparisons))
+
+
+def with_design(terms: Terms, settings: Settings) -> Terms:
+    """The terms with how trials were asked for, and in what job, as these settings have it."""
+    design = {name: getattr(settings, name) for name in DESIGN}
+    base = None if terms.base is None else replace(terms.base, settings=replace(terms.base.settings, **design))
+    return replace(terms, settings=replace(terms.settings, **design), base=base)
 
 
 def _with_categories(case: CaseResult, categories: Mapping[str, frozenset[str]]) -> CaseResult:

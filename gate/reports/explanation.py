@@ -233,6 +233,7 @@ def story(suite: SuiteResult) -> tuple[str, ...]:
     lines = ["; ".join([screened, *_reran(course), *_named(suite.outcome), _runs(course)])]
     if suite.outcome is not None:
         lines += _how_decided(suite, suite.outcome)
+        lines += _shared_error(course)
     return (*lines, f"stopped: {course.stopped}") if course.stopped else tuple(lines)
 
 
@@ -270,6 +271,17 @@ def _how_decided(suite: SuiteResult, outcome: Outcome) -> list[str]:
     if outcome.verdict == "INCONCLUSIVE":
         lines += [*_bounds(suite, evidence), *_to_decide(suite, evidence), *_suspected(evidence)]
     return lines
+
+
+def _shared_error(course: fact.Course) -> list[str]:
+    """Over what the promise holds, where that is more than this suite."""
+    shared = [f"this job's {course.suites} suites"] if course.suites > 1 else []
+    shared += [f"the {course.family} jobs of its matrix"] if course.family > 1 else []
+    if not shared:
+        return []
+    return [
+        f"an unchanged agent is called regressed in at most {percentage(course.alpha)}, over {' and '.join(shared)}"
+    ]
 
 
 def _proof(evidence: EvidenceSummary) -> str:
