@@ -47,6 +47,12 @@ slow: $(VENV)/.tested
 bench: $(VENV)/.tested
 	$(BIN)/python benchmarks/run.py
 	$(BIN)/python benchmarks/simulate.py --write docs/evidence/decision.md
+	$(BIN)/python benchmarks/assumptions.py --write docs/evidence/decision.md
+	$(BIN)/python benchmarks/recorded.py --write docs/evidence/decision.md
+	$(BIN)/python benchmarks/rules.py --write docs/evidence/decision.md
+	$(BIN)/python benchmarks/rules.py --installed --runs 100 --write docs/evidence/decision.md
+	$(BIN)/python benchmarks/flow.py --write docs/evidence/flow.md
+	$(BIN)/python benchmarks/flow.py --agent python --write docs/evidence/flow.md
 
 # The parts of the documentation that are generated, and the output that its pages show.
 docs: $(VENV)/.tested

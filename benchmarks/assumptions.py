@@ -1,0 +1,174 @@
+"""What the error rate rests on, each assumption broken in turn: chance, luck, drift, sessions, repeats, many suites.
+
+    python benchmarks/assumptions.py [--runs 400] [--only TEXT] [--write docs/evidence/decision.md]
+
+All agents are unchanged unless a row says otherwise, so that whatever is blocked is a false alarm.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from pathlib import Path
+from random import Random
+from statistics import fmean
+
+sys.path.insert(0, str(Path(__file__).parent))
+import page
+from simulate import SUCCESS, SUITES, Answer, Cell, _rates, follow, simulate
+
+from gate.decision.engine.state import Config, Row, State
+
+Trials = Mapping[str, Sequence[Row]]
+MATCH = Config(rerun="match")
+
+
+def ids(cases: int) -> list[str]:
+    return [f"c{n:04d}" for n in range(cases)]
+
+
+def drawn(rng: Random, rates: Mapping[str, float], cases: Sequence[str], n: int) -> Trials:
+    """Independent trials."""
+    return {c: [[float(rng.random() < rates[c])] for _ in range(n)] for c in cases}
+
+
+def typical(rng: Random, cases: int) -> dict[str, float]:
+    return dict(zip(ids(cases), _rates(SUITES["typical"], cases, rng), strict=True))
+
+
+def unchanged(rng: Random, rates: Mapping[str, float], stored: Trials, config: Config, seed: int) -> Answer:
+    """One change that changes nothing, against trials that are stored."""
+    outcome, runs = follow(State((SUCCESS,), stored, (), config, seed), lambda _, c, n: drawn(rng, rates, c, n))
+    return Answer(outcome.verdict, runs / len(rates))
+
+
+# --- one baseline, many changes -------------------------------------------------------------------
+
+CHANGES = 40
+
+
+def by_baseline(kb: int, seed: int) -> float:
+    """The share of unchanged changes that one stored baseline blocks."""
+    rng = Random(f"baseline:{kb}:{seed}")
+    rates = typical(rng, 100)
+    stored = drawn(rng, rates, list(rates), kb)
+    said = [unchanged(rng, rates, stored, Config(), n) for n in range(CHANGES)]
+    return sum(a.verdict == "REGRESSION" for a in said) / CHANGES
+
+
+def baselines_table(pool: ProcessPoolExecutor, runs: int, only: str) -> Iterator[str]:
+    yield "| stored trials a case | baselines | blocked on average | block > 5 % of changes | > 10 % | most |"
+    yield "|---|---|---|---|---|---|"
+    for kb in (1, 5, 15):
+        if only in f"kb = {kb}":
+            shares = list(pool.map(partial(by_baseline, kb), range(runs)))
+            more = [page.share(sum(s > limit for s in shares), len(shares), 2) for limit in (0.05, 0.10)]
+            yield f"| {kb} | {runs} | {fmean(shares):.3f} | {more[0]} | {more[1]} | {max(shares):.3f} |"
+
+
+# --- worlds that break an assumption --------------------------------------------------------------
+
+
+def lucky(cases: int, config: Config, seed: int) -> Answer:
+    """A baseline that was kept because it was perfect, of an agent that passes 97 % of the time."""
+    rng = Random(f"lucky:{cases}:{config.rerun}:{seed}")
+    rates = dict.fromkeys(ids(cases), 0.97)
+    return unchanged(rng, rates, {c: [[1.0]] * 5 for c in rates}, config, seed)
+
+
+def wandering(spread: float, config: Config, seed: int) -> Answer:
+    """Since the baseline was stored, the pass rate of every case moved by itself, on average by nothing."""
+    rng = Random(f"wandering:{spread}:{config.rerun}:{seed}")
+    before = typical(rng, 100)
+    now = {c: min(1.0, max(0.0, p + rng.gauss(0, spread))) if 0 < p < 1 else p for c, p in before.items()}
+    return unchanged(rng, now, drawn(rng, before, list(before), 5), config, seed)
+
+
+def sessions(correlation: float, config: Config, seed: int) -> Answer:
+    """The trials of a case within one job share a mood: their outcomes correlate."""
+    rng = Random(f"sessions:{correlation}:{seed}")
+    rates = typical(rng, 100)
+
+    def moods() -> dict[str, float]:
+        k = 1 / correlation - 1
+        return {c: rng.betavariate(p * k, (1 - p) * k) if 0 < p < 1 else p for c, p in rates.items()}
+
+    return unchanged(rng, moods(), drawn(rng, moods(), list(rates), 5), config, seed)
+
+
+def rows() -> Iterator[tuple[str, Callable[[int], Answer], str]]:
+    for cases in (20, 50, 100):
+        yield f"baseline kept for its luck, true .97, N = {cases}", partial(lucky, cases, Config()), ""
+    yield "the same, N = 100, base can be run", partial(lucky, 100, MATCH), "≤ .05"
+    for spread in (0.1, 0.2):
+        yield f"every case drifts by itself, sd {spread}", partial(wandering, spread, Config()), ""
+        yield f"the same, base can be run, sd {spread}", partial(wandering, spread, MATCH), ""
+    for correlation in (0.05, 0.1, 0.2):
+        yield f"trials of one job correlate, {correlation}", partial(sessions, correlation, Config()), ""
+
+
+def worlds_table(pool: ProcessPoolExecutor, runs: int, seed: int, only: str) -> Iterator[str]:
+    yield "| unchanged agent, and … | blocked | inconclusive | runs a case | wanted |"
+    yield "|---|---|---|---|---|"
+    for name, job, wanted in rows():
+        if only in name:
+            cell: Cell = simulate(pool, job, runs, seed)
+            blocked = page.share(cell.blocked, runs)
+            yield f"| {name} | {blocked} | {cell.share('INCONCLUSIVE'):.3f} | {cell.runs:.2f} | {wanted} |"
+
+
+# --- twenty small losses --------------------------------------------------------------------------
+
+MERGES = 20
+
+
+def creep(anchored: bool, seed: int) -> tuple[float, int]:
+    """Points lost after twenty changes of −1 point that merge unless they are blocked, and how many were blocked."""
+    rng = Random(f"creep:{anchored}:{seed}")
+    rates = first = typical(rng, 100)
+    anchor = stored = drawn(rng, rates, list(rates), 5)
+    blocked = 0
+    for n in range(MERGES):
+        lost = {c: p * (1 - 0.01 / fmean(rates.values())) for c, p in rates.items()}
+        references = [stored, anchor] if anchored and n else [stored]
+        config = Config(alpha=0.02 / len(references))
+        said = [unchanged(rng, lost, reference, config, seed * MERGES + n).verdict for reference in references]
+        if "REGRESSION" in said:
+            blocked += 1
+            continue
+        rates, stored = lost, drawn(rng, lost, list(lost), 5)
+    return 100 * (fmean(first.values()) - fmean(rates.values())), blocked
+
+
+def creep_table(pool: ProcessPoolExecutor, runs: int) -> Iterator[str]:
+    yield "| compared with | points lost after 20 merges of −1 | at most, in 95 % | chains never blocked | wanted |"
+    yield "|---|---|---|---|---|"
+    for anchored in (False, True):
+        chains = list(pool.map(partial(creep, anchored), range(runs)))
+        lost = sorted(loss for loss, _ in chains)
+        never = page.share(sum(not blocked for _, blocked in chains), runs, 2)
+        name = "the last merge and the anchor" if anchored else "the last merge alone"
+        most = lost[int(0.95 * (len(lost) - 1))]
+        yield f"| {name} | {fmean(lost):.1f} | {most:.1f} | {never} | {'≤ 7' if anchored else ''} |"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    given = page.parser(__doc__, runs=400, seed=30_000).parse_args(argv)
+    with ProcessPoolExecutor(given.processes) as pool:
+        sections = {
+            "assumptions": worlds_table(pool, given.runs, given.seed, given.only),
+            "baselines": baselines_table(pool, max(1, given.runs // 5), given.only),
+            "creep": creep_table(pool, max(1, given.runs // 10)),
+        }
+        for name, lines in sections.items():
+            shown = page.show(lines)
+            print()
+            if given.write:
+                page.write(given.write, name, shown)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,62 @@
+"""What the programs behind docs/evidence share: their options, and how a table gets into a page."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from gate.statistics.intervals import wilson
+
+
+def parser(doc: str | None, *, seed: int, runs: int | None = None) -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    if runs is not None:
+        made.add_argument("--runs", type=int, default=runs)
+    made.add_argument("--seed", type=int, default=seed)
+    made.add_argument("--only", default="", help="Rows whose name holds this text.")
+    made.add_argument("--processes", type=int, default=2)
+    made.add_argument("--write", type=Path, help="Put the tables between the marks of this page.")
+    return made
+
+
+def show(lines: Iterable[str]) -> list[str]:
+    """Prints lines as they come, and keeps them."""
+    kept = []
+    for line in lines:
+        print(line, flush=True)
+        kept.append(line)
+    return kept
+
+
+def write(page: Path, section: str, lines: Sequence[str]) -> None:
+    """Puts lines between ``<!-- section -->`` and ``<!-- /section -->``, below the command that they are from."""
+    text = page.read_text(encoding="utf-8")
+    opening, closing = f"<!-- {section} -->\n", f"<!-- /{section} -->\n"
+    before, found, rest = text.partition(opening)
+    _, ended, after = rest.partition(closing)
+    if not (found and ended):
+        raise SystemExit(f"{page} has no place for this table: {opening.strip()} … {closing.strip()}")
+    body = "\n".join([f"From `{_command()}`:", "", *lines])
+    page.write_text(f"{before}{opening}{body}\n{closing}{after}", encoding="utf-8")
+
+
+def _command() -> str:
+    """How this table was made, without where it was written to and what only this machine knows."""
+    said, given = [], iter(sys.argv[1:])
+    for word in given:
+        if word in ("--write", "--processes", "--data", "--peers", "--section"):
+            next(given, None)
+        else:
+            said.append(word)
+    return shlex.join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *said])
+
+
+def share(count: int, n: int, digits: int = 3) -> str:
+    """A count as a share with Wilson's 95 % interval."""
+    if not n:
+        return "–"
+    low, high = wilson(count, n)
+    return f"{count / n:.{digits}f} ({low:.{digits}f}–{high:.{digits}f})"

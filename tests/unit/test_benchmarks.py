@@ -1,0 +1,201 @@
+"""The programs behind docs/evidence: what they draw, count and write."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from benchmarks import assumptions, flow, others, page, recorded, rules, simulate
+
+REPOSITORY = Path(__file__).parents[2]
+STEADY = [[1.0] * 5] * 20
+
+
+def cell(*, blocked: int = 0, inconclusive: int = 0, passed: int = 0, runs: float = 1.0) -> simulate.Cell:
+    counts = {"REGRESSION": blocked, "INCONCLUSIVE": inconclusive, "PASS": passed}
+    return simulate.Cell([simulate.Answer(v, runs) for v, n in counts.items() for _ in range(n)])
+
+
+# --- pages ----------------------------------------------------------------------------------------
+
+
+def test_a_table_goes_between_its_marks_below_its_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["/x/rules.py", "--runs", "7", "--write", "/home/me/p.md", "--peers", "/home/me"])
+    path = tmp_path / "page.md"
+    path.write_text("before\n<!-- rules -->\nold\n<!-- /rules -->\nafter\n")
+    page.write(path, "rules", ["| new |"])
+    assert path.read_text() == (
+        "before\n<!-- rules -->\nFrom `python benchmarks/rules.py --runs 7`:\n\n| new |\n<!-- /rules -->\nafter\n"
+    )
+
+
+def test_a_page_without_a_place_for_the_table_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "page.md"
+    path.write_text("<!-- rules -->\nno end\n")
+    with pytest.raises(SystemExit, match="no place for this table"):
+        page.write(path, "rules", [])
+    assert path.read_text() == "<!-- rules -->\nno end\n"
+
+
+def test_the_pages_have_a_place_for_every_table() -> None:
+    text = (REPOSITORY / "docs/evidence/decision.md").read_text(encoding="utf-8")
+    for name in ("rule", "rules", "installed", "agents", "noise", "damage", "assumptions", "baselines", "creep"):
+        assert f"<!-- {name} -->\n" in text and f"<!-- /{name} -->\n" in text, name
+    text = (REPOSITORY / "docs/evidence/flow.md").read_text(encoding="utf-8")
+    for name in flow.AGENTS:
+        assert f"<!-- {name} -->\n" in text and f"<!-- /{name} -->\n" in text, name
+
+
+# --- the simulator --------------------------------------------------------------------------------
+
+
+def test_targets_are_of_worlds_that_are_simulated() -> None:
+    names = [world.name for world in simulate.worlds()]
+    assert len(names) == len(set(names))
+    assert set(simulate.TARGETS) <= set(names)
+
+
+@pytest.mark.parametrize(
+    ("name", "found", "said"),
+    [
+        ("typical, N = 300, unchanged", cell(blocked=10, passed=990), "met"),
+        ("typical, N = 300, unchanged", cell(blocked=40, passed=960), "**blocked ≤ 0.02 missed**"),
+        ("typical, N = 300, unchanged", cell(blocked=22, passed=978), "blocked ≤ 0.02?"),
+        ("typical, N = 100, −5 points", cell(blocked=500, passed=500, runs=2), "**blocked ≥ 0.66 missed**"),
+        ("typical, N = 30, unchanged", cell(inconclusive=200, passed=800), "**inconclusive ≤ 0.08 missed**"),
+        ("typical, N = 100, unchanged", cell(passed=10, runs=1.7), "**runs ≤ 1.6 missed**"),
+        ("typical, N = 300, −5 points", cell(passed=10), ""),
+    ],
+)
+def test_what_is_said_of_a_target(name: str, found: simulate.Cell, said: str) -> None:
+    assert said in simulate.missed(name, found) if said else simulate.missed(name, found) == ""
+
+
+def test_a_seed_gives_the_same_simulated_change_again() -> None:
+    world = simulate.World("x", cases=12, broken=1)
+    assert simulate.play(world, 3) == simulate.play(world, 3)
+    assert simulate.play(world, 3).runs_per_case >= 1
+
+
+@pytest.mark.parametrize("metrics", [1, 3, 5, 10])
+def test_a_trial_has_a_value_for_every_metric(metrics: int) -> None:
+    agent = simulate.Agent(simulate.World("x", cases=4, metrics=metrics), Random(1))
+    rows = [row for trials in agent.baseline().values() for row in trials]
+    assert {len(row) for row in rows} == {metrics}
+
+
+def test_a_pass_that_rules_out_a_true_loss_is_counted() -> None:
+    passed = simulate.Answer("PASS", 1.0)
+    wrong = simulate.Answer("PASS", 1.0, overruled=True)
+    assert simulate.Cell([passed, wrong, passed, simulate.Answer("REGRESSION", 1.0)]).overruled == "0.333 of 3"
+    assert simulate.Cell([simulate.Answer("REGRESSION", 1.0)]).overruled == "–"
+
+
+# --- other gates ----------------------------------------------------------------------------------
+
+
+def test_rules_see_the_outcomes_of_the_same_simulated_change() -> None:
+    world = simulate.World("x", cases=10)
+    before, now = rules.outcomes(world, 5, 3)
+    assert ({len(trials) for trials in before}, {len(trials) for trials in now}) == ({5}, {3})
+    assert (before, now) == rules.outcomes(world, 5, 3)
+    assert rules.every_case(STEADY, [[1.0, 0.0]]) and not rules.every_case(STEADY, STEADY)
+
+
+def test_a_gate_is_asked_in_its_own_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code = "def decide(before, now, alpha):\n    return 'blocked' if now[0] < before[0] else 'pass'"
+    monkeypatch.setattr(others, "GATES", {"strict": others.Gate("strict==1", "the sum", code)})
+    (tmp_path / "strict" / "bin").mkdir(parents=True)
+    (tmp_path / "strict" / "bin" / "python").symlink_to(sys.executable)
+    (tmp_path / "strict" / "installed").touch()
+    asked = [([[1.0]], [[1.0]]), ([[1.0]], [[0.0]])]
+    assert others.ask("strict", asked, 0.02, tmp_path) == ["pass", "blocked"]
+
+
+# --- recorded trials ------------------------------------------------------------------------------
+
+
+def agents() -> dict[str, recorded.Agent]:
+    steady = {f"task-{n:02d}": [1.0] * 5 for n in range(20)}
+    worse = {task: [0.0] * 5 if n < 10 else [1.0] * 5 for n, task in enumerate(steady)}
+    return {"steady": steady, "worse": worse}
+
+
+def test_every_split_and_every_two_agents_are_compared() -> None:
+    found = list(recorded.pairs(agents()))
+    kinds = [pair.kind for pair in found]
+    assert kinds.count(recorded.SAME) == 2 * 20
+    assert kinds.count(recorded.WORSE) == kinds.count(recorded.BETTER) == 1
+    same = next(pair for pair in found if pair.kind == recorded.SAME)
+    assert {len(t) for t in same.before} | {len(t) for t in same.now} == {2, 3}
+
+
+def test_an_agent_that_lost_half_of_its_tasks_is_blocked_and_the_same_agent_is_not() -> None:
+    found = list(recorded.pairs(agents()))
+    assert recorded.ours(next(p for p in found if p.kind == recorded.WORSE)) == "blocked"
+    assert recorded.ours(next(p for p in found if p.kind == recorded.SAME)) == "pass"
+
+
+# --- assumptions ----------------------------------------------------------------------------------
+
+
+def test_luck_and_sessions_are_what_they_say() -> None:
+    rng = Random(1)
+    rates = assumptions.typical(rng, 30)
+    assert set(rates) == set(assumptions.ids(30)) and all(0 <= p <= 1 for p in rates.values())
+    names = [name for name, _, _ in assumptions.rows()]
+    assert len(names) == len(set(names))
+    lost, blocked = assumptions.creep(anchored=True, seed=1)
+    assert lost == pytest.approx(assumptions.MERGES - blocked, abs=0.01)
+
+
+# --- the flow -------------------------------------------------------------------------------------
+
+
+def test_the_flows_agent_answers_by_its_seed_and_count() -> None:
+    def answers(kind: str) -> list[object]:
+        job = flow.Job("one", 1, 100, "varied")
+        return [job.answer(kind, case) for case in range(100) for _ in range(2)]
+
+    assert answers("unchanged") == answers("unchanged")
+    rates, _ = flow.truth(1, "merge", 100)
+    assert flow.truth(1, "unchanged", 100)[0] == rates
+    broken, _ = flow.truth(1, "broken", 100)
+    assert sum(now < before for now, before in zip(broken, rates, strict=True)) == 1
+    ten, _ = flow.truth(1, "ten", 100)
+    assert sum(rates) - sum(ten) == pytest.approx(10)
+    assert len(flow.truth(1, "crash", 100)[1]) == 3
+    job = flow.Job("one", 1, 100, "varied")
+    for case in flow.truth(1, "crash", 100)[1]:
+        job.answer("crash", case)
+    assert job.asked.total() == 3 and 0 <= job.crashed <= 3
+
+
+@pytest.mark.parametrize("guide", ["gitlab", "other"])
+def test_the_flow_runs_the_lines_of_the_guides(guide: str) -> None:
+    script = flow.lines_of(guide)
+    assert "gate run" in script and "gate baseline save" in script
+    assert "<commit>" not in script
+
+
+def ran(kind: str, verdict: str, crashed: int = 0) -> flow.Ran:
+    return flow.Ran(1, kind, 0, verdict, runs=1.5, stored=5.0, named=0, named_wrongly=0, crashed=crashed, said="")
+
+
+def test_the_flows_table_tells_crashes_that_were_met_from_those_that_were_not() -> None:
+    found = [ran("broken", "regressed"), ran("broken", "pass"), ran("crash", "pass"), ran("crash", "regressed", 2)]
+    lines = "\n".join(flow.table(found))
+    assert "| one case broke | 1 of 2 (0.09–0.91) |" in lines
+    assert "met in the run | 1 of 1" in lines
+    assert "none met | 0 of 1" in lines
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("agent", sorted(flow.AGENTS))
+def test_a_small_flow_runs_from_the_first_push_to_the_verdict(agent: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert flow.main(["--chains", "1", "--cases", "8", "--only", "unchanged", "--agent", agent]) == 0
+    table = capsys.readouterr().out
+    assert "| first push | 0 of 1" in table and "| unchanged | 0 of 1" in table
