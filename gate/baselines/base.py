@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict
 from gate.baselines.ledger import Candidate, Ledger, Line, anchors
 from gate.baselines.union import is_sound, unite, without
 from gate.errors import BaselineError, BaselineWriteError
-from gate.model import Side
+from gate.model import STORED, Side
 from gate.records import Header, Record, strip
 from gate.security.limits import shorten
 from gate.system.git import COMMIT_ID
@@ -232,7 +232,8 @@ def storable(record: Record, scope: Set[str] | None = None) -> Record:
 
     ``scope``: see `Store.save`.
 
-    Trials of the base commit's agent, which ran beside the candidate's, are not of this commit and left out.
+    Trials of the base commit's agent, which ran beside the candidate's, are not of this commit and left out; so are
+    epochs for later changes that an outage spoiled.
     """
     header, footer = record.header, record.footer
     problem = ""
@@ -246,7 +247,8 @@ def storable(record: Record, scope: Set[str] | None = None) -> Record:
         problem = "it was measured on a work tree with uncommitted changes: commit or ignore them, then run again"
     elif header.selected and not (scope and scope <= {case.id for case in header.plan}):
         problem = f"it holds a selection of the suite, {len(header.plan)} cases: run all that the configuration names"
-    own = tuple(trial for trial in record.trials if trial.side is Side.CANDIDATE)
+    down = _down(record)
+    own = tuple(t for t in record.trials if t.side is Side.CANDIDATE and not (t.tag == STORED and t.round in down))
     measured = {trial.case_id for trial in own}
     missing = [case.id for case in header.plan if case.id not in measured]
     if not problem and (missing or not own):
@@ -257,6 +259,15 @@ def storable(record: Record, scope: Set[str] | None = None) -> Record:
     if problem:
         raise BaselineWriteError(f"the record cannot become a baseline: {problem}", where=header.suite_id)
     return strip(replace(record, trials=own))
+
+
+def _down(record: Record) -> frozenset[int]:
+    """The rounds for later changes in which most trials were not answered: the agent was down, which nobody judged."""
+    answered: dict[int, list[bool]] = {}
+    for trial in record.trials:
+        if trial.tag == STORED:
+            answered.setdefault(trial.round, []).append(trial.answered)
+    return frozenset(number for number, held in answered.items() if 2 * sum(held) < len(held))
 
 
 def outage_in(record: Record) -> str:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from gate.baselines.union import run_ids
 from gate.decision.comparison import RATE_METRIC, Incomparable, Owed
 from gate.decision.unseen import shows_calls
-from gate.model import BaselineInfo, Criterion, Side, Trial
+from gate.model import FULL, STORED, BaselineInfo, Criterion, Side, Trial
 from gate.records import Header, PlannedCase, Record
 
 
@@ -169,7 +169,14 @@ def match_cases(plan: Sequence[PlannedCase], stored: Sequence[PlannedCase]) -> M
 
 def _under(ids: Mapping[str, str], record: Record) -> Iterable[Trial]:
     """The record's own trials, without those of the baseline that it was compared with, under the present ids."""
-    for trial in record.trials:
+    for trial in as_baseline(record).trials:
         now = ids.get(trial.case_id)
         if trial.side is Side.CANDIDATE and now is not None:
             yield trial if now == trial.case_id else replace(trial, case_id=now)
+
+
+def as_baseline(record: Record) -> Record:
+    """The record with the epochs that were run for later changes as epochs like any other."""
+    if not any(trial.tag == STORED for trial in record.trials):
+        return record
+    return replace(record, trials=tuple([replace(t, tag=FULL) if t.tag == STORED else t for t in record.trials]))

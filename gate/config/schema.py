@@ -56,6 +56,14 @@ class BaselineSection(Section):
     """A commit, branch or tag to measure against. Default: the merge base."""
     pool: int = Field(default=5, ge=1, le=50)
     """The most records of one agent fingerprint that are pooled."""
+    trials: Literal["auto", "off"] | Annotated[int, Field(ge=1, le=100)] = "auto"
+    """Trials of each case that a run on the default branch leaves for later changes: what is missing is run once the
+    verdict is known. ``auto``: 5, and none beyond an exact number of ``trials``; ``off``: none."""
+
+    @field_validator("trials", mode="before")
+    @classmethod
+    def _off(cls, value: Any) -> Any:
+        return "off" if value in (False, 0) else value  # YAML reads a bare off as false
 
     @property
     def options(self) -> Mapping[str, Any]:

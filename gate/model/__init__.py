@@ -36,12 +36,13 @@ from gate.model.results import (
     CriterionResult,
     Estimate,
     Result,
+    StoredForLater,
     SuiteResult,
     acceptable,
 )
 from gate.model.scale import Direction, MetricKind, Scale
 from gate.model.suite import Case, Complexity, Location, RecordedTrial, Rubric, Suite, Turn
-from gate.model.trial import CONFIRM, ENDS, FULL, PROBE, End, ErrorKind, Score, Side, Trial, TrialError
+from gate.model.trial import CONFIRM, ENDS, FULL, PROBE, STORED, End, ErrorKind, Score, Side, Trial, TrialError
 from gate.model.verdict import SEVERITY, Verdict, worst
 
 __all__ = [
@@ -52,6 +53,7 @@ __all__ = [
     "PROBE",
     "SEVERITY",
     "SILENT",
+    "STORED",
     "BaselineInfo",
     "Case",
     "CaseCounts",
@@ -82,6 +84,7 @@ __all__ = [
     "Side",
     "Stage",
     "StageKind",
+    "StoredForLater",
     "Suite",
     "SuiteResult",
     "ToolCall",

@@ -149,6 +149,16 @@ class BaselineInfo(Struct, frozen=True):
     """Why there is no baseline; empty if there is one."""
 
 
+class StoredForLater(Struct, frozen=True):
+    """What a run on the default branch ran beyond its verdict, for later changes to be compared with."""
+
+    trials: int
+    """Measured trials that each case has in this record, at least."""
+    epochs: int
+    """Further epochs."""
+    runs: int
+
+
 class SuiteResult(Struct, frozen=True):
     """The verdict on one suite, and everything that a report shows of it."""
 
@@ -195,6 +205,8 @@ class SuiteResult(Struct, frozen=True):
     """Where the agent failed instead of answering, on both sides; None where it never did in this run."""
     retried: int = 0
     """Attempts that ended in an infrastructure error and were repeated."""
+    stored: StoredForLater | None = None
+    """Further epochs that were run for later changes; ``agent_runs`` and costs have them, the verdict does not."""
 
 
 class Result(Struct, frozen=True):

@@ -101,6 +101,9 @@ FULL = "full"
 """Tag of a round that runs every case once."""
 CONFIRM = "confirm"
 """Tag of a round that reruns suspicious cases."""
+STORED = "stored"
+"""Tag of an epoch that was run once the verdict was known, for later changes: no part of its own run's verdict, and an
+epoch like any other where its record is the baseline."""
 PROBE = "probe"
 """Tag of a round that asks, a while later, whether the agent still fails: failing cases between such as answered."""
 

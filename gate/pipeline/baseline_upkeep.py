@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from gate.baselines import Entry, Store
 from gate.baselines.base import UNCOMMITTED, commit_key, key_of, suite_key
 from gate.baselines.ledger import Acceptance, Ledger, Line, Mark
-from gate.baselines.pairing import Reference
+from gate.baselines.pairing import Reference, as_baseline
 from gate.baselines.union import run_ids
 from gate.config.load import Config
 from gate.config.resolve import Plan, make_plans
@@ -225,7 +225,7 @@ def _show(plan: Plan, reference: Reference, ledger: Ledger) -> str:
     if info.distance is not None:
         head += f", {count(info.distance, 'commit')} back"
     head += f", {info.trials_per_case:.1f} trials a case from {count(info.records, 'record')}, {console(info.source)}"
-    suite = judge_record(reference.records[0], [NO_REFERENCE], Terms(plan.criteria))
+    suite = judge_record(as_baseline(reference.records[0]), [NO_REFERENCE], Terms(plan.criteria))
     rows = [(r.criterion.name, interval(r.candidate, r.criterion.scale), sample(r.candidate)) for r in suite.criteria]
     return "\n".join([head, *_told(ledger, key_of(info.commit)), table(rows)])
 

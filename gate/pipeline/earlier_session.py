@@ -9,7 +9,7 @@ from msgspec import Struct
 from gate.baselines.pairing import Reference, pair
 from gate.config.resolve import Plan
 from gate.decision import Situation, spoiled
-from gate.model import Trial
+from gate.model import STORED, Trial
 from gate.pipeline.session import Session
 from gate.records import Header
 
@@ -25,6 +25,7 @@ class Spoiled(Struct, frozen=True):
     def among(self, trials: Sequence[Trial]) -> Sequence[Trial]:
         """The trials among these that are to be run again; never recordings, which cannot change."""
         plan, shard = self.plan, self.header.shard
+        trials = [trial for trial in trials if trial.tag != STORED]
         if not trials or self.session.config.agent_kind == "replay":
             return ()
         own = {case.id for case in self.header.plan if case.shard == shard[0]}

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from gate.agents.base import Agent, AgentFailure, Clock, Request, naming_hidden
 from gate.errors import MeasureError
-from gate.model import FULL, Case, ErrorKind, Invocation, Side, Trial, TrialError, total_duration
+from gate.model import FULL, STORED, Case, ErrorKind, Invocation, Side, Trial, TrialError, total_duration
 
 FIRST_PAUSE = 0.5
 """Seconds before the first retry; each further one waits twice as long. Up to half of a pause is left out at random."""
@@ -24,6 +24,7 @@ LONGEST_PAUSE = 60.0
 """The longest wait before a retry, even if an agent asks for more."""
 MAX_COLLATERAL = 20
 """Attempts that failed through no fault of their own, after which they count."""
+EPOCHS = (FULL, STORED)
 LEAST_WAVE = 10
 """How many trials must fail at least before an agent that never answered is called down."""
 
@@ -119,7 +120,7 @@ class _Run:
                 if job is None:
                     self.room.release()
                     return
-                whole = job.tag == FULL and not job.again  # a round of failing cases says nothing of the agent
+                whole = job.tag in EPOCHS and not job.again  # a round of failing cases says nothing of the agent
                 if whole:
                     self._wave.check()
                 place = self._wave.enter() if whole else 0

@@ -32,6 +32,7 @@ from gate.pipeline.reference import References, find_baselines
 from gate.pipeline.rounds import SuiteRun
 from gate.pipeline.session import RunOptions, Session, open_session
 from gate.pipeline.shards import assigned, epochs_of
+from gate.pipeline.top_up import top_up
 from gate.pipeline.trials import TrialRunner
 from gate.pipeline.verdict import (
     Terms,
@@ -69,12 +70,18 @@ async def run_gate(
         baselines = [find_baselines(config, session.store, p.suite.id, session.where, session.git) for p in plans]
         session = _sharing(session, plans, baselines)
         runs = [await _run_suite(session, plan, found) for plan, found in zip(plans, baselines, strict=True)]
-    suites = _stepped_down(runs, environment)
+        suites, paths = _stepped_down(runs, environment), [run.path for run in runs]
+        result = write_reports(_result(session, suites, paths), outputs)
+        # Every verdict first, and reported: what is run for later changes takes what is left of the budget.
+        topped = [await top_up(session, *one) for one in zip(plans, suites, paths, strict=True)]
+    return result if topped == suites else write_reports(_result(session, topped, paths), outputs)
+
+
+def _result(session: Session, suites: Sequence[SuiteResult], paths: Sequence[Path]) -> Result:
     settings = session.settings
-    if options.shard[1] > 1:  # nothing is decided, so nothing can be blocked for want of evidence
+    if session.options.shard[1] > 1:  # nothing is decided, so nothing can be blocked for want of evidence
         settings = replace(settings, on_inconclusive="warn")
-    result = result_of(suites, settings, command=options.command, record_paths=[run.path for run in runs])
-    return write_reports(result, outputs)
+    return result_of(suites, settings, command=session.options.command, record_paths=paths)
 
 
 class Ran(Struct, frozen=True):

@@ -14,6 +14,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from gate.baselines.pairing import as_baseline
 from gate.config.load import Config
 from gate.config.resolve import Plan, make_plans, stated_criteria
 from gate.config.settings import now, settings_of
@@ -119,6 +120,7 @@ def propose(record: Record, plan: Plan, config: Config, margin: float) -> Propos
     A trial passes at the threshold, so a threshold is raised only so far that the record's pass rate stays within
     ``margin`` of what it is, and at the demanded pass rate where it is there today.
     """
+    record = as_baseline(record)
     measured = {criterion.name: criterion.fingerprint for criterion in record.header.criteria}
     terms = terms_of_plan(plan, config, settings_of(config, now()))
     suite = judge_record(record, [NO_REFERENCE], terms)

@@ -15,7 +15,7 @@ from gate.config.resolve import Plan
 from gate.config.schema import BudgetSection
 from gate.decision import More, Request, Situation, confirmation, next_step
 from gate.errors import ConfigError, MeasureError
-from gate.model import FULL, Side, SuiteResult, Trial, Verdict
+from gate.model import FULL, STORED, Side, SuiteResult, Trial, Verdict
 from gate.pipeline.execute import Job
 from gate.pipeline.journal import redactor_of
 from gate.pipeline.memory import Memory
@@ -67,7 +67,7 @@ class SuiteRun:
         self.redactor = redactor_of(session.environment)
         self.trials: list[Trial] = []
         """Redacted, and without the messages, which are in the record."""
-        self._earlier = list(journal.resumed)
+        self._earlier = [trial for trial in journal.resumed if trial.tag != STORED]
         self._numbers = Counter[tuple[str, Side]]()
         for trial in journal.resumed:  # some may have been left out
             place = trial.case_id, trial.side

@@ -6,6 +6,7 @@ Measures nothing and looks nothing up: a record, its references and the terms of
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
@@ -26,13 +27,16 @@ from gate.decision.conclusions import doubted
 from gate.decision.consistency import compares_trials
 from gate.errors import MeasureError
 from gate.model import (
+    FULL,
     SEVERITY,
+    STORED,
     BaselineInfo,
     Case,
     CaseResult,
     Criterion,
     Result,
     Side,
+    StoredForLater,
     SuiteResult,
     ToolCall,
     Trial,
@@ -251,6 +255,7 @@ def judge_record(record: Record, references: Sequence[Reference], terms: Terms) 
     Raises:
         MeasureError: the record holds no trial.
     """
+    whole, record = record, judged_part(record)
     stopped = record.footer is not None and record.footer.stopped
     if not stopped and not any(trial.side is Side.CANDIDATE for trial in record.trials):
         raise MeasureError("the record has no trials", where=record.header.suite_id)
@@ -264,8 +269,9 @@ def judge_record(record: Record, references: Sequence[Reference], terms: Terms) 
         cases=tuple(_with_categories(case, terms.categories) for case in found.cases),
         changes=tuple(dict.fromkeys((*found.changes, *map(Stated, terms.changes)))),
         warnings=tuple(dict.fromkeys((*found.warnings, *map(Stated, terms.notes)))),
-        **_spent(record),
+        **_spent(whole),
     )
+    said = with_stored(said, whole)
     doubts = terms.doubts
     if any(reference.records for reference in references):
         doubts = (*doubts, *terms.doubts_if_compared)
@@ -404,6 +410,26 @@ def _worst_of(first: SuiteResult, others: Sequence[SuiteResult], references: Seq
     if SEVERITY.index(worse.verdict) <= SEVERITY.index(first.verdict):
         return found
     return replace(found, verdict=worse.verdict, doubts=worse.doubts, decided_by=worse.reference)
+
+
+def judged_part(record: Record) -> Record:
+    """Without the epochs that were run for later changes: they are no part of this record's verdict."""
+    if not any(trial.tag == STORED for trial in record.trials):
+        return record
+    return replace(record, trials=tuple(trial for trial in record.trials if trial.tag != STORED))
+
+
+def with_stored(suite: SuiteResult, record: Record) -> SuiteResult:
+    """The suite as decided, with what its record holds for later changes, and what that cost."""
+    own = Counter(trial.case_id for trial in record.trials if trial.tag == STORED)
+    if not own:
+        return suite
+    kept = Counter(
+        t.case_id for t in record.trials if t.tag in (FULL, STORED) and t.measured and t.side is Side.CANDIDATE
+    )
+    runs = sum(own.values())
+    stored = StoredForLater(min(kept[case_id] for case_id in own), max(own.values()), runs)
+    return replace(suite, **_spent(record), agent_runs=suite.agent_runs + runs, stored=stored)
 
 
 def _spent(record: Record) -> dict[str, Any]:

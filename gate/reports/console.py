@@ -129,6 +129,7 @@ def _suite(console: Console, suite: SuiteResult, explain: str) -> None:
         [
             ("Cases", words.status_counts(suite)),
             ("Baseline", escape.console(words.baseline_line(suite.baseline))),
+            *([("Stored", words.stored_line(suite))] if suite.stored else []),
             ("Cost", words.cost_line(suite)),
             *_times(suite),
             *([("Candidate", escape.console(suite.commit[:12]))] if suite.commit else []),

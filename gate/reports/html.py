@@ -82,6 +82,7 @@ def _suite(suite: SuiteResult, explain: str) -> Mapping[str, Any]:
         "facts": {
             "Cases": words.status_counts(suite),
             "Baseline": words.baseline_line(suite.baseline),
+            "Stored": words.stored_line(suite),
             "Cost": words.cost_line(suite),
             "Time per tool": "; ".join(f"{name} {said}" for name, said in tool_times(suite)[:_FEW]),
             "Candidate": shorten(suite.commit or "", 40),

@@ -51,11 +51,12 @@ def _suite(suite: SuiteResult, result: Result) -> TestSuite:
         "exit_code": int(result.exit_code),
         "commit": suite.commit or "",
         "baseline": words.baseline_line(suite.baseline),
+        "stored": words.stored_line(suite),
         "cost": words.cost_line(suite),
         "seed": suite.seed,
         "command": " && ".join(words.command_lines(result.command)),
     }
-    named = {key: _attribute(str(value)) for key, value in properties.items()}
+    named = {key: _attribute(str(value)) for key, value in properties.items() if key != "stored" or value}
     return TestSuite(_classname(suite.suite_id), tests, properties=named)
 
 

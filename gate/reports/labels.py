@@ -236,6 +236,15 @@ def cost_line(suite: SuiteResult) -> str:
     return " · ".join([*parts, seconds(suite.duration)])
 
 
+def stored_line(suite: SuiteResult) -> str:
+    """What was run for later changes, and its price; empty if nothing was."""
+    if suite.stored is None:
+        return ""
+    trials, epochs, runs = suite.stored.trials, suite.stored.epochs, suite.stored.runs
+    further = f"{count(epochs, 'further epoch')}, {count(runs, 'run')}"
+    return f"{count(trials, 'trial')} a case for later changes: {further}"
+
+
 def baseline_line(baseline: BaselineInfo | None, *, source: bool = True) -> str:
     """What the candidate was compared with, and where that lies, or why with nothing."""
     if baseline is None:

@@ -321,8 +321,9 @@ def _bullets(texts: Sequence[str], most: int) -> str:
 
 def _facts(suite: SuiteResult) -> str:
     commit = f"**Measured** {escape.markdown_code(suite.commit[:12])}, " if suite.commit else ""
+    stored = f"**Stored** {words.stored_line(suite)}  \n" if suite.stored else ""
     return (
-        f"**Cost** {words.cost_line(suite)}  \n"
+        f"{stored}**Cost** {words.cost_line(suite)}  \n"
         f"**Cases** {words.status_counts(suite)}  \n"
         f"**Baseline** {_baseline(suite)}  \n"
         f"{commit}seed {suite.seed}"

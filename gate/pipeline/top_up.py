@@ -1,0 +1,156 @@
+"""Further epochs on the default branch, once its verdict is known, so that later changes have enough to compare with.
+
+How often a case is run says nothing of its outcomes: each is run as often as it is short of the target. The trials have
+a tag of their own, so that they are no part of the verdict of the run that made them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+
+from gate.baselines.pairing import pair, reference_to
+from gate.baselines.union import run_ids, without
+from gate.config.load import Config
+from gate.config.resolve import Plan
+from gate.errors import BaselineError, MeasureError
+from gate.model import FULL, STORED, Side, SuiteResult, Trial, Verdict
+from gate.model.facts import Stated
+from gate.pipeline.execute import Job
+from gate.pipeline.journal import redactor_of
+from gate.pipeline.session import Session
+from gate.pipeline.trials import TrialRunner
+from gate.pipeline.verdict import load_to_judge, with_stored
+from gate.records import Record, RecordWriter, to_record
+from gate.reports.formatting import count
+
+USUAL = 5
+"""Stored trials of each case from which the decision finds a broken one: docs/decisions/0017."""
+FIT = (Verdict.PASS, Verdict.INCONCLUSIVE)
+"""What is worth storing more of; the others are to be put right first."""
+
+
+def wanted_trials(config: Config) -> int:
+    """Trials of each case that a run on the default branch leaves for later changes; 0: as many as it needs itself."""
+    stated = config.file.baseline.trials
+    if isinstance(stated, int):
+        return stated
+    return 0 if stated == "off" or isinstance(config.file.trials, int) else USUAL
+
+
+async def top_up(session: Session, plan: Plan, suite: SuiteResult, path: Path) -> SuiteResult:
+    """Runs what the suite's record is short of, if it is to become a baseline. Returns the suite with what that took.
+
+    The record stays closed, under the verdict that it has; what keeps it from its target is a note in it. Whatever ends
+    this, the trials that were run are kept: the next run of this commit or of this agent goes on from there.
+    """
+    if not _is_due(session, suite):
+        return suite
+    record, started = load_to_judge(path, criteria=plan.criteria), time.monotonic()
+    footer = record.footer
+    if footer is None or footer.stopped:
+        return suite
+    try:
+        epochs = _missing(session, plan, record)
+    except BaselineError as error:
+        return _noted(suite, f"nothing further was run for later changes: {error}")
+    if not epochs:
+        return suite
+    work = _Work(session, plan)
+    with RecordWriter(path, record.header, resume=True, remember=_number) as journal:
+        try:
+            await work.run(epochs, journal)
+        finally:
+            terms = _terms(footer.terms, work.note)
+            journal.finish(duration=time.monotonic() - started, judge_cost_usd=work.judge_cost_usd, terms=terms)
+    return with_stored(_noted(suite, work.note), load_to_judge(path, criteria=plan.criteria))
+
+
+def _is_due(session: Session, suite: SuiteResult) -> bool:
+    """Whether the record is the default branch's or a release's, and fit to be stored."""
+    where = session.where
+    clean = bool(where.anchored and where.head and not where.dirty)
+    runs = session.store is not None and session.config.agent_kind != "replay" and wanted_trials(session.config) > 0
+    return clean and runs and suite.verdict in FIT
+
+
+def _number(trial: Trial) -> Trial:
+    """The trial without what it holds."""
+    return Trial(trial.case_id, trial.number)
+
+
+def _noted(suite: SuiteResult, note: str) -> SuiteResult:
+    return replace(suite, warnings=(*suite.warnings, Stated(note))) if note else suite
+
+
+def _terms(terms: Mapping[str, Any], note: str) -> Mapping[str, Any]:
+    return {**terms, "notes": [*terms.get("notes", ()), note]} if note else terms
+
+
+class _Work:
+    """Runs epochs, and knows what they cost and what ended them early."""
+
+    def __init__(self, session: Session, plan: Plan) -> None:
+        self._session, self._plan = session, plan
+        self.judge_cost_usd: float | None = None
+        self.note = ""
+
+    async def run(self, epochs: Sequence[Sequence[Job]], journal: RecordWriter) -> None:
+        session, redactor = self._session, redactor_of(self._session.environment)
+        wanted, runs = wanted_trials(session.config), sum(map(len, epochs))
+        session.progress.plan(self._plan.suite.id, runs, f"storing {count(wanted, 'trial')} a case for later changes")
+        session.run_budget.stopped = ""  # asked anew before each trial
+        done = 0
+        async with TrialRunner(session.config, self._plan, session.environment, session.run_budget) as runner:
+            try:
+                async for scored in runner.run([job for jobs in epochs for job in jobs]):
+                    trial, line = to_record(scored, redactor)
+                    journal.extend([(trial, line)])
+                    session.progress.trial(trial)
+                    done += 1
+            except MeasureError as error:  # the verdict stands, and the next run on this branch goes on
+                self.note = str(error)
+            finally:
+                self.judge_cost_usd = runner.judge_cost_usd
+        if why := self.note or session.run_budget.stopped:
+            self.note = f"{done:,} of {count(runs, 'run')} for later changes were made: {why}"
+
+
+def _missing(session: Session, plan: Plan, record: Record) -> list[list[Job]]:
+    """What is to be run, epoch by epoch, each a round of its own: an outage in one then spoils that one alone."""
+    reference = reference_to([record, *_pooled(session, plan, record)], None, distance=None, source="")
+    later = pair(plan.planned, plan.criteria, reference).trials  # what a change would be compared with
+    have = Counter(trial.case_id for trial in later if trial.measured and trial.tag == FULL)
+    wanted, shard = wanted_trials(session.config), record.header.shard[0]
+    own = [case.id for case in record.header.plan if case.shard == shard]
+    short = {case_id: wanted - have[case_id] for case_id in own}
+    numbers = Counter[str]()
+    for trial in record.trials:
+        if trial.side is Side.CANDIDATE:
+            numbers[trial.case_id] = max(numbers[trial.case_id], trial.number)
+    last = max((trial.round for trial in record.trials), default=0)
+    return [
+        [Job(plan.cases[c], numbers[c] + n, last + n, STORED) for c, missing in short.items() if missing >= n]
+        for n in range(1, max(short.values(), default=0) + 1)
+    ]
+
+
+def _pooled(session: Session, plan: Plan, record: Record) -> Sequence[Record]:
+    """What is stored of this commit already, and earlier records of the same agent."""
+    where, store, pool = session.where, session.store, session.config.file.baseline.pool
+    assert store is not None
+    commits = dict.fromkeys(filter(None, (where.head, *where.ancestors)))
+    found = store.find(plan.suite.id, tuple(commits), pool=pool)
+    if found is None:
+        return ()
+    own = set(run_ids(record))
+    records = [left for one in found.records if (left := without(one, own)) is not None]
+    if found.commit == where.head:
+        return records
+    agent = record.header.agent
+    return [one for one in records if agent and one.header.agent == agent][: pool - 1]

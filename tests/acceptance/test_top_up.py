@@ -1,0 +1,292 @@
+"""Runs on the default branch leave enough trials for later changes: how many, and never in their own verdict."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Lock, Thread
+from typing import Any
+
+import pytest
+
+from gate.baselines.base import storable
+from gate.model import STORED
+from gate.records import read_record
+from tests.acceptance.conftest import Project
+
+CASES = 6
+SUITE = "".join(json.dumps({"id": f"case-{n}", "input": f"item {n}", "response": "Done."}) + "\n" for n in range(CASES))
+PYTHON = {"agent.py": "def answer(message):\n    return 'Done.'\n"}
+
+
+class Served:
+    """An agent on loopback: how it answers, and how often it was asked."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.answer: Callable[[int], tuple[int, str]] = lambda _number: (200, "Done.")
+        self.url = ""
+        self._lock = Lock()
+
+    def next(self) -> tuple[int, str]:
+        with self._lock:
+            self.asked += 1
+            return self.answer(self.asked)
+
+
+@contextmanager
+def serving() -> Iterator[Served]:
+    served = Served()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            status, text = served.next()
+            body = json.dumps({"output": text}).encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None: ...
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    thread = Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    served.url = f"http://127.0.0.1:{server.server_address[1]}"
+    try:
+        yield served
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+@pytest.fixture
+def served() -> Iterator[Served]:
+    with serving() as found:
+        yield found
+
+
+def set_up(project: Project, agent: dict[str, Any], **keys: Any) -> None:
+    """A project on the default branch of a remote, with the agent that is given."""
+    config = {
+        "suite": "suite.jsonl",
+        "name": "demo",
+        "agent": agent,
+        "criteria": {"response_match_score": 0.5},
+        **keys,
+    }
+    project.write("gate.yaml", config)
+    project.write("suite.jsonl", SUITE)
+    project.write(".gitignore", "result.json\n")
+    for name, content in PYTHON.items():
+        project.write(name, content)
+    project.commit()
+
+
+def http(served: Served) -> dict[str, Any]:
+    return {"http": served.url, "retries": 0}
+
+
+def stored(project: Project) -> list[Path]:
+    return list((project.root / ".gate/baselines").glob("*/*.jsonl"))
+
+
+def suite_of(found: dict[str, Any]) -> dict[str, Any]:
+    suite: dict[str, Any] = found["suites"][0]
+    return suite
+
+
+def test_the_first_run_on_the_default_branch_leaves_five_trials_a_case(project: Project, served: Served) -> None:
+    set_up(project, http(served))
+    code, found = project.result("run", "-q")
+    suite = suite_of(found)
+    assert (code, suite["verdict"], served.asked) == (0, "pass", 5 * CASES)
+    assert suite["stored"] == {"trials": 5, "epochs": 4, "runs": 4 * CASES}
+    assert suite["agent_runs"] == served.asked
+    assert {case["trials"] for case in suite["cases"]} == {1}, "the verdict rests on what it was reached by"
+    assert project.gate("baseline", "save").code == 0
+    [path] = stored(project)
+    assert len(read_record(path).trials) == 5 * CASES
+    shown = project.gate("baseline", "show")
+    assert "5.0 trials a case" in shown.out and f"({5 * CASES} trials)" in shown.out
+
+
+def test_a_later_change_is_compared_with_all_of_them(project: Project, served: Served) -> None:
+    set_up(project, http(served))
+    project.gate("run", "-q")
+    project.gate("baseline", "save")
+    project.git("checkout", "-q", "-b", "change")
+    project.commit("change")
+    before = served.asked
+    served.answer = lambda number: (200, "Done." if number % CASES else "No.")
+    _, found = project.result("run", "-q")
+    suite = suite_of(found)
+    assert suite["baseline"]["trials_per_case"] == 5
+    assert {case["baseline_trials"] for case in suite["cases"]} == {5}
+    assert suite["stored"] is None, "a change leaves nothing"
+    assert suite["agent_runs"] == served.asked - before
+
+
+def test_the_report_of_its_record_says_the_same(project: Project, served: Served) -> None:
+    set_up(project, http(served))
+    served.answer = lambda number: (200, "Done." if number <= CASES else "No.")  # what follows is worse
+    _, ran = project.result("run", "-q", "--record", ".gate/r.jsonl")
+    _, told = project.result("report", ".gate/r.jsonl")
+    for part in ("verdict", "headline", "criteria", "cases", "stored", "agent_runs", "warnings"):
+        assert suite_of(ran)[part] == suite_of(told)[part], part
+    assert suite_of(ran)["verdict"] == "pass"
+
+
+def test_a_budget_ends_it_softly_and_what_was_run_is_kept(project: Project, served: Served) -> None:
+    set_up(project, http(served), budget={"runs": 3 * CASES + 2})
+    code, found = project.result("run", "-q")
+    suite = suite_of(found)
+    assert (code, suite["verdict"]) == (0, "pass")
+    assert served.asked == 3 * CASES + 2
+    assert suite["stored"]["trials"] == 3
+    [note] = [line for line in suite["warnings"] if "later changes" in line]
+    assert f"{2 * CASES + 2} of {4 * CASES} runs" in note and "budget" in note
+    saved = project.gate("baseline", "save")
+    assert saved.code == 0, saved.err
+    [path] = stored(project)
+    assert len(read_record(path).trials) == served.asked
+
+
+def test_what_is_missing_is_run_by_the_next_run_of_the_same_agent(project: Project) -> None:
+    set_up(project, {"python": "agent:answer", "sources": ["agent.py"]}, budget={"runs": 2 * CASES})
+    _, first = project.result("run", "-q")
+    project.gate("baseline", "save")
+    project.write("notes.md", "nothing of the agent")
+    project.commit("notes")
+    _, second = project.result("run", "-q")
+    project.gate("baseline", "save")
+    project.commit("more notes")
+    _, third = project.result("run", "-q")
+    project.gate("baseline", "save")
+    project.commit("and more")
+    _, fourth = project.result("run", "-q")
+    runs = [suite_of(found)["agent_runs"] for found in (first, second, third, fourth)]
+    assert runs == [2 * CASES, 2 * CASES, CASES, CASES], "by then five are pooled"
+    assert suite_of(fourth)["baseline"]["trials_per_case"] == 5
+
+
+def test_a_run_of_the_same_commit_again_runs_nothing_more(project: Project) -> None:
+    set_up(project, {"python": "agent:answer"})
+    _, first = project.result("run", "-q")
+    _, again = project.result("run", "-q")
+    for part in ("verdict", "stored", "agent_runs", "criteria"):
+        assert suite_of(first)[part] == suite_of(again)[part], part
+    assert suite_of(first)["stored"]["runs"] == 4 * CASES
+
+
+def test_what_is_stored_of_this_commit_counts(project: Project, served: Served) -> None:
+    set_up(project, http(served))
+    project.gate("run", "-q")
+    project.gate("baseline", "save")
+    before = served.asked
+    _, nightly = project.result("run", "-q")
+    assert served.asked - before == suite_of(nightly)["agent_runs"] == CASES
+    assert suite_of(nightly)["stored"] is None
+
+
+@pytest.mark.parametrize(
+    ("keys", "asked"),
+    [
+        ({"baseline": {"trials": "off"}}, 1),
+        ({"baseline": {"trials": False}}, 1),
+        ({"baseline": {"trials": 0}}, 1),
+        ({"baseline": {"trials": 3}}, 3),
+        ({"trials": 2}, 2),
+        ({"trials": 2, "baseline": {"trials": 4}}, 4),
+        ({"baseline": {"store": "none"}}, 1),
+    ],
+)
+def test_how_many(project: Project, served: Served, keys: dict[str, Any], asked: int) -> None:
+    set_up(project, http(served), **keys)
+    assert project.gate("run", "-q").code == 0
+    assert served.asked == asked * CASES
+
+
+def test_nothing_is_stored_of_what_fell_short(project: Project, served: Served) -> None:
+    set_up(project, http(served))
+    served.answer = lambda _number: (200, "No.")
+    code, found = project.result("run", "-q")
+    assert (code, suite_of(found)["verdict"]) == (1, "below_threshold")
+    assert suite_of(found)["stored"] is None
+    assert served.asked == suite_of(found)["agent_runs"]
+
+
+def test_an_outage_on_the_way_changes_no_verdict_and_spoils_no_baseline(project: Project, served: Served) -> None:
+    set_up(project, {"http": served.url, "retries": 0, "concurrency": 1})
+    served.answer = lambda number: (200, "Done.") if number <= 3 * CASES else (500, "down")
+    code, found = project.result("run", "-q", "--record", ".gate/r.jsonl")
+    assert (code, suite_of(found)["verdict"]) == (0, "pass")
+    kept = storable(read_record(project.root / ".gate/r.jsonl"))
+    assert len(kept.trials) == 3 * CASES
+    assert all(trial.answered for trial in kept.trials)
+
+
+def test_every_suite_has_its_verdict_before_the_budget_goes_to_later_changes(project: Project, served: Served) -> None:
+    said = {"user_content": {"parts": [{"text": "item"}]}, "final_response": {"parts": [{"text": "Done."}]}}
+    for name in ("one", "other"):
+        cases = [{"eval_id": f"c{n}", "conversation": [said]} for n in range(CASES)]
+        project.write(f"{name}/{name}.evalset.json", {"eval_set_id": name, "eval_cases": cases})
+        project.write(f"{name}/test_config.json", {"criteria": {"response_match_score": 0.5}})
+    config = {"suite": ["one", "other"], "agent": http(served), "budget": {"runs": 2 * CASES + 1}}
+    project.write("gate.yaml", config)
+    project.write(".gitignore", "result.json\n")
+    project.commit()
+    code, found = project.result("run", "-q")
+    assert (code, served.asked) == (0, 2 * CASES + 1)
+    assert [suite["verdict"] for suite in found["suites"]] == ["pass", "pass"]
+
+
+def test_uncommitted_changes_and_other_branches_leave_nothing(project: Project, served: Served) -> None:
+    set_up(project, http(served))
+    project.write("suite.jsonl", SUITE + json.dumps({"id": "new", "input": "x", "response": "Done."}) + "\n")
+    project.gate("run", "-q")
+    assert served.asked == CASES + 1
+    project.git("checkout", "-q", "-b", "change")
+    project.commit("change")
+    project.gate("run", "-q")
+    assert served.asked == 2 * (CASES + 1)
+
+
+def test_shards_leave_as_many(project: Project, served: Served) -> None:
+    set_up(project, http(served), trials={"max": 2})
+    parts = []
+    for index in (1, 2):
+        ran = project.gate("run", "-q", "--shard", f"{index}/2", "--record", f".gate/{index}.jsonl")
+        assert ran.code == 0, ran.out + ran.err
+        parts.append(f".gate/{index}.jsonl")
+    assert served.asked == 5 * CASES
+    code, found = project.result("merge", *parts, "-o", ".gate/whole.jsonl", "-c", "gate.yaml")
+    suite = suite_of(found)
+    assert (code, suite["verdict"]) == (0, "pass")
+    assert suite["stored"] == {"trials": 5, "epochs": 3, "runs": 3 * CASES}
+    assert {case["trials"] for case in suite["cases"]} == {2}
+    saved = project.gate("baseline", "save", ".gate/whole.jsonl")
+    assert saved.code == 0, saved.err
+
+
+def test_its_progress_says_what_it_is_for(project: Project, served: Served) -> None:
+    set_up(project, http(served))
+    ran = project.gate("run")
+    assert f"storing 5 trials a case for later changes, {4 * CASES} runs" in ran.err
+    assert f"5 trials a case for later changes: 4 further epochs, {4 * CASES} runs" in ran.out
+
+
+def test_the_record_says_which_trials_they_are(project: Project, served: Served) -> None:
+    set_up(project, http(served))
+    project.gate("run", "-q", "--record", ".gate/r.jsonl")
+    record = read_record(project.root / ".gate/r.jsonl")
+    assert sum(trial.tag == STORED for trial in record.trials) == 4 * CASES
