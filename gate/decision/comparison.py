@@ -11,6 +11,7 @@ from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
 from gate.decision import consistency
+from gate.decision.correction import PLAIN, Correction, correction_for
 from gate.decision.engine.state import FULL, Config, Metric, Rerun, Round, Row, State
 from gate.model import PROBE, Case, Criterion, Direction, Scale, Score, Side, Trial
 from gate.model.facts import Outage
@@ -422,9 +423,17 @@ def _metric(comparison: Comparison, criterion: Criterion) -> Metric:
     zero_one = criterion.scale is Scale.UNIT and set(full_values(trials, criterion)) <= {0.0, 1.0}
     scale = Scale.BINARY if zero_one else criterion.scale
     margin = scale.default_margin if criterion.margin is None else criterion.margin
-    return Metric(
-        criterion.name, scale.kind, criterion.direction, margin, criterion.blocking and criterion.blocks_regression
-    )
+    blocks = criterion.blocking and criterion.blocks_regression
+    correction = correction_of(comparison, criterion)
+    by = PLAIN if correction is None else correction.slope
+    return Metric(criterion.name, scale.kind, criterion.direction, margin, blocks, *by)
+
+
+def correction_of(comparison: Comparison, criterion: Criterion) -> Correction | None:
+    """How the scores of a criterion are corrected, alike on both sides; None where they are not."""
+    if criterion.calibration is None:
+        return None
+    return correction_for(criterion, set(full_values((*comparison.trials, *comparison.stored), criterion)))
 
 
 def _rounds(comparison: Comparison) -> tuple[Round, ...]:

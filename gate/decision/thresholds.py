@@ -10,10 +10,12 @@ from msgspec.structs import replace
 
 from gate.decision.comparison import (
     Comparison,
+    correction_of,
     full_values,
     mark,
     passes,
 )
+from gate.decision.correction import Correction, mean_fallen, worst_trials
 from gate.model import Case, Criterion, Direction, Scale, Score, Trial, Verdict
 from gate.model.findings import (
     AnyFinding,
@@ -85,27 +87,58 @@ class Sample(Struct, frozen=True):
     before: Sequence[Sequence[float]]
     """The baseline's, of the cases in ``kept``."""
     new: Sequence[Sequence[float]]
+    fell: tuple[Sequence[int], Sequence[int], Sequence[int]] = ((), (), ())
+    """By case of ``kept``, ``before`` and ``new``: how many of the values stand for a failure of the agent."""
+    correction: Correction | None = None
+    """Of a calibrated judge's scores: what means and their bounds are corrected by."""
 
     @property
     def all(self) -> list[Sequence[float]]:
         return [*self.kept, *self.new]
 
+    @property
+    def all_fell(self) -> list[int]:
+        return [*self.fell[0], *self.fell[2]]
+
+    def mean(self, groups: Sequence[Sequence[float]], fell: Sequence[int]) -> float:
+        """The mean over cases, corrected where the judge is calibrated."""
+        plain = mean_of(groups)
+        return plain if self.correction is None else self.correction.value(plain, mean_fallen(groups, fell))
+
+    @property
+    def value(self) -> float:
+        """The mean of all."""
+        return self.mean(self.all, self.all_fell)
+
+    @property
+    def value_before(self) -> float:
+        return self.mean(self.before, self.fell[1])
+
+    @property
+    def value_of_new(self) -> float:
+        return self.mean(self.new, self.fell[2])
+
 
 def sample_of(comparison: Comparison, criterion: Criterion, cases: Iterable[Case]) -> Sample:
     """What a demand is held to: where the agent failed, the worst value of a scale that has one."""
     kept, before, new = [], [], []
+    fell: tuple[list[int], list[int], list[int]] = ([], [], [])
     values, stored, worst = comparison.values(criterion), comparison.stored_values(criterion), worst_of(criterion)
     for case in cases:
         scored = case.id in values or case.id in stored  # else nobody knows whether the criterion applies to it
         fallen = _fallen(comparison.measured(case.id, full=True), criterion, worst) if scored else []
         if now := [*values.get(case.id, ()), *fallen]:
             fell_before = comparison.baseline.get(case.id, ()) if case.id in stored else ()
-            if then := [*stored.get(case.id, ()), *_fallen(fell_before, criterion, worst)]:
+            fallen_before = _fallen(fell_before, criterion, worst)
+            if then := [*stored.get(case.id, ()), *fallen_before]:
                 kept.append(now)
                 before.append(then)
+                fell[0].append(len(fallen))
+                fell[1].append(len(fallen_before))
             else:
                 new.append(now)
-    return Sample(kept, before, new)
+                fell[2].append(len(fallen))
+    return Sample(kept, before, new, fell)
 
 
 def _fallen(trials: Iterable[Trial], criterion: Criterion, worst: float | None) -> list[float]:
@@ -143,13 +176,15 @@ def suite_threshold(comparison: Comparison, criterion: Criterion, *, final: bool
     sample = sample_of(comparison, criterion, comparison.judged)
     if not sample.all:
         return []
+    sample = replace(sample, correction=correction_of(comparison, criterion))
     failed = sum(map(len, sample.all)) - sum(map(len, comparison.values(criterion).values()))
     held = HeldMean(
-        mean_of(sample.all),
+        sample.value,
         criterion.threshold,
         len(sample.all),
         failed=failed,
         failed_as=worst_of(criterion) or 0.0,
+        measured=None if sample.correction is None else mean_of(sample.all),
     )
     return [_held_to(sample, held, criterion, threshold_error(comparison), final=final)]
 
@@ -185,12 +220,12 @@ def _held_to(sample: Sample, held: HeldMean, criterion: Criterion, error: float,
         return MeanHolds(held)
     if criterion.strict:
         return MeanMisses(held)
-    if criterion.ratchet and sample.before and _short_of(mean_of(sample.before), least, criterion):
-        held = replace(held, before=mean_of(sample.before))
-        if not sample.new or not _short_of(mean_of(sample.new), least, criterion):
+    if criterion.ratchet and sample.before and _short_of(sample.value_before, least, criterion):
+        held = replace(held, before=sample.value_before)
+        if not sample.new or not _short_of(sample.value_of_new, least, criterion):
             return MeanExcused(held)
-        held = replace(held, new_cases=len(sample.new), new_value=mean_of(sample.new))
-        sample = Sample((), (), sample.new)
+        held = replace(held, new_cases=len(sample.new), new_value=sample.value_of_new)
+        sample = replace(sample, kept=(), before=(), fell=((), (), sample.fell[2]))
     if (reach := _proven(sample, least, criterion, error)) is not None:
         return MeanProvenShort(held, reach)
     n = sum(map(len, sample.all))
@@ -206,18 +241,26 @@ def _proven(sample: Sample, least: float, criterion: Criterion, error: float) ->
     without a baseline alone can prove it. Matters at a threshold of 1.0, which a single failing trial misses for
     certain: zeros and ones only.
     """
-    groups = sample.all
+    groups, fell = sample.all, sum(sample.all_fell)
     zeros_and_ones = {v for group in (*sample.kept, *sample.before) for v in group} <= {0.0, 1.0}
     if criterion.ratchet and zeros_and_ones and _by_chance(sample, 1.0, criterion, error):
-        groups = list(sample.new)
+        groups, fell = list(sample.new), sum(sample.fell[2])
     if not groups:
         return None
-    reach = best_case([mean(g) for g in groups], [v for g in groups for v in g], criterion, error)
+    correction = sample.correction
+    share = error if correction is None else error / 2
+    reach = best_case([mean(g) for g in groups], [v for g in groups for v in g], criterion, share)
+    reach = reach if correction is None else correction.best(groups, fell, error, reach)
     return reach if reach is not None and _short_of(reach, least, criterion) else None
 
 
 def _none_reached(sample: Sample, least: float, criterion: Criterion, error: float) -> bool:
-    """Whether every single trial is short of the threshold, and the baseline's were not so by chance alone."""
+    """Whether every single trial is short of the threshold, and the baseline's were not so by chance alone.
+
+    Of a calibrated judge's trials it says nothing: the judge may fail all of a few that people would pass.
+    """
+    if sample.correction is not None:
+        return False
     if not all(_short_of(v, least, criterion) for group in sample.all for v in group):
         return False
     return not (criterion.ratchet and _by_chance(sample, least, criterion, error))
@@ -254,9 +297,8 @@ def epochs_to_prove(comparison: Comparison, criterion: Criterion) -> int:
         return 0
     share = (criterion.threshold - ends[0]) / (ends[1] - ends[0])
     share = share if criterion.direction is Direction.HIGHER else 1 - share
-    if not 0 < share < 1:
-        return 0
-    trials = math.ceil(math.log(_error_of_test(comparison) / 2) / math.log1p(-share))
+    error, correction = _error_of_test(comparison) / 2, correction_of(comparison, criterion)
+    trials = worst_trials(share, error) if correction is None else correction.trials_to_prove(share, error)
     return math.ceil(trials / cases)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from msgspec.structs import replace
 
 from gate.decision.cases import case_results, lost
-from gate.decision.comparison import PASS_RATE, Comparison, error_share, passed, whole_epochs
+from gate.decision.comparison import PASS_RATE, Comparison, correction_of, error_share, passed, whole_epochs
 from gate.decision.conclusions import (
     change_estimate,
     doubted,
@@ -19,6 +19,7 @@ from gate.decision.conclusions import (
     quantile_estimates,
     regression,
 )
+from gate.decision.correction import calibrated_judge
 from gate.decision.crashes import counted_as_failed, crash_facts, excused, lost_ids, proven, unconfirmed
 from gate.decision.facts import cause, changes, course, warnings
 from gate.decision.findings import natural
@@ -313,6 +314,7 @@ def _result(comparison: Comparison, criterion: Criterion, outcome: Outcome | Non
         crashes=0 if is_rate else failures(comparison.judged_trials),
         quantiles=quantile_estimates(criterion, case_values(comparison, criterion)[1]),
         dimensions={} if is_rate else _dimensions(comparison, criterion),
+        judge=calibrated_judge(criterion, correction_of(comparison, criterion), now, before),
         checked=checked,
     )
 

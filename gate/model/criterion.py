@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
+from gate.model.calibration import JudgeCalibration
 from gate.model.scale import Direction, Scale
 
 
@@ -50,3 +51,6 @@ class Criterion(Struct, frozen=True, forbid_unknown_fields=True):
     """Whether an answer that says nothing satisfies it."""
     parts: tuple[str, ...] = ()
     """The criteria that it is computed from."""
+    calibration: JudgeCalibration | None = None
+    """What people's labels say of the judge that scores it; None: nothing that applies to judge, question and options
+    as they are."""

@@ -198,6 +198,8 @@ class HeldMean(Struct, frozen=True):
     new_cases: int = 0
     """Cases without a baseline, where these alone are held to it."""
     new_value: float = 0.0
+    measured: float | None = None
+    """Of a calibrated judge: the plain mean of the scores, where the others are corrected."""
 
 
 class MeanHolds(Finding, frozen=True):

@@ -34,6 +34,24 @@ class Estimate(Struct, frozen=True):
     """Standard deviation (n − 1) of the cases' means; None for fewer than two cases."""
 
 
+class CalibratedJudge(Struct, frozen=True):
+    """How far a criterion's judge agrees with people, and what its estimates are once that is corrected for."""
+
+    labels: int
+    agreed: int
+    """Labelled answers on which judge and people say the same."""
+    kappa: float | None
+    """Cohen's: agreement beyond chance; None where all labels or all judgements are alike."""
+    sensitivity: Estimate | None
+    """Of what people pass, the share that the judge passes, exact; ``n`` counts labels. None without such labels."""
+    specificity: Estimate | None
+    """Of what people fail, the share that the judge fails."""
+    candidate: Estimate | None = None
+    """The candidate's mean as people would find it, with the error of its trials and of the labels; None where nothing
+    is corrected. The criterion's own estimates are of the scores as they are."""
+    baseline: Estimate | None = None
+
+
 class CriterionResult(Struct, frozen=True):
     """What was found for one criterion over the suite."""
 
@@ -59,6 +77,8 @@ class CriterionResult(Struct, frozen=True):
     """Trials without a score because the agent failed; a threshold counts them as the worst score there is."""
     not_compared: Apart | None = None
     """Why its baseline scores are not compared; such a criterion gets no tick, regardless of its verdict."""
+    judge: CalibratedJudge | None = None
+    """Of a criterion whose judge is calibrated; ``change`` is then corrected, too."""
     checked: bool = True
     """Whether a comparison, a threshold or a limit judged it; without one it gets no tick either."""
 

@@ -145,11 +145,11 @@ def bounded_upper_bound(mean: float, n: int, error: float) -> float:
     low, high = mean, 1.0
     for _ in range(60):
         middle = (low + high) / 2
-        low, high = (middle, high) if _divergence(mean, middle) <= most else (low, middle)
+        low, high = (middle, high) if divergence(mean, middle) <= most else (low, middle)
     return high
 
 
-def _divergence(p: float, q: float) -> float:
+def divergence(p: float, q: float) -> float:
     """Kullback and Leibler's, of two shares."""
     parts = ((p, q), (1 - p, 1 - q))
     return sum(a * math.log(a / b) if b > 0 else math.inf for a, b in parts if a > 0)

@@ -11,6 +11,7 @@ from msgspec import Struct, field
 
 from gate.decision.engine.state import CONCURRENT, FULL, Config, Metric, Row, State
 from gate.model import Direction, Scale, Side, Stage, StageKind
+from gate.statistics.agreement import corrected_change
 from gate.statistics.evalues import case_log_e, e_bh, suite_e
 from gate.statistics.intervals import detectable_drop, paired_change, t_quantile
 from gate.statistics.permutation import JointTest, joint_permutation
@@ -345,6 +346,9 @@ def _bound(metric: Metric, pairs: Sequence[tuple[list[float], list[float]]]) -> 
     within = _within_sd(pairs, differences, inverse)
     if n == 1 and within is not None:
         low, high = _one_case(*pairs[0])
+    if metric.slope != 1.0 and math.isfinite(low):
+        by = (metric.slope, metric.slope_error)
+        change, low, high = corrected_change(change, low, high, by, t_quantile(0.95, max(1, n - 1)))
     floor = -1.0 if metric.kind == "binary" else -math.inf
     trials = sum(len(now) for now, _ in pairs)
     before_trials = sum(len(before) for _, before in pairs)
@@ -356,7 +360,7 @@ def _bound(metric: Metric, pairs: Sequence[tuple[list[float], list[float]]]) -> 
         max(low, floor),
         min(high, -floor),
         margin_of(metric, n),
-        None if within is None else detectable_drop(within, n, before_trials / n, trials / n),
+        None if within is None else detectable_drop(within, n, before_trials / n, trials / n) / metric.slope,
     )
 
 

@@ -65,7 +65,11 @@ def _metric(data: Any, where: str) -> Metric:
     margin = data.get("margin")
     if margin is not None and not (_number(margin) and margin >= 0):
         raise ConfigError(f"{where}.margin must be a number of at least 0, not {margin!r}")
-    return Metric(str(data.get("name", where)), kind, Direction(direction), margin, bool(data.get("gating", True)))  # type: ignore[arg-type]
+    slope, error = data.get("slope", 1.0), data.get("slope_error", 0.0)
+    if not (_number(slope) and 0 < slope <= 1 and _number(error) and 0 <= error <= 1):
+        raise ConfigError(f"{where}.slope must lie between 0 and 1, and so must slope_error")
+    name, gating = str(data.get("name", where)), bool(data.get("gating", True))
+    return Metric(name, kind, Direction(direction), margin, gating, float(slope), float(error))  # type: ignore[arg-type]
 
 
 CONFIG_KEYS = frozenset({"alpha", "trials", "rerun", "can_run", "runs_left"})

@@ -40,6 +40,10 @@ class Metric(Struct, frozen=True):
     margin: float | None = None
     """The loss still called unchanged, in the metric's unit; relative for positive metrics. None: default."""
     blocks_regression: bool = True
+    slope: float = 1.0
+    """What a true difference is multiplied by in these values: below 1 where a calibrated judge errs."""
+    slope_error: float = 0.0
+    """Its standard error."""
 
 
 class Config(Struct, frozen=True):

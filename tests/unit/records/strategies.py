@@ -20,6 +20,7 @@ from gate.model import (
     TrialError,
     Usage,
 )
+from gate.model.calibration import MAX_LABELS, Graded, JudgeCalibration
 from gate.records import Footer, Header, PlannedCase, Record, Run
 
 COUNTS = st.integers(0, 2**53)
@@ -64,6 +65,13 @@ turns = st.builds(
     duration=st.none() | amounts,
     reports_calls=FLAGS,
 )
+labels = st.integers(0, MAX_LABELS)
+calibrations = st.builds(
+    JudgeCalibration,
+    *[labels] * 4,
+    graded=st.none()
+    | st.builds(Graded, labels=st.integers(2, MAX_LABELS), bias=st.floats(-100, 100), sd=st.floats(0, 100)),
+)
 criteria = st.builds(
     Criterion,
     name=texts,
@@ -85,6 +93,7 @@ criteria = st.builds(
     reads_tools=FLAGS,
     absence=FLAGS,
     parts=some(texts),
+    calibration=st.none() | calibrations,
 )
 cases = st.builds(
     PlannedCase,

@@ -207,6 +207,7 @@ def test_the_samples_above_leave_no_field_at_its_default(value: object) -> None:
         "absence",
         "stands_for",
         "parts",
+        "calibration",
         "definition",
         "runs",
         "scope",

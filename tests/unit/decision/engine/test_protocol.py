@@ -55,6 +55,17 @@ def test_it_is_stateless_and_answers_line_by_line() -> None:
     assert second["id"] == "b"
 
 
+def test_a_slope_divides_the_change_and_not_the_test() -> None:
+    metrics = [{**STATE["metrics"][0], "slope": 0.5, "slope_error": 0.05}, STATE["metrics"][1]]
+    rounds = [{"tag": "full", "side": "candidate", "trials": {c: [[int(c > CASES[1]), 0.5]] for c in CASES}}]
+    config = {"can_run": False}
+    plain, found = answer(rounds=rounds, config=config), answer(rounds=rounds, config=config, metrics=metrics)
+    assert found["report"]["looks"] == plain["report"]["looks"]
+    one, other = (said["report"]["metrics"]["success"] for said in (plain, found))
+    assert other["change"] == pytest.approx(one["change"] / 0.5)
+    assert other["low"] < one["low"]
+
+
 def test_null_is_a_value_that_was_not_measured() -> None:
     rounds = [{"tag": "full", "side": "candidate", "trials": {c: [[1, None]] for c in CASES}}]
     found = answer(rounds=rounds)
@@ -77,6 +88,8 @@ def test_trials_are_written_as_in_the_configuration(trials: Any, requests: int) 
         ({"metrics": []}, "metrics must not be empty"),
         ({"metrics": [{"kind": "ordinal"}]}, "metrics[0].kind must be one of binary, bounded, positive"),
         ({"metrics": [{"kind": "binary", "margin": -1}]}, "metrics[0].margin"),
+        ({"metrics": [{"kind": "binary", "slope": 0}]}, "metrics[0].slope"),
+        ({"metrics": [{"kind": "binary", "slope": 0.5, "slope_error": -1}]}, "metrics[0].slope"),
         ({"baseline": {"a": [[1]]}}, "baseline['a'][0] must hold 2 values"),
         ({"baseline": {"a": [["x", 1]]}}, "must hold numbers or null"),
         ({"baseline": []}, "baseline must be an object"),

@@ -1,0 +1,165 @@
+"""What a judge's calibration makes of its scores: corrected means, bounds and slopes. The scores stay as they are.
+
+Zeros and ones are corrected by the judge's sensitivity and specificity, graded scores by the mean difference of
+people's scores and the judge's (prediction-powered). Where neither can be done, nothing is corrected.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Collection, Sequence
+
+from msgspec import Struct
+
+from gate.model import Criterion, Direction, Estimate, Scale
+from gate.model.calibration import Graded, JudgeCalibration
+from gate.model.results import CalibratedJudge
+from gate.statistics.agreement import (
+    Ends,
+    clopper_pearson,
+    corrected_interval,
+    corrected_share,
+    corrected_upper_bound,
+    is_usable,
+    kappa,
+    slope,
+)
+from gate.statistics.intervals import mean, t_quantile
+
+MOST_TRIALS = 2**17
+"""No run has more; a mean that so many would not prove short is not waited for."""
+PLAIN: Ends = (1.0, 0.0)
+"""The slope of scores that are not corrected."""
+
+
+class ByRates(Struct, frozen=True):
+    """Rogan and Gladen's, of zeros and ones."""
+
+    known: JudgeCalibration
+
+    @property
+    def slope(self) -> Ends:
+        """What a true difference is multiplied by in the judge's verdicts, with its standard error."""
+        return slope(self.known)
+
+    def value(self, measured: float, fell: float) -> float:
+        """A mean as people would find it, of which the share ``fell`` is of trials that the agent failed.
+
+        These are no verdicts of the judge: they count as 0, and nothing of them is corrected.
+        """
+        judged = 1 - fell
+        return _within(judged * corrected_share(measured / judged, self.known), (0.0, 1.0)) if judged else measured
+
+    def best(self, groups: Sequence[Sequence[float]], fell: int, error: float, raw: float | None) -> float | None:
+        """The most that a corrected mean can be; ``raw``: the same of the scores."""
+        del raw
+        values = [value for group in groups for value in group]
+        judged = len(values) - fell
+        if not judged:
+            return 0.0
+        return judged / len(values) * corrected_upper_bound(round(sum(values)), judged, self.known, error)
+
+    def trials_to_prove(self, share: float, error: float) -> int:
+        """After how many verdicts, if all of them fail, the mean is proven short of ``share`` of the scale."""
+        most = 1
+        while corrected_upper_bound(0, most, self.known, error) >= share:
+            if most >= MOST_TRIALS:
+                return 0
+            most *= 2
+        return bisect_left(range(1, most), -share, key=lambda n: -corrected_upper_bound(0, n, self.known, error)) + 1
+
+    def estimate(self, found: Estimate) -> Estimate:
+        low, high = corrected_interval(found.value, found.trials, self.known)
+        return Estimate(self.value(found.value, 0.0), low, high, found.n, found.trials)
+
+
+class ByDifference(Struct, frozen=True):
+    """Prediction-powered, of graded scores: the mean plus what people's scores differ from the judge's by."""
+
+    graded: Graded
+    ends: Ends
+
+    @property
+    def slope(self) -> Ends:
+        """The difference is the same on both sides and cancels in a change."""
+        return PLAIN
+
+    def value(self, measured: float, fell: float) -> float:
+        return _within(measured + (1 - fell) * self.graded.bias, self.ends)
+
+    def best(self, groups: Sequence[Sequence[float]], fell: int, error: float, raw: float | None) -> float | None:
+        """As above; ``raw`` and the difference are bounded at half the error each."""
+        if raw is None:
+            return None
+        share = 1 - fell / sum(map(len, groups))
+        reach = self.graded.bias + self._half(1 - error / 2)
+        return _within(raw + share * reach, self.ends)
+
+    def trials_to_prove(self, share: float, error: float) -> int:
+        """As above."""
+        low, high = self.ends
+        return worst_trials(share - (self.graded.bias + self._half(1 - error / 2)) / (high - low), error / 2)
+
+    def estimate(self, found: Estimate) -> Estimate:
+        value = self.value(found.value, 0.0)
+        if found.level == 0.0:
+            return Estimate(value, value, value, found.n, found.trials, level=0.0)
+        centre, half = found.value + self.graded.bias, self._half((1 + found.level) / 2)
+        low = centre - math.hypot(found.value - found.low, half)
+        high = centre + math.hypot(found.high - found.value, half)
+        return Estimate(value, _within(low, self.ends), _within(high, self.ends), found.n, found.trials, found.level)
+
+    def _half(self, p: float) -> float:
+        """The quantile of the mean difference, above its mean."""
+        return t_quantile(p, self.graded.labels - 1) * self.graded.sd / math.sqrt(self.graded.labels)
+
+
+Correction = ByRates | ByDifference
+
+
+def worst_trials(share: float, error: float) -> int:
+    """The n with (1 − share)^n ≤ error: trials that all have the worst score, and prove the mean short; 0 for none."""
+    return math.ceil(math.log(error) / math.log1p(-share)) if 0 < share < 1 else 0
+
+
+def correction_for(criterion: Criterion, values: Collection[float]) -> Correction | None:
+    """How the scores of a criterion are corrected; None where they are not.
+
+    Not without a calibration, nor where a plain comparison was asked for, nor where the judge is not shown to be better
+    than chance, nor where scores are graded and people said pass or fail. ``values`` are of both sides, so that both
+    are corrected alike.
+    """
+    known = criterion.calibration
+    if known is None or criterion.strict or criterion.hard or criterion.direction is Direction.LOWER:
+        return None
+    if criterion.scale in (Scale.BINARY, Scale.UNIT) and set(values) <= {0.0, 1.0}:
+        return ByRates(known) if is_usable(known) else None
+    return ByDifference(known.graded, criterion.scale.range) if known.graded is not None else None
+
+
+def calibrated_judge(
+    criterion: Criterion, correction: Correction | None, now: Estimate | None, before: Estimate | None
+) -> CalibratedJudge | None:
+    """What is known of a criterion's judge, with its estimates corrected where they can be."""
+    known = criterion.calibration
+    if known is None:
+        return None
+    sides = [correction.estimate(side) if correction and side else None for side in (now, before)]
+    table = (known.both_pass, known.both_fail, known.only_judge, known.only_people)
+    of_passed, of_failed = _rate(known.both_pass, known.passed), _rate(known.both_fail, known.failed)
+    beyond_chance = kappa(table) if known.labels else None
+    return CalibratedJudge(known.labels, known.agreed, beyond_chance, of_passed, of_failed, *sides)
+
+
+def _rate(successes: int, n: int) -> Estimate | None:
+    return Estimate(successes / n, *clopper_pearson(successes, n), n, n) if n else None
+
+
+def mean_fallen(groups: Sequence[Sequence[float]], fell: Sequence[int]) -> float:
+    """The share of trials that the agent failed, over cases as their means are."""
+    return mean([failed / len(group) for group, failed in zip(groups, fell, strict=True)])
+
+
+def _within(value: float, ends: Ends) -> float:
+    return min(ends[1], max(ends[0], value))
