@@ -27,6 +27,7 @@ def settings_of(config: Config | None, now: datetime) -> Settings:
         pass_rate_margin=file.gate.pass_rate_margin,
         max_error_rate=file.gate.max_error_rate,
         on_inconclusive=file.gate.on_inconclusive,
+        on_tradeoff=file.gate.on_tradeoff,
         quarantine={
             entry.case: f"{entry.reason} ({entry.owner}, until {entry.expires.isoformat()})"
             for entry in file.quarantine

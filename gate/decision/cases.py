@@ -72,11 +72,10 @@ class _Seen(Struct, frozen=True):
 
     @property
     def improvement(self) -> float | None:
-        """The same evidence for passing more often: that failing became rarer."""
+        """The same evidence for passing more often: with the sides exchanged."""
         if not self.now or not self.before:
             return None
-        before, now = (len(side) - sum(side) for side in (self.before, self.now))
-        return exp(min(case_log_e(before, len(self.before), now, len(self.now)), 700.0))
+        return exp(min(case_log_e(sum(self.now), len(self.now), sum(self.before), len(self.before)), 700.0))
 
 
 def _case_result(comparison: Comparison, case: Case, outcome: Outcome | None) -> CaseResult:

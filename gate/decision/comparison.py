@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from gate.decision import consistency
 from gate.decision.correction import PLAIN, Correction, correction_for
 from gate.decision.engine.state import FULL, Config, Metric, Rerun, Round, Row, State
-from gate.model import PROBE, Case, Criterion, Direction, Scale, Score, Side, Trial
+from gate.model import PROBE, Case, Criterion, Direction, OnTradeoff, Scale, Score, Side, Trial
 from gate.model.facts import Outage
 from gate.model.findings import Apart, CasesGone, ScorerChanged
 
@@ -58,6 +58,8 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     confirm_after: float | None = 60.0
     """Seconds until failures of the agent that a block needs are asked for again. None: of recordings, never."""
     on_inconclusive: Literal["warn", "block"] = "warn"
+    on_tradeoff: OnTradeoff = "block"
+    """What a regression does that gained more cases than it lost: see `gate.decision.trade`."""
     quarantine: Mapping[str, str] = field(default_factory=dict)
     """Case id → owner, reason and expiry, of the entries in force."""
     runs: int | None = None

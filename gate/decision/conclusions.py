@@ -34,7 +34,7 @@ from gate.model import (
     Verdict,
     acceptable,
 )
-from gate.model.facts import Doubt, Doubted
+from gate.model.facts import Doubt, Doubted, TradedOff
 from gate.model.findings import (
     AnyFinding,
     AppliesNoMore,
@@ -195,7 +195,7 @@ def regression(criterion: Criterion, outcome: Outcome | None) -> list[AnyFinding
     if outcome.verdict == "INCONCLUSIVE":
         never = never_pass(outcome) if criterion.name == PASS_RATE else ()
         open_ = criterion.name in undecided_metrics(outcome)
-        return [NeverPass(never) if never else _undecided(found, change, criterion) if open_ else ChangeAllowed(change)]
+        return [NeverPass(never) if never else undecided(found, change, criterion) if open_ else ChangeAllowed(change)]
     if criterion.name not in regressed_metrics(outcome):
         return [ChangeAllowed(change)]
     return [GotWorse(change, outcome.cases if criterion.name == PASS_RATE else ())]
@@ -226,7 +226,7 @@ def undecided_metrics(outcome: Outcome) -> set[str]:
     return loose or {PASS_RATE}
 
 
-def _undecided(found: MetricChange, change: Change, criterion: Criterion) -> AnyFinding:
+def undecided(found: MetricChange, change: Change, criterion: Criterion) -> AnyFinding:
     """What stands in the way of a pass."""
     if found.holds:
         return SuggestsDrop(change)
@@ -309,7 +309,7 @@ def exit_code(suites: Iterable[SuiteResult], settings: Settings) -> ExitCode:
         criteria = [result for one in (suite, *suite.further) for result in one.criteria]
         found = [suite.verdict, *(r.verdict for r in criteria if r.criterion.blocking and _is_proven(r))]
         left = [v for v in found if not (suite.accepted and v in acceptable(suite))]
-        codes += [_code(v, settings) for v in left] or [ExitCode.PASS]
+        codes += [_code(v, settings, suite) for v in left] or [ExitCode.PASS]
     return min(codes, key=EXIT_PRECEDENCE.index)
 
 
@@ -324,7 +324,13 @@ def _is_proven(result: CriterionResult) -> bool:
     return result.verdict in (Verdict.REGRESSED, Verdict.BELOW_THRESHOLD)
 
 
-def _code(verdict: Verdict, settings: Settings) -> ExitCode:
-    if verdict is Verdict.INCONCLUSIVE and settings.on_inconclusive == "block":
+def _code(verdict: Verdict, settings: Settings, suite: SuiteResult) -> ExitCode:
+    if verdict is Verdict.INCONCLUSIVE and settings.on_inconclusive == "block" and not _only_warns(suite):
         return ExitCode.FAILED
     return EXIT_CODES[verdict]
+
+
+def _only_warns(suite: SuiteResult) -> bool:
+    """Whether nothing is open but a trade that is not to block."""
+    by = next((one for one in suite.further if suite.decided_by and one.reference == suite.decided_by), suite)
+    return isinstance(by.cause, TradedOff) and by.cause.policy == "warn" and not by.cause.waits

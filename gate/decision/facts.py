@@ -10,8 +10,21 @@ from gate.decision.comparison import PASS_RATE, Comparison, Incomparable, all_un
 from gate.decision.conclusions import never_pass
 from gate.decision.engine.state import CONCURRENT, CONFIRM
 from gate.decision.findings import natural
+from gate.decision.trade import MOST_SUSPECTS, moved, proven_by_mean, rests_on_trade, suspects
 from gate.decision.unseen import fell_silent, silence
-from gate.model import SILENT, CaseResult, CaseStatus, CriterionResult, Outcome, Side, SuiteResult, Trial, Verdict
+from gate.model import (
+    SILENT,
+    CaseResult,
+    CaseStatus,
+    Criterion,
+    CriterionResult,
+    Direction,
+    Outcome,
+    Side,
+    SuiteResult,
+    Trial,
+    Verdict,
+)
 from gate.model.facts import (
     AgentFailures,
     AttemptsRepeated,
@@ -26,6 +39,7 @@ from gate.model.facts import (
     CriterionFails,
     CriterionNotMeasured,
     EditedCases,
+    Fell,
     FewCases,
     LimitExcused,
     NewCases,
@@ -45,6 +59,7 @@ from gate.model.facts import (
     ThinBaseline,
     ThresholdExcused,
     ThresholdsHold,
+    TradedOff,
     TrialsLost,
     Uncompared,
 )
@@ -71,15 +86,18 @@ def cause(
     *,
     verdict: Verdict,
     problem: Problem | None,
+    trade: TradedOff | None = None,
 ) -> Cause:
     """What the verdict rests on; ``problem`` says why the suite could not be measured."""
     if problem is not None:
         return CouldNotMeasure(problem)
+    if trade is not None and rests_on_trade(results, verdict):
+        return trade
     at_fault = [r for r in results if r.verdict is verdict and r.criterion.blocking]
     if verdict is Verdict.PASS:
         return _passed(comparison, outcome)
     if verdict is not Verdict.INCONCLUSIVE:
-        return _failed(at_fault, cases)
+        return _failed(at_fault, cases, outcome)
     never = never_pass(outcome) if outcome is not None and outcome.verdict == "INCONCLUSIVE" else ()
     return CasesNeverPass(never) if never else _inconclusive(at_fault, cases)
 
@@ -108,7 +126,7 @@ def _inconclusive(at_fault: Sequence[CriterionResult], cases: Sequence[CaseResul
     return NotEnoughEvidence(tuple(r.criterion.name for r in at_fault), suspects)
 
 
-def _failed(at_fault: Sequence[CriterionResult], cases: Sequence[CaseResult]) -> Cause:
+def _failed(at_fault: Sequence[CriterionResult], cases: Sequence[CaseResult], outcome: Outcome | None) -> Cause:
     first = at_fault[0]
     if first.verdict is Verdict.NOT_MEASURED:  # the pass rate has no cause of its own
         first = next((r for r in at_fault if r.criterion.name != PASS_RATE), first)
@@ -116,7 +134,41 @@ def _failed(at_fault: Sequence[CriterionResult], cases: Sequence[CaseResult]) ->
     if first.verdict is not Verdict.REGRESSED:
         return CriterionFails(first.criterion.name)
     broken = tuple(c.id for c in cases if c.status is CaseStatus.BROKEN)
-    return CasesBroke(broken) if broken else SuiteGotWorse(tuple(r.criterion.name for r in at_fault))
+    if broken:
+        if outcome is None:
+            return CasesBroke(broken)
+        return CasesBroke(broken, moved(outcome.evidence, broken), outcome.evidence.paired)
+    return _whole_got_worse(first.criterion, at_fault, cases, outcome)
+
+
+def _whole_got_worse(
+    criterion: Criterion, at_fault: Sequence[CriterionResult], cases: Sequence[CaseResult], outcome: Outcome | None
+) -> Cause:
+    """Nothing is named: the most suspect cases stand in for what a reader looks at first."""
+    names = tuple(r.criterion.name for r in at_fault)
+    by_mean = outcome is None or proven_by_mean(outcome, criterion.name)
+    suspected = suspects(outcome.evidence) if outcome is not None else ()
+    return SuiteGotWorse(names, by_mean, suspected, () if suspected else _fell(criterion, cases))
+
+
+def _fell(criterion: Criterion, cases: Sequence[CaseResult]) -> tuple[Fell, ...]:
+    """The cases whose score of a criterion got worse, the most first."""
+    sign = 1.0 if criterion.direction is Direction.LOWER else -1.0
+    found = []
+    for case in cases:
+        now, before = _scores(case, criterion)
+        if now is not None and before is not None and sign * (now - before) > 0:
+            found.append(Fell(case.id, before, now))
+    return tuple(sorted(found, key=lambda f: (-sign * (f.now - f.before), f.case_id))[:MOST_SUSPECTS])
+
+
+def _scores(case: CaseResult, criterion: Criterion) -> tuple[float | None, float | None]:
+    """The means of a criterion, now and at the baseline; the pass rate's are its counts."""
+    if criterion.name != PASS_RATE:
+        return case.scores.get(criterion.name, (None, None))
+    if not case.trials or not case.baseline_trials:
+        return None, None
+    return case.passed / case.trials, case.baseline_passed / case.baseline_trials
 
 
 # --- what was run ---------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ from gate.decision.crashes import counted_as_failed, crash_facts, excused, lost_
 from gate.decision.facts import cause, changes, course, warnings
 from gate.decision.findings import natural
 from gate.decision.thresholds import baseline_groups, case_values, failures
+from gate.decision.trade import trade_of, traded
 from gate.model import (
     PROBE,
     CaseStatus,
@@ -85,6 +86,9 @@ def conclude(
     rate = comparison.metrics[0]
     judged = [c for c in comparison.criteria if c is not comparison.rate]
     results = tuple(_result(comparison, c, outcome, stopped=stopped) for c in (rate, *judged))
+    trade = trade_of(outcome, comparison.settings.on_tradeoff)
+    if outcome is not None and trade is not None and trade.policy != "block":
+        results = traded(results, outcome, trade)
     verdict, problem = _suite_verdict(comparison, results)
     cut_short = bool(stopped) and verdict in (Verdict.PASS, Verdict.INCONCLUSIVE) and _unfinished(comparison)
     verdict = Verdict.INCONCLUSIVE if cut_short else verdict
@@ -94,12 +98,13 @@ def conclude(
         verdict=verdict,
         cause=_cut_short(comparison, stopped)
         if cut_short
-        else cause(comparison, outcome, results, cases, verdict=verdict, problem=problem),
+        else cause(comparison, outcome, results, cases, verdict=verdict, problem=problem, trade=trade),
         criteria=results,
         cases=cases,
         has_baseline=bool(comparison.stored),
         crashes=crash_facts(comparison),
         outcome=outcome,
+        trade=trade,
     )
     if not verdict_only:
         result = _shown(comparison, result, stopped)

@@ -43,7 +43,7 @@ from gate.model.results import (
 from gate.model.scale import Direction, MetricKind, Scale
 from gate.model.suite import Case, Complexity, Location, RecordedTrial, Rubric, Suite, Turn
 from gate.model.trial import CONFIRM, ENDS, FULL, PROBE, STORED, End, ErrorKind, Score, Side, Trial, TrialError
-from gate.model.verdict import SEVERITY, Verdict, worst
+from gate.model.verdict import SEVERITY, OnTradeoff, Verdict, worst
 
 __all__ = [
     "CONFIRM",
@@ -74,6 +74,7 @@ __all__ = [
     "MetricChange",
     "MetricKind",
     "MetricTest",
+    "OnTradeoff",
     "Outcome",
     "Part",
     "RecordedTrial",

@@ -121,6 +121,11 @@ class EvidenceSummary(Struct, frozen=True):
     """Cases that passed in every baseline trial and fail in every one of many now, and are not proven broken."""
     unprovable: tuple[str, ...] = ()
     """Suspicious cases that are not rerun: with these baseline trials no number of failures would prove one broken."""
+    gained: Mapping[str, CaseCounts] = {}
+    """Cases that are better at a false discovery rate of at most 10 %; their e-values are those of the gain."""
+    perhaps_gained: Mapping[str, CaseCounts] = {}
+    """Of a proven regression where none can be named, and the joint test with the sides exchanged rejects at alpha: the
+    cases with the most evidence."""
 
     @property
     def last_look(self) -> LookTest | None:

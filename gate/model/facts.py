@@ -8,7 +8,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from gate.model.findings import Apart, CaseTally, Fact, QuantileExcused, TrialExcused, Unconfirmed
-from gate.model.verdict import Verdict
+from gate.model.verdict import OnTradeoff, Verdict
 
 
 class Stated(Fact, frozen=True):
@@ -170,14 +170,48 @@ class CasesNeverPass(Fact, frozen=True):
     cases: tuple[CaseTally, ...]
 
 
+class Fell(Struct, frozen=True):
+    """The mean score of a case at the baseline, and now."""
+
+    case_id: str
+    before: float
+    now: float
+
+
 class CasesBroke(Fact, frozen=True):
     cases: tuple[str, ...]
+    moved: tuple[CaseTally, ...] = ()
+    """The same cases with what proves it."""
+    of: int = 0
+    """Cases that are compared."""
 
 
 class SuiteGotWorse(Fact, frozen=True):
     """No case can be named; the first criterion's own findings say how far."""
 
     criteria: tuple[str, ...]
+    by_mean: bool = True
+    """Whether a lower mean proves it; else large drops of a few cases do."""
+    suspects: tuple[CaseTally, ...] = ()
+    """The cases with the most evidence against them, the strongest first."""
+    fell: tuple[Fell, ...] = ()
+    """Where no case fails more often: those whose score of the first criterion fell most."""
+
+
+class TradedOff(Fact, frozen=True):
+    """Cases are proven worse and others better, and no mean that is compared fell."""
+
+    lost: tuple[CaseTally, ...]
+    gained: tuple[CaseTally, ...]
+    named: bool
+    """Whether the lost cases are named, at a false discovery rate of at most 10 %; else they are the most suspect ones
+    of a loss that is proven."""
+    gained_named: bool
+    """Whether the gained ones are; else likewise."""
+    policy: OnTradeoff
+    """What the configuration wants done about it."""
+    waits: tuple[str, ...] = ()
+    """Blocking criteria that are undecided besides."""
 
 
 class CriterionFails(Fact, frozen=True):
@@ -217,6 +251,7 @@ Cause = (
     | CasesNeverPass
     | CasesBroke
     | SuiteGotWorse
+    | TradedOff
     | CriterionFails
     | CriterionNotMeasured
     | CutShort

@@ -403,6 +403,22 @@ class GotWorse(Finding, frozen=True):
     """Of the pass rate: the cases that broke."""
 
 
+class TradeWarned(Finding, frozen=True):
+    """Proven worse in some cases, while others gained more; it is not to block."""
+
+    verdict: ClassVar[Verdict] = Verdict.INCONCLUSIVE
+
+    change: Change
+    broken: tuple[str, ...] = ()
+
+
+class TradeAccepted(Finding, frozen=True):
+    """The same, and the configuration accepts it. No tick stands beside it."""
+
+    change: Change
+    broken: tuple[str, ...] = ()
+
+
 class NotTested(Finding, frozen=True):
     """Of the pass rate: the engine ended undecided, and nothing of it could be compared."""
 
@@ -468,6 +484,8 @@ AnyFinding = (
     | ChangeUnbounded
     | LossNotExcluded
     | GotWorse
+    | TradeWarned
+    | TradeAccepted
     | NotTested
     | FailuresConfirmed
     | NotConfirmed

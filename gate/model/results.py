@@ -11,7 +11,7 @@ from gate.errors import ExitCode
 from gate.model.conversation import ToolCall, ToolTime
 from gate.model.criterion import Criterion
 from gate.model.evidence import Outcome
-from gate.model.facts import Cause, Caution, Course, Doubt, RuleChange
+from gate.model.facts import Cause, Caution, Course, Doubt, RuleChange, TradedOff
 from gate.model.findings import AnyFinding, Apart, Unconfirmed
 from gate.model.suite import Location
 from gate.model.verdict import Verdict
@@ -223,6 +223,8 @@ class SuiteResult(Struct, frozen=True):
     """Time per tool over the candidate's trials, the longest first; of the turns in which the agent times its tools."""
     crashes: CrashFacts | None = None
     """Where the agent failed instead of answering, on both sides; None where it never did in this run."""
+    trade: TradedOff | None = None
+    """Where a proven regression is a trade, whatever the verdict rests on."""
     retried: int = 0
     """Attempts that ended in an infrastructure error and were repeated."""
     stored: StoredForLater | None = None

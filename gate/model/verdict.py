@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from enum import Enum
+from typing import Literal
+
+OnTradeoff = Literal["block", "warn", "accept"]
+"""What a change does that breaks cases and improves others, with no lower mean."""
 
 
 class Verdict(str, Enum):

@@ -15,7 +15,6 @@ from gate.model import CaseResult, CriterionResult, Result, SuiteResult, Verdict
 from gate.reports import explanation
 from gate.reports import labels as words
 from gate.reports.formatting import (
-    change_interval,
     deviation,
     dimensions,
     interval,
@@ -119,7 +118,7 @@ def _suite(console: Console, suite: SuiteResult, explain: str) -> None:
     _listed(console, "Against further references", [words.further_line(one) for one in suite.further])
     _worse(console, words.worse_cases(suite))
     _further(console, words.failing_cases(suite))
-    _improved(console, words.improved_cases(suite))
+    _improved(console, suite)
     _facts(console, [("details:", escape.console(explain, 500))] if explain else [])
     _listed(console, "What changed in the rules or suite", explanation.changes(suite))
     _listed(console, "How the verdict came about", explanation.story(suite))
@@ -154,7 +153,7 @@ def _criterion(console: Console, result: CriterionResult) -> None:
     figures = [
         interval(result.candidate, scale),
         words.baseline_figure(result),
-        change_interval(result.change, scale),
+        words.change_figure(result),
     ]
     rests = [sample(result.candidate), sample(result.baseline), sample(result.change)]
     if console.width >= _WIDE:
@@ -220,12 +219,19 @@ def _further(console: Console, cases: Sequence[CaseResult]) -> None:
     console.print()
 
 
-def _improved(console: Console, cases: Sequence[CaseResult]) -> None:
+def _improved(console: Console, suite: SuiteResult) -> None:
+    cases = words.improved_cases(suite)
     if not cases:
         return
-    _line(console, 2, ("Passing more often than in the baseline", "bold"))
+    _line(console, 2, ("Passed more often than in the baseline", "bold"))
     for case in cases[:_WORST]:
-        _line(console, 2, ("✓ ", "green"), (f"{escape.console(case.id, 120)}  ", ""), (words.improvement(case), "dim"))
+        _line(
+            console,
+            2,
+            ("✓ ", "green"),
+            (f"{escape.console(case.id, 120)}  ", ""),
+            (words.improvement(case, suite), "dim"),
+        )
     _more(console, len(cases) - _WORST)
     console.print()
 

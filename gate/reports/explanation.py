@@ -6,6 +6,7 @@ the product reads a sentence again.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import assert_never
 
 from gate.decision.comparison import PASS_RATE
@@ -23,7 +24,7 @@ from gate.model import (
     Verdict,
 )
 from gate.model import facts as fact
-from gate.model.findings import CasesNotScored, TrialExcused
+from gate.model.findings import CasesNotScored, CaseTally, TrialExcused
 from gate.reports.formatting import change, count, figure, listing, percentage
 from gate.reports.reasons import (
     RULED_OUT,
@@ -54,6 +55,8 @@ def headline(suite: SuiteResult) -> str:
 
 def _headline(suite: SuiteResult) -> str:
     text = _cause(suite)
+    if suite.trade is not None and not isinstance(suite.cause, fact.TradedOff):
+        text = f"{text}; {trade(suite, suite.trade)}"
     if suite.crashes is not None and suite.verdict not in (Verdict.PASS, Verdict.ERROR):
         text = f"{text}; {crashes(suite.crashes)}"
     return f"against the {suite.reference}: {text}" if suite.reference else text
@@ -88,6 +91,7 @@ _Compared = (
     | fact.CasesNeverPass
     | fact.CasesBroke
     | fact.SuiteGotWorse
+    | fact.TradedOff
     | fact.CriterionFails
     | fact.CriterionNotMeasured
 )
@@ -111,9 +115,11 @@ def _compared(suite: SuiteResult, cause: _Compared) -> str:  # noqa: PLR0911 - o
         case fact.CasesNeverPass():
             return never_pass(cause.cases)
         case fact.CasesBroke():
-            return f"{count(len(cause.cases), 'case')} broke: {listing(cause.cases)}"
+            return _broke(cause)
         case fact.SuiteGotWorse():
-            return f"{listing(cause.criteria)} got worse over the suite: {_reason_of(suite, cause.criteria[0])}"
+            return _got_worse(suite, cause)
+        case fact.TradedOff():
+            return trade(suite, cause)
         case fact.CriterionFails():
             return f"{cause.criterion} fails: {_reason_of(suite, cause.criterion)}"
         case fact.CriterionNotMeasured():
@@ -121,6 +127,65 @@ def _compared(suite: SuiteResult, cause: _Compared) -> str:  # noqa: PLR0911 - o
             return f"{cause.criterion} {said if _names_loss(suite, cause.criterion) else f'{lost}: {said}'}"
         case _:
             assert_never(cause)
+
+
+def _broke(cause: fact.CasesBroke) -> str:
+    """``2 of 10 cases broke, 10/10 → 0/8: a, b``: the trials that prove it, of both sides together."""
+    of = f"{len(cause.cases)} of {count(cause.of, 'case')}" if cause.of else count(len(cause.cases), "case")
+    counts = f", {pooled(cause.moved)}" if cause.moved else ""
+    return f"{of} broke{counts}: {listing(cause.cases)}"
+
+
+def _got_worse(suite: SuiteResult, cause: fact.SuiteGotWorse) -> str:
+    """The proof that decided: a lower mean with its change, or drops of a few cases that no mean shows."""
+    suspected = listing(map(movement, cause.suspects)) or listing(_falls(suite, cause))
+    extra = f"; most suspect: {suspected}" if suspected else ""
+    if not cause.by_mean:
+        return f"{listing(cause.criteria)} got worse in some cases{extra}"
+    return f"{listing(cause.criteria)} got worse over the suite: {_reason_of(suite, cause.criteria[0])}{extra}"
+
+
+def _falls(suite: SuiteResult, cause: fact.SuiteGotWorse) -> list[str]:
+    row = _row(suite, cause.criteria[0])
+    if row is None:
+        return []
+    scale = row.criterion.scale
+    return [f"{one.case_id} {figure(one.before, scale)} → {figure(one.now, scale)}" for one in cause.fell]
+
+
+def trade(suite: SuiteResult, found: fact.TradedOff) -> str:
+    """What was lost and what was gained, each with the trials that prove it; and what the configuration makes of it."""
+    lost, gained = found.lost, found.gained
+    broke = f"{count(len(lost), 'case')} broke" if found.named else "some cases got worse, most suspect"
+    improved = f"{len(gained)} improved" if found.gained_named else "others improved, most clearly"
+    sides = [
+        f"{broke} ({pooled(lost)}: {listing(one.case_id for one in lost)})",
+        f"{improved} ({pooled(gained)}: {listing(one.case_id for one in gained)})",
+    ]
+    policy = {"block": "", "warn": ", which does not block here", "accept": ", which is accepted here"}[found.policy]
+    open_ = found.waits if found.policy != "block" else ()
+    waits = f"; not enough evidence on {listing(open_)} besides" if open_ else ""
+    return f"a trade{policy}: {' and '.join(sides)}{_rates(suite)}{waits}"
+
+
+def _rates(suite: SuiteResult) -> str:
+    row = _row(suite, PASS_RATE)
+    if row is None or row.candidate is None or row.baseline is None:
+        return ""
+    before, now = (figure(side.value, row.criterion.scale) for side in (row.baseline, row.candidate))
+    return f"; pass rate {before} → {now}"
+
+
+def pooled(cases: Iterable[CaseTally]) -> str:
+    """``27/33 → 0/33``: how many trials passed at the baseline and now, all cases together."""
+    cases = list(cases)
+    before = f"{sum(c.passed_before for c in cases):,}/{sum(c.trials_before for c in cases):,}"
+    return f"{before} → {sum(c.passed for c in cases):,}/{sum(c.trials for c in cases):,}"
+
+
+def movement(case: CaseTally) -> str:
+    """``refund-lamp 5/5 → 0/4``."""
+    return f"{case.case_id} {pooled([case])}"
 
 
 def _row(suite: SuiteResult, name: str) -> CriterionResult | None:

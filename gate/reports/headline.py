@@ -2,32 +2,10 @@
 
 from __future__ import annotations
 
-from gate.model import CaseStatus, CriterionResult, SuiteResult, Verdict
+from gate.model import SuiteResult, Verdict
 from gate.reports import explanation
-from gate.reports.formatting import change_interval, count, dollars, figure
-from gate.reports.labels import deciding, failing_cases, worse_cases
-
-
-def headline(suite: SuiteResult) -> str:
-    """One line: what happened. Of a regression: how many cases, of what, from where to where."""
-    against = deciding(suite)
-    found = next((c for c in against.criteria if c.verdict is Verdict.REGRESSED and c.criterion.blocking), None)
-    if suite.verdict is not Verdict.REGRESSED or found is None or not (found.candidate and found.baseline):
-        return explanation.headline(suite)
-    scale = found.criterion.scale
-    before, now = (figure(side.value, scale) for side in (found.baseline, found.candidate))
-    change = f", {change_interval(found.change, scale)}" if found.change else ""
-    named = f"against the {suite.decided_by}: " if suite.decided_by else ""
-    scope = f"; {suite.scope}" if suite.scope else ""
-    return f"{named}{_how_many(against, found)}{found.criterion.name} {before} → {now}{change}{scope}"
-
-
-def _how_many(suite: SuiteResult, found: CriterionResult) -> str:
-    worse = [case for case in worse_cases(suite) if case.status is not CaseStatus.ERROR]
-    broken = sum(case.status is CaseStatus.BROKEN for case in worse)
-    number, verb = (broken, "broke") if broken else (len(worse), "got worse")
-    of = found.change.n if found.change else len(suite.cases)
-    return f"{number:,} of {count(of, 'case')} {verb}: " if 0 < number <= of else ""
+from gate.reports.formatting import count, dollars
+from gate.reports.labels import failing_cases, worse_cases
 
 
 def cost(suite: SuiteResult) -> str:
@@ -52,6 +30,6 @@ def next_step(suite: SuiteResult) -> str:
         told = explanation.to_decide(suite) or "to decide: more cases or trials"
         return f"look at the cases below; {told}" if seen else told
     return {
-        Verdict.REGRESSED: "fix it",
+        Verdict.REGRESSED: "fix it" if suite.trade is None else "fix what was lost, or accept the trade",
         Verdict.BELOW_THRESHOLD: "fix it, or change the threshold in a pull request of its own",
     }.get(suite.verdict, "fix what prevented the measurement, then run the job again")

@@ -18,7 +18,7 @@ from markupsafe import Markup
 from gate.model import CaseResult, CriterionResult, Estimate, Result, SuiteResult
 from gate.reports import explanation
 from gate.reports import labels as words
-from gate.reports.formatting import change_interval, dimensions, evidence, interval, sample, threshold, tool_times
+from gate.reports.formatting import dimensions, evidence, interval, sample, threshold, tool_times
 from gate.reports.reasons import reason
 from gate.reports.trajectory_diff import differences
 from gate.security.escape import one_line
@@ -74,7 +74,7 @@ def _suite(suite: SuiteResult, explain: str) -> Mapping[str, Any]:
         "further": [words.further_line(one) for one in suite.further[:_MANY]],
         "worse": _cases(words.worse_title(worse), worse, opened=3),
         "failing": _cases("Cases with failing trials, not shown to be worse", words.failing_cases(suite), opened=0),
-        "improved": [f"{case.id}: {words.improvement(case)}" for case in words.improved_cases(suite)[:_MANY]],
+        "improved": [f"{case.id}: {words.improvement(case, suite)}" for case in words.improved_cases(suite)[:_MANY]],
         "explain": explain,
         "changes": explanation.changes(suite)[:_MANY],
         "story": explanation.story(suite)[:_MANY],
@@ -105,7 +105,7 @@ def _criterion(result: CriterionResult) -> Mapping[str, Any]:
         "figures": (
             ("candidate", interval(result.candidate, criterion.scale), sample(result.candidate)),
             ("baseline", words.baseline_figure(result), sample(result.baseline)),
-            ("change", change_interval(result.change, criterion.scale), sample(result.change)),
+            ("change", words.change_figure(result), sample(result.change)),
         ),
         "plot": _plot(result),
         "reason": reason(result),

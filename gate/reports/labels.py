@@ -6,11 +6,14 @@ import re
 import shlex
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from gate.errors import ExitCode
 from gate.model import BaselineInfo, CaseResult, CaseStatus, CriterionResult, Result, SuiteResult, Verdict
+from gate.model.findings import GotWorse, TradeAccepted, TradeWarned
 from gate.reports import reasons
 from gate.reports.explanation import headline
-from gate.reports.formatting import count, dollars, interval, seconds
+from gate.reports.formatting import change_interval, count, dollars, interval, seconds
 
 VERDICTS = {
     Verdict.NOT_APPLIED: "not applied",
@@ -65,7 +68,8 @@ def shown(found: CriterionResult) -> Verdict:
 
 def is_ticked(found: CriterionResult) -> bool:
     """Whether it gets a tick: it passes, and it was judged by something that it could have failed."""
-    return shown(found) is Verdict.PASS and found.checked and not found.not_compared
+    accepted = any(isinstance(one, TradeAccepted) for one in found.findings)
+    return shown(found) is Verdict.PASS and found.checked and not found.not_compared and not accepted
 
 
 def standing(found: CriterionResult) -> str:
@@ -81,6 +85,14 @@ def baseline_figure(found: CriterionResult) -> str:
     if found.not_compared and found.baseline is None:
         return "not compared"
     return interval(found.baseline, found.criterion.scale)
+
+
+def change_figure(found: CriterionResult) -> str:
+    """The change with its interval; alone where single cases prove a loss, and the interval has room for a gain."""
+    worse = (one for one in found.findings if isinstance(one, GotWorse | TradeWarned | TradeAccepted))
+    if found.change is None or all(reasons.excludes_gain(one.change, found.criterion) for one in worse):
+        return change_interval(found.change, found.criterion.scale)
+    return change_interval(replace(found.change, level=0.0), found.criterion.scale)
 
 
 def needs_words(found: CriterionResult) -> bool:
@@ -160,11 +172,11 @@ def improved_cases(suite: SuiteResult) -> tuple[CaseResult, ...]:
     return tuple(sorted(known, key=lambda case: (-(case.improvement or 0.0), case.id)))
 
 
-def improvement(case: CaseResult) -> str:
-    """``0/5 → 3/3, e = 41``: how often it passed at the baseline and now, and the evidence of it."""
+def improvement(case: CaseResult, suite: SuiteResult) -> str:
+    """``0/5 → 3/3``: how often it passed at the baseline and now; and that it may be chance, where it may."""
     before = f"{case.baseline_passed:,}/{case.baseline_trials:,}"
-    strength = f"e = {case.improvement:.3g}" if case.improvement else ""
-    return ", ".join(filter(None, [f"{before} → {case.passed:,}/{case.trials:,}", strength]))
+    proven = suite.outcome is not None and case.id in suite.outcome.evidence.gained
+    return f"{before} → {case.passed:,}/{case.trials:,}{'' if proven else ', perhaps by chance'}"
 
 
 def _badness(case: CaseResult) -> tuple[float | str, ...]:

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from gate.model import CaseResult, CaseStatus, CriterionResult, Result, SuiteResult, Verdict
+from gate.model.findings import CaseTally
 from gate.reports import explanation
 from gate.reports import headline as lead
 from gate.reports import labels as words
 from gate.reports.formatting import (
     NOT_MEASURED,
-    change_interval,
     count,
     dimensions,
     evidence,
@@ -136,7 +136,7 @@ def _lead(suite: SuiteResult, place: Place, limit: int) -> str:
     baseline = compared.commit if compared and compared.commit else ""
     against = f", against {escape.markdown_code(baseline[:7])}" if baseline else ""
     link = f" · [full report]({place.url})" if place.url else ""
-    lines = [escape.markdown(lead.headline(suite).removesuffix("."), limit) + against, lead.cost(suite) + link]
+    lines = [escape.markdown(explanation.headline(suite).removesuffix("."), limit) + against, lead.cost(suite) + link]
     if suite.accepted:
         lines.append(f"**Accepted:** {escape.markdown(suite.accepted, 100)}")
     if todo := escape.markdown(lead.next_step(suite)):
@@ -176,7 +176,7 @@ def _criterion_row(result: CriterionResult) -> str:
 
     verdict = words.shown(result)
     now = interval(result.candidate, criterion.scale) if result.candidate else NOT_MEASURED
-    change = change_interval(result.change, criterion.scale)
+    change = words.change_figure(result)
     return " | ".join(
         [
             f"| {_MARKS[verdict] if words.is_ticked(result) or verdict is not Verdict.PASS else UNCHECKED}",
@@ -220,15 +220,28 @@ def _worst_cases(suite: SuiteResult, left_out: int) -> list[str]:
         title = f"{count(len(further), 'case')} with failing trials, not shown to be worse"
         blocks.append(_fold(title, "\n\n".join(filter(None, [_case_list(further), _answers(further[:_WORST])]))))
     improved = words.improved_cases(suite)
+    if suite.trade is not None:
+        blocks.append(f"### {count(len(suite.trade.gained), 'case')} improved\n\n{_moves(suite.trade.gained)}")
+        improved = tuple(c for c in improved if c.id not in {one.case_id for one in suite.trade.gained})
     if improved and left_out < NO_PASSES:
         blocks.append(
-            _fold(f"{count(len(improved), 'case')} passing more often than in the baseline", _better(improved))
+            _fold(
+                f"{count(len(improved), 'case')} that passed more often than in the baseline", _better(improved, suite)
+            )
         )
     return blocks
 
 
-def _better(cases: Sequence[CaseResult]) -> str:
-    lines = [f"- {escape.markdown_code(case.id, 120) or '(no id)'} {words.improvement(case)}" for case in cases[:_MANY]]
+def _better(cases: Sequence[CaseResult], suite: SuiteResult) -> str:
+    lines = [
+        f"- {escape.markdown_code(case.id, 120) or '(no id)'} {words.improvement(case, suite)}"
+        for case in cases[:_MANY]
+    ]
+    return "\n".join([*lines, f"- … and {len(cases) - _MANY:,} more"] if len(cases) > _MANY else lines)
+
+
+def _moves(cases: Sequence[CaseTally]) -> str:
+    lines = [f"- {escape.markdown_code(c.case_id, 120) or '(no id)'} {explanation.pooled([c])}" for c in cases[:_MANY]]
     return "\n".join([*lines, f"- … and {len(cases) - _MANY:,} more"] if len(cases) > _MANY else lines)
 
 

@@ -46,7 +46,7 @@ def telling(row: CriterionResult, *, with_broken: bool = True) -> list[str]:
 
 def is_excused(row: CriterionResult) -> bool:
     """Whether it passes only because the baseline was no better."""
-    kinds = found.MeanExcused | found.TrialExcused | found.QuantileExcused
+    kinds = found.MeanExcused | found.TrialExcused | found.QuantileExcused | found.TradeAccepted
     return any(isinstance(one, kinds) for one in row.findings)
 
 
@@ -91,7 +91,13 @@ def _parts(one: AnyFinding, criterion: Criterion) -> list[Phrase]:  # noqa: PLR0
         case found.GotWorse():
             broken = f"broken: {', '.join(one.broken[:SHOWN_BROKEN])}"
             named = [Phrase(broken, broken, broken=True)] if one.broken else []
-            return [Phrase(changed(one.change, criterion.scale)), *named]
+            return [Phrase(_worse(one.change, criterion)), *named]
+        case found.TradeWarned() | found.TradeAccepted():
+            broken = f"broken: {', '.join(one.broken[:SHOWN_BROKEN])}"
+            named = [Phrase(broken, broken, broken=True)] if one.broken else []
+            accepts = isinstance(one, found.TradeAccepted)
+            policy = "`gate.on_tradeoff` accepts it" if accepts else "`gate.on_tradeoff` does not block it"
+            return [Phrase(_worse(one.change, criterion)), *named, _told(f"a trade: {policy}")]
         case found.TrialBeyond() | found.TrialExcused() | found.NoTrialBeyond():
             return _of_trial(one, criterion.scale)
         case found.NotCompared() | found.NotConfirmed():  # never below another
@@ -312,6 +318,22 @@ def changed(one: Change, scale: Scale) -> str:
         return f"{value} {over}"
     low, high = (change(end, scale, unit=False) for end in (one.low, one.high))
     return f"{value} ({low} to {high}) {over}"
+
+
+def _worse(one: Change, criterion: Criterion) -> str:
+    """The change of what is proven worse; without an interval that the proof is not from, as single cases' is not."""
+    return changed(one, criterion.scale) if excludes_gain(one, criterion) else _alone(one, criterion.scale)
+
+
+def _alone(one: Change, scale: Scale) -> str:
+    return f"{change(one.value, scale)} over {count(one.cases, 'case')}"
+
+
+def excludes_gain(one: Change, criterion: Criterion) -> bool:
+    """Whether the whole interval is on the bad side."""
+    if one.low is None or one.high is None:
+        return True
+    return one.high < 0 if criterion.direction is Direction.HIGHER else one.low > 0
 
 
 def _of_change(

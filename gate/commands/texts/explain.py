@@ -90,8 +90,8 @@ def _suspects(suite: SuiteResult) -> list[str]:
 
 def _improved(suite: SuiteResult) -> list[str]:
     cases = improved_cases(suite)[:20]
-    lines = [f"{console(case.id)}: {improvement(case)}" for case in cases]
-    return ["", "passing more often than in the baseline", *lines] if lines else []
+    lines = [f"{console(case.id)}: {improvement(case, suite)}, e = {case.improvement:.3g}" for case in cases]
+    return ["", "passed more often than in the baseline", *lines] if lines else []
 
 
 def _tools(suite: SuiteResult) -> list[str]:

@@ -62,6 +62,11 @@ class CaseEvidence(Struct):
         """Whether it passed in each baseline trial and fails in each of the candidate's."""
         return 0 < self.baseline_trials == self.baseline_passed and not self.passed and self.trials > 0
 
+    @property
+    def log_gain(self) -> float:
+        """The same evidence with the sides exchanged: that the baseline passes less often than the candidate."""
+        return case_log_e(self.passed, self.trials, self.baseline_passed, self.baseline_trials)
+
 
 class Look(Struct, frozen=True):
     """One joint test of the whole suite."""
@@ -116,6 +121,18 @@ class Evidence(Struct, dict=True):
     def named(self) -> tuple[str, ...]:
         ids = list(self.cases)
         return tuple(ids[i] for i in e_bh([self.cases[c].log_e for c in ids], FALSE_DISCOVERY))
+
+    @cached_property
+    def gained(self) -> tuple[str, ...]:
+        """Cases that are better than at the baseline, named as the broken ones are, with the sides exchanged."""
+        ids = list(self.cases)
+        return tuple(ids[i] for i in e_bh([self.cases[c].log_gain for c in ids], FALSE_DISCOVERY))
+
+    @cached_property
+    def gain_p(self) -> float:
+        """The joint test of success with the sides exchanged: whether the candidate passes more often in some cases."""
+        exchanged = ((case.before, case.full) for case in self.cases.values())
+        return test_rows(exchanged, [0], f"{self.state.seed}:gain").p
 
     @cached_property
     def bounds(self) -> tuple[Bound, ...]:

@@ -97,4 +97,4 @@ def _confirm_afresh(evidence: Evidence, proof: Stage) -> Step:
 def _outcome(evidence: Evidence, verdict: Literal["PASS", "REGRESSION", "INCONCLUSIVE"], stage: Stage) -> Outcome:
     proven = verdict == "REGRESSION"
     named = evidence.named if proven else ()
-    return Outcome(verdict, named, stage, summary(evidence))
+    return Outcome(verdict, named, stage, summary(evidence, proven=proven))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from gate.decision.engine.evidence import Bound, Evidence
+from gate.decision.engine.evidence import Bound, CaseEvidence, Evidence
 from gate.decision.engine.schedule import unprovable
 from gate.model.evidence import CaseCounts, EvidenceSummary, LookTest, MetricChange, MetricTest
 from gate.model.trial import Side
@@ -13,7 +13,13 @@ SHOWN_E = 2.0
 """Cases from this e-value on are listed even if all their trials passed."""
 
 
-def summary(evidence: Evidence) -> EvidenceSummary:
+ROUNDING = 1e-9
+MOST_GAINS = 5
+"""Cases that are listed where a gain is proven and none can be named."""
+
+
+def summary(evidence: Evidence, *, proven: bool = False) -> EvidenceSummary:
+    """``proven``: of a regression, of which it is asked besides whether it gained elsewhere what it lost."""
     looks = (
         LookTest(
             look.epochs,
@@ -46,7 +52,28 @@ def summary(evidence: Evidence) -> EvidenceSummary:
         metrics={b.metric.name: _change(b) for b in evidence.bounds},
         unproven=evidence.unproven,
         unprovable=unprovable(evidence),
+        gained={case_id: _gain(evidence.cases[case_id]) for case_id in evidence.gained},
+        perhaps_gained={case.id: _gain(case) for case in _most_gained(evidence)} if proven else {},
     )
+
+
+def _most_gained(evidence: Evidence) -> list[CaseEvidence]:
+    """Where no gain can be named, and the mirrored test of the whole proves that there are some: the likeliest."""
+    success = next((b for b in evidence.bounds if b.metric is evidence.state.metrics[0]), None)
+    if (
+        evidence.gained
+        or success is None
+        or success.change < -ROUNDING
+        or evidence.gain_p > evidence.state.config.alpha
+    ):
+        return []
+    known = [case for case in evidence.cases.values() if case.log_gain > 0]
+    return sorted(known, key=lambda case: (-case.log_gain, case.id))[:MOST_GAINS]
+
+
+def _gain(case: CaseEvidence) -> CaseCounts:
+    e_value = math.exp(min(case.log_gain, 700.0))
+    return CaseCounts(e_value, case.passed, case.trials, case.baseline_passed, case.baseline_trials)
 
 
 def _change(bound: Bound) -> MetricChange:

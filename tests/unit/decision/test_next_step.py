@@ -60,6 +60,7 @@ from gate.model.findings import (
     AppliesToNone,
     CasesGone,
     CasesNotScored,
+    CaseTally,
     ComparedWithout,
     HardFailure,
     HeldMean,
@@ -125,7 +126,8 @@ def test_a_whole_run_tells_its_story() -> None:
     down = {"case-03", "case-11"}
     result, trials = follow(SUITE, [TRAJECTORY], lambda c, _s: {"trajectory": float(c not in down)}, BASELINE)
     assert result.verdict is Verdict.REGRESSED
-    assert result.cause == CasesBroke(("case-03", "case-11"))
+    moved = tuple(CaseTally(one, 0, 7, 5, 5) for one in ("case-03", "case-11"))
+    assert result.cause == CasesBroke(("case-03", "case-11"), moved, 40)
     assert {c.id for c in result.cases if c.status is CaseStatus.BROKEN} == down
     assert result.agent_runs == len(trials) < 80
     course, outcome = result.course, result.outcome

@@ -171,9 +171,11 @@ def test_a_case_that_got_better_has_the_evidence_that_its_loss_would_have() -> N
     suite = cases(3)
     before = stored(suite[:1], trajectory=0.0) + stored(suite[1:], trajectory=1.0)
     up = judge(suite, [TRAJECTORY], once(suite, trajectory=1.0), before).cases[0]
+    exchanged = stored(suite[:1], trajectory=0.0) + once(suite[1:], trajectory=1.0)
+    down = judge(suite, [TRAJECTORY], exchanged, once(suite, trajectory=1.0)).cases[0]
+    assert up.improvement == down.e_value and (up.improvement or 0) > 2
     lost = once(suite, {"case-00": {"trajectory": 0.0}}, trajectory=1.0)
     down = judge(suite, [TRAJECTORY], lost, stored(suite, trajectory=1.0)).cases[0]
-    assert up.improvement == down.e_value and (up.improvement or 0) > 2
     assert (up.baseline_passed, up.baseline_trials, up.passed, up.trials) == (0, 5, 1, 1)
     assert (down.improvement or 0) < 1
 

@@ -16,6 +16,8 @@ from gate.reports import explanation
 from .samples import INCONCLUSIVE, PASSED, REGRESSED
 
 UNCOMPARED = fact.Uncompared(new=1, edited=2, removed=3)
+LOST = (CaseTally("a", 0, 4, 5, 5),)
+GAINED = (CaseTally("b", 5, 5, 0, 5), CaseTally("c", 4, 4, 1, 5))
 HEADLINES: list[tuple[fact.Cause, str]] = [
     (fact.CouldNotMeasure(fact.NoCases()), "could not measure: no cases"),
     (
@@ -50,9 +52,31 @@ HEADLINES: list[tuple[fact.Cause, str]] = [
     (fact.NotEnoughEvidence(("a",), ("b",)), "not enough evidence on a; suspected: b"),
     (fact.CasesBroke(tuple("abcdefg")), "7 cases broke: a, b, c, d, e and 2 more"),
     (
+        fact.CasesBroke(("a", "b"), (CaseTally("a", 0, 7, 5, 5), CaseTally("b", 0, 7, 4, 5)), 40),
+        "2 of 40 cases broke, 9/10 → 0/14: a, b",
+    ),
+    (
         fact.SuiteGotWorse(("pass_rate",)),
         "pass_rate got worse over the suite: −12.5 points (−20 to −5) over 40 cases; "
         "broken: refund-late-order, refund-wrong-item",
+    ),
+    (
+        fact.SuiteGotWorse(("pass_rate",), suspects=(CaseTally("a", 1, 3, 5, 5),)),
+        "pass_rate got worse over the suite: −12.5 points (−20 to −5) over 40 cases; "
+        "broken: refund-late-order, refund-wrong-item; most suspect: a 5/5 → 1/3",
+    ),
+    (
+        fact.SuiteGotWorse(("tool_trajectory_avg_score",), by_mean=False, fell=(fact.Fell("a", 0.9, 0.41),)),
+        "tool_trajectory_avg_score got worse in some cases; most suspect: a 0.90 → 0.41",
+    ),
+    (
+        fact.TradedOff(LOST, GAINED, named=True, gained_named=True, policy="block"),
+        "a trade: 1 case broke (5/5 → 0/4: a) and 2 improved (1/10 → 9/9: b, c)",
+    ),
+    (
+        fact.TradedOff(LOST, GAINED, named=False, gained_named=False, policy="warn", waits=("pass rate",)),
+        "a trade, which does not block here: some cases got worse, most suspect (5/5 → 0/4: a) and others improved, "
+        "most clearly (1/10 → 9/9: b, c); not enough evidence on pass rate besides",
     ),
     (
         fact.CriterionFails("tool_trajectory_avg_score"),

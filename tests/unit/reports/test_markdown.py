@@ -27,6 +27,7 @@ def test_a_reviewer_reads_the_verdict_then_what_got_worse_then_the_rest() -> Non
     page = render(RESULTS["regressed"])
     order = [
         "## ❌ `support`: regressed",
+        "2 cases broke: refund-late-order",
         "2 of 40 cases broke",
         "92.5 % → 80 %",
         "against `4be1c0f`",

@@ -108,6 +108,17 @@ WORDS: list[tuple[Criterion, AnyFinding, str]] = [
         found.NeverPass((found.CaseTally("refund", 0, 11, 1, 1),)),
         "1 case that always passed never does now: refund (1/1 → 0/11); the baseline has too few trials to prove it",
     ),
+    (RATE, found.GotWorse(Change(-0.02, -0.06, 0.02, 40), ("a",)), "−2 points over 40 cases; broken: a"),
+    (
+        RATE,
+        found.TradeWarned(Change(0.02, -0.06, 0.1, 40), ("a",)),
+        "+2 points over 40 cases; broken: a; a trade: `gate.on_tradeoff` does not block it",
+    ),
+    (
+        RATE,
+        found.TradeAccepted(Change(0.02, -0.06, 0.1, 40)),
+        "+2 points over 40 cases; a trade: `gate.on_tradeoff` accepts it",
+    ),
     (RATE, found.NotTested(Stage(StageKind.NOTHING)), "nothing to compare"),
     (
         RATE,

@@ -1,0 +1,207 @@
+"""Trades: what is one, what each policy makes of it, and what recorded agents show."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import permutations
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from gate.decision import Settings
+from gate.decision.conclusions import exit_code
+from gate.errors import ExitCode
+from gate.model import Case, CaseStatus, Criterion, Scale, Score, SuiteResult, Trial, Verdict
+from gate.model.facts import CasesBroke, SuiteGotWorse, TradedOff
+from gate.model.findings import CaseTally, GotWorse, TradeAccepted, TradeWarned
+from gate.reports import labels
+from gate.reports.explanation import headline
+from tests.unit.decision.records import TRAJECTORY, by_name, cases, judge, trial
+
+SUITE = cases(40)
+IDS = [case.id for case in SUITE]
+LOST, GAINED = set(IDS[:2]), set(IDS[10:14])
+
+
+def epochs(rates: Mapping[str, float], n: int) -> list[Trial]:
+    """``n`` epochs, one a round; a rate of a half alternates."""
+    return [
+        trial(
+            case_id,
+            k,
+            round=k,
+            trajectory=float(k % 2 < 2 * rates[case_id]) if rates[case_id] == 0.5 else rates[case_id],
+        )
+        for k in range(1, n + 1)
+        for case_id in IDS
+    ]
+
+
+def decided(
+    lost: set[str] = LOST, gained: set[str] = GAINED, *, settings: Settings | None = None, n: int = 5
+) -> SuiteResult:
+    before = {c: 0.0 if c in gained else 1.0 for c in IDS}
+    now = {c: 0.0 if c in lost else 1.0 for c in IDS}
+    found = settings or Settings(exact_epochs=n)
+    return judge(SUITE, [TRAJECTORY], epochs(now, n), epochs(before, 5), settings=found)
+
+
+def test_a_change_that_breaks_some_cases_and_improves_more_is_a_trade() -> None:
+    found = decided()
+    assert found.verdict is Verdict.REGRESSED
+    assert isinstance(found.cause, TradedOff)
+    assert {one.case_id for one in found.cause.lost} == LOST
+    assert {one.case_id for one in found.cause.gained} == GAINED
+    assert found.cause.lost[0] == CaseTally("case-00", 0, 5, 5, 5)
+    assert headline(found) == (
+        "a trade: 2 cases broke (10/10 → 0/10: case-00, case-01) and 4 improved "
+        "(0/20 → 20/20: case-10, case-11, case-12, case-13); pass rate 90 % → 95 %"
+    )
+    assert exit_code([found], Settings()) is ExitCode.FAILED
+
+
+def test_a_lower_mean_is_no_trade_whatever_single_cases_gained() -> None:
+    found = decided(lost=set(IDS[:6]), gained=set(IDS[10:13]))
+    assert found.trade is None
+    assert isinstance(found.cause, CasesBroke)
+    assert headline(found).startswith("6 of 40 cases broke, 30/30 → 0/30: case-00")
+
+
+def test_broken_cases_alone_are_no_trade() -> None:
+    assert decided(gained=set()).trade is None
+
+
+def test_a_mean_of_another_criterion_that_fell_is_no_trade() -> None:
+    """Four cases pass now, and every answer is worse."""
+    score = Criterion("score", "response_match_score", Scale.UNIT, pass_threshold=None)
+    before = {c: 0.0 if c in GAINED else 1.0 for c in IDS}
+    now = {c: 0.0 if c in LOST else 1.0 for c in IDS}
+
+    def scored(rates: Mapping[str, float], value: float) -> list[Trial]:
+        return [trial(c, k, round=k, trajectory=rates[c], score=value) for k in range(1, 6) for c in IDS]
+
+    settings = Settings(exact_epochs=5)
+    found = judge(SUITE, [TRAJECTORY, score], scored(now, 0.6), scored(before, 0.9), settings=settings)
+    assert by_name(found)["score"] is Verdict.REGRESSED
+    assert found.trade is None
+
+
+def test_warn_says_it_and_does_not_block() -> None:
+    settings = Settings(exact_epochs=5, on_tradeoff="warn", pass_rate_margin=0.2)
+    found = decided(settings=settings)
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert headline(found).startswith("a trade, which does not block here: 2 cases broke (10/10 → 0/10")
+    assert [c.id for c in found.cases if c.status is CaseStatus.BROKEN] == sorted(LOST)
+    assert not any(row.verdict is Verdict.REGRESSED for row in found.criteria)
+    assert any(isinstance(f, TradeWarned) for f in found.criteria[0].findings)
+    assert exit_code([found], Settings(on_inconclusive="block")) is ExitCode.PASS
+
+
+def test_warn_leaves_to_on_inconclusive_what_else_is_open() -> None:
+    settings = Settings(exact_epochs=5, on_tradeoff="warn", pass_rate_margin=0.0)
+    found = decided(settings=settings)
+    assert isinstance(found.cause, TradedOff) and found.cause.waits == ("pass rate",)
+    assert headline(found).endswith("; not enough evidence on pass rate besides")
+    assert exit_code([found], Settings(on_inconclusive="block")) is ExitCode.FAILED
+    assert exit_code([found], Settings()) is ExitCode.PASS
+
+
+def test_accept_passes_without_a_tick_where_the_rest_is_bounded() -> None:
+    found = decided(settings=Settings(exact_epochs=5, on_tradeoff="accept", pass_rate_margin=0.2))
+    assert found.verdict is Verdict.PASS
+    assert headline(found).startswith("a trade, which is accepted here: 2 cases broke (10/10 → 0/10")
+    row = found.criteria[0]
+    assert any(isinstance(f, TradeAccepted) for f in row.findings)
+    assert not labels.is_ticked(row)
+    assert exit_code([found], Settings()) is ExitCode.PASS
+
+
+def test_accept_accepts_the_trade_alone() -> None:
+    """A loss of the mean beyond the margin is not excluded: inconclusive, as without the trade."""
+    found = decided(settings=Settings(exact_epochs=5, on_tradeoff="accept", pass_rate_margin=0.0))
+    assert found.verdict is Verdict.INCONCLUSIVE
+    plain = decided(lost=set(IDS[:6]), gained=set(), settings=Settings(exact_epochs=5, on_tradeoff="accept"))
+    assert plain.verdict is Verdict.REGRESSED
+    assert any(isinstance(f, GotWorse) for f in plain.criteria[0].findings)
+
+
+def test_a_missed_threshold_outranks_an_accepted_trade_and_the_trade_is_said() -> None:
+    strict = Criterion(
+        "trajectory", "tool_trajectory_avg_score", Scale.UNIT, threshold=0.99, strict=True, pass_threshold=1.0
+    )
+    settings = Settings(exact_epochs=5, on_tradeoff="accept", pass_rate_margin=0.2)
+    before = epochs({c: 0.0 if c in GAINED else 1.0 for c in IDS}, 5)
+    now = epochs({c: 0.0 if c in LOST else 1.0 for c in IDS}, 5)
+    found = judge(SUITE, [strict], now, before, settings=settings)
+    assert found.verdict is Verdict.BELOW_THRESHOLD
+    assert "; a trade, which is accepted here: 2 cases broke" in headline(found)
+
+
+# --- recorded agents ------------------------------------------------------------------------------
+
+SHARED = Path(os.environ.get("GATE_SHARED_DATA") or Path(__file__).parents[4] / "shared" / "data")
+RECORDED = SHARED / "terminal-bench" / "seven-agents.jsonl.gz"
+REWARD = Criterion("reward", "contains", Scale.BINARY, pass_threshold=1.0)
+
+
+def recorded() -> Mapping[str, Sequence[Trial]]:
+    """By agent: five trials of each of 80 tasks."""
+    found: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for line in gzip.decompress(RECORDED.read_bytes()).decode().splitlines():
+        row: dict[str, Any] = json.loads(line)
+        found[row["submission"]][row["task"]].append(float(row["reward"] or 0))
+    return {
+        agent: [
+            Trial(task, k, k, scores={"reward": Score(value)})
+            for task, values in sorted(tasks.items())
+            for k, value in enumerate(values[:5], start=1)
+        ]
+        for agent, tasks in found.items()
+    }
+
+
+def comparisons() -> Iterator[tuple[float, SuiteResult]]:
+    """Each agent against each other: the difference of their means, and the verdict on the second."""
+    agents = recorded()
+    for before, now in permutations(sorted(agents), 2):
+        means = [sum(t.scores["reward"].value or 0 for t in agents[a]) / len(agents[a]) for a in (before, now)]
+        suite = [Case(t, ()) for t in sorted({t.case_id for t in agents[now]})]
+        settings = Settings(exact_epochs=5)
+        yield means[1] - means[0], judge(suite, [REWARD], agents[now], agents[before], settings=settings)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not RECORDED.exists(), reason="the recorded agents are not here")
+def test_another_agent_that_is_as_good_is_a_trade_or_regressed_with_its_reason() -> None:
+    found = list(comparisons())
+    blocked = [(change, suite) for change, suite in found if suite.verdict is Verdict.REGRESSED]
+    as_good = [suite for change, suite in blocked if change > -1e-9]
+    assert len(as_good) >= 5
+    for suite in as_good:
+        assert isinstance(suite.cause, TradedOff), headline(suite)
+        assert suite.cause.lost and suite.cause.gained
+    for _, suite in blocked:
+        cause = suite.cause
+        assert isinstance(cause, TradedOff | CasesBroke) or (isinstance(cause, SuiteGotWorse) and cause.suspects)
+
+
+def test_what_is_gained_by_chance_is_named_in_at_most_a_tenth_of_worlds() -> None:
+    """Unchanged agents of every rate: the names of either list are wrong in all of these, so they are to be few."""
+    false = 0
+    for seed in range(60):
+        rng = Random(seed)
+        rates = {c: rng.choice([0.0, 0.3, 0.7, 0.95, 1.0]) for c in IDS}
+        before, now = (
+            [trial(c, k, round=k, trajectory=float(rng.random() < rates[c])) for k in range(1, 6) for c in IDS]
+            for _ in range(2)
+        )
+        found = judge(SUITE, [TRAJECTORY], now, before, settings=Settings(exact_epochs=5))
+        assert found.outcome is not None
+        false += bool(found.outcome.evidence.gained)
+    assert false <= 6
