@@ -20,6 +20,7 @@ from gate.model import (
     CriterionResult,
     Direction,
     Outcome,
+    Scale,
     Side,
     SuiteResult,
     Trial,
@@ -147,8 +148,9 @@ def _whole_got_worse(
     """Nothing is named: the most suspect cases stand in for what a reader looks at first."""
     names = tuple(r.criterion.name for r in at_fault)
     by_mean = outcome is None or proven_by_mean(outcome, criterion.name)
-    suspected = suspects(outcome.evidence) if outcome is not None else ()
-    return SuiteGotWorse(names, by_mean, suspected, () if suspected else _fell(criterion, cases))
+    if criterion.scale is Scale.BINARY and outcome is not None:
+        return SuiteGotWorse(names, by_mean, suspects(outcome.evidence))
+    return SuiteGotWorse(names, by_mean, (), _fell(criterion, cases))
 
 
 def _fell(criterion: Criterion, cases: Sequence[CaseResult]) -> tuple[Fell, ...]:
@@ -156,19 +158,10 @@ def _fell(criterion: Criterion, cases: Sequence[CaseResult]) -> tuple[Fell, ...]
     sign = 1.0 if criterion.direction is Direction.LOWER else -1.0
     found = []
     for case in cases:
-        now, before = _scores(case, criterion)
+        now, before = case.scores.get(criterion.name, (None, None))
         if now is not None and before is not None and sign * (now - before) > 0:
             found.append(Fell(case.id, before, now))
     return tuple(sorted(found, key=lambda f: (-sign * (f.now - f.before), f.case_id))[:MOST_SUSPECTS])
-
-
-def _scores(case: CaseResult, criterion: Criterion) -> tuple[float | None, float | None]:
-    """The means of a criterion, now and at the baseline; the pass rate's are its counts."""
-    if criterion.name != PASS_RATE:
-        return case.scores.get(criterion.name, (None, None))
-    if not case.trials or not case.baseline_trials:
-        return None, None
-    return case.passed / case.trials, case.baseline_passed / case.baseline_trials
 
 
 # --- what was run ---------------------------------------------------------------------------------

@@ -30,8 +30,7 @@ from gate.model.findings import (
 
 MOST_SUSPECTS = 5
 ROUNDING = 1e-9
-LEAST_SUSPECT_E = 1.0
-"""Below this the evidence speaks for a case."""
+"""A mean that is the same but for rounding did not fall."""
 
 
 def trade_of(outcome: Outcome | None, policy: OnTradeoff) -> TradedOff | None:
@@ -75,8 +74,8 @@ def moved(evidence: EvidenceSummary, case_ids: Iterable[str]) -> tuple[CaseTally
 
 
 def suspects(evidence: EvidenceSummary) -> tuple[CaseTally, ...]:
-    """The cases with the most evidence of being worse, the strongest first; none that the evidence speaks for."""
-    known = [(c, n) for c, n in evidence.cases.items() if n.e_value is None or n.e_value > LEAST_SUSPECT_E]
+    """The cases that fail more often than before, those with the most evidence first."""
+    known = [(c, n) for c, n in evidence.cases.items() if n.passed * n.baseline_trials < n.baseline_passed * n.trials]
     known.sort(key=lambda one: (one[1].e_value is not None, -(one[1].e_value or 0.0), one[0]))
     return tuple(_moved(*one) for one in known[:MOST_SUSPECTS])
 

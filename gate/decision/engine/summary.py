@@ -14,6 +14,7 @@ SHOWN_E = 2.0
 
 
 ROUNDING = 1e-9
+"""A mean that is the same but for rounding did not fall."""
 MOST_GAINS = 5
 """Cases that are listed where a gain is proven and none can be named."""
 

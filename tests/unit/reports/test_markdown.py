@@ -28,8 +28,6 @@ def test_a_reviewer_reads_the_verdict_then_what_got_worse_then_the_rest() -> Non
     order = [
         "## ❌ `support`: regressed",
         "2 cases broke: refund-late-order",
-        "2 of 40 cases broke",
-        "92.5 % → 80 %",
         "against `4be1c0f`",
         "$0.56 · 53 runs",
         "**Next:** fix it.",
