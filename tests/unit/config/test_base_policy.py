@@ -182,6 +182,7 @@ def test_quarantine_holds_once_it_is_merged(tmp_path: Path) -> None:
         ({"gate": {"alpha": 0.0001}}, "gate.alpha", 0.02),
         ({"gate": {"alpha": 0.1}}, "gate.alpha", 0.1),
         ({"gate": {"on_inconclusive": "block"}}, "gate.on_inconclusive", "block"),
+        ({"gate": {"on_tradeoff": "warn"}}, "gate.on_tradeoff", "block"),
         ({"gate": {"max_error_rate": 0.9}}, "gate.max_error_rate", 0.1),
         ({"gate": {"pass_rate_margin": 1.0}}, "gate.pass_rate_margin", None),
         ({"gate": {"pass_rate_margin": 0.05}}, "gate.pass_rate_margin", 0.05),

@@ -100,6 +100,7 @@ GATE = st.fixed_dictionaries(
     optional={
         "alpha": st.sampled_from([0.001, 0.02, 0.2]),
         "on_inconclusive": st.sampled_from(["warn", "block"]),
+        "on_tradeoff": st.sampled_from(["accept", "warn", "block"]),
         "max_error_rate": limits(0, 1),
         "pass_rate_margin": limits(0, 1),
     },
