@@ -9,6 +9,7 @@ import hashlib
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import Any, ClassVar, Self, TypeVar
@@ -31,6 +32,10 @@ POOL = 5
 """The most records of one agent that are pooled."""
 POOL_SEARCH = 20
 """How many stored ancestors are read in search of them."""
+ANCHOR_SEARCH = 10
+"""How many records that may be the anchor are read in search of one that covers the suite, with enough trials."""
+ENOUGH_TRIALS = 5.0
+"""Trials a case, on average, from which a record is a good anchor: against a thin one a loss would go unseen."""
 UNCOMMITTED = "uncommitted"
 """Stands for the commit of a record that was measured outside any repository."""
 
@@ -168,24 +173,35 @@ class Store(ABC):
         suite_id: str,
         *,
         is_near: Callable[[str | None], bool] = lambda _commit: True,
+        suits: Callable[[Record], bool] = lambda _record: True,
         series: str | None = None,
         run_id: str = "",
     ) -> Anchor | None:
-        """The best proven record of the suite: the last accepted release, else the last record that did not fall short.
+        """The record of the suite that nothing may fall short of: the last accepted release, else see `anchors`.
 
-        ``is_near`` says which commits come into question, ``series`` which releases, and ``run_id`` is the run that is
-        to be compared, which is not a yardstick for itself. None if there is no such record.
+        ``is_near`` says which commits come into question, ``suits`` which records still cover the suite, ``series``
+        which releases, and ``run_id`` is the run that is to be compared, which is not a yardstick for itself. Of the
+        first `ANCHOR_SEARCH` candidates that suit the first is taken that has enough trials a case, else the one with
+        the most; if none suits, the first. None if there is no such record.
         """
         entries = {entry.key: entry for entry in self.entries(suite_id) if not entry.dirty}
         times = {key: entry.created for key, entry in entries.items()}
-        for candidate in anchors(self.ledger(suite_id), times, series=series):
+        first: Anchor | None = None
+        best: Anchor | None = None
+        near = (one for one in anchors(self.ledger(suite_id), times, series=series) if is_near(entries[one.key].commit))
+        for candidate in islice(near, ANCHOR_SEARCH):
             entry = entries[candidate.key]
-            if not is_near(entry.commit):
-                continue
             proven = without(self.read(entry), candidate.without | {run_id})
-            if proven is not None:
-                return Anchor(proven, candidate, self.place(entry))
-        return None
+            if proven is None:
+                continue
+            found = Anchor(proven, candidate, self.place(entry))
+            first = first or found
+            if not suits(proven):
+                continue
+            if candidate.is_chosen or thickness(proven) >= ENOUGH_TRIALS:
+                return found
+            best = found if best is None or thickness(proven) > thickness(best.record) else best
+        return best or first
 
     def place(self, entry: Entry) -> str:
         """Where an entry is, for people."""
@@ -201,6 +217,12 @@ class Store(ABC):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def thickness(record: Record) -> float:
+    """Trials a case of the record's own epochs."""
+    own = sum(trial.side is Side.CANDIDATE and trial.tag in STORED for trial in record.trials)
+    return own / max(1, len(record.header.plan))
 
 
 def look_up(

@@ -21,6 +21,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from gate.baselines.base import (
+    ANCHOR_SEARCH,
     POOL,
     UNCOMMITTED,
     Entry,
@@ -354,7 +355,8 @@ class GitStore(Store):
         """The oldest of a suite beyond the bounds; never a release, what someone accepted, or the anchor."""
         stored = {file.key: file.time for file in (*others, new) if not file.is_dirty}
         pinned = {line.key for line in ledger.lines if isinstance(line, Acceptance) or line.release}
-        pinned |= {candidate.key for candidate in anchors(ledger, stored)[:1]}
+        judged = [candidate.key for candidate in anchors(ledger, stored) if ledger.knows(candidate.key)]
+        pinned |= set(judged[:ANCHOR_SEARCH])
         kept = max(self._settings.max_records - 1, 0)
         oldest = new.time - self._settings.max_age_days * _DAY
         return [

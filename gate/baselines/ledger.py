@@ -24,6 +24,7 @@ VERSION = 1
 MAX_TEXT = 500
 MAX_LINE = 10_000
 SOUND = (Verdict.PASS, Verdict.INCONCLUSIVE)
+IMPROVED = "improved"
 
 
 class Mark(Struct, frozen=True, tag="mark", tag_field="kind", omit_defaults=True, forbid_unknown_fields=True):
@@ -44,6 +45,8 @@ class Mark(Struct, frozen=True, tag="mark", tag_field="kind", omit_defaults=True
     """The commit of the anchor that it was compared with; empty if there was none."""
     release: str = ""
     """The tag that it was released as, if it was."""
+    improved: bool = False
+    """Whether it is far better than the anchor that it was compared with, beyond chance."""
     v: int = VERSION
 
     @property
@@ -138,19 +141,26 @@ class Candidate(Struct, frozen=True):
 
     key: str
     why: str
-    """``release TAG``, ``accepted by …`` or ``last proven``."""
+    """``release TAG``, ``accepted by …``, ``improved`` or ``first proven``."""
     without: frozenset[str] = frozenset()
     """Runs that do not count: they fell short."""
     release: str = ""
     accepted: bool = False
+
+    @property
+    def is_chosen(self) -> bool:
+        """Whether it was made the anchor for a reason, and is not merely the oldest."""
+        return bool(self.release) or self.accepted or self.why == IMPROVED
 
 
 def anchors(ledger: Ledger, stored: Mapping[str, float], *, series: str | None = None) -> list[Candidate]:
     """The records that may be the anchor, the first choice first. ``stored``: key and time of those that are there.
 
     Once a release was accepted, releases and acceptances alone move the anchor: what comes between is compared with the
-    release. Until then every proven record moves it. A record that nobody judged, because an older version stored it,
-    counts as proven. ``series`` leaves out releases of other packages: those whose tags begin otherwise.
+    release. Until then an acceptance moves it, or a record that is far better beyond chance; a mere pass does not, for
+    it may hide a small loss, and twenty of them a large one. So of the proven records the oldest comes first: it was
+    not chosen by how well it did. A record that nobody judged, because an older version stored it, counts as proven.
+    ``series`` leaves out releases of other packages: those whose tags begin otherwise.
     """
     failed = {key: ledger.failed_runs(key) for key in stored}
     events = [(time, -1, _unjudged(key)) for key, time in stored.items() if not ledger.knows(key)]
@@ -158,9 +168,11 @@ def anchors(ledger: Ledger, stored: Mapping[str, float], *, series: str | None =
         candidate = _candidate(line, failed[line.key], series) if line.key in stored else None
         if candidate is not None:
             events.append((line.at, number, candidate))
-    found = [candidate for _, _, candidate in sorted(events, key=lambda event: event[:2], reverse=True)]
-    if any(candidate.release for candidate in found):
-        found = [candidate for candidate in found if candidate.release or candidate.accepted]
+    in_time = [candidate for _, _, candidate in sorted(events, key=lambda event: event[:2])]
+    found = [candidate for candidate in reversed(in_time) if candidate.release or candidate.accepted]
+    if not any(candidate.release for candidate in found):
+        raised = [one for one in reversed(in_time) if one.is_chosen]
+        found = [*raised, *(one for one in in_time if not one.accepted)]
     unique: dict[str, Candidate] = {}
     for candidate in found:
         unique.setdefault(candidate.key, candidate)
@@ -178,7 +190,7 @@ def _candidate(line: Line, failed: frozenset[str], series: str | None) -> Candid
         return None
     if line.release and series in (None, series_of(line.release)):
         return Candidate(line.key, f"release {line.release}", failed, release=line.release)
-    return Candidate(line.key, "last proven", failed)
+    return Candidate(line.key, IMPROVED if line.improved else "first proven", failed)
 
 
 def write(ledger: Ledger) -> bytes:

@@ -17,8 +17,9 @@ from gate.baselines.union import run_ids
 from gate.config.load import Config
 from gate.config.resolve import Plan, make_plans
 from gate.config.settings import now, settings_of
+from gate.decision.comparison import PASS_RATE
 from gate.errors import BaselineError, BaselineWriteError, ConfigError
-from gate.model import Verdict
+from gate.model import SuiteResult, Verdict
 from gate.pipeline.journal import records_folder
 from gate.pipeline.judge_stored import as_if_judged, found_again, plan_of, read_whole, suite_ids
 from gate.pipeline.reference import find_anchor, find_baselines, git_context, store_of
@@ -83,10 +84,19 @@ def _found(record: Record, path: Path, config: Config, environment: Mapping[str,
     commits = {one.name: one.info.commit or UNCOMMITTED for one in references.all if one.records}
     at, suite_name, key = now().timestamp(), suite_key(header.suite_id), commit_key(header)
     base, anchor = commits.get("baseline", ""), references.anchor
-    return [
-        Mark(suite_name, key, run, suite.verdict.value, at, base=base, anchor=anchor, release=terms.release)
-        for run in run_ids(record)
-    ]
+    against = suite.further[-1] if suite.further else suite
+    mark = Mark(suite_name, key, "", suite.verdict.value, at, base=base, anchor=anchor, release=terms.release)
+    mark = replace(mark, improved=bool(anchor) and suite.verdict is Verdict.PASS and _far_better(against))
+    return [replace(mark, run=run) for run in run_ids(record)]
+
+
+def _far_better(against: SuiteResult) -> bool:
+    """Whether the pass rate rose by more than twice the half-width of its 90 % interval, as luck does in one of 2,000.
+
+    The anchor moves up then. A looser rule would choose the luckiest of many records of an unchanged agent.
+    """
+    found = next((row.change for row in against.criteria if row.criterion.name == PASS_RATE), None)
+    return found is not None and found.value > 2 * (found.value - found.low) > 0
 
 
 def _scope(record: Record, config: Config, environment: Mapping[str, str]) -> frozenset[str] | None:
@@ -211,7 +221,7 @@ def show_baseline(config: Config, environment: Mapping[str, str]) -> str:
     with ExitStack() as stack:
         store = stack.enter_context(_store(config, environment))
         for plan in make_plans(config, as_if_judged(config, environment)):
-            found = find_baselines(config, store, plan.suite.id, replace(where, anchored=True), git)
+            found = find_baselines(config, store, plan.suite.id, replace(where, anchored=True), git, plan=plan.planned)
             ledger = store.ledger(plan.suite.id)
             parts += [_show(plan, reference, ledger) for reference in found.all]
     return "\n\n".join(parts)

@@ -67,7 +67,7 @@ async def run_gate(
         session = open_session(config, options, environment, progress, stack, written)
         check_outputs(outputs)  # creates them, so the work tree has been looked at before
         _check_judged(plans, session.settings)
-        baselines = [find_baselines(config, session.store, p.suite.id, session.where, session.git) for p in plans]
+        baselines = [_baselines(session, plan) for plan in plans]
         session = _sharing(session, plans, baselines)
         runs = [await _run_suite(session, plan, found) for plan, found in zip(plans, baselines, strict=True)]
         suites, paths = _stepped_down(runs, environment), [run.path for run in runs]
@@ -93,6 +93,12 @@ class Ran(Struct, frozen=True):
     """Of its record."""
     found: References
     terms: Terms
+
+
+def _baselines(session: Session, plan: Plan, run_id: str = "") -> References:
+    """What a suite is compared with; ``run_id``: not with this run, which may be stored already."""
+    config, store, where = session.config, session.store, session.where
+    return find_baselines(config, store, plan.suite.id, where, session.git, run_id, plan=plan.planned)
 
 
 def _sharing(session: Session, plans: Sequence[Plan], baselines: Sequence[References]) -> Session:
@@ -134,7 +140,7 @@ async def _run_suite(session: Session, plan: Plan, found: References) -> Ran:
         journal = stack.enter_context(without(journal, left_out, remember=memory.keep))
         if journal.resumed:  # this very run may be what is stored
             run_id = journal.header.run_id
-            found = find_baselines(session.config, session.store, plan.suite.id, session.where, session.git, run_id)
+            found = _baselines(session, plan, run_id)
         base = BaseTree(session, found.first, stack)
         async with TrialRunner(session.config, plan, session.environment, session.run_budget, base.root) as runner:
             run = SuiteRun(session, plan, found.all, journal, runner, base.possible, memory)

@@ -173,7 +173,7 @@ def found_again(header: Header, terms: Terms, config: Config, environment: Mappi
     where = GitContext(header.commit, header.dirty, base, ancestors, anchored=terms.anchored, release=terms.release)
     store = store_of(config, environment)
     with store if store is not None else nullcontext():
-        return find_baselines(config, store, header.suite_id, where, git, header.run_id)
+        return find_baselines(config, store, header.suite_id, where, git, header.run_id, plan=header.plan)
 
 
 def _result(
@@ -229,7 +229,9 @@ def decide_merged(
     record = load_to_judge(record_path, criteria=plan.criteria)
     store = store_of(config, environment)
     with store if store is not None else nullcontext():
-        baselines = [find_baselines(config, store, one.suite.id, where, git, header.run_id) for one in plans]
+        baselines = [
+            find_baselines(config, store, one.suite.id, where, git, header.run_id, plan=one.planned) for one in plans
+        ]
     found = baselines[plans.index(plan)]
     notes = [*filter(None, (where.note,)), *found.notes]
     terms = told_by(record, terms_of_plan(plan, config, notes=notes, rules=rules), scope=rules is None)

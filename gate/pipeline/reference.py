@@ -11,13 +11,15 @@ from msgspec.structs import replace
 from gate.baselines import Found, Store, StoreSettings, open_store
 from gate.baselines.base import UNCOMMITTED, key_of, outage_in
 from gate.baselines.ledger import Ledger
-from gate.baselines.pairing import Reference, reference_to
+from gate.baselines.pairing import Reference, match_cases, reference_to
 from gate.baselines.tags import series_of
 from gate.baselines.union import run_ids, without
 from gate.config.load import Config
 from gate.config.schema import NO_STORE
+from gate.decision.cases import LEAST_LOST, MOST_LOST
 from gate.errors import BaselineError, ConfigError
 from gate.model import BaselineInfo
+from gate.records import PlannedCase, Record
 from gate.reports.formatting import count
 from gate.security.environment import TOKEN
 from gate.system.git import Git
@@ -149,12 +151,19 @@ def store_of(config: Config, environment: Mapping[str, str]) -> Store | None:
 
 
 def find_baselines(
-    config: Config, store: Store | None, suite_id: str, where: GitContext, git: Git, run_id: str = ""
+    config: Config,
+    store: Store | None,
+    suite_id: str,
+    where: GitContext,
+    git: Git,
+    run_id: str = "",
+    *,
+    plan: Sequence[PlannedCase] = (),
 ) -> References:
     """What a record is compared with: the record of its own base, and the anchor if the git context asks for it.
 
     A release is compared with the anchor alone, once there is one. ``run_id`` is the run that is compared: no yardstick
-    for itself.
+    for itself. ``plan`` are its cases: the anchor has to cover them.
 
     Raises:
         BaselineError: truncated, damaged or misplaced; or missing under ``on_missing: fail``.
@@ -162,7 +171,7 @@ def find_baselines(
     if store is None:
         return References((find_baseline(config, None, suite_id, where),))
     ledger = store.ledger(suite_id)
-    anchor = find_anchor(store, suite_id, where, git, run_id) if where.anchored else None
+    anchor = find_anchor(store, suite_id, where, git, run_id, plan) if where.anchored else None
     proven = "" if anchor is None else anchor.info.commit or UNCOMMITTED
     if where.release and anchor is not None:
         return References((anchor,), (), proven, _accepted(ledger, where, run_id))
@@ -174,8 +183,10 @@ def find_baselines(
     return References((own, anchor) if own.records else (anchor,), notes, proven, _accepted(ledger, where, run_id))
 
 
-def find_anchor(store: Store, suite_id: str, where: GitContext, git: Git, run_id: str = "") -> Reference | None:
-    """The best proven record in the history of this commit."""
+def find_anchor(
+    store: Store, suite_id: str, where: GitContext, git: Git, run_id: str = "", plan: Sequence[PlannedCase] = ()
+) -> Reference | None:
+    """The anchor in the history of this commit, of which most cases are still in the ``plan``, if one is given."""
     shallow = where.head is not None and git.is_shallow()
 
     def is_near(commit: str | None) -> bool:
@@ -183,8 +194,13 @@ def find_anchor(store: Store, suite_id: str, where: GitContext, git: Git, run_id
             return True
         return git.is_ancestor(commit, where.head) or (shallow and git.resolve(commit) is None)
 
+    def suits(record: Record) -> bool:
+        stored = record.header.plan
+        gone = len(stored) - len(match_cases(plan, stored).same)
+        return not plan or gone < LEAST_LOST or gone <= MOST_LOST * len(stored)
+
     series = series_of(where.release) if where.release else None
-    found = store.anchor(suite_id, is_near=is_near, series=series, run_id=run_id)
+    found = store.anchor(suite_id, is_near=is_near, suits=suits, series=series, run_id=run_id)
     if found is None:
         return None
     commit = found.record.header.commit

@@ -1,4 +1,5 @@
 import pytest
+from msgspec.structs import replace
 
 from gate.baselines.ledger import Acceptance, Ledger, Mark, anchors, read, write
 from gate.errors import BaselineError
@@ -23,7 +24,25 @@ def test_only_what_is_proven_moves_the_anchor(verdict: str) -> None:
     ledger = Ledger().add([mark("a"), mark("b", verdict), mark("c", verdict)])
     assert [c.key for c in anchors(ledger, only("a", "b", "c"))] == ["a"]
     ledger = ledger.add([mark("d")])
-    assert anchors(ledger, only("a", "b", "c", "d"))[0].key == "d"
+    assert [c.key for c in anchors(ledger, only("a", "b", "c", "d"))] == ["a", "d"]
+
+
+def test_passes_do_not_move_the_anchor_since_each_may_hide_a_small_loss() -> None:
+    ledger = Ledger().add([mark(key) for key in "abcdef"])
+    assert [c.key for c in anchors(ledger, STORED)] == list("abcdef")
+    assert anchors(ledger, STORED)[0].why == "first proven"
+    assert not any(c.is_chosen for c in anchors(ledger, STORED))
+
+
+def test_what_is_far_better_moves_the_anchor_up() -> None:
+    better = replace(mark("c"), improved=True)
+    lines = [mark("a"), mark("b"), better, mark("d")]
+    assert first(*lines) == "c"
+    assert anchors(Ledger().add(lines), STORED)[0].is_chosen
+    assert first(*lines, Acceptance("s", "d", "wendy", 200.0, "wanted")) == "d"
+    fallen = Ledger().add([*lines, mark("c", "regressed", 150.0, run="run c")])
+    assert [c.key for c in anchors(fallen, only("a", "b", "c", "d"))] == ["a", "b", "d"], "judged by its latest mark"
+    assert read(write(Ledger().add(lines)), "s", "here") == Ledger().add(lines)
 
 
 def test_the_first_record_has_nothing_to_fall_short_of() -> None:
@@ -64,7 +83,7 @@ def test_releases_of_another_package_are_left_out() -> None:
 
 
 def test_records_that_nobody_judged_count_as_proven() -> None:
-    assert [c.key for c in anchors(Ledger(), only("a", "b"))] == ["b", "a"]
+    assert [c.key for c in anchors(Ledger(), only("a", "b"))] == ["a", "b"]
 
 
 def test_what_is_no_longer_stored_is_no_anchor() -> None:
