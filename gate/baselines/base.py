@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict
 from gate.baselines.ledger import Candidate, Ledger, Line, anchors
 from gate.baselines.union import is_sound, unite, without
 from gate.errors import BaselineError, BaselineWriteError
-from gate.model import STORED, Side
+from gate.model import FULL, STORED, Side
 from gate.records import Header, Record, strip
 from gate.security.limits import shorten
 from gate.system.git import COMMIT_ID
@@ -221,7 +221,7 @@ class Store(ABC):
 
 def thickness(record: Record) -> float:
     """Trials a case of the record's own epochs."""
-    own = sum(trial.side is Side.CANDIDATE and trial.tag in STORED for trial in record.trials)
+    own = sum(trial.side is Side.CANDIDATE and trial.tag in (FULL, STORED) for trial in record.trials)
     return own / max(1, len(record.header.plan))
 
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from gate.baselines import StoreSettings, open_store
 from gate.baselines import file as file_module
-from gate.baselines.base import suite_key
+from gate.baselines.base import suite_key, thickness
 from gate.baselines.file import FileStore
 from gate.errors import BaselineError, BaselineWriteError
 from gate.model import Side
@@ -340,3 +340,11 @@ def test_four_writers_and_a_reader_never_tear(tmp_path: Path) -> None:
     assert names == [".gitattributes", *sorted(f"{commit(n)}.jsonl" for n in (1, 100, 101, 102, 103))]
     for path in tmp_path.rglob("*.jsonl"):
         assert read_record(path).footer is not None
+
+
+def test_the_thickness_of_a_record_counts_epochs_of_its_own() -> None:
+    made = make_record(1)
+    cases, own = len(made.header.plan), made.trials[0]
+    assert thickness(replace(made, trials=(own,) * 3 * cases)) == 3
+    tagged = (replace(own, tag="stored"), replace(own, tag="confirm"), replace(own, side=Side.BASELINE))
+    assert thickness(replace(made, trials=tagged)) == 1 / cases
