@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gate.baselines.union import run_ids
+from gate.baselines.union import parts_of, run_ids
 from gate.decision.comparison import RATE_METRIC, Incomparable, Owed
 from gate.decision.unseen import shows_calls
 from gate.model import FULL, STORED, BaselineInfo, Criterion, Side, Trial
@@ -169,10 +169,11 @@ def match_cases(plan: Sequence[PlannedCase], stored: Sequence[PlannedCase]) -> M
 
 def _under(ids: Mapping[str, str], record: Record) -> Iterable[Trial]:
     """The record's own trials, without those of the baseline that it was compared with, under the present ids."""
-    for trial in as_baseline(record).trials:
-        now = ids.get(trial.case_id)
-        if trial.side is Side.CANDIDATE and now is not None:
-            yield trial if now == trial.case_id else replace(trial, case_id=now)
+    for part in parts_of(as_baseline(record)):
+        for trial in part.trials:
+            now = ids.get(trial.case_id)
+            if trial.side is Side.CANDIDATE and now is not None:
+                yield replace(trial, case_id=now, run=part.run.id)
 
 
 def as_baseline(record: Record) -> Record:

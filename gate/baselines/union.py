@@ -56,6 +56,13 @@ def parts_of(record: Record) -> tuple[RunPart, ...]:
     return tuple(parts)
 
 
+def trials_of(record: Record) -> tuple[Trial, ...]:
+    """The record's trials; each says which run it is of where they are of several."""
+    if not record.header.runs:
+        return record.trials
+    return tuple([replace(trial, run=part.run.id) for part in parts_of(record) for trial in part.trials])
+
+
 def is_sound(record: Record) -> bool:
     """Whether the runs that the header lists account for every trial."""
     runs = record.header.runs

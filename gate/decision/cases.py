@@ -82,11 +82,12 @@ def _case_result(comparison: Comparison, case: Case, outcome: Outcome | None) ->
     paired = case.id in comparison.with_baseline
     criteria = comparison.comparable(case.id) if paired else comparison.criteria
     measured = comparison.measured(case.id)
-    now = _outcomes(measured, case, criteria)
+    counted = comparison.counted(measured)
+    now = _outcomes(counted, case, criteria)
     stored = (*comparison.baseline.get(case.id, ()), *comparison.reruns.get(case.id, ())) if paired else ()
-    before = _outcomes(stored, case, criteria)
+    before = _outcomes(comparison.counted(stored), case, criteria)
     seen = _Seen(now, before)
-    clean = len(criteria) == len(comparison.criteria) and len(now) == len(measured) and all(now)
+    clean = len(criteria) == len(comparison.criteria) and len(now) == len(counted) and all(now)
     failing = [] if clean else [t for t in measured if _fails(t, case, comparison.criteria)]
     attempts = comparison.candidate.get(case.id, ())
     worst = min(failing, key=_quality, default=None)

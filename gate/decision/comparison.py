@@ -13,7 +13,8 @@ from msgspec.structs import replace
 from gate.decision import consistency
 from gate.decision.correction import PLAIN, Correction, correction_for
 from gate.decision.engine.state import FULL, Config, Metric, Rerun, Round, Row, State
-from gate.model import PROBE, Case, Criterion, Direction, OnTradeoff, Scale, Score, Side, Trial
+from gate.decision.repeats import Repeats, repeats
+from gate.model import PROBE, REPEAT, Case, Criterion, Direction, OnTradeoff, Scale, Score, Side, Trial
 from gate.model.facts import Outage
 from gate.model.findings import Apart, CasesGone, ScorerChanged
 
@@ -220,6 +221,21 @@ class Comparison(Struct, frozen=True, dict=True):
         """The baseline's measured trials that were run now and are not of whole epochs, by case."""
         return _by_case(t for t in self.trials if t.side is Side.BASELINE and t.measured and t.tag != FULL)
 
+    @cached_property
+    def repeats(self) -> Repeats:
+        """Which trials are no draws of their own, but repeat another of their run."""
+        return repeats(self.stored, self.trials, self.passes)
+
+    def passes(self, trial: Trial) -> bool:
+        """Whether a trial holds every blocking criterion that can be compared; of all, where none can."""
+        case = self.by_id.get(trial.case_id)
+        return case is not None and bool(passed(trial, case, self.comparable(case.id) or self.criteria))
+
+    def counted(self, trials: Iterable[Trial]) -> tuple[Trial, ...]:
+        """Those of the trials that are draws of their own."""
+        dropped = self.repeats.dropped
+        return tuple([trial for trial in trials if id(trial) not in dropped])
+
     def measured(self, case_id: str, *, full: bool = False) -> tuple[Trial, ...]:
         """The candidate's trials of a case that count: answered, or failed by the agent; ``full``: of epochs."""
         return (self._full if full else self._measured).get(case_id, ())
@@ -415,8 +431,11 @@ def to_state(comparison: Comparison, *, seed: int, can_run: bool, stopped: bool)
     metrics = tuple(_metric(comparison, criterion) for criterion in comparison.metrics)
     config = Config(settings.own_alpha, settings.max_epochs, settings.exact_epochs, settings.rerun, can_run, left)
     stored = _by_case(t for t in comparison.stored if t.measured and t.tag == FULL)
-    baseline = {case_id: [_row(comparison, t) for t in stored.get(case_id, ())] for case_id in comparison.paired}
-    return State(metrics, baseline, _rounds(comparison), config, seed)
+    baseline = {
+        case_id: [_row(comparison, t) for t in comparison.counted(stored.get(case_id, ()))]
+        for case_id in comparison.paired
+    }
+    return State(metrics, baseline, _rounds(comparison), config, seed, frozen=comparison.repeats.frozen)
 
 
 def _metric(comparison: Comparison, criterion: Criterion) -> Metric:
@@ -441,16 +460,18 @@ def correction_of(comparison: Comparison, criterion: Criterion) -> Correction | 
 def _rounds(comparison: Comparison) -> tuple[Round, ...]:
     """The rounds in the order they were asked for. A trial with an infrastructure error is a row of nothing, unless it
     was run again: then the newer one takes its place. In a round the baseline's come first: it is looked at when the
-    candidate's are there, too.
+    candidate's are there, too. One that repeats a draw is a row of nothing, too: it was run, and says nothing new.
     """
     lost = [None] * len(comparison.metrics)
+    repeated: Row = tuple(lost)  # unlike a lost one, nothing stands in for it
     groups: dict[tuple[int, str, Side], dict[str, list[Row]]] = {}
     for trial in sorted(comparison.trials, key=lambda t: (t.round, t.side is Side.CANDIDATE, t.tag, t.number)):
         if trial.case_id not in comparison.with_baseline:
             continue
-        if trial.tag == PROBE:
-            continue  # asked of cases picked by their failures, to confirm a block: it is no part of what is confirmed
-        row, rows = _row(comparison, trial), _rows_of(groups, trial, stands_in=comparison.stands_in(trial))
+        if trial.tag in (PROBE, REPEAT):
+            continue  # asked of cases picked by their outcomes, for another question than the one decided here
+        row = repeated if id(trial) in comparison.repeats.dropped else _row(comparison, trial)
+        rows = _rows_of(groups, trial, stands_in=comparison.stands_in(trial))
         if rows is not None and lost in rows:
             rows[rows.index(lost)] = row
         elif rows is None:

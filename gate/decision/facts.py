@@ -54,6 +54,7 @@ from gate.model.facts import (
     RemovedCriteria,
     RenamedCases,
     RepeatsAlike,
+    RepeatsOnce,
     RuleChange,
     ScoresUnmeasured,
     SuiteGotWorse,
@@ -303,6 +304,8 @@ def _errors(comparison: Comparison) -> list[Caution]:
 
 def _repeats(comparison: Comparison) -> list[Caution]:
     """Repeated trials that never differ add no information: a cache, a fixed seed, or a deterministic agent."""
+    if once := comparison.repeats.cases:
+        return [RepeatsOnce(len(once), comparison.repeats.repeated)]
     groups = [comparison.measured(case.id) for case in comparison.judged]
     groups = [group for group in groups if len(group) > 1 and any(map(_said, group))]
     if len(groups) < 3 or any(len({_said(t) for t in group}) > 1 for group in groups):

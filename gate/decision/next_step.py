@@ -25,7 +25,7 @@ from gate.decision.engine.state import FULL, Request
 from gate.decision.thresholds import epochs_to_prove, never_reached
 from gate.decision.unseen import without_unseen
 from gate.decision.verdict import judged
-from gate.model import Case, Criterion, Outcome, Side, SuiteResult, Trial, Verdict
+from gate.model import REPEAT, Case, Criterion, Outcome, Side, SuiteResult, Trial, Verdict
 from gate.model.facts import UnexplainedFailures
 from gate.model.findings import AnyFinding
 
@@ -35,6 +35,8 @@ MOST_RETRIES = 2
 
 LEAST_DOWN = 8
 """Failing cases that tell an outage when a run ended before it had tried every case; or half of the suite's."""
+REPEATED = 3
+"""Steady cases that are asked again where it is not known whether repeats are draws of their own."""
 FEW_CRASHING = 3
 """Below this many crashing cases another epoch looks for more, before the failures are confirmed."""
 
@@ -96,6 +98,8 @@ def next_step(known: Situation, *, can_run: bool = True, verdict_only: bool = Fa
     settled = _settled(comparison, found)
     if wanted is None and not settled:
         wanted = _for_thresholds(comparison, outcome, found, can_run=can_run and not stopped)
+    if wanted is not None and not settled and (first := _whether_repeats_count(comparison)) is not None:
+        return first
     if wanted is not None and not settled and wanted.runs:  # a round without a trial would be asked for again for ever
         return wanted
     if wanted is not None:
@@ -215,6 +219,21 @@ def _another_pass(comparison: Comparison) -> tuple[Request, ...]:
     if settings.exact_epochs is not None or passes(comparison) >= settings.max_epochs:
         return ()
     return (_whole(comparison, Request(Side.CANDIDATE, FULL, (), 1)),)
+
+
+def _whether_repeats_count(comparison: Comparison) -> More | None:
+    """A few steady cases again, before anything is rerun that a cache may answer: then reruns would prove nothing."""
+    if not comparison.repeats.untold or comparison.settings.exact_epochs is not None or not comparison.trials:
+        return None
+    steady = [case_id for case_id in comparison.paired if _all_pass(comparison, case_id)]
+    cases = tuple(steady[:: max(1, len(steady) // REPEATED)][:REPEATED])
+    request = Request(Side.CANDIDATE, REPEAT, cases, 1)
+    return _asked(comparison, (request,) if cases else (), "see whether repeats are draws of their own")
+
+
+def _all_pass(comparison: Comparison, case_id: str) -> bool:
+    trials = comparison.measured(case_id)
+    return bool(trials) and all(map(comparison.passes, trials))
 
 
 def _asked(comparison: Comparison, requests: Sequence[Request], why: str, *, once: bool = False) -> More | None:

@@ -42,7 +42,7 @@ from gate.model.results import (
 )
 from gate.model.scale import Direction, MetricKind, Scale
 from gate.model.suite import Case, Complexity, Location, RecordedTrial, Rubric, Suite, Turn
-from gate.model.trial import CONFIRM, ENDS, FULL, PROBE, STORED, End, ErrorKind, Score, Side, Trial, TrialError
+from gate.model.trial import CONFIRM, ENDS, FULL, PROBE, REPEAT, STORED, End, ErrorKind, Score, Side, Trial, TrialError
 from gate.model.verdict import SEVERITY, OnTradeoff, Verdict, worst
 
 __all__ = [
@@ -51,6 +51,7 @@ __all__ = [
     "FULL",
     "MAX_SECONDS",
     "PROBE",
+    "REPEAT",
     "SEVERITY",
     "SILENT",
     "STORED",

@@ -411,6 +411,14 @@ class RepeatsAlike(Fact, frozen=True):
     """Five times faster, too: a response cache answers."""
 
 
+class RepeatsOnce(Fact, frozen=True):
+    """Repeats within a run give one answer, and no other run gives it: they count as one trial."""
+
+    cases: int
+    of: int
+    """Cases that were asked more than once in a run."""
+
+
 class CallsNotReported(Fact, frozen=True):
     """Only the baseline shows that tool calls are reported."""
 
@@ -450,6 +458,7 @@ Caution = (
     | TrialsLost
     | AttemptsRepeated
     | RepeatsAlike
+    | RepeatsOnce
     | CallsNotReported
     | EmptyAnswers
     | OneAnswer

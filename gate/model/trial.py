@@ -107,6 +107,9 @@ epoch like any other where its record is the baseline."""
 PROBE = "probe"
 """Tag of a round that asks, a while later, whether the agent still fails: failing cases between such as answered."""
 
+REPEAT = "repeat"
+"""Tag of a round that asks a few steady cases again, to see whether repeated trials are draws of their own."""
+
 
 class Trial(Struct, frozen=True):
     """One execution of a case, scored."""

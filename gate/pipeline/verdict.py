@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from gate import __version__
 from gate.baselines.pairing import Reference, pair, reported_before
+from gate.baselines.union import trials_of
 from gate.config.base_policy import MOVED, Rules
 from gate.config.load import Config
 from gate.config.resolve import Plan
@@ -376,7 +377,7 @@ def _against(record: Record, reference: Reference, terms: Terms, *, reported: bo
     known = Situation(
         cases_of(header, terms.thresholds),
         terms.criteria,
-        record.trials,
+        trials_of(record),
         paired.trials,
         terms.settings,
         seed=header.seed,

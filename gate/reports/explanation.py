@@ -521,16 +521,26 @@ def _unmeasured(found: fact.ScoresUnmeasured | fact.TrialsLost | fact.AttemptsRe
             assert_never(found)
 
 
-_OfAnswers = fact.RepeatsAlike | fact.CallsNotReported | fact.EmptyAnswers | fact.OneAnswer | fact.CasesUnchecked
+_OfAnswers = (
+    fact.RepeatsAlike
+    | fact.RepeatsOnce
+    | fact.CallsNotReported
+    | fact.EmptyAnswers
+    | fact.OneAnswer
+    | fact.CasesUnchecked
+)
 
 
-def _of_answers(found: _OfAnswers) -> str:
+def _of_answers(found: _OfAnswers) -> str:  # noqa: PLR0911 - one for each kind
     match found:
         case fact.RepeatsAlike():
             if found.cached:
                 faster = "and five times faster: a response cache answers, not the agent"
                 return f"repeated trials give identical answers, {faster}"
             return "repeated trials give identical answers: a fixed seed, a cache, or a deterministic agent"
+        case fact.RepeatsOnce():
+            where = f"repeats within a run are identical in {found.cases} of {count(found.of, 'repeated case')}"
+            return f"{where}, and differ between runs: they count as one trial (is there a cache between trials?)"
         case fact.CallsNotReported():
             held = f"{', '.join(found.criteria)} hold if none was made, not if none is reported"
             return f"no answer reports tool calls, as the baseline's did: {held}"

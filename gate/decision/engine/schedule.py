@@ -34,7 +34,7 @@ def suspicious(case: CaseEvidence) -> bool:
 
 def next_wave(evidence: Evidence, config: Config, *, naming: bool = False) -> tuple[Request, ...]:
     """Reruns of the suspicious cases; of both sides with ``match``. Empty where no rerun would change the verdict."""
-    if not config.can_run or config.exact_epochs is not None:
+    if not config.can_run or config.exact_epochs is not None or evidence.state.frozen:
         return ()
     waves = _waves(naming)
     if evidence.waves >= len(waves):
@@ -113,9 +113,9 @@ def _wave_requests(cases: Sequence[CaseEvidence], n: int, config: Config) -> Ite
 
 def next_pass(evidence: Evidence, config: Config) -> tuple[Request, ...]:
     """One more epoch, or all those of a fixed design; empty where none is left or affordable."""
-    if not config.can_run:
-        return ()
     exact = config.exact_epochs
+    if not config.can_run or (evidence.state.frozen and exact is None and evidence.epochs):
+        return ()
     n = 1 if exact is None else exact - evidence.epochs
     last = config.max_epochs if exact is None else exact
     if evidence.epochs >= last:

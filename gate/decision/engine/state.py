@@ -78,6 +78,8 @@ class State(Struct, frozen=True):
     rounds: tuple[Round, ...]
     config: Config = field(default_factory=Config)
     seed: int = 0
+    frozen: bool = False
+    """Whether the candidate answers a case alike however often it is asked, so that no rerun says anything new."""
 
 
 class Request(Struct, frozen=True):

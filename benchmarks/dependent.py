@@ -1,0 +1,200 @@
+"""Worlds in which trials depend on one another, against the whole decision: caches, determinism, shared fixtures.
+
+    python benchmarks/dependent.py [--runs 200] [--only TEXT] [--write docs/evidence/dependent.md]
+
+Each run draws a suite, the runs that its baseline was stored by and a candidate, and follows `next_step` to the
+verdict. What differs between worlds is how an answer is drawn: anew for every trial, once for each run and case
+(a cache or a reused session), or once for all. Same seed, same table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import Literal
+
+from gate.decision import Settings, Situation, next_step
+from gate.model import Case, Criterion, Scale, Score, Side, SuiteResult, Trial
+from gate.statistics.intervals import wilson
+
+CRITERION = Criterion("answer", "response_match_score", Scale.UNIT, pass_threshold=0.5)
+TYPICAL = ((0.45, 1.0, 1.0), (0.25, 0.95, 1.0), (0.25, 0.5, 0.95), (0.05, 0.0, 0.0))
+"""Share of the cases, and the range of their pass rates, as in `simulate.py`."""
+
+
+@dataclass(frozen=True)
+class World:
+    """How trials are drawn, and what a change broke."""
+
+    name: str
+    cases: int = 100
+    stored: int = 5
+    """Stored trials a case, of each stored run."""
+    runs: int = 1
+    """Stored runs."""
+    draw: Literal["trial", "run", "once"] = "trial"
+    """Whether an answer is drawn for each trial, once for each run and case, or once for all."""
+    cached: float = 1.0
+    """Share of the cases that are drawn once for each run, if any are."""
+    words: int = 10**9
+    """Different texts of a passing or of a failing answer; 1: the answer says no more than whether it passes."""
+    broken: int = 0
+    """Cases that fail each time from now on, always with the same words."""
+    reworded: bool = False
+    """Whether the change words every answer in another way."""
+    cluster: int = 1
+    """Cases to a cluster, which share a fixture."""
+    shared: float = 0.0
+    """Correlation of the outcomes of a cluster's cases within an epoch."""
+    stated: bool = True
+    """Whether the suite says which cases form a cluster."""
+    wanted: tuple[str, ...] = ("pass", "inconclusive")
+
+
+BROKEN = ("regressed",)
+WORLDS = (
+    World("fresh answers, unchanged"),
+    World("fresh answers, one case broke with constant words", broken=1, wanted=BROKEN),
+    World("the same, stored by five runs of one trial", broken=1, stored=1, runs=5, wanted=BROKEN),
+    World("frozen within a run, unchanged", draw="run"),
+    World("the same, N = 30", cases=30, draw="run"),
+    World("the same, stored by three runs", draw="run", runs=3),
+    World("the same, stored by five runs of one trial", draw="run", runs=5, stored=1),
+    World("the same, N = 30", draw="run", cases=30, runs=5, stored=1),
+    World("half of the cases frozen, unchanged", draw="run", cached=0.5),
+    World("frozen, one word an outcome, unchanged", draw="run", words=1),
+    World("the same, stored by three runs", draw="run", words=1, runs=3),
+    World("frozen, 20 of 100 cases broke", draw="run", broken=20, wanted=BROKEN),
+    World("deterministic, unchanged", draw="once"),
+    World("deterministic, one case broke", draw="once", broken=1, wanted=BROKEN),
+    World("the same, N = 30", draw="once", cases=30, broken=1, wanted=BROKEN),
+    World("deterministic, one case broke, the others reworded", draw="once", broken=1, reworded=True, wanted=BROKEN),
+    World("the same, stored by two runs", draw="once", broken=1, runs=2, reworded=True, wanted=BROKEN),
+    World("one word an outcome, unchanged", words=1),
+    World("one word an outcome, one case broke", words=1, broken=1, wanted=BROKEN),
+    World("few words (temperature 0), one case broke", words=2, broken=1, wanted=BROKEN),
+    World("clusters of 5, correlation .3, not stated", cluster=5, shared=0.3, stated=False),
+    World("clusters of 5, correlation .3", cluster=5, shared=0.3),
+    World("clusters of 5, correlation .8, not stated", cluster=5, shared=0.8, stated=False),
+    World("clusters of 5, correlation .8", cluster=5, shared=0.8),
+    World("clusters of 5, correlation .3, one case broke", cluster=5, shared=0.3, broken=1, wanted=BROKEN),
+    World("clusters of 5, correlation .3, 10 cases broke", cluster=5, shared=0.3, broken=10, wanted=BROKEN),
+)
+
+
+class Lab:
+    """Draws the trials of one world."""
+
+    def __init__(self, world: World, rng: Random) -> None:
+        self.world, self.rng = world, rng
+        self.ids = [f"c{i:03d}" for i in range(world.cases)]
+        parts = [part for part in TYPICAL for _ in range(round(part[0] * world.cases))]
+        rng.shuffle(parts)
+        self.rates = {c: rng.uniform(*parts[i % len(parts)][1:]) for i, c in enumerate(self.ids)}
+        steady = [c for c in self.ids if self.rates[c] >= 0.9]
+        self.broken = set(rng.sample(steady, min(world.broken, len(steady))))
+        self.frozen = {c for c in self.ids if rng.random() < world.cached}
+        self.drawn: dict[tuple[str, str], tuple[bool, int]] = {}
+        self.shocks: dict[tuple[str, int, int], float] = {}
+
+    def cluster_of(self, case_id: str) -> int:
+        return int(case_id[1:]) // self.world.cluster
+
+    def trial(self, case_id: str, number: int, run: str, round_: int = 1, tag: str = "full") -> Trial:
+        now = not run
+        if now and case_id in self.broken:
+            passed, word = False, -1
+        else:
+            passed, word = self._answer(case_id, number, run)
+        text = f"{passed}{word}{now and self.world.reworded}"
+        score = {CRITERION.name: Score(float(passed))}
+        return Trial(case_id, number, round_, tag, scores=score, answer=text, run=run)
+
+    def _answer(self, case_id: str, number: int, run: str) -> tuple[bool, int]:
+        world = self.world
+        if world.draw == "trial" or (world.draw == "run" and case_id not in self.frozen):
+            return self._draw(case_id, number, run)
+        key = (case_id, run if world.draw == "run" else "")
+        if key not in self.drawn:
+            self.drawn[key] = self._draw(case_id, number, run)
+        return self.drawn[key]
+
+    def _draw(self, case_id: str, number: int, run: str) -> tuple[bool, int]:
+        rate, world = self.rates[case_id], self.world
+        chance = self.rng.random()
+        if world.shared:  # a Gaussian copula: what the fixture does in this epoch moves all of its cases
+            key = (run, number, self.cluster_of(case_id))
+            shock = self.shocks.setdefault(key, self.rng.gauss(0, 1))
+            mixed = math.sqrt(world.shared) * shock + math.sqrt(1 - world.shared) * self.rng.gauss(0, 1)
+            chance = 0.5 * math.erfc(-mixed / math.sqrt(2))
+        return chance < rate, self.rng.randrange(world.words)
+
+
+def play(world: World, seed: int) -> tuple[str, int, bool]:
+    """Verdict, agent runs, and whether repeats were counted once."""
+    lab = Lab(world, Random(f"{world}:{seed}"))
+    metadata = {c: {"cluster": str(lab.cluster_of(c))} if world.stated and world.cluster > 1 else {} for c in lab.ids}
+    cases = [Case(c, (), metadata=metadata[c]) for c in lab.ids]
+    stored = [lab.trial(c, n, f"run {r}") for r in range(world.runs) for n in range(world.stored) for c in lab.ids]
+    trials: list[Trial] = []
+    numbers: Counter[str] = Counter()
+    while True:
+        step = next_step(Situation(cases, [CRITERION], trials, stored, Settings(), seed=seed))
+        if isinstance(step, SuiteResult):
+            once = any(type(found).__name__ == "RepeatsOnce" for found in step.warnings)
+            return step.verdict.value, len(trials), once
+        for request in step.requests:
+            assert request.side is Side.CANDIDATE
+            for case_id in request.cases * request.n:
+                numbers[case_id] += 1
+                trials.append(lab.trial(case_id, numbers[case_id], "", step.round, request.tag))
+
+
+VERDICTS = ("pass", "inconclusive", "regressed")
+
+
+def row(world: World, played: Sequence[tuple[str, int, bool]]) -> str:
+    counts, n = Counter(verdict for verdict, _, _ in played), len(played)
+    shares = [f"{counts[v] / n:.3f}" if counts[v] else "–" for v in VERDICTS]
+    low, high = wilson(sum(counts[v] for v in world.wanted), n)
+    runs = sum(runs for _, runs, _ in played) / n / world.cases
+    once = sum(once for _, _, once in played) / n
+    wanted = f"{' or '.join(world.wanted)} [{low:.3f}, {high:.3f}]"
+    return f"| {' | '.join([world.name, *shares, wanted, f'{runs:.2f}', f'{once:.2f}'])} |"
+
+
+def table(worlds: Iterable[World], runs: int) -> Iterable[str]:
+    yield f"| world | {' | '.join(VERDICTS)} | wanted, with Wilson's 95 % interval | runs a case | counted once |"
+    yield "|---|---|---|---|---|---|---|"
+    with ProcessPoolExecutor() as pool:
+        for world in worlds:
+            yield row(world, list(pool.map(partial(play, world), range(runs), chunksize=5)))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=200)
+    parser.add_argument("--only", default="", help="worlds whose name holds this text")
+    parser.add_argument("--write", type=Path, help="put the table between the markers of this page")
+    options = parser.parse_args(argv)
+    lines = []
+    for line in table([world for world in WORLDS if options.only in world.name], options.runs):
+        print(line, flush=True)
+        lines.append(line)
+    if options.write:
+        begin, end = "<!-- table -->\n", "<!-- /table -->"
+        before, _, rest = options.write.read_text().partition(begin)
+        options.write.write_text(f"{before}{begin}{chr(10).join(lines)}\n{end}{rest.partition(end)[2]}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,194 @@
+"""Whether repeated trials are draws of their own: a cache or a reused session gives one answer again and again. Pure.
+
+Identical answers of one run may be one draw, and then they count as one trial. They may also come from a deterministic
+agent: then another run gives them too, and each counts. docs/decisions/0018-dependent-trials.md has the reasons.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from statistics import fmean
+
+from msgspec import Struct
+
+from gate.model import FULL, REPEAT, Side, Trial
+
+LEAST = 3
+"""Steady cases that have to be repeated in a run, before it is said whether its repeats are draws of their own."""
+REPRODUCED = 0.05
+"""Up to this share of cases, or one of them, may answer differently in two stored runs of a deterministic agent."""
+MOST = 0.5
+"""The same in the stored run and this one, since a change may be why they differ."""
+FRESH = 0.1
+"""From this share of differing repeats on a run draws anew, whatever other runs answered."""
+INDEPENDENT = 1 / 3
+"""Repeats are draws of their own if they differ at least this often, as a share of how often two runs do."""
+
+CACHED = 0.5
+"""Cases of constant answers are cached, not predictable, if two runs disagree on more than this share of them."""
+ANEW = 0.9
+"""How often the repeats of all other cases differ then, at least."""
+
+Session = tuple[str, bool, Side]
+"""The run, whether it is a stored one, and whose agent."""
+Answers = Mapping[str, Mapping[Session, Sequence[Trial]]]
+"""By case and session, in the order in which they were asked for."""
+
+
+class Repeats(Struct, frozen=True):
+    """Which trials repeat a draw that counts already."""
+
+    dropped: frozenset[int] = frozenset()
+    """The trials (by ``id``) that repeat another of their session."""
+    cases: tuple[str, ...] = ()
+    """The cases that they are of."""
+    repeated: int = 0
+    """Cases that were asked more than once in a session."""
+    frozen: bool = False
+    """Whether this run is known to give one answer a case: asking again proves nothing."""
+    untold: bool = False
+    """Whether asking a few steady cases again would tell."""
+
+
+NONE = Repeats()
+
+
+def repeats(stored: Sequence[Trial], trials: Sequence[Trial], steady: Callable[[Trial], bool]) -> Repeats:
+    """What of these trials is not a draw of its own.
+
+    ``steady``: whether a trial passes. Those that fail are left out where a run is judged by its answers: what a change
+    broke differs from the stored answer, and may well fail with the same words each time.
+    """
+    answers = _answers(stored, trials)
+    if not answers:
+        return NONE
+    passing = {c: {s: group for s, group in found.items() if steady(group[0])} for c, found in answers.items()}
+    apart, own = _apart(passing)
+    if apart <= (max(REPRODUCED, 1 / len(answers)) if own else MOST):
+        return NONE
+    within = {side: _within(passing, side) for side in Side}
+    pooled = [*within[Side.CANDIDATE], *within[Side.BASELINE]]
+    least = min(LEAST, len(answers))
+    told = {side: within[side] if len(within[side]) >= least else pooled for side in Side}
+    frozen = {side: len(told[side]) < least or _is_frozen(told[side], apart, own) for side in Side}
+    known = len(within[Side.CANDIDATE]) >= least or any(trial.tag == REPEAT for trial in trials)
+    partly = frozenset() if all(frozen.values()) else _cached_cases(answers)
+    dropped = [
+        (case_id, trial)
+        for case_id, sessions in answers.items()
+        if not _unanimous(sessions)
+        for session, group in sessions.items()
+        if (frozen[session[2]] or case_id in partly) and _is_constant(group)
+        for trial in _but_one(group)
+    ]
+    return Repeats(
+        frozenset(id(trial) for _, trial in dropped),
+        tuple(dict.fromkeys(case_id for case_id, _ in dropped)),
+        sum(any(len(group) > 1 for group in sessions.values()) for sessions in answers.values()),
+        frozen[Side.CANDIDATE] and known,
+        frozen[Side.CANDIDATE] and not known,
+    )
+
+
+def _answers(stored: Iterable[Trial], trials: Iterable[Trial]) -> Answers:
+    found: dict[str, dict[Session, list[Trial]]] = {}
+    for of_store, group in ((True, stored), (False, trials)):
+        for trial in group:
+            if trial.answer and trial.answered:
+                session = (trial.run, of_store, Side.BASELINE if of_store else trial.side)
+                found.setdefault(trial.case_id, {}).setdefault(session, []).append(trial)
+    return found
+
+
+def _apart(answers: Answers) -> tuple[float, bool]:
+    """How often two runs answer a case differently, and whether that is of runs of the base's agent alone.
+
+    Where two of them are stored, a change has no part in it. 0 where no case was answered in two.
+    """
+    stored = [_disagreement([group for s, group in sessions.items() if s[1]]) for sessions in answers.values()]
+    known = [share for share in stored if share is not None]
+    if len(known) >= min(LEAST, len(answers)):
+        return fmean(known), True
+    every = [_disagreement(_runs(sessions)) for sessions in answers.values()]
+    known = [share for share in every if share is not None]
+    return (fmean(known) if known else 0.0), False
+
+
+def _runs(sessions: Mapping[Session, Sequence[Trial]]) -> list[Sequence[Trial]]:
+    """The answers by run: both sides of one run are one job, whose cache both may share."""
+    runs: dict[tuple[str, bool], list[Trial]] = {}
+    for (run, of_store, _), group in sessions.items():
+        runs.setdefault((run, of_store), []).extend(group)
+    return list(runs.values())
+
+
+def _disagreement(runs: Sequence[Sequence[Trial]]) -> float | None:
+    """The share of pairs of trials, of two runs each, that answer differently; all pairs of runs weigh the same."""
+    if len(runs) < 2:
+        return None
+    shares: dict[str, float] = {}
+    squares = 0.0
+    for group in runs:
+        for answer, n in Counter(trial.answer for trial in group).items():
+            shares[answer] = shares.get(answer, 0.0) + n / len(group)
+            squares += (n / len(group)) ** 2
+    agreeing = sum(share**2 for share in shares.values()) - squares
+    return 1 - agreeing / (len(runs) * (len(runs) - 1))
+
+
+def _within(answers: Answers, side: Side) -> list[float]:
+    """Of each case that a session repeated: the share of pairs of its trials that answer differently."""
+    found = []
+    for sessions in answers.values():
+        for (_, _, whose), group in sessions.items():
+            if whose is side and len(group) > 1:
+                found.append(_differing(group))
+    return found
+
+
+def _is_frozen(within: Sequence[float], apart: float, of_one_agent: bool) -> bool:
+    """Whether repeats differ too seldom for draws of their own."""
+    share = fmean(within)
+    return share < INDEPENDENT * apart and (of_one_agent or share < FRESH)
+
+
+def _cached_cases(answers: Answers) -> frozenset[str]:
+    """The cases that a cache answers, where it answers some of them only.
+
+    Their repeats never differ, those of all other cases nearly always do, and yet two runs answer them differently:
+    a case that is merely predictable would be answered alike by both.
+    """
+    found, varying = {}, []
+    for case_id, sessions in answers.items():
+        repeated = [group for group in sessions.values() if len(group) > 1]
+        if all(map(_is_constant, repeated)) and any(
+            of_store and len(g) > 1 for (_, of_store, _), g in sessions.items()
+        ):
+            found[case_id] = _disagreement(_runs(sessions))
+        varying += [_differing(group) for group in repeated if not _is_constant(group)]
+    known = [share for share in found.values() if share is not None]
+    if len(known) < LEAST or fmean(known) <= CACHED or not varying or fmean(varying) < ANEW:
+        return frozenset()
+    return frozenset(found)
+
+
+def _is_constant(group: Sequence[Trial]) -> bool:
+    return len({trial.answer for trial in group}) == 1
+
+
+def _differing(group: Sequence[Trial]) -> float:
+    """The share of pairs of these trials, of which there are at least two, that answer differently."""
+    n = len(group)
+    return 1 - sum(k * (k - 1) for k in Counter(trial.answer for trial in group).values()) / (n * (n - 1))
+
+
+def _unanimous(sessions: Mapping[Session, Sequence[Trial]]) -> bool:
+    """Whether several runs gave the same answer, and none another: it is reproduced."""
+    return len(_runs(sessions)) > 1 and len({t.answer for group in sessions.values() for t in group}) == 1
+
+
+def _but_one(group: Sequence[Trial]) -> list[Trial]:
+    """All but the trial that stands for them: the first of an epoch that lacks no score."""
+    first = min(group, key=lambda t: (t.tag != FULL, any(s.error for s in t.scores.values()), t.round, t.number))
+    return [trial for trial in group if trial is not first]
