@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from gate.agents.base import expand
 from gate.agents.http import Server
 from gate.config.base_policy import BasePolicy, Rules, base_at, under_base_policy
 from gate.config.load import Config
-from gate.errors import ExitCode, GateError, MeasureError
+from gate.errors import ConfigError, ExitCode, GateError, MeasureError
 from gate.hosts.events import Mode
 from gate.hosts.rest import RestError
 from gate.model import Verdict
@@ -140,8 +140,28 @@ def _ready(step: Step, overrides: Mapping[str, Any]) -> tuple[Mapping[str, str],
     server = getattr(config.agent, config.agent_kind, None)
     if isinstance(server, Server):
         url = expand(server.url, environment, where=f"agent.{config.agent_kind}.url")
-        found[f"agent.{config.agent_kind}.url"] = reachable(url, gateway_of(ROUTES.read_text(encoding="ascii")))
+        gateway = gateway_of(ROUTES.read_text(encoding="ascii"))
+        found[f"agent.{config.agent_kind}.url"] = reachable(url, gateway)
+        found |= _further_addresses(config, environment, gateway)
     return environment, found
+
+
+def _further_addresses(config: Config, environment: Mapping[str, str], gateway: str | None) -> dict[str, Any]:
+    """Where the base commit's agent and the agent's version are asked for, as they are reached from in here.
+
+    One that does not answer is left as it is: whoever asks for it says so.
+    """
+    found: dict[str, Any] = {}
+    base, version = config.agent.base, config.agent.version
+    with suppress(ConfigError):
+        if base is not None:
+            url = reachable(expand(base.url, environment, where="agent.base.url"), gateway)
+            found["agent.base"] = {**base.model_dump(exclude_unset=True), "url": url}
+    with suppress(ConfigError):
+        if version is not None and version.url is not None:
+            url = reachable(expand(version.url, environment, where="agent.version.url"), gateway)
+            found["agent.version"] = {"header": version.header, "url": url}
+    return found
 
 
 def _take_up_earlier(step: Step, config: Config, base: str | None) -> tuple[str, str]:
@@ -150,7 +170,7 @@ def _take_up_earlier(step: Step, config: Config, base: str | None) -> tuple[str,
     Returns:
         Whose record it is, and a note for the reader if an earlier attempt left none.
     """
-    if config.agent_kind not in LOCAL_KINDS:  # nothing shows whether it is still the same agent
+    if config.agent_kind not in LOCAL_KINDS and config.agent.version is None:  # it may be another agent by now
         return "", ""
     inputs = step.inputs
     earlier = EarlierRecords(step.github, step.git, config, step.environment, inputs["artifact"], inputs["shard"], base)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,6 +21,7 @@ from pydantic import (
     ValidationError,
     WithJsonSchema,
     field_validator,
+    model_validator,
 )
 
 from gate.agents import AGENTS
@@ -29,7 +31,7 @@ from gate.formats.durations import Seconds
 from gate.formats.json_text import parse_json
 from gate.formats.messages import OBJECT, FormatError
 from gate.model import ENDS, End, ErrorKind, Invocation, RecordedTrial
-from gate.model.strictness import FEWER, OFF
+from gate.model.strictness import FEWER, OFF, Tightens
 from gate.security.environment import ALWAYS_ALLOWED, handed_on, is_withheld
 from gate.security.limits import shorten
 
@@ -44,6 +46,10 @@ _BEGINS_LIKE_JSON = re.compile(r"\{|\[\s*\{|null$|\[\s*\]$")
 
 def _one_or_more(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
+
+
+def _split(value: Any) -> Any:
+    return shlex.split(value) if isinstance(value, str) else value
 
 
 WORDS_SCHEMA = WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]})
@@ -76,6 +82,52 @@ Env = Annotated[
 """Name or pattern → its value; None: that of the gate's own environment."""
 
 
+class VersionSource(BaseModel):
+    """What tells one version of the agent from another; a text alone is the version."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+
+    text: str | None = None
+    """The version itself; ``${NAME}`` is taken from the environment."""
+    command: Annotated[tuple[str, ...], BeforeValidator(_split), WORDS_SCHEMA] | None = None
+    """A program and its arguments, run in the configuration's folder; what it prints is the version. No shell."""
+    header: str | None = None
+    """A header of the server's answers, such as ``X-Version``."""
+    url: str | None = None
+    """With ``header``: the address that is asked, by GET. Default: the agent's own."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_text(cls, value: Any) -> Any:
+        if isinstance(value, bool | int | float):
+            raise ValueError(f"put it in quotes: {value!r} is read as a number, and 1.10 would be 1.1")
+        return {"text": value} if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _is_one(self) -> Self:
+        if self.url is not None and self.header is None:
+            raise ValueError("an url is asked for a header: name the header")
+        if sum(given is not None for given in (self.text, self.command, self.header)) != 1:
+            raise ValueError("give a text, a command or a header")
+        return self
+
+
+class BaseAddress(BaseModel):
+    """Where the base commit's agent is served, for kinds that the gate does not start."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+
+    url: str
+    """Its address; ``${NAME}`` is taken from the environment. Where that is empty, the base is not run."""
+    headers: Mapping[str, str] | None = None
+    """Sent with every request to it. Default: the agent's own."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_text(cls, value: Any) -> Any:
+        return {"url": value} if isinstance(value, str) else value
+
+
 class AgentOptions(BaseModel):
     """The options of every kind; a kind adds its own, beginning with the key that names it."""
 
@@ -93,6 +145,12 @@ class AgentOptions(BaseModel):
     """Names of environment variables that a child process may see, ``OPENAI_*`` names several; or names with values."""
     sources: Words = ()
     """Globs of the files that the agent consists of. Default: all that are not the gate's own."""
+
+    version: VersionSource | None = None
+    """What tells one version of the agent from another: a text, or where it is told. Records of one version are pooled
+    and continued; without it, those of an agent that the gate does not start never are."""
+    base: Annotated[BaseAddress | None, Tightens("never")] = None
+    """Address of the base commit's agent, which is then run beside the change's where that decides; behind HTTP."""
 
     reports_calls: Annotated[bool, OFF] = False
     """Your word that every answer reports the agent's tool calls, if the answers do not show it themselves."""

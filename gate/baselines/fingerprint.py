@@ -111,8 +111,9 @@ def of_criterion(metric: str, version: int, options: Mapping[str, Any], judge: A
     return of_json(["criterion", metric, version, options, judge])
 
 
-_PACE = ("timeout", "concurrency", "retries", "sources")
-"""Keys of every kind of agent that say how fast it is asked, or what its source is: not how its answers are read."""
+_PACE = ("timeout", "concurrency", "retries", "sources", "version", "base")
+"""Keys of every kind of agent that say how fast it is asked, what its source is, or which one is meant: not how its
+answers are read."""
 
 
 def of_definition(kind: str, options: Mapping[str, Any]) -> str:
@@ -120,6 +121,17 @@ def of_definition(kind: str, options: Mapping[str, Any]) -> str:
     return of_json(["definition", kind, {key: value for key, value in options.items() if key not in _PACE}])
 
 
+def of_version(kind: str, options: Mapping[str, Any], version: str) -> str:
+    """The fingerprint of an agent whose version is known and whose source is not: how it is asked, and the version.
+
+    Not of its address and headers, which differ from job to job.
+    """
+    server = options.get(kind)
+    asked = {key: value for key, value in server.items() if key not in _PLACE} if isinstance(server, dict) else server
+    return of_json(["agent", "version", of_definition(kind, {**options, kind: asked}), version])
+
+
+_PLACE = ("url", "headers")
 _RECORD = b'{"gate_record":'
 
 

@@ -18,7 +18,7 @@ from gate.registry import Registry
 from gate.reports import REPORTS
 from gate.suites import FORMATS
 
-TEXT_ALONE = ("HttpRequest", "ToolPaths", "ArgsRule")
+TEXT_ALONE = ("HttpRequest", "ToolPaths", "ArgsRule", "VersionSource", "BaseAddress")
 """Objects that a text alone may stand for."""
 
 

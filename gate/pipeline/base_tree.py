@@ -1,13 +1,49 @@
-"""The work tree of the base commit, made when the schedule first asks for the base agent."""
+"""The base commit's agent: started from its work tree when the schedule first asks for it, or served at an address."""
 
 from __future__ import annotations
 
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Protocol
 
+from gate.agents.base import AgentOptions, expand
+from gate.agents.http import Server
+from gate.agents.version import version_of
 from gate.baselines.pairing import Reference
 from gate.config.base_policy import place_of
-from gate.pipeline.session import LOCAL_KINDS, Session
+from gate.config.load import Config
+from gate.errors import ConfigError, GateError
+from gate.pipeline.session import LOCAL_KINDS, Session, fingerprint_of_version
+
+
+class BaseAgent(Protocol):
+    """The base commit's agent, as far as a run may ask it."""
+
+    possible: bool
+    """Whether it can be run."""
+    note: str
+    """What a reader should know of why it is not; empty if that is plain."""
+
+    def root(self) -> Path:
+        """The configuration's folder to start it from."""
+
+    def options(self) -> AgentOptions:
+        """The options to start or reach it by."""
+
+
+async def base_agent(session: Session, reference: Reference, stack: ExitStack) -> BaseAgent:
+    """The base commit's agent: where `agent.base` says, else from its commit if the gate can start it."""
+    if session.config.agent.base is None:
+        return BaseTree(session, reference, stack)
+    return await _served(session, reference)
+
+
+def check_base_address(config: Config) -> None:
+    """Raises ConfigError for an address where it has no meaning."""
+    kind = config.agent_kind
+    if config.agent.base is not None and not isinstance(getattr(config.agent, kind, None), Server):
+        hint = "leave it out: the gate starts the base commit's agent itself" if kind in LOCAL_KINDS else "leave it out"
+        raise ConfigError(f"a {kind}: agent has no address", where="agent.base", hint=hint)
 
 
 class BaseTree:
@@ -33,3 +69,53 @@ class BaseTree:
             tree = self._stack.enter_context(self._session.git.worktree(self._commit, content=True))
             self._root = tree / place_of(self._session.config.path)[1].parent
         return self._root
+
+    def options(self) -> AgentOptions:
+        return self._session.config.agent
+
+
+class ServedBase:
+    """The base commit's agent at an address of its own."""
+
+    def __init__(self, config: Config, options: AgentOptions | None, note: str = "") -> None:
+        self._config, self._options = config, options
+        self.possible, self.note = options is not None, note
+
+    def root(self) -> Path:
+        return self._config.root
+
+    def options(self) -> AgentOptions:
+        assert self._options is not None, "nothing asks for a base that is not possible"
+        return self._options
+
+
+async def _served(session: Session, reference: Reference) -> ServedBase:
+    """By `agent.base`; not possible where nothing is stored, the address is empty, or another version answers there."""
+    config, environment = session.config, session.environment
+    address, kind = config.agent.base, config.agent_kind
+    assert address is not None
+    if not reference.records:
+        return ServedBase(config, None)
+    try:
+        url = expand(address.url, environment, where="agent.base.url")
+        problem = await _other_version(session, reference, url)
+    except GateError as error:
+        problem = str(error)
+    if problem:
+        note = "" if session.where.anchored else f"the base commit's agent is not run again: {problem}"
+        return ServedBase(config, None, note)
+    server: Server = getattr(config.agent, kind)
+    changed = {"url": url} | ({"headers": address.headers} if address.headers is not None else {})
+    return ServedBase(config, config.agent.model_copy(update={kind: server.model_copy(update=changed)}))
+
+
+async def _other_version(session: Session, reference: Reference, url: str) -> str:
+    """That the server tells another version than the baseline's; empty if it does not, or tells none."""
+    config = session.config
+    source = config.agent.version
+    if source is None or source.header is None:
+        return ""
+    told = await version_of(config.agent_kind, config.agent, root=config.root, environment=session.environment, url=url)
+    if fingerprint_of_version(config, told) == reference.records[0].header.agent:
+        return ""
+    return f"{url} serves version {told!r}, and the stored baseline is of another"

@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gate import __version__
+from gate.agents.version import version_of
 from gate.baselines.fingerprint import of_definition
 from gate.baselines.pairing import Reference, identity
 from gate.config.load import Config
@@ -21,7 +22,7 @@ from gate.config.settings import now
 from gate.decision import Settings
 from gate.errors import ConfigError, MeasureError
 from gate.model import Result, SuiteResult, Verdict
-from gate.pipeline.base_tree import BaseTree
+from gate.pipeline.base_tree import base_agent, check_base_address
 from gate.pipeline.division import after, step_down
 from gate.pipeline.earlier_session import Spoiled
 from gate.pipeline.journal import open_journal, without
@@ -30,7 +31,7 @@ from gate.pipeline.memory import Memory
 from gate.pipeline.progress import Progress
 from gate.pipeline.reference import References, find_baselines
 from gate.pipeline.rounds import SuiteRun
-from gate.pipeline.session import RunOptions, Session, open_session
+from gate.pipeline.session import RunOptions, Session, check_version, open_session
 from gate.pipeline.shards import assigned, epochs_of
 from gate.pipeline.top_up import top_up
 from gate.pipeline.trials import TrialRunner
@@ -64,7 +65,9 @@ async def run_gate(
     with ExitStack() as stack:
         stack.callback(progress.close)
         written = [path for path in (options.record_path, *outputs.wanted.values()) if path is not None]
-        session = open_session(config, options, environment, progress, stack, written)
+        check_base_address(config)
+        version = await version_of(config.agent_kind, config.agent, root=config.root, environment=environment)
+        session = open_session(config, options, environment, progress, stack, written, version)
         check_outputs(outputs)  # creates them, so the work tree has been looked at before
         _check_judged(plans, session.settings)
         baselines = [_baselines(session, plan) for plan in plans]
@@ -141,10 +144,11 @@ async def _run_suite(session: Session, plan: Plan, found: References) -> Ran:
         if journal.resumed:  # this very run may be what is stored
             run_id = journal.header.run_id
             found = _baselines(session, plan, run_id)
-        base = BaseTree(session, found.first, stack)
-        async with TrialRunner(session.config, plan, session.environment, session.run_budget, base.root) as runner:
+        base = await base_agent(session, found.first, stack)
+        async with TrialRunner(session.config, plan, session.environment, session.run_budget, base) as runner:
             run = SuiteRun(session, plan, found.all, journal, runner, base.possible, memory)
             await run.measure()
+            await check_version(session)
             judge_cost = runner.judge_cost_usd
         notes = (*_notes(session, plan, journal, taken_up), *found.notes, *filter(None, (base.note,)))
         terms = _terms(session, plan, run, notes, found)

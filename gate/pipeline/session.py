@@ -8,12 +8,14 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from gate.agents.version import version_of
 from gate.baselines import Store
-from gate.baselines.fingerprint import of_agent
+from gate.baselines.fingerprint import of_agent, of_version
 from gate.config.base_policy import Rules
 from gate.config.load import Config
 from gate.config.settings import now, settings_of
 from gate.decision import Settings
+from gate.errors import MeasureError
 from gate.judges.meter import Budget as JudgeBudget
 from gate.pipeline.budget import RunBudget
 from gate.pipeline.journal import SECRET_NAME
@@ -56,10 +58,12 @@ class Session(Struct, frozen=True):
     git: Git
     where: GitContext
     agent: str
-    """The agent's fingerprint; empty if its source is not here."""
+    """The agent's fingerprint; empty if its source is not here, and it has no version."""
     store: Store | None
     settings: Settings
     run_budget: RunBudget
+    version: str = ""
+    """Of the agent, as `agent.version` tells it; empty if it has none."""
 
 
 def open_session(
@@ -69,7 +73,9 @@ def open_session(
     progress: Progress,
     stack: ExitStack,
     written: Sequence[Path],
+    version: str = "",
 ) -> Session:
+    """The session of a run; ``version`` is that of the agent, if it has one."""
     git = Git(config.root, environment=environment)
     root = git.root.resolve()
     left = [path.resolve().relative_to(root).as_posix() for path in written if path.resolve().is_relative_to(root)]
@@ -85,22 +91,43 @@ def open_session(
         progress,
         git,
         where,
-        _agent_fingerprint(config, git, environment, left),
+        _agent_fingerprint(config, git, environment, left, version),
         store,
         settings_of(config, now()),
         RunBudget(budget, JudgeBudget(max_calls=budget.judge_calls, usd=budget.usd)),
+        version,
     )
 
 
-def _agent_fingerprint(config: Config, git: Git, environment: Mapping[str, str], left: Sequence[str]) -> str:
-    """Of the agent's files, its settings and the environment it sees, secrets aside; empty if its source is not here.
+def _agent_fingerprint(
+    config: Config, git: Git, environment: Mapping[str, str], left: Sequence[str], version: str
+) -> str:
+    """Of the agent's files, its settings, its version and the environment it sees, secrets aside.
 
-    ``left`` are the files that this run writes; they are not part of the agent.
+    Of an agent whose source is not here, of its version; empty if it has none. ``left`` are the files that this run
+    writes; they are not part of the agent.
     """
     if config.agent_kind not in LOCAL_KINDS:
-        return ""
+        return fingerprint_of_version(config, version)
     env = config.agent.env
     seen = {name: environment.get(name) for name in env if env[name] is None and not SECRET_NAME.search(name)}
-    settings = [config.agent.model_dump(mode="json"), config.file.setup, seen]
+    settings = [config.agent.model_dump(mode="json", exclude={"version", "base"}), config.file.setup, seen]
+    settings += [version] if version else []
     own = (config.file.output, config.file.baseline.folder, REPORTS, *config.file.suite, config.path.name, *left)
     return of_agent(git, sources=config.agent.sources, exclude=own, settings=settings)
+
+
+async def check_version(session: Session) -> None:
+    """Raises MeasureError if the agent's version is another by now: what it answered is of neither of them."""
+    if not session.version:
+        return
+    config = session.config
+    now_ = await version_of(config.agent_kind, config.agent, root=config.root, environment=session.environment)
+    if now_ != session.version:
+        what = f"the agent's version changed during the run, from {session.version!r} to {now_!r}"
+        raise MeasureError(what, where="agent.version", hint="measure again once it stays; nothing of this is stored")
+
+
+def fingerprint_of_version(config: Config, version: str) -> str:
+    """Of an agent that the gate does not start; empty without a version."""
+    return of_version(config.agent_kind, config.agent.model_dump(mode="json"), version) if version else ""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +23,10 @@ from gate.model import FULL, STORED, Side, SuiteResult, Trial, Verdict
 from gate.model.facts import Stated
 from gate.pipeline.execute import Job
 from gate.pipeline.journal import redactor_of
-from gate.pipeline.session import Session
+from gate.pipeline.session import Session, check_version
 from gate.pipeline.trials import TrialRunner
 from gate.pipeline.verdict import load_to_judge, with_stored
-from gate.records import Record, RecordWriter, to_record
+from gate.records import Record, RecordWriter, read_record, to_record, write_record
 from gate.reports.formatting import count
 
 USUAL = 5
@@ -68,6 +68,11 @@ async def top_up(session: Session, plan: Plan, suite: SuiteResult, path: Path) -
         finally:
             terms = _terms(footer.terms, work.note)
             journal.finish(duration=time.monotonic() - started, judge_cost_usd=work.judge_cost_usd, terms=terms)
+    try:
+        await check_version(session)
+    except MeasureError as error:
+        _drop(path, {jobs[0].round for jobs in epochs})
+        return _noted(suite, f"what was run for later changes is not kept: {error}")
     return with_stored(_noted(suite, work.note), load_to_judge(path, criteria=plan.criteria))
 
 
@@ -77,6 +82,13 @@ def _is_due(session: Session, suite: SuiteResult) -> bool:
     clean = bool(where.anchored and where.head and not where.dirty)
     runs = session.store is not None and session.config.agent_kind != "replay" and wanted_trials(session.config) > 0
     return clean and runs and suite.verdict in FIT
+
+
+def _drop(path: Path, rounds: Set[int]) -> None:
+    """Leaves these rounds out of a closed record."""
+    record = read_record(path, error=MeasureError)
+    kept = tuple(trial for trial in record.trials if not (trial.tag == STORED and trial.round in rounds))
+    write_record(path, replace(record, trials=kept))
 
 
 def _number(trial: Trial) -> Trial:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing
 from pathlib import Path
 from types import TracebackType
@@ -21,6 +21,7 @@ from gate.scoring.score import score_trial
 if TYPE_CHECKING:
     from gate.judges.client import Judge
     from gate.metrics.custom.in_agent import MetricProcesses
+    from gate.pipeline.base_tree import BaseAgent
 JUDGE_BACKLOG = 256
 """Trials that may wait for a judge's answer before no further one is taken from the agent."""
 
@@ -34,10 +35,10 @@ class TrialRunner:
         plan: Plan,
         environment: Mapping[str, str],
         run_budget: RunBudget,
-        base_root: Callable[[], Path] | None = None,
+        base: BaseAgent | None = None,
     ) -> None:
         self.config, self.plan, self.environment, self.run_budget = config, plan, environment, run_budget
-        self._base_root = base_root
+        self._base = base
         self._agents: dict[Side, Agent] = {}
         self._judge: Judge | None = None
         self._processes: MetricProcesses | None = None
@@ -122,13 +123,13 @@ class TrialRunner:
 
     async def _agent(self, side: Side) -> Agent:
         if side not in self._agents:
-            root = self.config.root
+            root, options = self.config.root, self.config.agent
             if side is Side.BASELINE:
-                assert self._base_root is not None, "the schedule asks for the base commit's agent only if there is one"
-                root = self._base_root()
+                assert self._base is not None, "the schedule asks for the base commit's agent only if there is one"
+                root, options = self._base.root(), self._base.options()
             agent = create(
                 self.config.agent_kind,
-                self.config.agent,
+                options,
                 root=root,
                 environment=self.environment,
                 recorded=self.plan.suite.recorded,

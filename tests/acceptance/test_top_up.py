@@ -29,6 +29,8 @@ class Served:
         self.asked = 0
         self.answer: Callable[[int], tuple[int, str]] = lambda _number: (200, "Done.")
         self.url = ""
+        self.version = ""
+        """Sent as X-Version, if there is one."""
         self._lock = Lock()
 
     def next(self) -> tuple[int, str]:
@@ -44,11 +46,18 @@ def serving() -> Iterator[Served]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
+        def do_GET(self) -> None:
+            self._send(405, "ask by POST")
+
         def do_POST(self) -> None:
             self.rfile.read(int(self.headers["Content-Length"]))
-            status, text = served.next()
+            self._send(*served.next())
+
+        def _send(self, status: int, text: str) -> None:
             body = json.dumps({"output": text}).encode()
             self.send_response(status)
+            if served.version:
+                self.send_header("X-Version", served.version)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()

@@ -1,0 +1,187 @@
+"""`agent.version` and `agent.base`: an agent that the gate does not start is pooled, continued, and run at its base."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.acceptance.conftest import Project
+from tests.acceptance.test_top_up import CASES, Served, http, served, serving, set_up, suite_of
+
+__all__ = ["served"]
+
+
+@pytest.fixture
+def base() -> Iterator[Served]:
+    with serving() as found:
+        yield found
+
+
+def versioned(served: Served, version: Any, **keys: Any) -> dict[str, Any]:
+    return {**http(served), "version": version, **keys}
+
+
+def test_records_of_one_version_are_pooled(project: Project, served: Served) -> None:
+    set_up(project, versioned(served, "1.0"), budget={"runs": 2 * CASES})
+    for commit in ("first", "second", "third"):
+        project.gate("run", "-q")
+        assert project.gate("baseline", "save").code == 0
+        project.commit(commit)
+    _, found = project.result("run", "-q")
+    suite = suite_of(found)
+    assert suite["baseline"]["records"] == 3
+    assert suite["baseline"]["trials_per_case"] == 5
+    assert suite["stored"] is None
+
+
+def test_another_version_is_not_pooled_and_neither_is_an_agent_without_one(project: Project, served: Served) -> None:
+    set_up(project, versioned(served, "${AGENT_VERSION}"), baseline={"trials": "off"})
+    for version in ("1.0", "1.0", "2.0"):
+        assert project.gate("run", "-q", AGENT_VERSION=version).code == 0
+        project.gate("baseline", "save")
+        project.commit()
+    _, found = project.result("run", "-q", AGENT_VERSION="2.0")
+    assert suite_of(found)["baseline"]["records"] == 1
+
+
+def test_a_version_comes_from_a_program(project: Project, served: Served) -> None:
+    set_up(project, versioned(served, {"command": "cat version.txt"}))
+    project.write("version.txt", "7\n")
+    project.commit()
+    project.gate("run", "-q")
+    asked = served.asked
+    assert project.gate("run", "-q").code == 0
+    assert served.asked == asked, "the same version on the same commit: its record is continued"
+
+
+def test_a_version_comes_from_a_header(project: Project, served: Served) -> None:
+    served.version = "7"
+    set_up(project, versioned(served, {"header": "X-Version"}))
+    project.gate("run", "-q")
+    asked = served.asked
+    assert project.gate("run", "-q").code == 0
+    assert served.asked == asked
+    served.version = "8"
+    assert project.gate("run", "-q").code == 0
+    assert served.asked == asked + 5 * CASES, "another version is measured anew"
+
+
+def test_a_version_that_changes_during_the_run_is_no_measurement(project: Project, served: Served) -> None:
+    served.version = "7"
+    set_up(project, versioned(served, {"header": "x-version"}))
+
+    def deployed(number: int) -> tuple[int, str]:
+        served.version = "8" if number >= 3 else "7"
+        return 200, "Done."
+
+    served.answer = deployed
+    ran = project.gate("run", "-q")
+    assert ran.code == 3
+    assert "changed during the run, from '7' to '8'" in ran.err
+    assert project.gate("baseline", "save").code != 0, "there is nothing to store"
+
+
+def test_one_that_changes_after_the_verdict_leaves_it_alone_and_stores_nothing_mixed(
+    project: Project, served: Served
+) -> None:
+    served.version = "7"
+    set_up(project, versioned(served, {"header": "X-Version"}))
+
+    def deployed(number: int) -> tuple[int, str]:
+        served.version = "8" if number > 2 * CASES else "7"
+        return 200, "Done."
+
+    served.answer = deployed
+    code, found = project.result("run", "-q", "--record", ".gate/r.jsonl")
+    assert (code, suite_of(found)["verdict"], suite_of(found)["stored"]) == (0, "pass", None)
+    assert any("is not kept" in line for line in suite_of(found)["warnings"])
+    project.gate("baseline", "save", ".gate/r.jsonl")
+    assert "1.0 trials a case" in project.gate("baseline", "show").out
+
+
+@pytest.mark.parametrize(
+    ("version", "said"),
+    [
+        (1.1, "put it in quotes"),
+        ("", "empty"),
+        ("${NOT_SET}", "NOT_SET is not set"),
+        ({"command": "cat nowhere.txt"}, "exit code 1"),
+        ({"command": "no-such-program"}, "cannot be run"),
+        ({"command": ["sh", "-c", "true"]}, "empty"),
+        ({"header": "X-Other"}, "has no header X-Other"),
+        ({}, "give a text, a command or a header"),
+        ({"header": "X", "command": "y"}, "give a text, a command or a header"),
+        ({"command": "y", "url": "http://127.0.0.1"}, "name the header"),
+    ],
+)
+def test_a_version_that_is_not_told(project: Project, served: Served, version: Any, said: str) -> None:
+    set_up(project, versioned(served, version))
+    ran = project.gate("run", "-q")
+    assert ran.code in (2, 3)
+    assert said in ran.err
+    assert served.asked == 0
+
+
+def test_a_started_agent_has_no_headers_and_no_address(project: Project) -> None:
+    set_up(project, {"python": "agent:answer", "version": {"header": "X-Version"}})
+    ran = project.gate("run", "-q")
+    assert ran.code == 2 and "sends no headers" in ran.err
+    set_up(project, {"python": "agent:answer", "base": "http://127.0.0.1:1"})
+    ran = project.gate("run", "-q")
+    assert ran.code == 2 and "has no address" in ran.err
+
+
+def test_a_version_is_part_of_a_started_agents_fingerprint(project: Project) -> None:
+    set_up(project, {"python": "agent:answer", "version": "${AGENT_VERSION}"})
+    first, other = ({"AGENT_VERSION": version} for version in ("1", "2"))
+    runs = [suite_of(project.result("run", "-q", **one)[1]) for one in (first, first, other)]
+    notes = [[line for line in suite["warnings"] if "continues" in line] for suite in runs]
+    assert [bool(lines) for lines in notes] == [False, True, False]
+
+
+# --- the base's address ---------------------------------------------------------------------------
+
+
+def changed(project: Project, served: Served, base: Served, **keys: Any) -> dict[str, Any]:
+    """A change on a branch whose baseline is thin, so that it matters whether the base can be run."""
+    set_up(project, {**http(served), "base": "${BASE_URL}", **keys}, baseline={"trials": "off"})
+    assert project.gate("run", "-q", BASE_URL=base.url).code == 0
+    assert project.gate("baseline", "save").code == 0
+    project.git("checkout", "-q", "-b", "change")
+    project.commit("change")
+    served.answer = lambda number: (200, "Done." if number % 2 else "No.")
+    return suite_of(project.result("run", "-q", BASE_URL=base.url)[1])
+
+
+def test_the_base_is_run_at_its_address(project: Project, served: Served, base: Served) -> None:
+    suite = changed(project, served, base)
+    assert base.asked > 0
+    assert suite["agent_runs"] == base.asked + served.asked - CASES
+    assert suite["verdict"] == "regressed"
+
+
+def test_a_base_of_another_version_than_the_baselines_is_not_run(
+    project: Project, served: Served, base: Served
+) -> None:
+    served.version, base.version = "7", "6"
+    suite = changed(project, served, base, version={"header": "X-Version"})
+    assert base.asked == 0
+    assert any("serves version '6'" in line for line in suite["warnings"])
+
+
+def test_a_base_of_the_baselines_version_is_run(project: Project, served: Served, base: Served) -> None:
+    served.version, base.version = "7", "7"
+    changed(project, served, base, version={"header": "X-Version"})
+    assert base.asked > 0
+
+
+def test_without_an_address_the_change_is_compared_with_what_is_stored(
+    project: Project, served: Served, base: Served
+) -> None:
+    changed(project, served, base)
+    asked = base.asked
+    _, found = project.result("run", "-q")
+    assert base.asked == asked
+    assert any("BASE_URL is not set" in line for line in suite_of(found)["warnings"])
