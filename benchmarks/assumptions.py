@@ -8,6 +8,7 @@ All agents are unchanged unless a row says otherwise, so that whatever is blocke
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
@@ -17,9 +18,11 @@ from statistics import fmean
 
 sys.path.insert(0, str(Path(__file__).parent))
 import page
-from simulate import SUCCESS, SUITES, Answer, Cell, _rates, follow, simulate
+from simulate import BREAKABLE, SUCCESS, SUITES, Answer, Cell, World, _rates, follow, play, simulate
 
+from gate.decision import Settings, Situation, next_step
 from gate.decision.engine.state import Config, Row, State
+from gate.model import FULL, Case, Criterion, Scale, Score, Side, SuiteResult, Trial
 
 Trials = Mapping[str, Sequence[Row]]
 MATCH = Config(rerun="match")
@@ -42,6 +45,92 @@ def unchanged(rng: Random, rates: Mapping[str, float], stored: Trials, config: C
     """One change that changes nothing, against trials that are stored."""
     outcome, runs = follow(State((SUCCESS,), stored, (), config, seed), lambda _, c, n: drawn(rng, rates, c, n))
     return Answer(outcome.verdict, runs / len(rates))
+
+
+# --- trials that repeat each other ----------------------------------------------------------------
+
+CRITERION = Criterion("answer", "response_match_score", Scale.UNIT, pass_threshold=0.5)
+Answering = Callable[[str, str, Side], tuple[bool, str]]
+"""Case, job and side → whether the next answer is right, and its digest."""
+
+
+def recorded(cases: int, config: Settings, answer: Answering, seed: int) -> Answer:
+    """A change against five trials a case that one job stored, decided as records are, answers and all."""
+    listed = [Case(c, ()) for c in ids(cases)]
+    numbers: Counter[tuple[str, str, Side]] = Counter()
+
+    def run(case: str, job: str, side: Side, round_: int, tag: str) -> Trial:
+        numbers[case, job, side] += 1
+        right, digest = answer(case, job, side)
+        score = {CRITERION.name: Score(float(right))}
+        stored = job if job == STORED else ""
+        return Trial(case, numbers[case, job, side], round_, tag, side, scores=score, answer=digest, run=stored)
+
+    stored = [run(c, STORED, Side.CANDIDATE, 1, FULL) for _ in range(5) for c in ids(cases)]
+    trials: list[Trial] = []
+    known = Situation(listed, [CRITERION], trials, stored, config, seed=seed)  # the list grows below
+    while not isinstance(step := next_step(known), SuiteResult):
+        trials += [run(c, "now", r.side, step.round, r.tag) for r in step.requests for c in r.cases for _ in range(r.n)]
+    verdicts = {"pass": "PASS", "regressed": "REGRESSION", "inconclusive": "INCONCLUSIVE"}
+    return Answer(verdicts[step.verdict.value], len(trials) / cases)
+
+
+STORED = "stored"
+
+
+def frozen(cases: int, cached: float, seed: int) -> Answer:
+    """Every job has a cache that gives a case's first answer again, for this share of the cases."""
+    rng = Random(f"frozen:{cases}:{cached}:{seed}")
+    rates = typical(rng, cases)
+    held = {c for c in rates if rng.random() < cached}
+    first: dict[tuple[str, str], tuple[bool, str]] = {}
+
+    def answer(case: str, job: str, _: Side) -> tuple[bool, str]:
+        right = rng.random() < rates[case]
+        drawn = right, f"{right} {rng.randrange(10**6)}"
+        return first.setdefault((case, job), drawn) if case in held else drawn
+
+    return recorded(cases, Settings(), answer, seed)
+
+
+def deterministic(cases: int, broken: int, seed: int) -> Answer:
+    """An agent that always says the same of a case; some cases break."""
+    rng = Random(f"deterministic:{cases}:{seed}")
+    right = {c: rng.random() < 0.9 for c in ids(cases)}
+    down = set(rng.sample([c for c in right if right[c]], broken))
+
+    def answer(case: str, job: str, side: Side) -> tuple[bool, str]:
+        lost = job != STORED and side is Side.CANDIDATE and case in down
+        return right[case] and not lost, f"{case} {lost}"
+
+    return recorded(cases, Settings(), answer, seed)
+
+
+def same_words(cases: int, broken: int, seed: int) -> Answer:
+    """An agent that draws anew each time, but has one wording where it is right, and few where it is wrong."""
+    rng = Random(f"same words:{cases}:{broken}:{seed}")
+    rates = typical(rng, cases)
+    down = set(rng.sample([c for c in rates if rates[c] >= BREAKABLE], broken))
+
+    def answer(case: str, job: str, side: Side) -> tuple[bool, str]:
+        lost = job != STORED and side is Side.CANDIDATE and case in down
+        right = not lost and rng.random() < rates[case]
+        return right, f"{case} {right} {0 if right else rng.randrange(3)}"
+
+    return recorded(cases, Settings(), answer, seed)
+
+
+# --- several suites in one job --------------------------------------------------------------------
+
+
+def job(suites: int, broken: int, seed: int) -> Answer:
+    """A job of several suites, which share its error budget: blocked if any of them is, green only if all are."""
+    config = Config(alpha=Settings(comparisons=suites).own_alpha)
+    worlds = [World(f"job of {suites}: {n}", broken=broken if n == 0 else 0, config=config) for n in range(suites)]
+    said = [play(world, seed) for world in worlds]
+    verdicts = [answer.verdict for answer in said]
+    worst = next((v for v in ("REGRESSION", "INCONCLUSIVE") if v in verdicts), "PASS")
+    return Answer(worst, fmean(answer.runs_per_case for answer in said))
 
 
 # --- one baseline, many changes -------------------------------------------------------------------
@@ -107,6 +196,17 @@ def rows() -> Iterator[tuple[str, Callable[[int], Answer], str]]:
         yield f"the same, base can be run, sd {spread}", partial(wandering, spread, MATCH), ""
     for correlation in (0.05, 0.1, 0.2):
         yield f"trials of one job correlate, {correlation}", partial(sessions, correlation, Config()), ""
+
+    for cases in (30, 100):
+        yield f"every job caches its answers, N = {cases}", partial(frozen, cases, 1.0), "≤ .02"
+    yield "every job caches half of its cases, N = 100", partial(frozen, 100, 0.5), "≤ .02"
+    yield "deterministic, N = 100", partial(deterministic, 100, 0), "≤ .02"
+    yield "**changed:** deterministic, one case of 100 broke", partial(deterministic, 100, 1), "≥ .99"
+    yield "one wording of what is right, N = 100", partial(same_words, 100, 0), "≤ .02"
+    yield "**changed:** one wording, one case of 100 broke", partial(same_words, 100, 1), "≥ .95"
+    for suites in (1, 2, 5, 10):
+        yield f"{suites} suites in one job", partial(job, suites, 0), "≤ .02"
+    yield "**changed:** 5 suites in one job, one case of one broke", partial(job, 5, 1), ""
 
 
 def worlds_table(pool: ProcessPoolExecutor, runs: int, seed: int, only: str) -> Iterator[str]:

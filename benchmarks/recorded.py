@@ -117,7 +117,7 @@ def judge(pair: Pair) -> SuiteResult:
 def ours(pair: Pair) -> str:
     found = judge(pair)
     blocked = found.verdict.value not in ("pass", "inconclusive")
-    if blocked and getattr(found, "traded", None):
+    if blocked and found.trade is not None:
         return "trade"
     return "blocked" if blocked else found.verdict.value
 
