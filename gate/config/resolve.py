@@ -24,7 +24,7 @@ from gate.config.criteria import (
 )
 from gate.config.load import Config, SuiteRules, criteria_of
 from gate.config.specs import CriterionSpec, read_specs
-from gate.decision.consistency import group_of
+from gate.decision.consistency import cluster_of, group_of
 from gate.errors import ConfigError, nearest
 from gate.judges.options import check as check_judge
 from gate.judges.options import fingerprint as judge_fingerprint
@@ -86,6 +86,7 @@ class Plan(Struct, frozen=True, dict=True):
                 thresholds=case.thresholds,
                 expected=tuple(turn.tools for turn in case.turns),
                 equivalent=group_of(case),
+                cluster=cluster_of(case),
             )
             for case in self.suite.cases
         )

@@ -435,7 +435,12 @@ def to_state(comparison: Comparison, *, seed: int, can_run: bool, stopped: bool)
         case_id: [_row(comparison, t) for t in comparison.counted(stored.get(case_id, ()))]
         for case_id in comparison.paired
     }
-    return State(metrics, baseline, _rounds(comparison), config, seed, frozen=comparison.repeats.frozen)
+    return State(metrics, baseline, _rounds(comparison), config, seed, _clusters(comparison), comparison.repeats.frozen)
+
+
+def _clusters(comparison: Comparison) -> dict[str, str]:
+    named = {case_id: consistency.cluster_of(comparison.by_id[case_id]) for case_id in comparison.paired}
+    return {case_id: cluster for case_id, cluster in named.items() if cluster}
 
 
 def _metric(comparison: Comparison, criterion: Criterion) -> Metric:

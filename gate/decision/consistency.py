@@ -24,7 +24,16 @@ Pattern = tuple[tuple[str, ...], ...]
 
 def group_of(case: Case) -> str:
     """The group of equivalent cases that the author put this one into (``metadata: {equivalent: name}``), or none."""
-    stated = case.metadata.get("equivalent")
+    return _name_in(case, "equivalent")
+
+
+def cluster_of(case: Case) -> str:
+    """The cluster that the author put this case into (``cluster: name``, or in its metadata), or none."""
+    return case.cluster or _name_in(case, "cluster")
+
+
+def _name_in(case: Case, key: str) -> str:
+    stated = case.metadata.get(key)
     return str(stated) if isinstance(stated, str | int) and not isinstance(stated, bool) else ""
 
 

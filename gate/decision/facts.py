@@ -10,6 +10,7 @@ from gate.decision.comparison import PASS_RATE, Comparison, Incomparable, all_un
 from gate.decision.conclusions import never_pass
 from gate.decision.engine.state import CONCURRENT, CONFIRM
 from gate.decision.findings import natural
+from gate.decision.provider import answered_by
 from gate.decision.trade import MOST_SUSPECTS, moved, proven_by_mean, rests_on_trade, suspects
 from gate.decision.unseen import fell_silent, silence
 from gate.model import (
@@ -195,10 +196,10 @@ def course(comparison: Comparison, stopped: str) -> Course:
 
 
 def changes(comparison: Comparison) -> tuple[RuleChange, ...]:
-    """New, changed and removed cases, and criteria that cannot be compared."""
+    """What answers now, new, changed and removed cases, and criteria that cannot be compared."""
     if not comparison.stored:
         return ()
-    found: list[RuleChange] = []
+    found: list[RuleChange] = [*answered_by(comparison.judged_trials, comparison.stored)]
     if new := _new(comparison):
         found.append(NewCases(tuple(new)))
     if changed := edited(comparison):

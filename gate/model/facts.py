@@ -5,6 +5,8 @@ Closed unions, one struct per kind. Reports make words of them.
 
 from __future__ import annotations
 
+from typing import Literal
+
 from msgspec import Struct
 
 from gate.model.findings import Apart, CaseTally, Fact, QuantileExcused, TrialExcused, Unconfirmed
@@ -291,6 +293,14 @@ class Course(Struct, frozen=True):
 # --- what changed in the suite and its criteria ---------------------------------------------------
 
 
+class AnsweredBy(Fact, frozen=True):
+    """Another model, or another system of the provider, answers than at the baseline."""
+
+    what: Literal["model", "system"]
+    now: tuple[str, ...]
+    before: tuple[str, ...]
+
+
 class NewCases(Fact, frozen=True):
     cases: tuple[str, ...]
 
@@ -330,7 +340,8 @@ class ByBaseRules(Fact, frozen=True):
 
 
 RuleChange = (
-    NewCases
+    AnsweredBy
+    | NewCases
     | EditedCases
     | RenamedCases
     | RemovedCases

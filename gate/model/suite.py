@@ -69,6 +69,8 @@ class Case(Struct, frozen=True):
     location: Location | None = None
     content: Any = None
     """What the case's fingerprint is taken of; None means the fields above."""
+    cluster: str = ""
+    """The group of cases that share a fixture, so that their trials of one epoch depend on one another."""
 
 
 class RecordedTrial(Struct, frozen=True):

@@ -240,6 +240,7 @@ def cases_of(header: Header, thresholds: Mapping[str, Mapping[str, float]] | Non
             thresholds=case.thresholds if thresholds is None else thresholds.get(case.id, {}),
             location=case.location,
             metadata={"equivalent": case.equivalent} if case.equivalent else {},
+            cluster=case.cluster,
         )
         for case in header.plan
     )

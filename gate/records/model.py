@@ -37,6 +37,8 @@ class PlannedCase(Struct, frozen=True):
     """Expected calls per turn, so that a difference can be shown; None where the author states nothing."""
     equivalent: str = ""
     """The group of cases that the author holds to be the same task."""
+    cluster: str = ""
+    """The group of cases that share a fixture, so that their trials of one epoch depend on one another."""
 
 
 class Run(Struct, frozen=True):

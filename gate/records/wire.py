@@ -134,6 +134,7 @@ class PlannedObject(Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
     shard: Ordinal = 1
     thresholds: dict[str, float] = field(default_factory=dict)
     equivalent: str = ""
+    cluster: str = ""
     expect: tuple[tuple[CallObject, ...] | None, ...] = ()
 
 
@@ -162,6 +163,7 @@ def _planned_object(case: PlannedCase) -> PlannedObject:
         case.shard,
         dict(case.thresholds),
         case.equivalent,
+        case.cluster,
         tuple([None if calls is None else _call_objects(calls) for calls in case.expected]) if stated else (),
     )
 
@@ -178,6 +180,7 @@ def _planned_case(case: PlannedObject) -> PlannedCase:
         case.thresholds,
         tuple([None if calls is None else _tool_calls(calls) for calls in case.expect]),
         case.equivalent,
+        case.cluster,
     )
 
 

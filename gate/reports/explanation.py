@@ -59,6 +59,9 @@ def _headline(suite: SuiteResult) -> str:
         text = f"{text}; {trade(suite, suite.trade)}"
     if suite.crashes is not None and suite.verdict not in (Verdict.PASS, Verdict.ERROR):
         text = f"{text}; {crashes(suite.crashes)}"
+    moved = next((found for found in suite.changes if isinstance(found, fact.AnsweredBy)), None)
+    if moved is not None and suite.verdict in (Verdict.REGRESSED, Verdict.INCONCLUSIVE):
+        text = f"{answered_by(moved)}, which may be why: {text}"
     return f"against the {suite.reference}: {text}" if suite.reference else text
 
 
@@ -435,10 +438,20 @@ def changes(suite: SuiteResult) -> tuple[str, ...]:
     return tuple(map(_change, suite.changes))
 
 
+def answered_by(found: fact.AnsweredBy) -> str:
+    """Which model or system answers now: `the provider answered with m-2 where the baseline had m-1`."""
+    now, before = listing(found.now), listing(found.before)
+    if found.what == "model":
+        return f"the provider answered with {now} where the baseline had {before}"
+    return f"the provider's system is {now} where it was {before} for the baseline"
+
+
 def _change(found: fact.RuleChange) -> str:  # noqa: PLR0911 - one line per kind
     match found:
         case fact.Stated():
             return found.text
+        case fact.AnsweredBy():
+            return f"{answered_by(found)}; if this change did not ask for that, the provider moved"
         case fact.NewCases():
             return f"new, held to thresholds only: {listing(found.cases)}"
         case fact.EditedCases():

@@ -81,6 +81,7 @@ class CaseModel(_Model):
     rubrics: list[RubricItem] = Field(default_factory=list)
     tags: Texts = Field(default_factory=list)
     complexity: Complexity | None = None
+    cluster: Text | None = None
     metadata: dict[str, Any] = Field(default_factory=dict)
     state: dict[str, Any] = Field(default_factory=dict)
     thresholds: dict[str, Annotated[float, Field(allow_inf_nan=False)]] = Field(default_factory=dict)
@@ -169,6 +170,7 @@ def _case(document: Document, model: CaseModel, defaults: DefaultsModel, keys: t
         thresholds=model.thresholds,
         rubrics=_rubrics(model.rubrics),
         location=document.location(*keys),
+        cluster=model.cluster or "",
     )
 
 

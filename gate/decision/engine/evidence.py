@@ -9,6 +9,7 @@ from statistics import fmean, variance
 
 from msgspec import Struct, field
 
+from gate.decision.engine.clusters import grouped, log_es_of, units_of
 from gate.decision.engine.state import CONCURRENT, FULL, Config, Metric, Row, State
 from gate.model import Direction, Scale, Side, Stage, StageKind
 from gate.statistics.agreement import corrected_change
@@ -131,8 +132,13 @@ class Evidence(Struct, dict=True):
     @cached_property
     def gain_p(self) -> float:
         """The joint test of success with the sides exchanged: whether the candidate passes more often in some cases."""
-        exchanged = ((case.before, case.full) for case in self.cases.values())
-        return test_rows(exchanged, [0], f"{self.state.seed}:gain").p
+        exchanged = [(case.before, case.full) for case in self.cases.values()]
+        return test_rows(exchanged, [0], f"{self.state.seed}:gain", self.units).p
+
+    @cached_property
+    def units(self) -> list[list[int]]:
+        """The positions of the cases that are one unit: a cluster, or a single case."""
+        return grouped(self.cases, self.state.clusters)
 
     @cached_property
     def bounds(self) -> tuple[Bound, ...]:
@@ -282,7 +288,10 @@ def _look(evidence: Evidence, share: float, known: Looks | None) -> None:
     blocking = blocking_metrics(evidence)
     if test is None:
         test = test_rows(
-            ((c.full, c.before) for c in evidence.cases.values()), blocking, f"{evidence.state.seed}:{evidence.epochs}"
+            [(c.full, c.before) for c in evidence.cases.values()],
+            blocking,
+            f"{evidence.state.seed}:{evidence.epochs}",
+            evidence.units,
         )
         if known is not None:
             known[evidence.epochs] = test
@@ -303,10 +312,17 @@ def _has(rows: Sequence[Row], m: int) -> bool:
     return any(row[m] is not None for row in rows)
 
 
-def test_rows(pairs: Iterable[tuple[Sequence[Row], Sequence[Row]]], blocking: Sequence[int], seed: str) -> JointTest:
-    """The joint test on the blocking metrics alone."""
+def test_rows(
+    pairs: Iterable[tuple[Sequence[Row], Sequence[Row]]],
+    blocking: Sequence[int],
+    seed: str,
+    units: Sequence[Sequence[int]] = (),
+) -> JointTest:
+    """The joint test on the blocking metrics alone; ``units``: the positions of cases that are relabelled together."""
     chosen = (tuple([[row[m] for m in blocking] for row in rows] for rows in pair) for pair in pairs)
     cases = [_level(*pair) if blocking[:1] == [0] else pair for pair in chosen]
+    if units and len(units) < len(cases):
+        return joint_permutation(units_of(list(cases), units), len(blocking), seed=seed)  # type: ignore[arg-type]
     return joint_permutation(cases, len(blocking), seed=seed)  # type: ignore[arg-type]
 
 
@@ -334,7 +350,7 @@ def _fell(row: Row) -> bool:
 
 
 def _weigh(evidence: Evidence) -> None:
-    evidence.suite_e = suite_e([case.log_e for case in evidence.cases.values()])
+    evidence.suite_e = suite_e(log_es_of([case.log_e for case in evidence.cases.values()], evidence.units))
     evidence.highest_suite_e = max(evidence.highest_suite_e, evidence.suite_e)
     if evidence.suite_e >= evidence.e_threshold and not evidence.proof:
         kind = StageKind.CASE_RERUNS if evidence.waves else StageKind.CASES_AT_PASS
@@ -346,22 +362,26 @@ def _weigh(evidence: Evidence) -> None:
 
 def bound(evidence: Evidence, m: int) -> Bound | None:
     """The paired mean change of a metric with its 90 % interval (low end missed in 5 %); None where nothing pairs."""
-    pairs = []
+    ids, pairs = [], []
     for case in evidence.cases.values():
         now, before = ([row[m] for row in rows if row[m] is not None] for rows in (case.full, case.before))
         if now and before:
+            ids.append(case.id)
             pairs.append((now, before))
-    return _bound(evidence.state.metrics[m], pairs) if pairs else None  # type: ignore[arg-type]
+    units = grouped(ids, evidence.state.clusters)
+    return _bound(evidence.state.metrics[m], pairs, units) if pairs else None  # type: ignore[arg-type]
 
 
-def _bound(metric: Metric, pairs: Sequence[tuple[list[float], list[float]]]) -> Bound:
-    n = len(pairs)
-    differences = [fmean(now) - fmean(before) for now, before in pairs]
+def _bound(metric: Metric, pairs: Sequence[tuple[list[float], list[float]]], units: Sequence[Sequence[int]]) -> Bound:
+    """``units``: the positions of the pairs that are one unit, over which the interval is taken."""
+    n = len(units)
+    of_cases = [fmean(now) - fmean(before) for now, before in pairs]
+    differences = [fmean(of_cases[position] for position in members) for members in units]
     inverse = fmean(1 / len(now) + 1 / len(before) for now, before in pairs)
     extra = inverse / 2 / n**2 if metric.kind == "binary" else 0.0
     change, low, high = paired_change(differences, extra_variance=extra)
-    within = _within_sd(pairs, differences, inverse)
-    if n == 1 and within is not None:
+    within = _within_sd(pairs, of_cases, inverse)
+    if len(pairs) == 1 and within is not None:
         low, high = _one_case(*pairs[0])
     if metric.slope != 1.0 and math.isfinite(low):
         by = (metric.slope, metric.slope_error)
@@ -371,12 +391,12 @@ def _bound(metric: Metric, pairs: Sequence[tuple[list[float], list[float]]]) -> 
     before_trials = sum(len(before) for _, before in pairs)
     return Bound(
         metric,
-        n,
+        len(pairs),
         trials,
         change,
         max(low, floor),
         min(high, -floor),
-        margin_of(metric, n),
+        margin_of(metric, len(pairs)),
         None if within is None else detectable_drop(within, n, before_trials / n, trials / n) / metric.slope,
     )
 

@@ -78,6 +78,8 @@ class State(Struct, frozen=True):
     rounds: tuple[Round, ...]
     config: Config = field(default_factory=Config)
     seed: int = 0
+    clusters: Mapping[str, str] = {}
+    """Case id → its cluster, of cases whose trials of one epoch depend on one another."""
     frozen: bool = False
     """Whether the candidate answers a case alike however often it is asked, so that no rerun says anything new."""
 

@@ -164,6 +164,11 @@ def test_each_doubt_in_words(doubt: fact.Doubt, said: str) -> None:
 CHANGES: list[tuple[fact.RuleChange, str]] = [
     (fact.Stated("two"), "two"),
     (fact.NewCases(("a",)), "new, held to thresholds only: a"),
+    (
+        fact.AnsweredBy("model", ("m-2",), ("m-1",)),
+        "the provider answered with m-2 where the baseline had m-1; "
+        "if this change did not ask for that, the provider moved",
+    ),
     (fact.EditedCases(("a",)), "edited, held to thresholds only: a"),
     (fact.RenamedCases((("a", "b"),)), "renamed, and compared by their content: a → b"),
     (fact.RemovedCases(("a",)), "removed since the baseline: a"),
@@ -204,6 +209,11 @@ WARNINGS: list[tuple[fact.Caution, str]] = [
     (fact.ScoresUnmeasured("latency", 1, 80), "latency: 1 of 80 scores could not be measured"),
     (fact.TrialsLost(1, 80), "1 of 80 trials ended in infrastructure errors and left no score"),
     (fact.AttemptsRepeated(2), "2 attempts repeated after an infrastructure error"),
+    (
+        fact.RepeatsOnce(97, 100),
+        "repeats within a run are identical in 97 of 100 repeated cases, and differ between runs: "
+        "they count as one trial (is there a cache between trials?)",
+    ),
     (
         fact.RepeatsAlike(cached=False),
         "repeated trials give identical answers: a fixed seed, a cache, or a deterministic agent",

@@ -1,0 +1,56 @@
+"""Cases that share a fixture: what is one unit in suite looks, in the suite's e-value and in the certificate.
+
+Their trials of one epoch depend on one another, so they are relabelled together: a unit's row of an epoch holds the
+means over its cases. E-values of dependent cases are averaged, not multiplied: a mean of e-values is one regardless of
+their dependence. Names stay with cases, since the e-BH procedure holds under any dependence.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import fmean
+
+from gate.decision.engine.state import Row
+
+Sides = tuple[Sequence[Row], Sequence[Row]]
+
+
+def grouped(ids: Iterable[str], clusters: Mapping[str, str]) -> list[list[int]]:
+    """The positions of the cases of each unit: a cluster, or a case that is in none."""
+    units: dict[tuple[bool, str], list[int]] = {}
+    for position, case_id in enumerate(ids):
+        cluster = clusters.get(case_id, "")
+        units.setdefault((True, cluster) if cluster else (False, case_id), []).append(position)
+    return list(units.values())
+
+
+def units_of(pairs: Sequence[Sides], units: Sequence[Sequence[int]]) -> list[Sides]:
+    """The rows of each unit on both sides, epoch by epoch."""
+    found = []
+    for members in units:
+        present = [pairs[position] for position in members if all(pairs[position])] or [pairs[members[0]]]
+        found.append(
+            present[0] if len(present) == 1 else (_rows([p[0] for p in present]), _rows([p[1] for p in present]))
+        )
+    return found
+
+
+def _rows(sides: Sequence[Sequence[Row]]) -> list[Row]:
+    """The means over cases of each epoch that all of them have."""
+    return [[_mean(values) for values in zip(*rows, strict=True)] for rows in zip(*sides, strict=False)]
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None
+
+
+def log_es_of(log_es: Sequence[float], units: Sequence[Sequence[int]]) -> list[float]:
+    """The log of each unit's e-value: the mean of its cases' e-values."""
+    return [_log_mean([log_es[position] for position in members]) for members in units]
+
+
+def _log_mean(values: Sequence[float]) -> float:
+    top = max(values)
+    return top + math.log(fmean(math.exp(value - top) for value in values))
