@@ -10,6 +10,7 @@ from gate.decision.comparison import PASS_RATE, Comparison, Incomparable, all_un
 from gate.decision.conclusions import never_pass
 from gate.decision.engine.state import CONCURRENT, CONFIRM
 from gate.decision.findings import natural
+from gate.decision.power import provable
 from gate.decision.provider import answered_by
 from gate.decision.trade import MOST_SUSPECTS, moved, proven_by_mean, rests_on_trade, suspects
 from gate.decision.unseen import fell_silent, silence
@@ -23,6 +24,7 @@ from gate.model import (
     Outcome,
     Scale,
     Side,
+    StageKind,
     SuiteResult,
     Trial,
     Verdict,
@@ -100,7 +102,7 @@ def cause(
     if verdict is Verdict.PASS:
         return _passed(comparison, outcome)
     if verdict is not Verdict.INCONCLUSIVE:
-        return _failed(at_fault, cases, outcome)
+        return _failed(at_fault, cases, outcome, alone=comparison.settings.rerun == "never")
     never = never_pass(outcome) if outcome is not None and outcome.verdict == "INCONCLUSIVE" else ()
     return CasesNeverPass(never) if never else _inconclusive(at_fault, cases)
 
@@ -113,7 +115,7 @@ def _passed(comparison: Comparison, outcome: Outcome | None) -> Cause:
         total = len(comparison.judged)
         return ThresholdsHold(total - len(_unchecked_ids(comparison)), total, uncompared)
     rate = outcome.evidence.metrics.get(PASS_RATE)
-    low, cases = (None, 0) if rate is None else (rate.low, rate.cases)
+    low, cases = (None, 0) if rate is None else (rate.excluded, rate.cases)
     return NoWorse(len(comparison.paired), cases, low, uncompared)
 
 
@@ -129,7 +131,9 @@ def _inconclusive(at_fault: Sequence[CriterionResult], cases: Sequence[CaseResul
     return NotEnoughEvidence(tuple(r.criterion.name for r in at_fault), suspects)
 
 
-def _failed(at_fault: Sequence[CriterionResult], cases: Sequence[CaseResult], outcome: Outcome | None) -> Cause:
+def _failed(
+    at_fault: Sequence[CriterionResult], cases: Sequence[CaseResult], outcome: Outcome | None, *, alone: bool
+) -> Cause:
     first = at_fault[0]
     if first.verdict is Verdict.NOT_MEASURED:  # the pass rate has no cause of its own
         first = next((r for r in at_fault if r.criterion.name != PASS_RATE), first)
@@ -141,18 +145,24 @@ def _failed(at_fault: Sequence[CriterionResult], cases: Sequence[CaseResult], ou
         if outcome is None:
             return CasesBroke(broken)
         return CasesBroke(broken, moved(outcome.evidence, broken), outcome.evidence.paired)
-    return _whole_got_worse(first.criterion, at_fault, cases, outcome)
+    return _whole_got_worse(first.criterion, at_fault, cases, outcome, alone=alone)
 
 
 def _whole_got_worse(
-    criterion: Criterion, at_fault: Sequence[CriterionResult], cases: Sequence[CaseResult], outcome: Outcome | None
+    criterion: Criterion,
+    at_fault: Sequence[CriterionResult],
+    cases: Sequence[CaseResult],
+    outcome: Outcome | None,
+    *,
+    alone: bool,
 ) -> Cause:
-    """Nothing is named: the most suspect cases stand in for what a reader looks at first."""
+    """Nothing is named: the most suspect cases are what a reader looks at first. ``alone``: no base was run beside."""
     names = tuple(r.criterion.name for r in at_fault)
     by_mean = outcome is None or proven_by_mean(outcome, criterion.name)
+    drift = alone and outcome is not None and outcome.stage.kind is StageKind.SUITE_LOOK and not outcome.stage.confirmed
     if criterion.scale is Scale.BINARY and outcome is not None:
-        return SuiteGotWorse(names, by_mean, suspects(outcome.evidence))
-    return SuiteGotWorse(names, by_mean, (), _fell(criterion, cases))
+        return SuiteGotWorse(names, by_mean, drift, suspects(outcome.evidence))
+    return SuiteGotWorse(names, by_mean, drift, (), _fell(criterion, cases))
 
 
 def _fell(criterion: Criterion, cases: Sequence[CaseResult]) -> tuple[Fell, ...]:
@@ -224,7 +234,7 @@ def warnings(comparison: Comparison, result: SuiteResult) -> tuple[Caution, ...]
         *([AgentFailures()] if failed else []),
         *_excused(result.criteria),
         *_few(comparison, outcome),
-        *_thin_baseline(comparison),
+        *_thin_baseline(comparison, outcome),
         *_quiet_rises(comparison, outcome),
         *_partly_measured(comparison),
         *_errors(comparison),
@@ -268,11 +278,16 @@ def _few(comparison: Comparison, outcome: Outcome | None) -> list[Caution]:
     return [FewCases(n, rate is not None and rate.margin >= BLIND_MARGIN)]
 
 
-def _thin_baseline(comparison: Comparison) -> list[Caution]:
-    counts = [len(comparison.baseline[case_id]) for case_id in comparison.paired]
-    if not counts or min(counts) >= FEW_BASELINE_TRIALS:
+def _thin_baseline(comparison: Comparison, outcome: Outcome | None) -> list[Caution]:
+    counts = sorted(len(comparison.baseline[case_id]) for case_id in comparison.paired)
+    if not counts or counts[0] >= FEW_BASELINE_TRIALS:
         return []
-    return [ThinBaseline(sum(n < FEW_BASELINE_TRIALS for n in counts), FEW_BASELINE_TRIALS, min(counts))]
+    thin, typical = sum(n < FEW_BASELINE_TRIALS for n in counts), counts[len(counts) // 2]
+    alone = comparison.settings.rerun == "never"
+    blind = alone and not provable(len(counts), typical, comparison.settings.own_alpha)
+    rate = outcome.evidence.metrics.get(PASS_RATE) if outcome is not None else None
+    drop = rate.detectable if rate is not None else None
+    return [ThinBaseline(thin, FEW_BASELINE_TRIALS, counts[0], typical, blind, drop)]
 
 
 def _quiet_rises(comparison: Comparison, outcome: Outcome | None) -> list[Caution]:

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from gate.decision.comparison import passed
 from gate.decision.engine.evidence import CASES_SHARE
+from gate.decision.engine.schedule import LONG_E, LONG_WAVES, WAVES
 from gate.model import Case, Criterion, Side, Trial
 from gate.statistics.evalues import case_log_e, suite_e
 from gate.statistics.intervals import detectable_drop
@@ -100,6 +101,14 @@ def _within_sd(groups: Sequence[Sequence[bool]]) -> tuple[float, bool]:
         return math.sqrt(squares / freedom), False
     rate = fmean(float(o) for g in groups for o in g) if groups else 0.5
     return math.sqrt(rate * (1 - rate)), True
+
+
+def provable(cases: int, baseline_trials: int, alpha: float = 0.02) -> bool:
+    """Whether the schedule's reruns can prove that a case broke which always passed and now always fails."""
+    few = 1 + sum(WAVES)
+    long = case_log_e(baseline_trials, baseline_trials, 0, few) >= math.log(LONG_E)
+    needed = reruns_to_prove(cases, baseline_trials, alpha)
+    return needed is not None and needed <= few + (sum(LONG_WAVES) if long else 0)
 
 
 def reruns_to_prove(cases: int, baseline_trials: int, alpha: float = 0.02) -> int | None:

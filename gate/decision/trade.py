@@ -65,7 +65,7 @@ def trade_of(outcome: Outcome | None, policy: OnTradeoff) -> TradedOff | None:
 def proven_by_mean(outcome: Outcome, name: str) -> bool:
     """Whether the look that proved a regression of this metric saw it in its mean, not in the drops of a few cases."""
     tests = [look.metrics[name] for look in outcome.evidence.looks if look.blocks and name in look.metrics]
-    return not tests or tests[-1].p_mean <= tests[-1].p_concentrated
+    return not tests or tests[-1].by_mean
 
 
 def moved(evidence: EvidenceSummary, case_ids: Iterable[str]) -> tuple[CaseTally, ...]:

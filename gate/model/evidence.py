@@ -59,6 +59,13 @@ class MetricTest(Struct, frozen=True):
     p_concentrated: float
     p_adjusted: float
     """Over all blocking metrics and all statistics."""
+    p_shift: float | None = None
+    """Of a drop that all cases share, of zeros and ones."""
+
+    @property
+    def by_mean(self) -> bool:
+        """Whether the mean, or a drop that all share, is the clearest of it, and not large drops of a few cases."""
+        return min(self.p_mean, self.p_mean if self.p_shift is None else self.p_shift) <= self.p_concentrated
 
 
 class LookTest(Struct, frozen=True):
@@ -100,6 +107,8 @@ class MetricChange(Struct, frozen=True):
     """Whether the loss is bounded by the margin."""
     detectable: float | None
     blocks_regression: bool
+    excluded: float | None = None
+    """The change below which the true one lies in at most 5 % of runs, early stopping included; None: not bounded."""
 
 
 class EvidenceSummary(Struct, frozen=True):

@@ -194,6 +194,8 @@ class SuiteGotWorse(Fact, frozen=True):
     criteria: tuple[str, ...]
     by_mean: bool = True
     """Whether a lower mean proves it; else large drops of a few cases do."""
+    perhaps_drift: bool = False
+    """Whether only stored trials prove it, so that a provider that changed since looks the same."""
     suspects: tuple[CaseTally, ...] = ()
     """The cases with the most evidence against them, the strongest first."""
     fell: tuple[Fell, ...] = ()
@@ -387,6 +389,12 @@ class ThinBaseline(Fact, frozen=True):
     wanted: int
     least: int
     """Trials of the case that has the fewest."""
+    typical: int = 0
+    """Trials of the middle case."""
+    blind: bool = False
+    """Whether a single case that breaks outright could not be proven with so many."""
+    drop: float | None = None
+    """The drop of the pass rate, 0–1, that one look finds four times in five; about. None: not known."""
 
 
 class QuietRise(Fact, frozen=True):

@@ -11,6 +11,7 @@ from typing import assert_never
 
 from gate.decision.comparison import PASS_RATE
 from gate.decision.findings import natural
+from gate.decision.trade import moved, proven_by_mean, suspects
 from gate.model import (
     CrashFacts,
     Criterion,
@@ -39,6 +40,7 @@ from gate.reports.reasons import (
 )
 
 FEW_CASES = 10
+DRIFT = "or the provider changed since the baseline was stored: the base was not run beside it"
 MOST_POINTS = 50.0
 """From this bound on the interval of the pass rate says nothing worth saying."""
 
@@ -54,7 +56,7 @@ def headline(suite: SuiteResult) -> str:
 
 
 def _headline(suite: SuiteResult) -> str:
-    text = _cause(suite)
+    text = _cause(suite) + _thin(suite)
     if suite.trade is not None and not isinstance(suite.cause, fact.TradedOff):
         text = f"{text}; {trade(suite, suite.trade)}"
     if suite.crashes is not None and suite.verdict not in (Verdict.PASS, Verdict.ERROR):
@@ -132,6 +134,19 @@ def _compared(suite: SuiteResult, cause: _Compared) -> str:  # noqa: PLR0911 - o
             assert_never(cause)
 
 
+def _thin(suite: SuiteResult) -> str:
+    """What a verdict on a thin baseline cannot have seen, and what will change that."""
+    thin = next((one for one in suite.warnings if isinstance(one, fact.ThinBaseline)), None)
+    if thin is None or suite.verdict not in (Verdict.PASS, Verdict.INCONCLUSIVE) or thin.typical >= thin.wanted:
+        return ""
+    unseen = ["a single broken case would not be seen"] if thin.blind else []
+    if thin.drop is not None and thin.drop < 1:
+        unseen.append(f"a drop below about {100 * thin.drop:.0f} points is often missed")
+    said = f": {', and '.join(unseen)}" if unseen else ""
+    so_far = f"{thin.typical} of {thin.wanted} stored trials a case"
+    return f"; thin baseline, {so_far}{said}; runs on the default branch store more"
+
+
 def _broke(cause: fact.CasesBroke) -> str:
     """``2 of 10 cases broke, 10/10 → 0/8: a, b``: the trials that prove it, of both sides together."""
     of = f"{len(cause.cases)} of {count(cause.of, 'case')}" if cause.of else count(len(cause.cases), "case")
@@ -143,6 +158,7 @@ def _got_worse(suite: SuiteResult, cause: fact.SuiteGotWorse) -> str:
     """The proof that decided: a lower mean with its change, or drops of a few cases that no mean shows."""
     suspected = listing(map(movement, cause.suspects)) or listing(_falls(suite, cause))
     extra = f"; most suspect: {suspected}" if suspected else ""
+    extra += f"; {DRIFT}" if cause.perhaps_drift else ""
     if not cause.by_mean:
         return f"{listing(cause.criteria)} got worse in some cases{extra}"
     return f"{listing(cause.criteria)} got worse over the suite: {_reason_of(suite, cause.criteria[0])}{extra}"
@@ -332,8 +348,8 @@ def _how_decided(suite: SuiteResult, outcome: Outcome) -> list[str]:
     if look is None:
         return [f"the baseline could not be compared: {stage}"]
     if outcome.verdict == "REGRESSION":
-        return [f"regression proven ({stage}): {_proof(evidence)}"]
-    lines = [f"{stage}: suite test p = {look.p:.2g}, {_detected(evidence)}"]
+        return [f"regression proven ({stage}): {_proof(outcome)}"]
+    lines = [f"{stage}: an unchanged agent looks as bad or worse in {_share(look.p)} of runs; {_detected(evidence)}"]
     if (suite.course is not None and suite.course.concurrent) or outcome.stage.concurrent:
         lines.append("the drop against the stored baseline did not show with both commits run now: save a new baseline")
     if outcome.verdict == "INCONCLUSIVE":
@@ -352,25 +368,33 @@ def _shared_error(course: fact.Course) -> list[str]:
     ]
 
 
-def _proof(evidence: EvidenceSummary) -> str:
-    parts = [
-        f"suite test at epoch {look.epochs}, p = {look.p:.2g} (limit {look.threshold:.2g})"
-        for look in evidence.looks
-        if look.blocks
-    ]
+def _proof(outcome: Outcome) -> str:
+    """What decided, in plain words; `gate explain` has the p- and e-values."""
+    evidence, parts = outcome.evidence, []
+    for look in evidence.looks:
+        if look.blocks:
+            name = min(look.metrics, key=lambda one: look.metrics[one].p_adjusted)
+            how = "the mean fell" if proven_by_mean(outcome, name) else "a few cases fell far"
+            shows = f"chance shows this in {_share(look.p)} of unchanged agents"
+            parts.append(f"{name}: {how}; {shows}, {_share(look.threshold)} may")
     highest = evidence.highest_e_value
     if highest is None or highest >= evidence.e_threshold:
-        value = "over 1e300" if highest is None else f"{highest:.3g}"
-        parts.append(f"case evidence e = {value} (limit {evidence.e_threshold:.0f})")
+        cases = moved(evidence, outcome.cases) or suspects(evidence)
+        which = listing(map(movement, cases)) or "single cases"
+        parts.append(f"{which}: more failures than chance allows an unchanged agent")
     return "; ".join(parts)
+
+
+def _share(p: float) -> str:
+    return "less than 0.1 %" if p < 0.001 else percentage(p)
 
 
 def _detected(evidence: EvidenceSummary) -> str:
     rate = evidence.metrics.get(PASS_RATE)
     if rate is None or rate.detectable is None:
-        return "the detectable drop is not known from so few trials"
-    drop = f"{100 * rate.detectable:.1f}"
-    return "no spread was seen over the trials" if drop == "0.0" else f"a drop of {drop} points was detectable"
+        return "which drop is found in so few trials is not known"
+    drop = f"{100 * rate.detectable:.0f}"
+    return f"one look at these trials finds a drop of about {drop} points"
 
 
 def _blocking(suite: SuiteResult, evidence: EvidenceSummary) -> list[tuple[Criterion, MetricChange]]:
@@ -382,17 +406,18 @@ def _bounds(suite: SuiteResult, evidence: EvidenceSummary) -> list[str]:
     """Which drops are ruled out."""
     lines = []
     for criterion, found in _blocking(suite, evidence):
-        if found.low is not None and _excludes(found, found.low, criterion):
+        low = found.excluded
+        if low is not None and _excludes(found, low, criterion):
             word = "worse" if criterion.direction is Direction.LOWER else "lower"
-            bound = change(natural(min(found.low, 0.0), criterion), criterion.scale)
+            bound = change(natural(min(low, 0.0), criterion), criterion.scale)
             open_ = "" if found.holds else ", which its margin does not allow"
             lines.append(f"{criterion.name}: {word} than {bound} is {RULED_OUT}{open_}")
     return lines
 
 
 def _excludes(found: MetricChange, low: float, criterion: Criterion) -> bool:
-    """Whether the interval excludes anything that can happen: one that reaches the end of the scale does not."""
-    return found.cases >= 2 and (criterion.scale not in (Scale.BINARY, Scale.UNIT) or low > -1.0)
+    """Whether the bound excludes anything that can happen: one of few cases, or at the end of the scale, does not."""
+    return found.cases >= FEW_CASES and (criterion.scale not in (Scale.BINARY, Scale.UNIT) or low > -1.0)
 
 
 def to_decide(suite: SuiteResult) -> str:
@@ -518,7 +543,8 @@ def _few(found: fact.FewCases | fact.ThinBaseline) -> str:
         told = "so few only show a case that breaks outright" if found.blind else "only clear breaks can be found"
         return f"{count(found.cases, 'paired case')}: {told}"
     cases = f"{count(found.cases, 'case')} with fewer than {found.wanted} baseline trials"
-    return f"{cases} (least: {found.least}): a single broken case may be missed"
+    more = "`gate run` on the default branch stores more"
+    return f"{cases} (least: {found.least}): a single broken case may be missed; {more}"
 
 
 def _unmeasured(found: fact.ScoresUnmeasured | fact.TrialsLost | fact.AttemptsRepeated) -> str:

@@ -14,7 +14,7 @@ from gate.decision.engine.state import CONCURRENT, FULL, Config, Metric, Row, St
 from gate.model import Direction, Scale, Side, Stage, StageKind
 from gate.statistics.agreement import corrected_change
 from gate.statistics.evalues import case_log_e, e_bh, suite_e
-from gate.statistics.intervals import detectable_drop, paired_change, t_quantile
+from gate.statistics.intervals import detectable_drop, detectable_rate_drop, excluded_change, paired_change, t_quantile
 from gate.statistics.permutation import JointTest, joint_permutation
 
 LOOK_SHARES = (0.25, 0.15, 0.38)
@@ -94,6 +94,8 @@ class Bound(Struct, frozen=True):
     high: float
     margin: float
     detectable: float | None
+    excluded: float
+    """The loss below which the change lies in at most 5 % of runs, early stopping included: what reports rule out."""
 
     @property
     def holds(self) -> bool:
@@ -397,8 +399,23 @@ def _bound(metric: Metric, pairs: Sequence[tuple[list[float], list[float]]], uni
         max(low, floor),
         min(high, -floor),
         margin_of(metric, len(pairs)),
-        None if within is None else detectable_drop(within, n, before_trials / n, trials / n) / metric.slope,
+        None if within is None else _detectable(metric, within, n, before_trials / n, trials / n),
+        max(min(low, _excluded(pairs, differences, extra) / metric.slope), floor),
     )
+
+
+def _detectable(metric: Metric, within: float, cases: int, before: float, now: float) -> float:
+    drop = detectable_rate_drop if metric.kind == "binary" else detectable_drop
+    return drop(within, cases, before, now) / metric.slope
+
+
+def _excluded(pairs: Sequence[tuple[list[float], list[float]]], differences: Sequence[float], extra: float) -> float:
+    """Of values between 0 and 1, most of which are often the same; others vary enough to show their spread."""
+    values = [value for pair in pairs for side in pair for value in side]
+    if min(values) < 0 or max(values) > 1:
+        return math.inf
+    trials = fmean(len(now) for now, _ in pairs)
+    return excluded_change(differences, trials=trials, worst=-1.0, extra_variance=extra)
 
 
 def _one_case(now: list[float], before: list[float]) -> tuple[float, float]:

@@ -28,7 +28,7 @@ def summary(evidence: Evidence, *, proven: bool = False) -> EvidenceSummary:
             look.threshold,
             look.test.relabelings,
             {
-                name: MetricTest(t.p_mean, t.p_concentrated, t.p_adjusted)
+                name: MetricTest(t.p_mean, t.p_concentrated, t.p_adjusted, t.p_shift)
                 for name, t in zip(look.names, look.test.metrics, strict=True)
             },
         )
@@ -87,6 +87,7 @@ def _change(bound: Bound) -> MetricChange:
         margin=bound.margin,
         holds=bound.holds,
         detectable=bound.detectable,
+        excluded=_finite(bound.excluded),
         blocks_regression=bound.metric.blocks_regression,
     )
 

@@ -203,7 +203,8 @@ WARNINGS: list[tuple[fact.Caution, str]] = [
     (fact.FewCases(5, blind=False), "5 paired cases: only clear breaks can be found"),
     (
         fact.ThinBaseline(3, 5, 1),
-        "3 cases with fewer than 5 baseline trials (least: 1): a single broken case may be missed",
+        "3 cases with fewer than 5 baseline trials (least: 1): a single broken case may be missed; "
+        "`gate run` on the default branch stores more",
     ),
     (fact.QuietRise("latency", 0.6), "latency changed by +60 %: beyond its margin; it warns only"),
     (fact.ScoresUnmeasured("latency", 1, 80), "latency: 1 of 80 scores could not be measured"),
@@ -267,7 +268,7 @@ def test_the_story_of_a_regression() -> None:
     assert explanation.story(suite) == (
         "1 trial of 40 cases; 2 suspicious, rerun 3–5 times; 1 confirmed broken (a); "
         "53 agent runs (4 of the baseline's agent) instead of 200",
-        "regression proven (case reruns): case evidence e = 1e+03 (limit 500)",
+        "regression proven (case reruns): single cases: more failures than chance allows an unchanged agent",
         "stopped: the clock",
     )
 
@@ -275,7 +276,8 @@ def test_the_story_of_a_regression() -> None:
 def test_an_inconclusive_answer_says_what_is_ruled_out_and_what_would_decide() -> None:
     suite = decided("INCONCLUSIVE", Stage(StageKind.END))
     assert explanation.story(suite)[1:] == (
-        "end of schedule: suite test p = 0.14, a drop of 31.0 points was detectable",
+        "end of schedule: an unchanged agent looks as bad or worse in 14 % of runs; "
+        "one look at these trials finds a drop of about 31 points",
         "pass rate: lower than −29 points is ruled out at 95 % confidence, which its margin does not allow",
         "to decide pass rate: about 36 cases, or more baseline trials, or a margin of 0.29",
         "suspected, but not proven at this error rate: a; more baseline trials would tell",
