@@ -75,6 +75,7 @@ def _measure(step: Step, overrides: Mapping[str, Any], stack: ExitStack) -> Step
             rules=rules,
             changed=changed,
             origin=origin,
+            same_head=step.environment.get("GITHUB_EVENT_NAME", "") == "pull_request",
             note=note,
             anchored=step.is_anchored,
             release=step.release,
@@ -170,13 +171,17 @@ def _take_up_earlier(step: Step, config: Config, base: str | None) -> tuple[str,
     Returns:
         Whose record it is, and a note for the reader if an earlier attempt left none.
     """
-    if config.agent_kind not in LOCAL_KINDS and config.agent.version is None:  # it may be another agent by now
+    if config.agent_kind == "replay":  # the recordings are all that counts
         return "", ""
-    inputs = step.inputs
-    earlier = EarlierRecords(step.github, step.git, config, step.environment, inputs["artifact"], inputs["shard"], base)
+    inputs, known = step.inputs, config.agent_kind in LOCAL_KINDS or config.agent.version is not None
+    earlier = EarlierRecords(
+        step.github, step.git, config, step.environment, inputs["artifact"], inputs["shard"], base, known
+    )
     origin = ""
     try:
         origin = earlier.take_up(step.activity, lambda line: step.say(console(line)))
+        if not (origin and known):
+            earlier.lay_earlier_heads(step.activity, lambda line: step.say(console(line)))
     except GateError as error:  # a failure here must not prevent the run
         refused = isinstance(error, RestError) and error.status in (403, 404)
         hint = "; the job needs `permissions: {actions: read}`" if refused else ""

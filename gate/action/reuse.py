@@ -2,6 +2,7 @@
 
 Nothing is decided here. The record is placed where the run looks for the record of its commit. The run continues it
 only if agent, cases and metrics are the same, and then reaches the verdict as if it had run those trials itself.
+Records of a pull request's earlier heads are laid beside it: the run continues one of the same agent, or counts them.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from gate.hosts.artifact import read_member
 from gate.hosts.events import Activity, MeasuringRun, Mode
 from gate.hosts.github import GitHub
 from gate.model import Side
-from gate.pipeline.journal import path_of
+from gate.pipeline.journal import path_of, records_folder
 from gate.pipeline.judge_stored import suite_ids
 from gate.records import Record, parse_record, write_record
 from gate.records.model import count
@@ -27,6 +28,8 @@ from gate.system.git import Git
 
 SEARCHED = 3
 """How many earlier runs of one commit are considered."""
+SEARCHED_HEADS = 8
+"""How many runs of earlier heads of a pull request are considered."""
 Say = Callable[[str], None]
 
 
@@ -60,6 +63,8 @@ class EarlierRecords(Struct, frozen=True):
     shard: tuple[int, int]
     base: str | None
     """The commit that this run measures against."""
+    known: bool = True
+    """Whether the agent has a fingerprint; without one only the same head continues."""
 
     def take_up(self, activity: Activity, say: Say) -> str:
         """Places the records where the run continues them. Returns their origin, in words; empty if there are none.
@@ -79,6 +84,41 @@ class EarlierRecords(Struct, frozen=True):
             if any(placed):
                 return origin
         return ""
+
+    def lay_earlier_heads(self, activity: Activity, say: Say) -> None:
+        """Lays the records of the pull request's earlier heads among this job's. Raises as `take_up`."""
+        if self._event != "pull_request" or activity.pull_request is None or self.shard != (1, 1):
+            return
+        suites = suite_ids(self.config, self.environment)
+        pull = self.github.pull_request(activity.pull_request)
+        runs = [run for run in self.github.runs_on(pull, "pull_request", self._workflow) if run.id < self._own_id]
+        for run in reversed([run for run in runs[:SEARCHED_HEADS] if self.github.measured_for(run, pull)]):
+            try:
+                found = records_of(self.github.artifact(run, self.artifact), run, suites, complete=False)
+            except UntrustedError as error:
+                say(f"the record of run {run.id} is not looked at: {error}")
+                continue
+            for record in found:
+                self._lay(record, run, same_head=run.head == activity.head)
+
+    def _lay(self, record: Record, run: MeasuringRun, *, same_head: bool) -> None:
+        """Writes a record of an earlier head under its run's number, as measured against the present base.
+
+        Where nothing shows that the agent is the same, one of the ``same_head`` is continued: it is no new chance that
+        the branch below it moved.
+        """
+        header = record.header
+        if header.shard != (1, 1) or header.dirty or header.commit == self.git.head():
+            return
+        own = tuple(t for t in record.trials if t.side is Side.CANDIDATE or header.base_commit == self.base)
+        footer = count(own) if record.footer is None else replace(count(own), stopped=record.footer.stopped)
+        if record.footer is None:
+            footer = replace(footer, stopped="interrupted")
+        kept = replace(record, header=replace(header, base_commit=self.base), trials=own, footer=footer)
+        if same_head and not header.agent:
+            self._place(replace(kept, header=replace(kept.header, commit=self.git.head())))
+            return
+        write_record(records_folder(self.config, header.suite_id) / f"run-{run.id}.jsonl", kept)
 
     @property
     def _own_id(self) -> int:
@@ -103,7 +143,7 @@ class EarlierRecords(Struct, frozen=True):
             runs = self.github.runs_of(head, "pull_request", self._workflow, own=not activity.is_fork)
             for run in self._of(activity.pull_request, [run for run in runs if run.id < self._own_id]):
                 yield run, f"run {run.id}"
-        elif self._event == "push" and activity.mode is Mode.RECORD and self.shard == (1, 1):
+        elif self.known and self._event == "push" and activity.mode is Mode.RECORD and self.shard == (1, 1):
             yield from self._merged(head)
 
     def _merged(self, commit: str) -> Iterator[tuple[MeasuringRun, str]]:
@@ -134,7 +174,8 @@ class EarlierRecords(Struct, frozen=True):
     def _place(self, record: Record) -> bool:
         """Writes the record unless the job has its own, which is newer. Returns whether it was written."""
         header = record.header
-        path = path_of(self.config, header) if header.commit == self.git.head() else None
+        by_commit = not self.known and not header.agent
+        path = path_of(self.config, header, by_commit=by_commit) if header.commit == self.git.head() else None
         if path is None or path.exists() or header.shard != self.shard:
             return False
         unfinished = replace(count(record.trials), stopped="interrupted")

@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
+from itertools import islice
 from pathlib import Path
 from typing import Any, Self
 
@@ -38,6 +39,8 @@ MOVES = ("head_ref_force_pushed", "head_ref_deleted", "head_ref_restored")
 MOVED_SINCE = "it was set before the latest change; set it again"
 WRITERS = ("admin", "write")
 """What the permission of someone who may accept is called; ``maintain`` is reported as ``write``."""
+MOST_RUNS = 100
+"""Runs of a branch that are looked at."""
 PERMISSION_HINT = (
     "add `permissions: {contents: read, pull-requests: write}` to the job; "
     "for forks and Dependabot the `workflow_run` job comments"
@@ -59,6 +62,8 @@ class PullRequest(Struct, frozen=True):
     base_branch: str
     labels: tuple[str, ...] = ()
     head_branch: str = ""
+    head_repository: str = ""
+    """``owner/name``; empty if the fork is gone."""
 
 
 class LabelAcceptance(Struct, frozen=True):
@@ -202,6 +207,21 @@ class GitHub:
         return None
 
     # --- runs -------------------------------------------------------------------------------------
+
+    def runs_on(self, pull: PullRequest, event: str, workflow: str) -> list[MeasuringRun]:
+        """Completed runs of a workflow file on the branch of a pull request, whatever its head was then, the newest
+        first; of the newest page alone."""
+        query = {"branch": pull.head_branch, "event": event, "status": "completed", "exclude_pull_requests": "true"}
+        with _readable():
+            listed = islice(self._rest.pages(self._path("actions/runs"), "workflow_runs", **query), MOST_RUNS)
+            runs = [
+                _run(run)
+                for run in listed
+                if (run["head_branch"], run["event"], run["status"]) == (pull.head_branch, event, "completed")
+                and run["path"].partition("@")[0] == workflow
+            ]
+        same = [run for run in runs if pull.head_repository and run.head_repository == pull.head_repository]
+        return sorted(same, key=lambda run: run.id, reverse=True)
 
     def runs_of(
         self, head: str, event: str, workflow: str, *, status: str = "completed", own: bool = True
@@ -449,6 +469,7 @@ def _pull_request(pull: Mapping[str, Any]) -> PullRequest:
         base_branch=pull["base"]["ref"],
         labels=tuple(label["name"] for label in pull["labels"]),
         head_branch=pull["head"]["ref"],
+        head_repository=_get(pull, "head", "repo", "full_name") or "",
     )
 
 

@@ -24,6 +24,7 @@ from gate.errors import ConfigError, MeasureError
 from gate.model import Result, SuiteResult, Verdict
 from gate.pipeline.base_tree import base_agent, check_base_address
 from gate.pipeline.division import after, step_down
+from gate.pipeline.draws import continue_earlier, earlier_draws
 from gate.pipeline.earlier_session import Spoiled
 from gate.pipeline.journal import open_journal, without
 from gate.pipeline.judge_stored import close_with
@@ -132,11 +133,17 @@ async def _run_suite(session: Session, plan: Plan, found: References) -> Ran:
     started = time.monotonic()
     _check_runs(session, plan)
     header = _header(session, plan, found.first)
-    path, resume = session.options.record_path, session.options.resume
+    options = session.options
+    path, resume, by_commit = options.record_path, options.resume, options.same_head and not header.agent
+    origin = options.origin
+    if path is None and not resume:
+        origin = continue_earlier(session.config, header) or origin
     with ExitStack() as stack:
         memory = Memory(plan)
         journal = stack.enter_context(
-            open_journal(session.config, header, now(), path=path, resume=resume, remember=memory.keep)
+            open_journal(
+                session.config, header, now(), path=path, resume=resume, by_commit=by_commit, remember=memory.keep
+            )
         )
         taken_up = len(journal.resumed)
         left_out = Spoiled(session, plan, found.first, journal.header).among
@@ -150,8 +157,10 @@ async def _run_suite(session: Session, plan: Plan, found: References) -> Ran:
             await run.measure()
             await check_version(session)
             judge_cost = runner.judge_cost_usd
-        notes = (*_notes(session, plan, journal, taken_up), *found.notes, *filter(None, (base.note,)))
+        notes = (*_notes(session, plan, journal, taken_up, origin), *found.notes, *filter(None, (base.note,)))
         terms = _terms(session, plan, run, notes, found)
+        if told := "" if session.where.anchored else earlier_draws(session.config, journal.header, found.all, terms):
+            terms = replace(terms, notes=(*terms.notes, told))
         journal.finish(
             duration=time.monotonic() - started,
             judge_cost_usd=judge_cost,
@@ -233,14 +242,14 @@ def _shard_epochs(session: Session, plan: Plan) -> int:
     return min(fewest, session.settings.exact_epochs or fewest)
 
 
-def _notes(session: Session, plan: Plan, journal: RecordWriter, taken_up: int) -> tuple[str, ...]:
-    """Notes for the reader on how the result came about."""
+def _notes(session: Session, plan: Plan, journal: RecordWriter, taken_up: int, origin: str) -> tuple[str, ...]:
+    """Notes for the reader on how the result came about; ``origin``: whose record it continues."""
     notes = [note for note in (session.options.note, session.where.note) if note]
     if again := taken_up - len(journal.resumed):
         notes.append(f"{count(again, 'trial')} of an earlier session were run in an outage and do not count")
     if journal.resumed:
         fresh = "" if session.run_budget.runs else "; nothing new was run"
-        whose = f" of {session.options.origin}" if session.options.origin else ""
+        whose = f" of {origin}" if origin else ""
         notes.append(f"continues a record of {count(len(journal.resumed), 'trial')}{whose}{fresh}")
     runs = session.config.file.budget.runs
     if runs is not None and runs < len(plan.suite.cases):

@@ -37,13 +37,15 @@ def open_journal(
     *,
     path: Path | None,
     resume: bool,
+    by_commit: bool = False,
     remember: Callable[[Trial], Trial] | None = None,
 ) -> RecordWriter:
     """The record to write to, under its lock.
 
     A run of the same agent on the same clean commit continues the record of that commit: repeating it until it is green
-    would defeat the gate. ``resume`` continues the newest record of the suite, ``path`` that file where it exists. What
-    was measured before is kept in the form that ``remember`` gives it.
+    would defeat the gate. ``by_commit``: so does one of an agent without a fingerprint. ``resume`` continues the newest
+    record of the suite, ``path`` that file where it exists. What was measured before is kept in the form that
+    ``remember`` gives it.
 
     Raises:
         MeasureError: nothing to resume, a record of another run, another gate writing it, no room.
@@ -53,7 +55,7 @@ def open_journal(
         return _open_writer(path, header, resume=path.exists(), remember=remember)
     if resume:
         return _open_writer(_newest(folder), header, resume=True, remember=remember)
-    path = path_of(config, header)
+    path = path_of(config, header, by_commit=by_commit)
     if path is not None and (not path.exists() or _continues(path, header)):
         return RecordWriter(path, header, resume=path.exists(), remember=remember)
     return RecordWriter(_free(folder, f"{now:%Y%m%dT%H%M%S}{_part(header)}"), header)
@@ -79,9 +81,9 @@ def without(
     return RecordWriter(journal.path, journal.header, resume=True, remember=remember)
 
 
-def path_of(config: Config, header: Header) -> Path | None:
-    """The path of a commit's record; None if the agent may have changed since."""
-    if not (header.commit and header.agent) or header.dirty:
+def path_of(config: Config, header: Header, *, by_commit: bool = False) -> Path | None:
+    """The path of a commit's record; None if the agent may have changed since, unless only the commit is to be so."""
+    if not (header.commit and (header.agent or by_commit)) or header.dirty:
         return None
     return records_folder(config, header.suite_id) / f"{header.commit}{_part(header)}.jsonl"
 

@@ -40,6 +40,8 @@ class RunOptions(Struct, frozen=True):
     """What differed from the commit before anything was installed here; None: git is asked as the run begins."""
     origin: str = ""
     """Whose record this run continues, in words, if an earlier job left one."""
+    same_head: bool = False
+    """Whether a record of this very commit is continued though nothing shows that the agent is still the same."""
     note: str = ""
     """What a reader should know of how this run came about."""
     anchored: bool | None = None

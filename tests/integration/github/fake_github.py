@@ -372,7 +372,7 @@ class FakeGitHub:
 
 
 def ran_as_asked(run: dict[str, Any], call: Call) -> bool:
-    asked = {name: call.query.get(name) for name in ("head_sha", "event")}
+    asked = {name: call.query.get(name) for name in ("head_sha", "event")} | {"head_branch": call.query.get("branch")}
     state = call.query.get("status")
     return all(value in (None, run[name]) for name, value in asked.items()) and state in (
         None,

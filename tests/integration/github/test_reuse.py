@@ -209,3 +209,69 @@ def test_an_attempt_that_came_to_no_verdict_is_continued(world: World) -> None:
     assert done.code == 0, done.log
     assert "trials of attempt 1" in done.summary
     assert run_id(world) == measured
+
+
+def push_again(world: World, number: int = 1, **files: str) -> tuple[str, str]:
+    """A further commit on the branch of a pull request; empty if no files are given. Its head, and its merge."""
+    work, branch = world.repository.work, f"change-{number}"
+    git(work, "checkout", "-q", branch)
+    for name, content in files.items():
+        (work / name.replace("__", ".")).write_text(content, encoding="utf-8")
+    git(work, "add", "-A")
+    git(work, "commit", "-q", "--allow-empty", "-m", "again")
+    head = git(work, "rev-parse", "HEAD")
+    git(work, "checkout", "-q", "--detach", "origin/main")
+    git(work, "merge", "-q", "--no-ff", "-m", "merge", head)
+    merge = git(work, "rev-parse", "HEAD")
+    git(work, "push", "-q", "-f", "origin", f"{merge}:refs/pull/{number}/merge", f"{head}:refs/heads/{branch}")
+    git(work, "checkout", "-q", "main")
+    world.fake.pulls[number]["head"]["sha"] = head
+    return head, merge
+
+
+def measure_head(world: World, merge: str, run: int) -> Done:
+    payload = {"action": "synchronize", "pull_request": world.fake.pulls[1]}
+    return world.step("pull_request", payload, "refs/pull/1/merge", merge, environment={"GITHUB_RUN_ID": str(run)})
+
+
+def test_an_empty_commit_is_no_new_chance(world: World) -> None:
+    """The new head has the same agent, cases and criteria: the earlier head's record is continued."""
+    world.upload(100, head_of(world), "pull_request", conclusion="failure", head_branch="branch-1")
+    measured, (_, merge) = run_id(world), push_again(world)
+    done = measure_head(world, merge, 200)
+    assert done.code == 0, done.log
+    assert "of an earlier commit of this change" in done.summary and "nothing new was run" in done.summary, done.log
+    assert run_id(world) == measured
+
+
+@pytest.mark.slow
+def test_an_agent_that_comes_back_continues_what_was_measured_of_it(world: World) -> None:
+    """Changed and changed back: the newest record is of another agent, the one before it of this one."""
+    changed = AGENT + "\n# clearer now\n"
+    world.upload(100, head_of(world), "pull_request", head_branch="branch-1")
+    measured, (head, merge) = run_id(world), push_again(world, agent__py=AGENT + "\n# another\n")
+    done = measure_head(world, merge, 200)
+    assert done.code == 0, done.log
+    assert "nothing new was run" not in done.summary and run_id(world) != measured
+    world.upload(200, head, "pull_request", head_branch="branch-1")
+    _, merge = push_again(world, agent__py=changed)
+    assert measure_head(world, merge, 300).code == 0
+    assert run_id(world) == measured
+
+
+@pytest.mark.parametrize("head_branch", ["branch-2", "main"])
+@pytest.mark.slow
+def test_a_run_on_another_branch_is_not_continued(world: World, head_branch: str) -> None:
+    world.upload(100, head_of(world), "pull_request", head_branch=head_branch)
+    measured, (_, merge) = run_id(world), push_again(world)
+    assert measure_head(world, merge, 200).code == 0
+    assert run_id(world) != measured
+
+
+@pytest.mark.slow
+def test_a_run_of_another_repositorys_branch_of_the_same_name_is_not_continued(world: World) -> None:
+    parts = {"head_branch": "branch-1", "repository": "mallory/agents"}
+    world.upload(100, head_of(world), "pull_request", **parts)
+    measured, (_, merge) = run_id(world), push_again(world)
+    assert measure_head(world, merge, 200).code == 0
+    assert run_id(world) != measured

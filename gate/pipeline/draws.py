@@ -1,0 +1,94 @@
+"""Earlier measurements of a change, found among the records: continued where they are of the same agent, else counted.
+
+An empty commit, a new commit message or an amended one must be no further chance. So a run on a new commit continues
+the record of an earlier commit that was measured against the same base, with the same fingerprint of the agent, the
+same cases and the same criteria, and reaches the verdict as if it had run those trials itself. Without a fingerprint
+nobody knows whether the agent is the same: then the measurement starts anew, and its reader is told of those before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from gate.baselines.pairing import Reference
+from gate.config.load import Config
+from gate.errors import GateError
+from gate.pipeline.journal import path_of, records_folder
+from gate.pipeline.verdict import Terms, judge_record, load_to_judge
+from gate.records import Header, read_header, read_record, write_record
+from gate.records.model import count, difference
+from gate.reports.formatting import listing
+
+SEARCHED = 50
+"""The newest records of a suite that are looked at."""
+MOST_TOLD = 5
+"""Earlier measurements whose verdicts are told; each is judged again."""
+
+
+def continue_earlier(config: Config, header: Header) -> str:
+    """Copies the newest record of the same agent and plan to where this commit's run continues it.
+
+    Returns whose it is, in words; empty if there is none, or the commit has a record of its own. One that cannot be
+    read is passed over: then everything is run.
+    """
+    path = path_of(config, header)
+    if path is None or path.exists():
+        return ""
+    for found, other in _of_this_change(config, header):
+        if other.agent != header.agent or difference(replace(other, commit=header.commit), header):
+            continue
+        with suppress(GateError):
+            record = read_record(found, complete=False)
+            unfinished = replace(count(record.trials), stopped="interrupted")
+            here = replace(record.header, commit=header.commit)
+            write_record(path, replace(record, header=here, footer=record.footer or unfinished))
+            return f"an earlier commit of this change ({(other.commit or '')[:12]})"
+    return ""
+
+
+def earlier_draws(config: Config, header: Header, references: Sequence[Reference], terms: Terms) -> str:
+    """How often this change was measured before, with what each came to as it is judged now; empty if never.
+
+    Of agents without a fingerprint alone. Nothing of what those records say of themselves is told but their trials.
+    """
+    if header.agent or header.dirty or not header.base_commit:
+        return ""
+    alone = replace(terms, base=None, doubts=(), doubts_if_compared=(), notes=(), changes=())
+    told: list[str] = []
+    total = 0
+    for found, other in _of_this_change(config, header):
+        if other.run_id == header.run_id or other.agent:
+            continue
+        total += 1
+        if len(told) < MOST_TOLD:
+            with suppress(GateError):
+                verdict = judge_record(load_to_judge(found), references, alone).verdict
+                told.append(verdict.value.replace("_", " "))
+    if not told:
+        return ""
+    shown = f"the newest {len(told)} of {total} before" if len(told) < total else "before"
+    return (
+        f"measurement {total + 1} of this change; {shown}: {listing(told)} (without a fingerprint of the agent each "
+        "commit is measured anew, and the error rate is that of one measurement)"
+    )
+
+
+def _of_this_change(config: Config, header: Header) -> Iterator[tuple[Path, Header]]:
+    """Records that were measured against the same base, the newest first, under clean trees and of whole runs."""
+    if not header.base_commit or header.shard != (1, 1):
+        return
+    files = records_folder(config, header.suite_id).glob("*.jsonl")
+    dated = []
+    for path in files:
+        with suppress(OSError):
+            dated.append((path.stat().st_mtime, path))
+    for _, path in sorted(dated, reverse=True)[:SEARCHED]:
+        with suppress(GateError, OSError):
+            other = read_header(path)
+            same_suite = other.suite_id == header.suite_id and other.shard == header.shard
+            if same_suite and not other.dirty and other.base_commit == header.base_commit:
+                yield path, other

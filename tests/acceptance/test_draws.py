@@ -1,0 +1,153 @@
+"""An empty or amended commit is no further chance: what was measured of the same agent and plan is continued."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gate.records import read_header
+from tests.acceptance.conftest import Project
+
+CASES = 20
+AGENT = """\
+def answer(message):
+    wrong = int(message.split()[-1]) < BROKEN
+    return {"output": "Done.", "tool_calls": [{"name": "wrong" if wrong else "look_up"}]}
+
+
+BROKEN = 0
+"""
+CONFIG = """\
+suite: suite.yaml
+agent: {python: agent:answer, concurrency: 8}
+criteria: {tool_trajectory_avg_score: {match_type: EXACT}}
+"""
+
+
+@pytest.fixture
+def change(project: Project) -> Project:
+    """A branch on a default branch that has a baseline."""
+    cases = [{"id": f"case-{n}", "input": f"item {n}", "tools": ["look_up"]} for n in range(CASES)]
+    project.write("suite.yaml", {"cases": cases})
+    project.write("gate.yaml", CONFIG)
+    project.write("agent.py", AGENT)
+    project.write(".gitignore", ".gate/\nresult.json\n__pycache__/\n")
+    project.commit()
+    project.store()
+    project.git("checkout", "-q", "-b", "change")
+    return project
+
+
+def run_id(project: Project) -> tuple[str, dict[str, Any]]:
+    """Of the record of a run, and the result of its suite."""
+    _, found = project.result("run")
+    [path] = found["record_paths"]
+    return read_header(Path(path)).run_id, found["suites"][0]
+
+
+def test_an_empty_commit_and_an_amended_one_continue_what_was_measured(change: Project) -> None:
+    change.write("agent.py", AGENT.replace("BROKEN = 0", "BROKEN = 12"))
+    change.commit("worse")
+    first, suite = run_id(change)
+    assert suite["verdict"] == "regressed"
+    for arguments in (("--allow-empty", "-m", "once more"), ("--amend", "--allow-empty", "-m", "other words")):
+        change.git("commit", "-q", *arguments)
+        again, suite = run_id(change)
+        assert (again, suite["verdict"]) == (first, "regressed")
+        assert any("of an earlier commit of this change" in line for line in suite["warnings"])
+        assert any("nothing new was run" in line for line in suite["warnings"])
+
+
+def test_another_agent_other_cases_or_another_base_are_measured_anew(change: Project) -> None:
+    change.write("agent.py", AGENT + "# clearer\n")
+    change.commit("clearer")
+    seen = {run_id(change)[0]}
+    change.write("agent.py", AGENT + "# clearer still\n")
+    change.commit("an agent that differs")
+    seen.add(run_id(change)[0])
+    cases = [{"id": f"case-{n}", "input": f"item {n}", "tools": ["look_up"]} for n in range(CASES + 1)]
+    change.write("suite.yaml", {"cases": cases})
+    change.commit("a case more")
+    seen.add(run_id(change)[0])
+    assert len(seen) == 3
+    change.write("agent.py", AGENT + "# clearer\n")
+    change.git("rm", "-q", "--cached", "suite.yaml")
+    change.write("suite.yaml", {"cases": cases[:CASES]})
+    change.commit("both as they were at first")
+    again, suite = run_id(change)
+    assert again in seen and any("nothing new was run" in line for line in suite["warnings"])
+    change.git("checkout", "-q", "main")
+    change.git("commit", "-q", "--allow-empty", "-m", "the default branch moves")
+    change.git("checkout", "-q", "change")
+    change.git("rebase", "-q", "main")
+    assert run_id(change)[0] not in seen
+
+
+def test_a_record_that_is_damaged_is_passed_over(change: Project) -> None:
+    change.write("agent.py", AGENT + "# clearer\n")
+    change.commit("clearer")
+    first, _ = run_id(change)
+    for path in (change.root / ".gate" / "records").rglob("*.jsonl"):
+        data = path.read_bytes()
+        path.write_bytes(data[: len(data) // 2] + b"x" * 200 + data[len(data) // 2 + 200 :])
+    change.git("commit", "-q", "--allow-empty", "-m", "again")
+    again, suite = run_id(change)
+    assert again != first and suite["verdict"] == "pass"
+
+
+# --- without a fingerprint ------------------------------------------------------------------------
+
+
+@pytest.fixture
+def served() -> Iterator[tuple[str, set[int]]]:
+    """The address of an agent that is reached over HTTP, and the items that it gets wrong."""
+    broken: set[int] = set()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+            wrong = any(f'item {n}"' in body for n in broken)
+            answer = {"output": "Done.", "tool_calls": [{"name": "wrong" if wrong else "look_up"}]}
+            content = json.dumps(answer).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/", broken
+    server.shutdown()
+    server.server_close()
+
+
+def test_without_a_fingerprint_the_report_counts_what_was_measured_before(
+    change: Project, served: tuple[str, set[int]]
+) -> None:
+    url, broken = served
+    change.git("checkout", "-q", "main")
+    change.write("gate.yaml", CONFIG.replace("{python: agent:answer, concurrency: 8}", f"{{http: {{url: {url!r}}}}}"))
+    change.commit("an agent elsewhere")
+    change.store(record=".gate/served.jsonl")
+    change.git("checkout", "-q", "-b", "served")
+    told = []
+    for items in (set(range(12)), set(range(12)), set()):
+        broken.clear()
+        broken.update(items)
+        change.git("commit", "-q", "--allow-empty", "-m", "try")
+        _, suite = run_id(change)
+        told.append([line for line in suite["warnings"] if "measurement" in line and "of this change" in line])
+    assert told[0] == []
+    assert "measurement 2 of this change; before: regressed" in told[1][0]
+    assert suite["verdict"] == "pass"
+    assert "measurement 3 of this change; before: regressed, regressed" in told[2][0]
