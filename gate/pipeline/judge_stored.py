@@ -227,11 +227,7 @@ def decide_merged(
     plans = make_plans(config, as_if_judged(config, environment))
     plan = plan_named(header.suite_id, plans, config)
     record = load_to_judge(record_path, criteria=plan.criteria)
-    store = store_of(config, environment)
-    with store if store is not None else nullcontext():
-        baselines = [
-            find_baselines(config, store, one.suite.id, where, git, header.run_id, plan=one.planned) for one in plans
-        ]
+    baselines = _baselines(config, plans, environment, where, header.run_id)
     found = baselines[plans.index(plan)]
     notes = [*filter(None, (where.note,)), *found.notes]
     terms = told_by(record, terms_of_plan(plan, config, notes=notes, rules=rules), scope=rules is None)
@@ -246,6 +242,15 @@ def decide_merged(
     )
     close_with(terms, record_path, record, environment)
     return _result(record_path, record, found, terms, outputs, command)
+
+
+def _baselines(
+    config: Config, plans: Sequence[Plan], environment: Mapping[str, str], where: GitContext, run_id: str = ""
+) -> list[References]:
+    """What each suite is compared with; ``run_id`` is the run that is judged."""
+    store, git = store_of(config, environment), Git(config.root, environment=environment)
+    with store if store is not None else nullcontext():
+        return [find_baselines(config, store, plan.suite.id, where, git, run_id, plan=plan.planned) for plan in plans]
 
 
 def close_with(terms: Terms, path: Path, record: Record, environment: Mapping[str, str]) -> None:
@@ -300,9 +305,7 @@ def judge_records(records: Sequence[Record], config: Config, environment: Mappin
     where = git_context(config, git, anchored=False)
     all_plans = make_plans(config, as_if_judged(config, environment))
     plans = [plan_named(record.header.suite_id, all_plans, config) for record in records]
-    store = store_of(config, environment)
-    with store if store is not None else nullcontext():
-        baselines = [find_baselines(config, store, plan.suite.id, where, git) for plan in plans]
+    baselines = _baselines(config, plans, environment, where)
     settings = job_settings(config, settings, plans, baselines)
     trusted = []
     for record, plan in zip(records, plans, strict=True):
