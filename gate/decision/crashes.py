@@ -105,9 +105,13 @@ def clearing(comparison: Comparison) -> tuple[Request, ...]:
 
 
 def _uncleared(comparison: Comparison) -> Iterator[tuple[str, int]]:
-    """Each case that fails for the first time, with the trials that it is short of; beyond bounds if it fails often."""
+    """Each case that fails for the first time, with the trials that it is short of; beyond bounds if it fails often.
+
+    So does one that the baseline does not have, or has with another content: nothing shows that it is not the change.
+    """
     for case_id, fell in _failing(comparison).items():
-        if case_id not in comparison.with_baseline or _failed(earlier(comparison, case_id)):
+        paired = case_id in comparison.with_baseline
+        if not comparison.stored or (paired and _failed(earlier(comparison, case_id))):
             continue
         answers = len(comparison.measured(case_id)) - fell
         often = fell > MOST_CLEARED and answers < ANSWERS_EACH * fell

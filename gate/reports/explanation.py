@@ -25,7 +25,7 @@ from gate.model import (
     Verdict,
 )
 from gate.model import facts as fact
-from gate.model.findings import CasesNotScored, CaseTally, TrialExcused
+from gate.model.findings import CasesNotScored, CaseTally, NeverAnswered, TrialExcused
 from gate.reports.formatting import change, count, figure, listing, percentage
 from gate.reports.reasons import (
     RULED_OUT,
@@ -102,6 +102,16 @@ _Compared = (
 )
 
 
+def _never_answered(suite: SuiteResult, criteria: Iterable[str]) -> str:
+    """That cases fail each time which no baseline has, where that is what an open criterion waits for."""
+    open_ = [r for r in suite.criteria if r.criterion.name in criteria]
+    silent = next((f for r in open_ for f in r.findings if isinstance(f, NeverAnswered)), None)
+    if silent is None:
+        return ""
+    more = f" and {silent.cases - 1} more" if silent.cases > 1 else ""
+    return f"the agent never answered {silent.case_id}{more}, and no baseline shows whether it ever did: {silent.error}"
+
+
 def _compared(suite: SuiteResult, cause: _Compared) -> str:  # noqa: PLR0911 - one line per kind
     match cause:
         case fact.ThresholdsHold():
@@ -115,6 +125,8 @@ def _compared(suite: SuiteResult, cause: _Compared) -> str:  # noqa: PLR0911 - o
         case fact.NothingDecides():
             return "nothing was judged: no threshold"
         case fact.NotEnoughEvidence():
+            if said := _never_answered(suite, cause.criteria):
+                return said
             extra = f"; suspected: {listing(cause.suspects)}" if cause.suspects else ""
             return f"not enough evidence on {listing(cause.criteria)}{extra}"
         case fact.CasesNeverPass():
@@ -297,7 +309,7 @@ def _doubt(found: fact.Doubt) -> str:
             total = found.removed + found.edited
             return f"{total} of {found.of} cases of the baseline are no longer compared ({parts})"
         case fact.UnexplainedFailures():
-            return f"the agent fails in {count(found.cases, 'case')}, and never did at the baseline"
+            return f"the agent fails in {count(found.cases, 'case')}, and did not at the baseline"
         case fact.LostDecide():
             trials = count(found.trials, "trial")
             return f"{trials} could not be measured, and counted as failed no pass is left"

@@ -168,11 +168,30 @@ def test_without_a_baseline_an_outage_is_every_case() -> None:
     assert judge(SUITE, [held], but_one).verdict is not Verdict.ERROR
 
 
-def test_a_new_case_that_is_never_answered_is_not_measured() -> None:
+def test_a_new_case_that_is_never_answered_counts_as_failed_and_leaves_no_pass() -> None:
     held = replace(TRAJECTORY, threshold=0.5)
-    result = judge(SUITE, [held], [failed_trial("case-00"), *once(SUITE[1:], trajectory=1.0)])
-    assert result.verdict is Verdict.NOT_MEASURED
+    trials = [failed_trial("case-00"), *once(SUITE[1:], trajectory=1.0)]
+    result = judge(SUITE, [held], trials)
+    assert result.verdict is Verdict.INCONCLUSIVE
     assert findings(result, "trajectory") == [NeverAnswered("case-00", 1, 40, "timeout: 60 s without an answer")]
+
+
+def test_a_case_that_no_side_answers_is_compared_as_failed_on_both() -> None:
+    before = [t if t.case_id != "case-00" else replace(failed_trial("case-00"), number=t.number) for t in BASELINE]
+    result = judge(SUITE, [TRAJECTORY], [failed_trial("case-00"), *once(SUITE[1:], trajectory=1.0)], before)
+    assert result.verdict is Verdict.PASS
+    assert [r.verdict for r in result.criteria] == [Verdict.PASS, Verdict.PASS]
+
+
+def test_a_new_case_that_crashes_once_leaves_no_pass() -> None:
+    before = [t for t in BASELINE if t.case_id != "case-00"]
+    trials = [failed_trial("case-00"), *once(SUITE[1:], trajectory=1.0)]
+    answered = [trial("case-00", number=2, trajectory=1.0)]
+    assert judge(SUITE, [TRAJECTORY], [*once(SUITE, trajectory=1.0)], before).verdict is Verdict.PASS
+    result = judge(SUITE, [TRAJECTORY], [*trials, *answered], before)
+    assert result.verdict is Verdict.INCONCLUSIVE
+    assert result.crashes is not None
+    assert result.crashes.unexplained == ("case-00",)
 
 
 def test_a_threshold_counts_a_failed_trial_as_the_worst_score() -> None:

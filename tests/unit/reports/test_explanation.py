@@ -91,7 +91,7 @@ HEADLINES: list[tuple[fact.Cause, str]] = [
         fact.AgentFails(0.0004),
         "the agent fails where it answered at the baseline, also when asked again a while later (p = 0.0004)",
     ),
-    (fact.Doubted(), "the rules moved; the agent fails in 2 cases, and never did at the baseline"),
+    (fact.Doubted(), "the rules moved; the agent fails in 2 cases, and did not at the baseline"),
 ]
 DOUBTS = (fact.Stated("the rules moved"), fact.UnexplainedFailures(2))
 
