@@ -25,10 +25,12 @@ from gate.baselines import STORES
 from gate.baselines.fingerprint import of_case
 from gate.baselines.pairing import match_cases
 from gate.config.load import Config, ConfigFile, SuiteRules, read_config
-from gate.config.resolve import CALIBRATION_FILE, read_suites, stated_criteria
+from gate.config.people import calibration_file
+from gate.config.resolve import read_suites, stated_criteria
 from gate.config.schema import NO_STORE, BaselineSection, File, Section
 from gate.config.specs import Common, CriterionSpec
 from gate.errors import ConfigError, GateError
+from gate.judges.options import JudgeOptions
 from gate.metrics.custom.source import Folders
 from gate.model import Case, Direction, Suite
 from gate.model.strictness import DOWN, FREE, NEVER, UP, strictness_of
@@ -224,7 +226,7 @@ def under_base_policy(source: ConfigFile, overrides: Mapping[str, Any], base: Ba
         ruled[suite.id] = _suite_under_base(suite, base, head, changes)
     changes += [base.unread] if base.unread else []
     gone = tuple(f"suite {name!r} of the base commit no longer exists" for name in base.suites if name not in ruled)
-    changes += [*gone, *_edited(CALIBRATION_FILE, base.root / CALIBRATION_FILE, head.root / CALIBRATION_FILE)]
+    changes += [*gone, *_edited_calibration(base.config, head)]
     config = replace(head, base_rules={name: rules for name, rules in ruled.items() if rules is not None})
     return Rules(config, tuple(dict.fromkeys([*changes, *agent_changes])), gone, base.config)
 
@@ -278,6 +280,15 @@ def _edited_metrics(head: Config, specs: Sequence[CriterionSpec]) -> list[str]:
         now = folders.file_of(spec.metric, folders.own, in_agent=in_agent)
         found += _edited(f"custom metric {spec.metric}", before, now)
     return found
+
+
+def _edited_calibration(base: Config, head: Config) -> list[str]:
+    """What people say of judges decides where it can loosen: the base commit's holds, and none where it has none."""
+    before, now = calibration_file(base, base.root), calibration_file(head, head.root)
+    name = (base.file.judge or JudgeOptions()).calibration
+    if now.is_file() and not before.is_file():
+        return [f"{name}: new, corrects scores once it is merged"]
+    return _edited(name, before, now)
 
 
 def _edited(what: str, before: Path | None, now: Path | None) -> list[str]:

@@ -23,21 +23,19 @@ from gate.config.criteria import (
     with_previous,
 )
 from gate.config.load import Config, SuiteRules, criteria_of
+from gate.config.people import hold_to_people, notes_of
 from gate.config.specs import CriterionSpec, read_specs
 from gate.decision.consistency import cluster_of, group_of
 from gate.errors import ConfigError, nearest
 from gate.judges.options import check as check_judge
 from gate.judges.options import fingerprint as judge_fingerprint
-from gate.metrics.base import Context, Judged
+from gate.metrics.base import Context
 from gate.metrics.custom.metric import InAgentMetric
 from gate.metrics.custom.source import Folders
 from gate.model import Case, Criterion, Suite
 from gate.records import PlannedCase
 from gate.scoring.score import Scorer
 from gate.suites import Selection, load, select_all
-
-CALIBRATION_FILE = "calibration.json"
-"""Beside the configuration, so that it is reviewed and versioned with it."""
 
 
 class Plan(Struct, frozen=True, dict=True):
@@ -212,12 +210,13 @@ def _plan(config: Config, suite: Suite, setting: Setting, whole: frozenset[str],
     scoped = replace(at, selected=selected, demanded=demanded)
     built = [*build_scorers(stated.specs, suite.cases, scoped), *with_previous(stated.specs, suite.cases, scoped)]
     busy = [s for s in built if s.criterion.name not in demanded or not is_idle(s, suite.cases)]
-    scorers = [_held_to_people(config, scorer) for scorer in (busy if any(_blocks(s) for s in busy) else built)]
+    people = hold_to_people(config, busy if any(_blocks(s) for s in busy) else built, suite.cases)
+    scorers = [(one.scorer, one.why) for one in people]
     held = tuple(f"{scorer.criterion.name} {why}" for scorer, why in scorers if why)
     if not calibrating:
         hint = "; ".join((*held, "see `gate calibrate`, or let another criterion block"))
         check_something_blocks([scorer for scorer, _ in scorers], scoped.at(), hint)
-    notes += held
+    notes += (*held, *notes_of(people))
     notes += tuple(filter(None, [unread_rubrics(suite.cases, [scorer for scorer, _ in scorers])]))
     notes += tuple(f"{s.criterion.name}: {s.metric.caveat}" for s, _ in scorers if s.metric.caveat)
     judging, deselected = tuple(scorer for scorer, _ in scorers), whole - {case.id for case in suite.cases}
@@ -253,20 +252,6 @@ def _base_criteria(scorers: Iterable[tuple[Scorer, str]], rules: SuiteRules) -> 
         elif criterion.stands_for in before:
             found.append(criterion)
     return tuple(found)
-
-
-def _held_to_people(config: Config, scorer: Scorer) -> tuple[Scorer, str]:
-    """A judged criterion with ``min_kappa`` blocks only where its judge agrees with people; else, why it reports."""
-    if not isinstance(scorer.metric, Judged):
-        return scorer, ""
-    from gate.judges.calibration import load, may_block  # weight: only where a judge is asked
-
-    places = [root / CALIBRATION_FILE for root in (config.base_root, config.root) if root is not None]
-    known = load(next((path for path in places if path.exists()), places[-1]), scorer.criterion.fingerprint)
-    may, why = may_block(known, scorer.metric.min_kappa)
-    if may:
-        return scorer, ""
-    return replace(scorer, criterion=replace(scorer.criterion, blocking=False, blocks_regression=False)), why
 
 
 def _check_where_metrics_run(config: Config, plans: tuple[Plan, ...]) -> None:

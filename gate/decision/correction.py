@@ -145,11 +145,12 @@ def calibrated_judge(
     known = criterion.calibration
     if known is None:
         return None
-    sides = [correction.estimate(side) if correction and side else None for side in (now, before)]
+    candidate, baseline = (correction.estimate(side) if correction and side else None for side in (now, before))
     table = (known.both_pass, known.both_fail, known.only_judge, known.only_people)
     of_passed, of_failed = _rate(known.both_pass, known.passed), _rate(known.both_fail, known.failed)
+    by = correction.slope[0] if correction else 1.0
     beyond_chance = kappa(table) if known.labels else None
-    return CalibratedJudge(known.labels, known.agreed, beyond_chance, of_passed, of_failed, *sides)
+    return CalibratedJudge(known.labels, known.agreed, beyond_chance, of_passed, of_failed, candidate, baseline, by)
 
 
 def _rate(successes: int, n: int) -> Estimate | None:

@@ -5,13 +5,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from random import Random
+from statistics import stdev
 from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import astuple
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from gate.errors import ConfigError, MeasureError, first_problem
@@ -19,12 +21,13 @@ from gate.formats.answers import to_invocation
 from gate.formats.documents import read_document, read_json_lines
 from gate.formats.messages import FormatError
 from gate.model import Case, Invocation, Part, Score, Turn
+from gate.model.calibration import Graded, JudgeCalibration, LabelCount
 from gate.security import files
+from gate.statistics.agreement import clopper_pearson, is_usable, kappa, middle, table_draws
+from gate.statistics.intervals import mean
 
 FORMAT = 1
 """1: one entry per calibrated measure."""
-DRAWS = 2000
-"""Draws behind an interval; its ends are then good to about a hundredth."""
 
 
 class Label(Struct, frozen=True):
@@ -66,50 +69,28 @@ class Agreement(Struct, frozen=True):
 def agreement(pairs: Sequence[tuple[bool, bool]], *, seed: int = 0) -> Agreement:
     """Agreement over (people, judge) pairs.
 
-    κ = (pₒ − pₑ) / (1 − pₑ) (Cohen 1960). Intervals: 95 % of the posterior of the confusion table under Jeffreys'
-    prior (Dirichlet ½), by seeded draws; unlike the bootstrap they stay wide where few labels happen to agree.
-
     Raises:
         MeasureError: no pairs.
     """
-    if not pairs:
+    cells = Counter(pairs)
+    order = ((True, True), (False, False), (False, True), (True, False))
+    both_pass, both_fail, only_judge, only_people = (cells[cell] for cell in order)
+    return agreement_of((both_pass, both_fail, only_judge, only_people), seed=seed)
+
+
+def agreement_of(table: tuple[int, int, int, int], *, seed: int = 0) -> Agreement:
+    """As `agreement`, of the counts: both pass, both fail, only the judge passes, only people pass."""
+    n = sum(table)
+    if not n:
         raise MeasureError("no answer has both a label and a judgement: nothing to compare")
-    table = (
-        sum(people and judge for people, judge in pairs),
-        sum(not people and not judge for people, judge in pairs),
-        sum(not people and judge for people, judge in pairs),
-        sum(people and not judge for people, judge in pairs),
-    )
-    rng = Random(seed)  # noqa: S311 -- an interval, not a secret
-    draws = [_draw(table, rng) for _ in range(DRAWS)]
-    shares = tuple(count / len(pairs) for count in table)
-    kappa = _kappa(shares)
-    kappas = [one for draw in draws if (one := _kappa(draw)) is not None]
+    draws = table_draws(table, seed)
+    value, accuracy = kappa(table), (table[0] + table[1]) / n
+    kappas = [one for draw in draws if (one := kappa(draw)) is not None]
     return Agreement(
         *table,
-        accuracy=_interval(shares[0] + shares[1], [draw[0] + draw[1] for draw in draws]),
-        kappa=None if kappa is None else _interval(kappa, kappas),
+        accuracy=Interval(accuracy, *middle(accuracy, [draw[0] + draw[1] for draw in draws])),
+        kappa=None if value is None else Interval(value, *middle(value, kappas)),
     )
-
-
-def _draw(table: Sequence[int], rng: Random) -> tuple[float, ...]:
-    masses = [rng.gammavariate(count + 0.5, 1.0) for count in table]
-    total = sum(masses)
-    return tuple(mass / total for mass in masses)
-
-
-def _kappa(shares: Sequence[float]) -> float | None:
-    both_pass, both_fail, only_judge, only_people = shares
-    people, judge = both_pass + only_people, both_pass + only_judge
-    by_chance = people * judge + (1 - people) * (1 - judge)
-    return None if by_chance >= 1 - 1e-12 else (both_pass + both_fail - by_chance) / (1 - by_chance)
-
-
-def _interval(value: float, draws: list[float]) -> Interval:
-    """The middle 95 % of the draws, stretched to hold the value itself."""
-    draws.sort()
-    cut = round(0.025 * len(draws))
-    return Interval(value, min(draws[cut], value), max(draws[-1 - cut], value))
 
 
 class _Line(BaseModel):
@@ -160,6 +141,14 @@ class Calibration(Struct, frozen=True):
 
     agreement: Agreement
     not_measured: int = 0
+    graded: Graded | None = None
+    """Where every label is a score: how people's lie beside the judge's."""
+
+    @property
+    def known(self) -> JudgeCalibration:
+        """What a correction needs of it."""
+        found = self.agreement
+        return JudgeCalibration(found.both_pass, found.both_fail, found.only_judge, found.only_people, self.graded)
 
 
 async def calibrate(
@@ -171,21 +160,46 @@ async def calibrate(
         MeasureError: the judge measured none of the answers.
     """
     scores = await asyncio.gather(*(score(one.case, one.invocation) for one in labels))
-    pairs = [
-        (one.label == 1.0 if one.binary else passes(one.label), passes(found.value))
-        for one, found in zip(labels, scores, strict=True)
-        if found.value is not None
-    ]
-    if not pairs:
+    both = [(one, found.value) for one, found in zip(labels, scores, strict=True) if found.value is not None]
+    if not both:
         why = next((found.error for found in scores if found.error), "the metric applies to none of the labels")
         raise MeasureError(f"none of {len(labels)} labelled answers could be judged: {why}")
-    return Calibration(agreement(pairs), len(labels) - len(pairs))
+    pairs = [(one.label == 1.0 if one.binary else passes(one.label), passes(value)) for one, value in both]
+    graded = None
+    if len(both) > 1 and not any(one.binary for one, _ in both):
+        differences = [one.label - value for one, value in both]
+        graded = Graded(len(both), mean(differences), stdev(differences))
+    return Calibration(agreement(pairs), len(labels) - len(pairs), graded)
 
 
-def save(path: Path, fingerprint: str, calibration: Calibration) -> None:
-    """Keeps a calibration under the fingerprint of what was calibrated: metric, version, options and judge."""
+# --- the file -------------------------------------------------------------------------------------
+
+
+class _Table(Struct, frozen=True):
+    """The counts of a calibration; what else stands beside them is for readers, and is computed anew."""
+
+    both_pass: LabelCount
+    both_fail: LabelCount
+    only_judge: LabelCount
+    only_people: LabelCount
+
+
+class _Entry(Struct, frozen=True):
+    agreement: _Table
+    not_measured: LabelCount = 0
+    graded: Graded | None = None
+    criterion: str = ""
+    """What was calibrated, so that a calibration that no longer applies can be told from none."""
+
+
+def save(path: Path, fingerprint: str, calibration: Calibration, criterion: str = "") -> None:
+    """Keeps a calibration under the fingerprint of what was calibrated: metric, version, options and judge.
+
+    An earlier one of the same criterion goes: it is of another judge or wording.
+    """
     entries = _entries(path) if path.is_file() else {}
-    entries[fingerprint] = msgspec.to_builtins(calibration)
+    entries = {key: held for key, held in entries.items() if not criterion or _name_of(held) != criterion}
+    entries[fingerprint] = {**msgspec.to_builtins(calibration), "criterion": criterion}
     files.write_text(path, json.dumps({"version": FORMAT, "calibrations": entries}, indent=2) + "\n")
 
 
@@ -199,9 +213,20 @@ def load(path: Path, fingerprint: str) -> Calibration | None:
     if entry is None:
         return None
     try:
-        return msgspec.convert(entry, Calibration)
-    except msgspec.ValidationError as error:
-        raise ConfigError(f"not a calibration: {error}", where=str(path)) from None
+        read = msgspec.convert(entry, _Entry)
+        return Calibration(agreement_of(astuple(read.agreement)), read.not_measured, read.graded)
+    except (msgspec.ValidationError, MeasureError) as error:
+        raise ConfigError(f"not a calibration: {error}", where=str(path), hint="run `gate calibrate` again") from None
+
+
+def is_stale(path: Path, fingerprint: str, criterion: str) -> bool:
+    """Whether only another judge, wording or set of options was calibrated under this criterion's name."""
+    entries = _entries(path) if path.is_file() else {}
+    return fingerprint not in entries and any(_name_of(entry) == criterion for entry in entries.values())
+
+
+def _name_of(entry: Any) -> Any:
+    return entry.get("criterion") if isinstance(entry, dict) else None
 
 
 def _entries(path: Path) -> dict[str, Any]:
@@ -231,11 +256,13 @@ def may_block(calibration: Calibration | None, min_kappa: float | None) -> tuple
 
 def describe(calibration: Calibration) -> str:
     """The agreement as a few lines of text."""
-    found = calibration.agreement
+    found, known = calibration.agreement, calibration.known
     kappa = found.kappa
     lines = [
-        f"accuracy  {_shown(found.accuracy)}",
-        f"kappa     {_shown(kappa)}" if kappa else "kappa     undefined: all labels or all judgements are alike",
+        f"accuracy     {_shown(found.accuracy)}",
+        f"kappa        {_shown(kappa)}" if kappa else "kappa        undefined: all labels or all judgements are alike",
+        f"sensitivity  {_rate(known.both_pass, known.passed)} that people pass",
+        f"specificity  {_rate(known.both_fail, known.failed)} that people fail",
         "",
         "               judge: pass  judge: fail",
         f"people: pass   {found.both_pass:>11,}  {found.only_people:>11,}",
@@ -243,7 +270,26 @@ def describe(calibration: Calibration) -> str:
         "",
         f"{found.n:,} labels" + (f", {calibration.not_measured:,} not measured" if calibration.not_measured else ""),
     ]
+    if (graded := calibration.graded) is not None:
+        lines.append(
+            f"people score {graded.bias:+.3f} on average against the judge (standard deviation {graded.sd:.3f})"
+        )
+    if (why := not_corrected(known)) and graded is None:
+        lines.append(f"scores are not corrected: {why}")
     return "\n".join(lines)
+
+
+def not_corrected(known: JudgeCalibration) -> str:
+    """Why verdicts cannot be corrected by it; empty where they can."""
+    if is_usable(known):
+        return ""
+    return f"{known.labels:,} labels do not show the judge to be better than chance"
+
+
+def _rate(successes: int, n: int) -> str:
+    if not n:
+        return "unknown: no answer"
+    return f"{_shown(Interval(successes / n, *clopper_pearson(successes, n)))}  of {n:,}"
 
 
 def _shown(interval: Interval) -> str:

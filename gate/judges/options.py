@@ -19,6 +19,8 @@ DEFAULT_MODEL = "gpt-5-mini"
 NO_KEY = "no-key"
 """Sent to the user's own endpoints that need no key."""
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
+CALIBRATION_FILE = "calibration.json"
+"""Beside the configuration, so that it is reviewed and versioned with it."""
 FRAME_VERSION = 1
 """Of the text around every question; raise it when `prompt.py` words it differently."""
 
@@ -101,6 +103,8 @@ class JudgeOptions(ModelConfig):
     """Further attempts after 429, 5xx, a timeout or a broken connection."""
     timeout: Annotated[Seconds, Field(le=3600)] = 60.0
     """Seconds for one attempt, from sending to the last byte; ``60s`` and ``2m`` are understood."""
+    calibration: str = Field(default=CALIBRATION_FILE, min_length=1, max_length=500)
+    """The file with what `gate calibrate` found, relative to the configuration; commit it."""
     max_prompt_chars: int = Field(default=400_000, ge=1000)
     """A longer question is not asked, and its score is not measured."""
 

@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 
 MAX_LABELS = 1_000_000
 """Nobody labels more by hand; it bounds what a file may claim."""
-_Count = Annotated[int, Meta(ge=0, le=MAX_LABELS)]
+LabelCount = Annotated[int, Meta(ge=0, le=MAX_LABELS)]
 _Points = Annotated[float, Meta(ge=-100, le=100)]
 """A difference of two scores on any bounded scale."""
 
@@ -26,11 +26,11 @@ class Graded(Struct, frozen=True, forbid_unknown_fields=True):
 class JudgeCalibration(Struct, frozen=True, forbid_unknown_fields=True):
     """A judge's verdicts beside people's on the same answers, for one criterion as it measures now."""
 
-    both_pass: _Count
-    both_fail: _Count
-    only_judge: _Count
+    both_pass: LabelCount
+    both_fail: LabelCount
+    only_judge: LabelCount
     """The judge passes what people fail: the costly kind."""
-    only_people: _Count
+    only_people: LabelCount
     graded: Graded | None = None
     """None: labels say pass or fail."""
 

@@ -50,6 +50,8 @@ class CalibratedJudge(Struct, frozen=True):
     """The candidate's mean as people would find it, with the error of its trials and of the labels; None where nothing
     is corrected. The criterion's own estimates are of the scores as they are."""
     baseline: Estimate | None = None
+    slope: float = 1.0
+    """What a true change is multiplied by in the scores; the criterion's ``change`` is divided by it."""
 
 
 class CriterionResult(Struct, frozen=True):
@@ -78,7 +80,7 @@ class CriterionResult(Struct, frozen=True):
     not_compared: Apart | None = None
     """Why its baseline scores are not compared; such a criterion gets no tick, regardless of its verdict."""
     judge: CalibratedJudge | None = None
-    """Of a criterion whose judge is calibrated; ``change`` is then corrected, too."""
+    """Of a criterion whose judge is calibrated."""
     checked: bool = True
     """Whether a comparison, a threshold or a limit judged it; without one it gets no tick either."""
 

@@ -15,9 +15,11 @@ from gate.model import CaseResult, CriterionResult, Result, SuiteResult, Verdict
 from gate.reports import explanation
 from gate.reports import labels as words
 from gate.reports.formatting import (
+    change_sample,
     deviation,
     dimensions,
     interval,
+    judge_line,
     quantiles,
     sample,
     threshold,
@@ -155,7 +157,7 @@ def _criterion(console: Console, result: CriterionResult) -> None:
         words.baseline_figure(result),
         words.change_figure(result),
     ]
-    rests = [sample(result.candidate), sample(result.baseline), sample(result.change)]
+    rests = [sample(result.candidate), sample(result.baseline), change_sample(result)]
     if console.width >= _WIDE:
         _columns(
             console,
@@ -167,6 +169,8 @@ def _criterion(console: Console, result: CriterionResult) -> None:
             _line(console, 4, (f"{label} ", "dim"), (f"{value}  ", ""), (rest, "dim"))
     if held := ", ".join(filter(None, [deviation(result), *quantiles(result)])):
         _line(console, 4, (held, "dim"))
+    if judge := judge_line(result):
+        _line(console, 4, (judge, "dim"))
     for name, figures_of in dimensions(result)[:_LISTED]:
         _line(console, 6, (f"{escape.console(name, 80)}  ", ""), (figures_of, "dim"))
     if told := "; ".join(words.telling(result)):

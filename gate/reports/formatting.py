@@ -182,6 +182,25 @@ def deviation(result: CriterionResult) -> str:
     return f"{said}, {figure(found.sd_cases, scale)} over the means of {count(found.n, 'case')}"
 
 
+def change_sample(result: CriterionResult) -> str:
+    """What a change rests on, and that it is corrected for a calibrated judge's errors."""
+    corrected = result.change is not None and result.judge is not None and result.judge.slope != 1.0
+    return sample(result.change) + (", corrected" if corrected else "")
+
+
+def judge_line(result: CriterionResult) -> str:
+    """A calibrated judge: ``judge agrees with people on 92 of 100 labels (κ 0.81); corrected 0.88 [0.8, 0.94]``."""
+    known, scale = result.judge, result.criterion.scale
+    if known is None or not known.labels:
+        return ""
+    beyond_chance = "" if known.kappa is None else f" (κ {known.kappa:.2f})"
+    said = f"judge agrees with people on {known.agreed:,} of {count(known.labels, 'label')}{beyond_chance}"
+    if known.candidate is None:
+        return f"{said}; not corrected"
+    before = f", baseline {interval(known.baseline, scale)}" if known.baseline else ""
+    return f"{said}; corrected {interval(known.candidate, scale)}{before}"
+
+
 def dimensions(result: CriterionResult) -> list[tuple[str, str]]:
     """What a score is made of: ``0.82 [0.71, 0.90] n = 40, was 0.85 [0.8, 0.9] n = 40``. Names are the user's."""
     rows = []

@@ -18,7 +18,16 @@ from markupsafe import Markup
 from gate.model import CaseResult, CriterionResult, Estimate, Result, SuiteResult
 from gate.reports import explanation
 from gate.reports import labels as words
-from gate.reports.formatting import dimensions, evidence, interval, sample, threshold, tool_times
+from gate.reports.formatting import (
+    change_sample,
+    dimensions,
+    evidence,
+    interval,
+    judge_line,
+    sample,
+    threshold,
+    tool_times,
+)
 from gate.reports.reasons import reason
 from gate.reports.trajectory_diff import differences
 from gate.security.escape import one_line
@@ -105,11 +114,11 @@ def _criterion(result: CriterionResult) -> Mapping[str, Any]:
         "figures": (
             ("candidate", interval(result.candidate, criterion.scale), sample(result.candidate)),
             ("baseline", words.baseline_figure(result), sample(result.baseline)),
-            ("change", words.change_figure(result), sample(result.change)),
+            ("change", words.change_figure(result), change_sample(result)),
         ),
         "plot": _plot(result),
         "reason": reason(result),
-        "evidence": evidence(result),
+        "evidence": "; ".join(filter(None, [judge_line(result), evidence(result)])),
         "parts": [f"{one_line(name, 80)} {said}" for name, said in dimensions(result)[:_MANY]],
     }
 

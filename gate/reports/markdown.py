@@ -17,10 +17,12 @@ from gate.reports import headline as lead
 from gate.reports import labels as words
 from gate.reports.formatting import (
     NOT_MEASURED,
+    change_sample,
     count,
     dimensions,
     evidence,
     interval,
+    judge_line,
     sample,
     threshold,
     tool_times,
@@ -183,7 +185,7 @@ def _criterion_row(result: CriterionResult) -> str:
             name,
             cell(f"**{now}**" if verdict is Verdict.BELOW_THRESHOLD else now, sample(result.candidate)),
             cell(words.baseline_figure(result), sample(result.baseline)),
-            cell(f"**{change}**" if verdict is Verdict.REGRESSED else change, sample(result.change)),
+            cell(f"**{change}**" if verdict is Verdict.REGRESSED else change, change_sample(result)),
             f"{threshold(criterion)} |",
         ]
     )
@@ -196,6 +198,8 @@ def _reasons(suite: SuiteResult, shown: Sequence[CriterionResult]) -> str:
         told = "; ".join(part for part in words.telling(result, with_broken=False) if part not in said)
         if told and result.verdict is not Verdict.REGRESSED:
             lines.append(f"- {escape.markdown_code(result.criterion.name, 80)}: {escape.markdown(told)}")
+        if judge := judge_line(result):
+            lines.append(f"- {escape.markdown_code(result.criterion.name, 80)}: {escape.markdown(judge)}")
     return "\n".join(lines)
 
 

@@ -242,8 +242,9 @@ def _mean(mean: HeldMean, scale: Scale) -> list[Phrase]:
         told = [_told(f"{mean.case_id} is below its own threshold: mean {value}, threshold {least}")]
     else:
         fell = f" ({count(mean.failed, 'trial')} in which the agent failed counted as {mean.failed_as:g})"
-        text = f"mean {value} over {count(mean.cases, 'case')}{fell if mean.failed else ''}, threshold {least}"
-        told = [Phrase(text, text if mean.failed else "")]
+        plain = f" (corrected; measured {figure(mean.measured, scale)})" if mean.measured is not None else ""
+        text = f"mean {value}{plain} over {count(mean.cases, 'case')}{fell if mean.failed else ''}, threshold {least}"
+        told = [Phrase(text, text if mean.failed or plain else "")]
     if mean.before is not None:
         told.append(_told(f"the baseline missed it too ({figure(mean.before, scale)})"))
     if mean.new_cases:

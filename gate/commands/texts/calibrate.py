@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from gate.config.load import Config
-from gate.config.resolve import CALIBRATION_FILE, make_plans
+from gate.config.people import calibration_file
+from gate.config.resolve import make_plans
 from gate.errors import ConfigError
 from gate.judges.calibration import calibrate, describe, read_labels, save
 from gate.judges.client import open_judge
@@ -38,6 +39,6 @@ async def calibrate_judge(config: Config, labels: Path, metric: str, environment
             lambda case, invocation: judged.judge_score(case, TrialOutput((invocation,)), judge),
             lambda value: value >= mark,
         )
-    path = config.root / CALIBRATION_FILE
-    save(path, scorer.criterion.fingerprint, found)
+    path = calibration_file(config, config.root)
+    save(path, scorer.criterion.fingerprint, found, metric)
     return f"{describe(found)}\nkept in {path}"

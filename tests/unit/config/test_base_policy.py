@@ -12,10 +12,11 @@ import yaml
 from gate.config.base_policy import Rules, criteria_under_base, place_of, read_base, remove_outward_links
 from gate.config.base_policy import under_base_policy as hold_to
 from gate.config.load import read_config
-from gate.config.resolve import CALIBRATION_FILE, make_plans
+from gate.config.resolve import make_plans
 from gate.config.specs import read_specs
 from gate.errors import ConfigError
 from gate.judges import calibration
+from gate.judges.options import CALIBRATION_FILE
 from gate.metrics.response import ResponseMatch
 from gate.model.strictness import DOWN, MORE, NEVER, ON, UP, Tightens, steps
 from gate.pipeline.verdict import terms_of_plan

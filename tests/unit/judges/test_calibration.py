@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 from random import Random
 
@@ -156,3 +157,36 @@ def test_unreadable_labels_name_their_line(tmp_path: Path, line: str, message: s
     path.write_text(line)
     with pytest.raises(ConfigError, match=message):
         read_labels(path)
+
+
+def test_labels_that_are_all_scores_say_how_people_differ(tmp_path: Path) -> None:
+    path = tmp_path / "labels.jsonl"
+    path.write_text("".join(f'{{"answer": "{n}", "label": {0.5 + 0.1 * n}}}\n' for n in range(4)))
+
+    async def score(case: Case, invocation: Invocation) -> Score:
+        return Score(0.4)
+
+    found = asyncio.run(calibrate(read_labels(path), score, lambda value: value >= 0.6))
+    assert found.graded is not None
+    assert (found.graded.labels, found.graded.bias) == (4, pytest.approx(0.25))
+    assert "people score +0.250 on average against the judge (standard deviation 0.129)" in describe(found)
+    save(tmp_path / "c.json", "f", found)
+    assert load(tmp_path / "c.json", "f") == found
+
+
+def test_what_cannot_correct_is_said() -> None:
+    assert "not corrected: 10 labels do not show" in describe(Calibration(agreement(pairs(10, 0, 0, 0))))
+    assert "not corrected" not in describe(Calibration(agreement(pairs(50, 50, 1, 1))))
+
+
+def test_only_the_counts_of_a_file_are_believed(tmp_path: Path) -> None:
+    """A kappa that was written in by hand decides nothing."""
+    path = tmp_path / "c.json"
+    save(path, "f", Calibration(agreement(pairs(10, 10, 10, 10))))
+    data = json.loads(path.read_text())
+    data["calibrations"]["f"]["agreement"]["kappa"] = {"value": 0.9, "low": 0.8, "high": 1.0}
+    path.write_text(json.dumps(data))
+    found = load(path, "f")
+    assert found is not None and found.agreement.kappa is not None
+    assert found.agreement.kappa.value == 0.0
+    assert may_block(found, 0.1)[0] is False

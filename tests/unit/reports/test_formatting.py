@@ -7,14 +7,18 @@ import math
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from gate.model import Criterion, Direction, Estimate, Scale
+from gate.model import Criterion, CriterionResult, Direction, Estimate, Scale, Verdict
+from gate.model.results import CalibratedJudge
 from gate.reports.formatting import (
     change_interval,
+    change_sample,
     count,
     dollars,
     figure,
     interval,
+    judge_line,
     percentage,
     sample,
     seconds,
@@ -116,3 +120,17 @@ def test_any_float_can_be_shown(value: float, scale: Scale, signed: bool) -> Non
 def test_nothing_that_is_there_is_shown_as_zero(value: float, scale: Scale) -> None:
     if scale is Scale.USD or value >= 1e-4:
         assert any(c in "123456789" for c in figure(value, scale))
+
+
+def test_a_calibrated_judge_is_told_in_a_line() -> None:
+    rate = Estimate(0.9, 0.8, 0.95, 60, 60)
+    now, before = Estimate(0.88, 0.80, 0.94, 40, 40), Estimate(0.84, 0.75, 0.91, 40, 40)
+    known = CalibratedJudge(100, 92, 0.81, rate, rate, now, before, slope=0.8)
+    row = CriterionResult(Criterion("clear", "clarity", Scale.UNIT), Verdict.PASS, change=now, judge=known)
+    agreed = "judge agrees with people on 92 of 100 labels (κ 0.81)"
+    assert judge_line(row) == f"{agreed}; corrected 0.88 [0.80, 0.94], baseline 0.84 [0.75, 0.91]"
+    assert change_sample(row) == "n = 40, corrected"
+    plain = replace(known, candidate=None, baseline=None, kappa=None, slope=1.0)
+    assert judge_line(replace(row, judge=plain)) == f"{agreed.partition(' (')[0]}; not corrected"
+    assert change_sample(replace(row, judge=plain)) == "n = 40"
+    assert judge_line(replace(row, judge=None)) == ""

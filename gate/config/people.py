@@ -1,0 +1,90 @@
+"""Judged criteria held to people's labels: which may block, which are corrected, and what a reader is told of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from gate.config.load import Config
+from gate.judges.options import JudgeOptions
+from gate.metrics.base import Judged
+from gate.model import Case
+from gate.scoring.score import Scorer
+
+
+class Held(Struct, frozen=True):
+    """A scorer with what its judge's calibration makes of it."""
+
+    scorer: Scorer
+    why: str = ""
+    """Why it only reports; empty if it may block."""
+    note: str = ""
+    """What a reader should know of its calibration."""
+
+
+def calibration_file(config: Config, root: Path) -> Path:
+    """The file that ``judge.calibration`` names, below a form of the configuration's folder."""
+    return root / (config.file.judge or JudgeOptions()).calibration
+
+
+def hold_to_people(config: Config, scorers: Sequence[Scorer], cases: Sequence[Case]) -> list[Held]:
+    """A judged criterion is corrected by its calibration, and with ``min_kappa`` blocks only where its judge agrees
+    with people.
+
+    Of a change that is held to its base's rules only the base's calibration corrects: one that came with the change
+    could flatter the judge. Where the base has none, the change's may say that a criterion blocks, never more.
+    """
+    return [_held(config, scorer, cases) for scorer in scorers]
+
+
+def _held(config: Config, scorer: Scorer, cases: Sequence[Case]) -> Held:
+    metric, criterion = scorer.metric, scorer.criterion
+    if not isinstance(metric, Judged) or criterion.stands_for:
+        return Held(scorer)
+    from gate.judges.calibration import is_stale, load, may_block, not_corrected  # weight: only where a judge is asked
+
+    places = [calibration_file(config, root) for root in (config.base_root, config.root) if root is not None]
+    place = next((path for path in places if path.exists()), places[-1])
+    found = load(place, criterion.fingerprint)
+    may, why = may_block(found, metric.min_kappa)
+    if not may:
+        scorer = replace(scorer, criterion=replace(criterion, blocking=False, blocks_regression=False))
+    if found is None:
+        gone = "is of another judge, wording or options and no longer applies: run `gate calibrate` again"
+        stale = is_stale(place, criterion.fingerprint, criterion.name)
+        return Held(scorer, why, f"{criterion.name}: its calibration {gone}" if stale else "")
+    if place != places[0]:
+        return Held(scorer, why, f"{criterion.name}: its calibration corrects its scores once it is merged")
+    if _asks_by_case(scorer, cases):
+        own = "cases have questions of their own, which its calibration does not cover: its scores are not corrected"
+        return Held(scorer, why, f"{criterion.name}: {own}")
+    known = found.known
+    weak = not_corrected(known) if known.graded is None else ""
+    scorer = replace(scorer, criterion=replace(scorer.criterion, calibration=known))
+    return Held(scorer, why, f"{criterion.name}: {weak}: its scores are not corrected" if weak else "")
+
+
+def _asks_by_case(scorer: Scorer, cases: Sequence[Case]) -> bool:
+    """Whether cases have options or rubrics of their own: the question is then another than the labelled one."""
+    kind = scorer.metric.rubric_type
+    rubrics = chain.from_iterable((*case.rubrics, *(r for turn in case.turns for r in turn.rubrics)) for case in cases)
+    return bool(scorer.by_case) or (bool(kind) and any(rubric.type == kind for rubric in rubrics))
+
+
+def notes_of(people: Sequence[Held]) -> tuple[str, ...]:
+    """What a reader is told: once for all judges that block although nobody compared them with people."""
+    names = [
+        one.scorer.criterion.name
+        for one in people
+        if one.scorer.needs_judge
+        and one.scorer.criterion.blocking
+        and one.scorer.criterion.calibration is None
+        and not one.scorer.criterion.stands_for
+        and not one.note
+    ]
+    told = f"blocks by a judge that was never compared with people: {', '.join(names)} (`gate calibrate`)"
+    return (*([told] if names else []), *(one.note for one in people if one.note))

@@ -1,0 +1,167 @@
+"""A judge that is held to people's labels: `gate calibrate`, and what it changes in runs; a real judge over HTTP."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.acceptance.conftest import Project
+from tests.integration.judges.judge_stub import JudgeStub, Reply, Request, chat
+
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "judges.md"
+AGENT = "def answer(message):\n    return 'fine' if int(message.rpartition(' ')[2]) % 4 else 'wrong'\n"
+METRIC = "final_response_match_v2"
+TABLE = ((50, "pass", "fine"), (3, "pass", "wrong"), (4, "fail", "fine"), (43, "fail", "wrong"))
+"""How many labelled answers there are of each kind; the judge holds ``fine`` to be valid."""
+
+
+def verdict(request: Request) -> Reply:
+    valid = "fine" in request.fenced["agent's response"]
+    return chat({"reasoning": "as told", "is_the_agent_response_valid": "valid" if valid else "invalid"})
+
+
+@pytest.fixture
+def stub() -> Iterator[JudgeStub]:
+    with JudgeStub() as judge:
+        judge.answer = verdict
+        yield judge
+
+
+@pytest.fixture
+def judged(project: Project, stub: JudgeStub) -> Project:
+    """40 cases, of which the judge passes 30."""
+    cases = [{"id": f"case {n}", "input": f"case {n}", "response": "fine"} for n in range(1, 41)]
+    project.write("evals/suite.yaml", {"cases": cases})
+    project.write("support.py", AGENT)
+    configure(project, stub)
+    labels(project)
+    return project
+
+
+def configure(project: Project, stub: JudgeStub, model: str = "judge-1", **criterion: Any) -> None:
+    project.write(
+        "gate.yaml",
+        {
+            "suite": "evals",
+            "agent": {"python": "support:answer"},
+            "trials": 1,
+            "judge": {"model": model, "base_url": stub.url, "num_samples": 1, "price": {"input": 0, "output": 0}},
+            "criteria": {METRIC: {"threshold": 0.7, **criterion}},
+        },
+    )
+
+
+def labels(project: Project, table: tuple[tuple[int, str, str], ...] = TABLE) -> None:
+    lines = []
+    for count, label, answer in table:
+        for n in range(count):
+            said = {"user": f"question {n}", "answer": f"{answer} {n}", "expected": "fine", "label": label}
+            lines.append(json.dumps(said))
+    project.write("labels.jsonl", "\n".join(lines) + "\n")
+
+
+def calibrate(project: Project) -> str:
+    ran = project.gate("calibrate", "labels.jsonl", "--metric", METRIC)
+    assert ran.code == 0, ran.err
+    return ran.out
+
+
+def test_the_page_shows_what_calibrating_says(judged: Project) -> None:
+    said = calibrate(judged)
+    command = rf"\$ gate calibrate labels.jsonl --metric {METRIC}\n"
+    shown = re.search(rf"```console\n{command}(.*?)```", PAGE.read_text(), re.S)
+    assert shown
+    assert said.replace(str(judged.root), "…").replace("…/calibration.json", "calibration.json") == shown[1]
+
+
+def test_a_judge_that_nobody_compared_with_people_blocks_and_is_said_so_once(judged: Project) -> None:
+    _, result = judged.result("run")
+    [suite] = result["suites"]
+    told = [warning for warning in suite["warnings"] if "compared with people" in warning]
+    assert told == [f"blocks by a judge that was never compared with people: {METRIC} (`gate calibrate`)"]
+    assert suite["criteria"][1]["judge"] is None
+
+
+def test_a_calibrated_judge_is_corrected_and_its_scores_stay(judged: Project) -> None:
+    _, before = judged.result("run")
+    calibrate(judged)
+    code, result = judged.result("run")
+    [suite] = result["suites"]
+    row = suite["criteria"][1]
+    assert code == 0
+    assert not [warning for warning in suite["warnings"] if "compared with people" in warning]
+    assert row["candidate"] == before["suites"][0]["criteria"][1]["candidate"]
+    known = row["judge"]
+    assert (known["agreed"], known["labels"]) == (93, 100)
+    assert known["kappa"] == pytest.approx(0.859, abs=1e-3)
+    assert known["candidate"]["value"] == pytest.approx((0.75 + 43 / 47 - 1) / (50 / 53 + 43 / 47 - 1))
+    assert known["candidate"]["low"] < 0.75 < known["candidate"]["high"]
+    shown = judged.gate("run").out
+    assert "judge agrees with people on 93 of 100 labels (κ 0.86); corrected 0.775" in " ".join(shown.split())
+
+
+def test_a_record_is_judged_by_the_calibration_that_its_run_had(judged: Project) -> None:
+    calibrate(judged)
+    judged.result("run", "--record", "r.jsonl")
+    first = json.loads((judged.root / "result.json").read_text())
+    (judged.root / "calibration.json").unlink()
+    _, again = judged.result("report", "r.jsonl")
+    assert again["suites"][0]["criteria"] == first["suites"][0]["criteria"]
+
+
+def test_another_judge_is_not_calibrated_by_it(judged: Project, stub: JudgeStub) -> None:
+    calibrate(judged)
+    configure(judged, stub, model="judge-2")
+    _, result = judged.result("run")
+    [suite] = result["suites"]
+    assert suite["criteria"][1]["judge"] is None
+    gone = "its calibration is of another judge, wording or options and no longer applies"
+    assert any(f"{METRIC}: {gone}" in warning for warning in suite["warnings"])
+
+
+def test_below_min_kappa_it_reports_only(judged: Project, stub: JudgeStub) -> None:
+    labels(judged, ((20, "pass", "fine"), (20, "pass", "wrong"), (20, "fail", "fine"), (20, "fail", "wrong")))
+    configure(judged, stub, min_kappa=0.4, threshold=0.99)
+    (judged.root / "gate.yaml").write_text(
+        json.dumps(
+            {
+                **json.loads((judged.root / "gate.yaml").read_text()),
+                "criteria": {METRIC: {"threshold": 0.99, "min_kappa": 0.4}, "latency": {"max": 60}},
+            }
+        )
+    )
+    calibrate(judged)
+    code, result = judged.result("run")
+    [suite] = result["suites"]
+    row = next(row for row in suite["criteria"] if row["criterion"]["name"] == METRIC)
+    assert code == 0
+    assert row["criterion"]["blocking"] is False
+    assert any("does not reach 0.4" in warning for warning in suite["warnings"])
+
+
+@pytest.mark.parametrize(
+    "agreement",
+    [
+        {"both_pass": -1, "both_fail": 0, "only_judge": 0, "only_people": 0},
+        {"both_pass": 0, "both_fail": 0, "only_judge": 0, "only_people": 0},
+        {"both_pass": 10**9, "both_fail": 0, "only_judge": 0, "only_people": 0},
+        {"both_pass": "many", "both_fail": 0, "only_judge": 0, "only_people": 0},
+        [],
+    ],
+)
+def test_a_damaged_calibration_is_refused_in_one_line(judged: Project, agreement: Any) -> None:
+    calibrate(judged)
+    path = judged.root / "calibration.json"
+    data = json.loads(path.read_text())
+    [entry] = data["calibrations"].values()
+    entry["agreement"] = agreement
+    path.write_text(json.dumps(data))
+    ran = judged.gate("run")
+    assert ran.code == 2
+    assert ran.err.count("\n") == 1
+    assert "calibration.json" in ran.err and "gate calibrate" in ran.err

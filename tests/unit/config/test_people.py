@@ -1,0 +1,128 @@
+"""Which calibration holds, for whom, and what is said of it; files on disk, no judge is asked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from gate.config.load import read_config
+from gate.config.people import calibration_file, hold_to_people, notes_of
+from gate.config.resolve import Plan, make_plans
+from gate.judges import calibration
+from gate.judges.options import CALIBRATION_FILE
+from gate.model import Rubric
+
+from .test_base_policy import BASE, under_base_policy, write
+
+KEY = {"OPENAI_API_KEY": "x"}
+GOOD = calibration.Calibration(calibration.agreement([(True, True), (False, False)] * 50))
+WEAK = calibration.Calibration(calibration.agreement([(True, True), (False, False)] * 2))
+UNCALIBRATED = "blocks by a judge that was never compared with people: clarity (`gate calibrate`)"
+
+
+def folders(tmp_path: Path, **clarity: Any) -> tuple[Path, Path]:
+    """The change's configuration and the base's folder, alike."""
+    judged = {"clarity": {"threshold": 0.7, **clarity}, "latency": {"max": 3}}
+    base, head = (write(tmp_path / name, BASE | {"criteria": judged}) for name in ("base", "head"))
+    return head, base
+
+
+def plan_of(head: Path, base: Path | None) -> Plan:
+    config = read_config(head).load({}) if base is None else under_base_policy(head, {}, base).config
+    [plan] = make_plans(config, KEY)
+    return plan
+
+
+def save(folder: Path, plan: Plan, found: calibration.Calibration, name: str = CALIBRATION_FILE) -> None:
+    calibration.save(folder / name, plan.criteria[0].fingerprint, found, "clarity")
+
+
+def test_an_uncalibrated_judge_that_blocks_is_named_and_one_that_reports_is_not(tmp_path: Path) -> None:
+    head, _ = folders(tmp_path)
+    plan = plan_of(head, None)
+    assert plan.criteria[0].blocking and plan.criteria[0].calibration is None
+    assert UNCALIBRATED in plan.notes
+    head, _ = folders(tmp_path, blocking=False)
+    assert UNCALIBRATED not in plan_of(head, None).notes
+
+
+def test_a_local_calibration_corrects(tmp_path: Path) -> None:
+    head, _ = folders(tmp_path)
+    save(head.parent, plan_of(head, None), GOOD)
+    plan = plan_of(head, None)
+    assert plan.criteria[0].calibration == GOOD.known
+    assert plan.notes == ()
+
+
+def test_the_configuration_names_the_file(tmp_path: Path) -> None:
+    judged = {"criteria": {"clarity": 0.7}, "judge": {"calibration": "labels/known.json"}}
+    head = write(tmp_path / "head", BASE | judged)
+    config = read_config(head).load({})
+    assert calibration_file(config, config.root) == config.root / "labels" / "known.json"
+    save(config.root, plan_of(head, None), GOOD, "labels/known.json")
+    assert plan_of(head, None).criteria[0].calibration == GOOD.known
+
+
+def test_a_calibration_that_comes_with_a_change_corrects_nothing_before_it_is_merged(tmp_path: Path) -> None:
+    head, base = folders(tmp_path)
+    save(head.parent, plan_of(head, None), GOOD)
+    plan = plan_of(head, base)
+    assert plan.criteria[0].blocking and plan.criteria[0].calibration is None
+    assert "clarity: its calibration corrects its scores once it is merged" in plan.notes
+    assert f"{CALIBRATION_FILE}: new, corrects scores once it is merged" in under_base_policy(head, {}, base).changes
+
+
+def test_of_two_calibrations_the_bases_corrects(tmp_path: Path) -> None:
+    head, base = folders(tmp_path)
+    plain = plan_of(head, None)
+    flattering = calibration.Calibration(calibration.agreement([(True, True), (False, False), (True, False)] * 40))
+    save(head.parent, plain, flattering)
+    save(base.parent, plain, GOOD)
+    assert plan_of(head, base).criteria[0].calibration == GOOD.known
+    assert f"{CALIBRATION_FILE}: edited, takes effect once it is merged" in under_base_policy(head, {}, base).changes
+
+
+def test_a_change_can_make_a_judge_block_and_not_keep_it_from_blocking(tmp_path: Path) -> None:
+    head, base = folders(tmp_path, min_kappa=0.5)
+    assert not plan_of(head, base).criteria[0].blocking
+    save(head.parent, plan_of(head, base), GOOD)
+    plan = plan_of(head, base)
+    assert plan.criteria[0].blocking and plan.criteria[0].calibration is None
+    save(base.parent, plan, GOOD)
+    save(head.parent, plan, WEAK)
+    assert plan_of(head, base).criteria[0].blocking
+
+
+def test_few_labels_correct_nothing_and_let_it_block_as_before(tmp_path: Path) -> None:
+    head, _ = folders(tmp_path)
+    save(head.parent, plan_of(head, None), WEAK)
+    plan = plan_of(head, None)
+    assert plan.criteria[0].blocking
+    told = "4 labels do not show the judge to be better than chance: its scores are not corrected"
+    assert plan.notes == (f"clarity: {told}",)
+
+
+def test_another_wording_leaves_a_calibration_behind_and_calibrating_again_replaces_it(tmp_path: Path) -> None:
+    head, _ = folders(tmp_path)
+    path = head.parent / CALIBRATION_FILE
+    calibration.save(path, "another", GOOD, "clarity")
+    [note] = plan_of(head, None).notes
+    assert note.startswith("clarity: its calibration is of another judge, wording or options and no longer applies")
+    save(head.parent, plan_of(head, None), GOOD)
+    assert calibration.load(path, "another") is None
+
+
+@pytest.mark.parametrize("own", [{"rubrics": (Rubric("r", "calm", "FINAL_RESPONSE_QUALITY"),)}, {}])
+def test_rubrics_of_cases_are_not_covered(tmp_path: Path, own: dict[str, Any]) -> None:
+    name = "rubric_based_final_response_quality_v1"
+    rubrics = [{"rubric_id": "short", "rubric_content": {"text_property": "Short."}}]
+    head = write(tmp_path / "head", BASE | {"criteria": {name: {"threshold": 0.7, "rubrics": rubrics}}})
+    [plan] = make_plans(config := read_config(head).load({}), KEY)
+    calibration.save(config.root / CALIBRATION_FILE, plan.criteria[0].fingerprint, GOOD, name)
+    cases = [replace(case, **own) for case in plan.suite.cases]
+    [held] = hold_to_people(config, plan.scorers, cases)
+    assert (held.scorer.criterion.calibration is None) == bool(own)
+    assert any("questions of their own" in note for note in notes_of([held])) == bool(own)
