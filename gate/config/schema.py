@@ -51,7 +51,8 @@ class BaselineSection(Section):
     on_missing: Annotated[Literal["warn", "fail"], steps("warn", "fail")] = "warn"
     """If no baseline is found: judge by thresholds alone and say so, or end with exit code 4."""
     rerun: Literal["auto", "never", "match", "concurrent"] = "auto"
-    """When the base commit's agent is run, too; ``auto`` is ``match`` if it can be run, else ``never``."""
+    """Whether the base commit's agent is run, too: where it can be (``auto``), always (``match``; a run where it cannot
+    ends with exit code 2) or never. ``concurrent`` is an earlier name of ``match``."""
     against: Annotated[str | None, FREE] = None
     """A commit, branch or tag to measure against. Default: the merge base."""
     pool: int = Field(default=5, ge=1, le=50)

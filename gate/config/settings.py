@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from gate.config.load import Config
 from gate.config.schema import TrialsSection
 from gate.decision import Settings
+from gate.decision.engine.state import Rerun
 
 EXPIRED = "quarantine of {case} expired on {date}: the case is judged again"
 
@@ -17,7 +18,7 @@ def settings_of(config: Config | None, now: datetime) -> Settings:
         return Settings()
     file = config.file
     trials = file.trials
-    rerun = "never" if file.baseline.rerun == "auto" else file.baseline.rerun
+    rerun: Rerun = "never" if file.baseline.rerun in ("auto", "never") else "match"
     return Settings(
         alpha=file.gate.alpha,
         max_epochs=trials.max if isinstance(trials, TrialsSection) else 3,

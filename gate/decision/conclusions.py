@@ -29,6 +29,7 @@ from gate.model import (
     Outcome,
     Scale,
     Score,
+    StageKind,
     SuiteResult,
     Trial,
     Verdict,
@@ -44,6 +45,7 @@ from gate.model.findings import (
     Change,
     ChangeAllowed,
     ChangeUnbounded,
+    Drifted,
     GotWorse,
     HardFailure,
     LossNotExcluded,
@@ -193,12 +195,22 @@ def regression(criterion: Criterion, outcome: Outcome | None) -> list[AnyFinding
     if not found.blocks_regression or outcome.verdict == "PASS":
         return [ChangeAllowed(change)]
     if outcome.verdict == "INCONCLUSIVE":
-        never = never_pass(outcome) if criterion.name == PASS_RATE else ()
-        open_ = criterion.name in undecided_metrics(outcome)
-        return [NeverPass(never) if never else undecided(found, change, criterion) if open_ else ChangeAllowed(change)]
+        return [_not_proven(outcome, criterion, found)]
     if criterion.name not in regressed_metrics(outcome):
         return [ChangeAllowed(change)]
     return [GotWorse(change, outcome.cases if criterion.name == PASS_RATE else ())]
+
+
+def _not_proven(outcome: Outcome, criterion: Criterion, found: MetricChange) -> AnyFinding:
+    """What an inconclusive comparison says of one metric."""
+    change = change_of(found, criterion)
+    if outcome.stage.kind is StageKind.DRIFTED and criterion.name in regressed_metrics(outcome):
+        return Drifted(change)
+    if criterion.name == PASS_RATE and (never := never_pass(outcome)):
+        return NeverPass(never)
+    if criterion.name not in undecided_metrics(outcome):
+        return ChangeAllowed(change)
+    return undecided(found, change, criterion)
 
 
 def never_pass(outcome: Outcome) -> tuple[CaseTally, ...]:

@@ -24,7 +24,6 @@ from gate.model import (
     Outcome,
     Scale,
     Side,
-    StageKind,
     SuiteResult,
     Trial,
     Verdict,
@@ -32,6 +31,7 @@ from gate.model import (
 from gate.model.facts import (
     AgentFailures,
     AttemptsRepeated,
+    BaselineMoved,
     CasesBroke,
     CasesNeverPass,
     CasesUnchecked,
@@ -68,7 +68,7 @@ from gate.model.facts import (
     TrialsLost,
     Uncompared,
 )
-from gate.model.findings import MeanExcused, QuantileExcused, TrialExcused
+from gate.model.findings import Drifted, MeanExcused, QuantileExcused, TrialExcused
 
 FIXED_DESIGN = 5
 """Trials a case of the fixed design that runs are compared with."""
@@ -102,7 +102,9 @@ def cause(
     if verdict is Verdict.PASS:
         return _passed(comparison, outcome)
     if verdict is not Verdict.INCONCLUSIVE:
-        return _failed(at_fault, cases, outcome, alone=comparison.settings.rerun == "never")
+        return _failed(at_fault, cases, outcome)
+    if drifted := tuple(r.criterion.name for r in at_fault if any(isinstance(f, Drifted) for f in r.findings)):
+        return BaselineMoved(drifted)
     never = never_pass(outcome) if outcome is not None and outcome.verdict == "INCONCLUSIVE" else ()
     return CasesNeverPass(never) if never else _inconclusive(at_fault, cases)
 
@@ -131,9 +133,7 @@ def _inconclusive(at_fault: Sequence[CriterionResult], cases: Sequence[CaseResul
     return NotEnoughEvidence(tuple(r.criterion.name for r in at_fault), suspects)
 
 
-def _failed(
-    at_fault: Sequence[CriterionResult], cases: Sequence[CaseResult], outcome: Outcome | None, *, alone: bool
-) -> Cause:
+def _failed(at_fault: Sequence[CriterionResult], cases: Sequence[CaseResult], outcome: Outcome | None) -> Cause:
     first = at_fault[0]
     if first.verdict is Verdict.NOT_MEASURED:  # the pass rate has no cause of its own
         first = next((r for r in at_fault if r.criterion.name != PASS_RATE), first)
@@ -145,7 +145,7 @@ def _failed(
         if outcome is None:
             return CasesBroke(broken)
         return CasesBroke(broken, moved(outcome.evidence, broken), outcome.evidence.paired)
-    return _whole_got_worse(first.criterion, at_fault, cases, outcome, alone=alone)
+    return _whole_got_worse(first.criterion, at_fault, cases, outcome)
 
 
 def _whole_got_worse(
@@ -153,13 +153,11 @@ def _whole_got_worse(
     at_fault: Sequence[CriterionResult],
     cases: Sequence[CaseResult],
     outcome: Outcome | None,
-    *,
-    alone: bool,
 ) -> Cause:
-    """Nothing is named: the most suspect cases are what a reader looks at first. ``alone``: no base was run beside."""
+    """Nothing is named: the most suspect cases are what a reader looks at first."""
     names = tuple(r.criterion.name for r in at_fault)
+    drift = outcome is not None and outcome.stage.drift_open
     by_mean = outcome is None or proven_by_mean(outcome, criterion.name)
-    drift = alone and outcome is not None and outcome.stage.kind is StageKind.SUITE_LOOK and not outcome.stage.confirmed
     if criterion.scale is Scale.BINARY and outcome is not None:
         return SuiteGotWorse(names, by_mean, drift, suspects(outcome.evidence))
     return SuiteGotWorse(names, by_mean, drift, (), _fell(criterion, cases))

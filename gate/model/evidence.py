@@ -27,9 +27,9 @@ class StageKind(str, Enum):
     NOTHING = "nothing"
     """There were no trials to compare."""
     NOT_RERUN = "not_rerun"
-    """A regression was to be confirmed by running both commits now, and nothing could be run."""
+    """A regression was to be confirmed by running both commits now, and nothing could be run: of earlier versions."""
     DRIFTED = "drifted"
-    """It did not show again with both commits run now: the baseline has drifted."""
+    """It does not show against what the baseline's agent does now: both have moved since the baseline was stored."""
 
 
 class Stage(Struct, frozen=True):
@@ -39,12 +39,17 @@ class Stage(Struct, frozen=True):
     epochs: int = 0
     """The epoch after which it did, of the kinds that happen after one."""
     confirmed: bool = False
-    """Whether a regression showed again with both commits run now."""
+    """Whether a regression shows against what the baseline's agent does now, too."""
 
     @property
     def of_cases(self) -> bool:
         """Whether single cases prove the regression, and not a drop of the whole suite."""
         return self.kind in (StageKind.CASES_AT_PASS, StageKind.CASE_RERUNS)
+
+    @property
+    def drift_open(self) -> bool:
+        """Whether a drop of the whole suite was proven against stored trials alone."""
+        return self.kind is StageKind.SUITE_LOOK and not self.confirmed
 
     @property
     def concurrent(self) -> bool:

@@ -202,6 +202,12 @@ class SuiteGotWorse(Fact, frozen=True):
     """Where no case fails more often: those whose score of the first criterion fell most."""
 
 
+class BaselineMoved(Fact, frozen=True):
+    """These got worse against the stored baseline, and are no worse than what the baseline's agent does now."""
+
+    criteria: tuple[str, ...]
+
+
 class TradedOff(Fact, frozen=True):
     """Cases are proven worse and others better, and no mean that is compared fell."""
 
@@ -256,6 +262,7 @@ Cause = (
     | CasesBroke
     | SuiteGotWorse
     | TradedOff
+    | BaselineMoved
     | CriterionFails
     | CriterionNotMeasured
     | CutShort

@@ -373,6 +373,14 @@ class NeverPass(Finding, frozen=True):
     cases: tuple[CaseTally, ...]
 
 
+class Drifted(Finding, frozen=True):
+    """Worse than the stored baseline, and no worse than what the baseline's agent does now."""
+
+    verdict: ClassVar[Verdict] = Verdict.INCONCLUSIVE
+
+    change: Change
+
+
 class ChangeUnbounded(Finding, frozen=True):
     """Too few trials to bound the change."""
 
@@ -481,6 +489,7 @@ AnyFinding = (
     | ChangeAllowed
     | SuggestsDrop
     | NeverPass
+    | Drifted
     | ChangeUnbounded
     | LossNotExcluded
     | GotWorse

@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
+from itertools import zip_longest
 
 from msgspec.structs import replace
 
@@ -141,7 +142,9 @@ class SuiteRun:
         missing = sum(map(len, each.values())) - sum(n in each.get(case_id, ()) for case_id, n in done)
         jobs = (job for job in self._recorded_jobs(each, wanted) if (job.case.id, job.number) not in done)
         if waits(self.plan):
-            await self._run(list(jobs), "replaying recorded trials")
+            if todo := list(jobs):
+                self.session.progress.plan(self.plan.suite.id, len(todo), "replaying recorded trials")
+                await self._run(todo)
         elif missing:
             await self._replay_batches(jobs, missing)
         order = {case_id: place for place, case_id in enumerate(ids)}
@@ -195,8 +198,10 @@ class SuiteRun:
         parts = [self._jobs(request, step, done, lost) for request in step.requests]
         if step.pause and any(parts) and not await self._let_pass(step):
             return
-        for jobs in parts:
-            await self._run(jobs, "" if step.pause else step.why)
+        if not step.pause and (missing := sum(map(len, parts))):
+            self.session.progress.plan(self.plan.suite.id, missing, step.why)
+        for jobs in parts if step.pause else in_turn(parts, self.session.config.agent.concurrency):
+            await self._run(jobs)
 
     def _jobs(self, request: Request, step: More, done: Counter[Slot], lost: Counter[Slot]) -> list[Job]:
         """The missing jobs of a request, epoch by epoch, so that a budget that ends leaves whole epochs."""
@@ -223,13 +228,17 @@ class SuiteRun:
         await asyncio.sleep(step.pause)
         return True
 
-    async def _run(self, jobs: list[Job], why: str) -> None:
-        if not jobs:
-            return
-        if why:
-            self.session.progress.plan(self.plan.suite.id, len(jobs), why)
+    async def _run(self, jobs: Sequence[Job]) -> None:
         async for scored in self.runner.run(jobs):
             trial, line = to_record(scored, self.redactor)
             self.journal.extend([(trial, line)])
             self.trials.append(self.memory.keep(trial))
             self.session.progress.trial(trial)
+
+
+def in_turn(parts: Sequence[Sequence[Job]], each: int) -> list[Sequence[Job]]:
+    """The jobs of both sides a few at a time in turn, so that what moves the provider meanwhile strikes both."""
+    if len(parts) < 2:
+        return list(parts)
+    chunks = [[part[i : i + each] for i in range(0, len(part), each)] for part in parts]
+    return [chunk for turn in zip_longest(*chunks, fillvalue=[]) for chunk in turn if chunk]

@@ -97,6 +97,7 @@ _Compared = (
     | fact.CasesBroke
     | fact.SuiteGotWorse
     | fact.TradedOff
+    | fact.BaselineMoved
     | fact.CriterionFails
     | fact.CriterionNotMeasured
 )
@@ -137,6 +138,11 @@ def _compared(suite: SuiteResult, cause: _Compared) -> str:  # noqa: PLR0911 - o
             return _got_worse(suite, cause)
         case fact.TradedOff():
             return trade(suite, cause)
+        case fact.BaselineMoved():
+            fell = f"{listing(cause.criteria)} fell against the stored baseline"
+            return (
+                f"{fell}, but not against the base commit's agent run now: drift or luck, not shown to be this change"
+            )
         case fact.CriterionFails():
             return f"{cause.criterion} fails: {_reason_of(suite, cause.criterion)}"
         case fact.CriterionNotMeasured():

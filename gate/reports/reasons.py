@@ -86,7 +86,13 @@ def _parts(one: AnyFinding, criterion: Criterion) -> list[Phrase]:  # noqa: PLR0
             | found.QuantileOpen()
         ):
             return _of_quantile(one, criterion.scale)
-        case found.ChangeAllowed() | found.SuggestsDrop() | found.ChangeUnbounded() | found.LossNotExcluded():
+        case (
+            found.ChangeAllowed()
+            | found.SuggestsDrop()
+            | found.Drifted()
+            | found.ChangeUnbounded()
+            | found.LossNotExcluded()
+        ):
             return [_of_change(one, criterion.scale)]
         case found.GotWorse():
             broken = f"broken: {', '.join(one.broken[:SHOWN_BROKEN])}"
@@ -140,7 +146,7 @@ def stage_text(stage: Stage) -> str:
             return f"certified after epoch {stage.epochs}"
         case StageKind.CASES_AT_PASS:
             said = f"cases after epoch {stage.epochs}"
-            return f"{said}, confirmed by concurrent runs" if stage.confirmed else said
+            return f"{said}, confirmed against the baseline's agent run now" if stage.confirmed else said
         case _:
             return stage_name(stage)
 
@@ -338,7 +344,8 @@ def excludes_gain(one: Change, criterion: Criterion) -> bool:
 
 
 def _of_change(
-    one: found.ChangeAllowed | found.SuggestsDrop | found.ChangeUnbounded | found.LossNotExcluded, scale: Scale
+    one: found.ChangeAllowed | found.SuggestsDrop | found.Drifted | found.ChangeUnbounded | found.LossNotExcluded,
+    scale: Scale,
 ) -> Phrase:
     said = changed(one.change, scale)
     match one:
@@ -346,6 +353,8 @@ def _of_change(
             return Phrase(said)
         case found.SuggestsDrop():
             told = "within its margin, but one test suggests a drop"
+        case found.Drifted():
+            told = "it does not show against the base commit's agent run now"
         case found.ChangeUnbounded():
             told = "too few trials to bound it"
         case found.LossNotExcluded():

@@ -43,6 +43,10 @@ class CaseEvidence(Struct):
     stored: int = 0
     """Those of ``before`` whose success is known."""
     stored_passed: int = 0
+    now: list[Row] = field(default_factory=list)
+    """Trials of the baseline's agent run in this job, of whole epochs and of checks for drift."""
+    again: list[Row] = field(default_factory=list)
+    """The candidate's trials of checks for drift."""
     baseline_trials: int = 0
     baseline_passed: int = 0
     trials: int = 0
@@ -117,7 +121,13 @@ class Evidence(Struct, dict=True):
     highest_suite_e: float = 1.0
     proof: Stage | None = None
     """The stage that first proved a regression; it stays, regardless of what was run afterwards."""
+    case_proof: Stage | None = None
+    """The stage at which the cases' own evidence first proved one."""
+    checks: list[JointTest] = field(default_factory=list)
+    """After each check for drift: the candidate's trials against those of the baseline's agent run in this job."""
     fresh: dict[Side, dict[str, list[Row]]] = field(default_factory=dict)
+    """The trials of checks by side; of a record of ``rerun: concurrent`` they stand alone."""
+    check_rounds: dict[Side, int] = field(default_factory=lambda: dict.fromkeys(Side, 0))
     runs: dict[Side, int] = field(default_factory=lambda: dict.fromkeys(Side, 0))
 
     @cached_property
@@ -178,6 +188,8 @@ def gather(state: State, known: Looks | None = None) -> Evidence:
             share = sum(shares.get(j, 0.0) for j in range(before + 1, evidence.epochs + 1))
             if share:
                 _look(evidence, share, known)
+        if round_.tag == CONCURRENT:
+            _check(evidence, known)
         _weigh(evidence)
     if whole and evidence.epochs:
         _look(evidence, LOOKS_SHARE, known)
@@ -250,9 +262,13 @@ def _paired(state: State, orient: Orientation) -> Evidence:
 def _add(evidence: Evidence, tag: str, side: Side, trials: Mapping[str, Sequence[Row]]) -> None:
     evidence.runs[side] += sum(map(len, trials.values()))
     if tag == CONCURRENT:
+        evidence.check_rounds[side] += 1
         fresh = evidence.fresh.setdefault(side, {})
         for case_id, rows in trials.items():
             fresh.setdefault(case_id, []).extend(rows)
+            if case_id in evidence.cases:
+                case = evidence.cases[case_id]
+                (case.now if side is Side.BASELINE else case.again).extend(_measured(rows))
         return
     if side is Side.CANDIDATE:
         evidence.epochs += max(map(len, trials.values()), default=0) if tag == FULL else 0
@@ -270,6 +286,7 @@ def _add_case(case: CaseEvidence, tag: str, side: Side, rows: Sequence[Row]) -> 
         case.baseline_passed += sum(outcomes)
         if tag == FULL:
             case.before.extend(rows)
+            case.now.extend(rows)
             case.stored += len(outcomes)
             case.stored_passed += sum(outcomes)
         return
@@ -302,6 +319,25 @@ def _look(evidence: Evidence, share: float, known: Looks | None) -> None:
     evidence.looks.append(look)
     if look.blocks and not evidence.proof:
         evidence.proof = Stage(StageKind.SUITE_LOOK, look.epochs)
+
+
+def _check(evidence: Evidence, known: Looks | None) -> None:
+    """A test of the candidate against what the baseline's agent does in this job, stored trials aside.
+
+    The first check is of the baseline's agent alone, any further one of both sides. No case was picked for it by an
+    outcome, so with a provider that moved both, or a baseline that was stored on a lucky day, every labelling is
+    equally likely.
+    """
+    step = evidence.check_rounds[Side.BASELINE]
+    if evidence.check_rounds[Side.CANDIDATE] != step - 1:
+        return  # the other side of this step is still to come
+    test = known.get(-step) if known is not None else None
+    if test is None:
+        pairs = ((c.full + c.again, c.now) for c in evidence.cases.values() if c.now)
+        test = test_rows(pairs, blocking_metrics(evidence), f"{evidence.state.seed}:check {step}")
+        if known is not None:
+            known[-step] = test
+    evidence.checks.append(test)
 
 
 def blocking_metrics(evidence: Evidence) -> list[int]:
@@ -354,9 +390,10 @@ def _fell(row: Row) -> bool:
 def _weigh(evidence: Evidence) -> None:
     evidence.suite_e = suite_e(log_es_of([case.log_e for case in evidence.cases.values()], evidence.units))
     evidence.highest_suite_e = max(evidence.highest_suite_e, evidence.suite_e)
-    if evidence.suite_e >= evidence.e_threshold and not evidence.proof:
+    if evidence.suite_e >= evidence.e_threshold and not evidence.case_proof:
         kind = StageKind.CASE_RERUNS if evidence.waves else StageKind.CASES_AT_PASS
-        evidence.proof = Stage(kind, 0 if evidence.waves else evidence.epochs)
+        evidence.case_proof = Stage(kind, 0 if evidence.waves else evidence.epochs)
+        evidence.proof = evidence.proof or evidence.case_proof
 
 
 # --- the certificate ------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ _STAGES = {
     StageKind.END: "end of schedule",
     StageKind.NOTHING: "nothing to compare",
     StageKind.NOT_RERUN: "not confirmed by concurrent runs: none could be run",
-    StageKind.DRIFTED: "not confirmed by concurrent runs: the baseline has drifted",
+    StageKind.DRIFTED: "not confirmed against the baseline's agent run now: both have moved",
 }
 
 
@@ -30,6 +30,6 @@ def report(evidence: EvidenceSummary) -> dict[str, Any]:
 
 
 def stage_name(stage: Stage) -> str:
-    """``suite look 1``, ``case reruns, confirmed by concurrent runs``: the protocol's names."""
+    """``suite look 1``, ``suite look 1, confirmed against the baseline's agent run now``: the protocol's names."""
     name = _STAGES[stage.kind].format(stage.epochs)
-    return f"{name}, confirmed by concurrent runs" if stage.confirmed else name
+    return f"{name}, confirmed against the baseline's agent run now" if stage.confirmed else name

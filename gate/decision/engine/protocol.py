@@ -90,6 +90,7 @@ def _config(data: Mapping[str, Any]) -> Config:
     if min(most, exact or 1 if exact is None else exact) < 1:
         raise ConfigError("config.trials must be at least 1")
     rerun = _choice(data.get("rerun", "never"), ("never", "match", "concurrent"), "config.rerun")
+    rerun = "match" if rerun == "concurrent" else rerun  # its earlier name
     return Config(float(alpha), most, exact, rerun, bool(data.get("can_run", True)), left)  # type: ignore[arg-type]
 
 

@@ -6,8 +6,9 @@ from typing import Literal
 
 from msgspec.structs import replace
 
+from gate.decision.engine.drift import confirmed, next_check
 from gate.decision.engine.evidence import Evidence, Looks, blocking_metrics, gather, test_rows
-from gate.decision.engine.schedule import fresh_trials, next_pass, next_wave
+from gate.decision.engine.schedule import next_pass, next_wave
 from gate.decision.engine.state import Continue, State
 from gate.decision.engine.summary import summary
 from gate.model import Outcome, Side, Stage, StageKind
@@ -36,8 +37,7 @@ def decide(state: State, known: Looks | None = None) -> Step:  # noqa: PLR0911 -
         naming = next_wave(evidence, config, naming=True)
         if naming and not evidence.fresh:
             return Continue(naming, "name the broken cases")
-        afresh = config.rerun == "concurrent"
-        return _confirm_afresh(evidence, evidence.proof) if afresh else _outcome(evidence, "REGRESSION", evidence.proof)
+        return _against_now(evidence, evidence.proof)
     if not _screened(evidence):
         requests = next_pass(evidence, config)
         return (
@@ -78,14 +78,30 @@ def _passed(evidence: Evidence) -> Outcome:
     return _outcome(evidence, "PASS", Stage(StageKind.CERTIFIED, evidence.epochs))
 
 
-def _confirm_afresh(evidence: Evidence, proof: Stage) -> Step:
-    """``concurrent``: a block must show again with both commits run now, or it was the provider that moved."""
-    if not evidence.fresh:
-        requests = fresh_trials(evidence, evidence.state.config)
-        if requests:
-            return Continue(requests, "run both commits now")
-        return _outcome(evidence, "INCONCLUSIVE", Stage(StageKind.NOT_RERUN))
+def _against_now(evidence: Evidence, proof: Stage) -> Step:
+    """A drop of the whole suite has to show against what the baseline's agent does now, where that can be run.
+
+    Where it cannot, the block stands, and drift is its other explanation. Single cases that break are proven with
+    reruns of both sides: stored trials that a drift made obsolete weigh little in that.
+    """
+    config = evidence.state.config
+    if config.rerun == "concurrent":
+        return _judged_alone(evidence, proof)
+    if config.rerun == "never" or evidence.case_proof:
+        return _outcome(evidence, "REGRESSION", evidence.case_proof or proof if config.rerun == "match" else proof)
+    found = confirmed(evidence)
+    if found is None and (requests := next_check(evidence, config)):
+        return Continue(requests, "tell the change from a drift")
+    if found or not evidence.checks:
+        return _outcome(evidence, "REGRESSION", replace(proof, confirmed=bool(found)))
+    return _outcome(evidence, "INCONCLUSIVE", Stage(StageKind.DRIFTED))
+
+
+def _judged_alone(evidence: Evidence, proof: Stage) -> Outcome:
+    """``concurrent``, of records of earlier versions: fresh trials of both sides by themselves, of the named cases."""
     now, before = evidence.fresh.get(Side.CANDIDATE, {}), evidence.fresh.get(Side.BASELINE, {})
+    if not now or not before:
+        return _outcome(evidence, "INCONCLUSIVE", Stage(StageKind.NOT_RERUN))
     tested = [0] if evidence.named and proof.of_cases else blocking_metrics(evidence)
     pairs = [(now[c], before[c]) for c in now if c in before]
     test = test_rows(pairs, tested, f"{evidence.state.seed}:fresh")

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from gate.decision.engine.evidence import FALSE_DISCOVERY, ZERO_TRIALS, CaseEvidence, Evidence
-from gate.decision.engine.state import CONCURRENT, CONFIRM, FULL, Config, Request
+from gate.decision.engine.state import CONFIRM, FULL, Config, Request
 from gate.model import Side
 from gate.statistics.evalues import case_log_e, e_bh, suite_e
 
@@ -23,8 +23,6 @@ RERUN_E = 1.0
 """As long as the evidence does not speak for the case, it is worth another trial: they are few."""
 RERUN_RATE = 0.5
 """A case that passed less often at the baseline is not rerun: its failing says little."""
-FRESH_CASE_TRIALS = 6
-FRESH_PASSES = 3
 
 
 def suspicious(case: CaseEvidence) -> bool:
@@ -40,7 +38,7 @@ def next_wave(evidence: Evidence, config: Config, *, naming: bool = False) -> tu
     if evidence.waves >= len(waves):
         return ()
     least = RERUN_E if evidence.waves < len(WAVES) else LONG_E
-    named = evidence.named if naming else ()
+    named = evidence.named if naming and not _wants_proof(evidence, config) else ()
     n = waves[evidence.waves]
     cases = [c for c in _suspects(evidence) if c.e_value >= least and c.id not in named]
     if naming and len(cases) > NAMING_CASES:
@@ -79,7 +77,13 @@ def _provable(
     best = {case.id: _best_log_e(case, left, config) for case in cases}
     log_es = [best.get(case.id, case.log_e) for case in evidence.cases.values()]
     names = len(e_bh(log_es, FALSE_DISCOVERY)) > len(evidence.named)
-    return names or (not naming and suite_e(log_es) >= evidence.e_threshold)
+    wanted = not naming or _wants_proof(evidence, config)
+    return names or (wanted and suite_e(log_es) >= evidence.e_threshold)
+
+
+def _wants_proof(evidence: Evidence, config: Config) -> bool:
+    """Whether a proof by the cases themselves would spare a block of the whole suite its check for drift."""
+    return config.rerun != "never" and evidence.case_proof is None
 
 
 def _best_log_e(case: CaseEvidence, waves: Sequence[int], config: Config) -> float:
@@ -100,7 +104,7 @@ def _wave_requests(cases: Sequence[CaseEvidence], n: int, config: Config) -> Ite
     if not cases:
         return
     yield Request(Side.CANDIDATE, CONFIRM, tuple(c.id for c in cases), n)
-    if config.rerun != "match":
+    if config.rerun == "never":
         return
     short: dict[int, list[str]] = {}
     for case in cases:
@@ -136,15 +140,6 @@ def _beside(evidence: Evidence, config: Config) -> tuple[Request, ...]:
         return ()
     thin = tuple(case.id for case in evidence.cases.values() if len(case.before) <= evidence.epochs)
     return (Request(Side.BASELINE, FULL, thin, 1),) if thin else ()
-
-
-def fresh_trials(evidence: Evidence, config: Config) -> tuple[Request, ...]:
-    """Both commits run now: six trials of each named case, or three epochs where the drop has no name."""
-    cases = tuple(evidence.named) or tuple(evidence.cases)
-    n = FRESH_CASE_TRIALS if evidence.named else FRESH_PASSES
-    requests = tuple(Request(side, CONCURRENT, cases, n) for side in Side)
-    affordable = config.runs_left is None or sum(r.runs for r in requests) <= config.runs_left
-    return requests if affordable and config.can_run else ()
 
 
 def _within(requests: Iterable[Request], runs_left: int | None) -> Iterable[Request]:

@@ -10,12 +10,13 @@ from msgspec import Struct, field
 from gate.model import CONFIRM, FULL, Direction, MetricKind, Side
 
 CONCURRENT = "concurrent"
-"""Tag of a round that runs both sides afresh, to tell the change from a drift of the provider."""
+"""Tag of a round that tells the change from a drift of the provider, by the baseline's agent run now."""
 
 Row = Sequence[float | None]
 """The values of one trial in metric order; None where one was not measured. Metric 0 is the trial's 0/1 success."""
 
 Rerun = Literal["never", "match", "concurrent"]
+"""Whether the baseline's agent can be run (``match``); ``concurrent`` stands in records of earlier versions only."""
 
 __all__ = [
     "CONCURRENT",

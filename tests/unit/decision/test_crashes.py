@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from gate.decision import Settings, exit_code
+from gate.decision import CONCURRENT, Settings, exit_code
 from gate.errors import ExitCode
 from gate.model import PROBE, CaseStatus, ErrorKind, Side, Trial, TrialError, Verdict
 from gate.model.facts import AgentFailures, AttemptsRepeated, CouldNotMeasure, LostDecide, Outage
@@ -69,6 +69,10 @@ def test_a_block_that_needs_failures_asks_for_a_confirmation_a_minute_later() ->
 def test_both_sides_are_asked_where_the_base_can_be_run() -> None:
     trials, settings = [*DOWN], Settings(rerun="match", exact_epochs=1)
     more = ask(SUITE, [TRAJECTORY], trials, BASELINE, settings=settings)
+    assert [(request.side, request.tag) for request in more.requests] == [(Side.BASELINE, CONCURRENT)]
+    trials += [trial(c, 1, tag=CONCURRENT, side=Side.BASELINE, round=2, trajectory=1.0) for c in more.requests[0].cases]
+    more = ask(SUITE, [TRAJECTORY], trials, BASELINE, settings=settings)
+    assert more.requests[0].tag == PROBE
     assert {request.side for request in more.requests} == set(Side)
 
 

@@ -45,6 +45,11 @@ HEADLINES: list[tuple[fact.Cause, str]] = [
     ),
     (fact.NothingDecides(), "nothing was judged: no threshold"),
     (
+        fact.BaselineMoved(("pass_rate",)),
+        "pass_rate fell against the stored baseline, but not against the base commit's agent run now: "
+        "drift or luck, not shown to be this change",
+    ),
+    (
         fact.CasesNeverPass((CaseTally("a", 0, 11, 1, 1), CaseTally("b", 0, 12, 2, 2))),
         "2 cases that always passed never do now: a (1/1 → 0/11), b (2/2 → 0/12); "
         "the baseline has too few trials to prove it",

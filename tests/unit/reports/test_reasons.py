@@ -95,6 +95,11 @@ WORDS: list[tuple[Criterion, AnyFinding, str]] = [
         found.SuggestsDrop(DROP),
         "−12.5 points (−20 to −5) over 40 cases: within its margin, but one test suggests a drop",
     ),
+    (
+        RATE,
+        found.Drifted(DROP),
+        "−12.5 points (−20 to −5) over 40 cases: it does not show against the base commit's agent run now",
+    ),
     (RATE, found.ChangeUnbounded(DROP), "−12.5 points (−20 to −5) over 40 cases: too few trials to bound it"),
     (
         RATE,
@@ -208,9 +213,9 @@ def test_what_the_baseline_excuses_is_known_by_its_kind() -> None:
         (Stage(StageKind.CASES_AT_PASS, 1), "cases after epoch 1"),
         (
             Stage(StageKind.CASES_AT_PASS, 1, confirmed=True),
-            "cases after epoch 1, confirmed by concurrent runs",
+            "cases after epoch 1, confirmed against the baseline's agent run now",
         ),
-        (Stage(StageKind.CASE_RERUNS, confirmed=True), "case reruns, confirmed by concurrent runs"),
+        (Stage(StageKind.CASE_RERUNS, confirmed=True), "case reruns, confirmed against the baseline's agent run now"),
         (Stage(StageKind.SUITE_LOOK, 1), "suite look 1"),
     ],
 )

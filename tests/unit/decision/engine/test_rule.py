@@ -238,24 +238,21 @@ def test_a_case_that_never_passes_any_more_keeps_a_suite_from_pass_where_no_proo
     assert (counts.passed, counts.trials, counts.baseline_passed, counts.baseline_trials) == (0, 11, 1, 1)
 
 
-def test_concurrent_runs_confirm_a_break() -> None:
-    rates = dict.fromkeys(STEADY, 1.0)
-    answer, requests = drive(
-        state(STEADY, config=Config(rerun="concurrent")), bernoulli(Random(1), rates | {"c0003": 0.0}, rates)
-    )
-    assert (answer.verdict, answer.cases) == ("REGRESSION", ("c0003",))
-    assert [(r.side, r.cases, r.n) for r in requests if r.tag == "concurrent"] == [
-        (Side.CANDIDATE, ("c0003",), 6),
-        (Side.BASELINE, ("c0003",), 6),
-    ]
-
-
-def test_concurrent_runs_clear_a_provider_that_drifted() -> None:
-    """Both commits now fail the case: it is not the change."""
-    rates = dict.fromkeys(STEADY, 1.0) | {"c0003": 0.0}
-    answer, _ = drive(state(STEADY, config=Config(rerun="concurrent")), bernoulli(Random(1), rates, rates))
-    assert answer.verdict == "INCONCLUSIVE"
-    assert answer.stage == Stage(StageKind.DRIFTED)
+def test_records_of_concurrent_runs_are_judged_as_they_were_run() -> None:
+    """Six fresh trials of the named case on each side, by themselves."""
+    config = Config(rerun="concurrent", runs_left=0)
+    screened = full({c: rows(0 if c == "c0003" else 1) for c in STEADY})
+    proven = (screened, confirm({"c0003": rows(*[0] * 40)}))
+    now = Round("concurrent", Side.CANDIDATE, {"c0003": rows(*[0] * 6)})
+    for base, verdict, stage in (
+        (1, "REGRESSION", Stage(StageKind.CASE_RERUNS, confirmed=True)),
+        (0, "INCONCLUSIVE", Stage(StageKind.DRIFTED)),
+    ):
+        beside = Round("concurrent", Side.BASELINE, {"c0003": rows(*[base] * 6)})
+        answer = outcome(decide(state(STEADY, *proven, beside, now, config=config)))
+        assert (answer.verdict, answer.stage) == (verdict, stage)
+    alone = outcome(decide(state(STEADY, *proven, config=config)))
+    assert (alone.verdict, alone.stage) == ("INCONCLUSIVE", Stage(StageKind.NOT_RERUN))
 
 
 # --- odd input ------------------------------------------------------------------------------------
