@@ -113,7 +113,7 @@ def _never_answered(suite: SuiteResult, criteria: Iterable[str]) -> str:
     return f"the agent never answered {silent.case_id}{more}, and no baseline shows whether it ever did: {silent.error}"
 
 
-def _compared(suite: SuiteResult, cause: _Compared) -> str:  # noqa: PLR0911 - one line per kind
+def _compared(suite: SuiteResult, cause: _Compared) -> str:  # noqa: PLR0911, PLR0912 - one line per kind
     match cause:
         case fact.ThresholdsHold():
             of = count(cause.cases, "case")
