@@ -187,6 +187,25 @@ def sessions(correlation: float, config: Config, seed: int) -> Answer:
     return unchanged(rng, moods(), drawn(rng, moods(), list(rates), 5), config, seed)
 
 
+CLUSTER, FIXTURE_DOWN = 5, 0.1
+
+
+def fixtures(declared: bool, seed: int) -> Answer:
+    """Five cases each share a fixture, which is down in one epoch of ten: then all five fail together."""
+    rng = Random(f"fixtures:{declared}:{seed}")
+    rates = typical(rng, 100)
+    cluster = {c: f"f{n // CLUSTER}" for n, c in enumerate(rates)}
+
+    def run(_: Side, cases: Sequence[str], n: int) -> Trials:
+        down = [{f for f in set(cluster.values()) if rng.random() < FIXTURE_DOWN} for _ in range(n)]
+        return {c: [[float(cluster[c] not in now and rng.random() < rates[c])] for now in down] for c in cases}
+
+    stored = run(Side.BASELINE, list(rates), 5)
+    known = State((SUCCESS,), stored, (), Config(), seed, clusters=cluster if declared else {})
+    outcome, runs = follow(known, run)
+    return Answer(outcome.verdict, runs / len(rates))
+
+
 def rows() -> Iterator[tuple[str, Callable[[int], Answer], str]]:
     for cases in (20, 50, 100):
         yield f"baseline kept for its luck, true .97, N = {cases}", partial(lucky, cases, Config()), ""
@@ -197,6 +216,8 @@ def rows() -> Iterator[tuple[str, Callable[[int], Answer], str]]:
     for correlation in (0.05, 0.1, 0.2):
         yield f"trials of one job correlate, {correlation}", partial(sessions, correlation, Config()), ""
 
+    yield "five cases each share a fixture", partial(fixtures, False), ""
+    yield "the same, with `cluster:`", partial(fixtures, True), "≤ .02"
     for cases in (30, 100):
         yield f"every job caches its answers, N = {cases}", partial(frozen, cases, 1.0), "≤ .02"
     yield "every job caches half of its cases, N = 100", partial(frozen, 100, 0.5), "≤ .02"
