@@ -197,7 +197,7 @@ def fixtures(declared: bool, seed: int) -> Answer:
     cluster = {c: f"f{n // CLUSTER}" for n, c in enumerate(rates)}
 
     def run(_: Side, cases: Sequence[str], n: int) -> Trials:
-        down = [{f for f in set(cluster.values()) if rng.random() < FIXTURE_DOWN} for _ in range(n)]
+        down = [{f for f in dict.fromkeys(cluster.values()) if rng.random() < FIXTURE_DOWN} for _ in range(n)]
         return {c: [[float(cluster[c] not in now and rng.random() < rates[c])] for now in down] for c in cases}
 
     stored = run(Side.BASELINE, list(rates), 5)
