@@ -8,6 +8,7 @@ new ones a case. A gate that does not install is left out, with a line that says
 
 from __future__ import annotations
 
+import hashlib
 import json
 import subprocess
 import sys
@@ -97,14 +98,20 @@ def install(name: str, folder: Path = FOLDER) -> Path | None:
 
 
 def ask(name: str, asked: Sequence[tuple[Outcomes, Outcomes]], alpha: float, folder: Path = FOLDER) -> list[str] | None:
-    """What the gate says of each pair of stored and new outcomes; None where it does not install."""
+    """What the gate says of each pair of stored and new outcomes; None where it does not install.
+
+    Answers are kept beside its environment: the version is pinned, and some of them take a second each.
+    """
     python = install(name, folder)
     if python is None:
         return None
+    program = GATES[name].code + LOOP
     lines = "".join(json.dumps([before, now, alpha]) + "\n" for before, now in asked)
-    done = subprocess.run(
-        [str(python), "-c", GATES[name].code + LOOP], input=lines, capture_output=True, text=True, check=True
-    )
-    said = [json.loads(line) for line in done.stdout.splitlines()]
-    assert len(said) == len(asked), done.stderr
+    kept = folder / name / "answers" / f"{hashlib.sha256((program + lines).encode()).hexdigest()}.json"
+    if not kept.exists():
+        done = subprocess.run([str(python), "-c", program], input=lines, capture_output=True, text=True, check=True)
+        assert len(done.stdout.splitlines()) == len(asked), done.stderr
+        kept.parent.mkdir(exist_ok=True)
+        kept.write_text(json.dumps([json.loads(line) for line in done.stdout.splitlines()]), encoding="utf-8")
+    said: list[str] = json.loads(kept.read_text(encoding="utf-8"))
     return said
