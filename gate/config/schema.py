@@ -45,7 +45,7 @@ class BaselineSection(Section):
 
     store: str = "file"
     """Where records are kept: in a folder (``file``), on a branch of the repository (``git``), nowhere (``none``), or a
-    plugin."""
+    plugin. In CI, unless it is stated or the folder is in the clone, the branch: a job's clone is thrown away."""
     remote: str = "origin"
     """Remote of the repository: where its default branch is looked up, and the git store keeps its own."""
     on_missing: Annotated[Literal["warn", "fail"], steps("warn", "fail")] = "warn"

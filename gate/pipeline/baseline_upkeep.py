@@ -22,7 +22,7 @@ from gate.errors import BaselineError, BaselineWriteError, ConfigError
 from gate.model import SuiteResult, Verdict
 from gate.pipeline.journal import records_folder
 from gate.pipeline.judge_stored import as_if_judged, found_again, plan_of, read_whole, suite_ids
-from gate.pipeline.reference import find_anchor, find_baselines, git_context, store_of
+from gate.pipeline.reference import find_anchor, find_baselines, git_context, is_lost, store_of
 from gate.pipeline.verdict import NO_REFERENCE, Terms, judge_record, load_to_judge, own_terms
 from gate.records import Record
 from gate.reports.explanation import headline
@@ -60,6 +60,10 @@ def save_baseline(
         if accepted is not None:
             lines += [_acceptance(record.header.suite_id, commit_key(record.header), *accepted)]
         where = store.save(record, lines, scope=_scope(record, config, environment), say=said.append)
+    if is_lost(config, environment):
+        said.append(
+            "this folder is gone with the job's clone: use `baseline: {store: git}`, or commit or cache the folder"
+        )
     marks = [line for line in lines if isinstance(line, Mark) and not line.proven]
     if marks and accepted is None:
         short = (

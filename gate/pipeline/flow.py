@@ -30,7 +30,7 @@ from gate.pipeline.journal import open_journal, without
 from gate.pipeline.judge_stored import close_with
 from gate.pipeline.memory import Memory
 from gate.pipeline.progress import Progress
-from gate.pipeline.reference import References, find_baselines
+from gate.pipeline.reference import References, find_baselines, store_kind
 from gate.pipeline.rounds import SuiteRun
 from gate.pipeline.session import RunOptions, Session, check_version, open_session
 from gate.pipeline.shards import assigned, epochs_of
@@ -185,7 +185,7 @@ def _terms(session: Session, plan: Plan, run: SuiteRun, notes: Sequence[str], fo
         command=session.options.command if alone else "",
         anchored=session.where.anchored,
         release=session.where.release,
-        store=session.config.file.baseline.store,
+        store=store_kind(session.config, session.environment),
         compared=tuple(map(identity, found.all)) if alone else (),
     )
 

@@ -23,7 +23,16 @@ from gate.errors import BaselineError, ConfigError, GateError, MeasureError, Unt
 from gate.model import Result, Side, SuiteResult, Trial
 from gate.pipeline.division import after, step_down
 from gate.pipeline.journal import redactor_of
-from gate.pipeline.reference import SEARCHED, GitContext, References, find_baselines, git_context, store_of, unlike
+from gate.pipeline.reference import (
+    SEARCHED,
+    GitContext,
+    References,
+    find_baselines,
+    git_context,
+    store_kind,
+    store_of,
+    unlike,
+)
 from gate.pipeline.verdict import (
     NO_REFERENCE,
     Terms,
@@ -237,7 +246,7 @@ def decide_merged(
         anchored=where.anchored,
         release=where.release,
         command=terms.command or command,
-        store=config.file.baseline.store,
+        store=store_kind(config, environment),
         compared=tuple(map(identity, found.all)),
     )
     close_with(terms, record_path, record, environment)

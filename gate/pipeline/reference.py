@@ -32,6 +32,15 @@ REPORTS = "gate-results"
 """Folder of reports and records that other steps take up: the action writes it, the guides name it."""
 
 
+CI = ("CI", "GITHUB_ACTIONS", "GITLAB_CI", "CIRCLECI", "JENKINS_URL", "TF_BUILD", "BITBUCKET_BUILD_NUMBER", "BUILDKITE")
+"""Variables by which CI systems say that they are one."""
+
+
+def in_ci(environment: Mapping[str, str]) -> bool:
+    """Whether a CI job runs this, so that its clone is thrown away."""
+    return any(environment.get(name, "").lower() not in ("", "0", "false") for name in CI)
+
+
 class GitContext(Struct, frozen=True):
     """The position of the work tree in its history."""
 
@@ -134,10 +143,34 @@ def _default_tip(git: Git, remote: str) -> str | None:
     return next((found for name in names if (found := git.resolve(name))), None)
 
 
-def store_of(config: Config, environment: Mapping[str, str]) -> Store | None:
-    """The configured store; None where baselines are switched off."""
+def store_kind(config: Config, environment: Mapping[str, str]) -> str:
+    """The kind of store that is configured; without one, files, and in CI the repository's own branch.
+
+    What a job writes beside its clone is gone with it. A folder that is there already, committed or restored, is kept
+    to; so it is where there is no remote to push to.
+    """
     section = config.file.baseline
-    if section.store == NO_STORE:
+    stated = "store" in section.model_fields_set or "path" in section.options
+    if stated or not in_ci(environment) or (config.root / section.folder).is_dir():
+        return section.store
+    git = Git(config.root, environment=environment)
+    has_remote = git.is_repository() and git.ask("config", "--get", f"remote.{section.remote}.url") is not None
+    return "git" if has_remote else section.store
+
+
+def is_lost(config: Config, environment: Mapping[str, str]) -> bool:
+    """Whether what is stored here is gone with the CI job: in a folder of its clone that nobody has committed."""
+    folder = config.root / config.file.baseline.folder
+    if store_kind(config, environment) != "file" or not in_ci(environment) or not folder.is_relative_to(config.root):
+        return False
+    git = Git(config.root, environment=environment)
+    return not (git.is_repository() and git.ask("ls-files", "--", str(folder)))
+
+
+def store_of(config: Config, environment: Mapping[str, str]) -> Store | None:
+    """The store of baselines; None where they are switched off."""
+    section, kind = config.file.baseline, store_kind(config, environment)
+    if kind == NO_STORE:
         return None
     settings = StoreSettings(
         root=config.root,
@@ -147,7 +180,7 @@ def store_of(config: Config, environment: Mapping[str, str]) -> Store | None:
         token=environment.get(TOKEN) or environment.get("GITHUB_TOKEN", ""),
         server=environment.get("GITHUB_SERVER_URL", "https://github.com"),
     )
-    return open_store(section.store, settings)
+    return open_store(kind, settings)
 
 
 def find_baselines(

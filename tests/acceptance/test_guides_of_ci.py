@@ -15,6 +15,9 @@ import pytest
 import yaml
 
 from tests.acceptance.conftest import REPOSITORY
+from tests.acceptance.test_top_up import Served, served
+
+__all__ = ["served"]
 
 IDENTITY = {"GIT_AUTHOR_NAME": "t", "GIT_AUTHOR_EMAIL": "t@example.com"}
 IDENTITY |= {"GIT_COMMITTER_NAME": "t", "GIT_COMMITTER_EMAIL": "t@example.com"}
@@ -143,3 +146,102 @@ def test_without_any_record_there_is_nothing_to_save(project: Project) -> None:
     _, said = project.job(["gate baseline save || echo exit code $?"], first)
     assert "no finished record of 'support'" in said
     assert "exit code" in said
+
+
+# --- three merges, then a change ------------------------------------------------------------------
+
+
+def page(name: str, begin: str, language: str = "yaml") -> str:
+    """The first block of a page that begins so."""
+    text = (REPOSITORY / "docs/how-to" / name).read_text(encoding="utf-8")
+    found = re.search(rf"^```{language}\n({begin}.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    assert found is not None
+    return found[1]
+
+
+def jenkins() -> list[str]:
+    script = re.search(r"sh '''\n(.*?)'''", page("other-ci.md", "pipeline", "groovy"), re.DOTALL)
+    assert script is not None
+    return script[1].splitlines()
+
+
+def circleci() -> list[str]:
+    steps = yaml.safe_load(page("other-ci.md", r"# \.circleci"))["jobs"]["gate"]["steps"]
+    return [step["run"] for step in steps if isinstance(step, dict) and "gate run" in step.get("run", "")]
+
+
+def azure() -> list[str]:
+    steps = yaml.safe_load(page("other-ci.md", r"# azure"))["steps"]
+    return [step["script"] for step in steps if "gate run" in step.get("script", "")]
+
+
+def bitbucket() -> list[str]:
+    step = yaml.safe_load(page("other-ci.md", r"# bitbucket"))["definitions"]["steps"][0]["step"]
+    return [line for line in step["script"] if "pip install" not in line]
+
+
+RECIPES = {
+    "gitlab": (gitlab, {"CI_COMMIT_BRANCH": "main"}, {"CI_MERGE_REQUEST_DIFF_BASE_SHA": "BASE"}),
+    "jenkins": (jenkins, {"BRANCH_NAME": "main"}, {"BRANCH_NAME": "PR-1", "CHANGE_TARGET": "main"}),
+    "circleci": (circleci, {"CIRCLE_BRANCH": "main"}, {"CIRCLE_BRANCH": "change"}),
+    "azure": (azure, {"BUILD_SOURCEBRANCH": "refs/heads/main"}, {"BUILD_SOURCEBRANCH": "refs/pull/1/merge"}),
+    "bitbucket": (bitbucket, {}, {"BITBUCKET_PR_ID": "1"}),
+}
+"""Each guide's lines, with what its system says on the default branch, and on a change."""
+SLOW = pytest.mark.slow
+ALL_DEFAULTS = CONFIG.replace("baseline: {store: git}\n", "")
+
+
+@pytest.mark.parametrize(
+    "name", [one if one == "circleci" else pytest.param(one, marks=pytest.mark.slow) for one in RECIPES]
+)
+@pytest.mark.parametrize("kind", ["python", "http"])
+def test_after_three_merges_a_change_has_enough_to_be_compared_with(
+    project: Project, served: Served, name: str, kind: str
+) -> None:
+    script, merge, change = RECIPES[name]
+    config = ALL_DEFAULTS
+    if kind == "http":
+        agent = f"agent: {{http: '{served.url}'}}\ncriteria: {{response_match_score: 0.5}}"
+        config = re.sub(r"agent: .*\ncriteria: .*", agent, config)
+        cases = [{"id": f"case-{n}", "input": f"item {n}", "response": "Done."} for n in range(6)]
+        project.commit("main", gate__yaml=config, suite__yaml=json.dumps({"cases": cases}))
+    else:
+        project.commit("main", gate__yaml=config)
+    for number in range(3):
+        main = project.commit("main", agent__py=FILES["agent.py"] + f"# version {number}\n")
+        _, said = project.job(script(), main, CI="true", **merge)
+        assert "saved branch gate-baselines of origin" in said
+    head = project.commit("change", agent__py=FILES["agent.py"] + "# a change\n")
+    given = {key: main if value == "BASE" else value for key, value in change.items()}
+    clone, said = project.job([*script()], head, CI="true", **given)
+    assert "saved" not in said, "a change stores nothing"
+    [record] = (clone / ".gate/records").rglob("*.jsonl")
+    shown = subprocess.run(
+        [sys.executable, "-m", "gate", "report", str(record), "--json", "found.json", "-q"],
+        cwd=clone,
+        env={**os.environ, "CI": "true"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert shown.returncode == 0, shown.stderr
+    found = json.loads((clone / "found.json").read_text(encoding="utf-8"))["suites"][0]
+    assert found["baseline"]["commit"] == main
+    assert min(case["baseline_trials"] for case in found["cases"]) >= 5
+
+
+def test_in_ci_a_folder_that_goes_with_the_clone_is_said_to(project: Project) -> None:
+    main = project.commit("main", gate__yaml=CONFIG.replace("store: git", "store: file"))
+    _, said = project.job(["gate run -q", "gate baseline save"], main, CI="true")
+    assert "gone with the job's clone" in said
+
+
+def test_in_ci_a_committed_folder_stays_the_store(project: Project) -> None:
+    main = project.commit("main", gate__yaml=ALL_DEFAULTS)
+    project.job(["gate run -q", "gate baseline save"], main, CI="")
+    subprocess.run(["cp", "-r", f"{project.folder}/job-1/.gate", f"{project.folder}/work/"], check=True)
+    subprocess.run(["rm", "-r", f"{project.folder}/work/.gate/records"], check=True)
+    second = project.commit("main")
+    _, said = project.job(["gate run -q", "gate baseline save"], second, CI="true")
+    assert "saved" in said and ".gate/baselines" in said and "gone" not in said
