@@ -174,28 +174,25 @@ async def _score(metric: Metric[Any], case: Case, performance: TrialOutput, judg
         return _measured(metric, case, performance)
     if _is_ours(metric):
         return await metric.judge_score(case, performance, judge)
-    try:
-        return _as_score(await metric.judge_score(case, performance, judge))
-    except (Exception, SystemExit) as error:  # noqa: BLE001  (a plugin may raise anything)
-        return _raised(error)
+    with _Answer() as found:
+        found.give(await metric.judge_score(case, performance, judge))
+    return found.score
 
 
 def _measured(metric: Metric[Any], case: Case, performance: TrialOutput) -> Score:
     if _is_ours(metric):
         return metric.score(case, performance)
-    try:
-        return _as_score(metric.score(case, performance))
-    except (Exception, SystemExit) as error:  # noqa: BLE001  (a plugin may raise anything)
-        return _raised(error)
+    with _Answer() as found:
+        found.give(metric.score(case, performance))
+    return found.score
 
 
 def _combined(metric: Composite[Any], case: Case, scores: Mapping[str, Score]) -> Score:
     if _is_ours(metric):
         return metric.combine(case, scores)
-    try:
-        return _as_score(metric.combine(case, scores))
-    except (Exception, SystemExit) as error:  # noqa: BLE001  (a plugin may raise anything)
-        return _raised(error)
+    with _Answer() as found:
+        found.give(metric.combine(case, scores))
+    return found.score
 
 
 def _is_ours(metric: Metric[Any]) -> bool:
@@ -203,9 +200,19 @@ def _is_ours(metric: Metric[Any]) -> bool:
     return type(metric).__module__.startswith("gate.")
 
 
-def _as_score(answer: object) -> Score:
-    return answer if isinstance(answer, Score) else checked(answer)
+class _Answer:
+    """What a user's metric says, as a score; whatever it raises is the reason why there is none."""
 
+    score: Score
 
-def _raised(error: BaseException) -> Score:
-    return Score(None, error=f"the metric raised {shorten(f'{type(error).__name__}: {error}', 300)}")
+    def __enter__(self) -> _Answer:
+        return self
+
+    def give(self, answer: object) -> None:
+        self.score = answer if isinstance(answer, Score) else checked(answer)
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        if not isinstance(error, Exception | SystemExit):
+            return False
+        self.score = Score(None, error=f"the metric raised {shorten(f'{type(error).__name__}: {error}', 300)}")
+        return True
