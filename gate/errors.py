@@ -117,7 +117,17 @@ class Cancelled(BaseException):
 def nearest(word: str, known: list[str]) -> str:
     """A hint that names the nearest known word, or the known words where none is near."""
     close = closest(word, known, cutoff=0.5)
-    return f"did you mean {close!r}?" if close else "known: " + ", ".join(sorted(known))
+    return f"did you mean {close!r}?" if close else f"known: {some_of(sorted(known))}"
+
+
+MOST_LISTED = 20
+"""Known words that an error lists; the keys of the longest section are no more."""
+
+
+def some_of(names: list[str]) -> str:
+    """The first of the names, and how many more there are: one line, however many metrics or cases are known."""
+    more = f" and {len(names) - MOST_LISTED} more" if len(names) > MOST_LISTED else ""
+    return ", ".join(names[:MOST_LISTED]) + more
 
 
 def closest(word: str, known: Iterable[str], *, cutoff: float = 0.6) -> str | None:

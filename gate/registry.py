@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
-from gate.errors import ConfigError, closest
+from gate.errors import ConfigError, closest, some_of
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -95,7 +95,7 @@ class Registry(Mapping[str, str], Generic[T]):
         near = closest(name, {*self._builtin, *offered, *self._packages}, cutoff=0.5)
         if near is None:
             own = [f"{other} ({package})" for other, package in sorted(offered.items()) if other not in self._builtin]
-            hint = "known: " + ", ".join([*sorted(self._builtin), *own])
+            hint = "known: " + ", ".join([some_of(sorted(self._builtin)), *own])
         elif near in self._builtin:
             hint = f"did you mean {near!r}?"
         else:

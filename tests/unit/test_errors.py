@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
 import gate
-from gate.errors import ConfigError, first_problem
+from gate.errors import ConfigError, first_problem, nearest
 
 
 class Inner(BaseModel):
@@ -70,3 +70,11 @@ def test_nobody_else_reads_the_errors_of_a_validation() -> None:
 def test_no_address_is_echoed_with_its_password(said: str, shown: str) -> None:
     assert str(ConfigError(said)) == shown
     assert str(ConfigError("x", where=said, hint=said)) == f"{shown}: x ({shown})"
+
+
+def test_an_error_lists_a_bounded_number_of_known_words() -> None:
+    known = [f"metric_{n:03d}" for n in range(60)]
+    hint = nearest("zzz", known)
+    assert hint.startswith("known: metric_000, metric_001") and hint.endswith("metric_019 and 40 more")
+    assert nearest("zzz", known[:20]).endswith("metric_019")
+    assert nearest("metric_59", known) == "did you mean 'metric_059'?"

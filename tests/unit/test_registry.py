@@ -11,7 +11,7 @@ import pytest
 from gate.agents import AGENTS
 from gate.baselines import STORES
 from gate.errors import ConfigError
-from gate.metrics import METRICS
+from gate.metrics import METRICS, load_metric
 from gate.registry import Registry
 from gate.reports import REPORTS
 from gate.suites import FORMATS
@@ -120,3 +120,9 @@ def test_no_metadata_is_read_for_a_built_in_name() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "True"
+
+
+def test_an_unknown_metric_lists_some_and_counts_the_rest() -> None:
+    with pytest.raises(ConfigError, match=r"unknown metric 'zzzqqq' \(known: accuracy, .* and \d+ more") as raised:
+        load_metric("zzzqqq")
+    assert len(str(raised.value)) < 600
