@@ -15,6 +15,7 @@ from gate.config.specs import CriterionSpec
 from gate.errors import ConfigError, first_problem, unknown_key
 from gate.formats.documents import read_document_with_lines
 from gate.formats.positions import LineNumbers
+from gate.formats.yaml_text import EMPTY
 from gate.model import Case
 
 OPTIONS = {
@@ -139,9 +140,15 @@ def read_config(path: Path) -> ConfigFile:
     if not path.is_file():
         hint = "write one, or name another with --config; `gate init` writes a first one"
         raise ConfigError("no such configuration file", where=str(path), hint=hint)
-    data, lines = read_document_with_lines(path)
+    hint = "it needs at least `suite` and `agent`; `gate init` in an empty folder writes a first one"
+    try:
+        data, lines = read_document_with_lines(path)
+    except ConfigError as error:
+        if error.hint or error.what != EMPTY:
+            raise
+        raise ConfigError(error.what, where=error.where, hint=hint) from None
     if not isinstance(data, dict):
-        raise ConfigError(f"expected a mapping of keys, found {_kind(data)}", where=str(path))
+        raise ConfigError(f"expected a mapping of keys, found {_kind(data)}", where=str(path), hint=hint)
     return _config_file(path, data, lines)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from gate.errors import ConfigError
 from gate.formats.json_text import item_lines, json_marks, parse_json
 from gate.formats.positions import LineNumbers, at_line
-from gate.formats.yaml_text import parse_yaml
+from gate.formats.yaml_text import EMPTY, parse_yaml
 from gate.security.limits import MAX_DOCUMENT_BYTES, MAX_LINE_BYTES
 
 
@@ -40,7 +40,7 @@ def parse_document_with_lines(text: str, where: str) -> tuple[Any, LineNumbers]:
     YAML.
     """
     if not text.strip():
-        raise ConfigError("is empty", where=where)
+        raise ConfigError(EMPTY, where=where)
     named_json = where.endswith(".json")
     if named_json or text.lstrip()[0] in "{[":
         try:

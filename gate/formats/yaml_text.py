@@ -19,6 +19,9 @@ from gate.formats.json_text import finite
 from gate.formats.positions import RefusedTextError, TextMark, at_line
 from gate.security.limits import MAX_NESTING, shorten
 
+EMPTY = "is empty"
+"""What is wrong with a text without a value, in so many words."""
+
 MAX_ALIAS_GROWTH = 100_000
 """The most values that the aliases of a YAML document may add to those written."""
 
@@ -242,5 +245,5 @@ def parse_yaml(text: str, where: str) -> tuple[Any, TextMark]:
     except (yaml.YAMLError, UnicodeError) as error:
         raise ConfigError(f"not YAML: {shorten(str(error), 200)}".replace("\n", " "), where=where) from error
     if builder.done is None:
-        raise ConfigError("is empty", where=where)
+        raise ConfigError(EMPTY, where=where)
     return builder.done
