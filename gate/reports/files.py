@@ -36,8 +36,9 @@ def check_outputs(outputs: Outputs) -> None:
     """Creates the folders of the reports before anything is spent.
 
     Raises:
-        ConfigError: nobody offers such a report, or its file cannot be written.
+        ConfigError: nobody offers such a report, its file cannot be written, or another report is written there.
     """
+    _check_apart(outputs.wanted)
     for form, path in outputs.wanted.items():
         if form not in REPORTS:
             load_report(form)
@@ -47,6 +48,18 @@ def check_outputs(outputs: Outputs) -> None:
                 pass
         except OSError as error:
             raise ConfigError(f"the {form} report cannot be written: {error.strerror}", where=str(path)) from None
+
+
+def _check_apart(wanted: Mapping[str, Path]) -> None:
+    """The later of two reports in one file would replace the earlier; a device, as /dev/null, holds any number."""
+    by_file: dict[Path, str] = {}
+    for form, path in wanted.items():
+        if path.exists() and not path.is_file():
+            continue
+        other = by_file.setdefault(path.resolve(), form)
+        if other != form:
+            what = f"the {other} and the {form} report are to be written to the same file"
+            raise ConfigError(what, where=str(path), hint="give each a path of its own")
 
 
 def write_reports(result: Result, outputs: Outputs) -> Result:

@@ -47,6 +47,8 @@ CONFIGURATIONS = {
         CONFIG.replace("agent:answer}", "agent:answer, timout: 3}"),
         "gate.yaml:2: agent.timout: unknown key 'timout' (did you mean 'timeout'?)",
     ),
+    "empty": ("", "gate.yaml: is empty (it needs at least `suite` and `agent`; `gate init` in an empty folder writes"),
+    "a list": ("[]", "gate.yaml: expected a mapping of keys, found a list (it needs at least `suite` and `agent`"),
     "no kind of agent": (CONFIG.replace("python:", "pyton:"), "did you mean 'python'?"),
     "unknown metric": (
         CONFIG.replace("response_match_score", "response_mach_score"),
@@ -176,6 +178,16 @@ def test_a_judge_that_may_not_block_yet_can_still_be_calibrated(project: Project
     project.write("gate.yaml", CONFIG.replace(*criteria) + 'judge: {model: m, base_url: "http://127.0.0.1:9/v1"}\n')
     ran = project.gate("calibrate", "no-labels.jsonl", "--metric", "clarity")
     assert "no-labels.jsonl" in one_line(ran)
+
+
+@pytest.mark.parametrize("other", ["report", "./report", "link"])
+def test_two_reports_in_one_file_are_refused_before_anything_runs(project: Project, other: str) -> None:
+    (project.root / "link").symlink_to("report")
+    ran = project.gate("run", "--json", "report", "--junit", other)
+    assert ran.code == 2
+    assert "report are to be written to the same file (give each a path of its own)" in one_line(ran)
+    assert not (project.root / ".gate").exists()
+    assert project.gate("run", "--json", "/dev/null", "--junit", "/dev/null").code == 0
 
 
 def test_a_wrong_option_is_told_of_the_option_not_of_the_file(project: Project) -> None:
