@@ -4,22 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from gate.model import (
-    Complexity,
-    Criterion,
-    Direction,
-    ErrorKind,
-    Invocation,
-    Location,
-    Part,
-    Scale,
-    Score,
-    Side,
-    ToolCall,
-    Trial,
-    TrialError,
-    Usage,
-)
+from gate import model
 from gate.model.calibration import MAX_LABELS, Graded, JudgeCalibration
 from gate.records import Footer, Header, PlannedCase, Record, Run
 
@@ -41,7 +26,7 @@ def some(values: st.SearchStrategy, most: int = 2) -> st.SearchStrategy:  # type
 
 
 calls = st.builds(
-    ToolCall,
+    model.ToolCall,
     texts,
     json_values,
     st.none() | texts,
@@ -51,12 +36,12 @@ calls = st.builds(
     st.none() | texts,
     FLAGS,
 )
-parts = some(st.builds(Part, texts, FLAGS))
+parts = some(st.builds(model.Part, texts, FLAGS))
 usages = st.builds(
-    Usage, st.none() | COUNTS, st.none() | COUNTS, st.none() | amounts, st.none() | COUNTS, st.none() | texts
+    model.Usage, st.none() | COUNTS, st.none() | COUNTS, st.none() | amounts, st.none() | COUNTS, st.none() | texts
 )
 turns = st.builds(
-    Invocation,
+    model.Invocation,
     user=texts,
     response=parts,
     tool_calls=some(calls),
@@ -73,11 +58,11 @@ calibrations = st.builds(
     | st.builds(Graded, labels=st.integers(2, MAX_LABELS), bias=st.floats(-100, 100), sd=st.floats(0, 100)),
 )
 criteria = st.builds(
-    Criterion,
+    model.Criterion,
     name=texts,
     metric=texts,
-    scale=st.sampled_from(Scale),
-    direction=st.sampled_from(Direction),
+    scale=st.sampled_from(model.Scale),
+    direction=st.sampled_from(model.Direction),
     threshold=st.none() | finite,
     limit=st.none() | finite,
     quantiles=some(st.tuples(st.floats(0, 1, exclude_min=True, exclude_max=True), finite)),
@@ -100,8 +85,8 @@ cases = st.builds(
     id=texts,
     fingerprint=texts,
     tags=st.frozensets(texts, max_size=2),
-    complexity=st.sampled_from(Complexity),
-    location=st.none() | st.builds(Location, texts, st.none() | ORDINALS),
+    complexity=st.sampled_from(model.Complexity),
+    location=st.none() | st.builds(model.Location, texts, st.none() | ORDINALS),
     hint=st.none() | amounts,
     shard=ORDINALS,
     thresholds=st.dictionaries(texts, finite, max_size=2),
@@ -132,11 +117,11 @@ headers = st.builds(
 )
 
 
-def scores_of(scale: Scale | None) -> st.SearchStrategy[Score]:
+def scores_of(scale: model.Scale | None) -> st.SearchStrategy[model.Score]:
     low, high = scale.range if scale else (-1e300, 1e300)
     values = st.none() | st.floats(low, high, allow_infinity=False)
     details = st.dictionaries(texts, json_values, max_size=2)
-    return st.builds(Score, values, texts, st.none() | texts, some(st.none() | finite), details)
+    return st.builds(model.Score, values, texts, st.none() | texts, some(st.none() | finite), details)
 
 
 @st.composite
@@ -144,10 +129,10 @@ def records(draw: st.DrawFn) -> Record:
     header = draw(headers)
     scales = {criterion.name: criterion.scale for criterion in header.criteria}
     ids = st.sampled_from([case.id for case in header.plan])
-    keys = st.lists(st.tuples(ids, ORDINALS, st.sampled_from(Side)), max_size=3, unique=True)
+    keys = st.lists(st.tuples(ids, ORDINALS, st.sampled_from(model.Side)), max_size=3, unique=True)
     names = st.lists(texts | st.sampled_from([*scales, "other"]), max_size=2, unique=True)
     trials = tuple(
-        Trial(
+        model.Trial(
             case_id,
             number,
             round=draw(ORDINALS),
@@ -155,7 +140,7 @@ def records(draw: st.DrawFn) -> Record:
             side=side,
             invocations=draw(some(turns)),
             scores={name: draw(scores_of(scales.get(name))) for name in draw(names)},
-            error=draw(st.none() | st.builds(TrialError, st.sampled_from(ErrorKind), texts)),
+            error=draw(st.none() | st.builds(model.TrialError, st.sampled_from(model.ErrorKind), texts)),
             duration=draw(st.none() | amounts),
             attempts=draw(COUNTS),
             started=draw(st.none() | amounts),
