@@ -45,6 +45,8 @@ class Mark(Struct, frozen=True, tag="mark", tag_field="kind", omit_defaults=True
     """The commit of the anchor that it was compared with; empty if there was none."""
     release: str = ""
     """The tag that it was released as, if it was."""
+    left_out: int = 0
+    """Further runs of the same commit that were known where it was saved, and left out: it was picked by hand."""
     improved: bool = False
     """Whether it is far better than the anchor that it was compared with, beyond chance."""
     v: int = VERSION

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -18,10 +18,11 @@ from gate.config.load import Config
 from gate.config.resolve import Plan, make_plans
 from gate.config.settings import now, settings_of
 from gate.decision.comparison import PASS_RATE
-from gate.errors import BaselineError, BaselineWriteError, ConfigError
+from gate.errors import BaselineError, BaselineWriteError, ConfigError, GateError
 from gate.model import SuiteResult, Verdict
 from gate.pipeline.journal import records_folder
 from gate.pipeline.judge_stored import as_if_judged, found_again, plan_of, read_whole, suite_ids
+from gate.pipeline.picked import beside
 from gate.pipeline.reference import find_anchor, find_baselines, git_context, is_lost, store_of
 from gate.pipeline.verdict import NO_REFERENCE, Terms, judge_record, load_to_judge, own_terms
 from gate.records import Record
@@ -50,16 +51,21 @@ def save_baseline(
     The verdict is that on the record against its own base and the anchor, as they are stored now. ``release`` is its
     release tag; ``accepted`` says by whom and why a record becomes the anchor regardless of its verdict.
 
+    Further runs of the same commit and agent that lie beside it are saved with it, so that nobody picks the luckiest.
+    Without a fingerprint nobody knows whether they are of the same agent: then they are counted as left out.
+
     Raises:
         BaselineWriteError: the record is not fit to be a baseline, or it cannot be written.
     """
     record = read_whole(path, error=BaselineWriteError)
     said: list[str] = []
     with _store(config, environment) as store:
-        lines = _found(record, path, config, environment, release)
+        others = _beside(config, store, path, record)
+        lines = _found(record, path, config, environment, release, left_out=0 if record.header.agent else len(others))
         if accepted is not None:
             lines += [_acceptance(record.header.suite_id, commit_key(record.header), *accepted)]
         where = store.save(record, lines, scope=_scope(record, config, environment), say=said.append)
+        said += _with_others(config, store, others, environment, release, same_agent=bool(record.header.agent))
     if is_lost(config, environment):
         said.append(
             "this folder is gone with the job's clone: use `baseline: {store: git}`, or commit or cache the folder"
@@ -73,7 +79,41 @@ def save_baseline(
     return "\n".join([f"saved {where}", *said])
 
 
-def _found(record: Record, path: Path, config: Config, environment: Mapping[str, str], release: str) -> list[Line]:
+def _beside(config: Config, store: Store, path: Path, record: Record) -> list[Path]:
+    """Further runs of the record's commit and agent that are not stored."""
+    header = record.header
+    stored = store.find(header.suite_id, (header.commit,)) if header.commit else None
+    known = {run for one in (stored.records if stored is not None else ()) for run in run_ids(one)}
+    return beside(path, header, records_folder(config, header.suite_id), known=known | set(run_ids(record)))
+
+
+def _with_others(
+    config: Config,
+    store: Store,
+    others: Sequence[Path],
+    environment: Mapping[str, str],
+    release: str,
+    *,
+    same_agent: bool,
+) -> list[str]:
+    """Saves further runs of the same commit and agent, or says that they were left out."""
+    if not same_agent:
+        names = ", ".join(path.name for path in others[:3])
+        return [f"{count(len(others), 'other run')} of this commit left out: {names}"] if others else []
+    united = 0
+    for path in others:
+        with suppress(GateError):
+            record = read_whole(path)
+            lines = _found(record, path, config, environment, release)
+            store.save(record, lines, scope=_scope(record, config, environment))
+            united += 1
+    said = f"united with {count(united, 'other run')} of this commit, so that none is picked for its result"
+    return [said] if united else []
+
+
+def _found(
+    record: Record, path: Path, config: Config, environment: Mapping[str, str], release: str, *, left_out: int = 0
+) -> list[Line]:
     """The verdicts on the record's runs, as lines of the ledger."""
     header = record.header
     if record.footer is None or header.shard != (1, 1):
@@ -90,7 +130,8 @@ def _found(record: Record, path: Path, config: Config, environment: Mapping[str,
     base, anchor = commits.get("baseline", ""), references.anchor
     against = suite.further[-1] if suite.further else suite
     mark = Mark(suite_name, key, "", suite.verdict.value, at, base=base, anchor=anchor, release=terms.release)
-    mark = replace(mark, improved=bool(anchor) and suite.verdict is Verdict.PASS and _far_better(against))
+    improved = bool(anchor) and suite.verdict is Verdict.PASS and _far_better(against)
+    mark = replace(mark, left_out=left_out, improved=improved)
     return [replace(mark, run=run) for run in run_ids(record)]
 
 

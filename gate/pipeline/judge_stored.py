@@ -23,7 +23,9 @@ from gate.errors import BaselineError, ConfigError, GateError, MeasureError, Unt
 from gate.model import Result, Side, SuiteResult, Trial
 from gate.pipeline.division import after, step_down
 from gate.pipeline.journal import redactor_of
+from gate.pipeline.picked import beside
 from gate.pipeline.reference import (
+    LUCKY,
     SEARCHED,
     GitContext,
     References,
@@ -101,10 +103,23 @@ def compare_records(
     reference = NO_REFERENCE if baseline is None else read_baseline(baseline)
     _check_other_run(record, reference, baseline)
     reference = unlike(reference, record.header.run_id)
+    if isinstance(baseline, Path) and reference.records:
+        terms = _picked(terms, baseline, reference, record)
     if config is not None and reference.records:
         distance = _distance(Git(config.root, environment=environment), record.header, reference)
         reference = replace(reference, info=replace(reference.info, distance=distance))
     return _result(candidate, record, References((reference,)), terms, outputs, command)
+
+
+def _picked(terms: Terms, path: Path, reference: Reference, record: Record) -> Terms:
+    """The terms, and that the baseline was picked by hand, where further runs of its commit lie beside it."""
+    header = reference.records[0].header
+    others = [] if header.commit == record.header.commit else beside(path, header, path.parent)
+    if not others:
+        return terms
+    left = f"{count(len(others), 'other run')} of its commit beside it"
+    note = f"the baseline was picked by hand, {left}: {LUCKY}"
+    return replace(terms, notes=(*terms.notes, note))
 
 
 def _check_other_run(record: Record, reference: Reference, baseline: Path | Record | None) -> None:

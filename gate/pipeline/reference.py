@@ -26,6 +26,7 @@ from gate.system.git import Git
 
 NO_COMMIT = "one is stored, but under `on_missing: fail` only an ancestor's record counts, and there is no commit here"
 OWN = "the last saved baseline is from this commit: change something, then run again"
+LUCKY = "if it was picked for its result, an unchanged agent is blocked more often than `gate.alpha` says"
 SEARCHED = 200
 """First-parent ancestors that are looked at."""
 REPORTS = "gate-results"
@@ -210,7 +211,7 @@ def find_baselines(
         return References((anchor,), (), proven, _accepted(ledger, where, run_id))
     rejected = {mark.key for mark in ledger.marks if ledger.rejected(mark.key)} if where.release else set()
     own = unlike(find_baseline(config, store, suite_id, where, exclude=rejected), run_id)
-    notes = () if where.anchored else _below(ledger, own)
+    notes = (*(() if where.anchored else _below(ledger, own)), *_picked(ledger, own))
     if anchor is None or (own.records and _is_same(own, anchor)):
         return References((own,), notes, proven, _accepted(ledger, where, run_id))
     return References((own, anchor) if own.records else (anchor,), notes, proven, _accepted(ledger, where, run_id))
@@ -267,6 +268,16 @@ def _below(ledger: Ledger, own: Reference) -> tuple[str, ...]:
     found = f"{mark.verdict.replace('_', ' ')} on {datetime.fromtimestamp(mark.at, UTC):%Y-%m-%d}"
     base = f"the base commit {(own.info.commit or '')[:12]}"
     return (f"{base} is itself below{anchor} ({found}); this change is compared with it all the same",)
+
+
+def _picked(ledger: Ledger, own: Reference) -> tuple[str, ...]:
+    """That the record of the base was one of several runs, of which somebody chose it."""
+    key = key_of(own.info.commit)
+    mark = next((mark for mark in reversed(ledger.marks) if mark.key == key), None) if own.records else None
+    if mark is None or not mark.left_out:
+        return ()
+    others = count(mark.left_out, "other run")
+    return (f"the baseline was picked by hand, {others} of its commit left out: {LUCKY}",)
 
 
 def nearest_stored(store: Store, suite_id: str, where: GitContext) -> Found | None:

@@ -151,3 +151,46 @@ def test_without_a_fingerprint_the_report_counts_what_was_measured_before(
     assert "measurement 2 of this change; before: regressed" in told[1][0]
     assert suite["verdict"] == "pass"
     assert "measurement 3 of this change; before: regressed, regressed" in told[2][0]
+
+
+# --- a baseline that is picked --------------------------------------------------------------------
+
+
+def test_further_runs_of_a_commit_are_saved_with_the_one_that_is_named(project: Project) -> None:
+    """Run until one is perfect, and save that one: all of them count."""
+    cases = [{"id": f"case-{n}", "input": f"item {n}", "tools": ["look_up"]} for n in range(CASES)]
+    project.write("suite.yaml", {"cases": cases})
+    project.write("gate.yaml", CONFIG)
+    project.write("agent.py", AGENT)
+    project.write(".gitignore", ".gate/\n__pycache__/\n")
+    project.commit()
+    for number in (1, 2, 3):
+        assert project.gate("run", "-q", "--trials", "2", "--record", f".gate/try-{number}.jsonl").code == 0
+    saved = project.gate("baseline", "save", ".gate/try-2.jsonl")
+    assert "united with 2 other runs of this commit" in saved.out, saved.out + saved.err
+    assert "6.0 trials a case" in project.gate("baseline", "show").out
+    again = project.gate("baseline", "save", ".gate/try-3.jsonl")
+    assert again.code == 0 and "united" not in again.out, "it is stored already"
+
+
+def test_a_run_that_is_picked_among_several_is_said_to_be_picked(change: Project, served: tuple[str, set[int]]) -> None:
+    """Without a fingerprint the others may be of another agent: they are left out, and every comparison says so."""
+    url, _ = served
+    change.git("checkout", "-q", "main")
+    change.write("gate.yaml", CONFIG.replace("{python: agent:answer, concurrency: 8}", f"{{http: {{url: {url!r}}}}}"))
+    change.commit("an agent elsewhere")
+    for number in (1, 2):
+        assert change.gate("run", "-q", "--trials", "2", "--record", f".gate/try-{number}.jsonl").code == 0
+    saved = change.gate("baseline", "save", ".gate/try-2.jsonl")
+    assert "1 other run of this commit left out: try-1.jsonl" in saved.out, saved.out + saved.err
+    change.git("checkout", "-q", "-b", "served")
+    change.git("commit", "-q", "--allow-empty", "-m", "a change")
+    _, suite = run_id(change)
+    assert any("picked by hand, 1 other run of its commit left out" in line for line in suite["warnings"])
+    [path] = (change.root / ".gate" / "records").rglob("*.jsonl")
+    _, found = change.result("compare", str(path), ".gate/try-2.jsonl")
+    [suite] = found["suites"]
+    assert any("picked by hand, 1 other run of its commit beside it" in line for line in suite["warnings"])
+    change.gate("baseline", "save", ".gate/try-1.jsonl")
+    change.git("commit", "-q", "--allow-empty", "-m", "another")
+    assert not any("picked by hand" in line for line in run_id(change)[1]["warnings"])
