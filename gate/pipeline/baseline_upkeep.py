@@ -82,7 +82,9 @@ def save_baseline(
 def _beside(config: Config, store: Store, path: Path, record: Record) -> list[Path]:
     """Further runs of the record's commit and agent that are not stored."""
     header = record.header
-    stored = store.find(header.suite_id, (header.commit,)) if header.commit else None
+    stored = None
+    with suppress(BaselineError):  # saving says what is wrong with it
+        stored = store.find(header.suite_id, (header.commit,)) if header.commit else None
     known = {run for one in (stored.records if stored is not None else ()) for run in run_ids(one)}
     return beside(path, header, records_folder(config, header.suite_id), known=known | set(run_ids(record)))
 
