@@ -16,7 +16,10 @@ from gate.commands.groups import Once
 @CONFIG
 @click.option("--metric", required=True, help="The judged metric to calibrate.")
 def calibrate(labels: Path, config_path: Path, metric: str) -> None:
-    """Measure the judge's agreement with human labels: accuracy and Cohen's kappa, with intervals."""
+    """Compare the judge with human labels, and keep what runs correct its scores by.
+
+    Shows accuracy, Cohen's kappa, sensitivity and specificity, with 95 % intervals.
+    """
     from gate.commands.texts.calibrate import calibrate_judge
     from gate.config.load import load_config
     from gate.system.signals import run as run_coroutine
