@@ -109,12 +109,20 @@ _WORDS = {"pass": True, "fail": False, "true": True, "false": False, "yes": True
 def read_labels(path: Path) -> list[Label]:
     """One labelled answer per line: ``{"user", "answer", "expected", "label", "id"}``.
 
-    ``answer`` is text or any form in which an agent may answer; ``label`` is pass or fail, or a score.
+    ``answer`` is text or any form in which an agent may answer; ``label`` is pass or fail, or a score. A line that is
+    there twice counts once: the judge is asked the same question, so it would prove nothing more.
 
     Raises:
         ConfigError: a line that cannot be read, with its number; or no lines.
     """
-    labels = [_label(data, f"{path}:{number}", number) for number, data in read_json_lines(path)]
+    labels = []
+    seen = set()
+    for number, data in read_json_lines(path):
+        label = _label(data, f"{path}:{number}", number)
+        said = json.dumps({key: value for key, value in data.items() if key != "id"}, sort_keys=True)
+        if said not in seen:
+            seen.add(said)
+            labels.append(label)
     if not labels:
         raise ConfigError("no labels", where=str(path), hint='one per line: {"user": …, "answer": …, "label": "pass"}')
     return labels

@@ -174,6 +174,15 @@ def test_labels_that_are_all_scores_say_how_people_differ(tmp_path: Path) -> Non
     assert load(tmp_path / "c.json", "f") == found
 
 
+def test_a_line_that_is_there_twice_counts_once(tmp_path: Path) -> None:
+    path = tmp_path / "labels.jsonl"
+    one, other = '"user": "u", "answer": "a"', '"answer": "a", "user": "u"'
+    path.write_text(
+        f'{{{one}, "label": "pass"}}\n{{{other}, "label": "pass", "id": "again"}}\n{{{one}, "label": "fail"}}\n'
+    )
+    assert [label.label for label in read_labels(path)] == [1.0, 0.0]
+
+
 def test_what_cannot_correct_is_said() -> None:
     assert "not corrected: 10 labels do not show" in describe(Calibration(agreement(pairs(10, 0, 0, 0))))
     assert "not corrected" not in describe(Calibration(agreement(pairs(50, 50, 1, 1))))
