@@ -36,6 +36,8 @@ ANCHOR_SEARCH = 10
 """How many records that may be the anchor are read in search of one that covers the suite, with enough trials."""
 ENOUGH_TRIALS = 5.0
 """Trials a case, on average, from which a record is a good anchor: against a thin one a loss would go unseen."""
+SUFFIX = ".jsonl"
+"""Of a record's file."""
 UNCOMMITTED = "uncommitted"
 """Stands for the commit of a record that was measured outside any repository."""
 
@@ -98,6 +100,11 @@ class Entry(Struct, frozen=True):
         return key_of(self.commit, dirty=self.dirty)
 
 
+def newest_first(entries: Iterable[Entry]) -> list[Entry]:
+    """The order in which `Store.entries` lists them."""
+    return sorted(entries, key=lambda entry: (-entry.created, entry.where))
+
+
 class Anchor(Struct, frozen=True):
     """The best proven record of a suite, without the runs that fell short."""
 
@@ -153,12 +160,13 @@ class Store(ABC):
         record. Raises `BaselineError` if one is damaged or misplaced: it is never passed over.
         """
 
-    @abstractmethod
     def latest(self, suite_id: str) -> Found | None:
         """The newest record of the suite at any commit, except those of a dirty work tree.
 
         Callers announce it, since it may not be an ancestor.
         """
+        entry = next((entry for entry in self.entries(suite_id) if not entry.dirty), None)
+        return None if entry is None else Found((self.read(entry),), entry.commit, None, self.place(entry))
 
     @abstractmethod
     def entries(self, suite_id: str | None = None) -> list[Entry]:

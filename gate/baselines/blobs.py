@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from gate.baselines.base import (
     POOL,
+    SUFFIX,
     Entry,
     Found,
     Say,
@@ -21,6 +22,7 @@ from gate.baselines.base import (
     commit_key,
     look_up,
     misplaced,
+    newest_first,
     storable,
     suite_key,
     united,
@@ -32,7 +34,6 @@ from gate.errors import BaselineError, BaselineWriteError, GateError
 from gate.records import Record, parse_record, record_lines
 from gate.security.limits import shorten
 
-SUFFIX = ".jsonl"
 TRIES = 30
 """How often a write is made again that another writer came before."""
 T = TypeVar("T")
@@ -104,10 +105,6 @@ class BlobStore(Store):
         hit = look_up(commits, stored, lambda key: self._read(key, suite_id), exclude=exclude, pool=pool)
         return None if hit is None else replace(hit[1], where=hit[0])
 
-    def latest(self, suite_id: str) -> Found | None:
-        entry = next((entry for entry in self.entries(suite_id) if not entry.dirty), None)
-        return None if entry is None else Found((self.read(entry),), entry.commit, None, entry.where)
-
     def entries(self, suite_id: str | None = None) -> list[Entry]:
         found = []
         for key in self._records("" if suite_id is None else suite_key(suite_id)):
@@ -115,7 +112,7 @@ class BlobStore(Store):
             if key != f"{suite_key(header.suite_id)}/{commit_key(header)}{SUFFIX}":
                 raise misplaced(key)
             found.append(Entry(header.suite_id, header.commit, header.created, key, header.dirty))
-        return sorted(found, key=lambda entry: (-entry.created, entry.where))
+        return newest_first(found)
 
     def read(self, entry: Entry) -> Record:
         return self._read(entry.where, entry.suite_id)

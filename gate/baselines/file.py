@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from gate.baselines.base import (
     POOL,
+    SUFFIX,
     Entry,
     Found,
     Say,
@@ -24,6 +25,7 @@ from gate.baselines.base import (
     commit_key,
     look_up,
     misplaced,
+    newest_first,
     storable,
     suite_key,
     united,
@@ -35,7 +37,6 @@ from gate.errors import BaselineError, BaselineWriteError
 from gate.records import Record, read_header, read_record, write_record
 from gate.security import files
 
-SUFFIX = ".jsonl"
 LOCK_SECONDS = 30.0
 _ATTRIBUTES = f"*.jsonl -text linguist-generated\n{LEDGER} -text merge=union\n"
 """For folders that are committed: line ends are part of a record's checksum, and nobody reviews one line by line. The
@@ -115,10 +116,6 @@ class FileStore(Store):
         hit = look_up(commits, stored, lambda path: self._read(path, suite_id), exclude=exclude, pool=pool)
         return None if hit is None else replace(hit[1], where=str(hit[0]))
 
-    def latest(self, suite_id: str) -> Found | None:
-        entry = next((entry for entry in self.entries(suite_id) if not entry.dirty), None)
-        return None if entry is None else Found((self.read(entry),), entry.commit, None, entry.where)
-
     def entries(self, suite_id: str | None = None) -> list[Entry]:
         below = "*" if suite_id is None else suite_key(suite_id)
         found = []
@@ -129,7 +126,7 @@ class FileStore(Store):
             if (path.parent.name, path.stem) != (suite_key(header.suite_id), commit_key(header)):
                 raise misplaced(str(path))
             found.append(Entry(header.suite_id, header.commit, header.created, str(path), header.dirty))
-        return sorted(found, key=lambda entry: (-entry.created, entry.where))
+        return newest_first(found)
 
     def read(self, entry: Entry) -> Record:
         return self._read(Path(entry.where), entry.suite_id)

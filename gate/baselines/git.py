@@ -175,13 +175,6 @@ class GitStore(Store):
         hit = look_up(commits, near, lambda file: self._read(file, suite_id), exclude=exclude, pool=pool)
         return None if hit is None else replace(hit[1], where=f"{self._where}:{hit[0].path}")
 
-    def latest(self, suite_id: str) -> Found | None:
-        newest = next((file for file in self._of(suite_id) if not file.is_dirty), None)
-        if newest is None:
-            return None
-        record = self._read(newest, suite_id)
-        return Found((record,), record.header.commit, None, f"{self._where}:{newest.path}")
-
     def entries(self, suite_id: str | None = None) -> list[Entry]:
         if suite_id is not None:
             return [_entry(file, suite_id) for file in self._of(suite_id)]

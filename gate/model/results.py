@@ -169,6 +169,8 @@ class BaselineInfo(Struct, frozen=True):
     source: str = ""
     missing: str = ""
     """Why there is no baseline; empty if there is one."""
+    never_stored: int = 0
+    """Commits of the base's history that have the configuration, where no record of the suite was ever stored."""
 
 
 class StoredForLater(Struct, frozen=True):

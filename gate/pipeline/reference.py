@@ -211,10 +211,21 @@ def find_baselines(
         return References((anchor,), (), proven, _accepted(ledger, where, run_id))
     rejected = {mark.key for mark in ledger.marks if ledger.rejected(mark.key)} if where.release else set()
     own = unlike(find_baseline(config, store, suite_id, where, exclude=rejected), run_id)
+    if not own.records and store.latest(suite_id) is None:
+        own = replace(own, info=replace(own.info, never_stored=_commits_with(config, where, git)))
     notes = (*(() if where.anchored else _below(ledger, own)), *_picked(ledger, own))
     if anchor is None or (own.records and _is_same(own, anchor)):
         return References((own,), notes, proven, _accepted(ledger, where, run_id))
     return References((own, anchor) if own.records else (anchor,), notes, proven, _accepted(ledger, where, run_id))
+
+
+def _commits_with(config: Config, where: GitContext, git: Git) -> int:
+    """How many commits of the base's history have the configuration; 0 where it is new, or that is not known."""
+    if where.base is None:
+        return 0
+    path = config.path.name
+    added = git.ask("log", "--first-parent", "--diff-filter=A", "--format=%H", "--max-count=1", where.base, "--", path)
+    return where.ancestors.index(added) + 1 if added in where.ancestors else 0
 
 
 def find_anchor(

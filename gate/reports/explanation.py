@@ -85,7 +85,20 @@ def _cause(suite: SuiteResult) -> str:  # noqa: PLR0911 - one line per kind
             return doubt(suite)
         case _:
             text = _compared(suite, cause)
-            return text if suite.has_baseline else f"{text}; no baseline yet"
+            return text if suite.has_baseline else f"{text}; {_no_baseline(suite)}"
+
+
+LONG = 3
+"""Commits with a configuration, after which a baseline should have been stored."""
+
+
+def _no_baseline(suite: SuiteResult) -> str:
+    """That nothing is compared; said plainly where a baseline should be there by now."""
+    commits = suite.baseline.never_stored if suite.baseline is not None else 0
+    if commits < LONG:
+        return "no baseline yet"
+    never = f"no baseline was ever stored, in {count(commits, 'commit')} of the base's history"
+    return f"nothing is compared: {never}; let the job on the default branch end with `gate baseline save`"
 
 
 _Compared = (

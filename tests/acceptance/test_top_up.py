@@ -299,3 +299,34 @@ def test_the_record_says_which_trials_they_are(project: Project, served: Served)
     project.gate("run", "-q", "--record", ".gate/r.jsonl")
     record = read_record(project.root / ".gate/r.jsonl")
     assert sum(trial.tag == STORED for trial in record.trials) == 4 * CASES
+
+
+def test_a_nightly_run_adds_a_fresh_measurement_that_is_found_next_to_the_commit(
+    project: Project, served: Served
+) -> None:
+    set_up(project, http(served))
+    for _night in range(2):
+        project.gate("run", "-q")
+        assert project.gate("baseline", "save").code == 0
+    assert len(stored(project)) == 1, "one record a commit"
+    project.git("checkout", "-q", "-b", "change")
+    project.commit("change")
+    _, found = project.result("run", "-q")
+    baseline = suite_of(found)["baseline"]
+    assert (baseline["trials_per_case"], baseline["distance"]) == (6, 0)
+
+
+def test_a_history_in_which_nothing_was_ever_stored_is_said_in_the_headline(project: Project, served: Served) -> None:
+    set_up(project, http(served))
+    _, new = project.result("run", "-q")
+    assert suite_of(new)["headline"].endswith("no baseline yet")
+    for number in range(3):
+        project.commit(f"merge {number}")
+    _, found = project.result("run", "-q")
+    headline = suite_of(found)["headline"]
+    assert "nothing is compared: no baseline was ever stored, in 3 commits of the base's history" in headline
+    assert suite_of(found)["baseline"]["never_stored"] == 3
+    project.gate("baseline", "save")
+    project.commit("another")
+    _, found = project.result("run", "-q")
+    assert "nothing is compared" not in suite_of(found)["headline"]
