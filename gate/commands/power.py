@@ -1,4 +1,4 @@
-"""`gate power`: which drop a suite can detect."""
+"""`gate power`: which changes a suite finds."""
 
 from __future__ import annotations
 
@@ -14,12 +14,22 @@ from gate.commands.groups import Once
 @click.command(cls=Once)
 @click.argument("record", required=False, type=click.Path(path_type=Path))
 @CONFIG
-def power(record: Path | None, config_path: Path) -> None:
-    """Show which drop a record's suite can detect, with how many cases and trials, at what cost.
+@click.option(
+    "--drop", type=click.FloatRange(0, 1, min_open=True), help="Say how many cases find this drop (0.05: five points)."
+)
+@click.option("--stored", type=click.IntRange(1, 50), default=5, show_default=True, help="Stored trials of each case.")
+@click.option("--simulations", type=click.IntRange(10, 10_000), help="Simulated changes of each kind; more is sharper.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def power(
+    record: Path | None, config_path: Path, drop: float | None, stored: int, simulations: int | None, as_json: bool
+) -> None:
+    """Show which changes a suite finds: the decision rule itself, on simulated trials of a record's own cases.
 
     Without RECORD: for each suite of the configuration, by its stored baseline.
     """
-    from gate.commands.texts.power import power_of_record, power_of_suites
+    from gate.commands.texts.power import Asked, power_of_record, power_of_suites
     from gate.config.load import load_config
 
-    click.echo(power_of_record(record) if record else power_of_suites(load_config(config_path), os.environ))
+    asked = Asked(drop, stored, simulations, as_json)
+    found = power_of_record(record, asked) if record else power_of_suites(load_config(config_path), os.environ, asked)
+    click.echo(found)

@@ -1,82 +1,318 @@
-"""The smallest drop that a suite can detect with a number of cases and trials, and what that costs."""
+"""Which changes of an agent the rule finds: the engine itself, run on simulated trials of a record's own cases.
+
+Each case's rate is drawn from what its trials leave possible, under a prior fitted to all cases, so that a steady case
+has failures too. A design of the suite's own size takes every case once; any other draws its cases among them.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from statistics import fmean, variance
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+from random import Random
+from statistics import NormalDist, fmean
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from gate.decision.comparison import passed
-from gate.decision.engine.evidence import CASES_SHARE
+from gate.decision.engine.evidence import CASES_SHARE, Looks
 from gate.decision.engine.schedule import LONG_E, LONG_WAVES, WAVES
-from gate.model import Case, Criterion, Side, Trial
+from gate.decision.engine.state import Config, Continue, Metric, Round, Row, State
+from gate.model import Case, Criterion, Outcome, Side, Trial
 from gate.statistics.evalues import case_log_e, suite_e
-from gate.statistics.intervals import detectable_drop
+from gate.statistics.intervals import wilson
 
-CASE_COUNTS = (10, 30, 50, 100, 200, 300)
-TRIAL_COUNTS = (1, 3, 5, 10)
+GRID = (0.0, 0.02, 0.05, *(n / 20 for n in range(2, 19)), 0.93, 0.95, 0.97, 0.98, 0.99, 0.995, 1.0)
+"""The rates that a case may have."""
+STEPS = 40
+"""Of the fit. More would put all steady cases at exactly 1, which a few trials do not show."""
+TYPICAL = ((0.45, 1.0, 1.0), (0.25, 0.95, 1.0), (0.25, 0.5, 0.95), (0.05, 0.0, 0.0))
+"""Of a suite that nothing is known of: the share of cases, and the range of their rates."""
+BREAKABLE = 0.8
+"""A case that breaks is one of those that passed at least so often."""
+WANTED = 0.8
+"""Share of changes that a design is to find."""
+SECONDS = 4.0
+"""What a simulation may take by default, about; the number of runs follows from the size of the design."""
+LEAST_RUNS, MOST_RUNS = 16, 200
+DESIGNS = (10, 20, 30, 50, 75, 100, 150, 200, 300, 500)
+"""Numbers of cases that are tried for a wanted drop."""
+STORED = (5, 15)
 MOST_RERUNS = 200
 
+Tick = Callable[[], None]
+"""Called after each simulated run."""
 
-class PowerRow(Struct, frozen=True):
-    """A design and what it finds."""
+
+class Design(Struct, frozen=True):
+    """A suite and how it is decided."""
 
     cases: int
-    trials: int
-    """Epochs of the candidate."""
-    baseline_trials: int
-    detectable: float
-    """The drop of the pass rate that is found with about 80 % power, 0–1."""
+    stored: int = 5
+    """Stored trials of each case."""
+    config: Config = Config()
+    margin: float | None = None
+    """Of the pass rate."""
+
+
+class Rates(Struct, frozen=True, dict=True):
+    """What the cases' trials say of their rates."""
+
+    counts: tuple[tuple[int, int], ...]
+    """By case: passed, and run. Empty: nothing is known, and the rates are those of a typical suite."""
+
+    @cached_property
+    def posteriors(self) -> tuple[tuple[float, ...], ...]:
+        """By case: the weights of the rates on the grid."""
+        weights = [1 / len(GRID)] * len(GRID)
+        distinct: dict[tuple[int, int], int] = {}
+        for count in self.counts:
+            distinct[count] = distinct.get(count, 0) + 1
+        for _ in range(STEPS):
+            total = [0.0] * len(GRID)
+            for count, cases in distinct.items():
+                for i, share in enumerate(_posterior(weights, *count)):
+                    total[i] += cases * share
+            weights = [t / len(self.counts) for t in total]
+        known = {count: _posterior(weights, *count) for count in distinct}
+        return tuple(known[count] for count in self.counts)
+
+    def draw(self, rng: Random, cases: int) -> list[float]:
+        if not self.counts:
+            parts = rng.choices(TYPICAL, weights=[share for share, _, _ in TYPICAL], k=cases)
+            return [rng.uniform(low, high) for _, low, high in parts]
+        own = cases == len(self.counts)
+        chosen = self.posteriors if own else rng.choices(self.posteriors, k=cases)
+        return [rng.choices(GRID, weights=weights)[0] for weights in chosen]
+
+
+def _posterior(weights: Sequence[float], passed_trials: int, trials: int) -> tuple[float, ...]:
+    found = [w * p**passed_trials * (1 - p) ** (trials - passed_trials) for w, p in zip(weights, GRID, strict=True)]
+    total = sum(found)
+    return tuple(f / total for f in found) if total else tuple(weights)
+
+
+class Share(Struct, frozen=True):
+    """How many of the simulated runs ended so, with a 95 % interval."""
+
+    share: float
+    low: float
+    high: float
     runs: int
-    """Agent runs of the candidate, without reruns of suspicious cases."""
-    cost_usd: float | None
-    reruns: int | None
-    """Failing trials in a row that prove one broken case, where its baseline always passed; None: more than 200."""
+
+
+class Drop(Struct, frozen=True):
+    """A fall of the pass rate, every case losing the same share of its own, and how often it is found."""
+
+    drop: float
+    """0–1."""
+    found: Share
+    """Read from one curve over all drops that were simulated, so that each adds to its neighbours'."""
+    simulated: Share
+    """Of this drop's own runs."""
+
+
+_NORMAL = NormalDist()
+
+
+class Curve(Struct, frozen=True):
+    """The share that is found over the drop, Φ(a + b·√drop): a smooth curve through simulated shares."""
+
+    a: float
+    b: float
+    errors: tuple[float, float, float]
+    """Variances of a and b, and their covariance."""
+
+    @classmethod
+    def fitted(cls, points: Sequence[tuple[float, int, int]]) -> Curve:
+        """By Fisher scoring, held by a weak prior where all or none is found."""
+        a, b = -2.0, 8.0
+        aa = ab = bb = 0.0
+        for _ in range(60):
+            aa, ab, bb = 0.05, 0.0, 0.002
+            ga, gb = 0.05 * (-2.0 - a), 0.002 * (8.0 - b)
+            for drop, found, runs in points:
+                x = math.sqrt(drop)
+                z = max(-5.0, min(5.0, a + b * x))
+                p = min(1 - 1e-6, max(1e-6, _NORMAL.cdf(z)))
+                slope = _NORMAL.pdf(z) / (p * (1 - p))
+                weight = runs * _NORMAL.pdf(z) * slope
+                ga, gb = ga + (found - runs * p) * slope, gb + (found - runs * p) * slope * x
+                aa, ab, bb = aa + weight, ab + weight * x, bb + weight * x * x
+            size = aa * bb - ab * ab
+            da, db = (bb * ga - ab * gb) / size, (aa * gb - ab * ga) / size
+            least = min(1.0, 2.0 / max(abs(da), abs(db) / 4, 1e-12))
+            a, b = a + least * da, max(0.0, b + least * db)
+        size = aa * bb - ab * ab
+        return cls(a, b, (bb / size, aa / size, -ab / size))
+
+    def at(self, drop: float, runs: int) -> Share:
+        x = math.sqrt(drop)
+        centre = self.a + self.b * x
+        half = 1.96 * math.sqrt(max(0.0, self.errors[0] + 2 * x * self.errors[2] + x * x * self.errors[1]))
+        return Share(_NORMAL.cdf(centre), _NORMAL.cdf(centre - half), _NORMAL.cdf(centre + half), runs)
+
+    def reaches(self, share: float, within: Sequence[float]) -> float | None:
+        """The smallest drop of which this share is found; None beyond those that were simulated."""
+        if self.b <= 0:
+            return None
+        drop = max(0.0, (_NORMAL.inv_cdf(share) - self.a) / self.b) ** 2
+        return drop if drop <= max(within) else None
 
 
 class Power(Struct, frozen=True):
-    """What the trials of a record say about designs."""
+    """What a design finds."""
 
-    within_sd: float
-    """Spread of one case's pass or fail over its trials."""
-    estimated: bool
-    """Whether it is only bounded: no case was run twice."""
-    cost_per_run: float | None
-    rows: tuple[PowerRow, ...]
+    design: Design
+    known: bool
+    """Whether the rates are a record's; else those of a typical suite."""
+    runs: int
+    """Simulated runs, of every question together."""
+    drops: tuple[Drop, ...]
+    curve: Curve
+    finds: float | None
+    """The smallest drop found four times in five, 0–1; None: none of those simulated is."""
+    broken: Share | None
+    """One case that always failed from now on; None: no case passes often enough to break."""
+    blocked: Share
+    """Of unchanged agents."""
+    inconclusive: Share
+    runs_per_case: float
+    """Agent runs a case of an unchanged agent, both sides."""
+    cost_per_run: float | None = None
 
 
-def power_table(
-    trials: Sequence[Trial],
-    criteria: Sequence[Criterion],
-    *,
-    cases: Mapping[str, Case] | None = None,
-    alpha: float = 0.02,
-    baseline_trials: int = 5,
+class Wanted(Struct, frozen=True):
+    """The smallest suite of those tried that finds a wanted drop four times in five."""
+
+    drop: float
+    stored: int
+    cases: int | None
+    """None: not even the largest."""
+    found: Share
+
+
+def power_of(
+    rates: Rates, design: Design, *, runs: int | None = None, seed: int = 0, tick: Tick = lambda: None
 ) -> Power:
-    """For this record's agent: cases × trials → detectable drop, agent runs and dollars.
-
-    ``cases`` gives thresholds of single cases. The table holds the record's own number of cases too.
-    """
-    groups = outcomes_by_case(trials, criteria, cases)
-    spread, estimated = _within_sd(list(groups.values()))
-    costs = [u.cost_usd for t in trials if (u := t.usage) is not None and u.cost_usd is not None]
-    cost = fmean(costs) if costs else None
-    rows = tuple(
-        PowerRow(
-            n,
-            k,
-            baseline_trials,
-            min(1.0, detectable_drop(spread, n, baseline_trials, k)),
-            n * k,
-            None if cost is None else n * k * cost,
-            reruns_to_prove(n, baseline_trials, alpha),
-        )
-        for n in sorted({*CASE_COUNTS, len(groups)} - {0})
-        for k in TRIAL_COUNTS
+    """Simulates changes of an agent with these rates. ``runs``: of each kind of change; None: of a few seconds."""
+    ladder = drops_of(design)
+    n = runs or runs_of(design, len(ladder) + 2)
+    rng = Random(seed)  # noqa: S311 - reproducible, not secret
+    fine = [_run(rates, design, rng, tick) for _ in range(n)]
+    found = [[_run(rates, design, rng, tick, drop=drop)[0] for _ in range(n)] for drop in ladder]
+    counts = [sum(verdict == "REGRESSION" for verdict in verdicts) for verdicts in found]
+    curve = Curve.fitted([(drop, count, n) for drop, count in zip(ladder, counts, strict=True)])
+    broken = [verdict for _ in range(n) if (verdict := _run(rates, design, rng, tick, broken=True)[0]) != "NONE"]
+    return Power(
+        design,
+        bool(rates.counts),
+        n * (len(ladder) + 2),
+        tuple(
+            Drop(drop, curve.at(drop, n * len(ladder)), _share(count, n))
+            for drop, count in zip(ladder, counts, strict=True)
+        ),
+        curve,
+        curve.reaches(WANTED, ladder),
+        _share(broken.count("REGRESSION"), len(broken)) if broken else None,
+        _share(sum(verdict == "REGRESSION" for verdict, _ in fine), n),
+        _share(sum(verdict == "INCONCLUSIVE" for verdict, _ in fine), n),
+        fmean(spent for _, spent in fine) / design.cases,
     )
-    return Power(spread, estimated, cost, rows)
+
+
+def wanted_designs(
+    rates: Rates, design: Design, drop: float, *, runs: int = 40, seed: int = 0, tick: Tick = lambda: None
+) -> tuple[Wanted, ...]:
+    """How many cases find a drop four times in five, by stored trials a case: halving the ladder of designs."""
+    answers = []
+    for stored in STORED:
+        rng = Random(f"{seed}:{stored}")  # noqa: S311 - reproducible, not secret
+        low, high, best = 0, len(DESIGNS), _share(0, 0)
+        while low < high:
+            middle = (low + high) // 2
+            tried = replace(design, cases=DESIGNS[middle], stored=stored)
+            found = [_run(rates, tried, rng, tick, drop=drop)[0] for _ in range(runs)]
+            share = _share(found.count("REGRESSION"), runs)
+            if share.share >= WANTED:
+                high, best = middle, share
+            else:
+                low = middle + 1
+        answers.append(Wanted(drop, stored, DESIGNS[low] if low < len(DESIGNS) else None, best))
+    return tuple(answers)
+
+
+def drops_of(design: Design) -> tuple[float, ...]:
+    """The drops that are simulated: between what no design of this size finds and what each does."""
+    if design.cases >= 200:
+        return (0.01, 0.02, 0.03, 0.05, 0.1)
+    return (0.02, 0.05, 0.08, 0.1, 0.15) if design.cases >= 60 else (0.05, 0.1, 0.15, 0.2, 0.3, 0.5)
+
+
+def runs_of(design: Design, questions: int) -> int:
+    """Runs of each question that take a few seconds together."""
+    return max(LEAST_RUNS, min(MOST_RUNS, int(SECONDS / questions / (0.02 + 0.0004 * design.cases))))
+
+
+def _run(
+    rates: Rates, design: Design, rng: Random, tick: Tick, *, drop: float = 0.0, broken: bool = False
+) -> tuple[str, int]:
+    """The rule's answer on one simulated change, and the agent runs it took."""
+    before = rates.draw(rng, design.cases)
+    mean = fmean(before)
+    now = [p * max(0.0, 1 - drop / mean) if mean else p for p in before]
+    if broken:
+        able = [i for i, p in enumerate(before) if p >= BREAKABLE]
+        if not able:
+            return "NONE", 0
+        now[rng.choice(able)] = 0.0
+    ids = [f"{i:04d}" for i in range(design.cases)]
+    sides = {Side.BASELINE: dict(zip(ids, before, strict=True)), Side.CANDIDATE: dict(zip(ids, now, strict=True))}
+
+    def trials(side: Side, cases: Iterable[str], n: int) -> dict[str, list[Row]]:
+        return {c: [[float(rng.random() < sides[side][c])] for _ in range(n)] for c in cases}
+
+    metric = Metric("success", "binary", margin=design.margin)
+    start = State((metric,), trials(Side.BASELINE, ids, design.stored), (), design.config, rng.randrange(1 << 30))
+    answer = _follow(start, trials)
+    tick()
+    return answer
+
+
+def _follow(state: State, trials: Callable[[Side, Iterable[str], int], dict[str, list[Row]]]) -> tuple[str, int]:
+    from gate.decision.engine.rule import decide  # weight: only a simulation needs it
+
+    known: Looks = {}
+    spent = 0
+    while isinstance(step := decide(state, known), Continue):
+        rounds = [Round(r.tag, r.side, trials(r.side, r.cases, r.n)) for r in step.requests]
+        spent += sum(r.runs for r in step.requests)
+        state = replace(state, rounds=(*state.rounds, *rounds))
+    assert isinstance(step, Outcome)
+    return step.verdict, spent
+
+
+def _share(count: int, runs: int) -> Share:
+    if not runs:
+        return Share(0.0, 0.0, 1.0, 0)
+    low, high = wilson(count, runs)
+    return Share(count / runs, max(0.0, low), min(1.0, high), runs)
+
+
+# --- what a record's trials say -------------------------------------------------------------------
+
+
+def rates_of(trials: Sequence[Trial], criteria: Sequence[Criterion], cases: Mapping[str, Case] | None = None) -> Rates:
+    """Of the candidate's trials of a record. ``cases`` give thresholds of single cases."""
+    groups = outcomes_by_case(trials, criteria, cases).values()
+    return Rates(tuple((sum(group), len(group)) for group in groups))
+
+
+def cost_per_run(trials: Sequence[Trial]) -> float | None:
+    """US dollars of the agent, on average; None where none is reported."""
+    costs = [u.cost_usd for t in trials if (u := t.usage) is not None and u.cost_usd is not None]
+    return fmean(costs) if costs else None
 
 
 def outcomes_by_case(
@@ -93,14 +329,7 @@ def outcomes_by_case(
     return groups
 
 
-def _within_sd(groups: Sequence[Sequence[bool]]) -> tuple[float, bool]:
-    """Pooled over the cases that were run more than once; else the most it can be, given the mean."""
-    freedom = sum(len(group) - 1 for group in groups)
-    if freedom:
-        squares = sum(variance(map(float, g)) * (len(g) - 1) for g in groups if len(g) > 1)
-        return math.sqrt(squares / freedom), False
-    rate = fmean(float(o) for g in groups for o in g) if groups else 0.5
-    return math.sqrt(rate * (1 - rate)), True
+# --- one broken case ------------------------------------------------------------------------------
 
 
 def provable(cases: int, baseline_trials: int, alpha: float = 0.02) -> bool:

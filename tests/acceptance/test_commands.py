@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import jsonschema
@@ -80,14 +81,23 @@ def test_explain_of_a_case_shows_its_trials_on_both_sides(project: Project) -> N
     assert "did you mean 'case-3'" in unknown.err
 
 
-def test_power_is_a_table_with_a_plot_and_the_price(project: Project) -> None:
+def test_power_says_what_is_found_with_its_interval_and_the_price(project: Project) -> None:
     (flaky,) = (REPOSITORY / "examples" / "support-agent" / "baselines").rglob("*.jsonl")
-    text = printed(project, "power", str(flaky))
-    assert "detectable" in text
-    assert "█" in text
+    text = printed(project, "power", str(flaky), "--simulations", "10")
+    assert re.search(r"25 cases, 5 stored trials a case; \d+ simulated changes, 10 of each kind", text)
+    assert re.search(r"^−30 points +\d+ % +\d+–\d+ % +█", text, flags=re.MULTILINE)
+    assert "one case breaks" in text
     assert "$" in text
-    assert "any case that flips is a change" in printed(project, "power", "old.jsonl")
-    assert "any case that flips is a change" in printed(project, "power")
+    (plain,) = json.loads(printed(project, "power", str(flaky), "--simulations", "10", "--json"))
+    assert plain["suite"] == "support-agent"
+    assert plain["power"]["drops"][-1]["found"]["share"] > 0.5
+
+
+@pytest.mark.slow
+def test_power_says_how_many_cases_find_a_wanted_drop(project: Project) -> None:
+    wanted = printed(project, "power", "old.jsonl", "--simulations", "10", "--drop", "0.5")
+    assert re.search(r"−50 points with 15 stored trials a case: \d+ cases", wanted)
+    assert "a typical suite's" not in printed(project, "power", "--simulations", "10")
 
 
 def test_history_flags_what_flips(project: Project) -> None:

@@ -1,62 +1,165 @@
-"""The text of `gate power`: the smallest drop that a suite can detect, and its cost."""
+"""The text of `gate power`: which changes a suite finds, by simulation of the rule on its own cases, and the cost."""
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
+
+from msgspec import Struct, to_builtins
+from msgspec.structs import replace
 
 from gate.config.load import Config
 from gate.config.resolve import make_plans
-from gate.decision.power import PowerRow, power_table
-from gate.model import Scale
+from gate.config.settings import now, settings_of
+from gate.decision import Settings
+from gate.decision.engine.state import Config as Engine
+from gate.decision.power import (
+    WANTED,
+    Design,
+    Power,
+    Share,
+    Wanted,
+    cost_per_run,
+    power_of,
+    rates_of,
+    wanted_designs,
+)
 from gate.pipeline.judge_stored import read_whole
 from gate.pipeline.reference import git_context, nearest_stored, store_of
-from gate.pipeline.verdict import cases_of
+from gate.pipeline.verdict import cases_of, own_terms
 from gate.records import Header, Record
-from gate.reports.formatting import dollars, figure
+from gate.reports.formatting import count, dollars
 from gate.reports.table import table
 from gate.security.escape import console
 from gate.system.git import Git
 
-BAR = 40
-"""Columns of the widest bar of a plot."""
+BAR = 30
+"""Columns of a bar that stands for everything."""
 
 
-def power_of_record(path: Path) -> str:
-    """What this record's agent and suite could find: a table and a plot of the detectable drop."""
-    return _power(read_whole(path))
+class Asked(Struct, frozen=True):
+    """What is to be simulated."""
+
+    drop: float | None = None
+    """The drop, 0–1, for which a design is wanted."""
+    stored: int = 5
+    """Stored trials of each case."""
+    simulations: int | None = None
+    """Runs of each question; None: what takes a few seconds."""
+    as_json: bool = False
 
 
-def power_of_suites(config: Config, environment: Mapping[str, str]) -> str:
-    """The same for each suite of a configuration, by its stored baseline; without one, at the widest spread."""
-    where = git_context(config, Git(config.root, environment=environment))
-    parts, store = [], store_of(config, environment)
+class Answer(Struct, frozen=True):
+    """What a suite finds."""
+
+    suite: str
+    power: Power
+    wanted: tuple[Wanted, ...] = ()
+
+
+def power_of_record(path: Path, asked: Asked) -> str:
+    """What this record's suite finds, of its own agent."""
+    record = read_whole(path)
+    return _shown([_answer(record, own_terms(record).settings, asked)], asked)
+
+
+def power_of_suites(config: Config, environment: Mapping[str, str], asked: Asked) -> str:
+    """The same for each suite of a configuration, by its stored baseline; without one, for a typical agent."""
+    where, settings = git_context(config, Git(config.root, environment=environment)), settings_of(config, now())
+    answers, store = [], store_of(config, environment)
     with store if store is not None else nullcontext():
         for plan in make_plans(config, environment):
             stored = None if store is None else nearest_stored(store, plan.suite.id, where)
             header = Header(plan.suite.id, plan.planned, plan.criteria)
-            parts.append(_power(Record(header, (), None) if stored is None else stored.records[0]))
-    return "\n\n".join(parts)
+            record = Record(header, (), None) if stored is None else stored.records[0]
+            answers.append(_answer(record, settings, asked))
+    return _shown(answers, asked)
 
 
-def _power(record: Record) -> str:
+def _answer(record: Record, settings: Settings, asked: Asked) -> Answer:
     header = record.header
-    cases = {case.id: case for case in cases_of(header)}
-    found = power_table(record.trials, header.criteria, cases=cases)
-    if not found.within_sd:
-        return f"{console(header.suite_id)}: no case varied over its trials: any case that flips is a change"
-    rows: list[Sequence[str]] = [
-        ("cases", "trials", "detectable drop", "", "agent runs", "cost", "reruns to prove one broken case")
-    ]
-    rows += [_power_row(row) for row in found.rows]
-    spread = "at most " if found.estimated else ""
-    head = f"{console(header.suite_id)}: spread of one case over its trials {spread}{found.within_sd:.3f}; 80 % power, "
-    return f"{head}baseline of {found.rows[0].baseline_trials} trials a case\n{table(rows)}"
+    rates = rates_of(record.trials, header.criteria, {case.id: case for case in cases_of(header)})
+    size = len(rates.counts) or len(header.plan)
+    engine = Engine(settings.own_alpha, settings.max_epochs, settings.exact_epochs)
+    design = Design(size, asked.stored, engine, settings.pass_rate_margin)
+    progress = _Progress(console(header.suite_id, 60))
+    power = power_of(rates, design, runs=asked.simulations, tick=progress)
+    power = replace(power, cost_per_run=cost_per_run(record.trials))
+    more = asked.simulations or 40
+    wanted = wanted_designs(rates, design, asked.drop, runs=more, tick=progress) if asked.drop is not None else ()
+    progress.end()
+    return Answer(header.suite_id, power, wanted)
 
 
-def _power_row(row: PowerRow) -> tuple[str, ...]:
-    bar = "█" * max(1, round(BAR * row.detectable / 0.5)) if row.detectable < 0.5 else "█" * BAR
-    cost = "–" if row.cost_usd is None else dollars(row.cost_usd)
-    reruns = "over 200" if row.reruns is None else str(row.reruns)
-    return (str(row.cases), str(row.trials), figure(row.detectable, Scale.BINARY), bar, str(row.runs), cost, reruns)
+class _Progress:
+    """Counts simulated runs on a terminal's standard error."""
+
+    def __init__(self, name: str) -> None:
+        self._name, self._done, self._shown = name, 0, sys.stderr.isatty()
+
+    def __call__(self) -> None:
+        self._done += 1
+        if self._shown and self._done % 10 == 0:
+            sys.stderr.write(f"\r{self._name}: {self._done} changes simulated")
+            sys.stderr.flush()
+
+    def end(self) -> None:
+        if self._shown:
+            sys.stderr.write("\r\033[K")
+
+
+def _shown(answers: Sequence[Answer], asked: Asked) -> str:
+    if asked.as_json:
+        return json.dumps([_plain(answer) for answer in answers], indent=2)
+    return "\n\n".join(map(_text, answers))
+
+
+def _plain(answer: Answer) -> dict[str, Any]:
+    plain: dict[str, Any] = to_builtins(answer)
+    return plain
+
+
+def _text(answer: Answer) -> str:
+    power = answer.power
+    design = power.design
+    runs = f"{count(power.runs, 'simulated change')}, {power.blocked.runs} of each kind"
+    own = "" if power.known else "; no trials are known, so the cases are a typical suite's"
+    size = f"{count(design.cases, 'case')}, {count(design.stored, 'stored trial')} a case"
+    lines = [f"{console(answer.suite)}: {size}; {runs}{own}"]
+    rows: list[Sequence[str]] = [("change", "found", "95 % interval", "")]
+    rows += [(f"−{100 * one.drop:g} points", *_share(one.found)) for one in power.drops]
+    if power.broken is not None:
+        rows.append(("one case breaks", *_share(power.broken)))
+    rows.append(("none: blocked", *_share(power.blocked)))
+    rows.append(("none: inconclusive", *_share(power.inconclusive)))
+    return "\n".join([*lines, table(rows), _smallest(power), _cost(power), *map(_wanted, answer.wanted)])
+
+
+def _share(found: Share) -> tuple[str, str, str]:
+    bar = "█" * round(BAR * found.share)
+    return f"{100 * found.share:.0f} %", f"{100 * found.low:.0f}–{100 * found.high:.0f} %", bar
+
+
+def _smallest(power: Power) -> str:
+    if power.finds is None:
+        return f"no drop that was simulated is found in {WANTED:.0%} of changes".replace("%", " %")
+    return (
+        f"about 80 % of changes with a drop of {100 * power.finds:.0f} points are found, by a curve through the table"
+    )
+
+
+def _cost(power: Power) -> str:
+    runs = power.runs_per_case * power.design.cases
+    price = "" if power.cost_per_run is None else f", about {dollars(runs * power.cost_per_run)}"
+    return f"an unchanged agent takes {power.runs_per_case:.2f} runs a case{price}"
+
+
+def _wanted(found: Wanted) -> str:
+    points, stored = f"−{100 * found.drop:g} points", count(found.stored, "stored trial")
+    if found.cases is None:
+        return f"{points} with {stored} a case: more than 500 cases for 80 %"
+    return f"{points} with {stored} a case: {found.cases} cases ({100 * found.found.share:.0f} % of {found.found.runs})"

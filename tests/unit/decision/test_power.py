@@ -2,34 +2,99 @@
 
 from __future__ import annotations
 
+from random import Random
+from statistics import fmean
+
 import pytest
 from msgspec.structs import replace
 
 from gate.decision.history import case_history
-from gate.decision.power import power_table, reruns_to_prove
+from gate.decision.power import (
+    Curve,
+    Design,
+    Rates,
+    cost_per_run,
+    power_of,
+    provable,
+    rates_of,
+    reruns_to_prove,
+    wanted_designs,
+)
 from gate.model import Invocation, Usage
 
 from .records import TRAJECTORY, cases, stored, trial
 
 
-def test_more_cases_and_trials_find_smaller_drops_at_a_price() -> None:
-    trials = [trial(c.id, n, trajectory=float((n + i) % 4 > 0)) for i, c in enumerate(cases(20)) for n in range(1, 5)]
+def seen(passes: list[tuple[int, int]], repeat: int = 1) -> Rates:
+    return Rates(tuple(passes * repeat))
+
+
+STEADY_AND_FLAKY = [(5, 5)] * 7 + [(3, 5), (4, 5), (0, 5)]
+
+
+def test_a_steady_case_has_failures_too_and_one_that_never_passes_has_hardly_any_passes() -> None:
+    rng = Random(1)
+    drawn = [seen(STEADY_AND_FLAKY, 3).draw(rng, 30) for _ in range(200)]
+    steady, flaky, never = (fmean(rates[i] for rates in drawn) for i in (0, 7, 9))
+    assert 0.9 < steady < 0.9999
+    assert 0.4 < flaky < 0.8
+    assert never < 0.2
+
+
+def test_larger_drops_and_thicker_baselines_are_found_more_often() -> None:
+    rates = seen(STEADY_AND_FLAKY)
+    thick, thin = (power_of(rates, Design(10, stored), runs=16, seed=3) for stored in (5, 1))
+    shares = [one.found.share for one in thick.drops]
+    assert shares == sorted(shares) and shares[0] < 0.5 < shares[-1]
+    assert thick.broken is not None and thin.broken is not None
+    assert thick.broken.share > 0.7 > thin.broken.share
+    assert fmean(one.found.share for one in thin.drops) < fmean(shares)
+    assert thick.blocked.share <= 0.2
+    assert thick.finds is None or 0.1 < thick.finds <= 0.5
+    assert thick.runs == 16 * (len(thick.drops) + 2)
+
+
+def test_the_same_seed_gives_the_same_answer() -> None:
+    one, other = (power_of(seen(STEADY_AND_FLAKY), Design(10), runs=10) for _ in range(2))
+    assert one == other
+
+
+@pytest.mark.slow
+def test_a_wanted_drop_names_the_cases_that_find_it() -> None:
+    found = wanted_designs(seen(STEADY_AND_FLAKY), Design(10), 0.4, runs=10)
+    assert [one.stored for one in found] == [5, 15]
+    assert all(one.cases is not None and one.found.share >= 0.8 for one in found)
+
+
+def test_nothing_is_known_of_a_suite_without_trials() -> None:
+    power = power_of(Rates(()), Design(10), runs=10)
+    assert not power.known
+
+
+def test_a_suite_that_never_passes_has_nothing_to_break() -> None:
+    power = power_of(seen([(0, 5)] * 10), Design(10), runs=10)
+    assert power.broken is None or power.broken.runs < 10
+
+
+def test_a_curve_runs_through_the_shares_that_it_is_fitted_to() -> None:
+    curve = Curve.fitted([(0.05, 10, 100), (0.1, 50, 100), (0.2, 95, 100)])
+    assert curve.at(0.1, 300).share == pytest.approx(0.5, abs=0.06)
+    assert curve.at(0.1, 300).low < 0.5 < curve.at(0.1, 300).high
+    assert 0.1 < (curve.reaches(0.8, (0.05, 0.2)) or 0) < 0.2
+    none = Curve.fitted([(0.05, 0, 20), (0.1, 0, 20)])
+    assert none.reaches(0.8, (0.05, 0.1)) is None
+
+
+def test_what_a_run_costs_is_the_mean_of_what_is_reported() -> None:
+    trials = [trial("case-00", n, trajectory=1.0) for n in (1, 2)]
     paid = [replace(t, invocations=(Invocation(usage=Usage(cost_usd=0.01)),)) for t in trials]
-    power = power_table(paid, [TRAJECTORY])
-    assert power.within_sd == pytest.approx(0.5)
-    assert not power.estimated
-    assert power.cost_per_run == pytest.approx(0.01)
-    assert {row.cases for row in power.rows} == {10, 20, 30, 50, 100, 200, 300}
-    small, large = power.rows[0], power.rows[-1]
-    assert small.detectable > large.detectable
-    assert (small.runs, large.runs) == (10, 3000)
-    assert large.cost_usd == pytest.approx(30)
+    assert cost_per_run(paid) == pytest.approx(0.01)
+    assert cost_per_run(trials) is None
+    assert rates_of(trials, [TRAJECTORY]) == Rates(((2, 2),))
 
 
-def test_the_spread_is_bounded_where_no_case_was_run_twice() -> None:
-    trials = [trial(c.id, trajectory=float(i < 10)) for i, c in enumerate(cases(20))]
-    power = power_table(trials, [TRAJECTORY])
-    assert (power.within_sd, power.estimated, power.cost_per_run) == (0.5, True, None)
+def test_a_single_break_is_provable_from_three_stored_trials_on() -> None:
+    assert [provable(100, kb) for kb in (1, 2, 3, 5)] == [False, False, True, True]
 
 
 def test_a_thin_baseline_needs_more_failures_to_prove_a_break() -> None:
