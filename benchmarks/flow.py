@@ -182,7 +182,6 @@ suite: suite.json
 name: support
 agent: AGENT
 criteria: {tool_trajectory_avg_score: 0.5, response_match_score: 0.5}
-baseline: {store: git}
 gate: {confirm_after: 1}
 reports: {json: gate-results/flow.json}
 """
@@ -211,7 +210,8 @@ def lines_of(guide: str) -> str:
         assert found is not None
         return "\n".join(yaml.safe_load(found[1])["gate"]["script"])
     run, save = re.findall(r"^```\n(gate .*)\n```$", page, re.MULTILINE)[:2]
-    on_main = f"CODE=0; {run.replace('<commit>', 'HEAD~1')} || CODE=$?; {save}; exit $CODE"
+    plain = run.replace(" --against <commit> --rules-from <commit>", "")
+    on_main = f"CODE=0; {plain} || CODE=$?; {save}; exit $CODE"
     change = run.replace("<commit>", '"$CI_MERGE_REQUEST_DIFF_BASE_SHA"')
     return f'if [ -z "$CI_MERGE_REQUEST_DIFF_BASE_SHA" ]; then {on_main}; else {change}; fi'
 
@@ -290,7 +290,7 @@ class Chain:
         subprocess.run(["git", "clone", "-q", (self.folder / "remote.git").as_uri(), str(clone)], check=True)
         subprocess.run(["git", "-C", str(clone), "checkout", "-q", "--detach", commit], check=True)
         url = {"AGENT_URL": f"http://127.0.0.1:{self.server.port}/{name}", "AGENT_KIND": kind}
-        ci = {"CI_DEFAULT_BRANCH": "main", "CI_COMMIT_SHA": commit}
+        ci = {"CI": "true", "CI_DEFAULT_BRANCH": "main", "CI_COMMIT_SHA": commit}
         if base:
             ci |= {"CI_MERGE_REQUEST_DIFF_BASE_SHA": base, "CI_MERGE_REQUEST_IID": str(request)}
         else:
