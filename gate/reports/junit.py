@@ -16,7 +16,7 @@ from gate.errors import ExitCode
 from gate.model import CaseResult, CaseStatus, CriterionResult, Result, SuiteResult, Verdict, acceptable
 from gate.reports import explanation
 from gate.reports import labels as words
-from gate.reports.formatting import change_interval, evidence, interval, sample, threshold
+from gate.reports.formatting import change_interval, change_sample, evidence, interval, judge_line, sample, threshold
 from gate.reports.reasons import reason, why_apart
 from gate.reports.trajectory_diff import differences
 from gate.security.escape import xml_text
@@ -154,7 +154,8 @@ def _criterion(suite: SuiteResult, found: CriterionResult, undecided_fails: bool
             f"wanted: {threshold(criterion)}",
             f"candidate: {interval(found.candidate, criterion.scale)} {sample(found.candidate)}",
             f"baseline: {words.baseline_figure(found)} {sample(found.baseline)}",
-            f"change: {change_interval(found.change, criterion.scale)} {sample(found.change)}",
+            f"change: {change_interval(found.change, criterion.scale)} {change_sample(found)}",
+            judge_line(found),
             evidence(found),
             reason(found) if words.needs_words(found) else "",
         ]

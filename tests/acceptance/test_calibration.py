@@ -101,8 +101,12 @@ def test_a_calibrated_judge_is_corrected_and_its_scores_stay(judged: Project) ->
     assert known["kappa"] == pytest.approx(0.859, abs=1e-3)
     assert known["candidate"]["value"] == pytest.approx((0.75 + 43 / 47 - 1) / (50 / 53 + 43 / 47 - 1))
     assert known["candidate"]["low"] < 0.75 < known["candidate"]["high"]
-    shown = judged.gate("run").out
-    assert "judge agrees with people on 93 of 100 labels (κ 0.86); corrected 0.775" in " ".join(shown.split())
+    files = {form: f"report.{form}" for form in ("junit", "html", "markdown")}
+    shown = judged.gate("run", *(f"--report={form}={name}" for form, name in files.items())).out
+    said = re.search(r"\*(judge agrees with people .*?)\*", PAGE.read_text())
+    assert said
+    for text in (shown, *((judged.root / name).read_text() for name in files.values())):
+        assert said[1] in " ".join(text.replace("\\", "").split())
 
 
 def test_a_record_is_judged_by_the_calibration_that_its_run_had(judged: Project) -> None:
