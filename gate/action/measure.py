@@ -79,6 +79,7 @@ def _measure(step: Step, overrides: Mapping[str, Any], stack: ExitStack) -> Step
             note=note,
             anchored=step.is_anchored,
             release=step.release,
+            for_itself=any(key.startswith("select.") for key in overrides),
         )
         result = run_coroutine(run_gate(rules.config, options, Outputs(), environment, ProgressLines(sys.stdout)))
     others = [name for name in rules.config.file.publish if name != "github"]

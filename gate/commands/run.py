@@ -103,6 +103,7 @@ def _run_options(given: dict[str, Any], rules: Rules) -> RunOptions:
         command=command_line(),
         release=given["release"],
         rules=rules,
+        for_itself=any(given[name] for name in ("tags", "complexities", "ids", "conditions")),
     )
 
 

@@ -31,7 +31,8 @@ def run(
     record: str | Path | None = None,
     reports: Mapping[str, str | Path] | None = None,
 ) -> Result:
-    """Runs the suite, compares with the baseline and decides, as ``gate run`` does. Nothing is printed or published.
+    """Runs the suite, compares with the baseline and decides, as ``gate run`` does. Nothing is printed or published,
+    and nothing is run beyond the verdict.
 
     Args:
         config: the path of a configuration file, or its content as a mapping.
@@ -62,7 +63,7 @@ async def run_async(
     reports: Mapping[str, str | Path] | None = None,
 ) -> Result:
     """As `run`, in a running event loop. Cancelled, it ends the agents that it started."""
-    options = RunOptions(record_path=None if record is None else Path(record), command="gate.run")
+    options = RunOptions(None if record is None else Path(record), command="gate.run", for_itself=True)
     outputs = Outputs({name: Path(path) for name, path in (reports or {}).items()})
     return await run_gate(_read(config, root, overrides), options, outputs, _seen(environment), NoProgress())
 

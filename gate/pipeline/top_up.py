@@ -79,7 +79,7 @@ async def top_up(session: Session, plan: Plan, suite: SuiteResult, path: Path) -
 def _is_due(session: Session, suite: SuiteResult) -> bool:
     """Whether the record is the default branch's or a release's, and fit to be stored."""
     where = session.where
-    clean = bool(where.anchored and where.head and not where.dirty)
+    clean = bool(where.anchored and where.head and not where.dirty) and not session.options.for_itself
     runs = session.store is not None and session.config.agent_kind != "replay" and wanted_trials(session.config) > 0
     return clean and runs and suite.verdict in FIT
 

@@ -330,3 +330,9 @@ def test_a_history_in_which_nothing_was_ever_stored_is_said_in_the_headline(proj
     project.commit("another")
     _, found = project.result("run", "-q")
     assert "nothing is compared" not in suite_of(found)["headline"]
+
+
+def test_a_selection_by_the_command_line_is_no_baseline_and_leaves_nothing(project: Project, served: Served) -> None:
+    set_up(project, http(served))
+    project.gate("run", "-q", "--case", "case-1")
+    assert served.asked == 1
