@@ -148,7 +148,6 @@ CHANGES = (
     Change("unchanged"),
     Change("unchanged, threshold .88 just met", threshold=0.88),
     Change("−12 points, margin 10", drop=0.12),
-    Change("−20 points", drop=0.20),
 )
 VERDICTS = (Verdict.PASS, Verdict.INCONCLUSIVE, Verdict.REGRESSED, Verdict.BELOW_THRESHOLD)
 
