@@ -224,7 +224,9 @@ def regressed_metrics(outcome: Outcome) -> set[str]:
     found = set()
     for look in outcome.evidence.looks:
         if look.blocks:
-            found |= {name for name, t in look.metrics.items() if t.p_adjusted <= look.threshold}
+            tests = look.metrics
+            proven = {name for name, t in tests.items() if t.p_adjusted <= look.threshold}
+            found |= proven or set(sorted(tests, key=lambda name: tests[name].p_adjusted)[:1])
     return found if found and not outcome.stage.of_cases else found | {PASS_RATE}
 
 

@@ -37,7 +37,7 @@ MOST_CLEARED = 2
 MOST_LOST = 1 / 3
 """Share of the trials of a confirmation that may be lost to infrastructure."""
 CRASH_SHARE = 0.10
-"""Share of alpha for the one test of a confirmation against the stored trials; the looks and e-values leave 0.12."""
+"""Share of alpha for the one test of a confirmation against the stored trials; it is what looks and e-values leave."""
 MEASURABLE = 0.05
 """Seconds by which answers have to slow at least for it to mean anything."""
 MOST = 0.5

@@ -78,10 +78,15 @@ class LookTest(Struct, frozen=True):
 
     epochs: int
     p: float
+    """Of all looks up to this one, combined."""
     threshold: float
-    """The share of alpha that this look may use."""
+    """The p from which on it blocks. From the second look on it is above what the look spends: p that would have
+    blocked earlier are not paid for again."""
     relabelings: int
     metrics: Mapping[str, MetricTest]
+    spent: float | None = None
+    """What it may add to the probability of blocking an unchanged agent, of alpha; None, by an older version: the
+    threshold."""
 
     @property
     def blocks(self) -> bool:

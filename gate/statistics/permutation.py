@@ -20,9 +20,14 @@ from gate.statistics.shift import Prior, fit_prior, log_shift_ratio
 Row = Sequence[float | None]
 """The values of one trial, one per metric, larger is better; None if it was not measured."""
 
-RELABELINGS = 4000
 FIRST_RELABELINGS = 500
-"""Relabellings after which a test that is far from significant stops."""
+"""After which a test that is far from significant stops."""
+RELABELINGS = 4000
+MOST_RELABELINGS = 40_000
+MOST_DRAWS = 20_000_000
+"""Relabelings times cases, beyond the first RELABELINGS: bounds the time of a large suite."""
+_TAIL = 20
+"""How many relabelings a statistic's share of the level should hold, or p is too coarse to fall below it."""
 _EXACT = 500
 """A case with at most this many labellings of its trials is enumerated; for any other, this many are drawn."""
 _UNIT = 1 << 30
@@ -43,6 +48,11 @@ class PerMetricTest(Struct, frozen=True):
     p_shift: float | None = None
     """Of the likelihood ratio of a drop that all cases share; None for a metric that is not of zeros and ones."""
 
+    @property
+    def smallest(self) -> float:
+        """Of its statistics' p, none adjusted."""
+        return min(self.p_mean, self.p_concentrated, 1.0 if self.p_shift is None else self.p_shift)
+
 
 class JointTest(Struct, frozen=True):
     """Whether candidate trials are worse than baseline trials of the same cases, over several metrics at once."""
@@ -52,7 +62,9 @@ class JointTest(Struct, frozen=True):
     relabelings: int
 
 
-def joint_permutation(cases: Sequence[tuple[Sequence[Row], Sequence[Row]]], metrics: int, *, seed: str) -> JointTest:
+def joint_permutation(
+    cases: Sequence[tuple[Sequence[Row], Sequence[Row]]], metrics: int, *, seed: str, level: float = 0.02
+) -> JointTest:
     """Westfall–Young min-p over several statistics a metric: the mean drop, and one that a few large drops move most.
 
     The latter is Σ max(0, B̄ − C̄)³, and for a metric of zeros and ones the evidence that a tenth of the cases broke,
@@ -62,13 +74,13 @@ def joint_permutation(cases: Sequence[tuple[Sequence[Row], Sequence[Row]]], metr
 
     Inside a case the trials are relabelled, all metrics of a trial together; "unchanged" makes every labelling equally
     likely, so P(p ≤ x) ≤ x regardless of the metrics' laws and dependence. A metric with no value on one side adds
-    nothing to that labelling. Stops after 500 relabelings if p is far above any level that is tested: that can only
-    keep it from rejecting. Source: Westfall & Young 1993.
+    nothing to that labelling. Stops early where p is far above the level that is tested. Source: Westfall & Young 1993.
 
     Args:
         cases: of each case, the candidate's trials and the baseline's.
         metrics: how many values each trial has; larger is better.
         seed: the same seed and trials give the same result.
+        level: the p-value from which on the caller rejects; the smaller, the more relabelings.
 
     Returns:
         The p-value of the smallest p among all statistics, and the p-values of each metric.
@@ -77,22 +89,50 @@ def joint_permutation(cases: Sequence[tuple[Sequence[Row], Sequence[Row]]], metr
     rows = [row for case in cases for side in case for row in side]
     binary = [{row[m] for row in rows} <= {0, 1, None} for m in range(metrics)]
     priors = [_prior(cases, m) if binary[m] else None for m in range(metrics)]
-    tables = [table for now, before in cases if (table := _labellings(now, before, priors, rng))]
+    tables = list(_tables(cases, priors, rng))
     if not tables or not metrics:
         return JointTest(1.0, tuple(PerMetricTest(1.0, 1.0, 1.0) for _ in range(metrics)), 0)
     observed = sum(table[0] for table in tables)
     totals: list[int] = []
-    result = None
-    for relabelings in (FIRST_RELABELINGS, RELABELINGS):
+    for relabelings in (FIRST_RELABELINGS, RELABELINGS, _enough(level, binary, len(tables))):
         drawn = [0] * (relabelings - len(totals))
         for table in tables:
             drawn = list(map(add, drawn, _draws(rng, table, len(drawn))))
         totals += drawn
         result = _min_p(observed, totals, binary)
-        if result.p > 0.1 and all(not 0.1 < m.p_mean < 0.22 for m in result.metrics):
+        if _is_clear(result, level):
             break
-    assert result is not None
     return result
+
+
+def _enough(level: float, binary: Sequence[bool], cases: int) -> int:
+    """Relabelings that resolve the level, each statistic having its share of it, as far as time allows."""
+    statistics = sum(3 if zeros_and_ones else 2 for zeros_and_ones in binary)
+    wanted = math.ceil(_TAIL * statistics / level)
+    return max(RELABELINGS, min(wanted, MOST_RELABELINGS, MOST_DRAWS // cases))
+
+
+def _is_clear(result: JointTest, level: float) -> bool:
+    """Whether more relabelings would not change what p is compared with.
+
+    It goes on only below a bound, which falls from step to step: so P(p ≤ x) ≤ x holds for every x, and not only for
+    the level.
+    """
+    return result.p > (3 * level if result.relabelings >= RELABELINGS else max(0.1, 5 * level))
+
+
+def _tables(
+    cases: Sequence[tuple[Sequence[Row], Sequence[Row]]], priors: Sequence[Prior | None], rng: Random
+) -> Iterator[list[int]]:
+    """The labellings of each case that has any; those of equal cases are made once, unless they are drawn."""
+    made: dict[tuple[int, tuple[Row, ...]], list[int] | None] = {}
+    for now, before in cases:
+        key = len(now), tuple(map(tuple, (*now, *before)))
+        table = made[key] if key in made else _labellings(now, before, priors, rng)
+        if table is None or len(table) < _EXACT:
+            made[key] = table
+        if table:
+            yield table
 
 
 def _prior(cases: Sequence[tuple[Sequence[Row], Sequence[Row]]], m: int) -> Prior:

@@ -15,14 +15,18 @@ from gate.model import Direction, Scale, Side, Stage, StageKind
 from gate.statistics.agreement import corrected_change
 from gate.statistics.evalues import case_log_e, e_bh, suite_e
 from gate.statistics.intervals import detectable_drop, detectable_rate_drop, excluded_change, paired_change, t_quantile
-from gate.statistics.permutation import JointTest, joint_permutation
+from gate.statistics.permutation import JointTest, PerMetricTest, joint_permutation
+from gate.statistics.sequential import combined_p, nominal_level
 
-LOOK_SHARES = (0.25, 0.15, 0.38)
-"""Share of alpha for the suite look after epoch 1, 2 and 3."""
+Pair = tuple[Sequence[Row], Sequence[Row]]
+"""Trials of a case that are compared: the candidate's, the baseline's."""
+
+LOOK_SHARES = (0.35, 0.20, 0.25)
+"""Share of alpha that the suite look after epoch 1, 2 and 3 adds to what is spent."""
 LOOKS_SHARE = sum(LOOK_SHARES)
 CASES_SHARE = 0.10
-"""Share of alpha for the case e-values, at any time. With the looks 0.88: the rest stays unspent, so that an unchanged
-agent is blocked clearly less often than promised."""
+"""Share of alpha for the case e-values, at any time. With the looks 0.90: the rest is for the confirmation of crashes.
+An unchanged agent is blocked less often, since most such agents pass at the first look."""
 FALSE_DISCOVERY = 0.10
 ZERO_TRIALS = 11
 """Failing trials in a row, of a case that always passed, that keep a suite from PASS even where its baseline is too
@@ -52,6 +56,9 @@ class CaseEvidence(Struct):
     trials: int = 0
     passed: int = 0
     newest_failed: bool = False
+    looked_before: int = 0
+    """How many of ``before`` earlier looks have seen."""
+    looked_full: int = 0
 
     @property
     def log_e(self) -> float:
@@ -80,11 +87,23 @@ class Look(Struct, frozen=True):
     names: tuple[str, ...]
     """The metrics tested, as in ``test.metrics``."""
     test: JointTest
+    """Of all looks so far, combined."""
     threshold: float
+    """The p-value from which on it blocks."""
+    spent: float
+    """What it may add to the probability of blocking an unchanged agent."""
 
     @property
     def blocks(self) -> bool:
         return self.test.p <= self.threshold
+
+
+class Part(Struct, frozen=True):
+    """The test of what was new at a look against all that was there before."""
+
+    weight: float
+    metrics: Mapping[str, PerMetricTest]
+    test: JointTest
 
 
 class Bound(Struct, frozen=True):
@@ -117,6 +136,10 @@ class Evidence(Struct, dict=True):
     waves: int = 0
     """Confirming rounds since the last epoch."""
     looks: list[Look] = field(default_factory=list)
+    parts: list[Part] = field(default_factory=list)
+    weights: list[float] = field(default_factory=list)
+    """Of each look, that of what was new in it."""
+    spent: list[float] = field(default_factory=list)
     suite_e: float = 1.0
     highest_suite_e: float = 1.0
     proof: Stage | None = None
@@ -145,7 +168,7 @@ class Evidence(Struct, dict=True):
     def gain_p(self) -> float:
         """The joint test of success with the sides exchanged: whether the candidate passes more often in some cases."""
         exchanged = [(case.before, case.full) for case in self.cases.values()]
-        return test_rows(exchanged, [0], f"{self.state.seed}:gain", self.units).p
+        return test_rows(exchanged, [0], f"{self.state.seed}:gain", self.state.config.alpha, self.units).p
 
     @cached_property
     def units(self) -> list[list[int]]:
@@ -171,8 +194,8 @@ class Evidence(Struct, dict=True):
         return tuple(c.id for c in self.cases.values() if c.never_passes and c.trials >= ZERO_TRIALS)
 
 
-Looks = dict[int, JointTest]
-"""Suite tests already computed for this state's rounds, by epochs: only saves time."""
+Looks = dict[tuple[int, Side], JointTest]
+"""Suite tests already computed for this state's rounds, by epochs and what was new: only saves time."""
 
 
 def gather(state: State, known: Looks | None = None) -> Evidence:
@@ -303,19 +326,30 @@ def _measured(rows: Sequence[Row]) -> list[Row]:
 
 
 def _look(evidence: Evidence, share: float, known: Looks | None) -> None:
-    test = known.get(evidence.epochs) if known is not None else None
-    blocking = blocking_metrics(evidence)
-    if test is None:
-        test = test_rows(
-            [(c.full, c.before) for c in evidence.cases.values()],
-            blocking,
-            f"{evidence.state.seed}:{evidence.epochs}",
-            evidence.units,
-        )
-        if known is not None:
-            known[evidence.epochs] = test
-    names = tuple(evidence.state.metrics[m].name for m in blocking)
-    look = Look(evidence.epochs, names, test, share * evidence.state.config.alpha)
+    """Tests what is new since the last look against all that was there before, and adds it to what earlier looks found.
+
+    Under "unchanged" every order of a case's trials is equally likely. Given which trials there are, which of them came
+    last says nothing of the order of the rest: so the p-values of successive looks are independent, and may be
+    combined with their joint law known. Nothing of the budget is lost to looks that overlap.
+    """
+    spent = level = share * evidence.state.config.alpha
+    added = _new_parts(evidence)
+    if added:
+        evidence.weights.append(math.hypot(*(part.weight for part in added)))
+        evidence.spent.append(spent)
+        level = nominal_level(tuple(evidence.spent), tuple(evidence.weights))
+    for part in added:
+        key = evidence.epochs, part.side
+        test = known.get(key) if known is not None else None
+        if test is None:
+            seed = f"{evidence.state.seed}:{evidence.epochs}" + ":baseline" * (part.side is Side.BASELINE)
+            test = test_rows(part.pairs, part.blocking, seed, level, evidence.units)
+            if known is not None:
+                known[key] = test
+        tested = (evidence.state.metrics[m].name for m in part.blocking)
+        evidence.parts.append(Part(part.weight, dict(zip(tested, test.metrics, strict=True)), test))
+    names = tuple(evidence.state.metrics[m].name for m in blocking_metrics(evidence))
+    look = Look(evidence.epochs, names, _combined(evidence.parts, names), level, spent)
     evidence.looks.append(look)
     if look.blocks and not evidence.proof:
         evidence.proof = Stage(StageKind.SUITE_LOOK, look.epochs)
@@ -331,19 +365,105 @@ def _check(evidence: Evidence, known: Looks | None) -> None:
     step = evidence.check_rounds[Side.BASELINE]
     if evidence.check_rounds[Side.CANDIDATE] != step - 1:
         return  # the other side of this step is still to come
-    test = known.get(-step) if known is not None else None
+    key = -step, Side.BASELINE
+    test = known.get(key) if known is not None else None
     if test is None:
         pairs = ((c.full + c.again, c.now) for c in evidence.cases.values() if c.now)
-        test = test_rows(pairs, blocking_metrics(evidence), f"{evidence.state.seed}:check {step}")
+        alpha = evidence.state.config.alpha
+        test = test_rows(pairs, blocking_metrics(evidence), f"{evidence.state.seed}:check {step}", alpha)
         if known is not None:
-            known[-step] = test
+            known[key] = test
     evidence.checks.append(test)
+
+
+class NewTrials(Struct, frozen=True):
+    """What one side has run since the last look."""
+
+    side: Side
+    weight: float
+    pairs: Sequence[Pair]
+    """Of each case, the new trials and those to compare them with."""
+    blocking: Sequence[int]
+
+
+def _new_parts(evidence: Evidence) -> list[NewTrials]:
+    """What is new since the last look, of the baseline and then of the candidate.
+
+    New trials of the baseline are compared with all that was there before, of both sides: if the candidate is worse,
+    they pass more often.
+    """
+    found = [_new_baseline(evidence), _new_candidate(evidence)]
+    for case in evidence.cases.values():
+        case.looked_before, case.looked_full = len(case.before), len(case.full)
+    return [part for part in found if part.weight > 0 and part.blocking]
+
+
+def _new_baseline(evidence: Evidence) -> NewTrials:
+    pairs: list[Pair] = []
+    sizes = []
+    for case in evidence.cases.values():
+        old, full = case.before[: case.looked_before], case.full[: case.looked_full]
+        new = case.before[case.looked_before :] if full else []
+        pairs.append(([*full, *old], new))
+        sizes.append((len(new), len(full), len(old)))
+    return NewTrials(Side.BASELINE, _weight(sizes), pairs, _comparable(evidence, pairs))
+
+
+def _new_candidate(evidence: Evidence) -> NewTrials:
+    pairs: list[Pair] = []
+    sizes = []
+    for case in evidence.cases.values():
+        old, new = case.full[: case.looked_full], case.full[case.looked_full :]
+        pairs.append((new, [*case.before, *old]))
+        sizes.append((len(new), len(case.before), len(old)))
+    return NewTrials(Side.CANDIDATE, _weight(sizes), pairs, _comparable(evidence, pairs))
+
+
+def _weight(sizes: Sequence[tuple[int, int, int]]) -> float:
+    """How clearly a drop that all cases share would show, from the numbers of trials alone.
+
+    Args:
+        sizes: of each case, new trials of one side, earlier ones of the other, earlier ones of the same.
+    """
+    known = [size for size in sizes if size[0] and size[1]]
+    if not known:
+        return 0.0
+    new, other, same = (fmean(column) for column in zip(*known, strict=True))
+    share = other / (other + same)
+    return round(share / math.sqrt(1 / new + 1 / (other + same)) * math.sqrt(len(known) / len(sizes)), 3)
+
+
+def _combined(parts: Sequence[Part], names: Sequence[str]) -> JointTest:
+    """The parts so far as one test."""
+    if not parts:
+        return JointTest(1.0, tuple(PerMetricTest(1.0, 1.0, 1.0) for _ in names), 0)
+    metrics = tuple(
+        _combined_metric([(p.metrics[name], p.weight) for p in parts if name in p.metrics]) for name in names
+    )
+    whole = combined_p([(part.test.p, part.weight) for part in parts])
+    return JointTest(whole, metrics, parts[-1].test.relabelings)
+
+
+def _combined_metric(tests: Sequence[tuple[PerMetricTest, float]]) -> PerMetricTest:
+    if not tests:
+        return PerMetricTest(1.0, 1.0, 1.0)
+    shifts = [(test.p_shift, weight) for test, weight in tests if test.p_shift is not None]
+    return PerMetricTest(
+        combined_p([(test.p_mean, weight) for test, weight in tests]),
+        combined_p([(test.p_concentrated, weight) for test, weight in tests]),
+        combined_p([(test.p_adjusted, weight) for test, weight in tests]),
+        combined_p(shifts) if shifts else None,
+    )
+
+
+def _comparable(evidence: Evidence, pairs: Sequence[Pair]) -> list[int]:
+    blocking = [m for m, metric in enumerate(evidence.state.metrics) if metric.blocks_regression]
+    return [m for m in blocking if any(_has(now, m) and _has(before, m) for now, before in pairs)]
 
 
 def blocking_metrics(evidence: Evidence) -> list[int]:
     """Those that can be compared: one that a side lacks everywhere would only keep labels from changing hands."""
-    blocking = [m for m, metric in enumerate(evidence.state.metrics) if metric.blocks_regression]
-    return [m for m in blocking if any(_has(c.full, m) and _has(c.before, m) for c in evidence.cases.values())]
+    return _comparable(evidence, [(case.full, case.before) for case in evidence.cases.values()])
 
 
 def _has(rows: Sequence[Row], m: int) -> bool:
@@ -351,17 +471,17 @@ def _has(rows: Sequence[Row], m: int) -> bool:
 
 
 def test_rows(
-    pairs: Iterable[tuple[Sequence[Row], Sequence[Row]]],
-    blocking: Sequence[int],
-    seed: str,
-    units: Sequence[Sequence[int]] = (),
+    pairs: Iterable[Pair], blocking: Sequence[int], seed: str, level: float, units: Sequence[Sequence[int]] = ()
 ) -> JointTest:
-    """The joint test on the blocking metrics alone; ``units``: the positions of cases that are relabelled together."""
+    """The joint test on the blocking metrics alone, fine enough for ``level``.
+
+    ``units``: the positions of cases that are relabelled together.
+    """
     chosen = (tuple([[row[m] for m in blocking] for row in rows] for rows in pair) for pair in pairs)
     cases = [_level(*pair) if blocking[:1] == [0] else pair for pair in chosen]
     if units and len(units) < len(cases):
-        return joint_permutation(units_of(list(cases), units), len(blocking), seed=seed)  # type: ignore[arg-type]
-    return joint_permutation(cases, len(blocking), seed=seed)  # type: ignore[arg-type]
+        return joint_permutation(units_of(list(cases), units), len(blocking), seed=seed, level=level)  # type: ignore[arg-type]
+    return joint_permutation(cases, len(blocking), seed=seed, level=level)  # type: ignore[arg-type]
 
 
 def _level(now: Sequence[Row], before: Sequence[Row]) -> tuple[Sequence[Row], Sequence[Row]]:

@@ -16,9 +16,9 @@ from gate.model import Outcome, Side, Stage, StageKind
 Step = Continue | Outcome
 
 CLEAR_P = 0.05
-CLEAR_MEAN_P = 0.15
-"""Passing early asks for more than the margins: no test may lean towards a drop. One failing trial of a steady suite
-against five passes has p = 1/6 and does not."""
+CLEAR_STATISTIC_P = 0.10
+"""Passing early asks for more than the margins: no statistic of any metric may lean towards a drop. One failing trial
+of a steady suite against five passes has p = 1/6 and does not."""
 
 
 def decide(state: State, known: Looks | None = None) -> Step:  # noqa: PLR0911 - each return is a line of the rule
@@ -68,7 +68,7 @@ def _certified(evidence: Evidence, *, final: bool) -> bool:
     if look is None or success not in [bound.metric for bound in bounds] or evidence.named:
         return False
     holds = all(bound.holds for bound in bounds) and look.test.p > CLEAR_P
-    return holds and (final or min(m.p_mean for m in look.test.metrics) > CLEAR_MEAN_P)
+    return holds and (final or min(m.smallest for m in look.test.metrics) > CLEAR_STATISTIC_P)
 
 
 def _passed(evidence: Evidence) -> Outcome:
@@ -104,7 +104,7 @@ def _judged_alone(evidence: Evidence, proof: Stage) -> Outcome:
         return _outcome(evidence, "INCONCLUSIVE", Stage(StageKind.NOT_RERUN))
     tested = [0] if evidence.named and proof.of_cases else blocking_metrics(evidence)
     pairs = [(now[c], before[c]) for c in now if c in before]
-    test = test_rows(pairs, tested, f"{evidence.state.seed}:fresh")
+    test = test_rows(pairs, tested, f"{evidence.state.seed}:fresh", evidence.state.config.alpha)
     if test.p <= evidence.state.config.alpha:
         return _outcome(evidence, "REGRESSION", replace(proof, confirmed=True))
     return _outcome(evidence, "INCONCLUSIVE", Stage(StageKind.DRIFTED))

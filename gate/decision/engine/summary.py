@@ -31,6 +31,7 @@ def summary(evidence: Evidence, *, proven: bool = False) -> EvidenceSummary:
                 name: MetricTest(t.p_mean, t.p_concentrated, t.p_adjusted, t.p_shift)
                 for name, t in zip(look.names, look.test.metrics, strict=True)
             },
+            look.spent,
         )
         for look in evidence.looks
     )
