@@ -26,8 +26,8 @@ RELABELINGS = 4000
 MOST_RELABELINGS = 40_000
 MOST_DRAWS = 20_000_000
 """Relabelings times cases, beyond the first RELABELINGS: bounds the time of a large suite."""
-_TAIL = 20
-"""How many relabelings a statistic's share of the level should hold, or p is too coarse to fall below it."""
+_TAIL = 10
+"""How many relabelings each statistic should have beyond the level, or p is too coarse to fall below it."""
 _EXACT = 500
 """A case with at most this many labellings of its trials is enumerated; for any other, this many are drawn."""
 _UNIT = 1 << 30
