@@ -64,7 +64,7 @@ def repeats(stored: Sequence[Trial], trials: Sequence[Trial], steady: Callable[[
     if not answers:
         return NONE
     passing = {c: {s: group for s, group in found.items() if steady(group[0])} for c, found in answers.items()}
-    apart, own = _apart(answers, passing)
+    apart, own = _apart(passing)
     if apart <= (max(REPRODUCED, 1 / len(answers)) if own else MOST):
         return NONE
     within = {side: _within(passing, side) for side in Side}
@@ -101,17 +101,16 @@ def _answers(stored: Iterable[Trial], trials: Iterable[Trial]) -> Answers:
     return found
 
 
-def _apart(answers: Answers, passing: Answers) -> tuple[float, bool]:
+def _apart(answers: Answers) -> tuple[float, bool]:
     """How often two runs answer a case differently, and whether that is of runs of the base's agent alone.
 
-    Where two of them are stored, a change has no part in it, and failing trials count too.
-    0 where no case was answered in two.
+    Where two of them are stored, a change has no part in it. 0 where no case was answered in two.
     """
     stored = [_disagreement([group for s, group in sessions.items() if s[1]]) for sessions in answers.values()]
     known = [share for share in stored if share is not None]
     if len(known) >= min(LEAST, len(answers)):
         return fmean(known), True
-    every = [_disagreement(_runs(sessions)) for sessions in passing.values()]
+    every = [_disagreement(_runs(sessions)) for sessions in answers.values()]
     known = [share for share in every if share is not None]
     return (fmean(known) if known else 0.0), False
 

@@ -19,6 +19,7 @@ from gate.config.schema import NO_STORE
 from gate.decision.cases import LEAST_LOST, MOST_LOST
 from gate.errors import BaselineError, ConfigError
 from gate.model import BaselineInfo
+from gate.pipeline.drift import drift_in, later, since
 from gate.records import PlannedCase, Record
 from gate.reports.formatting import count
 from gate.security.environment import TOKEN
@@ -210,10 +211,10 @@ def find_baselines(
     if where.release and anchor is not None:
         return References((anchor,), (), proven, _accepted(ledger, where, run_id))
     rejected = {mark.key for mark in ledger.marks if ledger.rejected(mark.key)} if where.release else set()
-    own = unlike(find_baseline(config, store, suite_id, where, exclude=rejected), run_id)
+    own, drifted = undrifted(unlike(find_baseline(config, store, suite_id, where, exclude=rejected), run_id), store)
     if not own.records and store.latest(suite_id) is None:
         own = replace(own, info=replace(own.info, never_stored=_commits_with(config, where, git)))
-    notes = (*(() if where.anchored else _below(ledger, own)), *_picked(ledger, own))
+    notes = (*drifted, *(() if where.anchored else _below(ledger, own)), *_picked(ledger, own))
     if anchor is None or (own.records and _is_same(own, anchor)):
         return References((own,), notes, proven, _accepted(ledger, where, run_id))
     return References((own, anchor) if own.records else (anchor,), notes, proven, _accepted(ledger, where, run_id))
@@ -226,6 +227,26 @@ def _commits_with(config: Config, where: GitContext, git: Git) -> int:
     path = config.path.name
     added = git.ask("log", "--first-parent", "--diff-filter=A", "--format=%H", "--max-count=1", where.base, "--", path)
     return where.ancestors.index(added) + 1 if added in where.ancestors else 0
+
+
+def undrifted(reference: Reference, store: Store) -> tuple[Reference, tuple[str, ...]]:
+    """The reference without runs from before the provider moved, and what is to be said of that.
+
+    A change is held to its own base, though that was measured before the move: then it is said.
+    """
+    if not reference.records:
+        return reference, ()
+    nearest = reference.records[0]
+    if found := drift_in(reference.records):
+        kept, info = since(reference.records, found), reference.info
+        fresh = replace(
+            reference_to(kept, info.commit, distance=info.distance, source=info.source), name=reference.name
+        )
+        return fresh, (found.words,)
+    found = drift_in([nearest, *reference.records[1:], *later(store, nearest.header.suite_id, nearest)])
+    if found is None or found.since <= nearest.header.created:
+        return reference, ()
+    return reference, (f"the baseline was measured before that: {found.words}",)
 
 
 def find_anchor(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from gate.decision.history import case_history
 from gate.errors import MeasureError
+from gate.pipeline.drift import drift_in
 from gate.pipeline.judge_stored import read_whole
 from gate.pipeline.verdict import cases_of
 from gate.reports.table import table
@@ -29,4 +30,5 @@ def history_of_records(paths: Sequence[Path]) -> str:
         by_record = " ".join(f"{passed}/{trials}" for passed, trials in case.by_record)
         bounds = f"{case.low:.2f}–{case.high:.2f}"
         rows.append((case.id, f"{case.rate:.2f}", bounds, str(case.trials), "flaky" if case.flaky else "", by_record))
-    return table(rows) + skipped
+    drift = drift_in(list(reversed(records)))
+    return table(rows) + (f"\n{drift.words}" if drift is not None else "") + skipped

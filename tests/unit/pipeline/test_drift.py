@@ -1,0 +1,59 @@
+"""The stored runs of one agent over time: since when it scores otherwise, and what of them is still pooled."""
+
+from __future__ import annotations
+
+from random import Random
+
+from gate.baselines.union import run_ids, unite
+from gate.model import Criterion, Scale, Score, Trial
+from gate.pipeline.drift import drift_in, since
+from gate.records import Footer, Header, PlannedCase, Record
+
+OK = Criterion("ok", "ok", Scale.BINARY, pass_threshold=1.0)
+CASES = [f"c{n}" for n in range(40)]
+DAY = 86_400.0
+
+
+def record(day: int, rate: float, *, agent: str = "a", commit: str | None = None) -> Record:
+    rng = Random(day)
+    trials = tuple(
+        Trial(case, n, scores={"ok": Score(float(rng.random() < rate))}) for case in CASES for n in (1, 2, 3)
+    )
+    plan = tuple(PlannedCase(case, "f") for case in CASES)
+    header = Header("s", plan, (OK,), run_id=f"r{day}", created=DAY * day, agent=agent, commit=commit or f"{day:040d}")
+    return Record(header, trials, Footer(len(trials), 0, 1))
+
+
+def test_the_runs_before_the_point_are_no_longer_pooled() -> None:
+    records = [record(day, 0.9 if day < 4 else 0.6) for day in reversed(range(8))]
+    found = drift_in(records)
+    assert found is not None
+    assert found.since == 4 * DAY
+    assert found.words.startswith("since 1970-01-05 00:00 UTC, 0000000 the same agent scores ")
+    assert "points less on pass rate" in found.words
+    assert [one.header.run_id for one in since(records, found)] == ["r7", "r6", "r5", "r4"]
+
+
+def test_nightly_runs_of_one_commit_are_runs_of_one_record() -> None:
+    whole = record(0, 0.9, commit="c" * 40)
+    for day in range(1, 8):
+        whole = unite(whole, record(day, 0.9 if day < 4 else 0.6, commit="c" * 40)).record
+    found = drift_in([whole])
+    assert found is not None
+    (kept,) = since([whole], found)
+    assert run_ids(kept) == ("r4", "r5", "r6", "r7")
+
+
+def test_what_did_not_move_stays_whole() -> None:
+    records = [record(day, 0.9) for day in reversed(range(8))]
+    assert drift_in(records) is None
+    assert since(records, None) == tuple(records)
+
+
+def test_records_of_another_agent_say_nothing() -> None:
+    records = [record(day, 0.9 if day < 4 else 0.6, agent="a" if day >= 4 else "b") for day in reversed(range(8))]
+    assert drift_in(records) is None
+
+
+def test_of_an_unknown_agent_only_the_runs_of_one_commit_are_compared() -> None:
+    assert drift_in([record(day, 0.9 if day < 4 else 0.6, agent="") for day in reversed(range(8))]) is None
