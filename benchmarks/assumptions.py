@@ -167,6 +167,14 @@ def lucky(cases: int, config: Config, seed: int) -> Answer:
     return unchanged(rng, rates, {c: [[1.0]] * 5 for c in rates}, config, seed)
 
 
+def lucky_among(others: int, seed: int) -> Answer:
+    """The same of 100 cases, pooled with further runs of that agent, which nobody chose."""
+    rng = Random(f"lucky among:{others}:{seed}")
+    rates = dict.fromkeys(ids(100), 0.97)
+    rest = drawn(rng, rates, list(rates), 5 * others)
+    return unchanged(rng, rates, {c: [[1.0]] * 5 + list(rest[c]) for c in rates}, Config(), seed)
+
+
 def wandering(spread: float, config: Config, seed: int) -> Answer:
     """Since the baseline was stored, the pass rate of every case moved by itself, on average by nothing."""
     rng = Random(f"wandering:{spread}:{config.rerun}:{seed}")
@@ -209,7 +217,10 @@ def fixtures(declared: bool, seed: int) -> Answer:
 def rows() -> Iterator[tuple[str, Callable[[int], Answer], str]]:
     for cases in (20, 50, 100):
         yield f"baseline kept for its luck, true .97, N = {cases}", partial(lucky, cases, Config()), ""
-    yield "the same, N = 100, base can be run", partial(lucky, 100, MATCH), "≤ .05"
+    yield "kept for its luck, N = 100, base can be run", partial(lucky, 100, MATCH), "≤ .05"
+    for others in (1, 2, 4):
+        name = f"kept for its luck, N = 100, pooled with {others} other run{'s' if others > 1 else ''} of the agent"
+        yield name, partial(lucky_among, others), "≤ .05" if others == 4 else ""
     for spread in (0.1, 0.2):
         yield f"every case drifts by itself, sd {spread}", partial(wandering, spread, Config()), ""
         yield f"the same, base can be run, sd {spread}", partial(wandering, spread, MATCH), ""
