@@ -49,7 +49,11 @@ class Scale(str, Enum):
 
     @property
     def default_margin(self) -> float:
-        """The loss still called unchanged where a criterion gives none."""
+        """The loss still called unchanged where a criterion gives none.
+
+        Of a bounded scale a tenth: recorded agents' scores move by .18 to .26 of it from trial to trial, which thirty
+        cases bound within .10 and not within .05 (`benchmarks/margins.py`, docs/decisions/0004-decision-rule.md).
+        """
         return _TRAITS[self].margin
 
     @property
@@ -68,9 +72,9 @@ class _Traits(Struct, frozen=True):
 
 _TRAITS: Mapping[Scale, _Traits] = {
     Scale.BINARY: _Traits(0.0, 1.0, "binary", margin=0.10, step=0.01),
-    Scale.UNIT: _Traits(0.0, 1.0, "bounded", margin=0.05, step=0.01),
+    Scale.UNIT: _Traits(0.0, 1.0, "bounded", margin=0.10, step=0.01),
     Scale.LIKERT: _Traits(1.0, 5.0, "bounded", margin=0.4, step=0.05),
-    Scale.PERCENT: _Traits(0.0, 100.0, "bounded", margin=5.0, step=1.0),
+    Scale.PERCENT: _Traits(0.0, 100.0, "bounded", margin=10.0, step=1.0),
     Scale.SECONDS: _Traits(0.0, math.inf, "positive", margin=0.30),
     Scale.USD: _Traits(0.0, math.inf, "positive", margin=0.20),
     Scale.COUNT: _Traits(0.0, math.inf, "positive", margin=0.20),

@@ -16,6 +16,9 @@ from gate.model import Outcome, Side, Stage, StageKind
 Step = Continue | Outcome
 
 CLEAR_P = 0.05
+FINAL_P = 0.02
+"""A test below it says that something fell, even where every loss is within its margin: no PASS. At the end of the
+schedule the smaller one holds, or the test alone would leave one unchanged agent in twenty inconclusive."""
 CLEAR_STATISTIC_P = 0.10
 """Passing early asks for more than the margins: no statistic of any metric may lean towards a drop. One failing trial
 of a steady suite against five passes has p = 1/6 and does not."""
@@ -67,7 +70,7 @@ def _certified(evidence: Evidence, *, final: bool) -> bool:
     bounds = [bound for bound in evidence.bounds if bound.metric.blocks_regression]
     if look is None or success not in [bound.metric for bound in bounds] or evidence.named:
         return False
-    holds = all(bound.holds for bound in bounds) and look.test.p > CLEAR_P
+    holds = all(bound.holds for bound in bounds) and look.test.p > (FINAL_P if final else CLEAR_P)
     return holds and (final or min(m.smallest for m in look.test.metrics) > CLEAR_STATISTIC_P)
 
 

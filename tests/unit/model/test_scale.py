@@ -28,9 +28,9 @@ def test_a_margin_is_less_than_the_scale_and_a_step_less_than_the_margin(scale: 
 def test_the_margins_are_those_that_the_documents_name() -> None:
     assert {scale.value: scale.default_margin for scale in Scale} == {
         "binary": 0.10,
-        "unit": 0.05,
+        "unit": 0.10,
         "likert": 0.4,
-        "percent": 5.0,
+        "percent": 10.0,
         "seconds": 0.30,
         "usd": 0.20,
         "count": 0.20,
