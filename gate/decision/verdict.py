@@ -224,6 +224,7 @@ def _softened(result: SuiteResult, other: SuiteResult, facts: CrashFacts, why: U
         criteria=criteria,
         cases=cases,
         crashes=facts,
+        trade=None,
     )
 
 

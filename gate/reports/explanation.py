@@ -26,7 +26,7 @@ from gate.model import (
 )
 from gate.model import facts as fact
 from gate.model.findings import CasesNotScored, CaseTally, NeverAnswered, TrialExcused
-from gate.reports.formatting import change, count, figure, listing, percentage
+from gate.reports.formatting import by_chance, change, count, figure, listing, percentage
 from gate.reports.reasons import (
     RULED_OUT,
     failures_confirmed,
@@ -380,7 +380,7 @@ def _how_decided(suite: SuiteResult, outcome: Outcome) -> list[str]:
         return [f"the baseline could not be compared: {stage}"]
     if outcome.verdict == "REGRESSION":
         return [f"regression proven ({stage}): {_proof(outcome)}"]
-    lines = [f"{stage}: an unchanged agent looks as bad or worse in {_share(look.p)} of runs; {_detected(evidence)}"]
+    lines = [f"{stage}: an unchanged agent looks as bad or worse in {by_chance(look.p)} of runs; {_detected(evidence)}"]
     if (suite.course is not None and suite.course.concurrent) or outcome.stage.concurrent:
         lines.append("the drop against the stored baseline did not show with both commits run now: save a new baseline")
     if outcome.verdict == "INCONCLUSIVE":
@@ -406,18 +406,14 @@ def _proof(outcome: Outcome) -> str:
         if look.blocks:
             name = min(look.metrics, key=lambda one: look.metrics[one].p_adjusted)
             how = "the mean fell" if proven_by_mean(outcome, name) else "a few cases fell far"
-            shows = f"chance shows this in {_share(look.p)} of unchanged agents"
-            parts.append(f"{name}: {how}; {shows}, {_share(look.threshold)} may")
+            shows = f"chance shows this in {by_chance(look.p)} of unchanged agents"
+            parts.append(f"{name}: {how}; {shows}, {by_chance(look.threshold)} may")
     highest = evidence.highest_e_value
     if highest is None or highest >= evidence.e_threshold:
         cases = moved(evidence, outcome.cases) or suspects(evidence)
         which = listing(map(movement, cases)) or "single cases"
         parts.append(f"{which}: more failures than chance allows an unchanged agent")
     return "; ".join(parts)
-
-
-def _share(p: float) -> str:
-    return "less than 0.1 %" if p < 0.001 else percentage(p)
 
 
 def _detected(evidence: EvidenceSummary) -> str:

@@ -78,6 +78,11 @@ def percentage(value: float, *, signed: bool = False) -> str:
     return _sign(value, text, signed) + text
 
 
+def by_chance(p: float) -> str:
+    """A p-value as the share of unchanged agents that look as bad: ``0.3 %``, ``less than 0.1 %``."""
+    return "less than 0.1 %" if p < 0.001 else percentage(p)
+
+
 def count(number: int, noun: str, plural: str = "") -> str:
     """``1 case``, ``1,204 cases``."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"

@@ -225,7 +225,9 @@ def _worst_cases(suite: SuiteResult, left_out: int) -> list[str]:
         blocks.append(_fold(title, "\n\n".join(filter(None, [_case_list(further), _answers(further[:_WORST])]))))
     improved = words.improved_cases(suite)
     if suite.trade is not None:
-        blocks.append(f"### {count(len(suite.trade.gained), 'case')} improved\n\n{_moves(suite.trade.gained)}")
+        gained = f"{count(len(suite.trade.gained), 'case')} improved"
+        title = gained if suite.trade.gained_named else "Others improved, most clearly"
+        blocks.append(f"### {title}\n\n{_moves(suite.trade.gained)}")
         improved = tuple(c for c in improved if c.id not in {one.case_id for one in suite.trade.gained})
     if improved and left_out < NO_PASSES:
         blocks.append(

@@ -12,7 +12,7 @@ from gate.model import Criterion, CriterionResult, Direction, Scale, worst
 from gate.model import findings as found
 from gate.model.evidence import Stage, StageKind
 from gate.model.findings import AnyFinding, Apart, Change, HeldMean, Unconfirmed
-from gate.reports.formatting import change, count, figure, listing, margin, percentage, seconds
+from gate.reports.formatting import by_chance, change, count, figure, listing, margin, percentage, seconds
 
 RULED_OUT = "ruled out at 95 % confidence"
 """What the low end of a 90 % interval says: the true change lies below it in at most 5 % of runs like this one."""
@@ -206,7 +206,8 @@ def _cases(one: found.CasesNotScored | found.NeverAnswered) -> str:
 
 
 def failures_confirmed(p: float) -> str:
-    return f"the agent fails where it answered at the baseline, also when asked again a while later (p = {p:.2g})"
+    chance = f" (by chance in {by_chance(p)} of unchanged agents)"
+    return f"the agent fails where it answered at the baseline, also when asked again a while later{chance}"
 
 
 # --- thresholds and limits ------------------------------------------------------------------------

@@ -94,7 +94,8 @@ HEADLINES: list[tuple[fact.Cause, str]] = [
     (fact.CutShort("the budget is spent", 2, 5), "stopped: the budget is spent; 2 of 5 epochs were run"),
     (
         fact.AgentFails(0.0004),
-        "the agent fails where it answered at the baseline, also when asked again a while later (p = 0.0004)",
+        "the agent fails where it answered at the baseline, also when asked again a while later "
+        "(by chance in less than 0.1 % of unchanged agents)",
     ),
     (fact.Doubted(), "the rules moved; the agent fails in 2 cases, and did not at the baseline"),
 ]

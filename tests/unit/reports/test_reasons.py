@@ -128,7 +128,8 @@ WORDS: list[tuple[Criterion, AnyFinding, str]] = [
     (
         RATE,
         found.FailuresConfirmed(0.0004),
-        "the agent fails where it answered at the baseline, also when asked again a while later (p = 0.0004)",
+        "the agent fails where it answered at the baseline, also when asked again a while later "
+        "(by chance in less than 0.1 % of unchanged agents)",
     ),
 ]
 
