@@ -32,7 +32,12 @@ GUESS = '{"output": "a guess", "tool_calls": [{"name": "guess", "arguments": {},
 CRITERIA = "{tool_trajectory_avg_score: {match_type: IN_ORDER, threshold: 0.5}, response_match_score: {threshold: 0.5}}"
 FREE = "{tool_trajectory_avg_score: {match_type: IN_ORDER}}"
 SOON = "\ngate: {confirm_after: 100ms}"
+ALONE = "\nbaseline: {rerun: never}"
 STEADY = "pass"
+BASE = {"trade": f"if number > 7: return {GUESS}"}
+"""What the base commit's agent does, where it is not steady."""
+STORED = {"thin": 1}
+"""Stored trials of each case, where they are not five."""
 WORLDS: dict[str, tuple[str, str, str]] = {
     "pass": (STEADY, CRITERIA, CRITERIA),
     "regressed": (f"if number < 4: return {GUESS}", CRITERIA, CRITERIA),
@@ -40,6 +45,8 @@ WORLDS: dict[str, tuple[str, str, str]] = {
     "inconclusive": (f"if number < 3 and trial == 1: return {GUESS}", FREE, FREE),
     "not_compared": (f"if number < 9: return {GUESS}", FREE, "{tool_trajectory_avg_score: {match_type: EXACT}}"),
     "no_baseline": (STEADY, "", CRITERIA),
+    "trade": (f"if number < 2: return {GUESS}", FREE, FREE),
+    "thin": (STEADY, CRITERIA + ALONE, CRITERIA + ALONE),
     "crash": ("if number < 3: raise ValueError('no such row')", CRITERIA + SOON, CRITERIA + SOON),
 }
 """What the agent does, and the criteria of the baseline (empty: there is none) and of the run."""
@@ -92,9 +99,9 @@ def measure(project: Project, name: str) -> dict[str, str]:
     """The reports of a world by the suffix of their form."""
     body, before, now = WORLDS[name]
     if before:
-        configure(project, STEADY, before)
+        configure(project, BASE.get(name, STEADY), before)
         project.commit("base")
-        project.store()
+        project.store(trials=STORED.get(name, 5))
     configure(project, body, now)
     project.commit("change")
     outputs = {form: project.root / ".gate" / f"report.{suffix}" for form, suffix in FORMS.items()}
