@@ -53,7 +53,7 @@ class Asked(Struct, frozen=True):
     as_json: bool = False
 
 
-class Answer(Struct, frozen=True):
+class SuitePower(Struct, frozen=True):
     """What a suite finds."""
 
     suite: str
@@ -80,7 +80,7 @@ def power_of_suites(config: Config, environment: Mapping[str, str], asked: Asked
     return _shown(answers, asked)
 
 
-def _answer(record: Record, settings: Settings, asked: Asked) -> Answer:
+def _answer(record: Record, settings: Settings, asked: Asked) -> SuitePower:
     header = record.header
     rates = rates_of(record.trials, header.criteria, {case.id: case for case in cases_of(header)})
     size = len(rates.counts) or len(header.plan)
@@ -92,7 +92,7 @@ def _answer(record: Record, settings: Settings, asked: Asked) -> Answer:
     more = asked.simulations or 40
     wanted = wanted_designs(rates, design, asked.drop, runs=more, tick=progress) if asked.drop is not None else ()
     progress.end()
-    return Answer(header.suite_id, power, wanted)
+    return SuitePower(header.suite_id, power, wanted)
 
 
 class _Progress:
@@ -112,18 +112,18 @@ class _Progress:
             sys.stderr.write("\r\033[K")
 
 
-def _shown(answers: Sequence[Answer], asked: Asked) -> str:
+def _shown(answers: Sequence[SuitePower], asked: Asked) -> str:
     if asked.as_json:
         return json.dumps([_plain(answer) for answer in answers], indent=2)
     return "\n\n".join(map(_text, answers))
 
 
-def _plain(answer: Answer) -> dict[str, Any]:
+def _plain(answer: SuitePower) -> dict[str, Any]:
     plain: dict[str, Any] = to_builtins(answer)
     return plain
 
 
-def _text(answer: Answer) -> str:
+def _text(answer: SuitePower) -> str:
     power = answer.power
     design = power.design
     runs = f"{count(power.runs, 'simulated change')}, {power.blocked.runs} of each kind"
