@@ -78,6 +78,16 @@ def test_a_small_drop_of_all_cases_shows_in_the_shift_before_it_shows_in_the_mea
     assert test.p_shift < test.p_mean
 
 
+def test_a_divided_level_is_resolved_by_more_relabelings_up_to_a_bound() -> None:
+    broken = [([[0.0]], [[1.0]] * 5)] * 12
+    needed = [joint_permutation(broken, 1, seed="x", level=level).relabelings for level in (0.02, 0.002, 0.0002)]
+    assert needed[0] == 4000
+    assert needed[1] * 0.002 >= 20, "some twenty lie beyond the level"
+    assert needed[2] == 40_000
+    clear = [([[1.0]], [[1.0], [0.0]])] * 12
+    assert joint_permutation(clear, 1, seed="x", level=1e-9).relabelings == 500
+
+
 def test_only_zeros_and_ones_are_tested_for_a_shift() -> None:
     rows = [([[0.0, 0.3]], [[1.0, 0.5], [1.0, 0.2]])] * 9
     success, score = joint_permutation(rows, 2, seed="x").metrics
