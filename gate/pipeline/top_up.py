@@ -21,6 +21,7 @@ from gate.config.resolve import Plan
 from gate.errors import BaselineError, MeasureError
 from gate.model import FULL, STORED, Side, SuiteResult, Trial, Verdict
 from gate.model.facts import Stated
+from gate.pipeline.drift import drift_in, since
 from gate.pipeline.execute import Job
 from gate.pipeline.journal import redactor_of
 from gate.pipeline.session import Session, check_version
@@ -135,7 +136,9 @@ class _Work:
 
 def _missing(session: Session, plan: Plan, record: Record) -> list[list[Job]]:
     """What is to be run, epoch by epoch, each a round of its own: an outage in one then spoils that one alone."""
-    reference = reference_to([record, *_pooled(session, plan, record)], None, distance=None, source="")
+    records = [record, *_pooled(session, plan, record)]
+    records = list(since(records, drift_in(records)))  # what was run before the provider moved is not pooled
+    reference = reference_to(records, None, distance=None, source="")
     later = pair(plan.planned, plan.criteria, reference).trials  # what a change would be compared with
     have = Counter(trial.case_id for trial in later if trial.measured and trial.tag == FULL)
     wanted, shard = wanted_trials(session.config), record.header.shard[0]
