@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
@@ -28,7 +29,7 @@ def combined_p(stages: Sequence[tuple[float, float]]) -> float:
 
 
 def _z(p: float) -> float:
-    return max(-_LOWEST, -_NORMAL.inv_cdf(p)) if p < 1 else -_LOWEST
+    return max(-_LOWEST, -_NORMAL.inv_cdf(max(p, sys.float_info.min))) if p < 1 else -_LOWEST
 
 
 def _tail(z: float) -> float:
