@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from gate.decision.engine.drift import confirmed, next_check
 from gate.decision.engine.evidence import Evidence, Looks, blocking_metrics, gather, test_rows
-from gate.decision.engine.schedule import next_pass, next_wave
+from gate.decision.engine.schedule import NAMING_CASES, next_pass, next_wave
 from gate.decision.engine.state import Continue, State
 from gate.decision.engine.summary import summary
 from gate.model import Outcome, Side, Stage, StageKind
@@ -84,13 +84,14 @@ def _passed(evidence: Evidence) -> Outcome:
 def _against_now(evidence: Evidence, proof: Stage) -> Step:
     """A drop of the whole suite has to show against what the baseline's agent does now, where that can be run.
 
-    Where it cannot, the block stands, and drift is its other explanation. Single cases that break are proven with
-    reruns of both sides: stored trials that a drift made obsolete weigh little in that.
+    Where it cannot, the block stands, and drift is its other explanation. A few cases that break are proven by name
+    with reruns of both sides; failures all over the suite that name no case are a drop of the whole.
     """
     config = evidence.state.config
     if config.rerun == "concurrent":
         return _judged_alone(evidence, proof)
-    if config.rerun == "never" or evidence.case_proof:
+    few = evidence.case_proof is not None and 0 < len(evidence.named) <= NAMING_CASES
+    if config.rerun == "never" or few:
         return _outcome(evidence, "REGRESSION", evidence.case_proof or proof if config.rerun == "match" else proof)
     found = confirmed(evidence)
     if found is None and (requests := next_check(evidence, config)):
