@@ -51,7 +51,6 @@ from gate.model.facts import (
     RemovedCases,
     RepeatsAlike,
     ScoresUnmeasured,
-    ThinBaseline,
     ThresholdsHold,
     TooManyErrors,
     Uncompared,
@@ -763,7 +762,8 @@ def test_quarantined_cases_are_run_once() -> None:
 def test_numbers_read_as_what_they_are() -> None:
     """A spread of nothing, and a bound that is just short of the threshold."""
     steady = judge(SUITE, [TRAJECTORY], once(SUITE, trajectory=1.0), BASELINE)
-    assert steady.outcome.evidence.metrics[PASS_RATE].detectable == 0.0
+    detectable = steady.outcome.evidence.metrics[PASS_RATE].detectable
+    assert 0.1 < detectable < 0.3, "a spread of nothing in what was seen does not make every drop visible"
     [found] = findings(steady, "trajectory")
     assert (found.change.value, found.change.cases) == (0.0, 40)
     many = cases(400)
@@ -807,7 +807,9 @@ def test_a_flaky_case_is_flagged() -> None:
 def test_few_cases_and_a_thin_baseline_are_said() -> None:
     suite = cases(4)
     result = judge(suite, [TRAJECTORY], once(suite, trajectory=1.0), stored(suite, 2, trajectory=1.0))
-    assert result.warnings == (FewCases(4, blind=True), ThinBaseline(4, 5, 2))
+    few, thin = result.warnings
+    assert few == FewCases(4, blind=True)
+    assert (thin.cases, thin.wanted, thin.least, thin.typical) == (4, 5, 2, 2)
     five = judge(cases(5), [TRAJECTORY], once(cases(5), trajectory=1.0), stored(cases(5), 5, trajectory=1.0))
     assert five.warnings == (FewCases(5, blind=False),)
 
