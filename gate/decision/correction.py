@@ -13,7 +13,7 @@ from collections.abc import Collection, Sequence
 from msgspec import Struct
 
 from gate.model import Criterion, Direction, Estimate, Scale
-from gate.model.calibration import Graded, JudgeCalibration
+from gate.model.calibration import GradedLabels, JudgeCalibration
 from gate.model.results import CalibratedJudge
 from gate.statistics.agreement import (
     Ends,
@@ -77,7 +77,7 @@ class ByRates(Struct, frozen=True):
 class ByDifference(Struct, frozen=True):
     """Prediction-powered, of graded scores: the mean plus what people's scores differ from the judge's by."""
 
-    graded: Graded
+    graded: GradedLabels
     ends: Ends
 
     @property

@@ -21,7 +21,7 @@ from gate.formats.answers import to_invocation
 from gate.formats.documents import read_document, read_json_lines
 from gate.formats.messages import FormatError
 from gate.model import Case, Invocation, Part, Score, Turn
-from gate.model.calibration import Graded, JudgeCalibration, LabelCount
+from gate.model.calibration import GradedLabels, JudgeCalibration, LabelCount
 from gate.security import files
 from gate.statistics.agreement import clopper_pearson, is_usable, kappa, middle, table_draws
 from gate.statistics.intervals import mean
@@ -149,7 +149,7 @@ class Calibration(Struct, frozen=True):
 
     agreement: Agreement
     not_measured: int = 0
-    graded: Graded | None = None
+    graded: GradedLabels | None = None
     """Where every label is a score: how people's lie beside the judge's."""
 
     @property
@@ -176,7 +176,7 @@ async def calibrate(
     graded = None
     if len(both) > 1 and not any(one.binary for one, _ in both):
         differences = [one.label - value for one, value in both]
-        graded = Graded(len(both), mean(differences), stdev(differences))
+        graded = GradedLabels(len(both), mean(differences), stdev(differences))
     return Calibration(agreement(pairs), len(labels) - len(pairs), graded)
 
 
@@ -195,7 +195,7 @@ class _Table(Struct, frozen=True):
 class _Entry(Struct, frozen=True):
     agreement: _Table
     not_measured: LabelCount = 0
-    graded: Graded | None = None
+    graded: GradedLabels | None = None
     criterion: str = ""
     """What was calibrated, so that a calibration that no longer applies can be told from none."""
 

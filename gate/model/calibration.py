@@ -13,7 +13,7 @@ _Points = Annotated[float, Meta(ge=-100, le=100)]
 """A difference of two scores on any bounded scale."""
 
 
-class Graded(Struct, frozen=True, forbid_unknown_fields=True):
+class GradedLabels(Struct, frozen=True, forbid_unknown_fields=True):
     """Labels that are scores: how far people's lie from the judge's, on the metric's scale."""
 
     labels: Annotated[int, Meta(ge=2, le=MAX_LABELS)]
@@ -31,7 +31,7 @@ class JudgeCalibration(Struct, frozen=True, forbid_unknown_fields=True):
     only_judge: LabelCount
     """The judge passes what people fail: the costly kind."""
     only_people: LabelCount
-    graded: Graded | None = None
+    graded: GradedLabels | None = None
     """None: labels say pass or fail."""
 
     @property

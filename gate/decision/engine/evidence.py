@@ -98,7 +98,7 @@ class Look(Struct, frozen=True):
         return self.test.p <= self.threshold
 
 
-class Part(Struct, frozen=True):
+class LookPart(Struct, frozen=True):
     """The test of what was new at a look against all that was there before."""
 
     weight: float
@@ -136,7 +136,7 @@ class Evidence(Struct, dict=True):
     waves: int = 0
     """Confirming rounds since the last epoch."""
     looks: list[Look] = field(default_factory=list)
-    parts: list[Part] = field(default_factory=list)
+    parts: list[LookPart] = field(default_factory=list)
     weights: list[float] = field(default_factory=list)
     """Of each look, that of what was new in it."""
     spent: list[float] = field(default_factory=list)
@@ -347,7 +347,7 @@ def _look(evidence: Evidence, share: float, known: Looks | None) -> None:
             if known is not None:
                 known[key] = test
         tested = (evidence.state.metrics[m].name for m in part.blocking)
-        evidence.parts.append(Part(part.weight, dict(zip(tested, test.metrics, strict=True)), test))
+        evidence.parts.append(LookPart(part.weight, dict(zip(tested, test.metrics, strict=True)), test))
     names = tuple(evidence.state.metrics[m].name for m in blocking_metrics(evidence))
     look = Look(evidence.epochs, names, _combined(evidence.parts, names), level, spent)
     evidence.looks.append(look)
@@ -433,7 +433,7 @@ def _weight(sizes: Sequence[tuple[int, int, int]]) -> float:
     return round(share / math.sqrt(1 / new + 1 / (other + same)) * math.sqrt(len(known) / len(sizes)), 3)
 
 
-def _combined(parts: Sequence[Part], names: Sequence[str]) -> JointTest:
+def _combined(parts: Sequence[LookPart], names: Sequence[str]) -> JointTest:
     """The parts so far as one test."""
     if not parts:
         return JointTest(1.0, tuple(PerMetricTest(1.0, 1.0, 1.0) for _ in names), 0)

@@ -11,7 +11,7 @@ from gate.decision import Settings
 from gate.decision.correction import ByDifference, ByRates, correction_for
 from gate.decision.thresholds import epochs_to_prove
 from gate.model import Criterion, Direction, Scale, SuiteResult, Verdict
-from gate.model.calibration import Graded, JudgeCalibration
+from gate.model.calibration import GradedLabels, JudgeCalibration
 from gate.model.findings import MeanExcused, MeanHolds, MeanOpen, MeanProvenShort
 
 from .records import cases, failed_trial, findings, judge, stored, trial
@@ -125,7 +125,7 @@ def test_a_drop_that_the_judge_shrinks_below_the_margin_is_not_certified() -> No
 
 
 def test_graded_scores_are_shifted_by_the_difference_that_people_show() -> None:
-    by = JudgeCalibration(40, 40, 10, 10, Graded(100, bias=-0.1, sd=0.2))
+    by = JudgeCalibration(40, 40, 10, 10, GradedLabels(100, bias=-0.1, sd=0.2))
     trials = [trial(f"case-{i:02d}", clarity=0.6 + 0.3 * (i % 2)) for i in range(40)]
     assert judge(cases(40), [GRADED], trials).verdict is not Verdict.BELOW_THRESHOLD
     result = judge(cases(40), [known(GRADED, by)], trials)
@@ -139,7 +139,7 @@ def test_graded_scores_are_shifted_by_the_difference_that_people_show() -> None:
 
 def test_graded_scores_proven_short_carry_the_error_of_the_difference() -> None:
     trials = [trial(f"case-{i:02d}", clarity=0.5 + 0.1 * (i % 2)) for i in range(40)]
-    by = JudgeCalibration(40, 40, 10, 10, Graded(100, bias=0.05, sd=0.4))
+    by = JudgeCalibration(40, 40, 10, 10, GradedLabels(100, bias=0.05, sd=0.4))
     [plain] = findings(judge(cases(40), [GRADED], trials), "clarity")
     [found] = findings(judge(cases(40), [known(GRADED, by)], trials), "clarity")
     assert isinstance(plain, MeanProvenShort)
@@ -158,7 +158,7 @@ def test_what_cannot_be_corrected_is_not() -> None:
     assert correction_for(JUDGED, {1.0}) is None
     likert = replace(GRADED, scale=Scale.LIKERT)
     assert isinstance(
-        correction_for(known(likert, JudgeCalibration(5, 5, 0, 0, Graded(10, 0.5, 0.1))), {3.0}), ByDifference
+        correction_for(known(likert, JudgeCalibration(5, 5, 0, 0, GradedLabels(10, 0.5, 0.1))), {3.0}), ByDifference
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from gate import model
-from gate.model.calibration import MAX_LABELS, Graded, JudgeCalibration
+from gate.model.calibration import MAX_LABELS, GradedLabels, JudgeCalibration
 from gate.records import Footer, Header, PlannedCase, Record, Run
 
 COUNTS = st.integers(0, 2**53)
@@ -55,7 +55,7 @@ calibrations = st.builds(
     JudgeCalibration,
     *[labels] * 4,
     graded=st.none()
-    | st.builds(Graded, labels=st.integers(2, MAX_LABELS), bias=st.floats(-100, 100), sd=st.floats(0, 100)),
+    | st.builds(GradedLabels, labels=st.integers(2, MAX_LABELS), bias=st.floats(-100, 100), sd=st.floats(0, 100)),
 )
 criteria = st.builds(
     model.Criterion,
