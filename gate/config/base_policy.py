@@ -29,6 +29,7 @@ from gate.config.people import calibration_file
 from gate.config.resolve import read_suites, stated_criteria
 from gate.config.schema import NO_STORE, BaselineSection, File, Section
 from gate.config.specs import Common, CriterionSpec
+from gate.decision.consistency import cluster_of
 from gate.errors import ConfigError, GateError
 from gate.judges.options import JudgeOptions
 from gate.metrics.custom.source import Folders
@@ -249,12 +250,13 @@ def _suite_under_base(suite: Suite, base: BasePolicy, head: Config, changes: lis
     lowered: list[str] = []
     if not base.unread:
         thresholds, lowered = thresholds_under_base(before, formerly, suite.cases)
-    changes += [*differences, *lowered, *_edited_metrics(head, specs)]
+    clusters, moved = clusters_under_base(formerly, suite.cases)
+    changes += [*differences, *lowered, *moved, *_edited_metrics(head, specs)]
     stated = {case.id: case.thresholds for case in suite.cases} if base.unread else {}
     own = stated or {case_id: case.thresholds for case_id, case in formerly.items()}
     names = {spec.name for spec in before}
     kept = {case_id: {n: v for n, v in found.items() if n in names} for case_id, found in own.items()}
-    return SuiteRules(specs, thresholds, formerly, _with_options_of(before, specs), kept)
+    return SuiteRules(specs, thresholds, formerly, _with_options_of(before, specs), kept, clusters)
 
 
 def _with_options_of(before: Sequence[CriterionSpec], effective: Sequence[CriterionSpec]) -> tuple[CriterionSpec, ...]:
@@ -544,6 +546,28 @@ def _case_takes_effect(spec: CriterionSpec, before: float | None, now: float | N
         if before == now:
             return True
     return (DOWN if is_lower else UP).allows(before, now)
+
+
+# --- clusters -------------------------------------------------------------------------------------
+
+
+def clusters_under_base(formerly: Mapping[str, Case], head: Sequence[Case]) -> tuple[dict[str, str], list[str]]:
+    """By case: the cluster of the base commit, where the change has it in another; and that in words.
+
+    All cases in one cluster are a single unit, in which no drop of the suite can be proven. A case of other content is
+    not compared, so its cluster is its own.
+    """
+    held = {
+        case.id: cluster_of(before)
+        for case in head
+        if (before := formerly.get(case.id)) is not None
+        and cluster_of(before) != cluster_of(case)
+        and of_case(before) == of_case(case)
+    }
+    if not held:
+        return {}, []
+    others = f" and {len(held) - 1:,} more" if len(held) > 1 else ""
+    return held, [f"the cluster of case {next(iter(held))!r}{others} takes effect once it is merged"]
 
 
 def _text(value: Any) -> str:

@@ -48,6 +48,8 @@ class SuiteRules(Struct, frozen=True):
     """The base commit's own criteria. What the change makes stricter must not hide what these find."""
     thresholds_before: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """Likewise by case."""
+    clusters: Mapping[str, str] = field(default_factory=dict)
+    """By case, the cluster that the base commit has it in, where the change says otherwise; empty: in none."""
 
 
 class Config(Struct, frozen=True):

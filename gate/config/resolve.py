@@ -25,7 +25,7 @@ from gate.config.criteria import (
 from gate.config.load import Config, SuiteRules, criteria_of
 from gate.config.people import hold_to_people, notes_of
 from gate.config.specs import CriterionSpec, read_specs
-from gate.decision.consistency import cluster_of, group_of
+from gate.decision.consistency import cluster_of, group_of, in_cluster
 from gate.errors import ConfigError, nearest
 from gate.judges.options import check as check_judge
 from gate.judges.options import fingerprint as judge_fingerprint
@@ -99,7 +99,7 @@ def make_plans(config: Config, environment: Mapping[str, str], *, calibrating: b
         ConfigError: unreadable suite, unknown metric or option, a judge without a key.
         MeasureError: no case, or none that is selected.
     """
-    suites = [_with_base_thresholds(config, suite) for suite in read_suites(config)]
+    suites = [_as_at_base(config, suite) for suite in read_suites(config)]
     whole = {suite.id: frozenset(case.id for case in suite.cases) for suite in suites}
     _check_quarantine(config, whole.values())
     if config.file.select is not None:
@@ -154,13 +154,14 @@ def _check_categories(suite: Suite, context: Context) -> None:
                 )
 
 
-def _with_base_thresholds(config: Config, suite: Suite) -> Suite:
-    """The suite with the base commit's thresholds of single cases, where the change loosens them."""
+def _as_at_base(config: Config, suite: Suite) -> Suite:
+    """The suite with the base commit's thresholds of single cases, where the change loosens them, and its clusters."""
     rules = config.base_rules.get(suite.id)
-    if rules is None or not rules.thresholds:
+    if rules is None or not (rules.thresholds or rules.clusters):
         return suite
     cases = (replace(c, thresholds=rules.thresholds.get(c.id, c.thresholds)) for c in suite.cases)
-    return replace(suite, cases=tuple(cases))
+    clusters = rules.clusters
+    return replace(suite, cases=tuple(in_cluster(c, clusters[c.id]) if c.id in clusters else c for c in cases))
 
 
 class StatedCriteria(Struct, frozen=True):

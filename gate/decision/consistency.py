@@ -32,6 +32,14 @@ def cluster_of(case: Case) -> str:
     return case.cluster or _name_in(case, "cluster")
 
 
+def in_cluster(case: Case, cluster: str) -> Case:
+    """The case in this cluster, whatever it states; empty: in none."""
+    metadata = case.metadata
+    if not cluster and "cluster" in metadata:
+        metadata = {name: value for name, value in metadata.items() if name != "cluster"}
+    return replace(case, cluster=cluster, metadata=metadata)
+
+
 def _name_in(case: Case, key: str) -> str:
     stated = case.metadata.get(key)
     return str(stated) if isinstance(stated, str | int) and not isinstance(stated, bool) else ""

@@ -132,6 +132,16 @@ def test_a_case_does_not_let_itself_off(project: Project) -> None:
     assert "case 'c0': contains nothing → 0.0 takes effect once it is merged" in found["changes"]
 
 
+def test_a_change_does_not_hide_a_drop_of_the_suite_in_a_cluster(project: Project) -> None:
+    """All cases in one cluster are one unit, and one unit proves nothing."""
+    based(project)
+    breaks(project, 9)
+    project.write("suite.yaml", suite(lambda n: case(n, "tags: [smoke], cluster: all")))
+    code, found = judged(project, "gate.yaml", "--trials", "1")
+    assert (code, found["verdict"]) == (1, "regressed"), found["headline"]
+    assert "the cluster of case 'c0' and 11 more takes effect once it is merged" in found["changes"]
+
+
 def test_rules_that_moved_prove_nothing(project: Project) -> None:
     """No such configuration at the base, and a baseline of this very suite."""
     based(project)
