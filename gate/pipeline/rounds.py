@@ -31,6 +31,13 @@ Slot = tuple[Side, str, str]
 """Side, tag and case of a trial."""
 
 
+def _is_itself(session: Session, references: Sequence[Reference]) -> bool:
+    """Whether this commit is compared with its own earlier record, as every night: to run its agent for both sides
+    would excuse the very drift that is to be found."""
+    where = session.where
+    return where.head is not None and not where.dirty and any(one.info.commit == where.head for one in references[:1])
+
+
 class SuiteRun:
     """The rounds of one suite: trials of an earlier session count, missing ones are run."""
 
@@ -46,7 +53,9 @@ class SuiteRun:
     ) -> None:
         self.session, self.plan, self.journal, self.runner, self.memory = session, plan, journal, runner, memory
         self.settings = session.settings
-        if session.config.file.baseline.rerun == "auto" and can_rerun:
+        if _is_itself(session, references):
+            self.settings = replace(self.settings, rerun="never")
+        elif session.config.file.baseline.rerun == "auto" and can_rerun:
             self.settings = replace(self.settings, rerun="match")
         elif not can_rerun and self.settings.rerun != "never":
             raise ConfigError(
