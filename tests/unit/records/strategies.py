@@ -38,8 +38,15 @@ calls = st.builds(
 )
 parts = some(st.builds(model.Part, texts, FLAGS))
 usages = st.builds(
-    model.Usage, st.none() | COUNTS, st.none() | COUNTS, st.none() | amounts, st.none() | COUNTS, st.none() | texts
+    model.Usage,
+    st.none() | COUNTS,
+    st.none() | COUNTS,
+    st.none() | amounts,
+    st.none() | COUNTS,
+    st.none() | texts,
+    system=st.none() | texts,
 )
+digests = st.just("") | st.text("0123456789abcdef", min_size=1, max_size=32)
 turns = st.builds(
     model.Invocation,
     user=texts,
@@ -92,6 +99,7 @@ cases = st.builds(
     thresholds=st.dictionaries(texts, finite, max_size=2),
     expected=some(st.none() | some(calls)).filter(lambda turns: not turns or any(turn is not None for turn in turns)),
     equivalent=texts,
+    cluster=texts,
 )
 headers = st.builds(
     Header,
@@ -145,6 +153,7 @@ def records(draw: st.DrawFn) -> Record:
             attempts=draw(COUNTS),
             started=draw(st.none() | amounts),
             again=draw(FLAGS),
+            answer=draw(digests),
         )
         for case_id, number, side in draw(keys)
     )
