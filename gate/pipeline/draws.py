@@ -2,8 +2,9 @@
 
 An empty commit, a new commit message or an amended one must be no further chance. So a run on a new commit continues
 the record of an earlier commit that was measured against the same base, with the same fingerprint of the agent, the
-same cases and the same criteria, and reaches the verdict as if it had run those trials itself. Without a fingerprint
-nobody knows whether the agent is the same: then the measurement starts anew, and its reader is told of those before.
+same cases and the same criteria, and reaches the verdict as if it had run those trials itself. Another fingerprint may
+be another agent or a comment more, and without one nobody knows: then the measurement starts anew, and its reader is
+told of those before.
 """
 
 from __future__ import annotations
@@ -53,27 +54,29 @@ def continue_earlier(config: Config, header: Header) -> str:
 def earlier_draws(config: Config, header: Header, references: Sequence[Reference], terms: Terms) -> str:
     """How often this change was measured before, with what each came to as it is judged now; empty if never.
 
-    Of agents without a fingerprint alone. Nothing of what those records say of themselves is told but their trials.
+    Nothing of what those records say of themselves is told but their trials.
     """
-    if header.agent or header.dirty or not header.base_commit:
+    if header.dirty:
         return ""
     alone = replace(terms, base=None, doubts=(), doubts_if_compared=(), notes=(), changes=())
     told: list[str] = []
-    total = 0
+    seen = {header.run_id}  # a continued record has the run of the one that it continues
     for found, other in _of_this_change(config, header):
-        if other.run_id == header.run_id or other.agent:
+        if other.run_id in seen:
             continue
-        total += 1
+        seen.add(other.run_id)
         if len(told) < MOST_TOLD:
             with suppress(GateError):
                 verdict = judge_record(load_to_judge(found), references, alone).verdict
                 told.append(verdict.value.replace("_", " "))
     if not told:
         return ""
+    total = len(seen) - 1
     shown = f"the newest {len(told)} of {total} before" if len(told) < total else "before"
+    why = "another fingerprint of the agent" if header.agent else "without a fingerprint of the agent each commit"
     return (
-        f"measurement {total + 1} of this change; {shown}: {listing(told)} (without a fingerprint of the agent each "
-        "commit is measured anew, and the error rate is that of one measurement)"
+        f"measurement {total + 1} of this change; {shown}: {listing(told)} ({why} is measured anew, and the error rate "
+        "is that of one measurement)"
     )
 
 

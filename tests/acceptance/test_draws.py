@@ -89,6 +89,20 @@ def test_another_agent_other_cases_or_another_base_are_measured_anew(change: Pro
     assert run_id(change)[0] not in seen
 
 
+def test_a_comment_in_the_agent_is_a_further_measurement_that_is_counted(change: Project) -> None:
+    worse = AGENT.replace("BROKEN = 0", "BROKEN = 12")
+    change.write("agent.py", worse)
+    change.commit("worse")
+    run_id(change)
+    change.git("commit", "-q", "--allow-empty", "-m", "once more")
+    run_id(change)
+    change.write("agent.py", worse + "# please\n")
+    change.commit("a comment")
+    _, suite = run_id(change)
+    [told] = [line for line in suite["warnings"] if "of this change;" in line]
+    assert "measurement 2 of this change; before: regressed (another fingerprint" in told, "continued ones are one"
+
+
 def test_a_record_that_is_damaged_is_passed_over(change: Project) -> None:
     change.write("agent.py", AGENT + "# clearer\n")
     change.commit("clearer")
