@@ -27,7 +27,8 @@ class Reference(Struct, frozen=True):
 
 def reference_to(records: Sequence[Record], commit: str | None, *, distance: int | None, source: str) -> Reference:
     """The records of one agent as a reference, the nearest first."""
-    measured = sum(trial.measured for record in records for trial in record.trials)
+    # Reruns were picked by their outcomes, and count as no trials of a baseline.
+    measured = sum(trial.measured and trial.tag in (FULL, STORED) for record in records for trial in record.trials)
     cases = len({case.id for record in records for case in record.header.plan}) or 1
     return Reference(BaselineInfo(commit, distance, measured / cases, len(records), source), tuple(records))
 

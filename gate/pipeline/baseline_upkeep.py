@@ -279,7 +279,7 @@ def _show(plan: Plan, reference: Reference, ledger: Ledger) -> str:
     if not reference.records:
         return f"{console(plan.suite.id)}: {console(info.missing)}"
     head = f"{console(plan.suite.id)}: {reference.name}: commit {(info.commit or '–')[:12]}"
-    if info.distance is not None:
+    if info.distance:
         head += f", {count(info.distance, 'commit')} back"
     head += f", {info.trials_per_case:.1f} trials a case from {count(info.records, 'record')}, {console(info.source)}"
     suite = judge_record(as_baseline(reference.records[0]), [NO_REFERENCE], Terms(plan.criteria))

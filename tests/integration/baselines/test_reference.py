@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from gate.baselines.pairing import reference_to
 from gate.config.load import load_config
 from gate.errors import BaselineError, ConfigError
-from gate.model import Criterion, ErrorKind, Scale, Score, Trial, TrialError
+from gate.model import CONFIRM, FULL, REPEAT, STORED, Criterion, ErrorKind, Scale, Score, Trial, TrialError
 from gate.pipeline.reference import find_baseline, git_context, store_of
 from gate.records import Footer, Header, PlannedCase, Record, read_record, write_record
 from gate.system.git import Git
@@ -97,6 +98,12 @@ def test_records_of_the_same_agent_are_pooled_and_others_are_not(repository: Rep
     found = repository.find()
     assert [record.header.commit for record in found.records] == [commits[3], commits[2], commits[0]]
     assert found.info.trials_per_case == 3
+
+
+def test_a_rerun_is_no_trial_of_a_baseline() -> None:
+    header = Header("s", (PlannedCase("c", "f"),), (Criterion("m", "m", Scale.UNIT),), commit="c")
+    trials = [Trial("c", n, scores={"m": Score(1.0)}, tag=tag) for n, tag in enumerate((FULL, STORED, CONFIRM, REPEAT))]
+    assert reference_to([Record(header, tuple(trials), None)], "c", distance=0, source="").info.trials_per_case == 2
 
 
 def test_against_names_any_commit_and_an_unknown_one_is_an_error(repository: Repository) -> None:
