@@ -81,7 +81,7 @@ class MergeRequestHost(Host):
         except RestError as error:
             if error.status in (401, 403, 404):
                 raise PublishError(f"cannot write the note: {error.what}", hint=TOKEN_HINT) from error
-            raise
+            raise PublishError(f"cannot write the note: {error.what}", where=error.where) from error
         except (KeyError, TypeError) as error:
             raise PublishError(f"an answer of the API cannot be read: {error!r}", where="GitLab") from error
 
