@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from gate.model import CaseResult, CriterionResult, Result, SuiteResult, Verdict
-from gate.reports import explanation
+from gate.reports import explanation, headline
 from gate.reports import labels as words
 from gate.reports.formatting import (
     change_sample,
@@ -110,6 +110,8 @@ def _suite(console: Console, suite: SuiteResult, explain: str) -> None:
         (f"  {words.VERDICTS[suite.verdict]}", style),
     )
     _line(console, 2, (escape.console(explanation.headline(suite)), ""))
+    if todo := headline.next_step(suite):
+        _line(console, 2, ("next: ", "bold"), (escape.console(todo), ""), hang=6)
     if suite.accepted:
         _line(console, 2, ("accepted: " + escape.console(suite.accepted), "yellow"))
     console.print()
@@ -123,7 +125,7 @@ def _suite(console: Console, suite: SuiteResult, explain: str) -> None:
     _improved(console, suite)
     _facts(console, [("details:", escape.console(explain, 500))] if explain else [])
     _listed(console, "What changed in the rules or suite", explanation.changes(suite))
-    _listed(console, "How the verdict came about", explanation.story(suite))
+    _listed(console, "How the verdict came about", headline.story(suite))
     _listed(console, "Warnings", explanation.warnings(suite), "yellow")
     _facts(
         console,
@@ -242,7 +244,7 @@ def _improved(console: Console, suite: SuiteResult) -> None:
 
 def _named(console: Console, case: CaseResult, mark: str, style: str) -> None:
     place = f"  {escape.console(str(case.location), 120)}" if case.location else ""
-    status = f"  {words.STATUSES[case.status]}"
+    status = f"  {words.status(case)}"
     name = escape.console(case.id, 120)
     _line(console, 2, (mark, style), (name, "bold" if style == "red" else ""), (status, style), (place, "dim"))
     _line(console, 4, (words.tally(case), ""))

@@ -134,7 +134,8 @@ def _compared(suite: SuiteResult, cause: _Compared) -> str:  # noqa: PLR0911, PL
             return f"every threshold holds over {cases}{_uncompared(cause.uncompared)}"
         case fact.NoWorse():
             bound = _bound(cause.rate_low, cause.rate_cases)
-            said = f"no worse than the baseline over {count(cause.cases, 'case')}"
+            than = "" if suite.reference else " than the baseline"
+            said = f"no worse{than} over {count(cause.cases, 'case')}"
             return said + bound + _uncompared(cause.uncompared)
         case fact.NothingDecides():
             return "nothing was judged: no threshold"
@@ -207,11 +208,11 @@ def trade(suite: SuiteResult, found: fact.TradedOff) -> str:
     """What was lost and what was gained, each with the trials that prove it; and what the configuration makes of it."""
     lost, gained = found.lost, found.gained
     broke = f"{count(len(lost), 'case')} broke" if found.named else "some cases got worse, most suspect"
-    improved = f"{len(gained)} improved" if found.gained_named else "others improved, most clearly"
-    sides = [
-        f"{broke} ({pooled(lost)}: {listing(one.case_id for one in lost)})",
-        f"{improved} ({pooled(gained)}: {listing(one.case_id for one in gained)})",
-    ]
+    named = listing(one.case_id for one in gained)
+    improved = f"{len(gained)} improved ({pooled(gained)}: {named})"
+    if not found.gained_named:
+        improved = f"others improved, most clearly {named} ({pooled(gained)})"
+    sides = [f"{broke} ({pooled(lost)}: {listing(one.case_id for one in lost)})", improved]
     policy = {"block": "", "warn": ", which does not block here", "accept": ", which is accepted here"}[found.policy]
     open_ = found.waits if found.policy != "block" else ()
     waits = f"; not enough evidence on {listing(open_)} besides" if open_ else ""
@@ -437,7 +438,7 @@ def _bounds(suite: SuiteResult, evidence: EvidenceSummary) -> list[str]:
         if low is not None and _excludes(found, low, criterion):
             word = "worse" if criterion.direction is Direction.LOWER else "lower"
             bound = change(natural(min(low, 0.0), criterion), criterion.scale)
-            open_ = "" if found.holds else ", which its margin does not allow"
+            open_ = "" if found.holds else "; its margin is narrower"
             lines.append(f"{criterion.name}: {word} than {bound} is {RULED_OUT}{open_}")
     return lines
 
@@ -464,7 +465,7 @@ def _to_decide(suite: SuiteResult, evidence: EvidenceSummary) -> list[str]:
             return [f"to decide {name}: more trials on both sides; the estimate itself is beyond its margin"]
         cases = max(found.cases + 1, round(found.cases * (half / room) ** 2))
         wide = _as_option(max(-found.low, found.margin), criterion)
-        return [f"to decide {name}: about {cases} cases, or more baseline trials, or a margin of {wide}"]
+        return [f"to decide {name}: about {cases:,} cases, or more baseline trials, or a margin of {wide}"]
     return [] if _bounds(suite, evidence) else ["to decide: more cases, or more trials on both sides"]
 
 

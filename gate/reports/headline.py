@@ -33,3 +33,9 @@ def next_step(suite: SuiteResult) -> str:
         Verdict.REGRESSED: "fix it" if suite.trade is None else "fix what was lost, or accept the trade",
         Verdict.BELOW_THRESHOLD: "fix it, or change the threshold in a pull request of its own",
     }.get(suite.verdict, "fix what prevented the measurement, then run the job again")
+
+
+def story(suite: SuiteResult) -> tuple[str, ...]:
+    """How the verdict came about, without what the next step says already."""
+    todo = next_step(suite)
+    return tuple(line for line in explanation.story(suite) if line not in todo)

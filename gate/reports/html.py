@@ -16,7 +16,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from gate.model import CaseResult, CriterionResult, Estimate, Result, SuiteResult
-from gate.reports import explanation
+from gate.reports import explanation, headline
 from gate.reports import labels as words
 from gate.reports.formatting import (
     change_sample,
@@ -78,6 +78,7 @@ def _suite(suite: SuiteResult, explain: str) -> Mapping[str, Any]:
         "id": one_line(suite.suite_id, 200),
         "verdict": words.VERDICTS[suite.verdict],
         "headline": explanation.headline(suite),
+        "next": headline.next_step(suite),
         "accepted": suite.accepted,
         "criteria": [_criterion(criterion) for criterion in suite.criteria[:_MANY]],
         "further": [words.further_line(one) for one in suite.further[:_MANY]],
@@ -86,7 +87,7 @@ def _suite(suite: SuiteResult, explain: str) -> Mapping[str, Any]:
         "improved": [f"{case.id}: {words.improvement(case, suite)}" for case in words.improved_cases(suite)[:_MANY]],
         "explain": explain,
         "changes": explanation.changes(suite)[:_MANY],
-        "story": explanation.story(suite)[:_MANY],
+        "story": headline.story(suite)[:_MANY],
         "warnings": explanation.warnings(suite)[:_MANY],
         "facts": {
             "Cases": words.status_counts(suite),
@@ -162,7 +163,7 @@ def _cases(title: str, cases: Sequence[CaseResult], *, opened: int) -> Mapping[s
 def _case(case: CaseResult) -> Mapping[str, Any]:
     return {
         "id": one_line(case.id, 200),
-        "standing": f"{words.STATUSES[case.status]}, {words.tally(case)}",
+        "standing": f"{words.status(case)}, {words.tally(case)}",
         "place": one_line(str(case.location), 200) if case.location else "",
         "reasons": case.reasons[:10],
         "turns": differences(case),

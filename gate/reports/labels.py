@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 
 from msgspec.structs import replace
 
@@ -148,7 +150,15 @@ def explain_line(result: Result, suite: SuiteResult) -> str:
     if not cases or not path:
         return ""
     case_id = cases[0].id if _PLAIN_ID.fullmatch(cases[0].id) else "ID"
-    return f"gate explain {shlex.quote(path)} --case {case_id}"
+    return f"gate explain {shlex.quote(_from_here(path))} --case {case_id}"
+
+
+def _from_here(path: str) -> str:
+    """The path as it is typed in the folder of the run: a job's clone is at another place for who reads its report."""
+    try:
+        return str(Path(path).relative_to(Path.cwd()))
+    except (ValueError, OSError):
+        return path
 
 
 def worse_cases(suite: SuiteResult) -> tuple[CaseResult, ...]:
@@ -230,10 +240,20 @@ def further_line(suite: SuiteResult) -> str:
     return f"{VERDICTS[suite.verdict]}: {headline(suite)}" + (f" (commit {commit[:12]})" if commit else "")
 
 
+def status(case: CaseResult) -> str:
+    """The status in a word or two; a case no trial of which passed, and which is not shown to be worse, is not *ok*."""
+    if case.status is not CaseStatus.OK or case.passed or not case.trials:
+        return STATUSES[case.status]
+    return "failing" if case.baseline_passed else "never passed"
+
+
 def status_counts(suite: SuiteResult) -> str:
-    """``40 cases: 3 broken, 2 flaky, 35 ok``."""
-    counts = {status: sum(c.status is status for c in suite.cases) for status in STATUSES}
-    named = ", ".join(f"{number:,} {STATUSES[status]}" for status, number in counts.items() if number)
+    """``40 cases: 3 broken, 2 flaky, 1 never passed, 34 ok``."""
+    known = Counter(map(status, suite.cases))
+    order = dict.fromkeys([*STATUSES.values(), *known])
+    last = STATUSES[CaseStatus.OK]
+    names = [*(name for name in order if known[name] and name != last), *([last] if known[last] else [])]
+    named = ", ".join(f"{known[name]:,} {name}" for name in names)
     return f"{count(len(suite.cases), 'case')}: {named}" if named else "no cases"
 
 

@@ -212,7 +212,7 @@ def _worst_cases(suite: SuiteResult, left_out: int) -> list[str]:
     rest = [case for case in worse if not any(case is other for other in shown)]
     blocks = []
     if worse:
-        blocks.append(f"### Worst {len(shown)} of {len(worse):,}" if rest else f"### {words.worse_title(worse)}")
+        blocks.append(f"### {words.worse_title(worse)}{f', {len(shown)} of {len(worse):,}' if rest else ''}")
         blocks += [_case_fold(case, 20_000 if left_out < NO_DETAIL else 2_000) for case in shown]
     if left_out >= NO_DETAIL:
         hidden = len(rest) + len(further)
@@ -226,7 +226,7 @@ def _worst_cases(suite: SuiteResult, left_out: int) -> list[str]:
     improved = words.improved_cases(suite)
     if suite.trade is not None:
         gained = f"{count(len(suite.trade.gained), 'case')} improved"
-        title = gained if suite.trade.gained_named else "Others improved, most clearly"
+        title = gained if suite.trade.gained_named else "Cases that improved most clearly"
         blocks.append(f"### {title}\n\n{_moves(suite.trade.gained)}")
         improved = tuple(c for c in improved if c.id not in {one.case_id for one in suite.trade.gained})
     if improved and left_out < NO_PASSES:
@@ -268,7 +268,7 @@ def _case_fold(case: CaseResult, limit: int) -> str:
 def _score(case: CaseResult) -> str:
     """How often it passed, after the status where that is more than a failure."""
     plain = case.status in (CaseStatus.BROKEN, CaseStatus.FAILED, CaseStatus.ERROR)
-    return words.score(case) if plain else f"{words.STATUSES[case.status]}, {words.score(case)}"
+    return words.score(case) if plain else f"{words.status(case)}, {words.score(case)}"
 
 
 def _status_mark(case: CaseResult) -> str:
@@ -312,7 +312,7 @@ def _details(suite: SuiteResult, left_out: int, explain: str) -> str:
     told = [c for c in suite.criteria if story and (left_out < NO_PASSES or words.needs_words(c))]
     noted = [(c.criterion.name, note) for c in told[:_MANY] if (note := evidence(c))]
     parts = [
-        _bullets(explanation.story(suite), _MANY) if story else "",
+        _bullets(lead.story(suite), _MANY) if story else "",
         f"**Warnings**\n\n{_bullets(explanation.warnings(suite), _FEW)}" if suite.warnings else "",
         "\n".join(["**Figures**\n", *(f"- {escape.markdown_code(name, 80)}: {note}" for name, note in noted)])
         if noted

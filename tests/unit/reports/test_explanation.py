@@ -81,7 +81,7 @@ HEADLINES: list[tuple[fact.Cause, str]] = [
     (
         fact.TradedOff(LOST, GAINED, named=False, gained_named=False, policy="warn", waits=("pass rate",)),
         "a trade, which does not block here: some cases got worse, most suspect (5/5 → 0/4: a) and others improved, "
-        "most clearly (1/10 → 9/9: b, c); not enough evidence on pass rate besides",
+        "most clearly b, c (1/10 → 9/9); not enough evidence on pass rate besides",
     ),
     (
         fact.CriterionFails("tool_trajectory_avg_score"),
@@ -284,7 +284,7 @@ def test_an_inconclusive_answer_says_what_is_ruled_out_and_what_would_decide() -
     assert explanation.story(suite)[1:] == (
         "end of schedule: an unchanged agent looks as bad or worse in 14 % of runs; "
         "one look at these trials finds a drop of about 31 points",
-        "pass rate: lower than −29 points is ruled out at 95 % confidence, which its margin does not allow",
+        "pass rate: lower than −29 points is ruled out at 95 % confidence; its margin is narrower",
         "to decide pass rate: about 36 cases, or more baseline trials, or a margin of 0.29",
         "suspected, but not proven at this error rate: a; more baseline trials would tell",
     )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from msgspec.structs import replace
 
-from gate.model import CriterionResult, Verdict
+from gate.model import CaseResult, CaseStatus, CriterionResult, Verdict
 from gate.model.findings import (
     AnyFinding,
     CasesNotScored,
@@ -94,6 +96,31 @@ def test_details_are_named_only_where_one_record_holds_them() -> None:
     assert words.explain_line(result(replace(PASSED, cases=())), PASSED) == ""
     odd = replace(FAILED, cases=(replace(FAILED.cases[0], id="$(rm -rf x)"),))
     assert words.explain_line(result(odd), odd) == "gate explain gate.jsonl --case ID"
+
+
+def test_a_record_below_the_folder_of_the_run_is_named_from_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    here = replace(result(FAILED), record_paths=(str(tmp_path / ".gate" / "a.jsonl"),))
+    assert words.explain_line(here, FAILED) == "gate explain .gate/a.jsonl --case order-status-01"
+    elsewhere = replace(result(FAILED), record_paths=("/elsewhere/a.jsonl",))
+    assert words.explain_line(elsewhere, FAILED) == "gate explain /elsewhere/a.jsonl --case order-status-01"
+
+
+@pytest.mark.parametrize(
+    ("case", "told"),
+    [
+        (CaseResult("a", CaseStatus.OK, trials=2, baseline_trials=5), "never passed"),
+        (CaseResult("a", CaseStatus.OK, trials=1, baseline_trials=1, baseline_passed=1), "failing"),
+        (CaseResult("a", CaseStatus.OK, trials=2, passed=2), "ok"),
+        (CaseResult("a", CaseStatus.OK), "ok"),
+        (CaseResult("a", CaseStatus.BROKEN, trials=2, baseline_trials=5, baseline_passed=5), "broken"),
+    ],
+)
+def test_a_case_of_which_nothing_passed_is_never_called_ok(case: CaseResult, told: str) -> None:
+    assert words.status(case) == told
+    assert words.status_counts(replace(PASSED, cases=(case,))) == f"1 case: 1 {told}"
 
 
 def test_a_criterion_that_only_warns_is_not_green_without_a_value() -> None:

@@ -33,7 +33,7 @@ def test_a_reviewer_reads_the_verdict_then_what_got_worse_then_the_rest() -> Non
         "**Next:** fix it.",
         "### What changed in the rules or suite",
         "**−12.5 [−20, −5] points**",
-        "### Worst 3 of 4",
+        "### Cases that got worse, 3 of 4",
         "<code>refund-late-order</code>",
         "- issue_refund(",
         "<code>refund-wrong-item</code>",
@@ -130,11 +130,11 @@ def test_one_case_for_each_distinct_reason_and_how_many_more() -> None:
         replace(BROKEN[0], id=f"refund-{n}", reasons=(f"refund_order(order='{n}') is missing",)) for n in range(12)
     )
     page = render(result(replace(REGRESSED, cases=cases)))
-    assert "### Worst 1 of 12" in page
+    assert "### Cases that got worse, 1 of 12" in page
     assert "<summary>11 more, same reason</summary>" in page
     assert page.count("is missing") == 1, "in the line that opens the fold, and nowhere else"
     mixed = render(result(replace(REGRESSED, cases=(*cases, *BROKEN))))
-    assert "### Worst 3 of 16" in mixed
+    assert "### Cases that got worse, 3 of 16" in mixed
     assert "<summary>13 more</summary>" in mixed
 
 
