@@ -16,8 +16,8 @@ from statistics import fmean
 from msgspec.structs import replace
 
 from gate.decision.comparison import Comparison
-from gate.decision.engine.state import CONFIRM, Request
-from gate.model import PROBE, CrashFacts, ErrorKind, Scale, Side, Trial, TrialError
+from gate.decision.engine.state import CONCURRENT, CONFIRM, Request
+from gate.model import FULL, PROBE, CrashFacts, ErrorKind, Scale, Side, Trial, TrialError
 from gate.model.facts import Outage
 from gate.model.findings import ConfirmationLost, FailuresGone, NothingRerun, PerhapsProvider, SlowedDown, Unconfirmed
 from gate.security.limits import cut
@@ -122,9 +122,30 @@ def _uncleared(comparison: Comparison) -> Iterator[tuple[str, int]]:
 
 
 def with_outage(comparison: Comparison) -> Comparison:
-    """The comparison with its failures excused if the agent is down: that is no regression."""
+    """The comparison with its failures excused if the agent is down: that is no regression, and no base is as bad."""
+    comparison = _without_base_that_is_down(comparison)
     found = _outage(comparison)
     return replace(excused(comparison), outage=found) if found is not None else comparison
+
+
+def _without_base_that_is_down(comparison: Comparison) -> Comparison:
+    """The comparison without this job's failures of the base's agent, if most of what it answered before fails now.
+
+    A base that is not up fails everything, and next to it no change would be worse.
+    """
+    before = {trial.case_id for trial in comparison.stored if trial.answered}
+    tried = [t for t in comparison.trials if t.side is Side.BASELINE and t.measured and t.tag in (FULL, CONCURRENT)]
+    tried = [trial for trial in tried if trial.case_id in before]
+    cases, up = {trial.case_id for trial in tried}, {trial.case_id for trial in tried if trial.answered}
+    if len(cases - up) <= MOST * len(cases):
+        return comparison
+
+    def without(trial: Trial) -> Trial:
+        if trial.side is not Side.BASELINE or trial.error is None:
+            return trial
+        return replace(trial, error=replace(trial.error, excused=True))
+
+    return replace(comparison, trials=tuple(map(without, comparison.trials)))
 
 
 def _outage(comparison: Comparison) -> Outage | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -185,3 +186,20 @@ def test_without_an_address_the_change_is_compared_with_what_is_stored(
     _, found = project.result("run", "-q")
     assert base.asked == asked
     assert any("BASE_URL is not set" in line for line in suite_of(found)["warnings"])
+
+
+@pytest.mark.parametrize("status", [500, 404])
+def test_a_base_that_is_down_excuses_no_drop(project: Project, served: Served, base: Served, status: int) -> None:
+    """Next to a base that fails everything no change is worse."""
+    set_up(project, {**http(served), "base": "${BASE_URL}"})
+    cases = [{"id": f"case-{n}", "input": f"item {n}", "response": "Done."} for n in range(30)]
+    project.write("suite.jsonl", "".join(json.dumps(case) + "\n" for case in cases))
+    project.commit()
+    project.store()
+    project.git("checkout", "-q", "-b", "change")
+    project.commit("change")
+    served.answer = lambda number: (200, "Done." if number % 5 > 1 else "no idea")
+    base.answer = lambda _number: (status, "down")
+    code, found = project.result("run", "-q", BASE_URL=base.url)
+    assert base.asked > 0, "the drop is checked against the base"
+    assert (code, suite_of(found)["verdict"]) == (1, "regressed"), suite_of(found)["headline"]

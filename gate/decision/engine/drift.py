@@ -38,6 +38,11 @@ def next_check(evidence: Evidence, config: Config) -> tuple[Request, ...]:
     return requests if affordable else ()
 
 
+def answers_now(evidence: Evidence) -> bool:
+    """Whether the baseline's agent was measured in this job in most cases: one that is down says nothing of a drift."""
+    return 2 * sum(bool(case.now) for case in evidence.cases.values()) > len(evidence.cases)
+
+
 def confirmed(evidence: Evidence) -> bool | None:
     """Whether the drop shows against what the baseline's agent does now; None while that is open."""
     level = LEVEL * evidence.state.config.alpha

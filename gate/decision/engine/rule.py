@@ -6,7 +6,7 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from gate.decision.engine.drift import confirmed, next_check
+from gate.decision.engine.drift import answers_now, confirmed, next_check
 from gate.decision.engine.evidence import Evidence, Looks, blocking_metrics, gather, test_rows
 from gate.decision.engine.schedule import NAMING_CASES, next_pass, next_wave
 from gate.decision.engine.state import Continue, State
@@ -84,8 +84,8 @@ def _passed(evidence: Evidence) -> Outcome:
 def _against_now(evidence: Evidence, proof: Stage) -> Step:
     """A drop of the whole suite has to show against what the baseline's agent does now, where that can be run.
 
-    Where it cannot, the block stands, and drift is its other explanation. A few cases that break are proven by name
-    with reruns of both sides; failures all over the suite that name no case are a drop of the whole.
+    Where it cannot, or hardly answers, the block stands, and drift is its other explanation. A few cases that break are
+    proven by name with reruns of both sides; failures all over the suite that name no case are a drop of the whole.
     """
     config = evidence.state.config
     if config.rerun == "concurrent":
@@ -93,6 +93,8 @@ def _against_now(evidence: Evidence, proof: Stage) -> Step:
     few = evidence.case_proof is not None and 0 < len(evidence.named) <= NAMING_CASES
     if config.rerun == "never" or few:
         return _outcome(evidence, "REGRESSION", evidence.case_proof or proof if config.rerun == "match" else proof)
+    if evidence.checks and not answers_now(evidence):
+        return _outcome(evidence, "REGRESSION", proof)
     found = confirmed(evidence)
     if found is None and (requests := next_check(evidence, config)):
         return Continue(requests, "tell the change from a drift")

@@ -46,6 +46,13 @@ def test_a_drop_that_both_sides_share_is_no_regression() -> None:
     assert answer.evidence.named == ()
 
 
+def test_a_baselines_agent_that_does_not_answer_excuses_nothing() -> None:
+    silent = Round("concurrent", Side.BASELINE, {c: [[None]] for c in CASES})
+    answer = decide(state(FLAKY, FELL, silent, config=MATCH))
+    assert isinstance(answer, Outcome)
+    assert (answer.verdict, answer.stage.confirmed, answer.stage.drift_open) == ("REGRESSION", False, True)
+
+
 def test_an_open_check_goes_on_with_both_sides_until_it_has_an_answer() -> None:
     step = decide(state(FLAKY, FELL, beside(0.4), config=MATCH))
     assert isinstance(step, Continue)
