@@ -27,7 +27,7 @@ from gate.decision.unseen import without_unseen
 from gate.decision.verdict import judged
 from gate.model import REPEAT, Case, Criterion, Outcome, Side, SuiteResult, Trial, Verdict
 from gate.model.facts import UnexplainedFailures
-from gate.model.findings import AnyFinding, NeverAnswered
+from gate.model.findings import AnyFinding
 
 MOST_RETRIES = 2
 """How often a trial is run again that infrastructure kept from being measured."""
@@ -288,7 +288,7 @@ def _for_thresholds(
         return None
     done = passes(comparison)
     last = settings.exact_epochs or settings.max_epochs
-    open_ = any(f.verdict is Verdict.INCONCLUSIVE and not isinstance(f, NeverAnswered) for f in found)
+    open_ = any(f.verdict is Verdict.INCONCLUSIVE for f in found)
     alone = lacks_pairs(comparison.criteria, comparison.trials)
     if done >= last:
         n = _extended(comparison) - done

@@ -150,7 +150,7 @@ class CasesNotScored(Finding, frozen=True):
 class NeverAnswered(Finding, frozen=True):
     """Cases in which the agent failed every time, and that no baseline is compared with."""
 
-    verdict: ClassVar[Verdict] = Verdict.INCONCLUSIVE
+    verdict: ClassVar[Verdict] = Verdict.NOT_MEASURED
 
     case_id: str
     cases: int

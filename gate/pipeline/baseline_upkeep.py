@@ -20,6 +20,7 @@ from gate.config.settings import now, settings_of
 from gate.decision.comparison import PASS_RATE
 from gate.errors import BaselineError, BaselineWriteError, ConfigError, GateError
 from gate.model import SuiteResult, Verdict
+from gate.model.findings import NeverAnswered
 from gate.pipeline.journal import records_folder
 from gate.pipeline.judge_stored import as_if_judged, found_again, plan_of, read_whole, suite_ids
 from gate.pipeline.picked import beside
@@ -124,7 +125,7 @@ def _found(
     terms = replace(own, anchored=True, release=release or own.release)
     references = found_again(header, terms, config, environment)
     suite = judge_record(load_to_judge(path, criteria=terms.criteria), references.all, terms)
-    if suite.verdict in UNMEASURED:
+    if suite.verdict in UNMEASURED and not _only_silent(suite):
         what = f"the record cannot become a baseline: {headline(suite)}"
         raise BaselineWriteError(what, where=header.suite_id, hint="measure again once the cause is fixed")
     commits = {one.name: one.info.commit or UNCOMMITTED for one in references.all if one.records}
@@ -135,6 +136,13 @@ def _found(
     improved = bool(anchor) and suite.verdict is Verdict.PASS and _far_better(against)
     mark = replace(mark, left_out=left_out, improved=improved)
     return [replace(mark, run=run) for run in run_ids(record)]
+
+
+def _only_silent(suite: SuiteResult) -> bool:
+    """Whether all that is not measured are cases that the agent never answers: a fact that later runs are held to."""
+    rows = [row for row in suite.criteria if row.verdict is Verdict.NOT_MEASURED and row.criterion.blocking]
+    found = [f for row in rows for f in row.findings if f.verdict is Verdict.NOT_MEASURED]
+    return suite.verdict is Verdict.NOT_MEASURED and bool(found) and all(isinstance(f, NeverAnswered) for f in found)
 
 
 def _far_better(against: SuiteResult) -> bool:

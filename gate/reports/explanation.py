@@ -25,7 +25,7 @@ from gate.model import (
     Verdict,
 )
 from gate.model import facts as fact
-from gate.model.findings import CasesNotScored, CaseTally, NeverAnswered, TrialExcused
+from gate.model.findings import CasesNotScored, CaseTally, TrialExcused
 from gate.reports.formatting import by_chance, change, count, figure, listing, percentage
 from gate.reports.reasons import (
     RULED_OUT,
@@ -116,17 +116,7 @@ _Compared = (
 )
 
 
-def _never_answered(suite: SuiteResult, criteria: Iterable[str]) -> str:
-    """That cases fail each time which no baseline has, where that is what an open criterion waits for."""
-    open_ = [r for r in suite.criteria if r.criterion.name in criteria]
-    silent = next((f for r in open_ for f in r.findings if isinstance(f, NeverAnswered)), None)
-    if silent is None:
-        return ""
-    more = f" and {silent.cases - 1} more" if silent.cases > 1 else ""
-    return f"the agent never answered {silent.case_id}{more}, and no baseline shows whether it ever did: {silent.error}"
-
-
-def _compared(suite: SuiteResult, cause: _Compared) -> str:  # noqa: PLR0911, PLR0912 - one line per kind
+def _compared(suite: SuiteResult, cause: _Compared) -> str:  # noqa: PLR0911 - one line per kind
     match cause:
         case fact.ThresholdsHold():
             of = count(cause.cases, "case")
@@ -140,8 +130,6 @@ def _compared(suite: SuiteResult, cause: _Compared) -> str:  # noqa: PLR0911, PL
         case fact.NothingDecides():
             return "nothing was judged: no threshold"
         case fact.NotEnoughEvidence():
-            if said := _never_answered(suite, cause.criteria):
-                return said
             extra = f"; suspected: {listing(cause.suspects)}" if cause.suspects else ""
             return f"not enough evidence on {listing(cause.criteria)}{extra}"
         case fact.CasesNeverPass():

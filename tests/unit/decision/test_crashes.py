@@ -172,11 +172,11 @@ def test_without_a_baseline_an_outage_is_every_case() -> None:
     assert judge(SUITE, [held], but_one).verdict is not Verdict.ERROR
 
 
-def test_a_new_case_that_is_never_answered_counts_as_failed_and_leaves_no_pass() -> None:
+def test_a_new_case_that_is_never_answered_is_not_measured() -> None:
     held = replace(TRAJECTORY, threshold=0.5)
     trials = [failed_trial("case-00"), *once(SUITE[1:], trajectory=1.0)]
     result = judge(SUITE, [held], trials)
-    assert result.verdict is Verdict.INCONCLUSIVE
+    assert result.verdict is Verdict.NOT_MEASURED
     assert findings(result, "trajectory") == [NeverAnswered("case-00", 1, 40, "timeout: 60 s without an answer")]
 
 

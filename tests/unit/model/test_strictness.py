@@ -25,7 +25,7 @@ def test_what_decides_states_its_direction() -> None:
 
 def test_options_of_the_agent_that_excuse_its_failures_are_rules() -> None:
     rules = {name for name in AgentOptions.model_fields if strictness_of(AgentOptions, name) is not NEVER}
-    assert rules == {"transient", "reports_calls"}
+    assert rules == {"transient", "reports_calls", "base"}
 
 
 def test_sets_and_flags() -> None:
