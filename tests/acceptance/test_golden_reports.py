@@ -34,8 +34,9 @@ FREE = "{tool_trajectory_avg_score: {match_type: IN_ORDER}}"
 SOON = "\ngate: {confirm_after: 100ms}"
 ALONE = "\nbaseline: {rerun: never}"
 STEADY = "pass"
-BASE = {"trade": f"if number > 7: return {GUESS}"}
-"""What the base commit's agent does, where it is not steady."""
+BASE = {"trade": f"if number >= 8: return {GUESS}"}
+"""What the base commit's agent does, where it is not steady. Of another length than the change, which may be written
+in the same second: Python would take the module compiled before for the new one."""
 STORED = {"thin": 1}
 """Stored trials of each case, where they are not five."""
 WORLDS: dict[str, tuple[str, str, str]] = {
