@@ -203,6 +203,11 @@ def found_again(header: Header, terms: Terms, config: Config, environment: Mappi
 def _result(
     source: Path | Record, record: Record, found: References, terms: Terms, outputs: Outputs, command: str
 ) -> Result:
+    if record.header.shard != (1, 1):
+        index, total = record.header.shard
+        what = f"the record is shard {index} of {total}, which decides nothing"
+        where = "" if isinstance(source, Record) else str(source)
+        raise MeasureError(what, where=where, hint="`gate merge` joins the shards")
     suite = accepted(judge_record(record, found.all, terms), found.accepted)
     paths = [] if isinstance(source, Record) else [source]
     result = result_of([suite], terms.settings, command=terms.command or command, record_paths=paths)

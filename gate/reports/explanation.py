@@ -40,7 +40,7 @@ from gate.reports.reasons import (
 )
 
 FEW_CASES = 10
-DRIFT = "or the provider changed since the baseline was stored: the base was not run beside it"
+DRIFT = "or the provider changed since the baseline was stored: the base was not measured beside it"
 MOST_POINTS = 50.0
 """From this bound on the interval of the pass rate says nothing worth saying."""
 

@@ -75,6 +75,17 @@ def test_three_shards_come_to_the_verdict_of_one_run(sharded: Project) -> None:
     assert (code, report["verdict"]) == (1, "regressed")
 
 
+def test_a_shard_alone_is_reported_by_no_verdict(sharded: Project) -> None:
+    first, _ = shards(sharded, 2)
+    for command in (("report", str(first)), ("compare", str(first), str(first))):
+        ran = sharded.gate(*command)
+        assert ran.code != 0
+        assert ran.err.count("\n") == 1
+    assert (
+        "shard 1 of 2, which decides nothing (`gate merge` joins the shards)" in sharded.gate("report", str(first)).err
+    )
+
+
 @pytest.mark.slow
 def test_a_shard_that_lacks_planned_trials_is_refused(sharded: Project) -> None:
     """Closed like any other, so that neither its checksum nor its counts say so."""
