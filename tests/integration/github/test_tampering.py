@@ -310,7 +310,9 @@ def test_thresholds_of_the_record_hold_for_nothing(recorded: World) -> None:
 @pytest.mark.slow
 def test_trials_of_a_baseline_that_the_record_brings_are_left_out(recorded: World) -> None:
     def double(record: Record) -> Record:
-        return replace(record, trials=(*record.trials, *(replace(t, side=Side.BASELINE) for t in record.trials)))
+        own = [t for t in record.trials if t.side is Side.CANDIDATE]
+        more = (replace(t, side=Side.BASELINE, number=t.number + 100) for t in own)  # its base was run, too
+        return replace(record, trials=(*record.trials, *more))
 
     done = forged(recorded, double)
     assert done.code == 1, done.log
