@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from random import Random
 
@@ -38,11 +37,10 @@ def test_the_ratio_is_that_of_the_two_mixtures() -> None:
 
 
 @settings(max_examples=examples(50))
-@given(st.integers(0, 15), st.integers(1, 3), st.integers(0, 3), st.dictionaries(st.integers(0, 6), st.integers(1, 50)))
-def test_a_failure_more_never_speaks_against_the_drop(
-    before: int, now: int, extra: int, passed: dict[int, int]
-) -> None:
+@given(st.integers(0, 15), st.integers(0, 3), st.dictionaries(st.integers(0, 6), st.integers(1, 50)))
+def test_a_trial_that_fails_never_speaks_against_the_drop(before: int, extra: int, passed: dict[int, int]) -> None:
+    """Of one trial. That all of several fail looks less like a small drop than that one of them does."""
     prior = fit_prior({(p, 6): count for p, count in passed.items()})
-    ratios = [log_shift_ratio(before, before + extra, now - failed, now, prior) for failed in range(now + 1)]
-    assert all(a <= b + 1e-12 for a, b in itertools.pairwise(ratios))
+    ratios = [log_shift_ratio(before, before + extra, 1 - failed, 1, prior) for failed in range(2)]
+    assert ratios[0] <= ratios[1] + 1e-12
     assert all(math.isfinite(ratio) for ratio in ratios)
