@@ -334,7 +334,9 @@ def story(suite: SuiteResult) -> tuple[str, ...]:
     if course is None:
         return ()
     screened = f"{count(course.epochs, 'trial')} of {count(course.cases, 'case')}"
-    lines = ["; ".join([screened, *_reran(course), *_named(suite.outcome), _runs(course)])]
+    lines = [
+        "; ".join([screened, *_reran(course), *_named(suite.outcome), _runs(course, more=suite.stored is not None)])
+    ]
     if suite.outcome is not None:
         lines += _how_decided(suite, suite.outcome)
         lines += _shared_error(course)
@@ -355,10 +357,13 @@ def _named(outcome: Outcome | None) -> list[str]:
     return [f"{len(outcome.cases)} confirmed broken ({listing(outcome.cases)})"]
 
 
-def _runs(course: fact.Course) -> str:
+def _runs(course: fact.Course, *, more: bool) -> str:
+    """``more``: whether further runs were made for later changes, so that nothing was saved."""
     text = count(course.runs, "agent run")
     if course.baseline_runs:
         text += f" ({course.baseline_runs} of the baseline's agent)"
+    if more:
+        return f"{text} for the verdict"
     return f"{text} instead of {course.fixed_runs}" if 0 < course.runs < course.fixed_runs else text
 
 

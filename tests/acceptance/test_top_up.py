@@ -293,6 +293,8 @@ def test_its_progress_says_what_it_is_for(project: Project, served: Served) -> N
     assert f"storing 5 trials a case for later changes, {4 * CASES} runs" in ran.err
     said = " ".join(ran.out.split())  # however wide the terminal is
     assert f"5 trials a case for later changes: 4 further epochs, {4 * CASES} runs" in said
+    assert f"{CASES} agent runs for the verdict" in said
+    assert "instead of" not in said, "nothing was saved"
 
 
 def test_the_record_says_which_trials_they_are(project: Project, served: Served) -> None:
