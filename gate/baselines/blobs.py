@@ -32,7 +32,7 @@ from gate.baselines.ledger import read as read_ledger
 from gate.baselines.ledger import write as write_ledger
 from gate.errors import BaselineError, BaselineWriteError, GateError
 from gate.records import Record, parse_record, record_lines
-from gate.security.limits import shorten
+from gate.security.limits import described
 
 TRIES = 30
 """How often a write is made again that another writer came before."""
@@ -150,5 +150,4 @@ class BlobStore(Store):
                 raise
             raise kind(error.what, where=error.where, hint=error.hint) from None
         except (Exception, SystemExit) as error:  # somebody else's code may raise anything
-            said = shorten(f"{type(error).__name__}: {error}", 300)
-            raise kind(f"the store raised {said}", where=type(self).__name__) from error
+            raise kind(f"the store raised {described(error)}", where=type(self).__name__) from error

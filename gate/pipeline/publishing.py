@@ -11,7 +11,7 @@ from gate.hosts import HOSTS, read_host_options
 from gate.hosts.base import Applies, Done, Effect, Host, PostComment, Publication, WriteSummary, publish
 from gate.model import Result
 from gate.reports.markdown import Place, render, render_suite
-from gate.security.limits import shorten
+from gate.security.limits import described
 
 
 def publish_result(
@@ -76,4 +76,4 @@ class _Guarded(Applies):
 
 
 def _failure(name: str, error: BaseException) -> PublishError:
-    return PublishError(f"the host raised {shorten(f'{type(error).__name__}: {error}', 300)}", where=name)
+    return PublishError(f"the host raised {described(error)}", where=name)

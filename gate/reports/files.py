@@ -12,7 +12,7 @@ from gate.errors import EXIT_PRECEDENCE, ConfigError, ExitCode
 from gate.model import Result
 from gate.reports import REPORTS, load_report
 from gate.security import files
-from gate.security.limits import shorten
+from gate.security.limits import described
 
 
 class Outputs(Struct, frozen=True):
@@ -97,7 +97,7 @@ def _rendered(form: str, result: Result) -> str:
     try:
         text: object = render(result)
     except (Exception, SystemExit) as error:
-        raise ReportError(f"the report {form!r} raised {shorten(f'{type(error).__name__}: {error}', 300)}") from error
+        raise ReportError(f"the report {form!r} raised {described(error)}") from error
     if not isinstance(text, str):
         raise ReportError(f"the report {form!r} returned {type(text).__name__}, not text")
     return text

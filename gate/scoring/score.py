@@ -15,7 +15,7 @@ from gate.errors import first_problem
 from gate.metrics.base import Composite, Context, Judged, Metric, TrialOutput
 from gate.metrics.custom.metric import InAgentMetric, RunInAgent, checked
 from gate.model import Case, Criterion, Score, Trial
-from gate.security.limits import shorten
+from gate.security.limits import described
 
 
 class Scorer(Struct, frozen=True):
@@ -214,5 +214,5 @@ class _Answer:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
         if not isinstance(error, Exception | SystemExit):
             return False
-        self.score = Score(None, error=f"the metric raised {shorten(f'{type(error).__name__}: {error}', 300)}")
+        self.score = Score(None, error=f"the metric raised {described(error)}")
         return True

@@ -22,6 +22,11 @@ def shorten(text: str, limit: int) -> str:
     return text[:limit] + note
 
 
+def described(error: BaseException) -> str:
+    """What somebody else's code raised, bounded."""
+    return shorten(f"{type(error).__name__}: {error}", 300)
+
+
 def cut(text: str, limit: int) -> str:
     """At most ``limit`` characters, the last ``…`` if something was left out; cutting twice changes nothing."""
     return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -19,7 +19,7 @@ from gate.errors import ConfigError, first_problem
 from gate.metrics.base import Composite, Context, Judged, Metric, TrialOutput
 from gate.metrics.custom.metric import Use, checked, resolve
 from gate.model import Case, Score
-from gate.security.limits import shorten
+from gate.security.limits import described
 from gate.system.child import LEAVE_SECONDS
 from gate.system.serialize import unpack
 from gate.system.wire import DONE, Frame, ParentPipes
@@ -79,7 +79,7 @@ class Desk:
         try:
             return asdict(checked(metric.combine(case, scores)))
         except Exception as error:  # noqa: BLE001  the user's code may raise anything
-            return {"value": None, "error": f"the metric raised {_said(error)}"}
+            return {"value": None, "error": f"the metric raised {described(error)}"}
 
 
 def _resolve(path: str, use: Use) -> type[Metric[Any]]:
@@ -90,16 +90,12 @@ def _resolve(path: str, use: Use) -> type[Metric[Any]]:
     return metric
 
 
-def _said(error: BaseException) -> str:
-    return shorten(f"{type(error).__name__}: {error}", 300)
-
-
 def encode(answer: Answer) -> bytes:
     """JSON; an answer that has none is an error of the score."""
     try:
         return json.dumps(answer, default=repr, allow_nan=False).encode()
     except (TypeError, ValueError, RecursionError) as error:
-        return json.dumps({"value": None, "error": f"the metric returned no score: {_said(error)}"}).encode()
+        return json.dumps({"value": None, "error": f"the metric returned no score: {described(error)}"}).encode()
 
 
 def main() -> None:

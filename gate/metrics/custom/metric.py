@@ -19,7 +19,7 @@ from gate.guest import custom_metric
 from gate.metrics.base import MAX_REASON_CHARS, Metric, NoOptions, TrialOutput
 from gate.metrics.custom.source import namesake, split
 from gate.model import Case, Invocation, Score, Turn
-from gate.security.limits import shorten
+from gate.security.limits import described, shorten
 
 Function = Callable[[list[Invocation], list[Turn]], Score | float]
 """(what happened, what was expected), both turn by turn → a score."""
@@ -77,24 +77,20 @@ def _attribute(path: str, module_name: str, attribute: str, folder: str) -> Any:
     except ImportError as error:
         raise _not_imported(path, module_name, error, folder) from error
     except Exception as error:
-        raise ConfigError(f"metric {path!r} cannot be imported: {_said(error)}") from error
+        raise ConfigError(f"metric {path!r} cannot be imported: {described(error)}") from error
 
 
 def _not_imported(path: str, module_name: str, error: ImportError, folder: str) -> ConfigError:
     """Why a custom metric cannot be imported: a module is not there, or is not the one meant."""
     own = namesake(error.name or "", [Path(folder)] if folder else [])
     if own is not None:
-        what = f"metric {path!r} cannot be imported: {_said(error)}; Agent Gate's package `gate` hides {own}"
+        what = f"metric {path!r} cannot be imported: {described(error)}; Agent Gate's package `gate` hides {own}"
         return ConfigError(what, hint=f"rename {own.name}, or set `run_in: agent`, where it comes first")
     if not isinstance(error, ModuleNotFoundError) or error.name is None:
-        return ConfigError(f"metric {path!r} cannot be imported: {_said(error)}")
+        return ConfigError(f"metric {path!r} cannot be imported: {described(error)}")
     if f"{module_name}.".startswith(f"{error.name}."):
         return ConfigError(f"metric {path!r}: there is no module {error.name!r}", hint=_PATH_HINT)
     return ConfigError(f"metric {path!r} needs module {error.name!r}, which is not installed")
-
-
-def _said(error: BaseException) -> str:
-    return shorten(f"{type(error).__name__}: {error}", 300)
 
 
 _PATH_HINT = "write module:attribute, importable from the project's root"
@@ -117,7 +113,7 @@ class _Guarded(Metric[Any]):
         try:
             score = super().score(case, performance)  # type: ignore[safe-super]  # the user's class comes next
         except Exception as error:  # noqa: BLE001  the user's code may raise anything
-            return Score(None, error=f"the metric raised {_said(error)}")
+            return Score(None, error=f"the metric raised {described(error)}")
         return checked(score)
 
 
@@ -153,7 +149,7 @@ class _Function(_FromUser):
             answer = type(self).function(actual, list(expected))
             return told(custom_metric.meaning(answer), answer)
         except Exception as error:  # noqa: BLE001  the user's code may raise anything
-            return Score(None, error=f"the metric raised {_said(error)}")
+            return Score(None, error=f"the metric raised {described(error)}")
 
 
 class _AdkFunction(_FromUser):
@@ -165,7 +161,7 @@ class _AdkFunction(_FromUser):
         try:
             return told(type(self).function(self.request(case, performance)))
         except Exception as error:  # noqa: BLE001  the user's code may raise anything
-            return Score(None, error=f"the metric raised {_said(error)}")
+            return Score(None, error=f"the metric raised {described(error)}")
 
 
 class InAgentMetric(_FromUser):
