@@ -18,9 +18,10 @@ from statistics import fmean
 
 sys.path.insert(0, str(Path(__file__).parent))
 import page
-from simulate import BREAKABLE, SUCCESS, SUITES, Answer, Cell, World, _rates, follow, play, simulate
+from simulate import BREAKABLE, SUCCESS, SUITES, Answer, Cell, World, _rates, play, simulate
 
 from gate.decision import Settings, Situation, next_step
+from gate.decision.engine.rule import follow
 from gate.decision.engine.state import Config, Row, State
 from gate.model import FULL, Case, Criterion, Scale, Score, Side, SuiteResult, Trial
 

@@ -13,7 +13,8 @@ from collections.abc import Iterable
 from random import Random
 from statistics import fmean
 
-from benchmarks.simulate import SUITES, _rates, follow
+from benchmarks.simulate import SUITES, _rates
+from gate.decision.engine.rule import follow
 from gate.decision.engine.state import Config, Metric, Row, State
 from gate.decision.power import Design, Rates, power_of
 from gate.model import Side

@@ -28,10 +28,10 @@ from random import Random
 import others
 import page
 from rules import blocked
-from simulate import SUCCESS, Answer, follow, simulate
+from simulate import SUCCESS, Answer, simulate
 
 from gate.decision import Settings, Situation, verdict_on
-from gate.decision.engine.rule import decide
+from gate.decision.engine.rule import decide, follow
 from gate.decision.engine.state import Config, Round, Row, State
 from gate.model import Case, Criterion, Outcome, Scale, Score, Side, SuiteResult, Trial
 

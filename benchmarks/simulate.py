@@ -18,14 +18,11 @@ from pathlib import Path
 from random import Random
 from statistics import fmean
 
-from msgspec.structs import replace
-
 sys.path.insert(0, str(Path(__file__).parent))
 import page
 
-from gate.decision.engine.evidence import Looks
-from gate.decision.engine.rule import decide
-from gate.decision.engine.state import Config, Continue, Metric, Round, Row, State
+from gate.decision.engine.rule import follow
+from gate.decision.engine.state import Config, Metric, State
 from gate.model import Direction, Outcome, Scale, Side
 from gate.statistics.intervals import wilson
 
@@ -160,21 +157,6 @@ class Answer:
     named_wrongly: int = 0
     overruled: bool = False
     """Whether it passed with a bound on the loss of the pass rate that the truth exceeds."""
-
-
-Run = Callable[[Side, Sequence[str], int], Mapping[str, Sequence[Row]]]
-"""Runs so many trials of these cases of a side."""
-
-
-def follow(state: State, run: Run) -> tuple[Outcome, int]:
-    """The rule's answer, and the agent runs that it took."""
-    known: Looks = {}
-    runs = 0
-    while isinstance(step := decide(state, known), Continue):
-        rounds = [Round(r.tag, r.side, run(r.side, r.cases, r.n)) for r in step.requests]
-        runs += sum(r.runs for r in step.requests)
-        state = replace(state, rounds=(*state.rounds, *rounds))
-    return step, runs
 
 
 def play(world: World, seed: int) -> Answer:

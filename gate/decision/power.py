@@ -16,10 +16,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gate.decision.comparison import passed
-from gate.decision.engine.evidence import CASES_SHARE, Looks
+from gate.decision.engine.evidence import CASES_SHARE
 from gate.decision.engine.schedule import LONG_E, LONG_WAVES, WAVES
-from gate.decision.engine.state import Config, Continue, Metric, Round, Row, State
-from gate.model import Case, Criterion, Outcome, Side, Trial
+from gate.decision.engine.state import Config, Metric, Row, State
+from gate.model import Case, Criterion, Side, Trial
 from gate.statistics.evalues import case_log_e, suite_e
 from gate.statistics.intervals import wilson
 
@@ -259,6 +259,8 @@ def _run(
     rates: Rates, design: Design, rng: Random, tick: Tick, *, drop: float = 0.0, broken: bool = False
 ) -> tuple[str, int]:
     """The rule's answer on one simulated change, and the agent runs it took."""
+    from gate.decision.engine.rule import follow  # weight: only a simulation needs it
+
     before = rates.draw(rng, design.cases)
     mean = fmean(before)
     now = [p * max(0.0, 1 - drop / mean) if mean else p for p in before]
@@ -275,22 +277,9 @@ def _run(
 
     metric = Metric("success", "binary", margin=design.margin)
     start = State((metric,), trials(Side.BASELINE, ids, design.stored), (), design.config, rng.randrange(1 << 30))
-    answer = _follow(start, trials)
+    outcome, spent = follow(start, trials)
     tick()
-    return answer
-
-
-def _follow(state: State, trials: Callable[[Side, Iterable[str], int], dict[str, list[Row]]]) -> tuple[str, int]:
-    from gate.decision.engine.rule import decide  # weight: only a simulation needs it
-
-    known: Looks = {}
-    spent = 0
-    while isinstance(step := decide(state, known), Continue):
-        rounds = [Round(r.tag, r.side, trials(r.side, r.cases, r.n)) for r in step.requests]
-        spent += sum(r.runs for r in step.requests)
-        state = replace(state, rounds=(*state.rounds, *rounds))
-    assert isinstance(step, Outcome)
-    return step.verdict, spent
+    return outcome.verdict, spent
 
 
 def _share(count: int, runs: int) -> Share:

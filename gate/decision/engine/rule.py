@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
 from msgspec.structs import replace
@@ -9,11 +10,14 @@ from msgspec.structs import replace
 from gate.decision.engine.drift import answers_now, confirmed, next_check
 from gate.decision.engine.evidence import Evidence, Looks, blocking_metrics, gather, test_rows
 from gate.decision.engine.schedule import NAMING_CASES, next_pass, next_wave
-from gate.decision.engine.state import Continue, State
+from gate.decision.engine.state import Continue, Round, Row, State
 from gate.decision.engine.summary import summary
 from gate.model import Outcome, Side, Stage, StageKind
 
 Step = Continue | Outcome
+
+Run = Callable[[Side, Sequence[str], int], Mapping[str, Sequence[Row]]]
+"""Runs so many trials of these cases of a side."""
 
 CLEAR_P = 0.05
 FINAL_P = 0.02
@@ -55,6 +59,17 @@ def decide(state: State, known: Looks | None = None) -> Step:  # noqa: PLR0911 -
     if _certified(evidence, final=True):
         return _passed(evidence)
     return _outcome(evidence, "INCONCLUSIVE", Stage(StageKind.END))
+
+
+def follow(state: State, run: Run) -> tuple[Outcome, int]:
+    """The rule's answer once ``run`` has brought all that it asks for, and the agent runs that it took."""
+    known: Looks = {}
+    runs = 0
+    while isinstance(step := decide(state, known), Continue):
+        rounds = [Round(r.tag, r.side, run(r.side, r.cases, r.n)) for r in step.requests]
+        runs += sum(r.runs for r in step.requests)
+        state = replace(state, rounds=(*state.rounds, *rounds))
+    return step, runs
 
 
 def _screened(evidence: Evidence) -> bool:
