@@ -295,11 +295,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             "baselines": baselines_table(pool, max(1, given.runs // 5), given.only),
             "creep": creep_table(pool, max(1, given.runs // 10)),
         }
-        for name, lines in sections.items():
-            shown = page.show(lines)
-            print()
-            if given.write:
-                page.write(given.write, name, shown)
+        page.publish(sections, given.write)
     return 0
 
 

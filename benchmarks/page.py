@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from gate.statistics.intervals import wilson
@@ -41,6 +41,15 @@ def write(page: Path, section: str, lines: Sequence[str]) -> None:
         raise SystemExit(f"{page} has no place for this table: {opening.strip()} … {closing.strip()}")
     body = "\n".join([f"From `{_command()}`:", "", *lines])
     page.write_text(f"{before}{opening}{body}\n{closing}{after}", encoding="utf-8")
+
+
+def publish(sections: Mapping[str, Iterable[str]], page: Path | None) -> None:
+    """Prints the tables one after the other; each is put into its section of the page, if one is given."""
+    for name, lines in sections.items():
+        shown = show(lines)
+        print()
+        if page is not None:
+            write(page, name, shown)
 
 
 def _command() -> str:

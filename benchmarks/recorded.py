@@ -264,12 +264,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             "noise": table(pool, agents, None if given.ours else given.peers),
             "damage": damage_table(pool, given.runs, given.data),
         }
-        for name, lines in sections.items():
-            if given.only in name:
-                shown = page.show(lines)
-                print()
-                if given.write:
-                    page.write(given.write, name, shown)
+        page.publish({name: lines for name, lines in sections.items() if given.only in name}, given.write)
     return 0
 
 
