@@ -21,7 +21,7 @@ from gate.decision.comparison import PASS_RATE
 from gate.errors import BaselineError, BaselineWriteError, ConfigError, GateError
 from gate.model import SuiteResult, Verdict
 from gate.model.findings import NeverAnswered
-from gate.pipeline.journal import records_folder
+from gate.pipeline.journal import newest_first, records_folder
 from gate.pipeline.judge_stored import as_if_judged, found_again, plan_of, read_whole, suite_ids
 from gate.pipeline.picked import beside
 from gate.pipeline.reference import find_anchor, find_baselines, git_context, is_lost, store_of
@@ -169,7 +169,7 @@ def save_newest(config: Config, environment: Mapping[str, str], *, release: str 
 
 def _newest_finished(config: Config, suite_id: str) -> Path:
     folder = records_folder(config, suite_id)
-    for path in sorted(folder.glob("*.jsonl"), key=lambda path: path.stat().st_mtime, reverse=True):
+    for path in newest_first(folder):
         record = read_whole(path, complete=False)
         if record.footer is not None and record.header.shard == (1, 1):
             return path

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from gate.baselines.pairing import Reference
 from gate.config.load import Config
 from gate.errors import GateError
-from gate.pipeline.journal import path_of, records_folder
+from gate.pipeline.journal import newest_first, path_of, records_folder
 from gate.pipeline.verdict import Terms, judge_record, load_to_judge
 from gate.records import Header, read_header, read_record, write_record
 from gate.records.model import count, difference
@@ -84,12 +84,7 @@ def _of_this_change(config: Config, header: Header) -> Iterator[tuple[Path, Head
     """Records that were measured against the same base, the newest first, under clean trees and of whole runs."""
     if not header.base_commit or header.shard != (1, 1):
         return
-    files = records_folder(config, header.suite_id).glob("*.jsonl")
-    dated = []
-    for path in files:
-        with suppress(OSError):
-            dated.append((path.stat().st_mtime, path))
-    for _, path in sorted(dated, reverse=True)[:SEARCHED]:
+    for path in newest_first(records_folder(config, header.suite_id))[:SEARCHED]:
         with suppress(GateError, OSError):
             other = read_header(path)
             same_suite = other.suite_id == header.suite_id and other.shard == header.shard

@@ -93,6 +93,16 @@ def records_folder(config: Config, suite_id: str) -> Path:
     return config.output / "records" / suite_key(suite_id)
 
 
+def newest_first(*folders: Path) -> list[Path]:
+    """The record files of some folders, by the time of their last line; one that vanishes meanwhile is left out."""
+    dated = []
+    for folder in folders:
+        for path in folder.glob("*.jsonl"):
+            with suppress(OSError):
+                dated.append((path.stat().st_mtime, path))
+    return [path for _, path in sorted(dated, reverse=True)]
+
+
 def _part(header: Header) -> str:
     return "" if header.shard[1] == 1 else f"-{header.shard[0]}of{header.shard[1]}"
 
@@ -110,10 +120,10 @@ def _open_writer(
 
 
 def _newest(folder: Path) -> Path:
-    records = sorted(folder.glob("*.jsonl"), key=lambda path: path.stat().st_mtime)
+    records = newest_first(folder)
     if not records:
         raise MeasureError("no record to resume", where=str(folder), hint="run once without --resume")
-    return records[-1]
+    return records[0]
 
 
 def _continues(path: Path, header: Header) -> bool:

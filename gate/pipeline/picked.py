@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from gate.errors import GateError
+from gate.pipeline.journal import newest_first
 from gate.records import Header, read_header
 from gate.records.model import difference
 
@@ -22,7 +23,7 @@ def beside(path: Path, header: Header, folder: Path, *, known: Collection[str] =
     if header.commit is None or header.dirty:
         return []
     found, seen = [], {header.run_id, *known}
-    for other in _newest({path.parent.resolve(), folder.resolve()}):
+    for other in newest_first(*{path.parent.resolve(), folder.resolve()})[:SEARCHED]:
         with suppress(GateError, OSError):
             theirs = read_header(other)
             if theirs.run_id in seen or theirs.definition != header.definition or difference(theirs, header):
@@ -30,12 +31,3 @@ def beside(path: Path, header: Header, folder: Path, *, known: Collection[str] =
             seen.add(theirs.run_id)
             found.append(other)
     return found
-
-
-def _newest(folders: Collection[Path]) -> list[Path]:
-    dated = []
-    for folder in folders:
-        for path in folder.glob("*.jsonl"):
-            with suppress(OSError):
-                dated.append((path.stat().st_mtime, path))
-    return [path for _, path in sorted(dated, reverse=True)[:SEARCHED]]
