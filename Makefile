@@ -2,12 +2,12 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
-ELSEWHERE := not oracle and not container and not cluster
+ELSEWHERE := not oracle and not container and not cluster and not browser
 
 # Each process that a test starts would compile every module again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test docs lint unit container oracle cluster slow bench clean
+.PHONY: demo test docs lint unit browser container oracle cluster slow bench clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/python examples/demo.py
@@ -26,6 +26,11 @@ unit: $(VENV)/.tested
 # The action's image, built and run as GitHub's runner does it: by a Docker engine, or by root with buildah, debootstrap and iproute2.
 container: $(VENV)/.tested
 	$(BIN)/python -m pytest -m container tests/integration/container $(PYTEST_ARGS)
+
+# Reports and pages in the system's Chromium, headless: what they show, what they ask for, how they look.
+browser: $(VENV)/.tested
+	$(BIN)/python -m pip install --quiet --editable ".[browser]"
+	$(BIN)/python -m pytest -m browser tests/browser $(PYTEST_ARGS)
 
 # Parity with google-adk itself: installs it into an environment of its own (large), then compares score by score.
 oracle: $(VENV)/.tested
