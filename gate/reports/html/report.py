@@ -54,7 +54,7 @@ def render(result: Result) -> str:
 
 @cache
 def _page() -> tuple[Template, str]:
-    loader = PackageLoader("gate.reports")
+    loader = PackageLoader("gate.reports.html")
     pages = Environment(
         loader=loader,
         autoescape=True,

@@ -1,0 +1,121 @@
+"""Pages of one file: nothing is loaded, only their own script runs, and nothing from outside becomes markup.
+
+A page is a template that extends ``base.html``::
+
+    {% extends "base.html" %}
+    {% block main %}<h1>{{ title }}</h1> … {% endblock %}
+
+and is made by ``render("mine.html", title="Mine", styles=("mine.css",), scripts=("mine.js",), data={"rows": […]})``.
+The style sheets follow ``tokens.css``, whose custom properties name every colour, size and font; the scripts follow
+``base.js``, which has ``data(name)``, ``element(tag, attributes, …children)`` and ``visible(text)``. Every value that
+enters a template is escaped, its control characters are made visible, and it is cut to `LIMIT` characters: a template
+cannot forget to. What a script shows comes out of ``data`` and goes in as text.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import msgspec
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from gate.security.escape import one_line
+
+LIMIT = 500
+"""Characters of a value in a page."""
+_PIECES = re.compile(r"(?<=[_./:@\-])(?=[^_./:@\-\s])|(?<=[a-z])(?=[A-Z])")
+
+
+def render(
+    name: str,
+    *,
+    title: str,
+    styles: Sequence[str] = (),
+    scripts: Sequence[str] = (),
+    data: Mapping[str, Any] | None = None,
+    **values: Any,
+) -> str:
+    """The page that a template makes of the values; ``data`` are JSON values that its scripts ask for by name."""
+    style = "\n".join(map(source, ("tokens.css", *styles)))
+    script = "\n".join(("(() => {", "'use strict';", *map(source, ("base.js", *scripts)), "})();"))
+    blocks = [(key, Markup(_json(value))) for key, value in (data or {}).items()]  # noqa: S704 - holds no "<"
+    return (
+        environment()
+        .get_template(name)
+        .render(
+            title=title,
+            style=Markup(style),  # noqa: S704 - files of ours
+            script=Markup(script),  # noqa: S704 - files of ours
+            policy=policy(style, script),
+            data=blocks,
+            **values,
+        )
+    )
+
+
+def policy(style: str, script: str) -> str:
+    """The content-security policy of a page: this style and this script, and nothing else from anywhere."""
+    return (
+        f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _digest(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+@cache
+def environment() -> Environment:
+    """Where the templates lie, and how values enter them."""
+    made = Environment(
+        loader=PackageLoader("gate.reports.html"),
+        autoescape=True,
+        finalize=_shown,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    made.filters["breakable"] = breakable
+    return made
+
+
+@cache
+def source(name: str) -> str:
+    """A style sheet or script of ours, as it is."""
+    made = environment()
+    assert made.loader is not None
+    return made.loader.get_source(made, name)[0]
+
+
+def _shown(value: Any) -> Any:
+    return value if isinstance(value, Markup) else one_line(str(value), LIMIT)
+
+
+def breakable(name: str, limit: int = 200) -> Markup:
+    """A name that may be broken after its separators, and so is not broken inside its words."""
+    return Markup("<wbr>").join(map(escape, _PIECES.split(one_line(str(name), limit))))
+
+
+def _json(value: Any) -> str:
+    """JSON that may stand in a script element: no tag can begin in it."""
+    try:
+        text = msgspec.json.encode(value).decode()
+    except UnicodeError:  # lone surrogates, which a record never holds
+        text = msgspec.json.encode(_encodable(msgspec.to_builtins(value))).decode()
+    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+
+
+def _encodable(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, dict):
+        return {_encodable(key): _encodable(held) for key, held in value.items()}
+    return [_encodable(item) for item in value] if isinstance(value, list | tuple) else value

@@ -1,0 +1,149 @@
+"""Drawings as inline SVG, as wide as their place: positions are shares of the width, so nothing is stretched.
+
+Shapes carry classes, never colours: ``now`` and ``before`` for the two sides, ``band``, ``limit``, ``axis``.
+``tokens.css`` gives them the colours of either scheme. Every drawing has a name for those who cannot see it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+
+from markupsafe import Markup
+from msgspec import Struct
+
+from gate.model import Estimate
+
+_EMPTY = Markup("")
+_EDGE = 1.5
+"""Share of the width, in percent, that is left free on both sides for the dots at the ends."""
+
+
+class Axis(Struct, frozen=True):
+    """From value to place."""
+
+    low: float
+    high: float
+
+    def place(self, value: float) -> float:
+        """Percent of the width; what lies beyond the axis is at its end."""
+        size = self.high - self.low
+        share = (value - self.low) / size if size > 0 and math.isfinite(size) else 0.5
+        share = share if math.isfinite(share) else 0.5
+        return round(_EDGE + (100 - 2 * _EDGE) * min(max(share, 0.0), 1.0), 2)
+
+    def at(self, value: float) -> str:
+        return f"{self.place(value):g}%"
+
+
+def axis_of(values: Sequence[float], bounds: tuple[float, float]) -> Axis:
+    """An axis on which the values fill most of the width, within what the scale allows."""
+    known = [value for value in values if math.isfinite(value)]
+    if not known:
+        return Axis(bounds[0], bounds[1] if math.isfinite(bounds[1]) else 1.0)
+    low, high = min(known), max(known)
+    spare = 0.12 * (high - low) or 0.1 * abs(high) or 0.1
+    return Axis(max(low - spare, bounds[0]), min(high + spare, bounds[1]))
+
+
+class Intervals(Struct, frozen=True):
+    """Candidate and baseline on one axis, with what is demanded of the candidate."""
+
+    axis: Axis
+    now: Estimate | None
+    before: Estimate | None
+    band: tuple[float, float] | None = None
+    """From the worst mean that is still called unchanged to the good end."""
+    limit: float | None = None
+    """The threshold."""
+
+
+def intervals(drawn: Intervals, name: str) -> Markup:
+    """Candidate above baseline: a dot for the mean, a bar for its interval."""
+    at = drawn.axis.at
+    parts = [Markup('<svg class="plot intervals" role="img" aria-label="{}" height="44">').format(name)]
+    if drawn.band is not None:
+        left, right = sorted(map(drawn.axis.place, drawn.band))
+        shape = Markup('<rect class="band" x="{}%" width="{}%" y="2" height="40" rx="3"/>')
+        parts.append(shape.format(left, round(right - left, 2)))
+    parts.append(Markup('<line class="axis" x1="0" x2="100%" y1="43.5" y2="43.5"/>'))
+    if drawn.limit is not None:
+        line = Markup('<line class="limit" x1="{0}" x2="{0}" y1="1" y2="43"/>')
+        parts.append(line.format(at(drawn.limit)))
+    for kind, side, y in (("before", drawn.before, 31), ("now", drawn.now, 14)):
+        parts.append(_bar(drawn.axis, kind, side, y) if side is not None else _EMPTY)
+    return _EMPTY.join([*parts, Markup("</svg>")])
+
+
+def _bar(axis: Axis, kind: str, side: Estimate, y: int) -> Markup:
+    bar = Markup('<line class="{0}" x1="{1}" x2="{2}" y1="{4}" y2="{4}"/><circle class="{0}" cx="{3}" cy="{4}" r="5"/>')
+    return bar.format(kind, axis.at(side.low), axis.at(side.high), axis.at(side.value), y)
+
+
+def movement(before: float | None, now: float | None, axis: Axis, name: str) -> Markup:
+    """From where a figure was to where it is, on one line."""
+    parts = [
+        Markup('<svg class="plot movement" role="img" aria-label="{}" height="18">').format(name),
+        Markup('<line class="axis" x1="0" x2="100%" y1="9" y2="9"/>'),
+    ]
+    if before is not None and now is not None:
+        line = Markup('<line class="way {}" x1="{}" x2="{}" y1="9" y2="9"/>')
+        parts.append(line.format("down" if now < before else "up", axis.at(before), axis.at(now)))
+    for kind, value in (("before", before), ("now", now)):
+        if value is not None:
+            parts.append(Markup('<circle class="{}" cx="{}" cy="9" r="4.5"/>').format(kind, axis.at(value)))
+    return _EMPTY.join([*parts, Markup("</svg>")])
+
+
+BINS = 36
+
+
+def histogram(now: Sequence[float], before: Sequence[float], axis: Axis, name: str) -> Markup:
+    """How often which value was measured: the candidate upwards, the baseline downwards, each as shares of its own."""
+    height, half = 96, 46
+    parts = [Markup('<svg class="plot histogram" role="img" aria-label="{}" height="{}">').format(name, height)]
+    most = max((max(_shares(side, axis), default=0.0) for side in (now, before)), default=0.0) or 1.0
+    width = 100 / BINS
+    for kind, side in (("now", now), ("before", before)):
+        for number, share in enumerate(_shares(side, axis)):
+            size = round(half * share / most, 1)
+            if share > 0:
+                top = round(48 - max(size, 1.0), 1) if kind == "now" else 48
+                shape = Markup('<rect class="{}" x="{}%" width="{}%" y="{}" height="{}"/>')
+                parts.append(shape.format(kind, round(number * width, 2), round(width - 0.4, 2), top, max(size, 1.0)))
+    parts.append(Markup('<line class="axis" x1="0" x2="100%" y1="48" y2="48"/>'))
+    return _EMPTY.join([*parts, Markup("</svg>")])
+
+
+def _shares(values: Sequence[float], axis: Axis) -> list[float]:
+    counts = [0] * BINS
+    size = axis.high - axis.low
+    for value in values:
+        share = (value - axis.low) / size if size > 0 else 0.0
+        counts[min(max(int(share * BINS), 0), BINS - 1)] += 1
+    return [count / len(values) for count in counts] if values else []
+
+
+def sparkline(values: Sequence[float | None], axis: Axis, name: str) -> Markup:
+    """A series, oldest first; a gap where a value is missing. The last point has a dot."""
+    parts = [Markup('<svg class="plot sparkline" role="img" aria-label="{}" height="28">').format(name)]
+    points: list[tuple[float, float] | None] = [
+        None if value is None else (_step(number, len(values)), _height(value, axis))
+        for number, value in enumerate(values)
+    ]
+    line = Markup('<line class="now" x1="{}%" y1="{}" x2="{}%" y2="{}"/>')
+    for one, other in pairwise(points):
+        if one is not None and other is not None:
+            parts.append(line.format(*one, *other))
+    if points and points[-1] is not None:
+        parts.append(Markup('<circle class="now" cx="{}%" cy="{}" r="3"/>').format(*points[-1]))
+    return _EMPTY.join([*parts, Markup("</svg>")])
+
+
+def _step(number: int, of: int) -> float:
+    return round(2 + 96 * number / (of - 1), 2) if of > 1 else 50.0
+
+
+def _height(value: float, axis: Axis) -> float:
+    return round(25 - 22 * (axis.place(value) - _EDGE) / (100 - 2 * _EDGE), 1)

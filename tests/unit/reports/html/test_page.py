@@ -1,0 +1,54 @@
+"""A page is one file that runs its own script alone, whatever its values are."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+
+import pytest
+
+from gate.reports.html.page import breakable, environment, render
+from gate.security.escape import visible
+from tests.unit.reports.hostile import CORPUS
+
+
+def made(**data: object) -> str:
+    return render("base.html", title="A page", data=data)
+
+
+def digest(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def test_the_policy_names_the_style_and_the_script_that_are_there() -> None:
+    page = made()
+    style, script = re.search("<style>(.*?)</style>", page, re.S), re.search("<script>(.*?)</script>", page, re.S)
+    assert style is not None and script is not None
+    policy = f"default-src 'none'; style-src 'sha256-{digest(style[1])}'; script-src 'sha256-{digest(script[1])}'"
+    assert f"{policy}; base-uri 'none'; form-action 'none'" in page.replace("&#39;", "'")
+    assert "unsafe" not in page
+
+
+@pytest.mark.parametrize("text", CORPUS)
+def test_data_come_out_as_they_went_in_and_end_no_element(text: str) -> None:
+    page = made(one={text: [text, 1.5, None]})
+    block = re.search('<script type="application/json" id="data-one">(.*?)</script>', page, re.S)
+    assert block is not None
+    assert "<" not in block[1]
+    known = text.encode("utf-8", "replace").decode()
+    assert json.loads(block[1]) == {known: [known, 1.5, None]}
+
+
+@pytest.mark.parametrize("text", CORPUS)
+def test_a_value_in_a_template_is_text(text: str) -> None:
+    page = environment().from_string('<p title="{{ x }}">{{ x }}{{ x | breakable }}</p>').render(x=text)
+    assert re.fullmatch(r'<p title="[^"<>]*">[^<>]*(<wbr>[^<>]*)*</p>', page)
+    assert visible(page) == page
+
+
+def test_names_break_after_their_separators() -> None:
+    assert breakable("tool_trajectory_avg/a.b") == "tool_<wbr>trajectory_<wbr>avg/<wbr>a.<wbr>b"
+    assert breakable("issueRefund") == "issue<wbr>Refund"
+    assert breakable("<b>") == "&lt;b&gt;"
