@@ -233,6 +233,8 @@ class SuiteResult(Struct, frozen=True):
     """Attempts that ended in an infrastructure error and were repeated."""
     stored: StoredForLater | None = None
     """Further epochs that were run for later changes; ``agent_runs`` and costs have them, the verdict does not."""
+    started: float = 0.0
+    """When its record was begun, Unix time; 0 where the record does not say."""
 
 
 class Result(Struct, frozen=True):

@@ -106,7 +106,8 @@ def load_record(path: str | Path) -> Record:
 
 
 def render(result: Result, report: str = "markdown") -> str:
-    """A result as a report: ``console``, ``junit``, ``html``, ``json``, ``markdown``, or a plugin's.
+    """A result as a report: ``console``, ``junit``, ``ctrf``, ``openmetrics``, ``html``, ``json``, ``markdown``, or a
+    plugin's.
 
     Raises:
         ConfigError: nobody offers such a report.

@@ -443,6 +443,7 @@ def _spent(record: Record) -> dict[str, Any]:
         "judge_cost_usd": footer.judge_cost_usd if footer else None,
         "duration": footer.duration if footer else 0.0,
         "commit": record.header.commit,
+        "started": record.header.created,
     }
 
 

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 _BUILT_IN = {
     "console": "gate.reports.console:render",
     "junit": "gate.reports.junit:render",
+    "ctrf": "gate.reports.ctrf:render",
+    "openmetrics": "gate.reports.openmetrics:render",
     "html": "gate.reports.html:render",
     "json": "gate.reports.json:render",
     "markdown": "gate.reports.markdown:render",

@@ -108,10 +108,10 @@ def test_history_flags_what_flips(project: Project) -> None:
 
 
 def test_compare_and_report_in_every_form(project: Project) -> None:
-    forms = ["--junit", "r.xml", "--markdown", "r.md", "--html", "r.html", "--json", "r.json"]
+    forms = ["--junit", "r.xml", "--markdown", "r.md", "--html", "r.html", "--json", "r.json", "--ctrf", "r.ctrf"]
     text = printed(project, "compare", "new.jsonl", "old.jsonl", *forms, code=1)
     assert "case-3" in text
-    for name in ("r.xml", "r.md", "r.html", "r.json"):
+    for name in ("r.xml", "r.md", "r.html", "r.json", "r.ctrf"):
         assert "case-3" in (project.root / name).read_text(), name
     assert project.gate("compare", "old.jsonl", "old.jsonl").code == 4
 

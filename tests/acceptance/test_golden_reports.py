@@ -52,6 +52,8 @@ WORLDS: dict[str, tuple[str, str, str]] = {
 }
 """What the agent does, and the criteria of the baseline (empty: there is none) and of the run."""
 FORMS = {"markdown": "md", "junit": "xml", "html": "html", "json": "json"}
+FORMS_OF_REPORT = {"ctrf": "ctrf.json", "openmetrics": "metrics.txt"}
+"""Forms that are made from the closed record, as `gate report` makes them."""
 
 
 def configure(project: Project, body: str, criteria: str) -> None:
@@ -84,7 +86,9 @@ def world(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
 def steady(project: Project, text: str) -> str:
     """The report without what differs from run to run: times, and where it was run."""
     text = text.replace(str(project.root), "/project").replace(__version__, "VERSION")
-    text = re.sub(r'("(?:duration|latency|started)": )[\d.e-]+', r"\g<1>0.0", text)
+    text = re.sub(r'("(?:duration|latency|started|start|stop)": )[\d.e-]+', r"\g<1>0.0", text)
+    text = re.sub(r'("reportId": )"[^"]+"', r'\g<1>"ID"', text)
+    text = re.sub(r"^(gate_duration_seconds\S+ ).*", r"\g<1>0", text, flags=re.MULTILINE)
     text = re.sub(r'time="[\d.]+"', 'time="0"', text)
     return re.sub(r"\b\d+(?:\.\d+)? (?:ms|s|min)\b(?: \d+ s\b)?", "1 s", text)
 
@@ -110,13 +114,22 @@ def measure(project: Project, name: str) -> dict[str, str]:
     ran = project.gate("run", *wanted, COLUMNS="100")
     assert outputs["json"].exists() and outputs["json"].stat().st_size, ran.err
     found = {FORMS[form]: path.read_text(encoding="utf-8") for form, path in outputs.items()}
+    if name == "regressed":
+        found |= reported(project, json.loads(found["json"])["record_paths"][0])
     return {suffix: steady(project, text) for suffix, text in {**found, "txt": ran.out}.items()}
+
+
+def reported(project: Project, record: str) -> dict[str, str]:
+    """The further reports on a record by the suffix of their form."""
+    outputs = {form: project.root / ".gate" / f"report.{suffix}" for form, suffix in FORMS_OF_REPORT.items()}
+    project.gate("report", record, *[word for form, path in outputs.items() for word in (f"--{form}", str(path))])
+    return {FORMS_OF_REPORT[form]: path.read_text(encoding="utf-8") for form, path in outputs.items()}
 
 
 @pytest.mark.parametrize("name", WORLDS)
 def test_reports_of_real_runs_are_as_agreed(world: Project, name: str) -> None:
     found = measure(world, name)
-    suffixes = FORMS.values() if name == "regressed" else ("md",)
+    suffixes = [*FORMS.values(), *FORMS_OF_REPORT.values()] if name == "regressed" else ["md"]
     for suffix in (*suffixes, "txt"):
         agrees(f"{name}.{suffix}", found[suffix])
     verdict = json.loads(found["json"])["verdict"]
@@ -125,14 +138,14 @@ def test_reports_of_real_runs_are_as_agreed(world: Project, name: str) -> None:
 
 
 def test_every_registered_form_has_a_golden_file() -> None:
-    assert set(REPORTS) == {*FORMS, "console"}
-    for suffix in (*FORMS.values(), "txt"):
+    assert set(REPORTS) == {*FORMS, *FORMS_OF_REPORT, "console"}
+    for suffix in (*FORMS.values(), *FORMS_OF_REPORT.values(), "txt"):
         assert (GOLDEN / f"regressed.{suffix}").exists()
 
 
 def test_every_golden_file_is_made_here() -> None:
     made = {f"{name}.{suffix}" for name in WORLDS for suffix in ("md", "txt")}
-    made |= {f"regressed.{suffix}" for suffix in FORMS.values()} | {"result.schema.json"}
+    made |= {f"regressed.{suffix}" for suffix in (*FORMS.values(), *FORMS_OF_REPORT.values())} | {"result.schema.json"}
     assert {Path(path).name for path in GOLDEN.iterdir()} == made
 
 

@@ -1,0 +1,170 @@
+"""What a result comes to as a list of tests, for the formats of test runners: JUnit and CTRF.
+
+One test for each suite's verdict, one per criterion and one per case; criteria and worse cases against further
+references, such as the anchor, stand in a group of their name. A suite whose verdict fails the gate has at least one
+failure or error: a reader of such a file alone is never shown green. Text is as it is; a format escapes and bounds it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from enum import Enum
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from gate.errors import ExitCode
+from gate.model import CaseResult, CaseStatus, CriterionResult, Result, SuiteResult, Verdict, acceptable
+from gate.reports import explanation
+from gate.reports import labels as words
+from gate.reports.formatting import change_interval, change_sample, evidence, interval, judge_line, sample, threshold
+from gate.reports.reasons import reason, why_apart
+from gate.reports.trajectory_diff import differences
+
+_FAILURES = (Verdict.REGRESSED, Verdict.BELOW_THRESHOLD)
+_PASSED = (CaseStatus.OK, CaseStatus.FLAKY, CaseStatus.SUSPECT)
+_ERRORS = (Verdict.ERROR, Verdict.NOT_MEASURED)
+
+
+class Outcome(str, Enum):
+    """The four that test runners know. Skipped never means passed: nothing was judged, or it does not block."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    ERROR = "error"
+    SKIPPED = "skipped"
+
+
+class ReportItem(Struct, frozen=True):
+    """One test of a report."""
+
+    name: str
+    group: tuple[str, ...] = ()
+    """Below the suite: ``("criteria",)``, ``("anchor", "criteria")``; empty for its verdict and its cases."""
+    outcome: Outcome = Outcome.PASSED
+    kind: str = ""
+    """The verdict or the case's status, as a machine reads it."""
+    message: str = ""
+    """Why it did not pass; empty where it did."""
+    details: tuple[str, ...] = ()
+    """Lines that belong to the message."""
+    output: tuple[str, ...] = ()
+    """Lines to show whatever the outcome."""
+    case: CaseResult | None = None
+
+
+def checks_of(suite: SuiteResult, result: Result) -> list[ReportItem]:
+    """The tests of a suite: its verdict, its criteria, its cases, then those against further references."""
+    undecided_fails = result.exit_code is ExitCode.FAILED and not any(_fails(s) for s in result.suites)
+    return [
+        _verdict(suite, undecided_fails, words.explain_line(result, suite)),
+        *(_criterion(suite, c, undecided_fails) for c in suite.criteria),
+        *(_case(suite, c) for c in suite.cases),
+        *(test for one in suite.further for test in _further(suite, one, undecided_fails)),
+    ]
+
+
+def _fails(suite: SuiteResult) -> bool:
+    """Whether something of it fails the gate that nobody accepted."""
+    found = [suite.verdict, *(c.verdict for one in (suite, *suite.further) for c in one.criteria if _blocks(c))]
+    return any(verdict in _FAILURES and not _is_accepted(suite, verdict) for verdict in found)
+
+
+def _is_accepted(suite: SuiteResult, verdict: Verdict) -> bool:
+    return bool(suite.accepted) and verdict in acceptable(suite)
+
+
+def _blocks(found: CriterionResult) -> bool:
+    if words.shown(found) is Verdict.REGRESSED:
+        return found.criterion.blocks_regression
+    return found.criterion.blocking
+
+
+def _judged(
+    check: ReportItem, suite: SuiteResult, verdict: Verdict, message: str, *, blocking: bool, undecided_fails: bool
+) -> ReportItem:
+    """The check with the verdict as one of the four outcomes; what does not block, or was accepted, is skipped."""
+    check = replace(check, kind=verdict.value)
+    if verdict is Verdict.PASS:
+        return check
+    text = f"{words.VERDICTS[verdict]}: {message}"
+    if _is_accepted(suite, verdict):
+        return replace(check, outcome=Outcome.SKIPPED, message=f"{text} (accepted: {suite.accepted})")
+    if verdict in _ERRORS and blocking:
+        return replace(check, outcome=Outcome.ERROR, message=text)
+    fails = blocking and (verdict in _FAILURES or undecided_fails)
+    return replace(check, outcome=Outcome.FAILED if fails else Outcome.SKIPPED, message=text)
+
+
+def _verdict(suite: SuiteResult, undecided_fails: bool, explain: str) -> ReportItem:
+    headline = explanation.headline(suite)
+    warnings = (f"warning: {warning}" for warning in explanation.warnings(suite))
+    details = [f"details: {explain}"] if explain else []
+    told = (headline, *explanation.story(suite), *explanation.changes(suite), *warnings, *details)
+    check = ReportItem("verdict", output=told)
+    return _judged(check, suite, suite.verdict, headline, blocking=True, undecided_fails=undecided_fails)
+
+
+def _further(suite: SuiteResult, one: SuiteResult, undecided_fails: bool) -> Iterator[ReportItem]:
+    """The same record against another reference: its verdict, its criteria, and the cases that got worse since."""
+    group = one.reference or "further"
+    one = replace(one, accepted=suite.accepted)
+    check = ReportItem("verdict", (group,), output=(words.further_line(one), *explanation.story(one)))
+    headline = explanation.headline(one)
+    yield _judged(check, one, one.verdict, headline, blocking=True, undecided_fails=undecided_fails)
+    yield from (_criterion(one, found, undecided_fails, (group, "criteria")) for found in one.criteria)
+    yield from (_case(one, case, (group,)) for case in words.worse_cases(one))
+
+
+def _criterion(
+    suite: SuiteResult, found: CriterionResult, undecided_fails: bool, group: tuple[str, ...] = ("criteria",)
+) -> ReportItem:
+    criterion, verdict = found.criterion, words.shown(found)
+    undecided_fails = undecided_fails and criterion.blocks_regression
+    told = (
+        f"wanted: {threshold(criterion)}",
+        f"candidate: {interval(found.candidate, criterion.scale)} {sample(found.candidate)}",
+        f"baseline: {words.baseline_figure(found)} {sample(found.baseline)}",
+        f"change: {change_interval(found.change, criterion.scale)} {change_sample(found)}",
+        judge_line(found),
+        evidence(found),
+        reason(found) if words.needs_words(found) else "",
+    )
+    check = ReportItem(criterion.name, group, output=told)
+    blocking = _blocks(found)
+    check = _judged(check, suite, verdict, reason(found), blocking=blocking, undecided_fails=undecided_fails)
+    if verdict is Verdict.PASS and not words.is_ticked(found):
+        why = why_apart(found.not_compared) if found.not_compared else reason(found)
+        return replace(check, outcome=Outcome.SKIPPED, message=f"{words.standing(found)}: {why}")
+    return check
+
+
+def _case(suite: SuiteResult, case: CaseResult, group: tuple[str, ...] = ()) -> ReportItem:
+    check = ReportItem(case.id, group, kind=case.status.value, case=case)
+    if case.status in _PASSED and case.passed >= case.trials:
+        return check
+    message = "; ".join([f"{words.STATUSES[case.status]}: {words.tally(case)}", *case.reasons[:3]])
+    details = (*case.reasons, *_diff(case))
+    outcome, more = Outcome.SKIPPED, ""
+    match case.status:
+        case CaseStatus.BROKEN if suite.trade is not None and suite.trade.policy != "block":
+            more = " (a trade, which does not block here)"
+        case CaseStatus.BROKEN | CaseStatus.FAILED if not suite.accepted:
+            outcome = Outcome.FAILED
+        case CaseStatus.BROKEN | CaseStatus.FAILED:
+            more = f" (accepted: {suite.accepted})"
+        case CaseStatus.ERROR:
+            outcome = Outcome.ERROR
+        case CaseStatus.NEW | CaseStatus.REMOVED | CaseStatus.UNCHECKED:
+            details = ()  # nothing to compare it with: neither passed nor failed
+        case CaseStatus.QUARANTINED:
+            more = f" ({case.quarantine})"
+        case CaseStatus.OK | CaseStatus.FLAKY | CaseStatus.SUSPECT:
+            return replace(check, output=(message, *details))
+    return replace(check, outcome=outcome, message=message + more, details=details)
+
+
+def _diff(case: CaseResult) -> Sequence[str]:
+    return [
+        line for turn in differences(case) for line in (turn.title, *(f"{mark} {text}" for mark, text in turn.lines))
+    ]
