@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from gate.commands.common_options import CONFIG
+from gate.commands.common_options import CONFIG, record_before_or, record_or_newest
 from gate.commands.groups import OnceGroup
 
 RELEASE = click.option("--release", metavar="TAG", default="", help="The release tag of this commit.")
@@ -68,10 +68,12 @@ def baseline_show(config_path: Path) -> None:
 
 
 @baseline.command("diff")
-@click.argument("old", type=click.Path(path_type=Path))
-@click.argument("new", type=click.Path(path_type=Path))
-def baseline_diff(old: Path, new: Path) -> None:
-    """Show what differs between two records, case by case."""
+@click.argument("record", required=False, type=click.Path(path_type=Path))
+@click.argument("other", required=False, type=click.Path(path_type=Path))
+@CONFIG
+def baseline_diff(record: Path | None, other: Path | None, config_path: Path) -> None:
+    """Show what RECORD changed against OTHER, case by case; without them, the newest record against the one before."""
     from gate.commands.texts.baseline_diff import diff_records
 
-    click.echo(diff_records(old, new))
+    new = record_or_newest(record, config_path)
+    click.echo(diff_records(record_before_or(other, new, config_path), new))

@@ -13,11 +13,12 @@ from gate.reports import FILES
 if TYPE_CHECKING:
     from gate.reports.files import Outputs
 
+DEFAULT_CONFIG = Path("gate.yaml")
 CONFIG = click.option(
     "-c",
     "--config",
     "config_path",
-    default="gate.yaml",
+    default=DEFAULT_CONFIG,
     show_default=True,
     type=click.Path(path_type=Path),
     help="Configuration file.",
@@ -45,6 +46,37 @@ OUTPUTS = (
     ),
     click.option("-q", "--quiet", is_flag=True, help="One line instead of a report."),
 )
+
+
+def record_or_newest(record: Path | None, config_path: Path) -> Path:
+    """The record that a command is about: the one named, else the newest finished one, which is said on stderr.
+
+    Raises:
+        MeasureError: none is named, and there is none.
+    """
+    if record is not None:
+        return record
+    from gate.pipeline.newest import newest_record
+
+    return said(newest_record(config_path), "the newest record")
+
+
+def record_before_or(baseline: Path | None, record: Path, config_path: Path) -> Path:
+    """What a record is compared with: the one named, else the newest of its suite before it, said on stderr."""
+    if baseline is not None:
+        return baseline
+    from gate.pipeline.newest import record_before
+
+    return said(record_before(record, config_path), "compared with the record before it")
+
+
+def said(path: Path, what: str) -> Path:
+    """The path, after a line on stderr that says what was taken."""
+    from gate.security.escape import console
+
+    click.echo(f"gate: {what}: {console(str(path), 300)}", err=True)
+    return path
+
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

@@ -8,14 +8,21 @@ from typing import Any, NoReturn
 
 import click
 
-from gate.commands.common_options import OUTPUTS, outputs_of, with_options
+from gate.commands.common_options import (
+    DEFAULT_CONFIG,
+    OUTPUTS,
+    outputs_of,
+    record_before_or,
+    record_or_newest,
+    with_options,
+)
 from gate.commands.groups import Once
 from gate.commands.output import command_line, finish
 
 
 @click.command(cls=Once)
-@click.argument("candidate", type=click.Path(path_type=Path))
-@click.argument("baseline", type=click.Path(path_type=Path))
+@click.argument("candidate", required=False, type=click.Path(path_type=Path))
+@click.argument("baseline", required=False, type=click.Path(path_type=Path))
 @click.option(
     "-c",
     "--config",
@@ -24,10 +31,15 @@ from gate.commands.output import command_line, finish
     help="Judge by these criteria instead of the record's own.",
 )
 @with_options(*OUTPUTS)
-def compare(candidate: Path, baseline: Path, config_path: Path | None, **given: Any) -> NoReturn:
-    """Give a verdict on one record against another; nothing is run."""
+def compare(candidate: Path | None, baseline: Path | None, config_path: Path | None, **given: Any) -> NoReturn:
+    """Give a verdict on one record against another; nothing is run.
+
+    The record that is judged comes first. Without any, the newest is judged; without BASELINE, against the one before.
+    """
     from gate.config.load import load_config
     from gate.pipeline.judge_stored import compare_records
 
     config = load_config(config_path) if config_path else None
-    finish(compare_records(candidate, baseline, config, os.environ, outputs_of(given), command_line()), given["quiet"])
+    record = record_or_newest(candidate, config_path or DEFAULT_CONFIG)
+    reference = record_before_or(baseline, record, config_path or DEFAULT_CONFIG)
+    finish(compare_records(record, reference, config, os.environ, outputs_of(given), command_line()), given["quiet"])

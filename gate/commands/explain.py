@@ -7,20 +7,21 @@ from pathlib import Path
 
 import click
 
-from gate.commands.common_options import AGAINST, CONFIG
+from gate.commands.common_options import AGAINST, CONFIG, record_or_newest
 from gate.commands.groups import Once
 
 
 @click.command(cls=Once)
-@click.argument("record", type=click.Path(path_type=Path))
+@click.argument("record", required=False, type=click.Path(path_type=Path))
 @AGAINST
 @CONFIG
 @click.option("--case", "case_id", help="One case: its trials on both sides.")
-def explain(record: Path, baseline: str | None, config_path: Path, case_id: str | None) -> None:
+def explain(record: Path | None, baseline: str | None, config_path: Path, case_id: str | None) -> None:
     """Show how a verdict came about: estimates, intervals, tests, and how much of the error budget was spent.
 
-    Compares with the baseline that the record's run would find, unless --against names another.
+    Without RECORD: of the newest one. Compares with the baseline that the record's run would find, unless --against
+    names another.
     """
     from gate.commands.texts.explain import explain_record
 
-    click.echo(explain_record(record, baseline, config_path, os.environ, case_id))
+    click.echo(explain_record(record_or_newest(record, config_path), baseline, config_path, os.environ, case_id))

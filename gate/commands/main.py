@@ -22,6 +22,7 @@ NAMES = (
     "history",
     "init",
     "merge",
+    "open",
     "power",
     "ratchet",
     "report",
@@ -33,6 +34,8 @@ NAMES = (
 )
 """The sub-commands. Each imports what it works with only when it runs: `gate --help` and shell completion, which import
 all of these files, load neither pydantic nor an HTTP client."""
+FUNCTIONS = {"open": "open_report"}
+"""The functions of sub-commands that have names of Python's own."""
 GARBAGE_THRESHOLD = 200_000
 """Allocations between two runs of the cyclic garbage collector. A run allocates much that stays and few cycles: at
 Python's default of 700, collecting takes about 5 % of the time."""
@@ -40,7 +43,7 @@ Python's default of 700, collecting takes about 5 % of the time."""
 
 @click.group(
     cls=LazyGroup,
-    lazy={name: f"gate.commands.{name}:{name}" for name in NAMES},
+    lazy={name: f"gate.commands.{name}:{FUNCTIONS.get(name, name)}" for name in NAMES},
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
 @click.version_option(__version__, prog_name="gate")

@@ -1,7 +1,15 @@
 """The record: everything that a run measured, as lines of JSON; journal, shard, baseline and artifact alike."""
 
 from gate.records.model import FORMAT, Footer, Header, PlannedCase, Record, Run, count, difference
-from gate.records.reader import RecordReader, fold_record, iter_trials, parse_record, read_header, read_record
+from gate.records.reader import (
+    RecordReader,
+    fold_record,
+    is_closed,
+    iter_trials,
+    parse_record,
+    read_header,
+    read_record,
+)
 from gate.records.transform import (
     Digest,
     assign_shards,
@@ -32,6 +40,7 @@ __all__ = [
     "digested",
     "fold_record",
     "from_digest",
+    "is_closed",
     "iter_trials",
     "merge",
     "parse_record",

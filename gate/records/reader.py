@@ -298,6 +298,18 @@ def iter_trials(path: Path, *, complete: bool = True, error: type[GateError] = B
         yield from RecordReader(lines_of(file), where=str(path), complete=complete, error=error)
 
 
+def is_closed(path: Path) -> bool:
+    """Whether the last line of a file is a closing line; whether that agrees with the rest is not looked at."""
+    size, read = path.stat().st_size, 1 << 16
+    with path.open("rb") as file:
+        while True:
+            file.seek(max(0, size - read))
+            last = file.read().rstrip(b"\n").rpartition(b"\n")
+            if last[1] or read >= size:
+                return last[2].startswith(CLOSING)
+            read *= 16
+
+
 def read_header(path: Path, *, error: type[GateError] = BaselineError) -> Header:
     """The header and plan alone, without looking at a single trial."""
     with _opened(path, error) as file:

@@ -133,7 +133,7 @@ def test_baseline_commands(project: Project) -> None:
     shown = printed(project, "baseline", "show")
     assert "5.0 trials a case from 1 record" in shown
     assert "tool_trajectory_avg_score" in shown
-    changed = printed(project, "baseline", "diff", "old.jsonl", "new.jsonl")
+    changed = printed(project, "baseline", "diff", "new.jsonl", "old.jsonl")
     assert "+ " in changed
     assert "other(" in changed
 

@@ -1,0 +1,17 @@
+"""Where `gate open` puts the report that it shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from gate.pipeline.judge_stored import report_record
+from gate.pipeline.newest import results_folder
+from gate.reports.files import Outputs
+
+
+def html_of(record: Path, baseline: str | None, config_path: Path, environment: Mapping[str, str]) -> Path:
+    """The HTML report of a record, made anew; one file for each name of a record."""
+    path = results_folder(config_path) / "reports" / f"{record.stem}.html"
+    report_record(record, baseline, config_path, environment, Outputs({"html": path}), f"gate open {record}")
+    return path
