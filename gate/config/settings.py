@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from gate.config.load import Config
 from gate.config.schema import TrialsSection
 from gate.decision import Settings
+from gate.decision.comparison import ENOUGH_STORED
 from gate.decision.engine.state import Rerun
 
 EXPIRED = "quarantine of {case} expired on {date}: the case is judged again"
@@ -37,7 +38,18 @@ def settings_of(config: Config | None, now: datetime) -> Settings:
         runs=file.budget.runs,
         family=file.gate.family,
         confirm_after=None if config.agent_kind == "replay" else file.gate.confirm_after,
+        stored_trials=wanted_trials(config),
     )
+
+
+def wanted_trials(config: Config) -> int:
+    """Trials of each case that a run on the default branch leaves for later changes; 0: as many as it needs itself."""
+    stated = config.file.baseline.trials
+    if config.agent_kind == "replay" or stated == "off":
+        return 0
+    if isinstance(stated, int):
+        return stated
+    return 0 if isinstance(config.file.trials, int) else ENOUGH_STORED
 
 
 def expired_quarantine(config: Config, now: datetime) -> tuple[str, ...]:

@@ -140,6 +140,7 @@ def _status(
         (CaseStatus.FLAKY, 0 < sum(first) < len(first) or (bool(failing) and any(seen.now))),
         (CaseStatus.FAILED, bool(failing) and not any(seen.now) and not (seen.now and seen.before)),
         (CaseStatus.ERROR, not seen.now),
+        (CaseStatus.NEVER_PASSED, not any(seen.now)),  # nor at the baseline: it would be suspected
     )
     return next((status for status, holds_ in rules if holds_), CaseStatus.OK)
 

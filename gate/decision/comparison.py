@@ -39,6 +39,10 @@ class Incomparable(str, Enum):
     """The criterion is new."""
 
 
+ENOUGH_STORED = 5
+"""Stored trials of each case from which the decision finds a broken one: docs/decisions/0019."""
+
+
 class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     """How a suite is judged. Three fields keep the keys that they had when terms were first written into records."""
 
@@ -71,6 +75,8 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     """The suites of one job, which share ``threshold_alpha``."""
     family: AtLeastOne = 1
     """The jobs of one matrix, which share both."""
+    stored_trials: int = ENOUGH_STORED
+    """Trials of each case that runs on the default branch leave for later changes; 0: as many as they need."""
 
     @property
     def own_alpha(self) -> float:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from gate.decision.cases import edited, removed
-from gate.decision.comparison import PASS_RATE, Comparison, Incomparable, all_unchecked, passes
+from gate.decision.comparison import ENOUGH_STORED, PASS_RATE, Comparison, Incomparable, all_unchecked, passes
 from gate.decision.conclusions import never_pass
 from gate.decision.engine.state import CONCURRENT, CONFIRM
 from gate.decision.findings import natural
@@ -77,7 +77,6 @@ BLIND_MARGIN = 0.5
 """From this margin of the pass rate on, which four cases or fewer have, only a case that breaks outright is seen."""
 MEASURABLE = 0.05
 """Seconds that a first answer takes at least, for a faster second one to mean anything."""
-FEW_BASELINE_TRIALS = 5
 
 
 # --- what the verdict rests on --------------------------------------------------------------------
@@ -278,14 +277,16 @@ def _few(comparison: Comparison, outcome: Outcome | None) -> list[Caution]:
 
 def _thin_baseline(comparison: Comparison, outcome: Outcome | None) -> list[Caution]:
     counts = sorted(len(comparison.baseline[case_id]) for case_id in comparison.paired)
-    if not counts or counts[0] >= FEW_BASELINE_TRIALS:
+    target = comparison.settings.stored_trials
+    wanted = max(target, ENOUGH_STORED)
+    if not counts or counts[0] >= wanted:
         return []
-    thin, typical = sum(n < FEW_BASELINE_TRIALS for n in counts), counts[len(counts) // 2]
+    thin, typical = sum(n < wanted for n in counts), counts[len(counts) // 2]
     alone = comparison.settings.rerun == "never"
     blind = alone and not provable(len(counts), typical, comparison.settings.own_alpha)
     rate = outcome.evidence.metrics.get(PASS_RATE) if outcome is not None else None
     drop = rate.detectable if rate is not None else None
-    return [ThinBaseline(thin, FEW_BASELINE_TRIALS, counts[0], typical, blind, drop)]
+    return [ThinBaseline(thin, wanted, counts[0], typical, blind, drop, grows=counts[0] < target)]
 
 
 def _quiet_rises(comparison: Comparison, outcome: Outcome | None) -> list[Caution]:

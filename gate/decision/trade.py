@@ -33,8 +33,8 @@ ROUNDING = 1e-9
 """A mean that is the same but for rounding did not fall."""
 
 
-def trade_of(outcome: Outcome | None, policy: OnTradeoff) -> TradedOff | None:
-    """The trade that a proven regression is, if it is one.
+def trade_of(outcome: Outcome | None, policy: OnTradeoff, *, open_blocks: bool = False) -> TradedOff | None:
+    """The trade that a proven regression is, if it is one; ``open_blocks``: what stays undecided fails the gate.
 
     Cases broke, or the statistic that a few large drops move most rejected; others gained; and no metric that carries
     the regression has a lower mean than before. Where a mean fell, the suite is worse, whatever single cases gained.
@@ -59,6 +59,7 @@ def trade_of(outcome: Outcome | None, policy: OnTradeoff) -> TradedOff | None:
         gained_named=bool(evidence.gained),
         policy=policy,
         waits=tuple(n for n, m in evidence.metrics.items() if m.blocks_regression and not m.holds),
+        waits_block=open_blocks,
     )
 
 

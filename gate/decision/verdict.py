@@ -86,7 +86,8 @@ def conclude(
     rate = comparison.metrics[0]
     judged = [c for c in comparison.criteria if c is not comparison.rate]
     results = tuple(_result(comparison, c, outcome, stopped=stopped) for c in (rate, *judged))
-    trade = trade_of(outcome, comparison.settings.on_tradeoff)
+    settings = comparison.settings
+    trade = trade_of(outcome, settings.on_tradeoff, open_blocks=settings.on_inconclusive == "block")
     if outcome is not None and trade is not None and trade.policy != "block":
         results = traded(results, outcome, trade)
     verdict, problem = _suite_verdict(comparison, results)

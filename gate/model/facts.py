@@ -222,6 +222,8 @@ class TradedOff(Fact, frozen=True):
     """What the configuration wants done about it."""
     waits: tuple[str, ...] = ()
     """Blocking criteria that are undecided besides."""
+    waits_block: bool = False
+    """Whether the configuration wants what is undecided to block."""
 
 
 class CriterionFails(Fact, frozen=True):
@@ -394,6 +396,7 @@ class ThinBaseline(Fact, frozen=True):
     cases: int
     """Cases with fewer stored trials than ``wanted``."""
     wanted: int
+    """What `baseline.trials` asks for, and at least what the promise needs."""
     least: int
     """Trials of the case that has the fewest."""
     typical: int = 0
@@ -402,6 +405,8 @@ class ThinBaseline(Fact, frozen=True):
     """Whether a single case that breaks outright could not be proven with so many."""
     drop: float | None = None
     """The drop of the pass rate, 0–1, that one look finds four times in five; about. None: not known."""
+    grows: bool = True
+    """Whether runs on the default branch store more; else `baseline.trials` asks for no more."""
 
 
 class QuietRise(Fact, frozen=True):

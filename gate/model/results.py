@@ -90,6 +90,8 @@ class CaseStatus(str, Enum):
     """Named: worse than its baseline, at a false discovery rate of at most 10 %."""
     SUSPECT = "suspect"
     FLAKY = "flaky"
+    NEVER_PASSED = "never_passed"
+    """No trial passed, now or at the baseline: nothing got worse, and nothing is ok."""
     OK = "ok"
     NEW = "new"
     REMOVED = "removed"
@@ -171,6 +173,8 @@ class BaselineInfo(Struct, frozen=True):
     """Why there is no baseline; empty if there is one."""
     never_stored: int = 0
     """Commits of the base's history that have the configuration, where no record of the suite was ever stored."""
+    of_itself: bool = False
+    """Whether there is none because all that is stored was measured at this very commit, or by this very run."""
 
 
 class StoredForLater(Struct, frozen=True):

@@ -26,7 +26,7 @@ from gate.security.environment import TOKEN
 from gate.system.git import Git
 
 NO_COMMIT = "one is stored, but under `on_missing: fail` only an ancestor's record counts, and there is no commit here"
-OWN = "the last saved baseline is from this commit: change something, then run again"
+OWN = "the last saved baseline is from this very commit: commit a change, then run again"
 LUCKY = "if it was picked for its result, an unchanged agent is blocked more often than `gate.alpha` says"
 SEARCHED = 200
 """First-parent ancestors that are looked at."""
@@ -342,7 +342,7 @@ def find_baseline(
         found = store.latest(suite_id)
         note = "saved last; not an ancestor of this commit" if where.ancestors else ""
         if found is not None and _is_own(found, where):
-            return _missing(config, suite_id, where, OWN)
+            return _missing(config, suite_id, where, OWN, of_itself=True)
     if found is None:
         is_out_of_reach = not where.head and store.latest(suite_id) is not None
         return _missing(config, suite_id, where, NO_COMMIT if is_out_of_reach else "")
@@ -355,12 +355,12 @@ def _is_own(found: Found, where: GitContext) -> bool:
     return found.commit is not None and found.commit == where.head and bool(found.records[0].header.agent)
 
 
-def _missing(config: Config, suite_id: str, where: GitContext, why: str = "") -> Reference:
+def _missing(config: Config, suite_id: str, where: GitContext, why: str = "", *, of_itself: bool = False) -> Reference:
     looked = f"{count(len(where.ancestors), 'ancestor')} of {where.base[:12]}" if where.base else "the store"
     missing = f"no baseline of {suite_id!r} in {looked}{f' ({why})' if why else ''}"
     if config.file.baseline.on_missing == "fail":
         raise BaselineError(missing, where=str(config.path), hint="`gate baseline save RECORD` stores one")
-    return Reference(BaselineInfo(None, missing=missing))
+    return Reference(BaselineInfo(None, missing=missing, of_itself=of_itself))
 
 
 def unlike(reference: Reference, run_id: str) -> Reference:
@@ -369,9 +369,8 @@ def unlike(reference: Reference, run_id: str) -> Reference:
         return reference
     kept = [left for record in reference.records if (left := without(record, {run_id})) is not None]
     if not kept:
-        return replace(
-            reference, info=BaselineInfo(None, missing="the stored baseline is this very record"), records=()
-        )
+        itself = BaselineInfo(None, missing="the stored baseline is this very record", of_itself=True)
+        return replace(reference, info=itself, records=())
     info = reference.info
     found = reference_to(kept, kept[0].header.commit, distance=info.distance, source=info.source)
     return replace(found, name=reference.name)

@@ -16,8 +16,8 @@ from msgspec.structs import replace
 
 from gate.baselines.pairing import pair, reference_to
 from gate.baselines.union import run_ids, without
-from gate.config.load import Config
 from gate.config.resolve import Plan
+from gate.config.settings import wanted_trials
 from gate.errors import BaselineError, MeasureError
 from gate.model import FULL, STORED, Side, SuiteResult, Trial, Verdict
 from gate.model.facts import Stated
@@ -30,18 +30,8 @@ from gate.pipeline.verdict import load_to_judge, with_stored
 from gate.records import Record, RecordWriter, read_record, to_record, write_record
 from gate.reports.formatting import count
 
-USUAL = 5
-"""Stored trials of each case from which the decision finds a broken one: docs/decisions/0017."""
 FIT = (Verdict.PASS, Verdict.INCONCLUSIVE)
 """What is worth storing more of; the others are to be put right first."""
-
-
-def wanted_trials(config: Config) -> int:
-    """Trials of each case that a run on the default branch leaves for later changes; 0: as many as it needs itself."""
-    stated = config.file.baseline.trials
-    if isinstance(stated, int):
-        return stated
-    return 0 if stated == "off" or isinstance(config.file.trials, int) else USUAL
 
 
 async def top_up(session: Session, plan: Plan, suite: SuiteResult, path: Path) -> SuiteResult:
@@ -81,7 +71,7 @@ def _is_due(session: Session, suite: SuiteResult) -> bool:
     """Whether the record is the default branch's or a release's, and fit to be stored."""
     where = session.where
     clean = bool(where.anchored and where.head and not where.dirty) and not session.options.for_itself
-    runs = session.store is not None and session.config.agent_kind != "replay" and wanted_trials(session.config) > 0
+    runs = session.store is not None and wanted_trials(session.config) > 0
     return clean and runs and suite.verdict in FIT
 
 

@@ -55,7 +55,17 @@ MAX_SHOWN_CHARS = 20_000_000
 """Characters of failing answers that are held to be shown; those after are in the record alone."""
 
 
-DESIGN = ("max_epochs", "max_epochs_to_measure", "exact_epochs", "rerun", "runs", "comparisons", "suites", "family")
+DESIGN = (
+    "max_epochs",
+    "max_epochs_to_measure",
+    "exact_epochs",
+    "rerun",
+    "runs",
+    "comparisons",
+    "suites",
+    "family",
+    "stored_trials",
+)
 """Settings that say how trials were asked for and in what job, not what they are held to."""
 
 

@@ -159,7 +159,7 @@ def _case(suite: SuiteResult, case: CaseResult, group: tuple[str, ...] = ()) -> 
             details = ()  # nothing to compare it with: neither passed nor failed
         case CaseStatus.QUARANTINED:
             more = f" ({case.quarantine})"
-        case CaseStatus.OK | CaseStatus.FLAKY | CaseStatus.SUSPECT:
+        case CaseStatus.OK | CaseStatus.FLAKY | CaseStatus.SUSPECT | CaseStatus.NEVER_PASSED:
             return replace(check, output=(message, *details))
     return replace(check, outcome=outcome, message=message + more, details=details)
 

@@ -175,7 +175,7 @@ def _criterion(console: Console, result: CriterionResult) -> None:
         _line(console, 4, (judge, "dim"))
     for name, figures_of in dimensions(result)[:_LISTED]:
         _line(console, 6, (f"{escape.console(name, 80)}  ", ""), (figures_of, "dim"))
-    if told := "; ".join(words.telling(result)):
+    if told := "; ".join(words.telling(result, with_broken=False)):
         _line(console, 4, (escape.console(told), ""))
     console.print()
 

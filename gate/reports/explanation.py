@@ -94,6 +94,8 @@ LONG = 3
 
 def _no_baseline(suite: SuiteResult) -> str:
     """That nothing is compared; said plainly where a baseline should be there by now."""
+    if suite.baseline is not None and suite.baseline.of_itself:
+        return "nothing to compare with yet: the only baseline is of this very commit; the next one is compared with it"
     commits = suite.baseline.never_stored if suite.baseline is not None else 0
     if commits < LONG:
         return "no baseline yet"
@@ -164,7 +166,14 @@ def _thin(suite: SuiteResult) -> str:
         unseen.append(f"a drop below about {100 * thin.drop:.0f} points is often missed")
     said = f": {', and '.join(unseen)}" if unseen else ""
     so_far = f"{thin.typical} of {thin.wanted} stored trials a case"
-    return f"; thin baseline, {so_far}{said}; runs on the default branch store more"
+    return f"; thin baseline, {so_far}{said}; {_more_stored(thin)}"
+
+
+def _more_stored(thin: fact.ThinBaseline) -> str:
+    """What makes a baseline thicker."""
+    if thin.grows:
+        return "runs on the default branch store more"
+    return f"`baseline.trials: {thin.wanted}` makes runs on the default branch store more"
 
 
 def _broke(cause: fact.CasesBroke) -> str:
@@ -199,11 +208,12 @@ def trade(suite: SuiteResult, found: fact.TradedOff) -> str:
     named = listing(one.case_id for one in gained)
     improved = f"{len(gained)} improved ({pooled(gained)}: {named})"
     if not found.gained_named:
-        improved = f"others improved, most clearly {named} ({pooled(gained)})"
+        improved = f"others improved as a group, most clearly {named} ({pooled(gained)})"
     sides = [f"{broke} ({pooled(lost)}: {listing(one.case_id for one in lost)})", improved]
-    policy = {"block": "", "warn": ", which does not block here", "accept": ", which is accepted here"}[found.policy]
+    policy = {"warn": ", which does not block by itself", "accept": ", which is accepted here"}.get(found.policy, "")
     open_ = found.waits if found.policy != "block" else ()
-    waits = f"; not enough evidence on {listing(open_)} besides" if open_ else ""
+    blocks = ", which blocks here (`gate.on_inconclusive`)" if found.waits_block else ""
+    waits = f"; not enough evidence on {listing(open_)} besides{blocks}" if open_ else ""
     return f"a trade{policy}: {' and '.join(sides)}{_rates(suite)}{waits}"
 
 
@@ -334,9 +344,7 @@ def story(suite: SuiteResult) -> tuple[str, ...]:
     if course is None:
         return ()
     screened = f"{count(course.epochs, 'trial')} of {count(course.cases, 'case')}"
-    lines = [
-        "; ".join([screened, *_reran(course), *_named(suite.outcome), _runs(course, more=suite.stored is not None)])
-    ]
+    lines = ["; ".join([screened, *_reran(course), *_named(suite), _runs(course, more=suite.stored is not None)])]
     if suite.outcome is not None:
         lines += _how_decided(suite, suite.outcome)
         lines += _shared_error(course)
@@ -351,10 +359,17 @@ def _reran(course: fact.Course) -> list[str]:
     return [f"{course.rerun_cases} suspicious, rerun {times}"]
 
 
-def _named(outcome: Outcome | None) -> list[str]:
-    if outcome is None or not outcome.cases:
+def _named(suite: SuiteResult) -> list[str]:
+    """The cases that are proven broken, where the headline does not name them."""
+    if suite.outcome is None or not suite.outcome.cases:
         return []
-    return [f"{len(outcome.cases)} confirmed broken ({listing(outcome.cases)})"]
+    named = "" if _headline_names_cases(suite) else f" ({listing(suite.outcome.cases)})"
+    return [f"{len(suite.outcome.cases)} confirmed broken{named}"]
+
+
+def _headline_names_cases(suite: SuiteResult) -> bool:
+    """Whether the headline says which cases prove the regression, and by which trials."""
+    return isinstance(suite.cause, fact.CasesBroke | fact.TradedOff) or suite.trade is not None
 
 
 def _runs(course: fact.Course, *, more: bool) -> str:
@@ -373,7 +388,7 @@ def _how_decided(suite: SuiteResult, outcome: Outcome) -> list[str]:
     if look is None:
         return [f"the baseline could not be compared: {stage}"]
     if outcome.verdict == "REGRESSION":
-        return [f"regression proven ({stage}): {_proof(outcome)}"]
+        return [f"regression proven {stage}: {_proof(outcome, told=_headline_names_cases(suite))}"]
     lines = [f"{stage}: an unchanged agent looks as bad or worse in {by_chance(look.p)} of runs; {_detected(evidence)}"]
     if (suite.course is not None and suite.course.concurrent) or outcome.stage.concurrent:
         lines.append("the drop against the stored baseline did not show with both commits run now: save a new baseline")
@@ -393,20 +408,20 @@ def _shared_error(course: fact.Course) -> list[str]:
     ]
 
 
-def _proof(outcome: Outcome) -> str:
-    """What decided, in plain words; `gate explain` has the p- and e-values."""
+def _proof(outcome: Outcome, *, told: bool) -> str:
+    """What decided, in plain words; `gate explain` has the p- and e-values. ``told``: the headline names the cases."""
     evidence, parts = outcome.evidence, []
     for look in evidence.looks:
         if look.blocks:
             name = min(look.metrics, key=lambda one: look.metrics[one].p_adjusted)
             how = "the mean fell" if proven_by_mean(outcome, name) else "a few cases fell far"
-            shows = f"chance shows this in {by_chance(look.p)} of unchanged agents"
-            parts.append(f"{name}: {how}; {shows}, {by_chance(look.threshold)} may")
+            chance = f"by chance that happens to {by_chance(look.p)} of unchanged agents"
+            parts.append(f"{name}: {how}; {chance} (limit {by_chance(look.threshold)})")
     highest = evidence.highest_e_value
     if highest is None or highest >= evidence.e_threshold:
         cases = moved(evidence, outcome.cases) or suspects(evidence)
-        which = listing(map(movement, cases)) or "single cases"
-        parts.append(f"{which}: more failures than chance allows an unchanged agent")
+        named = "" if told or not cases else f" ({listing(map(movement, cases))})"
+        parts.append(f"single cases{named} fail more often than chance allows an unchanged agent")
     return "; ".join(parts)
 
 
@@ -414,8 +429,7 @@ def _detected(evidence: EvidenceSummary) -> str:
     rate = evidence.metrics.get(PASS_RATE)
     if rate is None or rate.detectable is None:
         return "which drop is found in so few trials is not known"
-    drop = f"{100 * rate.detectable:.0f}"
-    return f"one look at these trials finds a drop of about {drop} points"
+    return f"a drop of about {100 * rate.detectable:.0f} points shows in four of five such runs"
 
 
 def _blocking(suite: SuiteResult, evidence: EvidenceSummary) -> list[tuple[Criterion, MetricChange]]:
@@ -529,17 +543,26 @@ def _warning(found: fact.Caution, suite: SuiteResult) -> str:
         case fact.Stated():
             return found.text
         case fact.AgentFailures():
-            facts = suite.crashes
-            return f"{crashes(facts)}; most often: {facts.message}" if facts is not None else "the agent failed"
+            return _agent_failed(suite)
         case fact.ThresholdExcused() | fact.LimitExcused() | fact.QuietRise():
             row = _row(suite, found.criterion)
             return _of_criterion(found, row.criterion) if row is not None else found.criterion
         case fact.FewCases() | fact.ThinBaseline():
-            return _few(found)
+            return _few(found, told=bool(_thin(suite)))
         case fact.ScoresUnmeasured() | fact.TrialsLost() | fact.AttemptsRepeated():
             return _unmeasured(found)
         case _:
             return _of_answers(found)
+
+
+def _agent_failed(suite: SuiteResult) -> str:
+    facts = suite.crashes
+    if facts is None:
+        return "the agent failed"
+    told = crashes(facts) in headline(suite)
+    return (
+        f"the agent failed, most often: {facts.message}" if told else f"{crashes(facts)}; most often: {facts.message}"
+    )
 
 
 def _of_criterion(found: fact.ThresholdExcused | fact.LimitExcused | fact.QuietRise, criterion: Criterion) -> str:
@@ -559,13 +582,13 @@ def _of_criterion(found: fact.ThresholdExcused | fact.LimitExcused | fact.QuietR
             assert_never(found)
 
 
-def _few(found: fact.FewCases | fact.ThinBaseline) -> str:
+def _few(found: fact.FewCases | fact.ThinBaseline, *, told: bool) -> str:
+    """``told``: the headline says what a thin baseline cannot show."""
     if isinstance(found, fact.FewCases):
-        told = "so few only show a case that breaks outright" if found.blind else "only clear breaks can be found"
-        return f"{count(found.cases, 'paired case')}: {told}"
-    cases = f"{count(found.cases, 'case')} with fewer than {found.wanted} baseline trials"
-    more = "`gate run` on the default branch stores more"
-    return f"{cases} (least: {found.least}): a single broken case may be missed; {more}"
+        what = "so few only show a case that breaks outright" if found.blind else "only clear breaks can be found"
+        return f"{count(found.cases, 'paired case')}: {what}"
+    cases = f"{count(found.cases, 'case')} with fewer than {found.wanted} baseline trials (least: {found.least})"
+    return cases if told else f"{cases}: a single broken case may be missed; {_more_stored(found)}"
 
 
 def _unmeasured(found: fact.ScoresUnmeasured | fact.TrialsLost | fact.AttemptsRepeated) -> str:

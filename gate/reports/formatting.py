@@ -158,16 +158,14 @@ def threshold(criterion: Criterion) -> str:
 
 
 def evidence(result: CriterionResult) -> str:
-    """What stands behind a verdict beyond the intervals: p-value, detectable drop, error budget, gaps, quantiles."""
+    """What stands behind a verdict beyond the intervals: p-value, detectable drop, gaps, quantiles."""
     scale, notes = result.criterion.scale, []
     if result.p_value is not None:
         notes.append("p < 0.001" if result.p_value < 0.001 else f"p = {result.p_value:.3f}")
     if result.detectable is not None:
-        notes.append(f"one look finds a loss of about {margin(result.detectable, scale)}")
+        notes.append(f"a loss of about {margin(result.detectable, scale)} shows in four of five such runs")
     if result.criterion.margin is not None:
         notes.append(f"margin {margin(result.criterion.margin, scale)}")
-    if result.spent is not None:
-        notes.append(f"{percentage(result.spent)} of this comparison's error budget used")
     if result.not_measured:
         notes.append(f"{count(result.not_measured, 'trial')} not measured")
     if said := deviation(result):

@@ -45,6 +45,7 @@ STATUSES = {
     CaseStatus.SUSPECT: "suspect",
     CaseStatus.FLAKY: "flaky",
     CaseStatus.NEW: "new",
+    CaseStatus.NEVER_PASSED: "never passed",
     CaseStatus.OK: "ok",
     CaseStatus.QUARANTINED: "quarantined",
     CaseStatus.UNCHECKED: "unchecked",
@@ -55,9 +56,11 @@ _WORSE = (CaseStatus.BROKEN, CaseStatus.FAILED, CaseStatus.ERROR, CaseStatus.SUS
 
 
 def exit_line(code: ExitCode, verdict: Verdict) -> str:
-    """``exit code 1: the gate failed``; where a verdict short of a pass ends with 0, that is said instead of pass."""
+    """``exit code 1: the gate failed``; of a verdict short of a pass, whether it blocks where that is configured."""
     if code is ExitCode.PASS and verdict is not Verdict.PASS:
         return f"exit code 0: {VERDICTS[verdict]}, which does not block here"
+    if code is ExitCode.FAILED and verdict is Verdict.INCONCLUSIVE:
+        return "exit code 1: inconclusive, which blocks here (`gate.on_inconclusive`)"
     return f"exit code {int(code)}: {EXIT_MEANINGS[code]}"
 
 
@@ -186,7 +189,9 @@ def improvement(case: CaseResult, suite: SuiteResult) -> str:
     """``0/5 → 3/3``: how often it passed at the baseline and now; and that it may be chance, where it may."""
     before = f"{case.baseline_passed:,}/{case.baseline_trials:,}"
     proven = suite.outcome is not None and case.id in suite.outcome.evidence.gained
-    return f"{before} → {case.passed:,}/{case.trials:,}{'' if proven else ', perhaps by chance'}"
+    traded = suite.trade is not None and any(case.id == one.case_id for one in suite.trade.gained)
+    alone = "" if proven else ", not proven alone" if traded else ", perhaps by chance"
+    return f"{before} → {case.passed:,}/{case.trials:,}{alone}"
 
 
 def _badness(case: CaseResult) -> tuple[float | str, ...]:
@@ -241,10 +246,8 @@ def further_line(suite: SuiteResult) -> str:
 
 
 def status(case: CaseResult) -> str:
-    """The status in a word or two; a case no trial of which passed, and which is not shown to be worse, is not *ok*."""
-    if case.status is not CaseStatus.OK or case.passed or not case.trials:
-        return STATUSES[case.status]
-    return "failing" if case.baseline_passed else "never passed"
+    """The status in a word or two."""
+    return STATUSES[case.status]
 
 
 def status_counts(suite: SuiteResult) -> str:

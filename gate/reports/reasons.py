@@ -142,13 +142,15 @@ def never_pass(cases: Sequence[found.CaseTally]) -> str:
 def stage_text(stage: Stage) -> str:
     """Where a decision ended, in words; `stage_name` has the protocol's names."""
     match stage.kind:
-        case StageKind.CERTIFIED:
-            return f"certified after epoch {stage.epochs}"
-        case StageKind.CASES_AT_PASS:
-            said = f"cases after epoch {stage.epochs}"
-            return f"{said}, confirmed against the baseline's agent run now" if stage.confirmed else said
+        case StageKind.CERTIFIED | StageKind.CASES_AT_PASS | StageKind.SUITE_LOOK:
+            said = f"after {count(stage.epochs, 'trial')} a case"
+        case StageKind.CASE_RERUNS:
+            said = "after reruns of the suspicious cases"
+        case StageKind.END:
+            return "still open after the last trial"
         case _:
             return stage_name(stage)
+    return f"{said}, confirmed against the baseline's agent run now" if stage.confirmed else said
 
 
 def _plainly(one: _Plain) -> str:  # noqa: PLR0911 - one line per kind

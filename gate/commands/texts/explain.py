@@ -10,6 +10,7 @@ from gate.config.load import load_config
 from gate.config.settings import now, settings_of
 from gate.decision.comparison import with_outcomes
 from gate.decision.consistency import compared
+from gate.decision.engine.evidence_json import stage_name
 from gate.errors import ConfigError, nearest
 from gate.model import Case, CaseResult, Criterion, Direction, Score, SuiteResult, Trial
 from gate.pipeline.judge_stored import found_again, named, read_baseline, read_whole
@@ -22,12 +23,13 @@ from gate.reports.formatting import (
     evidence,
     figure,
     interval,
+    percentage,
     sample,
     threshold,
 )
 from gate.reports.labels import further_line, improved_cases, improvement
 from gate.reports.labels import standing as standing_of
-from gate.reports.reasons import reason, stage_text
+from gate.reports.reasons import reason
 from gate.reports.table import table
 from gate.reports.trajectory_diff import call_text
 from gate.security.escape import console
@@ -64,6 +66,8 @@ def explain_record(
         lines.append(f"  change    {change_interval(result.change, scale)} {sample(result.change)}")
         if note := evidence(result):
             lines.append(f"  evidence  {console(note)}")
+        if result.spent is not None:
+            lines.append(f"  spent     {percentage(result.spent)} of this comparison's error budget")
         lines += [f"  of which  {console(name, 80)} {said}" for name, said in dimensions(result)]
     lines += [console(further_line(one)) for one in suite.further]
     lines += ["", *_explain_rule(suite), *_suspects(suite), *_improved(suite), *_tools(suite)]
@@ -75,7 +79,7 @@ def _explain_rule(suite: SuiteResult) -> list[str]:
         why = suite.baseline.missing if suite.baseline else ""
         return [f"no pairing: nothing was tested against a baseline{f' ({console(why)})' if why else ''}"]
     found = suite.outcome.evidence
-    lines = [f"stage: {stage_text(suite.outcome.stage)}; seed {suite.seed}"]
+    lines = [f"stage: {stage_name(suite.outcome.stage)}; seed {suite.seed}"]
     for look in found.looks:
         lines.append(f"look after epoch {look.epochs}: p = {look.p:.4f}, blocks at {look.threshold:.4f}")
     e_value = "beyond all bounds" if found.e_value is None else f"{found.e_value:.3g}"

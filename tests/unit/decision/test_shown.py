@@ -7,12 +7,25 @@ from msgspec.structs import replace
 
 from gate.decision import Settings
 from gate.decision.cases import MAX_TEXT_CHARS
-from gate.model import Case, ErrorKind, Invocation, Part, SuiteResult, ToolCall, Trial, TrialError, Turn, Verdict
+from gate.model import (
+    Case,
+    CaseStatus,
+    ErrorKind,
+    Invocation,
+    Part,
+    SuiteResult,
+    ToolCall,
+    Trial,
+    TrialError,
+    Turn,
+    Verdict,
+)
 from gate.model.facts import (
     CasesNotMeasured,
     CouldNotMeasure,
     CriterionNotMeasured,
     LimitExcused,
+    ThinBaseline,
     ThresholdExcused,
     TooManyErrors,
 )
@@ -112,6 +125,39 @@ def test_a_limit_that_the_baseline_broke_is_a_warning_too() -> None:
     result = judge(SUITE, [slow], once(SUITE, latency=2.0), stored(SUITE, latency=2.0))
     assert result.verdict is Verdict.PASS
     assert result.warnings[0] == LimitExcused("latency", TrialExcused("case-00", 2.0, 1.0))
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "status"),
+    [(0.0, 0.0, CaseStatus.NEVER_PASSED), (1.0, 0.0, CaseStatus.SUSPECT), (1.0, 1.0, CaseStatus.OK)],
+)
+def test_a_case_of_which_nothing_passes_is_not_ok(before: float, now: float, status: CaseStatus) -> None:
+    """One stored trial and one now: no evidence that it got worse, and none that it is well."""
+    known = [trial("case-00", 1, trajectory=before), *once(SUITE[1:], trajectory=1.0)]
+    trials = [trial("case-00", 1, trajectory=now), *once(SUITE[1:], trajectory=1.0)]
+    result = judge(SUITE, [TRAJECTORY], trials, known, settings=Settings(exact_epochs=1))
+    assert [case.status for case in result.cases[:2]] == [status, CaseStatus.OK]
+
+
+@pytest.mark.parametrize(
+    ("target", "stored_trials", "said"),
+    [
+        (5, 5, None),
+        (5, 2, (5, True)),
+        (8, 5, (8, True)),
+        (8, 8, None),
+        (2, 2, (5, False)),
+        (0, 2, (5, False)),
+    ],
+)
+def test_a_thin_baseline_is_measured_by_the_trials_that_are_asked_for(
+    target: int, stored_trials: int, said: tuple[int, bool] | None
+) -> None:
+    before = [trial(c.id, n, round=n, trajectory=1.0) for n in range(1, stored_trials + 1) for c in SUITE]
+    settings = Settings(stored_trials=target)
+    result = judge(SUITE, [TRAJECTORY], once(SUITE, trajectory=1.0), before, settings=settings)
+    found = [(one.wanted, one.grows) for one in result.warnings if isinstance(one, ThinBaseline)]
+    assert found == ([said] if said else [])
 
 
 def test_a_drop_is_candidate_minus_baseline() -> None:

@@ -13,6 +13,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from gate.decision import Settings
 from gate.decision.conclusions import exit_code
@@ -96,7 +97,7 @@ def test_warn_says_it_and_does_not_block() -> None:
     settings = Settings(exact_epochs=5, on_tradeoff="warn", pass_rate_margin=0.2)
     found = decided(settings=settings)
     assert found.verdict is Verdict.INCONCLUSIVE
-    assert headline(found).startswith("a trade, which does not block here: 2 cases broke (10/10 → 0/10")
+    assert headline(found).startswith("a trade, which does not block by itself: 2 cases broke (10/10 → 0/10")
     assert [c.id for c in found.cases if c.status is CaseStatus.BROKEN] == sorted(LOST)
     assert not any(row.verdict is Verdict.REGRESSED for row in found.criteria)
     assert any(isinstance(f, TradeWarned) for f in found.criteria[0].findings)
@@ -108,6 +109,8 @@ def test_warn_leaves_to_on_inconclusive_what_else_is_open() -> None:
     found = decided(settings=settings)
     assert isinstance(found.cause, TradedOff) and found.cause.waits == ("pass rate",)
     assert headline(found).endswith("; not enough evidence on pass rate besides")
+    blocked = decided(settings=replace(settings, on_inconclusive="block"))
+    assert headline(blocked).endswith("on pass rate besides, which blocks here (`gate.on_inconclusive`)")
     assert exit_code([found], Settings(on_inconclusive="block")) is ExitCode.FAILED
     assert exit_code([found], Settings()) is ExitCode.PASS
 

@@ -7,7 +7,7 @@ from typing import get_args
 import pytest
 from msgspec.structs import replace
 
-from gate.model import CrashFacts, EvidenceSummary, Outcome, Stage, StageKind, SuiteResult, Verdict
+from gate.model import BaselineInfo, CrashFacts, EvidenceSummary, Outcome, Stage, StageKind, SuiteResult, Verdict
 from gate.model import facts as fact
 from gate.model.evidence import LookTest, MetricChange, MetricTest
 from gate.model.findings import CaseTally, FailuresGone, NoLongerMeasured, QuantileExcused
@@ -80,8 +80,8 @@ HEADLINES: list[tuple[fact.Cause, str]] = [
     ),
     (
         fact.TradedOff(LOST, GAINED, named=False, gained_named=False, policy="warn", waits=("pass rate",)),
-        "a trade, which does not block here: some cases got worse, most suspect (5/5 → 0/4: a) and others improved, "
-        "most clearly b, c (1/10 → 9/9); not enough evidence on pass rate besides",
+        "a trade, which does not block by itself: some cases got worse, most suspect (5/5 → 0/4: a) and others "
+        "improved as a group, most clearly b, c (1/10 → 9/9); not enough evidence on pass rate besides",
     ),
     (
         fact.CriterionFails("tool_trajectory_avg_score"),
@@ -208,9 +208,14 @@ WARNINGS: list[tuple[fact.Caution, str]] = [
     (fact.FewCases(4, blind=True), "4 paired cases: so few only show a case that breaks outright"),
     (fact.FewCases(5, blind=False), "5 paired cases: only clear breaks can be found"),
     (
-        fact.ThinBaseline(3, 5, 1),
+        fact.ThinBaseline(3, 5, 1, typical=5),
         "3 cases with fewer than 5 baseline trials (least: 1): a single broken case may be missed; "
-        "`gate run` on the default branch stores more",
+        "runs on the default branch store more",
+    ),
+    (
+        fact.ThinBaseline(3, 5, 2, typical=5, grows=False),
+        "3 cases with fewer than 5 baseline trials (least: 2): a single broken case may be missed; "
+        "`baseline.trials: 5` makes runs on the default branch store more",
     ),
     (fact.QuietRise("latency", 0.6), "latency changed by +60 %: beyond its margin; it warns only"),
     (fact.ScoresUnmeasured("latency", 1, 80), "latency: 1 of 80 scores could not be measured"),
@@ -268,13 +273,41 @@ def decided(verdict: str, stage: Stage, *, low: float = -0.29, e_value: float = 
     return replace(INCONCLUSIVE, criteria=(row,), outcome=Outcome(verdict, ("a",), stage, evidence))  # type: ignore[arg-type]
 
 
+def test_a_proof_that_the_headline_tells_is_not_told_again() -> None:
+    cause = fact.CasesBroke(("a",), (CaseTally("a", 0, 7, 5, 5),), 40)
+    suite = decided("REGRESSION", Stage(StageKind.CASE_RERUNS), e_value=1000.0)
+    told = replace(suite, course=fact.Course(1, 40, 1, 6, 6, runs=46, fixed_runs=200), cause=cause)
+    assert explanation.headline(told) == "1 of 40 cases broke, 5/5 → 0/7: a"
+    assert not any("a 5/5" in line or "(a)" in line for line in explanation.story(told))
+    thin = replace(PASSED, warnings=(fact.ThinBaseline(3, 5, 1, 1, blind=True),))
+    assert "a single broken case would not be seen" in explanation.headline(thin)
+    assert explanation.warnings(thin) == ("3 cases with fewer than 5 baseline trials (least: 1)",)
+
+
+def test_crashes_are_counted_once_and_their_message_is_told() -> None:
+    crashed = replace(
+        INCONCLUSIVE, warnings=(fact.AgentFailures(),), crashes=CrashFacts(("a",), 1, 7, 0, 0, "crash: x")
+    )
+    assert explanation.headline(crashed).endswith("; 1 case crashes: 1/7")
+    assert explanation.warnings(crashed) == ("the agent failed, most often: crash: x",)
+
+
+def test_a_baseline_of_this_very_commit_is_said_to_be_one() -> None:
+    info = BaselineInfo(None, missing="it is of this commit", of_itself=True)
+    suite = replace(INCONCLUSIVE, has_baseline=False, baseline=info)
+    assert explanation.headline(suite).endswith(
+        "; nothing to compare with yet: the only baseline is of this very commit; the next one is compared with it"
+    )
+
+
 def test_the_story_of_a_regression() -> None:
     course = fact.Course(1, 40, 2, 3, 5, runs=53, baseline_runs=4, fixed_runs=200, stopped="the clock")
     suite = replace(decided("REGRESSION", Stage(StageKind.CASE_RERUNS), e_value=1000.0), course=course)
     assert explanation.story(suite) == (
         "1 trial of 40 cases; 2 suspicious, rerun 3–5 times; 1 confirmed broken (a); "
         "53 agent runs (4 of the baseline's agent) instead of 200",
-        "regression proven (case reruns): single cases: more failures than chance allows an unchanged agent",
+        "regression proven after reruns of the suspicious cases: "
+        "single cases fail more often than chance allows an unchanged agent",
         "stopped: the clock",
     )
 
@@ -282,8 +315,8 @@ def test_the_story_of_a_regression() -> None:
 def test_an_inconclusive_answer_says_what_is_ruled_out_and_what_would_decide() -> None:
     suite = decided("INCONCLUSIVE", Stage(StageKind.END))
     assert explanation.story(suite)[1:] == (
-        "end of schedule: an unchanged agent looks as bad or worse in 14 % of runs; "
-        "one look at these trials finds a drop of about 31 points",
+        "still open after the last trial: an unchanged agent looks as bad or worse in 14 % of runs; "
+        "a drop of about 31 points shows in four of five such runs",
         "pass rate: lower than −29 points is ruled out at 95 % confidence; its margin is narrower",
         "to decide pass rate: about 36 cases, or more baseline trials, or a margin of 0.29",
         "suspected, but not proven at this error rate: a; more baseline trials would tell",

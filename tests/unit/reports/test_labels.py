@@ -7,10 +7,13 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from gate.errors import ExitCode
 from gate.model import CaseResult, CaseStatus, CriterionResult, Verdict
+from gate.model.facts import TradedOff
 from gate.model.findings import (
     AnyFinding,
     CasesNotScored,
+    CaseTally,
     Change,
     ChangeAllowed,
     ChangeUnbounded,
@@ -111,8 +114,7 @@ def test_a_record_below_the_folder_of_the_run_is_named_from_there(
 @pytest.mark.parametrize(
     ("case", "told"),
     [
-        (CaseResult("a", CaseStatus.OK, trials=2, baseline_trials=5), "never passed"),
-        (CaseResult("a", CaseStatus.OK, trials=1, baseline_trials=1, baseline_passed=1), "failing"),
+        (CaseResult("a", CaseStatus.NEVER_PASSED, trials=2, baseline_trials=5), "never passed"),
         (CaseResult("a", CaseStatus.OK, trials=2, passed=2), "ok"),
         (CaseResult("a", CaseStatus.OK), "ok"),
         (CaseResult("a", CaseStatus.BROKEN, trials=2, baseline_trials=5, baseline_passed=5), "broken"),
@@ -121,6 +123,24 @@ def test_a_record_below_the_folder_of_the_run_is_named_from_there(
 def test_a_case_of_which_nothing_passed_is_never_called_ok(case: CaseResult, told: str) -> None:
     assert words.status(case) == told
     assert words.status_counts(replace(PASSED, cases=(case,))) == f"1 case: 1 {told}"
+
+
+def test_the_exit_line_says_whether_an_open_question_blocks() -> None:
+    assert words.exit_line(ExitCode.PASS, Verdict.INCONCLUSIVE) == (
+        "exit code 0: inconclusive, which does not block here"
+    )
+    assert words.exit_line(ExitCode.FAILED, Verdict.INCONCLUSIVE) == (
+        "exit code 1: inconclusive, which blocks here (`gate.on_inconclusive`)"
+    )
+    assert words.exit_line(ExitCode.FAILED, Verdict.REGRESSED) == "exit code 1: the gate failed"
+
+
+def test_a_gain_in_a_trade_is_not_called_chance() -> None:
+    gained = CaseTally("a", 1, 1, 0, 5)
+    trade = TradedOff((CaseTally("b", 0, 7, 7, 7),), (gained,), named=True, gained_named=False, policy="block")
+    case = CaseResult("a", CaseStatus.OK, passed=1, trials=1, baseline_trials=5, improvement=6.0)
+    assert words.improvement(case, PASSED) == "0/5 → 1/1, perhaps by chance"
+    assert words.improvement(case, replace(PASSED, trade=trade)) == "0/5 → 1/1, not proven alone"
 
 
 def test_a_criterion_that_only_warns_is_not_green_without_a_value() -> None:

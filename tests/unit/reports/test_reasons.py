@@ -210,14 +210,18 @@ def test_what_the_baseline_excuses_is_known_by_its_kind() -> None:
 @pytest.mark.parametrize(
     ("stage", "said"),
     [
-        (Stage(StageKind.CERTIFIED, 2), "certified after epoch 2"),
-        (Stage(StageKind.CASES_AT_PASS, 1), "cases after epoch 1"),
+        (Stage(StageKind.CERTIFIED, 2), "after 2 trials a case"),
+        (Stage(StageKind.CASES_AT_PASS, 1), "after 1 trial a case"),
         (
             Stage(StageKind.CASES_AT_PASS, 1, confirmed=True),
-            "cases after epoch 1, confirmed against the baseline's agent run now",
+            "after 1 trial a case, confirmed against the baseline's agent run now",
         ),
-        (Stage(StageKind.CASE_RERUNS, confirmed=True), "case reruns, confirmed against the baseline's agent run now"),
-        (Stage(StageKind.SUITE_LOOK, 1), "suite look 1"),
+        (
+            Stage(StageKind.CASE_RERUNS, confirmed=True),
+            "after reruns of the suspicious cases, confirmed against the baseline's agent run now",
+        ),
+        (Stage(StageKind.SUITE_LOOK, 1), "after 1 trial a case"),
+        (Stage(StageKind.END), "still open after the last trial"),
     ],
 )
 def test_where_a_decision_ended(stage: Stage, said: str) -> None:
