@@ -114,6 +114,8 @@ def _case_result(comparison: Comparison, case: Case, outcome: Outcome | None) ->
         actual_text=said[1],
         duration=_duration(measured),
         improvement=seen.improvement,
+        tags=tuple(sorted(case.tags)),
+        complexity=case.complexity,
     )
 
 

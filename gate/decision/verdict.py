@@ -23,6 +23,7 @@ from gate.decision.correction import calibrated_judge
 from gate.decision.crashes import counted_as_failed, crash_facts, excused, lost_ids, proven, unconfirmed
 from gate.decision.facts import cause, changes, course, warnings
 from gate.decision.findings import natural
+from gate.decision.tags import by_group, where
 from gate.decision.thresholds import baseline_groups, case_values, failures
 from gate.decision.trade import trade_of, traded
 from gate.model import (
@@ -114,6 +115,7 @@ def conclude(
 
 def _shown(comparison: Comparison, result: SuiteResult, stopped: str) -> SuiteResult:
     """With what changes no verdict."""
+    groups, further = by_group(comparison, result.cases)
     return replace(
         result,
         course=course(comparison, stopped),
@@ -123,6 +125,9 @@ def _shown(comparison: Comparison, result: SuiteResult, stopped: str) -> SuiteRe
         errors=sum(not t.measured for t in comparison.trials),
         retried=sum(t.attempts - 1 for t in comparison.trials),
         tools=_tool_times(comparison),
+        groups=groups,
+        further_groups=further,
+        concentrated=where(comparison, result.criteria, result.verdict, result.cause),
     )
 
 

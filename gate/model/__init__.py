@@ -28,6 +28,7 @@ from gate.model.evidence import (
     Stage,
     StageKind,
 )
+from gate.model.groups import Concentration, GroupKind
 from gate.model.results import (
     BaselineInfo,
     CaseResult,
@@ -35,6 +36,7 @@ from gate.model.results import (
     CrashFacts,
     CriterionResult,
     Estimate,
+    GroupResult,
     Result,
     StoredForLater,
     SuiteResult,
@@ -61,6 +63,7 @@ __all__ = [
     "CaseResult",
     "CaseStatus",
     "Complexity",
+    "Concentration",
     "CrashFacts",
     "Criterion",
     "CriterionResult",
@@ -69,6 +72,8 @@ __all__ = [
     "ErrorKind",
     "Estimate",
     "EvidenceSummary",
+    "GroupKind",
+    "GroupResult",
     "Invocation",
     "Location",
     "LookTest",

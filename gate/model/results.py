@@ -13,7 +13,8 @@ from gate.model.criterion import Criterion
 from gate.model.evidence import Outcome
 from gate.model.facts import Cause, Caution, Course, Doubt, RuleChange, TradedOff
 from gate.model.findings import AnyFinding, Apart, Unconfirmed
-from gate.model.suite import Location
+from gate.model.groups import Concentration, GroupKind
+from gate.model.suite import Complexity, Location
 from gate.model.verdict import Verdict
 
 
@@ -85,6 +86,28 @@ class CriterionResult(Struct, frozen=True):
     """Whether a comparison, a threshold or a limit judged it; without one it gets no tick either."""
 
 
+class GroupResult(Struct, frozen=True):
+    """What was found in the judged cases that share a tag or a complexity. Shown; it decides nothing."""
+
+    kind: GroupKind
+    name: str
+    cases: int
+    candidate: Estimate | None
+    """Pass rate over the trials of whole epochs."""
+    baseline: Estimate | None
+    """Of the paired cases among them."""
+    change: Estimate | None
+    """Candidate minus baseline over paired cases, with a 90 % interval for this group alone; level 0: none is known."""
+    lost: int = 0
+    """Paired cases that pass less often than at the baseline, by however little."""
+    gained: int = 0
+    """Those that pass more often."""
+    broken: int = 0
+    """Cases that are named broken."""
+    scores: Mapping[str, tuple[Estimate | None, Estimate | None]] = field(default_factory=dict)
+    """By criterion: the candidate's mean and the baseline's."""
+
+
 class CaseStatus(str, Enum):
     BROKEN = "broken"
     """Named: worse than its baseline, at a false discovery rate of at most 10 %."""
@@ -139,6 +162,8 @@ class CaseResult(Struct, frozen=True):
     crashes: int = 0
     """Trials in which the agent failed instead of answering; they are among ``trials``."""
     baseline_crashes: int = 0
+    tags: tuple[str, ...] = ()
+    complexity: Complexity = Complexity.MEDIUM
 
 
 class CrashFacts(Struct, frozen=True):
@@ -239,6 +264,12 @@ class SuiteResult(Struct, frozen=True):
     """Further epochs that were run for later changes; ``agent_runs`` and costs have them, the verdict does not."""
     started: float = 0.0
     """When its record was begun, Unix time; 0 where the record does not say."""
+    groups: tuple[GroupResult, ...] = ()
+    """Results by tag and by complexity, those that lost most first; of the largest 200 where there are more."""
+    further_groups: int = 0
+    """How many more there are."""
+    concentrated: tuple[Concentration, ...] = ()
+    """The groups that a regression is concentrated in, or a loss that is not proven; mostly none."""
 
 
 class Result(Struct, frozen=True):

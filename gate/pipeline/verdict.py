@@ -61,7 +61,6 @@ DESIGN = (
     "exact_epochs",
     "rerun",
     "runs",
-    "kept_epochs",
     "comparisons",
     "suites",
     "family",

@@ -26,6 +26,7 @@ from gate.model import (
 )
 from gate.model import facts as fact
 from gate.model.findings import CasesNotScored, CaseTally, TrialExcused
+from gate.reports.by_tag import where
 from gate.reports.formatting import by_chance, change, count, figure, listing, percentage
 from gate.reports.reasons import (
     RULED_OUT,
@@ -61,6 +62,8 @@ def _headline(suite: SuiteResult) -> str:
         text = f"{text}; {trade(suite, suite.trade)}"
     if suite.crashes is not None and suite.verdict not in (Verdict.PASS, Verdict.ERROR):
         text = f"{text}; {crashes(suite.crashes)}"
+    if place := where(suite):
+        text = f"{place}; {text}" if suite.verdict is Verdict.REGRESSED else f"{text}; most of it in {place}"
     moved = next((found for found in suite.changes if isinstance(found, fact.AnsweredBy)), None)
     if moved is not None and suite.verdict in (Verdict.REGRESSED, Verdict.INCONCLUSIVE):
         text = f"{answered_by(moved)}, which may be why: {text}"

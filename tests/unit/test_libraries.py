@@ -17,7 +17,6 @@ IMPORT_NAMES = {
     "genai-prices": "genai_prices",
     "junit-xml": "junit_xml",
     "markdown-it-py": "markdown_it",
-    "opentelemetry-proto": "opentelemetry",
     "pyyaml": "yaml",
 }
 TOLERANCE = 0.2
@@ -37,8 +36,7 @@ HAND_WRITTEN, DEPENDENCIES = rows("Written by hand"), rows("Dependencies")
 
 def dependencies() -> set[str]:
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    extras = project["optional-dependencies"]
-    named = [*project["dependencies"], *(line for extra in ("ray", "traces") for line in extras[extra])]
+    named = [*project["dependencies"], *project["optional-dependencies"]["ray"]]
     return {re.split(r"[<>=~!\[; ]", line, maxsplit=1)[0].lower() for line in named}
 
 
