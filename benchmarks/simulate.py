@@ -36,8 +36,8 @@ SUITES: Mapping[str, Sequence[tuple[float, float, float]]] = {
 }
 """Per suite: the share of its cases, and the range that their true pass rates are drawn from. ``hard`` is what seven
 coding agents on terminal-bench's tasks are like: half of the tasks never pass."""
-BREAKABLE = 0.8
-"""A case that breaks is drawn from those that passed at least so often."""
+BREAKABLE = 0.95
+"""A case that breaks is drawn from those that passed at least so often, unless the world says otherwise."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,8 @@ class World:
     """Cases that never pass any more."""
     halved: int = 0
     """Cases that pass half as often."""
+    breakable: float = BREAKABLE
+    """The least pass rate of the cases that those are drawn from."""
     drop: float = 0.0
     """Fall of the mean pass rate, every case losing the same share of its own."""
     better: float = 0.0
@@ -86,7 +88,7 @@ class Agent:
         self.world, self.rng = world, rng
         before = _rates(SUITES[world.suite], world.cases, rng)
         stored, now = before, list(before)
-        breakable = [i for i, p in enumerate(before) if p >= BREAKABLE]
+        breakable = [i for i, p in enumerate(before) if p >= world.breakable]
         for i in rng.sample(breakable, min(world.broken, len(breakable))):
             now[i] = 0.0
         for i in rng.sample(breakable, min(world.halved, len(breakable))):
@@ -207,7 +209,9 @@ def _unchanged() -> Iterator[World]:
 def _changed() -> Iterator[World]:
     yield World("typical, N = 100, 5 cases broke", broken=5)
     yield World("typical, N = 100, 1 case broke", broken=1)
+    yield World("typical, N = 100, 1 case broke that passed 80 % or more", broken=1, breakable=0.8)
     yield World("typical, N = 100, 10 cases half-broke", halved=10)
+    yield World("typical, N = 100, 10 cases half-broke that passed 80 % or more", halved=10, breakable=0.8)
     yield World("typical, N = 100, −5 points", drop=0.05)
     yield World("typical, N = 100, −10 points", drop=0.10)
     yield World("typical, N = 10, 1 case broke", cases=10, broken=1)

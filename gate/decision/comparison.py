@@ -69,6 +69,8 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     """Case id → owner, reason and expiry, of the entries in force."""
     runs: int | None = None
     """The most agent runs, both sides together."""
+    kept_epochs: int = 0
+    """Epochs of the candidate that the run makes in any case, for later changes to compare with."""
     comparisons: AtLeastOne = 1
     """The comparisons of one job that share ``alpha``: of each suite with each of its references."""
     suites: AtLeastOne = 1
@@ -435,7 +437,15 @@ def to_state(comparison: Comparison, *, seed: int, can_run: bool, stopped: bool)
     settings = comparison.settings
     left = 0 if stopped else None if settings.runs is None else max(0, settings.runs - len(comparison.trials))
     metrics = tuple(_metric(comparison, criterion) for criterion in comparison.metrics)
-    config = Config(settings.own_alpha, settings.max_epochs, settings.exact_epochs, settings.rerun, can_run, left)
+    config = Config(
+        settings.own_alpha,
+        settings.max_epochs,
+        settings.exact_epochs,
+        settings.rerun,
+        can_run,
+        left,
+        settings.kept_epochs,
+    )
     stored = _by_case(t for t in comparison.stored if t.measured and t.tag == FULL)
     baseline = {
         case_id: [_row(comparison, t) for t in comparison.counted(stored.get(case_id, ()))]

@@ -23,6 +23,7 @@ from gate.pipeline.memory import Memory
 from gate.pipeline.replay import Replay, check_executor, waits
 from gate.pipeline.session import Session
 from gate.pipeline.shards import epochs_of, measured
+from gate.pipeline.top_up import kept_epochs
 from gate.pipeline.trials import TrialRunner
 from gate.pipeline.verdict import outside
 from gate.records import RecordWriter, to_record
@@ -52,7 +53,7 @@ class SuiteRun:
         memory: Memory,
     ) -> None:
         self.session, self.plan, self.journal, self.runner, self.memory = session, plan, journal, runner, memory
-        self.settings = session.settings
+        self.settings = replace(session.settings, kept_epochs=kept_epochs(session))
         if _is_itself(session, references):
             self.settings = replace(self.settings, rerun="never")
         elif session.config.file.baseline.rerun == "auto" and can_rerun:

@@ -67,12 +67,21 @@ async def top_up(session: Session, plan: Plan, suite: SuiteResult, path: Path) -
     return with_stored(_noted(suite, work.note), load_to_judge(path, criteria=plan.criteria))
 
 
+def kept_epochs(session: Session) -> int:
+    """Epochs that the run will have made of each case when it ends; 0: as many as its verdict needs."""
+    return wanted_trials(session.config) if _stores(session) else 0
+
+
 def _is_due(session: Session, suite: SuiteResult) -> bool:
     """Whether the record is the default branch's or a release's, and fit to be stored."""
+    return _stores(session) and suite.verdict in FIT
+
+
+def _stores(session: Session) -> bool:
+    """Whether this is the default branch's or a release's own run, with a place to store it."""
     where = session.where
     clean = bool(where.anchored and where.head and not where.dirty) and not session.options.for_itself
-    runs = session.store is not None and wanted_trials(session.config) > 0
-    return clean and runs and suite.verdict in FIT
+    return clean and session.store is not None and wanted_trials(session.config) > 0
 
 
 def _drop(path: Path, rounds: Set[int]) -> None:

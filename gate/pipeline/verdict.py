@@ -61,6 +61,7 @@ DESIGN = (
     "exact_epochs",
     "rerun",
     "runs",
+    "kept_epochs",
     "comparisons",
     "suites",
     "family",

@@ -17,6 +17,7 @@ IMPORT_NAMES = {
     "genai-prices": "genai_prices",
     "junit-xml": "junit_xml",
     "markdown-it-py": "markdown_it",
+    "opentelemetry-proto": "opentelemetry",
     "pyyaml": "yaml",
 }
 TOLERANCE = 0.2
@@ -36,7 +37,8 @@ HAND_WRITTEN, DEPENDENCIES = rows("Written by hand"), rows("Dependencies")
 
 def dependencies() -> set[str]:
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    named = [*project["dependencies"], *project["optional-dependencies"]["ray"]]
+    extras = project["optional-dependencies"]
+    named = [*project["dependencies"], *(line for extra in ("ray", "traces") for line in extras[extra])]
     return {re.split(r"[<>=~!\[; ]", line, maxsplit=1)[0].lower() for line in named}
 
 

@@ -70,6 +70,7 @@ COVERED = {
     "scoring/*.py": "integration/scoring/test_processes.py",
     "security/limits.py": "unit/formats/test_documents.py",
     "suites/*.py": "unit/suites/test_load.py",
+    "traces/*.py": "unit/traces/test_conversation.py",
     "system/prices.py": "unit/formats/test_messages.py",
     "system/*.py": "unit/system/test_child.py",
 }

@@ -21,10 +21,10 @@ from gate.statistics.sequential import combined_p, nominal_level
 Pair = tuple[Sequence[Row], Sequence[Row]]
 """Trials of a case that are compared: the candidate's, the baseline's."""
 
-LOOK_SHARES = (0.35, 0.20, 0.25)
+LOOK_SHARES = (0.45, 0.20, 0.10)
 """Share of alpha that the suite look after epoch 1, 2 and 3 adds to what is spent."""
 LOOKS_SHARE = sum(LOOK_SHARES)
-CASES_SHARE = 0.10
+CASES_SHARE = 0.15
 """Share of alpha for the case e-values, at any time. With the looks 0.90: the rest is for the confirmation of crashes.
 An unchanged agent is blocked less often, since most such agents pass at the first look."""
 FALSE_DISCOVERY = 0.10

@@ -72,7 +72,7 @@ def _metric(data: Any, where: str) -> Metric:
     return Metric(name, kind, Direction(direction), margin, gating, float(slope), float(error))  # type: ignore[arg-type]
 
 
-CONFIG_KEYS = frozenset({"alpha", "trials", "rerun", "can_run", "runs_left"})
+CONFIG_KEYS = frozenset({"alpha", "trials", "rerun", "can_run", "runs_left", "kept_epochs"})
 
 
 def _config(data: Mapping[str, Any]) -> Config:
@@ -91,7 +91,10 @@ def _config(data: Mapping[str, Any]) -> Config:
         raise ConfigError("config.trials must be at least 1")
     rerun = _choice(data.get("rerun", "never"), ("never", "match", "concurrent"), "config.rerun")
     rerun = "match" if rerun == "concurrent" else rerun  # its earlier name
-    return Config(float(alpha), most, exact, rerun, bool(data.get("can_run", True)), left)  # type: ignore[arg-type]
+    kept = data.get("kept_epochs", 0)
+    if not (_whole(kept) and kept >= 0):
+        raise ConfigError(f"config.kept_epochs must be a whole number from 0, not {kept!r}")
+    return Config(float(alpha), most, exact, rerun, bool(data.get("can_run", True)), left, kept)  # type: ignore[arg-type]
 
 
 def _round(data: Any, where: str, width: int) -> Round:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from gate.decision.engine.drift import answers_now, confirmed, next_check
 from gate.decision.engine.evidence import Evidence, Looks, blocking_metrics, gather, test_rows
-from gate.decision.engine.schedule import NAMING_CASES, next_pass, next_wave
+from gate.decision.engine.schedule import NAMING_CASES, next_kept_pass, next_pass, next_wave
 from gate.decision.engine.state import Continue, Round, Row, State
 from gate.decision.engine.summary import summary
 from gate.model import Outcome, Side, Stage, StageKind
@@ -50,6 +50,8 @@ def decide(state: State, known: Looks | None = None) -> Step:  # noqa: PLR0911 -
         return (
             Continue(requests, "screen") if requests else _outcome(evidence, "INCONCLUSIVE", Stage(StageKind.NOTHING))
         )
+    if kept := next_kept_pass(evidence, config):
+        return Continue(kept, "another pass")
     if wave := next_wave(evidence, config):
         return Continue(wave, "confirm")
     if _certified(evidence, final=False):

@@ -10,8 +10,9 @@ from gate.decision.engine.state import CONFIRM, FULL, Config, Request
 from gate.model import Side
 from gate.statistics.evalues import case_log_e, e_bh, suite_e
 
-WAVES = (1, 2, 3, 4, 6, 8)
-"""Reruns of a suspicious case, wave by wave, while it stays suspicious."""
+WAVES = (1, 2, 3, 4, 3, 3, 4, 4)
+"""Reruns of a suspicious case, wave by wave, while it stays suspicious. Short where a steady case is about to be proven
+broken: what is run beyond the proof is wasted."""
 LONG_WAVES = (12, 16, 20, 28)
 """Further waves for a case whose e-value is at least LONG_E: a break that a thin baseline makes slow to prove."""
 LONG_E = 100.0
@@ -129,6 +130,12 @@ def next_pass(evidence: Evidence, config: Config) -> tuple[Request, ...]:
         if config.runs_left is None or sum(r.runs for r in requests) <= config.runs_left:
             return requests
     return ()
+
+
+def next_kept_pass(evidence: Evidence, config: Config) -> tuple[Request, ...]:
+    """Another epoch of those that are run anyway: what it says of the suspicious cases spares them reruns."""
+    due = config.exact_epochs is None and evidence.epochs < min(config.kept_epochs, config.max_epochs)
+    return next_pass(evidence, config) if due and _suspects(evidence) else ()
 
 
 def _beside(evidence: Evidence, config: Config) -> tuple[Request, ...]:

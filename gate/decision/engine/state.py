@@ -61,6 +61,8 @@ class Config(Struct, frozen=True):
     rounds as the schedule that ran them would have."""
     runs_left: int | None = None
     """Agent runs that may still be asked for; None: no limit. 0 ends the schedule where it stands."""
+    kept_epochs: int = 0
+    """Epochs that will be run in any case, for later changes to compare with: those come before reruns."""
 
 
 class Round(Struct, frozen=True):

@@ -182,6 +182,19 @@ def test_the_budget_of_runs_is_never_exceeded() -> None:
     assert outcome(decide(state(STEADY, config=Config(runs_left=39)))).verdict == "INCONCLUSIVE"
 
 
+def test_epochs_that_are_run_anyway_come_before_reruns() -> None:
+    """What a further epoch says of a suspicious case is stored for later changes; a rerun would be for it alone."""
+    first = full({c: rows(0 if c == "c0003" else 1) for c in STEADY})
+    kept = Config(kept_epochs=5)
+    assert [r.tag for r in asked(decide(state(STEADY, first)))] == ["confirm"]
+    assert asked(decide(state(STEADY, first, config=kept))) == (Request(Side.CANDIDATE, "full", tuple(STEADY), 1),)
+    cleared = full({c: rows(1) for c in STEADY})
+    assert outcome(decide(state(STEADY, first, cleared, config=kept))).verdict == "PASS"
+    assert [r.tag for r in asked(decide(state(STEADY, first, first, first, config=kept)))] == ["confirm"]
+    steady = full({c: rows(1) for c in STEADY})
+    assert outcome(decide(state(STEADY, steady, config=kept))).verdict == "PASS"
+
+
 def test_match_reruns_the_baseline_where_its_trials_are_fewer() -> None:
     thin = {c: rows(1) for c in ids(40)}
     screened = full({c: rows(0 if c == "c0003" else 1) for c in thin})

@@ -1,0 +1,20 @@
+"""Traces of agents: spans and log records of OpenTelemetry and its dialects, read into conversations."""
+
+from __future__ import annotations
+
+from gate.traces.conversation import Captured, Conversation, TracedTurn, conversation_of, conversations_of
+from gate.traces.reader import TraceReader, read_file
+from gate.traces.span import LogRecord, Piece, Span
+
+__all__ = [
+    "Captured",
+    "Conversation",
+    "LogRecord",
+    "Piece",
+    "Span",
+    "TraceReader",
+    "TracedTurn",
+    "conversation_of",
+    "conversations_of",
+    "read_file",
+]

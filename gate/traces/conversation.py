@@ -1,0 +1,353 @@
+"""Pieces of traces → conversations: turns with calls, texts, usage and errors, and which of these were recorded at all.
+
+What instrumentation was told not to record is not seen, and never empty or 0: `Captured` says of each part whether the
+trace would show it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from msgspec import UNSET, Struct
+from msgspec.structs import replace
+
+from gate.formats.messages import FormatError, usage_of
+from gate.model import Invocation, Part, ToolCall, Usage
+from gate.traces import said
+from gate.traces.dialects import AGENTIC, Operation, session_of
+from gate.traces.said import Called
+from gate.traces.span import Piece, Span
+from gate.traces.tree import Draft, ModelCall, Trace
+from gate.traces.values import listed
+
+MAX_TAGS = 50
+
+
+class Captured(Struct, frozen=True):
+    """Which parts of a turn the trace would show; what it would not is not measured."""
+
+    user: bool = True
+    response: bool = True
+    calls: bool = True
+    """Whether every call would be seen: there are spans of tools, or all that the models answered is known."""
+    arguments: bool = True
+    results: bool = True
+    usage: bool = True
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The names of what was not recorded."""
+        return tuple(name for name in self.__struct_fields__ if not getattr(self, name))
+
+
+class TracedTurn(Struct, frozen=True):
+    """One turn of a conversation, as its spans tell it."""
+
+    invocation: Invocation
+    captured: Captured
+    trace_id: str
+    span_id: str
+    """The span that holds the turn."""
+    started: float
+    """Seconds since 1970."""
+    error: str | None = None
+    """What the turn ended in, if it failed; a failed tool alone does not fail it."""
+    agents: tuple[str, ...] = ()
+    """Other agents that took part, in order."""
+
+
+class Conversation(Struct, frozen=True):
+    """The turns of one session, in order."""
+
+    session: str
+    """Its id; the trace's where no span names a session."""
+    turns: tuple[TracedTurn, ...] = ()
+    trace_ids: tuple[str, ...] = ()
+    tags: frozenset[str] = frozenset()
+    left_out: int = 0
+    """Spans beyond the bound of a trace."""
+
+    @property
+    def error(self) -> str | None:
+        """What the first failed turn ended in."""
+        return next((turn.error for turn in self.turns if turn.error is not None), None)
+
+
+def conversations_of(pieces: Iterable[Piece]) -> list[Conversation]:
+    """The conversations that are in some pieces: one for each session, by the time of their first span."""
+    sessions: dict[str, list[Trace]] = defaultdict(list)
+    for trace in _traces(pieces):
+        sessions[_session(trace) or trace.trace_id].append(trace)
+    return [_conversation(session, traces) for session, traces in sessions.items()]
+
+
+def conversation_of(pieces: Iterable[Piece], session: str = "") -> Conversation:
+    """The conversation that pieces of one session, or of one trace, are of."""
+    traces = _traces(pieces)
+    named = session or next((found for trace in traces if (found := _session(trace))), "")
+    return _conversation(named or (traces[0].trace_id if traces else ""), traces)
+
+
+def _traces(pieces: Iterable[Piece]) -> list[Trace]:
+    """By the start of their first span."""
+    found: dict[str, Trace] = {}
+    for piece in pieces:
+        trace = found.get(piece.trace_id)
+        if trace is None:
+            trace = found[piece.trace_id] = Trace(piece.trace_id)
+        trace.add(piece)
+    with_spans = [(spans[0].order, trace) for trace in found.values() if (spans := trace.spans())]
+    return [trace for _, trace in sorted(with_spans, key=lambda pair: (pair[0], pair[1].trace_id))]
+
+
+def _session(trace: Trace) -> str:
+    spans = trace.spans()
+    named = next((found for span in spans if (found := session_of(span.attributes))), "")
+    return named or next((found for span in spans if (found := session_of(span.resource))), "")
+
+
+def _conversation(session: str, traces: Sequence[Trace]) -> Conversation:
+    drafts = [(trace, draft) for trace in traces for draft in trace.drafts()]
+    drafts.sort(key=lambda pair: pair[1].anchor.span.order)
+    return Conversation(
+        session,
+        tuple([_turn(draft) for draft in _joined([draft for _, draft in drafts])]),
+        tuple(trace.trace_id for trace in traces),
+        frozenset(tag for trace in traces for span in trace.spans() for tag in _tags(span)),
+        sum(trace.left_out for trace in traces),
+    )
+
+
+def _tags(span: Span) -> list[str]:
+    found: list[str] = []
+    for key in ("tag.tags", "langfuse.trace.tags", "ai.telemetry.metadata.tags"):
+        if key in span.attributes:
+            found += [tag for tag in listed(span.attributes[key]) if isinstance(tag, str)][:MAX_TAGS]
+    return found
+
+
+def _joined(drafts: Sequence[Draft]) -> list[Draft]:
+    """Drafts as turns: a model call that only brings back what tools gave continues the turn before it."""
+    found: list[Draft] = []
+    for draft in drafts:
+        if found and _continues(found[-1], draft):
+            found[-1].models += draft.models
+            found[-1].tools += draft.tools
+            found[-1].metered += draft.metered
+        else:
+            found.append(draft)
+    return found
+
+
+def _continues(before: Draft, draft: Draft) -> bool:
+    if draft.anchor.kind in AGENTIC or not draft.models or not before.models:
+        return False
+    inputs = draft.models[0].inputs()
+    if not said.answers_tools(inputs):
+        return False
+    asked = [call for message in before.models[-1].outputs() for call in message.called]
+    asked_ids = {call.id for call in asked if call.id}
+    answered = {one.id for message in inputs for one in message.returned if one.id}
+    return bool(asked_ids & answered) if asked_ids and answered else bool(asked)
+
+
+# --- one turn -------------------------------------------------------------------------------------
+
+
+def _turn(draft: Draft) -> TracedTurn:
+    anchor, calls = draft.anchor, _calls(draft)
+    agentic = anchor.kind in AGENTIC
+    user = said.user_text(anchor.inputs()) if agentic else ""
+    user = user or next((text for call in draft.models if (text := said.user_text(call.inputs()))), "")
+    user = user or said.user_text(anchor.inputs())
+    texts, knows_texts = _texts(draft)
+    usage = _usage(draft)
+    captured = Captured(
+        user=bool(user),
+        response=knows_texts,
+        calls=bool(draft.tools) or (bool(draft.models) and all(call.tells_calls for call in draft.models)),
+        arguments=all(call.args is not UNSET for call in calls),
+        results=all(call.result is not UNSET for call in calls),
+        usage=usage is not None,
+    )
+    end = max([anchor.span.end, *(call.end for call in draft.models)])
+    invocation = Invocation(
+        user=user,
+        response=tuple([Part(text) for text in texts[-1]]) if texts else (),
+        tool_calls=tuple([_plain(call) for call in calls]),
+        intermediate=tuple([Part(text) for said_before in texts[:-1] for text in said_before]),
+        usage=usage,
+        duration=max(0, end - anchor.span.start) / 1e9,
+        reports_calls=captured.calls,
+    )
+    started = anchor.span.start / 1e9
+    return TracedTurn(
+        invocation,
+        captured,
+        anchor.span.trace_id,
+        anchor.span.span_id,
+        started,
+        anchor.error or None,
+        tuple(draft.agents),
+    )
+
+
+def _texts(draft: Draft) -> tuple[list[tuple[str, ...]], bool]:
+    """What was said to the user, the final text last; and whether the final one is known."""
+    own = sorted((call for call in draft.models if call.own), key=lambda call: (call.end, call.order))
+    texts = [found for call in own if (found := _said(call))]
+    final = tuple(text for message in draft.anchor.outputs() for text in message.texts if message.role == "assistant")
+    if final and draft.anchor.kind in AGENTIC and (not texts or _folded(texts[-1]) != _folded(final)):
+        texts.append(final)
+    if not texts and final:
+        texts.append(final)
+    return texts, bool(texts) or (bool(own) and bool(own[-1].outputs()))
+
+
+def _said(call: ModelCall) -> tuple[str, ...]:
+    return tuple(text for message in call.outputs() for text in message.texts)
+
+
+def _folded(texts: Sequence[str]) -> str:
+    return "".join("".join(texts).split())
+
+
+def _usage(draft: Draft) -> Usage | None:
+    """What the model calls consumed; None unless each of them tells."""
+    found = [usage for step in draft.metered if (usage := step.usage) is not None]
+    if not found or len(found) < len(draft.models):
+        return None
+    if any(usage.cost_usd is None for usage in found):
+        found = [replace(usage, cost_usd=None) for usage in found]
+    try:
+        total = usage_of(found)
+    except FormatError:
+        return None
+    return None if total is None else replace(total, model_calls=len(draft.models))
+
+
+# --- its tool calls -------------------------------------------------------------------------------
+
+
+class _Call(Struct):
+    """A call while its parts are gathered."""
+
+    name: str
+    id: str = ""
+    args: Any = UNSET
+    result: Any = UNSET
+    error: str = ""
+    duration: float | None = None
+
+
+def _plain(call: _Call) -> ToolCall:
+    return ToolCall(
+        call.name,
+        None if call.args is UNSET else call.args,
+        call.id or None,
+        None if call.result is UNSET else call.result,
+        call.error or None,
+        call.duration,
+    )
+
+
+def _calls(draft: Draft) -> list[_Call]:
+    """The trajectory: calls with spans by their start; behind the one before it, each that a model only asked for."""
+    spanned = [_spanned(chain) for chain in draft.tools]
+    asked = [(place, call) for place, model in enumerate(draft.models) for m in model.outputs() for call in m.called]
+    if not asked:
+        return spanned
+    claims = _Claims(spanned)
+    behind: dict[int, list[_Call]] = defaultdict(list)
+    wanting, previous = [], -1
+    for place, one in asked:
+        index = claims.take(one)
+        if index is None:
+            call = _Call(one.name, one.id, one.args)
+            behind[previous].append(call)
+        else:
+            call, previous = spanned[index], index
+            if call.args is UNSET:
+                call.args = one.args
+        if call.result is UNSET:
+            wanting.append((place, one, call))
+    _fill_results(draft.models, wanting)
+    found = list(behind[-1])
+    for index, call in enumerate(spanned):
+        found += [call, *behind[index]]
+    return found
+
+
+def _spanned(chain: Sequence[Operation]) -> _Call:
+    """One call of its spans, the outermost first."""
+    span = chain[0].span
+    return _Call(
+        chain[0].name,
+        next((step.id for step in chain if step.id), ""),
+        next((found for step in chain if (found := step.arguments) is not UNSET), UNSET),
+        next((found for step in chain if (found := step.result) is not UNSET), UNSET),
+        next((found for step in chain if (found := step.error)), ""),
+        max(0, span.end - span.start) / 1e9 if span.end else None,
+    )
+
+
+class _Claims:
+    """Calls that have spans, each of which one request of a model belongs to: by id, else by name in order."""
+
+    def __init__(self, calls: Sequence[_Call]) -> None:
+        self._free = [True] * len(calls)
+        self._by_id = {call.id: index for index, call in reversed(list(enumerate(calls))) if call.id}
+        self._by_name: dict[str, deque[int]] = defaultdict(deque)
+        for index, call in enumerate(calls):
+            self._by_name[call.name].append(index)
+
+    def take(self, one: Called) -> int | None:
+        index = self._by_id.get(one.id) if one.id else None
+        if index is not None and self._free[index]:
+            self._free[index] = False
+            return index
+        queue = self._by_name.get(one.name)
+        while queue:
+            index = queue.popleft()
+            if self._free[index]:
+                self._free[index] = False
+                return index
+        return None
+
+
+def _fill_results(models: Sequence[ModelCall], wanting: Sequence[tuple[int, Called, _Call]]) -> None:
+    """Results from what later model calls were told; by id, else in order by name."""
+    if not wanting:
+        return
+    by_id: dict[str, Any] = {}
+    in_order: list[tuple[int, str, Any]] = []
+    known = {one.id for _, one, _ in wanting if one.id}
+    told: set[tuple[str, str, str]] = set()
+    for place, model in enumerate(models):
+        for given in (given for message in model.inputs() for given in message.returned):
+            key = (given.id, given.name, "" if given.id else repr(given.value))
+            if given.value is UNSET or key in told:
+                continue
+            told.add(key)
+            if given.id in known:
+                by_id[given.id] = given.value
+            else:
+                in_order.append((place, given.name, given.value))
+    waiting = deque(in_order)
+    for place, one, call in wanting:
+        if one.id in by_id:
+            call.result = by_id[one.id]
+        elif waiting and waiting[0][0] > place and waiting[0][1] in ("", one.name):
+            call.result = waiting.popleft()[2]
+
+
+def shown(conversations: Iterable[Conversation]) -> Mapping[str, int]:
+    """How many turns lack each part, by its name; of all of them."""
+    missing: dict[str, int] = defaultdict(int)
+    for conversation in conversations:
+        for turn in conversation.turns:
+            for name in turn.captured.missing:
+                missing[name] += 1
+    return missing

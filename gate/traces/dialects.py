@@ -1,0 +1,372 @@
+"""A span in any dialect → what the agent did: GenAI conventions, OpenInference, OpenLLMetry, AI SDK, Strands, ADK."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
+from typing import Any
+
+from msgspec import UNSET, UnsetType
+
+from gate.model import Usage
+from gate.security.limits import MAX_ID_CHARS, cut, shorten
+from gate.traces import said
+from gate.traces.said import Message
+from gate.traces.span import LogRecord, Span
+from gate.traces.values import is_placeholder, listed, mapping, parsed, text_in
+
+MAX_ERROR_CHARS = 1_000
+MAX_COUNT = 2**53
+
+
+class Kind(Enum):
+    """What a span is about."""
+
+    AGENT = "agent"
+    WORKFLOW = "workflow"
+    MODEL = "model"
+    TOOL = "tool"
+    OTHER = "other"
+    """Anything else; what lies in it counts as if the span were not there."""
+
+
+AGENTIC = frozenset({Kind.AGENT, Kind.WORKFLOW})
+_OPERATIONS = {
+    "chat": Kind.MODEL,
+    "generate_content": Kind.MODEL,
+    "text_completion": Kind.MODEL,
+    "invoke_agent": Kind.AGENT,
+    "invoke_workflow": Kind.WORKFLOW,
+    "execute_tool": Kind.TOOL,
+}
+_OPENINFERENCE = {"AGENT": Kind.AGENT, "LLM": Kind.MODEL, "TOOL": Kind.TOOL}
+_TRACELOOP = {"workflow": Kind.WORKFLOW, "agent": Kind.AGENT, "tool": Kind.TOOL}
+_AI_SDK = {"generateText": Kind.AGENT, "streamText": Kind.AGENT, "doGenerate": Kind.MODEL, "doStream": Kind.MODEL}
+_ADK_NAMES = {"invocation": Kind.WORKFLOW, "call_llm": Kind.MODEL, "agent_run": Kind.AGENT}
+_ADK = "gcp.vertex.agent"
+_MERGED = "(merged tools)"
+"""A span of ADK that tells of several calls once more."""
+
+_TOOL_NAME = ("gen_ai.tool.name", "tool.name", "ai.toolCall.name", "mcp.tool.name", "traceloop.entity.name")
+_TOOL_ID = ("gen_ai.tool.call.id", "ai.toolCall.id", "tool_call.id", "tool.id")
+_ARGUMENTS = (
+    *("gen_ai.tool.call.arguments", "ai.toolCall.args", "ai.toolCall.input", "tool_arguments"),
+    *("gcp.vertex.agent.tool_call_args", "input.value", "tool.parameters", "traceloop.entity.input"),
+)
+_RESULT = (
+    *("gen_ai.tool.call.result", "ai.toolCall.result", "ai.toolCall.output", "tool_response"),
+    *("gcp.vertex.agent.tool_response", "output.value", "traceloop.entity.output"),
+)
+_AGENT_NAME = ("gen_ai.agent.name", "agent.name", "gen_ai.workflow.name", "graph.node.id", "traceloop.entity.name")
+_MODEL = (
+    *("gen_ai.response.model", "ai.response.model", "llm.model_name", "gen_ai.request.model", "ai.model.id"),
+    "llm.response.model",
+)
+_INPUT_TOKENS = (
+    *("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.token_count.prompt"),
+    *("ai.usage.promptTokens", "ai.usage.inputTokens", "llm.usage.prompt_tokens"),
+)
+_OUTPUT_TOKENS = (
+    *("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens", "llm.token_count.completion"),
+    *("ai.usage.completionTokens", "ai.usage.outputTokens", "llm.usage.completion_tokens"),
+)
+_COST = ("llm.cost.total", "gen_ai.usage.cost", "gen_ai.usage.total_cost", "operation.cost")
+_SESSION = (
+    *("gen_ai.conversation.id", "session.id", "gcp.vertex.agent.session_id", "langfuse.session.id"),
+    *("traceloop.association.properties.session_id", "ai.telemetry.metadata.sessionId"),
+)
+_DETAILS = "gen_ai.client.inference.operation.details"
+_MESSAGE_EVENTS = {
+    "gen_ai.system.message": "system",
+    "gen_ai.user.message": "user",
+    "gen_ai.assistant.message": "assistant",
+    "gen_ai.tool.message": "tool",
+}
+_TOOL_ENDINGS = frozenset({"tool_calls", "tool_call", "tool_use", "function_call", "tool-calls"})
+
+
+class Operation:
+    """A span with what was read of it. Messages are read when they are asked for: most never are."""
+
+    __slots__ = ("_logs", "_usage", "agent", "id", "kind", "name", "span")
+
+    def __init__(self, span: Span, logs: Sequence[LogRecord] = ()) -> None:
+        self.span, self._logs = span, logs
+        self._usage: Usage | UnsetType | None = UNSET
+        self.kind = kind_of(span)
+        self.id = text_in(span.attributes, *_TOOL_ID) if self.kind is Kind.TOOL else ""
+        self.name = _tool_name(span) if self.kind is Kind.TOOL else ""
+        self.agent = text_in(span.attributes, *_AGENT_NAME) if self.kind in AGENTIC else ""
+
+    @property
+    def session(self) -> str:
+        return text_in(self.span.attributes, *_SESSION)
+
+    @property
+    def usage(self) -> Usage | None:
+        if self._usage is UNSET:
+            self._usage = _usage(self.span)
+        return self._usage
+
+    @property
+    def error(self) -> str:
+        """What went wrong in it; empty if nothing did."""
+        return _error(self.span, self._logs)
+
+    @property
+    def arguments(self) -> Any:
+        """Of a tool: its arguments; UNSET if they were not recorded."""
+        return _tool_content(self, _ARGUMENTS, "gen_ai.tool.message", "content")
+
+    @property
+    def result(self) -> Any:
+        """Of a tool: what it gave back; UNSET if it was not recorded."""
+        return _tool_content(self, _RESULT, "gen_ai.choice", "message")
+
+    def inputs(self) -> tuple[Message, ...]:
+        """The messages that went in."""
+        return _inputs(self.span, self._logs)
+
+    def outputs(self) -> tuple[Message, ...]:
+        """The messages that came out."""
+        return _outputs(self.span, self._logs)
+
+    @property
+    def ends_without_calls(self) -> bool:
+        """Of a model: whether the reasons why it ended are known, and none of them is a call."""
+        raw = parsed(self.span.attributes.get("gen_ai.response.finish_reasons"))
+        raw = [raw] if isinstance(raw, str) else raw
+        return isinstance(raw, list) and bool(raw) and not any(str(reason).lower() in _TOOL_ENDINGS for reason in raw)
+
+
+# --- what a span is -------------------------------------------------------------------------------
+
+
+def kind_of(span: Span) -> Kind:
+    """What a span is about, by its attributes; by its name only where its instrumentation has no other mark."""
+    attributes = span.attributes
+    if attributes.get("gen_ai.tool.name") == _MERGED or span.name == f"execute_tool {_MERGED}":
+        return Kind.OTHER
+    for key, read in _MARKS.items():
+        if key in attributes and isinstance(mark := attributes[key], str) and mark:
+            return read(mark)
+    if span.scope == _ADK or "gcp.vertex.agent.invocation_id" in attributes:
+        return Kind.TOOL if span.name.startswith("execute_tool") else _ADK_NAMES.get(span.name, Kind.OTHER)
+    return Kind.MODEL if _is_model_call(attributes) else Kind.OTHER
+
+
+def _of_ai_sdk(mark: str) -> Kind:
+    return Kind.TOOL if mark == "ai.toolCall" else _AI_SDK.get(mark.rpartition(".")[2], Kind.OTHER)
+
+
+_MARKS: Mapping[str, Callable[[str], Kind]] = {
+    "gen_ai.operation.name": lambda mark: _OPERATIONS.get(mark, Kind.OTHER),
+    "openinference.span.kind": lambda mark: _OPENINFERENCE.get(mark.upper(), Kind.OTHER),
+    "traceloop.span.kind": lambda mark: _TRACELOOP.get(mark, Kind.OTHER),
+    "ai.operationId": _of_ai_sdk,
+    "mcp.method.name": lambda mark: Kind.TOOL if mark == "tools/call" else Kind.OTHER,
+}
+"""Attribute that marks a span → what it makes of it; the first that a span has decides."""
+
+
+def _is_model_call(attributes: Mapping[str, Any]) -> bool:
+    if attributes.get("llm.request.type") in ("chat", "completion"):
+        return True
+    if "gen_ai.request.model" not in attributes:
+        return False
+    marks = ("gen_ai.usage.", "gen_ai.prompt.", "gen_ai.completion.", "gen_ai.input.messages", "gen_ai.output.messages")
+    return any(key.startswith(marks) for key in attributes)
+
+
+def _tool_name(span: Span) -> str:
+    named = text_in(span.attributes, *_TOOL_NAME)
+    if named:
+        return named
+    words = span.name.split(" ", 1)
+    return cut(words[1] if len(words) > 1 and words[0] in ("execute_tool", "tools/call") else span.name, MAX_ID_CHARS)
+
+
+def session_of(attributes: Mapping[str, Any]) -> str:
+    """The session that attributes name; empty if they name none."""
+    return text_in(attributes, *_SESSION)
+
+
+# --- its parts ------------------------------------------------------------------------------------
+
+
+def _tool_content(step: Operation, keys: Sequence[str], event: str, of_event: str) -> Any:
+    attributes = step.span.attributes
+    for key in keys:
+        if key in attributes and (value := _recorded(key, attributes[key])) is not UNSET:
+            return value
+    for one in step.span.events:
+        if one.name == event:
+            return said.content(_of_blocks(one.attributes.get(of_event, one.attributes.get("content"))))
+    if event == "gen_ai.choice":
+        return next((r.value for m in step.outputs() for r in m.returned if r.value is not UNSET), UNSET)
+    return next((c.args for m in (*step.inputs(), *step.outputs()) for c in m.called if c.args is not UNSET), UNSET)
+
+
+def _recorded(key: str, value: Any) -> Any:
+    found = said.content(value)
+    if key.startswith(_ADK) and found in ({}, "{}"):
+        return UNSET  # what ADK writes for content that it was told not to record
+    if key == "traceloop.entity.input" and isinstance(found, dict):
+        return next((found[name] for name in ("inputs", "kwargs") if isinstance(found.get(name), dict)), found)
+    return found
+
+
+def _of_blocks(value: Any) -> Any:
+    """The text of Bedrock's blocks, in which Strands holds what a tool gave back."""
+    blocks = parsed(value)
+    if not isinstance(blocks, list) or not all(isinstance(block, dict) for block in blocks):
+        return value
+    texts = [block.get("text", block.get("json")) for block in blocks]
+    return texts[0] if len(texts) == 1 else value
+
+
+def _usage(span: Span) -> Usage | None:
+    attributes = span.attributes
+    read, written = _count(attributes, _INPUT_TOKENS), _count(attributes, _OUTPUT_TOKENS)
+    if read is None and written is None and "gcp.vertex.agent.llm_response" in attributes:
+        told = mapping(mapping(attributes["gcp.vertex.agent.llm_response"]).get("usage_metadata"))
+        read, written = _count(told, ("prompt_token_count",)), _count(told, ("candidates_token_count",))
+    cost, model = _number(attributes, _COST), text_in(attributes, *_MODEL) or None
+    if read is None and written is None and cost is None:
+        return None
+    return Usage(read, written, cost, model=model)
+
+
+def _number(attributes: Mapping[str, Any], keys: Sequence[str]) -> float | None:
+    for key in keys:
+        if key in attributes:
+            value = attributes[key]
+            if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= MAX_COUNT:
+                return float(value)
+    return None
+
+
+def _count(attributes: Mapping[str, Any], keys: Sequence[str]) -> int | None:
+    found = _number(attributes, keys)
+    return None if found is None else int(found)
+
+
+def _error(span: Span, logs: Sequence[LogRecord]) -> str:
+    kind = span.attributes.get("error.type")
+    raised = [event.attributes for event in span.events if event.name in _RAISED]
+    raised += [record.attributes for record in logs if record.name in _RAISED]
+    status = span.attributes.get("gen_ai.tool.status")
+    if not (span.failed or kind or status == "error" or (raised and not span.end)):
+        return ""
+    told = raised[-1] if raised else {}
+    words = [kind or told.get("exception.type"), span.message or told.get("exception.message")]
+    kept = [word for word in words if isinstance(word, str) and word]
+    return shorten(": ".join(dict.fromkeys(kept)) or "the span ended in an error", MAX_ERROR_CHARS)
+
+
+_RAISED = ("exception", "gen_ai.client.operation.exception")
+
+
+# --- messages -------------------------------------------------------------------------------------
+
+
+def _inputs(span: Span, logs: Sequence[LogRecord]) -> tuple[Message, ...]:
+    attributes = span.attributes
+    return (
+        said.messages(attributes.get("gen_ai.input.messages"))
+        or _from_details(span, logs, "gen_ai.input.messages", "user")
+        or _from_events(span, logs, outputs=False)
+        or said.openinference(attributes, "llm.input_messages.")
+        or said.openllmetry(attributes, "gen_ai.prompt.")
+        or _ai_sdk_inputs(attributes)
+        or said.google(mapping(attributes.get("gcp.vertex.agent.llm_request")).get("contents"), "user")
+        or _from_value(attributes, ("input.value", "traceloop.entity.input"), "user")
+    )
+
+
+def _outputs(span: Span, logs: Sequence[LogRecord]) -> tuple[Message, ...]:
+    attributes = span.attributes
+    return (
+        said.messages(attributes.get("gen_ai.output.messages"), "assistant")
+        or _from_details(span, logs, "gen_ai.output.messages", "assistant")
+        or _from_events(span, logs, outputs=True)
+        or said.openinference(attributes, "llm.output_messages.")
+        or said.openllmetry(attributes, "gen_ai.completion.")
+        or _ai_sdk_outputs(attributes)
+        or said.google(mapping(attributes.get("gcp.vertex.agent.llm_response")).get("content"), "assistant")
+        or _from_value(attributes, ("final_result", "output.value", "traceloop.entity.output"), "assistant")
+    )
+
+
+def _from_details(span: Span, logs: Sequence[LogRecord], key: str, role: str) -> tuple[Message, ...]:
+    for event in span.events:
+        if event.name == _DETAILS and (found := said.messages(event.attributes.get(key), role)):
+            return found
+    for record in logs:
+        if record.name != _DETAILS:
+            continue
+        body = record.body if isinstance(record.body, dict) else {}
+        if found := said.messages(record.attributes.get(key, body.get(key)), role):
+            return found
+    return ()
+
+
+def _from_events(span: Span, logs: Sequence[LogRecord], *, outputs: bool) -> tuple[Message, ...]:
+    """Messages that are an event each, of the span or, if it has none, log records of it."""
+    told = [(event.name, event.attributes, event.attributes) for event in span.events if _is_message(event.name)]
+    if not told:
+        told = [(r.name, r.body, r.attributes) for r in sorted(logs, key=lambda r: r.time) if _is_message(r.name)]
+    found = []
+    for name, body, attributes in told:
+        if (name == "gen_ai.choice") is not outputs:
+            continue
+        role = _MESSAGE_EVENTS.get(name, "assistant")
+        held = parsed(body)
+        held = held if isinstance(held, dict) and held else attributes
+        found.append(_event_message(held, role))
+    return tuple([one for one in found if one.says_something])
+
+
+def _is_message(name: str) -> bool:
+    return name == "gen_ai.choice" or name in _MESSAGE_EVENTS
+
+
+def _event_message(held: Mapping[str, Any], role: str) -> Message:
+    inner = parsed(held.get("message"))
+    if isinstance(inner, dict):
+        return said.message({"role": role, **inner}, role)
+    body = {"content": inner} if inner is not None else held
+    return said.message({**{key: held[key] for key in held if key != "message"}, **body, "role": role}, role)
+
+
+def _ai_sdk_inputs(attributes: Mapping[str, Any]) -> tuple[Message, ...]:
+    if "ai.prompt.messages" in attributes:
+        return said.messages(attributes["ai.prompt.messages"])
+    prompt = mapping(attributes.get("ai.prompt"))
+    return said.messages(prompt.get("messages")) or _text_message(prompt.get("prompt"), "user")
+
+
+def _ai_sdk_outputs(attributes: Mapping[str, Any]) -> tuple[Message, ...]:
+    text = attributes.get("ai.response.text", attributes.get("ai.response.object"))
+    found = said.message({"role": "assistant", "content": text, "tool_calls": attributes.get("ai.response.toolCalls")})
+    return (found,) if found.says_something else ()
+
+
+def _from_value(attributes: Mapping[str, Any], keys: Sequence[str], role: str) -> tuple[Message, ...]:
+    for key in keys:
+        if key in attributes and not is_placeholder(attributes[key]):
+            value = attributes[key]
+            held = mapping(value).get("messages")
+            if isinstance(held, list):
+                return said.messages(_unwrapped(held), role)
+            return _text_message(said.plain_text(value), role)
+    return ()
+
+
+def _unwrapped(held: list[Any]) -> list[Any]:
+    """LangChain may nest one list of messages in another."""
+    return listed(held[0]) if len(held) == 1 and isinstance(held[0], list) else held
+
+
+def _text_message(text: Any, role: str) -> tuple[Message, ...]:
+    return (Message(role, (text,)),) if isinstance(text, str) and not is_placeholder(text) else ()

@@ -1,0 +1,81 @@
+"""Knows Jaeger's JSON: traces with tags, logs and references."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from gate.traces.span import NOTHING, Event, Span
+from gate.traces.values import MAX_ATTRIBUTES, hex_id, whole
+
+
+def is_jaeger(value: Mapping[str, Any]) -> bool:
+    """Whether an object is an answer of Jaeger's API, or one trace of it."""
+    data = value.get("data")
+    return _is_trace(value) or (isinstance(data, list) and any(map(_is_trace, data)))
+
+
+def _is_trace(value: Any) -> bool:
+    return isinstance(value, dict) and "traceID" in value and isinstance(value.get("spans"), list)
+
+
+def pieces(document: Mapping[str, Any]) -> Iterator[Span | None]:
+    """The spans of a document; None for each that has no ids."""
+    for trace in [document] if _is_trace(document) else document["data"]:
+        if not _is_trace(trace):
+            yield None
+            continue
+        processes = trace.get("processes")
+        resources = {
+            key: _tags(process.get("tags"))
+            for key, process in (processes.items() if isinstance(processes, dict) else ())
+            if isinstance(process, dict)
+        }
+        for raw in trace["spans"]:
+            yield _span(raw, trace["traceID"], resources) if isinstance(raw, dict) else None
+
+
+def _span(raw: Mapping[str, Any], trace: Any, resources: Mapping[str, Mapping[str, Any]]) -> Span | None:
+    trace_id, span_id = hex_id(raw.get("traceID", trace), 16), hex_id(raw.get("spanID"), 8)
+    if not trace_id or not span_id:
+        return None
+    tags, name, process = _tags(raw.get("tags")), raw.get("operationName"), raw.get("processID")
+    start = whole(raw.get("startTime")) * 1_000
+    scope, message = tags.get("otel.scope.name", tags.get("otel.library.name")), tags.get("otel.status_description")
+    return Span(
+        trace_id,
+        span_id,
+        _parent(raw),
+        name if isinstance(name, str) else "",
+        start,
+        start + whole(raw.get("duration")) * 1_000,
+        tags,
+        tuple([_event(log) for log in _objects(raw.get("logs"))]),
+        tags.get("otel.status_code") == "ERROR" or tags.get("error") in (True, "true"),
+        message if isinstance(message, str) else "",
+        scope if isinstance(scope, str) else "",
+        resources.get(process, NOTHING) if isinstance(process, str) else NOTHING,
+    )
+
+
+def _parent(raw: Mapping[str, Any]) -> str:
+    for reference in _objects(raw.get("references")):
+        if reference.get("refType", "CHILD_OF") == "CHILD_OF":
+            return hex_id(reference.get("spanID"), 8)
+    return hex_id(raw.get("parentSpanID"), 8)
+
+
+def _event(log: Mapping[str, Any]) -> Event:
+    fields = _tags(log.get("fields"))
+    name = fields.get("event", fields.get("name", ""))
+    return Event(str(name), fields, whole(log.get("timestamp")) * 1_000)
+
+
+def _tags(raw: Any) -> Mapping[str, Any]:
+    return {
+        key: tag.get("value") for tag in list(_objects(raw))[:MAX_ATTRIBUTES] if isinstance(key := tag.get("key"), str)
+    }
+
+
+def _objects(raw: Any) -> Iterable[Mapping[str, Any]]:
+    return [item for item in raw if isinstance(item, dict)] if isinstance(raw, list) else ()

@@ -1,0 +1,180 @@
+"""Knows OTLP: requests of traces and logs as JSON, however their ids and enums are written, and as protobuf."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from gate.errors import ConfigError
+from gate.security.limits import MAX_NESTING
+from gate.traces.span import NOTHING, Event, LogRecord, Piece, Span
+from gate.traces.values import MAX_ATTRIBUTES, hex_id, nanoseconds, whole
+
+SPANS = ("resourceSpans", "resource_spans", "batches")
+LOGS = ("resourceLogs", "resource_logs")
+_FAILED = (2, "2", "STATUS_CODE_ERROR", "ERROR", "StatusCode.ERROR")
+INSTALL = "pip install 'agent-gate[traces]'"
+
+
+def is_otlp(value: Mapping[str, Any]) -> bool:
+    """Whether an object is a request to export traces or logs."""
+    return any(key in value for key in (*SPANS, *LOGS))
+
+
+def is_span(value: Any) -> bool:
+    """Whether an object is a span by itself."""
+    return isinstance(value, dict) and any(key in value for key in ("spanId", "span_id", "context"))
+
+
+def pieces(request: Mapping[str, Any]) -> Iterator[Piece | None]:
+    """The spans and log records of a request; None for each that has no ids."""
+    for of_resource in _objects(request, *SPANS):
+        resource = attributes(_object(of_resource, "resource").get("attributes"))
+        for of_scope in _objects(of_resource, "scopeSpans", "scope_spans", "instrumentationLibrarySpans"):
+            scope = _object(of_scope, "scope", "instrumentationLibrary").get("name")
+            for raw in _objects(of_scope, "spans"):
+                yield span(raw, scope if isinstance(scope, str) else "", resource)
+    for of_resource in _objects(request, *LOGS):
+        resource = attributes(_object(of_resource, "resource").get("attributes"))
+        for of_scope in _objects(of_resource, "scopeLogs", "scope_logs"):
+            for raw in _objects(of_scope, "logRecords", "log_records"):
+                yield log_record(raw, resource)
+
+
+def span(raw: Mapping[str, Any], scope: str = "", resource: Mapping[str, Any] = NOTHING) -> Span | None:
+    """One span, of a request or as the SDK prints it (``context``); None if it has no ids."""
+    ids = raw.get("context")
+    ids = ids if isinstance(ids, dict) else raw
+    trace_id = hex_id(_first(ids, "traceId", "trace_id"), 16)
+    span_id = hex_id(_first(ids, "spanId", "span_id"), 8)
+    if not trace_id or not span_id:
+        return None
+    status = _object(raw, "status")
+    name, message = raw.get("name"), status.get("message", status.get("description"))
+    return Span(
+        trace_id,
+        span_id,
+        hex_id(_first(raw, "parentSpanId", "parent_span_id", "parent_id"), 8),
+        name if isinstance(name, str) else "",
+        nanoseconds(_first(raw, "startTimeUnixNano", "start_time_unix_nano", "start_time")),
+        nanoseconds(_first(raw, "endTimeUnixNano", "end_time_unix_nano", "end_time")),
+        attributes(raw.get("attributes")),
+        tuple([_event(event) for event in _objects(raw, "events")]) if raw.get("events") else (),
+        status.get("code", status.get("status_code")) in _FAILED if status else False,
+        message if isinstance(message, str) else "",
+        scope,
+        resource or attributes(_object(raw, "resource").get("attributes")),
+    )
+
+
+def log_record(raw: Mapping[str, Any], resource: Mapping[str, Any] = NOTHING) -> LogRecord | None:
+    """One log record; None if it belongs to no trace."""
+    trace_id = hex_id(_first(raw, "traceId", "trace_id"), 16)
+    if not trace_id:
+        return None
+    said, body = attributes(raw.get("attributes")), raw.get("body")
+    name = _first(raw, "eventName", "event_name") or said.get("event.name") or said.get("otel.event.name")
+    return LogRecord(
+        trace_id,
+        hex_id(_first(raw, "spanId", "span_id"), 8),
+        name if isinstance(name, str) else "",
+        said,
+        any_value(body) if isinstance(body, dict) else body,
+        nanoseconds(_first(raw, "timeUnixNano", "time_unix_nano", "observedTimeUnixNano")),
+        resource,
+    )
+
+
+def _event(raw: Mapping[str, Any]) -> Event:
+    name = raw.get("name")
+    time = nanoseconds(_first(raw, "timeUnixNano", "time_unix_nano", "timestamp"))
+    return Event(name if isinstance(name, str) else "", attributes(raw.get("attributes")), time)
+
+
+# --- values ---------------------------------------------------------------------------------------
+
+
+def attributes(raw: Any) -> Mapping[str, Any]:
+    """Attributes as a mapping, from OTLP's list of keys and values or from an object, bounded in number."""
+    if isinstance(raw, dict):
+        return dict(list(raw.items())[:MAX_ATTRIBUTES])
+    if not raw or not isinstance(raw, list):
+        return NOTHING
+    found = {}
+    for item in raw[:MAX_ATTRIBUTES]:
+        if isinstance(item, dict) and isinstance(key := item.get("key"), str):
+            value = item.get("value")
+            if isinstance(value, dict):
+                text = value.get("stringValue")
+                found[key] = text if isinstance(text, str) else any_value(value)
+    return found
+
+
+def any_value(raw: Any, depth: int = 0) -> Any:
+    """OTLP's AnyValue as a plain value; None for what has none, or lies too deep."""
+    if not isinstance(raw, dict) or depth > MAX_NESTING:
+        return None
+    for key, value in raw.items():
+        kind = _KINDS.get(key)
+        if kind == "list":
+            return [any_value(item, depth + 1) for item in _objects(value, "values")]
+        if kind == "map":
+            entries = _objects(value, "values")
+            return {str(entry.get("key")): any_value(entry.get("value"), depth + 1) for entry in entries}
+        if kind == "int":
+            return whole(value)
+        if kind == "plain":
+            return value
+    return None
+
+
+_KINDS = {
+    **dict.fromkeys(("stringValue", "string_value", "boolValue", "bool_value"), "plain"),
+    **dict.fromkeys(("doubleValue", "double_value", "bytesValue", "bytes_value"), "plain"),
+    **dict.fromkeys(("intValue", "int_value"), "int"),
+    **dict.fromkeys(("arrayValue", "array_value"), "list"),
+    **dict.fromkeys(("kvlistValue", "kvlist_value"), "map"),
+}
+
+
+def _first(raw: Mapping[str, Any], *keys: str) -> Any:
+    for key in keys:
+        if key in raw:
+            return raw[key]
+    return None
+
+
+def _object(raw: Mapping[str, Any], *keys: str) -> Mapping[str, Any]:
+    value = _first(raw, *keys)
+    return value if isinstance(value, dict) else NOTHING
+
+
+def _objects(raw: Any, *keys: str) -> Iterable[Mapping[str, Any]]:
+    value = _first(raw, *keys) if isinstance(raw, dict) else None
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else ()
+
+
+# --- protobuf -------------------------------------------------------------------------------------
+
+
+def from_protobuf(body: bytes, *, logs: bool = False) -> Mapping[str, Any]:
+    """A request in protobuf as the JSON that `pieces` reads.
+
+    Raises:
+        ConfigError: the library that knows the messages is not installed.
+        ValueError: the bytes are no such message.
+    """
+    try:
+        from google.protobuf.json_format import MessageToDict  # weight: only where protobuf arrives
+        from google.protobuf.message import DecodeError
+        from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+        from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+    except ImportError as error:
+        raise ConfigError("traces in protobuf need opentelemetry-proto", where="agent.traces", hint=INSTALL) from error
+    request = (ExportLogsServiceRequest if logs else ExportTraceServiceRequest)()
+    try:
+        request.ParseFromString(body)
+        found: Mapping[str, Any] = MessageToDict(request)
+    except (DecodeError, RecursionError, UnicodeError) as error:
+        raise ValueError("no OTLP request in protobuf") from error
+    return found

@@ -1,0 +1,136 @@
+"""Bytes → spans and log records: finds which format a line, a body or a file is in, and counts what it cannot read."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from msgspec import DecodeError
+from msgspec.json import Decoder
+
+from gate.errors import ConfigError
+from gate.security.limits import MAX_DOCUMENT_BYTES, MAX_LINE_BYTES
+from gate.traces import agents_sdk, jaeger, otlp
+from gate.traces.span import Piece
+
+_JSON = Decoder()
+_MAX_WRAPPERS = 4
+"""How deep lists and wrappers may hold traces."""
+NO_JSON = "lines that are not JSON"
+NO_TRACE = "values in which there is no trace"
+NO_IDS = "spans without a trace id or span id"
+TOO_LONG = "lines that are too long"
+
+
+class TraceReader:
+    """Reads traces piece by piece, as a file is written or a receiver is sent them.
+
+    ``refused`` counts what could not be read, by reason. It keeps no spans: `gate.traces.conversation` joins them.
+    """
+
+    def __init__(self) -> None:
+        self.refused: Counter[str] = Counter()
+
+    def line(self, line: bytes) -> list[Piece]:
+        """The pieces of one line, or of a whole document, of JSON; of an empty one, none."""
+        if len(line) > MAX_LINE_BYTES:
+            self.refused[TOO_LONG] += 1
+            return []
+        return self.document(line) if line.strip() else []
+
+    def document(self, data: bytes) -> list[Piece]:
+        """The pieces of a JSON text of any length."""
+        try:
+            value = _JSON.decode(data)
+        except (DecodeError, RecursionError, UnicodeError):
+            self.refused[NO_JSON] += 1
+            return []
+        return self.value(value)
+
+    def protobuf(self, body: bytes, *, logs: bool = False) -> list[Piece]:
+        """The pieces of a request in protobuf. Raises ConfigError if its library is not installed."""
+        try:
+            return self.value(otlp.from_protobuf(body, logs=logs)) if body else []
+        except ValueError:
+            self.refused[NO_TRACE] += 1
+            return []
+
+    def value(self, value: Any) -> list[Piece]:
+        """The pieces of a JSON value."""
+        found: list[Piece] = []
+        for piece in _pieces(value, _MAX_WRAPPERS):
+            if piece is None:
+                self.refused[NO_IDS] += 1
+            elif isinstance(piece, str):
+                self.refused[piece] += 1
+            else:
+                found.append(piece)
+        return found
+
+
+def _pieces(value: Any, wrappers: int) -> Iterator[Piece | str | None]:
+    """Pieces, None for each without ids, and the reason for each value that holds none."""
+    if isinstance(value, list) and wrappers:
+        for item in value:
+            yield from _pieces(item, wrappers - 1)
+    elif not isinstance(value, dict):
+        yield NO_TRACE
+    elif otlp.is_otlp(value):
+        yield from otlp.pieces(value)
+    elif jaeger.is_jaeger(value):
+        yield from jaeger.pieces(value)
+    elif agents_sdk.is_agents_sdk(value):
+        yield agents_sdk.span(value)
+    elif otlp.is_span(value):
+        yield otlp.span(value)
+    else:
+        inner = next((value[key] for key in ("spans", "trace", "traces", "data") if key in value), None)
+        if inner is None or not wrappers:
+            yield NO_TRACE
+        else:
+            yield from _pieces(inner, wrappers - 1)
+
+
+def read_file(path: Path, reader: TraceReader, *, where: str = "") -> Iterator[Piece]:
+    """The pieces of a file: JSON lines, or one document.
+
+    Raises:
+        ConfigError: the file cannot be read, or is a single document that is too large.
+    """
+    try:
+        with path.open("rb") as file:
+            first = file.readline(MAX_LINE_BYTES + 1)
+            if _is_whole(first):
+                yield from reader.line(first)
+                for line in iter(lambda: file.readline(MAX_LINE_BYTES + 1), b""):
+                    yield from reader.line(line)
+                return
+            rest = file.read(MAX_DOCUMENT_BYTES + 1)
+    except OSError as error:
+        raise ConfigError(f"cannot be read: {error.strerror}", where=where or str(path)) from error
+    if len(first) + len(rest) > MAX_DOCUMENT_BYTES:
+        hint = "write one request a line, as the Collector's file exporter does"
+        raise ConfigError("larger than a single document may be", where=where or str(path), hint=hint)
+    yield from _document_or_lines(first + rest, reader)
+
+
+def _document_or_lines(data: bytes, reader: TraceReader) -> Iterator[Piece]:
+    """A document over several lines; or lines of which the first is broken."""
+    try:
+        value = _JSON.decode(data)
+    except (DecodeError, RecursionError, UnicodeError):
+        for line in data.splitlines():
+            yield from reader.line(line)
+        return
+    yield from reader.value(value)
+
+
+def _is_whole(line: bytes) -> bool:
+    """Whether a first line is JSON by itself."""
+    try:
+        _JSON.decode(line)
+    except (DecodeError, RecursionError, UnicodeError):
+        return False
+    return True

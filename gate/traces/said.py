@@ -1,0 +1,234 @@
+"""Messages as every dialect writes them → who said what, which tools were called, and what they gave back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from msgspec import UNSET, Struct
+
+from gate.traces.values import is_placeholder, listed, mapping, parsed
+
+_ROLES = {"model": "assistant", "ai": "assistant", "human": "user", "function": "tool", "developer": "system"}
+_INDEXED = re.compile(r"(\d{1,5})\.(.+)", re.DOTALL)
+
+
+class Called(Struct, frozen=True, gc=False):
+    """A call that a model asked for."""
+
+    name: str
+    id: str = ""
+    args: Any = UNSET
+
+
+class Returned(Struct, frozen=True, gc=False):
+    """What a tool gave back, as it was told to a model."""
+
+    id: str = ""
+    name: str = ""
+    value: Any = UNSET
+
+
+class Message(Struct, frozen=True, gc=False):
+    """One message, whichever dialect it was written in."""
+
+    role: str
+    texts: tuple[str, ...] = ()
+    called: tuple[Called, ...] = ()
+    returned: tuple[Returned, ...] = ()
+
+    @property
+    def says_something(self) -> bool:
+        return bool(self.texts or self.called or self.returned)
+
+
+def messages(raw: Any, role: str = "user") -> tuple[Message, ...]:
+    """Messages of a list, an object or JSON in text, without those that hold nothing. ``role``: where none is named."""
+    found = [message(item, role) for item in listed(raw)]
+    return tuple([one for one in found if one.says_something])
+
+
+def message(raw: Any, role: str = "user") -> Message:
+    """One message: a text, or an object with ``parts`` or ``content``, and perhaps ``tool_calls``."""
+    if isinstance(raw, str):
+        return Message(role, () if is_placeholder(raw) else (raw,))
+    if not isinstance(raw, dict):
+        return Message(role)
+    inner = raw.get("message")
+    if isinstance(inner, dict):  # LangChain's generations, and choices
+        raw = inner
+    data = raw.get("kwargs")
+    if isinstance(data, dict) and "content" in data:  # LangChain's serialized form
+        raw = {"role": data.get("type", role), **data}
+    named = raw.get("role", raw.get("type"))
+    found = named if isinstance(named, str) and named else role
+    found = _ROLES.get(found, found)
+    parts = raw.get("parts")
+    content = parts if isinstance(parts, list) else raw.get("content")
+    texts, called, returned = _parts(content, found, raw)
+    called += [call for item in listed(raw.get("tool_calls")) if (call := _called(item)) is not None]
+    return Message(found, tuple(texts), tuple(called), tuple(returned))
+
+
+def _parts(content: Any, role: str, message: Mapping[str, Any]) -> tuple[list[str], list[Called], list[Returned]]:
+    if role == "tool" and not isinstance(content, list):
+        return [], [], [_returned(message, content)]
+    if isinstance(content, str) and content[:1] == "[" and isinstance(blocks := parsed(content), list):
+        content = blocks  # blocks as JSON in text, as Strands writes them
+    if isinstance(content, dict) and isinstance(content.get("parts"), list):
+        content = content["parts"]
+    texts: list[str] = []
+    called: list[Called] = []
+    returned: list[Returned] = []
+    for part in content if isinstance(content, list) else [content]:
+        if isinstance(part, str):
+            texts += [] if is_placeholder(part) else [part]
+        elif isinstance(part, dict):
+            _read_part(part, texts, called, returned)
+    if role == "tool" and texts and not returned:
+        return [], called, [_returned(message, "\n".join(texts))]
+    return texts, called, returned
+
+
+def _read_part(part: Mapping[str, Any], texts: list[str], called: list[Called], returned: list[Returned]) -> None:
+    kind = part.get("type")
+    if kind in _CALLS or any(key in part for key in _CALL_KEYS):
+        inner = next((part[key] for key in _CALL_KEYS if isinstance(part.get(key), dict)), part)
+        call = _called(inner)
+        called += [] if call is None else [call]
+    elif kind in _RESULTS or any(key in part for key in _RESULT_KEYS):
+        inner = next((part[key] for key in _RESULT_KEYS if isinstance(part.get(key), dict)), part)
+        returned.append(_returned(inner, UNSET))
+    elif kind in ("reasoning", "thinking") or part.get("thought") is True:
+        return
+    else:
+        text = part.get("text", part.get("content"))
+        if isinstance(text, str) and not is_placeholder(text):
+            texts.append(text)
+
+
+_CALLS = frozenset({"tool_call", "tool-call", "tool_use", "function_call"})
+_CALL_KEYS = ("toolUse", "function_call", "functionCall")
+_RESULTS = frozenset({"tool_call_response", "tool-result", "tool_result", "function_call_output"})
+_RESULT_KEYS = ("toolResult", "function_response", "functionResponse")
+_IDS = ("id", "tool_call_id", "toolCallId", "toolUseId", "tool_use_id", "call_id")
+
+
+def _id(raw: Mapping[str, Any], keys: Sequence[str] = _IDS) -> str:
+    return next((value for key in keys if isinstance(value := raw.get(key), str) and value), "")
+
+
+def _called(raw: Any) -> Called | None:
+    if not isinstance(raw, dict):
+        return None
+    body = raw.get("function")
+    body = body if isinstance(body, dict) else raw
+    name = body.get("name", body.get("toolName"))
+    if not isinstance(name, str) or is_placeholder(name):
+        return None
+    for key in ("arguments", "args", "input"):
+        if key in body:
+            return Called(name, _id(raw), content(body[key]))
+    return Called(name, _id(raw))
+
+
+def _returned(raw: Mapping[str, Any], value: Any) -> Returned:
+    for key in ("response", "result", "output", "content"):
+        if value is UNSET and key in raw:
+            value = raw[key]
+    name = raw.get("name", raw.get("toolName"))
+    keys = ("tool_call_id", *(key for key in _IDS if key != "tool_call_id"))
+    return Returned(_id(raw, keys), name if isinstance(name, str) else "", content(value))
+
+
+def content(value: Any) -> Any:
+    """Arguments or a result as a value; UNSET if they were not recorded."""
+    if is_placeholder(value):
+        return UNSET
+    if isinstance(value, dict) and len(value) == 1 and is_placeholder(value.get("result", value)):
+        return UNSET
+    return parsed(value)
+
+
+def indexed(attributes: Mapping[str, Any], prefix: str) -> list[dict[str, Any]]:
+    """``prefix.0.role``, ``prefix.0.tool_calls.1.name`` … as a list of objects, by index."""
+    found: dict[int, dict[str, Any]] = {}
+    for key, value in attributes.items():
+        if key.startswith(prefix) and (match := _INDEXED.fullmatch(key, len(prefix))):
+            found.setdefault(int(match[1]), {})[match[2]] = value
+    return [found[index] for index in sorted(found)]
+
+
+def openinference(attributes: Mapping[str, Any], prefix: str) -> tuple[Message, ...]:
+    """OpenInference's messages, of which each part is an attribute of its own."""
+    return _all(_openinference(entry) for entry in indexed(attributes, prefix))
+
+
+def _openinference(entry: Mapping[str, Any]) -> Message:
+    calls = [
+        {
+            "id": call.get("tool_call.id"),
+            "name": call.get("tool_call.function.name"),
+            "arguments": call.get("tool_call.function.arguments"),
+        }
+        for call in indexed(entry, "message.tool_calls.")
+    ]
+    parts = [part.get("message_content.text") for part in indexed(entry, "message.contents.")]
+    said = entry.get("message.content")
+    return message(
+        {
+            "role": entry.get("message.role"),
+            "content": said if said is not None or not parts else parts,
+            "tool_calls": calls,
+            "tool_call_id": entry.get("message.tool_call_id"),
+            "name": entry.get("message.name"),
+        }
+    )
+
+
+def openllmetry(attributes: Mapping[str, Any], prefix: str) -> tuple[Message, ...]:
+    """OpenLLMetry's messages, indexed as well."""
+    return _all(
+        message(
+            {**entry, "tool_calls": indexed(entry, "tool_calls.")}, "assistant" if "completion" in prefix else "user"
+        )
+        for entry in indexed(attributes, prefix)
+    )
+
+
+def google(raw: Any, role: str) -> tuple[Message, ...]:
+    """Google's contents, as ADK records them."""
+    return _all(message(item, role) for item in listed(raw))
+
+
+def _all(found: Iterable[Message]) -> tuple[Message, ...]:
+    return tuple([one for one in found if one.says_something])
+
+
+def user_text(found: Sequence[Message]) -> str:
+    """What the user said last."""
+    for one in reversed(found):
+        if one.role == "user" and one.texts:
+            return "\n".join(one.texts)
+    return ""
+
+
+def answers_tools(found: Sequence[Message]) -> bool:
+    """Whether the last message holds what tools gave back."""
+    return bool(found) and bool(found[-1].returned) and not found[-1].texts
+
+
+def plain_text(value: Any) -> str:
+    """The text of an input or output that is recorded as one value; empty if it is none, or the state of a graph."""
+    found = parsed(value)
+    if isinstance(found, str):
+        return "" if is_placeholder(found) else found
+    if isinstance(value, str) and not isinstance(found, dict | list):
+        return value  # a number, or true
+    held = mapping(found)
+    texts = [text for key in _TEXT_KEYS if isinstance(text := held.get(key), str) and not is_placeholder(text)]
+    return texts[0] if len(texts) == 1 else ""
+
+
+_TEXT_KEYS = ("input", "output", "question", "answer", "query", "content", "text", "prompt")

@@ -1,0 +1,262 @@
+"""The spans of one trace → drafts of turns: what belongs to which, and what is the same call told twice.
+
+Rules:
+
+* A turn is an agent or workflow that no other agent, workflow or tool holds. A root that holds model calls, but no
+  agent, is a turn as well.
+* Model calls that hold one another are one call: wrappers around a provider's own span.
+* Tool spans that hold one another and share name or call id are one call: the framework's span, an MCP client's and an
+  MCP server's. The outermost counts, since it is what the agent saw.
+
+Every walk is iterative, and a parent that is missing, or that leads back to its child, makes a root.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from msgspec import Struct, field
+
+from gate.traces.dialects import AGENTIC, Kind, Operation
+from gate.traces.said import Message
+from gate.traces.span import LogRecord, Piece, Span
+
+MAX_SPANS = 20_000
+"""Of one trace; further ones are left out, which the conversation says."""
+
+
+class ModelCall:
+    """One call of a model: the innermost span of it first. Messages are read once."""
+
+    __slots__ = ("_inputs", "_outputs", "own", "steps")
+
+    def __init__(self, steps: Sequence[Operation], own: bool) -> None:
+        self.steps = steps
+        self.own = own
+        """Whether the agent that the user speaks to made it, and not one that it uses as a tool."""
+        self._inputs: tuple[Message, ...] | None = None
+        self._outputs: tuple[Message, ...] | None = None
+
+    @property
+    def order(self) -> tuple[int, int, str]:
+        return self.steps[0].span.order
+
+    @property
+    def end(self) -> int:
+        return self.steps[0].span.end
+
+    def inputs(self) -> tuple[Message, ...]:
+        if self._inputs is None:
+            self._inputs = next((found for step in self.steps if (found := step.inputs())), ())
+        return self._inputs
+
+    def outputs(self) -> tuple[Message, ...]:
+        if self._outputs is None:
+            self._outputs = next((found for step in self.steps if (found := step.outputs())), ())
+        return self._outputs
+
+    @property
+    def tells_calls(self) -> bool:
+        """Whether a call that the model asked for would be seen here."""
+        return bool(self.outputs()) or any(step.ends_without_calls for step in self.steps)
+
+
+class Draft(Struct):
+    """What belongs to one turn."""
+
+    anchor: Operation
+    agents: list[str] = field(default_factory=list)
+    """Agents in it, but the anchor."""
+    models: list[ModelCall] = field(default_factory=list)
+    tools: list[list[Operation]] = field(default_factory=list)
+    """Each call with the spans that tell of it, the outermost first."""
+    metered: list[Operation] = field(default_factory=list)
+    """The spans of which the usage counts."""
+
+    @property
+    def is_a_turn(self) -> bool:
+        anchor = self.anchor
+        if self.models or self.tools:
+            return True
+        return anchor.kind in AGENTIC and bool(anchor.error or anchor.inputs() or anchor.outputs())
+
+
+class Trace:
+    """The pieces of one trace; the same however they are ordered and however often they come."""
+
+    def __init__(self, trace_id: str) -> None:
+        self.trace_id = trace_id
+        self.left_out = 0
+        self._spans: dict[str, Span] = {}
+        self._sorted: list[Span] = []
+        self._logs: dict[str, dict[LogRecordKey, LogRecord]] = defaultdict(dict)
+
+    def add(self, piece: Piece) -> None:
+        self._sorted = []
+        if isinstance(piece, LogRecord):
+            self._logs[piece.span_id].setdefault((piece.time, piece.name, repr(piece.attributes)), piece)
+        elif (known := self._spans.get(piece.span_id)) is not None:
+            if piece is not known and _fuller(piece, known):
+                self._spans[piece.span_id] = piece
+        elif len(self._spans) >= MAX_SPANS:
+            self.left_out += 1
+        else:
+            self._spans[piece.span_id] = piece
+
+    def spans(self) -> list[Span]:
+        """By start."""
+        if not self._sorted:
+            self._sorted = sorted(self._spans.values(), key=lambda span: span.order)
+        return self._sorted
+
+    def drafts(self) -> list[Draft]:
+        """The turns of the trace."""
+        steps = {span.span_id: Operation(span, self._logs_of(span)) for span in self.spans()}
+        drafts: dict[str, Draft] = {}
+        calls = _Calls()
+        for place in _walk(steps):
+            draft = drafts.get(place.anchor)
+            if draft is None:
+                draft = drafts[place.anchor] = Draft(steps[place.anchor])
+            calls.add(place, draft)
+        calls.finish()
+        found = [draft for draft in drafts.values() if draft.is_a_turn]
+        for draft in found:
+            draft.models.sort(key=lambda call: call.order)
+            draft.tools.sort(key=lambda chain: chain[0].span.order)
+        return found
+
+    def _logs_of(self, span: Span) -> Sequence[LogRecord]:
+        """Its log records; one that names no span belongs to a trace's only span."""
+        found = self._logs.get(span.span_id)
+        if found is None and len(self._spans) == 1:
+            found = self._logs.get("")
+        return () if found is None else tuple(found.values())
+
+
+LogRecordKey = tuple[int, str, str]
+
+
+def _fuller(span: Span, other: Span) -> bool:
+    """Whether of two spans with one id this one is kept: the one that ended, and says more; never by their order."""
+    return _weight(span) > _weight(other)
+
+
+def _weight(span: Span) -> tuple[bool, int, int, str]:
+    return span.end > 0, len(span.attributes) + len(span.events), span.end, repr(span)
+
+
+# --- the walk -------------------------------------------------------------------------------------
+
+
+class _Place(Struct, frozen=True, gc=False):
+    """A span and what it lies in."""
+
+    step: Operation
+    anchor: str = ""
+    covered: bool = False
+    """Whether an agent, a workflow or a tool holds it."""
+    used: bool = False
+    """Whether a tool holds it: what is said there is not said to the user."""
+    model: str = ""
+    """The model call that holds it, with no agent or tool between."""
+    tool: str = ""
+    """The tool that holds it, with no agent or model between."""
+
+
+def _walk(steps: Mapping[str, Operation]) -> Iterator[_Place]:
+    """Every span once, parents before children and children by start."""
+    children: dict[str, list[str]] = defaultdict(list)
+    roots = []
+    for span_id, step in steps.items():
+        parent = step.span.parent_id
+        if parent in steps and parent != span_id:
+            children[parent].append(span_id)
+        else:
+            roots.append(span_id)
+    seen: set[str] = set()
+    for root in (*roots, *steps):  # what no root leads to lies in a circle, and its first span is taken for one
+        if root not in seen:
+            yield from _below(root, steps, children, seen)
+
+
+def _below(
+    root: str, steps: Mapping[str, Operation], children: Mapping[str, list[str]], seen: set[str]
+) -> Iterator[_Place]:
+    stack = [_Place(steps[root], root)]
+    seen.add(root)
+    while stack:
+        place = stack.pop()
+        step = place.step
+        if step.kind in AGENTIC and not place.covered:
+            place = _Place(step, step.span.span_id, False, place.used)
+        yield place
+        inner = _inner(place)
+        for child in reversed(children.get(step.span.span_id, ())):
+            if child not in seen:
+                seen.add(child)
+                stack.append(_Place(steps[child], *inner))
+
+
+def _inner(place: _Place) -> tuple[str, bool, bool, str, str]:
+    """What the children of a span lie in."""
+    kind, span_id = place.step.kind, place.step.span.span_id
+    if kind in AGENTIC:
+        return place.anchor, True, place.used, "", ""
+    if kind is Kind.TOOL:
+        return place.anchor, True, True, "", span_id
+    if kind is Kind.MODEL:
+        return place.anchor, place.covered, place.used, span_id, ""
+    return place.anchor, place.covered, place.used, place.model, place.tool
+
+
+# --- calls ----------------------------------------------------------------------------------------
+
+
+class _Calls:
+    """Puts spans into the drafts; the spans of one call together."""
+
+    def __init__(self) -> None:
+        self._models: dict[str, tuple[_Place, Draft]] = {}
+        self._inner: dict[str, int] = defaultdict(int)
+        """Model calls that a model call holds directly."""
+        self._chains: dict[str, list[Operation]] = {}
+        """Tool span → the spans of its call."""
+
+    def add(self, place: _Place, draft: Draft) -> None:
+        step = place.step
+        if step.kind is Kind.MODEL:
+            self._models[step.span.span_id] = (place, draft)
+            self._inner[place.model] += 1
+        elif step.kind is Kind.TOOL:
+            chain = self._chains.get(place.tool)
+            if chain is None or not _is_same_call(chain, step):
+                chain = []
+                draft.tools.append(chain)
+            chain.append(step)
+            self._chains[step.span.span_id] = chain
+        elif step.kind in AGENTIC and step is not draft.anchor and step.agent and step.agent not in draft.agents:
+            draft.agents.append(step.agent)
+
+    def finish(self) -> None:
+        """Model calls are told apart once all are known: the innermost are calls, what only wraps one belongs to it."""
+        metered: set[str] = set()
+        for span_id, (place, draft) in reversed(self._models.items()):  # children before parents
+            if not self._inner.get(span_id):
+                chain = [place.step, *(outer.step for outer in self._wrappers(place))]
+                draft.models.append(ModelCall(chain, own=not place.used))
+            if span_id in metered or place.step.usage is not None:
+                if span_id not in metered:
+                    draft.metered.append(place.step)
+                metered.add(place.model)
+
+    def _wrappers(self, place: _Place) -> Iterable[_Place]:
+        while place.model and self._inner[place.model] == 1:
+            place = self._models[place.model][0]
+            yield place
+
+
+def _is_same_call(chain: Sequence[Operation], step: Operation) -> bool:
+    """Equal names, or equal ids; ids that differ prove nothing, since each layer has its own."""
+    return any(step.name == other.name or (step.id and step.id == other.id) for other in chain)

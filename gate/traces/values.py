@@ -1,0 +1,132 @@
+"""The values inside spans: ids, times, JSON in text, placeholders. Bounded, and never raises for what a file says."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+from datetime import datetime
+from json import JSONDecodeError
+from typing import Any
+
+from msgspec import UNSET, MsgspecError
+from msgspec.json import Decoder
+
+from gate.errors import ConfigError
+from gate.formats.json_text import parse_json
+from gate.security.limits import MAX_ID_CHARS, MAX_NESTING, cut
+
+MAX_ATTRIBUTES = 5_000
+"""Of one span; indexed dialects write several for each message of a conversation."""
+_JSON = Decoder()
+_PLACEHOLDERS = frozenset({"", "<REDACTED>", "__REDACTED__", "<elided>", "<not specified>", "N/A"})
+"""What instrumentation writes in place of content that it was told not to record."""
+
+
+def is_placeholder(value: Any) -> bool:
+    """Whether a value says that the content was left out."""
+    return value is None or value is UNSET or (isinstance(value, str) and value.strip() in _PLACEHOLDERS)
+
+
+def hex_id(raw: Any, size: int) -> str:
+    """An id of ``size`` bytes in hex, from hex or base64; other texts stay as they are. Empty if there is none."""
+    if isinstance(raw, int) and not isinstance(raw, bool):
+        raw = f"{abs(raw):0{2 * size}x}"
+    if not isinstance(raw, str) or not raw:
+        return ""
+    text = raw.strip()
+    lowered = text.lower().removeprefix("0x")
+    if len(lowered) == 2 * size and lowered.isalnum():
+        try:
+            return lowered if int(lowered, 16) else ""
+        except ValueError:
+            pass
+    try:
+        decoded = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        decoded = b""
+    if len(decoded) == size:
+        return decoded.hex() if any(decoded) else ""
+    return cut(text, MAX_ID_CHARS)
+
+
+def whole(raw: Any) -> int:
+    """An integer, which JSON may write as text; 0 for anything else."""
+    try:
+        if isinstance(raw, str):
+            return int(raw) if len(raw) < 20 else 0
+        return int(raw) if isinstance(raw, int | float) and abs(raw) < 2**63 else 0
+    except (ValueError, OverflowError):
+        return 0
+
+
+def nanoseconds(raw: Any) -> int:
+    """A point in time: nanoseconds, as a number or text, or a date of ISO 8601; 0 if it is none of them."""
+    if isinstance(raw, str) and "-" in raw[1:]:
+        try:
+            return int(datetime.fromisoformat(raw.replace("Z", "+00:00")).timestamp() * 1_000_000) * 1_000
+        except (ValueError, OverflowError):
+            return 0
+    return max(0, whole(raw))
+
+
+def parsed(value: Any) -> Any:
+    """The value of JSON in text; any other value, and text that is no JSON, as it is."""
+    if not isinstance(value, str):
+        return value
+    text = value.strip()
+    if not text or text[0] not in '{["0123456789-tfn':
+        return value
+    try:
+        found = _JSON.decode(text)
+    except (MsgspecError, RecursionError, UnicodeError):
+        return _slowly(text, value)
+    return value if _is_deep(text, found) else found
+
+
+def _slowly(text: str, value: str) -> Any:
+    """Lone surrogates stop the quick decoder and not the slow one, which has the same bounds."""
+    if "\\ud" not in text.lower():
+        return value
+    try:
+        return parse_json(text, "a span")
+    except (JSONDecodeError, ConfigError):
+        return value
+
+
+def _is_deep(text: str, found: Any) -> bool:
+    if text.count("[") + text.count("{") <= MAX_NESTING:
+        return False
+    level = [found]
+    for _ in range(MAX_NESTING + 1):
+        level = [
+            child
+            for item in level
+            if isinstance(item, dict | list)
+            for child in (item.values() if isinstance(item, dict) else item)
+        ]
+        if not level:
+            return False
+    return True
+
+
+def mapping(value: Any) -> Mapping[str, Any]:
+    """The value if it is an object, also as JSON in text; else an empty one."""
+    value = parsed(value)
+    return value if isinstance(value, dict) else {}
+
+
+def listed(value: Any) -> list[Any]:
+    """The value if it is a list, also as JSON in text; a list of it if it is an object; else an empty one."""
+    value = parsed(value)
+    if isinstance(value, dict):
+        return [value]
+    return value if isinstance(value, list) else []
+
+
+def text_in(attributes: Mapping[str, Any], *keys: str) -> str:
+    """The first of these attributes that is a text and no placeholder, bounded as a name; else empty."""
+    for key in keys:
+        if key in attributes and isinstance(value := attributes[key], str) and not is_placeholder(value):
+            return cut(value, MAX_ID_CHARS)
+    return ""
