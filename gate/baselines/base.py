@@ -6,13 +6,14 @@ Knows the lookup along the history and what may be stored; where the bytes are k
 from __future__ import annotations
 
 import hashlib
+import io
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, BinaryIO, ClassVar, Self, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -22,7 +23,7 @@ from gate.baselines.ledger import Candidate, Ledger, Line, anchors
 from gate.baselines.union import is_sound, unite, without
 from gate.errors import BaselineError, BaselineWriteError
 from gate.model import FULL, STORED, Side
-from gate.records import Header, Record, strip
+from gate.records import Header, Record, record_lines, strip
 from gate.security.limits import shorten
 from gate.system.git import COMMIT_ID
 
@@ -100,6 +101,15 @@ class Entry(Struct, frozen=True):
         return key_of(self.commit, dirty=self.dirty)
 
 
+class Stored(Struct, frozen=True):
+    """The bytes of one stored record, as they are; nobody has looked into them."""
+
+    where: str
+    """For people."""
+    open: Callable[[], BinaryIO]
+    """Raises `BaselineError` or `OSError` if they cannot be read."""
+
+
 def newest_first(entries: Iterable[Entry]) -> list[Entry]:
     """The order in which `Store.entries` lists them."""
     return sorted(entries, key=lambda entry: (-entry.created, entry.where))
@@ -175,6 +185,18 @@ class Store(ABC):
     @abstractmethod
     def read(self, entry: Entry) -> Record:
         """The record of an entry. Raises `BaselineError` if it is damaged."""
+
+    def contents(self) -> Iterator[Stored]:
+        """Every record of every suite, the newest first as far as the store can tell without reading them.
+
+        Unlike `entries` it does not fail for a single record that is damaged: whoever opens that one is told.
+        """
+        for entry in self.entries():
+
+            def opened(entry: Entry = entry) -> BinaryIO:
+                return io.BytesIO(b"".join(record_lines(self.read(entry))))
+
+            yield Stored(self.place(entry), opened)
 
     def anchor(
         self,

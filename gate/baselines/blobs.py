@@ -5,9 +5,11 @@ A plugin says how bytes are read, written and listed; everything that a store pr
 
 from __future__ import annotations
 
+import io
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Sequence, Set
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from functools import partial
+from typing import BinaryIO, TypeVar
 
 from msgspec.structs import replace
 
@@ -18,6 +20,7 @@ from gate.baselines.base import (
     Found,
     Say,
     Store,
+    Stored,
     check_belongs,
     commit_key,
     look_up,
@@ -32,6 +35,7 @@ from gate.baselines.ledger import read as read_ledger
 from gate.baselines.ledger import write as write_ledger
 from gate.errors import BaselineError, BaselineWriteError, GateError
 from gate.records import Record, parse_record, record_lines
+from gate.records.measured import created_in
 from gate.security.limits import described
 
 TRIES = 30
@@ -113,6 +117,14 @@ class BlobStore(Store):
                 raise misplaced(key)
             found.append(Entry(header.suite_id, header.commit, header.created, key, header.dirty))
         return newest_first(found)
+
+    def contents(self) -> Iterator[Stored]:
+        def opened(key: str) -> BinaryIO:
+            return io.BytesIO(self._get(key) or b"")
+
+        times = {key: created_in(opened(key).readline()) for key in self._records("")}
+        for key in sorted(times, key=lambda key: (-times[key], key)):
+            yield Stored(key, partial(opened, key))
 
     def read(self, entry: Entry) -> Record:
         return self._read(entry.where, entry.suite_id)

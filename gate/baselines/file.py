@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence, Set
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Self
+from typing import BinaryIO, Self
 
 from msgspec.structs import replace
 
@@ -19,6 +19,7 @@ from gate.baselines.base import (
     Found,
     Say,
     Store,
+    Stored,
     StoreOptions,
     StoreSettings,
     check_belongs,
@@ -35,7 +36,9 @@ from gate.baselines.ledger import read as read_ledger
 from gate.baselines.ledger import write as write_ledger
 from gate.errors import BaselineError, BaselineWriteError
 from gate.records import Record, read_header, read_record, write_record
+from gate.records.measured import created_in
 from gate.security import files
+from gate.security.limits import MAX_LINE_BYTES
 
 LOCK_SECONDS = 30.0
 _ATTRIBUTES = f"*.jsonl -text linguist-generated\n{LEDGER} -text merge=union\n"
@@ -131,6 +134,15 @@ class FileStore(Store):
     def read(self, entry: Entry) -> Record:
         return self._read(Path(entry.where), entry.suite_id)
 
+    def contents(self) -> Iterator[Stored]:
+        found = [path for path in self.folder.glob(f"*/*{SUFFIX}") if not path.name.startswith(".")]
+        for path in sorted(found, key=lambda path: (-_created(path), str(path))):
+
+            def opened(path: Path = path) -> BinaryIO:
+                return path.open("rb")
+
+            yield Stored(str(path), opened)
+
     def _path(self, suite_id: str, key: str) -> Path:
         return self._folder(suite_id) / f"{key}{SUFFIX}"
 
@@ -156,6 +168,15 @@ class FileStore(Store):
             yield
         finally:
             os.close(descriptor)
+
+
+def _created(path: Path) -> float:
+    """The time in a record's first line."""
+    try:
+        with path.open("rb") as file:
+            return created_in(file.readline(MAX_LINE_BYTES))
+    except OSError:
+        return 0.0
 
 
 def _wait_for(descriptor: int, folder: Path) -> None:

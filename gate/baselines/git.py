@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import calendar
 import hashlib
+import io
 import random
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Self
+from typing import BinaryIO, Self
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -28,6 +29,7 @@ from gate.baselines.base import (
     Found,
     Say,
     Store,
+    Stored,
     StoreOptions,
     StoreSettings,
     check_belongs,
@@ -49,6 +51,8 @@ PUSHES = 30
 """How often a push that lost a race is made again."""
 TRIES = 4
 """How often the same is done after a broken connection."""
+AT_ONCE = 50
+"""Records that are brought and held at one time where all of them are read."""
 _LONGEST_WAIT = 4.0
 _DAY = 86_400.0
 _NAME = re.compile(
@@ -184,6 +188,17 @@ class GitStore(Store):
         names = {file.suite: self._checked(file, self._parse(file)).header.suite_id for file in newest.values()}
         return [_entry(file, names[file.suite]) for file in files]
 
+    def contents(self) -> Iterator[Stored]:
+        files = self._listed().files
+        for start in range(0, len(files), AT_ONCE):
+            part = files[start : start + AT_ONCE]
+            for file, data in zip(part, self._all_content([file.blob for file in part]), strict=True):
+
+                def opened(data: bytes | None = data, file: _File = file) -> BinaryIO:
+                    return io.BytesIO(self._content(file.blob, file.path) if data is None else data)
+
+                yield Stored(f"{self._where}:{file.path}", opened)
+
     def read(self, entry: Entry) -> Record:
         file = next((file for file in self._listed().files if file.path == entry.where), None)
         if file is None:
@@ -270,6 +285,26 @@ class GitStore(Store):
             return self._cloned().run("cat-file", "blob", blob)
         except GitError as error:
             raise BaselineError(f"the baseline cannot be read: {error.what}", where=where, hint=error.hint) from None
+
+    def _all_content(self, blobs: Sequence[str]) -> list[bytes | None]:
+        """The contents of some blobs, brought and read in one go; None for what did not come."""
+        self._bring(blobs)
+        try:
+            said = self._cloned().run("cat-file", "--batch", stdin="".join(f"{blob}\n" for blob in blobs).encode())
+        except GitError:
+            return [None] * len(blobs)  # read one by one, and the one that is missing says so
+        found: list[bytes | None] = []
+        at = 0
+        for _ in blobs:
+            end = said.index(b"\n", at)
+            size = said[at:end].rpartition(b" ")[2]
+            if not size.isdigit():
+                found.append(None)
+                at = end + 1
+                continue
+            found.append(said[end + 1 : end + 1 + int(size)])
+            at = end + int(size) + 2
+        return found
 
     def _ledger(self, tree: _Tree, suite: str) -> Ledger:
         blob, where = tree.ledgers.get(suite), f"{self._where}:{suite}/{LEDGER}"

@@ -1,10 +1,12 @@
-"""One file out of an untrusted archive: read in memory, bounded, never unpacked."""
+"""Files out of an untrusted archive: read in memory, bounded, never unpacked."""
 
 from __future__ import annotations
 
 import io
 import zipfile
 import zlib
+from collections.abc import Iterator
+from pathlib import Path
 
 from gate.errors import UntrustedError
 
@@ -47,3 +49,30 @@ def _read(opened: zipfile.ZipFile, name: str, where: str) -> bytes:
     if len(content) != member.file_size:
         raise UntrustedError(f"{name!r} is not of the size that it states", where=where)
     return content
+
+
+def record_members(path: Path) -> Iterator[tuple[str, bytes | UntrustedError]]:
+    """The JSON Lines files in an archive on disk, one at a time, each with its content or why it is refused.
+
+    Raises:
+        UntrustedError: not an archive, or one of too many files.
+    """
+    where = str(path)
+    try:
+        with zipfile.ZipFile(path) as opened:
+            members = opened.infolist()
+            if len(members) > MAX_MEMBERS:
+                raise UntrustedError(f"{len(members):,} files, at most {MAX_MEMBERS:,} are read", where=where)
+            for name in dict.fromkeys(m.filename for m in members if m.filename.endswith(".jsonl")):
+                yield name, _read_or_refused(opened, name, where)
+    except (zipfile.BadZipFile, NotImplementedError, EOFError, OSError, ValueError) as error:
+        raise UntrustedError(f"not an archive that can be read: {error}", where=where) from error
+
+
+def _read_or_refused(opened: zipfile.ZipFile, name: str, where: str) -> bytes | UntrustedError:
+    try:
+        return _read(opened, name, where)
+    except UntrustedError as error:
+        return error
+    except (zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError, OSError, ValueError) as error:
+        return UntrustedError(f"{name!r} cannot be read: {error}", where=where)

@@ -1,4 +1,8 @@
-"""Whether, and since when, repeated measurements of the same cases moved: a scan over all points, by relabelling."""
+"""Whether, and since when, repeated measurements moved at once.
+
+`largest_move` relabels the runs of each case: few runs of the same agent, which differ by their trials alone.
+`pieces` parts a long history of levels, in which whole runs differ by chance, into stretches that stay or go steadily.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,9 @@ from collections.abc import Mapping, Sequence
 from random import Random
 
 from msgspec import Struct
+
+from gate.statistics.intervals import t_tail
+from gate.statistics.trend import Level, Line, fitted
 
 LEAST_RUNS = 2
 """Runs on either side of a point: a single odd run is not yet a move."""
@@ -111,3 +118,107 @@ def _change(cases: Sequence[Sums], point: int) -> float:
             before, now = (sum(t for t, _ in side) / sum(n for _, n in side) for side in sides)
             changes.append(now - before)
     return math.fsum(changes) / len(changes) if changes else 0.0
+
+
+# --- long histories -------------------------------------------------------------------------------
+
+LIKELIHOOD_95 = 7.35
+"""What twice the log likelihood of a point may lie below that of the best one, for 95 % of intervals to hold the true
+one: −2 ln(1 − √0.95) (Hansen 2000)."""
+
+
+class Step(Struct, frozen=True):
+    """Between two pieces: the levels moved at once."""
+
+    at: int
+    """The position of the first level after it."""
+    first: int
+    """The 95 % interval of that position."""
+    last: int
+    change: float
+    p: float
+    """Bound on the probability of a step this clear anywhere, if only runs differ, independently and normally."""
+
+
+class Piece(Struct, frozen=True):
+    """Levels that stay, or go steadily up or down."""
+
+    start: int
+    end: int
+    """The position after its last level."""
+    line: Line | None
+    """Where it goes steadily; None where it stays."""
+    residual: float
+
+
+class Course(Struct, frozen=True):
+    """A series of levels in pieces."""
+
+    pieces: tuple[Piece, ...]
+    steps: tuple[Step, ...]
+    """One between any two pieces."""
+
+
+def course(found: Sequence[Level], *, level: float) -> Course:
+    """Parts levels where they moved at once, unless a straight line tells the same better.
+
+    The clearest point is taken first, then each side alone. A step counts if its p is at most ``level``. Of a stretch
+    with steps and a straight line through it, the one with the lower BIC stays: a slow decline is no staircase.
+    """
+    values = [one.value for one in found]
+    floor = math.fsum(one.variance for one in found) / len(found) if found else 0.0
+    return _parted(values, 0, len(values), floor, level)
+
+
+def _parted(values: Sequence[float], start: int, end: int, floor: float, level: float) -> Course:
+    whole = Piece(start, end, None, _square(values[start:end]))
+    step = _largest_step(values, start, end, floor)
+    if step is None or step.p > level:
+        return Course((whole,), ())
+    before = _parted(values, start, step.at, floor, level)
+    after = _parted(values, step.at, end, floor, level)
+    parted = Course((*before.pieces, *after.pieces), (*before.steps, step, *after.steps))
+    line = fitted([(float(at), values[at]) for at in range(start, end)], floor)
+    if line is not None and _criterion(line.residual, 2, end - start, floor) <= _criterion(
+        math.fsum(piece.residual for piece in parted.pieces), _parameters(parted), end - start, floor
+    ):
+        return Course((Piece(start, end, line, line.residual),), ())
+    return parted
+
+
+def _parameters(found: Course) -> int:
+    return len(found.steps) + sum(1 if piece.line is None else 2 for piece in found.pieces)
+
+
+def _criterion(residual: float, parameters: int, n: int, floor: float) -> float:
+    """BIC; a fit closer than chance allows is no better for it."""
+    return n * math.log(max(residual / n, floor, 1e-300)) + parameters * math.log(n)
+
+
+def _largest_step(values: Sequence[float], start: int, end: int, floor: float) -> Step | None:
+    """The point that leaves the least unexplained, with its interval."""
+    n = end - start
+    points = range(start + LEAST_RUNS, end - LEAST_RUNS + 1)
+    if not points:
+        return None
+    total, square = math.fsum(values[start:end]), _square(values[start:end])
+    left, explained = math.fsum(values[start : points.start]), []
+    for point in points:
+        before, after = left / (point - start), (total - left) / (end - point)
+        explained.append((point - start) * (end - point) / n * (after - before) ** 2)
+        left += values[point]
+    best = max(explained)
+    if best <= 0:
+        return None
+    at = points[explained.index(best)]
+    variance = max((square - best) / (n - 2), floor, 1e-300)
+    near = [point for point, one in zip(points, explained, strict=True) if (best - one) / variance <= LIKELIHOOD_95]
+    p = min(1.0, len(points) * 2 * t_tail(math.sqrt(best / variance), n - 2))
+    change = math.fsum(values[at:end]) / (end - at) - math.fsum(values[start:at]) / (at - start)
+    return Step(at, near[0], near[-1], change, p)
+
+
+def _square(values: Sequence[float]) -> float:
+    """The sum of squares around the mean."""
+    middle = math.fsum(values) / len(values) if values else 0.0
+    return math.fsum((value - middle) ** 2 for value in values)

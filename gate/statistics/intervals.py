@@ -97,6 +97,11 @@ def t_quantile(p: float, df: float) -> float:
     return math.sqrt(df * (1 - rest) / rest)
 
 
+def t_tail(t: float, df: float) -> float:
+    """P(T > t) of Student's t, for t ≥ 0."""
+    return beta_cdf(df / (df + t * t), df / 2, 0.5) / 2
+
+
 def binomial_at_least(k: int, n: int, p: float) -> float:
     """P(X ≥ k) for X ~ Bin(n, p)."""
     if k <= 0:

@@ -1,0 +1,247 @@
+"""Reads the runs of many records, from a store of baselines, folders, files and archives, one record at a time.
+
+A record that cannot be read, or that is no whole record, is counted and named; the others are read.
+"""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+
+from msgspec import Struct
+
+from gate.baselines.base import Store, Stored, commit_key
+from gate.baselines.ledger import Ledger
+from gate.config.load import Config
+from gate.decision.measured import reduced, same_cases
+from gate.decision.trends import Run, SuiteHistory, suite_history
+from gate.errors import ConfigError, GateError, MeasureError
+from gate.hosts.artifact import record_members
+from gate.model import Case, Criterion, Trial
+from gate.pipeline.reference import store_of
+from gate.pipeline.verdict import cases_of
+from gate.records import Header
+from gate.records import Run as StoredRun
+from gate.records.measured import MeasuredReader, created_in
+from gate.security.limits import MAX_LINE_BYTES
+
+MOST_FILES = 20_000
+"""Files of a folder that are looked at."""
+PATTERN = "*.jsonl"
+
+
+class Unread(Struct, frozen=True):
+    """A record that is left out."""
+
+    where: str
+    why: str
+
+
+class Histories(Struct, frozen=True):
+    """What was found in all sources."""
+
+    suites: tuple[SuiteHistory, ...]
+    """In the order of their names."""
+    records: int
+    """That were read."""
+    unread: tuple[Unread, ...] = ()
+    source: str = ""
+    """Where it comes from, in words."""
+
+
+def history_of(
+    sources: Sequence[Path], config: Config | None, environment: Mapping[str, str], *, suite_id: str | None = None
+) -> Histories:
+    """The history in these files, folders and archives; without any, in the configured store, or else of the records.
+
+    Raises:
+        MeasureError: there is nothing that can be read.
+        ConfigError: a source does not exist, or there is neither a source nor a configuration.
+        BaselineError: the store cannot be reached.
+    """
+    reading = _Reading(suite_id)
+    if sources:
+        for stored in _newest_first(_named(sources, reading)):
+            reading.take(stored)
+        return reading.result(", ".join(map(str, sources[:3])) + (" …" if len(sources) > 3 else ""))
+    if config is None:
+        raise ConfigError("no record, folder or archive is named", hint="name one, or give --config")
+    store = store_of(config, environment)
+    if store is not None:
+        with store:
+            for stored in store.contents():
+                reading.take(stored, store)
+    if reading.records or reading.unread:
+        return reading.result("the stored baselines")
+    folder = config.output / "records"
+    for stored in _newest_first(_named([folder], reading) if folder.is_dir() else ()):
+        reading.take(stored)
+    return reading.result(str(folder))
+
+
+class _Reading:
+    """What was read so far, by suite."""
+
+    def __init__(self, suite_id: str | None) -> None:
+        self._wanted = suite_id
+        self._runs: dict[str, list[Run]] = {}
+        self._judges: dict[str, _Judge] = {}
+        self._ledgers: dict[str, Ledger] = {}
+        self._others: set[str] = set()
+        self.records = 0
+        self.unread: list[Unread] = []
+
+    def leave_out(self, where: str, why: str) -> None:
+        self.unread.append(Unread(where, why))
+
+    def take(self, stored: Stored, store: Store | None = None) -> None:
+        """Reads one record, or notes why it cannot be read."""
+        try:
+            with stored.open() as file:
+                reader = MeasuredReader(file, where=stored.where, error=MeasureError)
+                header = reader.header
+                if self._wanted is not None and header.suite_id != self._wanted:
+                    self._others.add(header.suite_id)
+                    return
+                if header.shard != (1, 1):
+                    raise MeasureError(f"shard {header.shard[0]} of {header.shard[1]}: merge the shards first")
+                judge = self._judges.get(header.suite_id) or _Judge(header)
+                runs = _runs(reader, judge, self._ledger(store, header), stored.where)
+        except GateError as problem:
+            self.leave_out(stored.where, f"{problem.what} ({problem.hint})" if problem.hint else problem.what)
+        except OSError as problem:
+            self.leave_out(stored.where, f"it cannot be read: {problem.strerror or type(problem).__name__}")
+        else:
+            self.records += 1
+            self._judges.setdefault(header.suite_id, judge)
+            self._runs.setdefault(header.suite_id, []).extend(runs)
+
+    def _ledger(self, store: Store | None, header: Header) -> Ledger:
+        if store is None:
+            return Ledger()
+        if header.suite_id not in self._ledgers:
+            try:
+                self._ledgers[header.suite_id] = store.ledger(header.suite_id)
+            except GateError as problem:
+                self._ledgers[header.suite_id] = Ledger()
+                self.leave_out(problem.where or header.suite_id, problem.what)
+        return self._ledgers[header.suite_id]
+
+    def result(self, source: str) -> Histories:
+        if not self._runs and self._others:
+            hint = f"there are: {', '.join(sorted(self._others)[:5])}"
+            raise MeasureError(f"no record of suite {self._wanted!r}", where=source, hint=hint)
+        if not self._runs:
+            why = f"; {self.unread[0].where}: {self.unread[0].why}" if self.unread else ""
+            what = f"no finished record{f' ({len(self.unread)} cannot be read{why})' if self.unread else ''}"
+            raise MeasureError(what, where=source, hint="`gate run` makes one, `gate baseline save` stores it")
+        suites = tuple(suite_history(name, runs) for name, runs in sorted(self._runs.items()))
+        return Histories(suites, self.records, tuple(self.unread), source)
+
+
+# --- sources ----------------------------------------------------------------------------------------
+
+
+def _named(sources: Sequence[Path], reading: _Reading) -> Iterator[Stored]:
+    """The records in these files, folders and archives."""
+    for source in sources:
+        if source.is_dir():
+            paths = sorted(islice(source.rglob(PATTERN), MOST_FILES))
+            yield from (_file(path) for path in paths if path.is_file() and not path.is_symlink())
+        elif not source.exists():
+            raise ConfigError("no such file or folder", where=str(source))
+        elif zipfile.is_zipfile(source):
+            yield from _members(source, reading)
+        else:
+            yield _file(source)
+
+
+def _file(path: Path) -> Stored:
+    return Stored(str(path), lambda: path.open("rb"))
+
+
+def _members(archive: Path, reading: _Reading) -> Iterator[Stored]:
+    try:
+        for name, content in record_members(archive):
+            where = f"{archive}:{name}"
+            if isinstance(content, GateError):
+                reading.leave_out(where, content.what)
+            else:
+                yield Stored(where, lambda content=content: io.BytesIO(content))  # type: ignore[misc]
+    except GateError as problem:
+        reading.leave_out(str(archive), problem.what)
+
+
+def _newest_first(found: Iterable[Stored]) -> list[Stored]:
+    """By the time in their first lines: the newest says by which criteria all are judged."""
+    return sorted(found, key=lambda stored: -_created(stored))
+
+
+def _created(stored: Stored) -> float:
+    try:
+        with stored.open() as file:
+            return created_in(file.readline(MAX_LINE_BYTES))
+    except (GateError, OSError):
+        return 0.0
+
+
+# --- one record -------------------------------------------------------------------------------------
+
+
+class _Judge:
+    """By what a suite's records are judged: as the newest is, where they measured the same in the same way."""
+
+    def __init__(self, newest: Header) -> None:
+        self._criteria = newest.criteria
+        self._measured = _measured(newest)
+        self._today = {case.id: case for case in cases_of(newest)}
+        self._content = {case.id: case.fingerprint for case in newest.plan}
+        self._plan = newest.plan
+
+    def terms(self, header: Header) -> tuple[tuple[Criterion, ...], Mapping[str, Case]]:
+        """Criteria and cases for a record."""
+        if _measured(header) != self._measured:
+            return header.criteria, {case.id: case for case in cases_of(header)}
+        if header.plan == self._plan:
+            return self._criteria, self._today
+        same = frozenset(case.id for case in header.plan if self._content.get(case.id) == case.fingerprint)
+        return self._criteria, same_cases(cases_of(header), self._today, same)
+
+
+def _measured(header: Header) -> dict[str, tuple[str, bool]]:
+    return {criterion.name: (criterion.fingerprint, criterion.blocking) for criterion in header.criteria}
+
+
+def _runs(reader: MeasuredReader, judge: _Judge, ledger: Ledger, where: str) -> list[Run]:
+    """The runs of a record, each with its own trials."""
+    header = reader.header
+    criteria, cases = judge.terms(header)
+    key = commit_key(header)
+    marks = {mark.run: mark.verdict for mark in ledger.marks if mark.key == key}
+    fingerprints = {case.id: case.fingerprint for case in header.plan}
+    tags = {case.id: case.tags for case in header.plan}
+    trials, found = iter(reader), []
+    for run in header.runs or (StoredRun(header.run_id or f"unnamed {header.created}", header.created, -1),):
+        own: Iterator[Trial] = trials if run.trials < 0 else islice(trials, run.trials)
+        found.append(
+            Run(
+                run.id,
+                run.created,
+                reduced(own, criteria, cases),
+                criteria,
+                fingerprints,
+                tags,
+                header.commit,
+                header.dirty,
+                header.agent,
+                where,
+                marks.get(run.id, ""),
+                ledger.releases(key),
+            )
+        )
+    if next(trials, None) is not None:
+        raise MeasureError("its runs are not those of its trials", where=where)
+    return found
