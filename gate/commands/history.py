@@ -1,18 +1,40 @@
-"""`gate history`: pass rates over several records."""
+"""`gate history`: how suites went over time."""
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 
 import click
 
+from gate.commands.common_options import CONFIG
 from gate.commands.groups import Once
 
 
 @click.command(cls=Once)
-@click.argument("records", nargs=-1, required=True, type=click.Path(path_type=Path))
-def history(records: tuple[Path, ...]) -> None:
-    """Show each case's pass rate over several records, flaky cases, and since when the agent scores otherwise."""
-    from gate.commands.texts.history import history_of_records
+@click.argument("sources", nargs=-1, metavar="[SOURCES]...", type=click.Path(path_type=Path))
+@CONFIG
+@click.option("--suite", "suite_id", help="Only this suite.")
+@click.option("--cases", is_flag=True, help="Every case, and not only the flaky ones.")
+@click.option("--tags", is_flag=True, help="Every criterion by tag, and not only the pass rate.")
+@click.option("--json", "as_json", is_flag=True, help="Everything as JSON.")
+def history(
+    sources: tuple[Path, ...], config_path: Path, suite_id: str | None, cases: bool, tags: bool, as_json: bool
+) -> None:
+    """Show how suites went over time: by criterion, tag, version and case, with moves, trends and early warnings.
 
-    click.echo(history_of_records(records))
+    SOURCES are records, folders of records, or archives (zip) of them. Without any: the configured store of baselines,
+    as the branch gate-baselines, or else the records of the results folder. What cannot be read is counted and named.
+    """
+    from gate.commands.texts.history import history_text
+    from gate.pipeline.history import history_of_configured
+    from gate.reports.history_json import render
+
+    found = history_of_configured(sources, config_path, os.environ, suite_id=suite_id)
+    if as_json:
+        click.echo(render(found.suites, found.unread, found.source), nl=False)
+        return
+    encoding = (sys.stdout.encoding or "").lower().replace("-", "")
+    listed = cases or bool(sources and all(path.is_file() and path.suffix == ".jsonl" for path in sources))
+    click.echo(history_text(found, cases=listed, tags=tags, ascii_only=not encoding.startswith("utf")))

@@ -116,9 +116,8 @@ def estimate_of(cases: Sequence[Sums], scale: Scale) -> Estimate:
     sd = (max(0.0, squares - total * total / n) / (n - 1)) ** 0.5
     if scale in (Scale.BINARY, Scale.UNIT) and total == squares:  # zeros and ones alone
         return Estimate(value, *wilson(value * n, n), len(means), n, sd=sd)
-    if len(means) < 2:
-        return Estimate(value, value, value, 1, n, level=0.0, sd=sd)
-    half = t_quantile(0.975, len(means) - 1) * (deviation(means) or 0.0) / math.sqrt(len(means))
+    spread, size = (deviation(means) or 0.0, len(means)) if len(means) > 1 else (sd, n)
+    half = t_quantile(0.975, size - 1) * spread / math.sqrt(size)
     low, high = value - half, value + half
     least, most = scale.range
     return Estimate(value, max(low, least), min(high, most), len(means), n, sd=sd)

@@ -17,7 +17,7 @@ from gate.decision.comparison import pass_rate as pass_rate_criterion
 from gate.decision.history import CaseHistory
 from gate.decision.measured import SPENT, RunValues, estimate_of, spent_beside, together
 from gate.model import Criterion, Direction, Estimate, Scale
-from gate.statistics.changepoint import Piece, Step, course
+from gate.statistics.changepoint import Jump, Piece, course
 from gate.statistics.intervals import deviation, mean, wilson
 from gate.statistics.trend import LEAST_RUNS, Level, Sums, crossing, fitted, levels
 
@@ -29,7 +29,7 @@ MOST_TAGS = 30
 """Tags that are followed, those of most cases."""
 
 
-class Run(Struct, frozen=True):
+class PastRun(Struct, frozen=True):
     """One run of a suite, with where it comes from."""
 
     id: str
@@ -75,7 +75,7 @@ class Stretch(Struct, frozen=True):
     """The criteria that are measured in another way than before it; empty if no case is left in common instead."""
 
 
-class Moved(Struct, frozen=True):
+class SeriesMove(Struct, frozen=True):
     """The values moved at once."""
 
     run: int
@@ -133,7 +133,7 @@ class Series(Struct, frozen=True):
     stretches: tuple[Stretch, ...]
     """At least one; only the last is summarised and looked at for moves and trends."""
     summary: Summary
-    moves: tuple[Moved, ...] = ()
+    moves: tuple[SeriesMove, ...] = ()
     going: Going | None = None
     ahead: Ahead | None = None
 
@@ -175,7 +175,7 @@ class SuiteHistory(Struct, frozen=True):
     """All that is known of one suite over time."""
 
     suite_id: str
-    runs: tuple[Run, ...]
+    runs: tuple[PastRun, ...]
     """Oldest first."""
     series: tuple[Series, ...]
     """The pass rate, then the criteria of the newest run, then what trials cost; each of the suite, then by tag."""
@@ -191,9 +191,9 @@ class SuiteHistory(Struct, frozen=True):
         return tuple(one for one in self.series if one.tag and one.name == name)
 
 
-def suite_history(suite_id: str, runs: Iterable[Run]) -> SuiteHistory:
+def suite_history(suite_id: str, runs: Iterable[PastRun]) -> SuiteHistory:
     """The history of the runs of one suite, in any order; a run that is there twice counts once."""
-    unique: dict[str, Run] = {}
+    unique: dict[str, PastRun] = {}
     for run in runs:
         known = unique.get(run.id)
         if known is None or run.values.trials > known.values.trials:
@@ -211,7 +211,7 @@ def suite_history(suite_id: str, runs: Iterable[Run]) -> SuiteHistory:
     return SuiteHistory(suite_id, ordered, tuple(found), _versions(ordered, measures), _cases(ordered))
 
 
-def _measures(runs: Sequence[Run]) -> list[Criterion]:
+def _measures(runs: Sequence[PastRun]) -> list[Criterion]:
     """What is followed: everything that the newest run is judged by and measured, and what trials cost."""
     newest = runs[-1]
     own = next((c for c in newest.criteria if c.metric == RATE_METRIC), None)
@@ -225,7 +225,7 @@ def _is_spent(criterion: Criterion) -> bool:
     return criterion.name in SPENT
 
 
-def _tags(runs: Sequence[Run]) -> list[str]:
+def _tags(runs: Sequence[PastRun]) -> list[str]:
     """The tags of the newest run that part the suite: not those of a single case, nor of all."""
     counts: dict[str, int] = {}
     newest = runs[-1].tags
@@ -239,7 +239,7 @@ def _tags(runs: Sequence[Run]) -> list[str]:
 # --- one series -------------------------------------------------------------------------------------
 
 
-def _series(runs: Sequence[Run], criterion: Criterion, tag: str, error: float) -> Series | None:
+def _series(runs: Sequence[PastRun], criterion: Criterion, tag: str, error: float) -> Series | None:
     cells = [_cells(run, criterion.name, tag) for run in runs]
     measured = [number for number, cell in enumerate(cells) if cell]
     if not measured:
@@ -253,7 +253,7 @@ def _series(runs: Sequence[Run], criterion: Criterion, tag: str, error: float) -
     return made if error == 0.0 else _with_course(made, runs, current, cells, error)
 
 
-def _cells(run: Run, name: str, tag: str) -> Mapping[str, Sums]:
+def _cells(run: PastRun, name: str, tag: str) -> Mapping[str, Sums]:
     found = run.values.values.get(name, {})
     return {case: sums for case, sums in found.items() if tag in run.tags.get(case, ())} if tag else found
 
@@ -271,7 +271,7 @@ def _ends(cells: Sequence[Sums], criterion: Criterion) -> tuple[float, float]:
 
 
 def _stretches(
-    runs: Sequence[Run], measured: Sequence[int], cells: Sequence[Mapping[str, Sums]], criterion: Criterion
+    runs: Sequence[PastRun], measured: Sequence[int], cells: Sequence[Mapping[str, Sums]], criterion: Criterion
 ) -> tuple[Stretch, ...]:
     found = [Stretch(0)]
     met: set[tuple[str, str]] = set()
@@ -287,7 +287,7 @@ def _stretches(
     return tuple(found)
 
 
-def _terms(run: Run, criterion: Criterion) -> Mapping[str, str]:
+def _terms(run: PastRun, criterion: Criterion) -> Mapping[str, str]:
     """What the values depend on: the criterion's fingerprint, or those of all that decide whether a trial passes."""
     if _is_spent(criterion):
         return {}
@@ -297,7 +297,7 @@ def _terms(run: Run, criterion: Criterion) -> Mapping[str, str]:
 
 
 def _with_course(
-    series: Series, runs: Sequence[Run], current: Sequence[int], cells: Sequence[Mapping[str, Sums]], error: float
+    series: Series, runs: Sequence[PastRun], current: Sequence[int], cells: Sequence[Mapping[str, Sums]], error: float
 ) -> Series:
     """With moves, trend and early warning of the newest stretch."""
     by_case: dict[tuple[str, str], dict[int, Sums]] = {}
@@ -322,10 +322,10 @@ def _named(found: Sequence[Level], pieces: Sequence[Piece], number: int) -> floa
     return mean(sides[1]) - mean(sides[0])
 
 
-def _moved(step: Step, current: Sequence[int], runs: Sequence[Run], change: float) -> Moved:
+def _moved(step: Jump, current: Sequence[int], runs: Sequence[PastRun], change: float) -> SeriesMove:
     before, after = runs[current[step.at - 1]], runs[current[step.at]]
     same = bool(before.agent) and before.agent == after.agent
-    return Moved(current[step.at], current[step.first], current[step.last], change, step.p, same)
+    return SeriesMove(current[step.at], current[step.first], current[step.last], change, step.p, same)
 
 
 def _going(found: Sequence[Level], times: Sequence[float], error: float) -> Going | None:
@@ -369,7 +369,7 @@ def _ahead(found: Sequence[Level], series: Series, going: Going | None) -> Ahead
 # --- versions and cases -----------------------------------------------------------------------------
 
 
-def _versions(runs: Sequence[Run], measures: Sequence[Criterion]) -> tuple[Version, ...]:
+def _versions(runs: Sequence[PastRun], measures: Sequence[Criterion]) -> tuple[Version, ...]:
     """In the order of their first runs; of values alone that were measured as in the newest run."""
     groups: dict[str, list[int]] = {}
     for number, run in enumerate(runs):
@@ -392,7 +392,7 @@ def _versions(runs: Sequence[Run], measures: Sequence[Criterion]) -> tuple[Versi
     return tuple(found)
 
 
-def _cases(runs: Sequence[Run]) -> tuple[CaseHistory, ...]:
+def _cases(runs: Sequence[PastRun]) -> tuple[CaseHistory, ...]:
     """Every case, over the runs in which its content was as it is in the newest that has it."""
     content: dict[str, str] = {}
     for run in runs:

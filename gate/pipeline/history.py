@@ -15,9 +15,9 @@ from msgspec import Struct
 
 from gate.baselines.base import Store, Stored, commit_key
 from gate.baselines.ledger import Ledger
-from gate.config.load import Config
+from gate.config.load import Config, load_config
 from gate.decision.measured import reduced, same_cases
-from gate.decision.trends import Run, SuiteHistory, suite_history
+from gate.decision.trends import PastRun, SuiteHistory, suite_history
 from gate.errors import ConfigError, GateError, MeasureError
 from gate.hosts.artifact import record_members
 from gate.model import Case, Criterion, Trial
@@ -82,12 +82,20 @@ def history_of(
     return reading.result(str(folder))
 
 
+def history_of_configured(
+    sources: Sequence[Path], config_path: Path, environment: Mapping[str, str], *, suite_id: str | None = None
+) -> Histories:
+    """As `history_of`; the configuration is read only where no source is named. Raises as it does."""
+    config = None if sources else load_config(config_path)
+    return history_of(sources, config, environment, suite_id=suite_id)
+
+
 class _Reading:
     """What was read so far, by suite."""
 
     def __init__(self, suite_id: str | None) -> None:
         self._wanted = suite_id
-        self._runs: dict[str, list[Run]] = {}
+        self._runs: dict[str, list[PastRun]] = {}
         self._judges: dict[str, _Judge] = {}
         self._ledgers: dict[str, Ledger] = {}
         self._others: set[str] = set()
@@ -215,7 +223,7 @@ def _measured(header: Header) -> dict[str, tuple[str, bool]]:
     return {criterion.name: (criterion.fingerprint, criterion.blocking) for criterion in header.criteria}
 
 
-def _runs(reader: MeasuredReader, judge: _Judge, ledger: Ledger, where: str) -> list[Run]:
+def _runs(reader: MeasuredReader, judge: _Judge, ledger: Ledger, where: str) -> list[PastRun]:
     """The runs of a record, each with its own trials."""
     header = reader.header
     criteria, cases = judge.terms(header)
@@ -227,7 +235,7 @@ def _runs(reader: MeasuredReader, judge: _Judge, ledger: Ledger, where: str) -> 
     for run in header.runs or (StoredRun(header.run_id or f"unnamed {header.created}", header.created, -1),):
         own: Iterator[Trial] = trials if run.trials < 0 else islice(trials, run.trials)
         found.append(
-            Run(
+            PastRun(
                 run.id,
                 run.created,
                 reduced(own, criteria, cases),

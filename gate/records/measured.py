@@ -62,8 +62,8 @@ _FIRST = Decoder(_First)
 class MeasuredReader:
     """Iterates over the trials of a closed record; the header is there from the start, the footer at the end.
 
-    A trial holds case, number, tag, side, scores, error, duration and the turns' usage in one. What was said and called
-    is not there.
+    A trial holds case, number, tag, side, scores (value and error alone), error, duration and the turns' usage
+    in one. What was said and called is not there.
 
     Raises:
         GateError: the ``error`` kind, for bytes that are not a closed record, or were edited or cut short.
@@ -118,7 +118,7 @@ class MeasuredReader:
     def _scores(self, given: dict[str, float | ScoreObject | None]) -> dict[str, Score]:
         found = {}
         for name, score in given.items():
-            made = score if isinstance(score, ScoreObject) else Score(score)
+            made = Score(score.value, error=score.error) if isinstance(score, ScoreObject) else Score(score)
             ends = self._ranges.get(name)
             if ends is not None and made.value is not None and not ends[0] <= made.value <= ends[1]:
                 raise self._wrong(f"the score {made.value:g} of {name[:60]!r} is outside its scale", HINT_EDITED)

@@ -127,7 +127,7 @@ LIKELIHOOD_95 = 7.35
 one: −2 ln(1 − √0.95) (Hansen 2000)."""
 
 
-class Step(Struct, frozen=True):
+class Jump(Struct, frozen=True):
     """Between two pieces: the levels moved at once."""
 
     at: int
@@ -151,15 +151,15 @@ class Piece(Struct, frozen=True):
     residual: float
 
 
-class Course(Struct, frozen=True):
+class Partition(Struct, frozen=True):
     """A series of levels in pieces."""
 
     pieces: tuple[Piece, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[Jump, ...]
     """One between any two pieces."""
 
 
-def course(found: Sequence[Level], *, level: float) -> Course:
+def course(found: Sequence[Level], *, level: float) -> Partition:
     """Parts levels where they moved at once, unless a straight line tells the same better.
 
     The clearest point is taken first, then each side alone. A step counts if its p is at most ``level``. Of a stretch
@@ -170,23 +170,23 @@ def course(found: Sequence[Level], *, level: float) -> Course:
     return _parted(values, 0, len(values), floor, level)
 
 
-def _parted(values: Sequence[float], start: int, end: int, floor: float, level: float) -> Course:
+def _parted(values: Sequence[float], start: int, end: int, floor: float, level: float) -> Partition:
     whole = Piece(start, end, None, _square(values[start:end]))
     step = _largest_step(values, start, end, floor)
     if step is None or step.p > level:
-        return Course((whole,), ())
+        return Partition((whole,), ())
     before = _parted(values, start, step.at, floor, level)
     after = _parted(values, step.at, end, floor, level)
-    parted = Course((*before.pieces, *after.pieces), (*before.steps, step, *after.steps))
+    parted = Partition((*before.pieces, *after.pieces), (*before.steps, step, *after.steps))
     line = fitted([(float(at), values[at]) for at in range(start, end)], floor)
     if line is not None and _criterion(line.residual, 2, end - start, floor) <= _criterion(
         math.fsum(piece.residual for piece in parted.pieces), _parameters(parted), end - start, floor
     ):
-        return Course((Piece(start, end, line, line.residual),), ())
+        return Partition((Piece(start, end, line, line.residual),), ())
     return parted
 
 
-def _parameters(found: Course) -> int:
+def _parameters(found: Partition) -> int:
     return len(found.steps) + sum(1 if piece.line is None else 2 for piece in found.pieces)
 
 
@@ -195,7 +195,7 @@ def _criterion(residual: float, parameters: int, n: int, floor: float) -> float:
     return n * math.log(max(residual / n, floor, 1e-300)) + parameters * math.log(n)
 
 
-def _largest_step(values: Sequence[float], start: int, end: int, floor: float) -> Step | None:
+def _largest_step(values: Sequence[float], start: int, end: int, floor: float) -> Jump | None:
     """The point that leaves the least unexplained, with its interval."""
     n = end - start
     points = range(start + LEAST_RUNS, end - LEAST_RUNS + 1)
@@ -215,7 +215,7 @@ def _largest_step(values: Sequence[float], start: int, end: int, floor: float) -
     near = [point for point, one in zip(points, explained, strict=True) if (best - one) / variance <= LIKELIHOOD_95]
     p = min(1.0, len(points) * 2 * t_tail(math.sqrt(best / variance), n - 2))
     change = math.fsum(values[at:end]) / (end - at) - math.fsum(values[start:at]) / (at - start)
-    return Step(at, near[0], near[-1], change, p)
+    return Jump(at, near[0], near[-1], change, p)
 
 
 def _square(values: Sequence[float]) -> float:

@@ -1,34 +1,123 @@
-"""The text of `gate history`: pass rates by case over several records."""
+"""The text of `gate history`: every suite's criteria, tags, versions and cases over time."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
+from itertools import islice
 
-from gate.decision.history import case_history
-from gate.errors import MeasureError
-from gate.pipeline.drift import drift_in
-from gate.pipeline.judge_stored import read_whole
-from gate.pipeline.verdict import cases_of
+from gate.decision.comparison import PASS_RATE
+from gate.decision.history import CaseHistory
+from gate.decision.trends import Series, SuiteHistory, VersionValue
+from gate.pipeline.history import Histories
+from gate.reports.formatting import count, figure
+from gate.reports.history import (
+    SHORT,
+    case_trend,
+    commit_of,
+    day,
+    findings,
+    newest_figure,
+    overview,
+    spread_figure,
+)
+from gate.reports.sparkline import plain, sparkline
 from gate.reports.table import table
+from gate.security.escape import console
+
+MOST_UNREAD = 5
+MOST_VERSIONS = 12
+"""The newest versions that are listed."""
+HEAD = ("criterion", "newest, 95 % interval", "n", "average", "lowest", "highest", "spread", "oldest to newest")
+FEW_RUNS = 12
+"""Runs up to which a case's counts are listed one by one; beyond, as a sparkline."""
 
 
-def history_of_records(paths: Sequence[Path]) -> str:
-    """Pass rates by case over records in the order of their creation; flaky cases are flagged."""
-    found = [read_whole(path, complete=False) for path in paths]
-    records = sorted((r for r in found if r.footer is not None and r.trials), key=lambda record: record.header.created)
-    if not records:
-        raise MeasureError("none of these records is finished", hint="continue a run with --resume")
-    skipped = f"\n{len(found) - len(records)} unfinished records are left out" if len(records) < len(found) else ""
-    newest = records[-1].header
-    other = next((r.header.suite_id for r in records if r.header.suite_id != newest.suite_id), None)
-    if other is not None:
-        raise MeasureError(f"records of two suites: {other!r} and {newest.suite_id!r}", hint="name one suite's records")
-    cases = {case.id: case for case in cases_of(newest)}
-    rows = [("case", "pass rate", "95 % interval", "trials", "", "by record")]
-    for case in case_history([record.trials for record in records], newest.criteria, cases):
-        by_record = " ".join(f"{passed}/{trials}" for passed, trials in case.by_record)
+def history_text(found: Histories, *, cases: bool, tags: bool = False, ascii_only: bool = False) -> str:
+    """What was found. ``cases``: each case, not only the flaky ones; ``tags``: each criterion by tag."""
+    parts = [_suite(suite, cases=cases, tags=tags) for suite in found.suites]
+    if found.unread:
+        named = [f"  {console(one.where)}: {console(one.why, 300)}" for one in islice(found.unread, MOST_UNREAD)]
+        more = [f"  and {len(found.unread) - MOST_UNREAD:,} more"] if len(found.unread) > MOST_UNREAD else []
+        parts.append("\n".join([f"{count(len(found.unread), 'record')} left out:", *named, *more]))
+    text = "\n\n".join(parts)
+    return plain(text) if ascii_only else text
+
+
+def _suite(suite: SuiteHistory, *, cases: bool, tags: bool) -> str:
+    blocks = [f"{console(suite.suite_id)} · {overview(suite)}", _criteria(suite, tags=tags)]
+    blocks.append("\n".join(f"- {console(line)}" for line in findings(suite)))
+    if len(suite.versions) > 1:
+        blocks.append(_versions(suite))
+    blocks.append(_cases(suite.cases, everyone=cases))
+    return "\n\n".join(filter(None, blocks))
+
+
+def _criteria(suite: SuiteHistory, *, tags: bool) -> str:
+    """Criteria, the pass rate by tag below it, the lowest first; ``tags``: each criterion by tag."""
+    rows: list[tuple[str, ...]] = [HEAD]
+    for series in suite.whole:
+        rows.append(_row(series.name, series, len(suite.runs)))
+        if tags or series.name == PASS_RATE:
+            parts = sorted(suite.by_tag(series.name), key=lambda one: one.newest.estimate.value)
+            rows += [_row(f"- {one.tag}", one, len(suite.runs)) for one in parts]
+    return table(rows)
+
+
+def _row(name: str, series: Series, runs: int) -> tuple[str, ...]:
+    scale, summary = series.criterion.scale, series.summary
+    by_run: list[float | None] = [None] * runs
+    for point in series.points:
+        by_run[point.run] = point.estimate.value
+    return (
+        name,
+        newest_figure(series),
+        str(series.newest.estimate.n),
+        figure(summary.average, scale),
+        figure(summary.lowest, scale),
+        figure(summary.highest, scale),
+        spread_figure(series),
+        sparkline(by_run),
+    )
+
+
+def _versions(suite: SuiteHistory) -> str:
+    shown = suite.whole[:2]
+    rows: list[tuple[str, ...]] = [
+        ("version", "from", "runs", *(f"{series.name}: average, min, max, sd, n" for series in shown))
+    ]
+    for version in reversed(suite.versions[-MOST_VERSIONS:]):
+        first = suite.runs[version.runs[0]]
+        values = {value.name: value for value in version.values}
+        cells = [_version_cell(values.get(series.name), series) for series in shown]
+        name = version.agent[:SHORT] or commit_of(first)
+        rows.append((name, f"{commit_of(first)} {day(first.created)}", str(len(version.runs)), *cells))
+    text = table(rows)
+    left = len(suite.versions) - MOST_VERSIONS
+    return f"{text}\n{left:,} older versions: --json has all" if left > 0 else text
+
+
+def _version_cell(value: VersionValue | None, series: Series) -> str:
+    if value is None:
+        return "–"
+    scale, estimate = series.criterion.scale, value.estimate
+    figures = [figure(one, scale) for one in (estimate.value, value.least, value.most)]
+    spread = "–" if estimate.sd is None else f"{estimate.sd:.2g}"
+    return ", ".join([*figures, spread, str(estimate.trials)])
+
+
+def _cases(cases: Sequence[CaseHistory], *, everyone: bool) -> str:
+    """Each case's pass rate; flaky ones are flagged."""
+    shown = [case for case in cases if everyone or case.flaky]
+    if not shown:
+        return f"none of {count(len(cases), 'case')} is flaky"
+    rows = [("case", "pass rate", "95 % interval", "trials", "", "by run")]
+    for case in shown if everyone else sorted(shown, key=lambda case: case.rate)[:FEW_RUNS]:
+        few = len(case.by_record) <= FEW_RUNS
+        by_run = " ".join(f"{p}/{n}" for p, n in case.by_record) if few else sparkline(case_trend(case), low=0, high=1)
         bounds = f"{case.low:.2f}–{case.high:.2f}"
-        rows.append((case.id, f"{case.rate:.2f}", bounds, str(case.trials), "flaky" if case.flaky else "", by_record))
-    drift = drift_in(list(reversed(records)))
-    return table(rows) + (f"\n{drift.words}" if drift is not None else "") + skipped
+        rows.append((case.id, f"{case.rate:.2f}", bounds, str(case.trials), "flaky" if case.flaky else "", by_run))
+    text = table(rows)
+    if everyone:
+        return text
+    left = f"; the lowest {FEW_RUNS} are shown, --cases shows all" if len(shown) > FEW_RUNS else ""
+    return f"{text}\n{len(shown):,} of {count(len(cases), 'case')} are flaky{left}"

@@ -16,7 +16,7 @@ from gate.baselines.git import GitStore
 from gate.baselines.ledger import LEDGER, Acceptance, Mark
 from gate.baselines.union import run_ids
 from gate.errors import BaselineError, BaselineWriteError
-from gate.records import Record, strip
+from gate.records import Record, record_lines, strip
 from gate.system.git import GitError
 from tests.integration.baselines.remotes import bare, clone_with_history, git, http_remote
 from tests.unit.baselines.samples import commit, make_record
@@ -578,3 +578,25 @@ def test_a_killed_writer_leaves_the_branch_whole(work: Path, remote: Path) -> No
         for entry in store.entries():
             store.read(entry)
     git(remote, "fsck", "--strict", "--no-dangling")
+
+
+# --- everything at once ---------------------------------------------------------------------------
+
+
+def test_all_records_are_read_as_they_are_the_newest_first_also_a_damaged_one(
+    store: GitStore, work: Path, remote: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gate.baselines.git.AT_ONCE", 2)
+    for number in range(1, 6):
+        store.save(at(number))
+    path = files(remote)[0]  # the oldest
+    git(work, "fetch", "-q", "origin", BRANCH)
+    git(work, "checkout", "-q", "-B", "byhand", "FETCH_HEAD")
+    (work / path).write_bytes(b"torn")
+    git(work, "commit", "-qam", "Damage one")
+    git(work, "push", "-q", "origin", f"HEAD:{BRANCH}")
+    with opened(work) as fresh:
+        found = [(stored.where, stored.open().read()) for stored in fresh.contents()]
+    assert [content for _, content in found[:4]] == [b"".join(record_lines(strip(at(n)))) for n in (5, 4, 3, 2)]
+    assert found[4][0].endswith(path)
+    assert found[4][1] == b"torn"

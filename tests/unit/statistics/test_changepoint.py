@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 
 import pytest
 
-from gate.statistics.changepoint import largest_move
+from gate.statistics.changepoint import course, largest_move
+from gate.statistics.trend import Level
 
 
 def drawn(
@@ -57,3 +59,50 @@ def test_what_never_varies_never_moves() -> None:
 def test_the_same_seed_gives_the_same_answer() -> None:
     cases = drawn(Random(3), drop=0.2)
     assert largest_move(cases, 8, seed="x") == largest_move(cases, 8, seed="x")
+
+
+# --- long histories -------------------------------------------------------------------------------
+
+
+def history(rng: Random, runs: int, rate: Callable[[int], float], spread: float = 0.02) -> list[Level]:
+    return [Level(run, rate(run) + rng.gauss(0, spread), 0.0001) for run in range(runs)]
+
+
+def test_a_step_is_found_with_an_interval_that_holds_it() -> None:
+    held = exact = 0
+    for seed in range(40):
+        found = course(history(Random(seed), 30, lambda run: 0.9 if run < 17 else 0.85), level=0.01)
+        assert len(found.pieces) == len(found.steps) + 1
+        held += any(step.first <= 17 <= step.last for step in found.steps)
+        exact += any(step.at == 17 for step in found.steps)
+    assert held >= 34
+    assert exact >= 18
+
+
+def test_two_steps_are_two() -> None:
+    found = course(history(Random(3), 40, lambda run: 0.9 if run < 12 else 0.7 if run < 25 else 0.85), level=0.01)
+    assert [step.at for step in found.steps] == [12, 25]
+    assert found.steps[0].change == pytest.approx(-0.1, abs=0.11)
+
+
+def test_a_slow_decline_is_no_staircase() -> None:
+    found = [course(history(Random(seed), 30, lambda run: 0.9 - 0.006 * run), level=0.01) for seed in range(20)]
+    assert sum(not one.steps for one in found) >= 18
+    assert all(one.pieces[0].line is not None for one in found if not one.steps)
+
+
+@pytest.mark.parametrize("runs", [4, 8, 12, 60])
+def test_what_only_chance_moves_is_seldom_called_moved(runs: int) -> None:
+    found = [course(history(Random(seed), runs, lambda _: 0.9), level=0.05) for seed in range(100)]
+    assert sum(bool(one.steps) for one in found) <= 12  # at most 5 on average; 13 once in a thousand
+
+
+@pytest.mark.parametrize("runs", range(4))
+def test_single_runs_never_move(runs: int) -> None:
+    found = course([Level(run, float(run == runs - 1), 0.0001) for run in range(runs)], level=0.01)
+    assert found.steps == ()
+
+
+def test_runs_that_are_all_alike_are_one_piece() -> None:
+    found = course([Level(run, 1.0, 0.0) for run in range(10)], level=0.01)
+    assert (found.steps, len(found.pieces)) == ((), 1)

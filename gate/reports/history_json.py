@@ -1,0 +1,150 @@
+"""A history as JSON, versioned: every run, every series with all of its points, versions and cases.
+
+Version 1: first. Keys may be added within a version; none is removed or changes its meaning.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from gate.decision.history import CaseHistory
+from gate.decision.trends import PastRun, Series, SeriesMove, SuiteHistory, Version
+from gate.model import Estimate
+from gate.reports.history import break_lines, findings, warning_line
+
+VERSION = 1
+
+
+class LeftOut(Protocol):
+    """A record that could not be read."""
+
+    @property
+    def where(self) -> str: ...
+    @property
+    def why(self) -> str: ...
+
+
+def render(suites: Sequence[SuiteHistory], unread: Iterable[LeftOut], source: str) -> str:
+    """Indented JSON in ASCII; neither NaN nor an infinity is ever written."""
+    document = {
+        "history": VERSION,
+        "source": source,
+        "suites": [suite_json(suite) for suite in suites],
+        "left_out": [{"where": one.where, "why": one.why} for one in unread],
+    }
+    return json.dumps(_finite(document), indent=1, allow_nan=False) + "\n"
+
+
+def suite_json(suite: SuiteHistory) -> dict[str, Any]:
+    """One suite; runs are referred to by their position, from 0, the oldest first."""
+    return {
+        "suite": suite.suite_id,
+        "findings": findings(suite),
+        "runs": [_run(run) for run in suite.runs],
+        "series": [_series(series, suite) for series in suite.series],
+        "versions": [_version(version) for version in suite.versions],
+        "cases": [_case(case) for case in suite.cases],
+    }
+
+
+def _run(run: PastRun) -> dict[str, Any]:
+    return {
+        "id": run.id,
+        "created": run.created,
+        "commit": run.commit,
+        "dirty": run.dirty,
+        "agent": run.agent or None,
+        "where": run.where,
+        "verdict": run.verdict or None,
+        "releases": list(run.releases),
+        "cases": len(run.cases),
+        "trials": run.values.trials,
+        "failed": run.values.failed,
+        "unmeasured": run.values.unmeasured,
+    }
+
+
+def _series(series: Series, suite: SuiteHistory) -> dict[str, Any]:
+    criterion, going, ahead = series.criterion, series.going, series.ahead
+    return {
+        "criterion": series.name,
+        "metric": criterion.metric,
+        "tag": series.tag or None,
+        "scale": criterion.scale.value,
+        "direction": criterion.direction.value,
+        "threshold": criterion.threshold,
+        "summary": msgspec.to_builtins(series.summary),
+        "points": [
+            {"run": point.run, **_estimate(point.estimate), "min": point.least, "max": point.most}
+            for point in series.points
+        ],
+        "comparable_from": series.current[0].run,
+        "breaks": break_lines(series, suite),
+        "moves": [_move(move, suite) for move in series.moves],
+        "trend": None
+        if going is None
+        else {
+            "runs": going.runs,
+            "beyond_chance": going.found,
+            "per_run": _slope(going.by_run),
+            "per_week": None if going.by_week is None else _slope(going.by_week),
+        },
+        "early_warning": None if ahead is None else {**msgspec.to_builtins(ahead), "text": warning_line(series)},
+    }
+
+
+def _move(move: SeriesMove, suite: SuiteHistory) -> dict[str, Any]:
+    named = {
+        name: suite.runs[at].commit for name, at in (("commit", move.run), ("from", move.first), ("to", move.last))
+    }
+    return {**msgspec.to_builtins(move), "commits": named}
+
+
+def _slope(estimate: Estimate) -> dict[str, Any]:
+    return {"value": estimate.value, "low": estimate.low, "high": estimate.high, "level": estimate.level}
+
+
+def _estimate(estimate: Estimate) -> dict[str, Any]:
+    return {
+        "average": estimate.value,
+        "low": estimate.low,
+        "high": estimate.high,
+        "level": estimate.level,
+        "sd": estimate.sd,
+        "cases": estimate.n,
+        "n": estimate.trials,
+    }
+
+
+def _version(version: Version) -> dict[str, Any]:
+    return {
+        "agent": version.agent or None,
+        "commits": list(version.commits),
+        "runs": list(version.runs),
+        "criteria": {v.name: {**_estimate(v.estimate), "min": v.least, "max": v.most} for v in version.values},
+    }
+
+
+def _case(case: CaseHistory) -> dict[str, Any]:
+    return {
+        "id": case.id,
+        "passed": case.passed,
+        "n": case.trials,
+        "low": case.low,
+        "high": case.high,
+        "flaky": case.flaky,
+        "by_run": [list(counts) for counts in case.by_record],
+    }
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {str(key): _finite(held) for key, held in value.items()}
+    return [_finite(item) for item in value] if isinstance(value, list | tuple) else value

@@ -1,0 +1,128 @@
+"""A project over time: what its branch of baselines, its records and an artifact say of it."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.conftest import Project
+
+AGENT = """\
+import json, sys
+text = json.load(sys.stdin)["messages"][-1]["content"]
+number = int(text.split()[-1])
+print("done" if number % {modulus} else "no idea")
+"""
+CASES = "\n".join(
+    f"  - {{id: case-{n}, input: item {n}, response: done, tags: [{'refund' if n % 2 else 'order'}]}}"
+    for n in range(1, 21)
+)
+CONFIG = """\
+agent: {command: python3 agent.py}
+suite: suite.yaml
+criteria: {response_match_score: 0.5}
+trials: 2
+baseline: {store: git}
+"""
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """Six commits on main, each with its baseline on the branch; the fifth breaks every other case."""
+    root = tmp_path_factory.mktemp("history")
+    made = Project(root / "work")
+    made.write("gate.yaml", CONFIG)
+    made.write("suite.yaml", f"cases:\n{CASES}\n")
+    made.write(".gitignore", ".gate/\nsaved.json\n*.zip\n")
+    for number in range(6):
+        made.write("agent.py", AGENT.format(modulus=97 if number < 4 else 2) + f"# {number}\n")
+        made.commit(f"change {number}")
+        if number == 0:
+            made.git("init", "-q", "--bare", str(root / "origin.git"))
+            made.git("remote", "add", "origin", str(root / "origin.git"))
+        made.git("push", "-q", "origin", "main")
+        ran = made.gate("run", "-q")
+        assert ran.code in (0, 1), ran.err
+        saved = made.gate("baseline", "save")
+        assert saved.code == 0, saved.err
+    return made
+
+
+def test_without_arguments_it_reads_the_branch_of_the_baselines(project: Project) -> None:
+    ran = project.gate("history")
+    assert (ran.code, ran.err) == (0, "")
+    assert "suite.yaml · 6 runs of 6 commits" in ran.out
+    for part in ("pass rate", "- refund", "response_match_score", "duration of a trial", "version"):
+        assert part in ran.out, part
+    assert "none of 20 cases is flaky" in ran.out
+
+
+def test_a_move_is_laid_to_its_commit(project: Project) -> None:
+    document = json.loads(project.gate("history", "--json").out)
+    (suite,) = document["suites"]
+    assert document["source"] == "the stored baselines"
+    assert [run["commit"] for run in suite["runs"]] == list(reversed(project.git("log", "--format=%H").split()))
+    assert suite["runs"][4]["verdict"] == "regressed"
+    rate = suite["series"][0]
+    (move,) = rate["moves"]
+    assert (rate["criterion"], move["run"], move["change"]) == ("pass rate", 4, -0.5)
+    assert move["commits"]["commit"] == suite["runs"][4]["commit"]
+
+
+def test_records_and_an_artifact_tell_the_same(project: Project, tmp_path: Path) -> None:
+    records = project.root / ".gate" / "records"
+    archive = tmp_path / "artifact.zip"
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
+        for path in records.rglob("*.jsonl"):
+            packed.write(path, path.name)
+    stored, folder, packed_up = (
+        json.loads(project.gate("history", *given, "--json").out)["suites"][0]
+        for given in ((), (str(records),), (str(archive),))
+    )
+    assert folder["series"] == packed_up["series"]
+    assert stored["cases"] == folder["cases"]
+    assert [one["summary"] for one in stored["series"]] == [one["summary"] for one in folder["series"]]
+
+
+def test_damaged_records_are_named_and_never_fatal(project: Project, tmp_path: Path) -> None:
+    for path in (project.root / ".gate" / "records").rglob("*.jsonl"):
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    (tmp_path / "torn.jsonl").write_bytes(path.read_bytes()[:-30])
+    (tmp_path / "evil\x1b[31m.jsonl").write_text('{"gate_record": 2}\n')
+    ran = project.gate("history", str(tmp_path))
+    assert ran.code == 0
+    assert "6 runs" in ran.out
+    assert "2 records left out:" in ran.out
+    assert "torn.jsonl: unreadable record: cut short" in ran.out
+    assert "\x1b" not in ran.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("absent",), 2, "no such file"),
+        (("--suite", "other"), 3, "no record of suite 'other'"),
+        (("gate.yaml",), 3, "no finished record"),
+        (("-c", "absent.yaml"), 2, "absent.yaml"),
+    ],
+)
+def test_what_cannot_be_read_is_one_line(project: Project, arguments: tuple[str, ...], code: int, said: str) -> None:
+    ran = project.gate("history", *arguments)
+    assert (ran.code, ran.out) == (code, "")
+    assert said in ran.err
+    assert len(ran.err.splitlines()) == 1
+
+
+def test_before_anything_is_stored_the_records_are_read(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    project.write("gate.yaml", CONFIG.replace("git", "file"))
+    project.write("suite.yaml", f"cases:\n{CASES}\n")
+    project.write("agent.py", AGENT.format(modulus=97))
+    assert project.gate("history").code == 3
+    assert project.gate("run", "-q").code == 0
+    ran = project.gate("history")
+    assert ran.code == 0
+    assert "1 run of 1 version of the agent, " in ran.out

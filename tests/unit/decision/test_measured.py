@@ -1,0 +1,64 @@
+"""Sums say of a run what its single values would have said."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from gate.decision.comparison import PASS_RATE
+from gate.decision.conclusions import estimate
+from gate.decision.measured import COST, DURATION, estimate_of, reduced, together
+from gate.model import CONFIRM, Case, Criterion, ErrorKind, Scale, Score, Side, Trial, TrialError
+from gate.statistics.intervals import mean
+from gate.statistics.trend import Sums
+
+OK = Criterion("ok", "contains", Scale.BINARY, threshold=1.0)
+
+
+def sums_of(values: list[float]) -> Sums:
+    return Sums(len(values), sum(values), sum(v * v for v in values), min(values), max(values))
+
+
+@pytest.mark.parametrize("scale", [Scale.BINARY, Scale.UNIT, Scale.SECONDS, Scale.LIKERT])
+@pytest.mark.parametrize("shape", [[1], [3], [1, 1], [2, 5, 3], [4] * 20])
+def test_estimates_are_those_of_the_single_values(scale: Scale, shape: list[int]) -> None:
+    rng = Random(len(shape))
+    low, high = (0.0, 9.0) if scale is Scale.SECONDS else scale.range
+    draw = (lambda: float(rng.random() < 0.7)) if scale is Scale.BINARY else (lambda: rng.uniform(low, high))
+    groups = [[draw() for _ in range(n)] for n in shape]
+    wanted = estimate([mean(g) for g in groups], [v for g in groups for v in g], scale)
+    found = estimate_of([sums_of(g) for g in groups], scale)
+    assert wanted is not None
+    for name in ("value", "low", "high", "n", "trials", "level"):
+        assert getattr(found, name) == pytest.approx(getattr(wanted, name), abs=1e-9), name
+    if wanted.sd is not None and found.sd is not None:
+        assert found.sd == pytest.approx(wanted.sd, abs=1e-7)
+
+
+def test_reruns_and_the_base_are_left_out_of_the_values() -> None:
+    trials = [
+        Trial("a", 1, scores={"ok": Score(1.0)}),
+        Trial("a", 2, tag=CONFIRM, scores={"ok": Score(0.0)}),
+        Trial("a", 1, side=Side.BASELINE, scores={"ok": Score(0.0)}),
+        Trial("b", 1, error=TrialError(ErrorKind.CRASH, "died")),
+        Trial("b", 2, error=TrialError(ErrorKind.UNREACHABLE, "gone")),
+    ]
+    found = reduced(trials, (OK,), {"a": Case("a", ()), "b": Case("b", ())})
+    assert (found.trials, found.failed, found.unmeasured) == (4, 1, 1)
+    assert found.outcomes == {"a": (1, 2), "b": (0, 1)}
+    assert found.values[PASS_RATE] == {"a": sums_of([1.0]), "b": sums_of([0.0])}
+    assert found.values["ok"] == {"a": sums_of([1.0])}
+
+
+def test_absurd_values_do_no_harm() -> None:
+    trials = [Trial("a", n, scores={"cost": Score(1e308)}, duration=1e308) for n in range(1, 4)]
+    cost = Criterion("cost", "cost", Scale.USD)
+    found = reduced(trials, (cost,), {"a": Case("a", ())})
+    assert COST not in found.values
+    for name in ("cost", DURATION):
+        assert estimate_of(list(found.values[name].values()), Scale.USD).value <= 1e12
+
+
+def test_runs_of_a_case_add_up() -> None:
+    assert together([sums_of([1.0, 0.0]), sums_of([0.5])]) == sums_of([1.0, 0.0, 0.5])
