@@ -236,13 +236,18 @@ def _thin_baselines() -> Iterator[World]:
             yield World(f"kb = {kb}, {where}, −10 points", baseline=kb, drop=0.1, config=config)
     yield World("kb = 5, base can be run, unchanged", config=MATCH)
     yield World("kb = 5, base can be run, 1 case broke", broken=1, config=MATCH)
+    yield World("kb = 5, base can be run, −5 points", drop=0.05, config=MATCH)
     yield World("kb = 5, base can be run, −10 points", drop=0.1, config=MATCH)
+    yield World("kb = 5, base can be run, 10 cases half-broke", halved=10, config=MATCH)
+    yield World("kb = 5, N = 30, base can be run, unchanged", cases=30, config=MATCH)
+    yield World("kb = 5, N = 30, base can be run, −10 points", cases=30, drop=0.1, config=MATCH)
 
 
 def _drifting() -> Iterator[World]:
-    for points in (2, 4):
+    for points in (2, 4, 8):
         yield World(f"drift −{points} points, stored only", drift=points / 100)
         yield World(f"drift −{points} points, base can be run", drift=points / 100, config=MATCH)
+    yield World("drift −4 points, base can be run, −10 points", drift=0.04, drop=0.10, config=MATCH)
 
 
 def _many_criteria() -> Iterator[World]:

@@ -63,7 +63,12 @@ class JointTest(Struct, frozen=True):
 
 
 def joint_permutation(
-    cases: Sequence[tuple[Sequence[Row], Sequence[Row]]], metrics: int, *, seed: str, level: float = 0.02
+    cases: Sequence[tuple[Sequence[Row], Sequence[Row]]],
+    metrics: int,
+    *,
+    seed: str,
+    level: float = 0.02,
+    held: Sequence[Sequence[Row]] = (),
 ) -> JointTest:
     """Westfall–Young min-p over several statistics a metric: the mean drop, and one that a few large drops move most.
 
@@ -81,15 +86,18 @@ def joint_permutation(
         metrics: how many values each trial has; larger is better.
         seed: the same seed and trials give the same result.
         level: the p-value from which on the caller rejects; the smaller, the more relabelings.
+        held: of each case, further trials of the baseline whose labels stay, so that "unchanged" says nothing of them.
+            They only tell the statistics which cases are steady, and may be of another day.
 
     Returns:
         The p-value of the smallest p among all statistics, and the p-values of each metric.
     """
     rng = Random(seed)  # noqa: S311 - reproducible, not secret
-    rows = [row for case in cases for side in case for row in side]
+    parts = [(*case, kept) for case, kept in zip(cases, held or ((),) * len(cases), strict=True)]
+    rows = [row for case in parts for part in case for row in part]
     binary = [{row[m] for row in rows} <= {0, 1, None} for m in range(metrics)]
-    priors = [_prior(cases, m) if binary[m] else None for m in range(metrics)]
-    tables = list(_tables(cases, priors, rng))
+    priors = [_prior(parts, m) if binary[m] else None for m in range(metrics)]
+    tables = list(_tables(parts, priors, rng))
     if not tables or not metrics:
         return JointTest(1.0, tuple(PerMetricTest(1.0, 1.0, 1.0) for _ in range(metrics)), 0)
     observed = sum(table[0] for table in tables)
@@ -121,25 +129,27 @@ def _is_clear(result: JointTest, level: float) -> bool:
     return result.p > (3 * level if result.relabelings >= RELABELINGS else max(0.1, 5 * level))
 
 
-def _tables(
-    cases: Sequence[tuple[Sequence[Row], Sequence[Row]]], priors: Sequence[Prior | None], rng: Random
-) -> Iterator[list[int]]:
+Parts = tuple[Sequence[Row], Sequence[Row], Sequence[Row]]
+"""Trials of a case: the candidate's, the baseline's, and those of the baseline whose labels stay."""
+
+
+def _tables(cases: Sequence[Parts], priors: Sequence[Prior | None], rng: Random) -> Iterator[list[int]]:
     """The labellings of each case that has any; those of equal cases are made once, unless they are drawn."""
-    made: dict[tuple[int, tuple[Row, ...]], list[int] | None] = {}
-    for now, before in cases:
-        key = len(now), tuple(map(tuple, (*now, *before)))
-        table = made[key] if key in made else _labellings(now, before, priors, rng)
+    made: dict[tuple[int, int, tuple[Row, ...]], list[int] | None] = {}
+    for now, before, held in cases:
+        key = len(now), len(held), tuple(map(tuple, (*now, *before, *held)))
+        table = made[key] if key in made else _labellings(now, before, held, priors, rng)
         if table is None or len(table) < _EXACT:
             made[key] = table
         if table:
             yield table
 
 
-def _prior(cases: Sequence[tuple[Sequence[Row], Sequence[Row]]], m: int) -> Prior:
+def _prior(cases: Sequence[Parts], m: int) -> Prior:
     """The law of the cases' pass rates in metric ``m``, fitted to what no relabelling changes."""
     totals: Counter[tuple[int, int]] = Counter()
-    for now, before in cases:
-        values = [row[m] for side in (now, before) for row in side if row[m] is not None]
+    for case in cases:
+        values = [row[m] for part in case for row in part if row[m] is not None]
         totals[values.count(1), len(values)] += 1
     return fit_prior(totals)
 
@@ -158,7 +168,7 @@ def _draws(rng: Random, table: list[int], count: int) -> Iterator[int]:
 
 
 def _labellings(
-    now: Sequence[Row], before: Sequence[Row], priors: Sequence[Prior | None], rng: Random
+    now: Sequence[Row], before: Sequence[Row], held: Sequence[Row], priors: Sequence[Prior | None], rng: Random
 ) -> list[int] | None:
     """For each way to call ``len(now)`` of the trials the candidate's: all statistics, packed into one integer.
 
@@ -168,8 +178,8 @@ def _labellings(
     rows, k = [*now, *before], len(now)
     ways = _ways(rows, k, rng) if now and before else ()
     packed = [0] * len(ways)
-    for m, column in enumerate(zip(*rows, strict=True)):
-        if lanes := _lanes(column, k, ways, priors[m]):
+    for m, column in enumerate(zip(*rows, *held, strict=True)):
+        if lanes := _lanes(column, (k, len(rows)), ways, priors[m]):
             packed = [total + (lane << _WIDTH * m * _LANE) for total, lane in zip(packed, lanes, strict=True)]
     return packed if len(set(packed)) > 1 else None
 
@@ -202,8 +212,12 @@ _LIFT = _UNIT << 10
 """Added to every drop, of at most 2¹⁰, so that no lane is negative; the same for every labelling."""
 
 
-def _lanes(column: Row, k: int, ways: Sequence[Sequence[int]], prior: Prior | None) -> list[int]:
-    """All statistics of a metric under each labelling; empty if they are the same under all."""
+def _lanes(column: Row, sizes: tuple[int, int], ways: Sequence[Sequence[int]], prior: Prior | None) -> list[int]:
+    """All statistics of a metric under each labelling; empty if they are the same under all.
+
+    ``sizes``: how many of the values are the candidate's, and how many may change hands.
+    """
+    k, free = sizes
     known = {value for value in column if value is not None}
     here, there = (sum(value is not None for value in side) for side in (column[:k], column[k:]))
     if not here or not there or len(known) == 1:
@@ -211,7 +225,7 @@ def _lanes(column: Row, k: int, ways: Sequence[Sequence[int]], prior: Prior | No
     values = tuple(0 if value is None else round(value * _UNIT) for value in column)
     whole, square = sum(values), _UNIT**2
     if prior is not None:
-        parts = _part_sums(values, ways) if len(ways) != math.comb(len(column), k) else _all_sums(values, k)
+        parts = _part_sums(values, ways) if len(ways) != math.comb(free, k) else _all_sums(values[:free], k)
         passes = whole // _UNIT
         lanes = {p: _binary_lane(passes - p // _UNIT, there, p // _UNIT, here, prior) for p in set(parts)}
         return [lanes[p] for p in parts]

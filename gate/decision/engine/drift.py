@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from random import Random
+
 from msgspec import Struct
 
-from gate.decision.engine.evidence import Evidence
+from gate.decision.engine.evidence import Checked, Evidence
 from gate.decision.engine.state import CONCURRENT, Config, Request
 from gate.model import Side
 
 
 class Check(Struct, frozen=True):
-    """One step of the check: so many more trials of every case on each side, and what they are tested at."""
+    """One step of the check: so many more trials of each case on each side, and what they are tested at."""
 
     candidate: int
     baseline: int
@@ -18,37 +21,86 @@ class Check(Struct, frozen=True):
     """Of the check's error budget; the shares add up to 1."""
     futile: float
     """From this p-value on a drop of the candidate alone is out of sight, and no further step is run."""
+    futile_moved: float
+    """The same where the baseline's agent itself is worse than it was when it was stored."""
 
 
-CHECKS = (Check(0, 1, 0.4, 0.35), Check(1, 1, 0.3, 0.2), Check(2, 2, 0.3, 0.0))
-LEVEL = 2.0
+HALVES = (Check(0, 1, 0.2, 0.5, 0.3), Check(0, 1, 0.3, 0.3, 0.15))
+"""The baseline's agent alone: in the cases that were steadiest when they were stored, then in the others."""
+WHOLE = (Check(0, 1, 0.5, 0.3, 0.15),)
+"""The same at once, in a suite that is too small to be halved."""
+BOTH = (Check(1, 1, 0.25, 0.15, 0.1), Check(2, 2, 0.25, 0.0, 0.0))
+LEVEL = 3.0
 """In shares of alpha: the most often that a change is blocked which is no worse than the baseline's agent is *now*,
 whatever happened since the baseline was stored. With nothing happened a block has to come through both tests."""
+MOVED = 0.05
+"""From this p-value down the baseline's agent is taken to be worse than it was. It only ends a check early."""
+LEAST_HALVED = 20
+"""Below this many cases half of them say little."""
 
 
-def next_check(evidence: Evidence, config: Config) -> tuple[Request, ...]:
-    """The trials of the next step; empty where none can be run, or is affordable."""
-    done = len(evidence.checks)
-    if not config.can_run or config.rerun != "match" or done >= len(CHECKS):
+def next_check(evidence: Evidence, config: Config, *, alone: bool = False) -> tuple[Request, ...]:
+    """The trials of the next step; empty where none can be run, or is affordable.
+
+    ``alone``: only a step of the baseline's agent alone.
+    """
+    done, steps = len(evidence.checks), steps_of(evidence)
+    if not config.can_run or config.rerun != "match" or done >= len(steps) - (len(BOTH) if alone else 0):
         return ()
-    step, cases = CHECKS[done], tuple(evidence.cases)
+    step = steps[done]
+    cases = tuple(evidence.cases) if step.candidate else _unasked(evidence)
     sides = ((Side.BASELINE, step.baseline), (Side.CANDIDATE, step.candidate))
     requests = tuple(Request(side, CONCURRENT, cases, n) for side, n in sides if n)
     affordable = config.runs_left is None or sum(r.runs for r in requests) <= config.runs_left
     return requests if affordable else ()
 
 
+def steps_of(evidence: Evidence) -> Sequence[Check]:
+    """All steps of a check of this suite; one that began with every case, as earlier versions did, goes on so."""
+    cases = len(evidence.cases)
+    whole = evidence.checks[0].cases >= cases if evidence.checks else not _is_halved(evidence)
+    return (*(WHOLE if whole else HALVES), *BOTH)
+
+
+def _is_halved(evidence: Evidence) -> bool:
+    return len(evidence.cases) >= LEAST_HALVED and not evidence.state.clusters
+
+
+def _unasked(evidence: Evidence) -> tuple[str, ...]:
+    """The cases of a step of the baseline's agent alone: chosen by what was stored, never by what the change did."""
+    asked = evidence.fresh.get(Side.BASELINE, {})
+    left = [case_id for case_id in evidence.cases if case_id not in asked]
+    if asked or not _is_halved(evidence):
+        return tuple(left)
+    order = list(left)
+    Random(f"{evidence.state.seed}:check").shuffle(order)  # noqa: S311 - reproducible, not secret
+    order.sort(key=lambda case_id: -_stored_rate(evidence, case_id))
+    steady = frozenset(order[: (len(order) + 1) // 2])
+    return tuple(case_id for case_id in left if case_id in steady)
+
+
+def _stored_rate(evidence: Evidence, case_id: str) -> float:
+    known = [row[0] for row in evidence.state.baseline[case_id] if row and row[0] is not None]
+    return sum(known) / len(known) if known else 0.0
+
+
 def answers_now(evidence: Evidence) -> bool:
-    """Whether the baseline's agent was measured in this job in most cases: one that is down says nothing of a drift."""
-    return 2 * sum(bool(case.now) for case in evidence.cases.values()) > len(evidence.cases)
+    """Whether the baseline's agent was measured in this job in most of the cases that it was asked: one that is down
+    says nothing of a drift."""
+    asked = evidence.fresh.get(Side.BASELINE, {})
+    return 2 * sum(bool(case.now) for case in evidence.cases.values() if case.id in asked) > len(asked)
 
 
 def confirmed(evidence: Evidence) -> bool | None:
     """Whether the drop shows against what the baseline's agent does now; None while that is open."""
     level = LEVEL * evidence.state.config.alpha
-    for check, test in zip(CHECKS, evidence.checks, strict=False):
-        if test.p <= level * check.share:
+    for check, found in zip(steps_of(evidence), evidence.checks, strict=False):
+        if found.test.p <= level * check.share:
             return True
-        if test.p >= check.futile:
+        if found.test.p >= _futile(check, found):
             return False
     return None
+
+
+def _futile(check: Check, found: Checked) -> float:
+    return check.futile_moved if found.moved.p <= MOVED else check.futile

@@ -56,6 +56,8 @@ class CaseEvidence(Struct):
     trials: int = 0
     passed: int = 0
     newest_failed: bool = False
+    before_job: int = 0
+    """How many of ``before`` were stored."""
     looked_before: int = 0
     """How many of ``before`` earlier looks have seen."""
     looked_full: int = 0
@@ -106,6 +108,17 @@ class LookPart(Struct, frozen=True):
     test: JointTest
 
 
+class Checked(Struct, frozen=True):
+    """A step of a check for drift."""
+
+    cases: int
+    """In which the baseline's agent was run in this job."""
+    test: JointTest
+    """The candidate's trials against those."""
+    moved: JointTest
+    """Those against the stored ones."""
+
+
 class Bound(Struct, frozen=True):
     """What is certified of one metric. Values are oriented: a loss is negative; positive metrics are logarithms."""
 
@@ -146,10 +159,12 @@ class Evidence(Struct, dict=True):
     """The stage that first proved a regression; it stays, regardless of what was run afterwards."""
     case_proof: Stage | None = None
     """The stage at which the cases' own evidence first proved one."""
-    checks: list[JointTest] = field(default_factory=list)
-    """After each check for drift: the candidate's trials against those of the baseline's agent run in this job."""
+    checks: list[Checked] = field(default_factory=list)
+    """After each step of a check for drift."""
     fresh: dict[Side, dict[str, list[Row]]] = field(default_factory=dict)
     """The trials of checks by side; of a record of ``rerun: concurrent`` they stand alone."""
+    paired_checks: int = 0
+    """Steps of a check that are of both sides."""
     check_rounds: dict[Side, int] = field(default_factory=lambda: dict.fromkeys(Side, 0))
     runs: dict[Side, int] = field(default_factory=lambda: dict.fromkeys(Side, 0))
 
@@ -276,7 +291,7 @@ def _paired(state: State, orient: Orientation) -> Evidence:
             continue
         before = _measured([orient(row) for row in state.baseline[case_id]])
         outcomes = [row[0] >= 0.5 for row in before if row[0] is not None]
-        case = CaseEvidence(case_id, before, stored=len(outcomes), stored_passed=sum(outcomes))
+        case = CaseEvidence(case_id, before, stored=len(outcomes), stored_passed=sum(outcomes), before_job=len(before))
         case.baseline_trials, case.baseline_passed = case.stored, case.stored_passed
         cases[case_id] = case
     return Evidence(state, cases, wanted)
@@ -287,6 +302,7 @@ def _add(evidence: Evidence, tag: str, side: Side, trials: Mapping[str, Sequence
     if tag == CONCURRENT:
         evidence.check_rounds[side] += 1
         fresh = evidence.fresh.setdefault(side, {})
+        evidence.paired_checks += side is Side.BASELINE and any(case_id in fresh for case_id in trials)
         for case_id, rows in trials.items():
             fresh.setdefault(case_id, []).extend(rows)
             if case_id in evidence.cases:
@@ -356,24 +372,36 @@ def _look(evidence: Evidence, share: float, known: Looks | None) -> None:
 
 
 def _check(evidence: Evidence, known: Looks | None) -> None:
-    """A test of the candidate against what the baseline's agent does in this job, stored trials aside.
+    """A test of the candidate against what the baseline's agent does in this job, once a step of the check is complete.
 
-    The first check is of the baseline's agent alone, any further one of both sides. No case was picked for it by an
-    outcome, so with a provider that moved both, or a baseline that was stored on a lucky day, every labelling is
-    equally likely.
+    No case was picked for it by what the change did, so with a provider that moved both, or a baseline that was stored
+    on a lucky day, every labelling is equally likely. Labels of stored trials stay: they say which cases are steady.
     """
-    step = evidence.check_rounds[Side.BASELINE]
-    if evidence.check_rounds[Side.CANDIDATE] != step - 1:
+    if evidence.check_rounds[Side.CANDIDATE] < evidence.paired_checks:
         return  # the other side of this step is still to come
-    key = -step, Side.BASELINE
-    test = known.get(key) if known is not None else None
-    if test is None:
-        pairs = ((c.full + c.again, c.now) for c in evidence.cases.values() if c.now)
-        alpha = evidence.state.config.alpha
-        test = test_rows(pairs, blocking_metrics(evidence), f"{evidence.state.seed}:check {step}", alpha)
-        if known is not None:
-            known[key] = test
-    evidence.checks.append(test)
+    step = evidence.check_rounds[Side.BASELINE]
+    keys = (-step, Side.BASELINE), (-step, Side.CANDIDATE)
+    tests = [known.get(key) for key in keys] if known is not None else [None, None]
+    found = tests[0] or _against_now(evidence, step)
+    moved = tests[1] or _against_stored(evidence, step)
+    if known is not None:
+        known.update(zip(keys, (found, moved), strict=True))
+    evidence.checks.append(Checked(sum(bool(c.now) for c in evidence.cases.values()), found, moved))
+
+
+def _against_now(evidence: Evidence, step: int) -> JointTest:
+    cases, config = evidence.cases.values(), evidence.state.config
+    pairs = [(c.full + c.again, c.now) for c in cases]
+    held = [c.before[: c.before_job] for c in cases]
+    seed = f"{evidence.state.seed}:check {step}"
+    return test_rows(pairs, blocking_metrics(evidence), seed, config.alpha, evidence.units, held)
+
+
+def _against_stored(evidence: Evidence, step: int) -> JointTest:
+    """Whether the baseline's agent itself is worse now."""
+    pairs = [(c.now, c.before[: c.before_job]) for c in evidence.cases.values()]
+    seed = f"{evidence.state.seed}:moved {step}"
+    return test_rows(pairs, blocking_metrics(evidence), seed, evidence.state.config.alpha, evidence.units)
 
 
 class NewTrials(Struct, frozen=True):
@@ -471,17 +499,23 @@ def _has(rows: Sequence[Row], m: int) -> bool:
 
 
 def test_rows(
-    pairs: Iterable[Pair], blocking: Sequence[int], seed: str, level: float, units: Sequence[Sequence[int]] = ()
+    pairs: Iterable[Pair],
+    blocking: Sequence[int],
+    seed: str,
+    level: float,
+    units: Sequence[Sequence[int]] = (),
+    held: Sequence[Sequence[Row]] = (),
 ) -> JointTest:
     """The joint test on the blocking metrics alone, fine enough for ``level``.
 
-    ``units``: the positions of cases that are relabelled together.
+    ``units``: the positions of cases that are relabelled together. ``held``: further trials of the baseline, by case.
     """
     chosen = (tuple([[row[m] for m in blocking] for row in rows] for rows in pair) for pair in pairs)
     cases = [_level(*pair) if blocking[:1] == [0] else pair for pair in chosen]
+    kept = [[[row[m] for m in blocking] for row in rows] for rows in held]
     if units and len(units) < len(cases):
         return joint_permutation(units_of(list(cases), units), len(blocking), seed=seed, level=level)  # type: ignore[arg-type]
-    return joint_permutation(cases, len(blocking), seed=seed, level=level)  # type: ignore[arg-type]
+    return joint_permutation(cases, len(blocking), seed=seed, level=level, held=kept)  # type: ignore[arg-type]
 
 
 def _level(now: Sequence[Row], before: Sequence[Row]) -> tuple[Sequence[Row], Sequence[Row]]:

@@ -56,6 +56,8 @@ def decide(state: State, known: Looks | None = None) -> Step:  # noqa: PLR0911 -
         return Continue(wave, "confirm")
     if _certified(evidence, final=False):
         return _passed(evidence)
+    if _doubtful(evidence) and (check := next_check(evidence, config, alone=True)):
+        return Continue(check, "tell the change from a drift")
     if more := next_pass(evidence, config):
         return Continue(more, "another pass")
     if _certified(evidence, final=True):
@@ -82,13 +84,33 @@ def _screened(evidence: Evidence) -> bool:
 
 
 def _certified(evidence: Evidence, *, final: bool) -> bool:
-    """Whether every blocking metric's loss is bounded, no test suggests a drop, and no case has to be named."""
-    look, success = evidence.last_look, evidence.state.metrics[0]
-    bounds = [bound for bound in evidence.bounds if bound.metric.blocks_regression]
-    if look is None or success not in [bound.metric for bound in bounds] or evidence.named:
+    """Whether every blocking metric's loss is bounded, no test suggests a drop, and no case has to be named.
+
+    What a test suggests is no matter where the change is not worse than the baseline's agent is now.
+    """
+    look = evidence.last_look
+    if look is None or not _bounded(evidence):
         return False
-    holds = all(bound.holds for bound in bounds) and look.test.p > (FINAL_P if final else CLEAR_P)
-    return holds and (final or min(m.smallest for m in look.test.metrics) > CLEAR_STATISTIC_P)
+    if evidence.checks and confirmed(evidence) is False:
+        return True
+    clear = look.test.p > (FINAL_P if final else CLEAR_P)
+    return clear and (final or min(m.smallest for m in look.test.metrics) > CLEAR_STATISTIC_P)
+
+
+def _bounded(evidence: Evidence) -> bool:
+    bounds = [bound for bound in evidence.bounds if bound.metric.blocks_regression]
+    known = evidence.state.metrics[0] in [bound.metric for bound in bounds]
+    return known and all(bound.holds for bound in bounds) and not evidence.named
+
+
+def _doubtful(evidence: Evidence) -> bool:
+    """Whether a test alone stands in the way of PASS, and a look at the baseline's agent now may clear it.
+
+    That costs half an epoch or one, where another epoch of the change would leave a drift in doubt.
+    """
+    state = evidence.state
+    open_ = evidence.last_look is not None and state.config.exact_epochs is None and not state.frozen
+    return open_ and _bounded(evidence) and confirmed(evidence) is None
 
 
 def _passed(evidence: Evidence) -> Outcome:
