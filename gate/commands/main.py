@@ -22,6 +22,7 @@ NAMES = (
     "history",
     "init",
     "merge",
+    "monitor",
     "open",
     "power",
     "ratchet",

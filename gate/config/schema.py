@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from gate.baselines import StoreOptions, store_models
 from gate.baselines.file import FileOptions
+from gate.config.production import MonitorSection
 from gate.formats.durations import Seconds
 from gate.judges.options import JudgeOptions
 from gate.model import Scale
@@ -180,6 +181,8 @@ class File(Section):
     """Reports that are written after every run: name → file, relative to the configuration file and below it."""
     publish: dict[str, dict[str, Any]] = {}
     """Hosts that the result is published on: a name, a list of names, or names with the host's options."""
+    monitor: Annotated[MonitorSection, FREE] = unstated()
+    """Watching the agent in production by the same criteria: traces, sample, limits, alerts."""
     seed: int = Field(default=0, ge=0)
     """Seed of the gate's own randomness."""
     output: Annotated[str, FREE] = ".gate"

@@ -97,8 +97,8 @@ class _Row(Struct, frozen=True):
 
 def recognises(data: Any, fields: FieldPaths) -> bool:
     """Whether a file holds rows: the path of the messages leads somewhere in the first."""
-    rows = data if fields.rows is None else _peek(data, fields.rows)
-    return isinstance(rows, list) and bool(rows) and _peek(rows[0], fields.messages) is not None
+    rows = data if fields.rows is None else value_at(data, fields.rows)
+    return isinstance(rows, list) and bool(rows) and value_at(rows[0], fields.messages) is not None
 
 
 def format_of(fields: FieldPaths) -> Format:
@@ -170,7 +170,7 @@ def _step(value: Any, step: Key) -> tuple[bool, Any]:
     return False, None
 
 
-def _peek(value: Any, path: str) -> Any:
+def value_at(value: Any, path: str) -> Any:
     """The value at a path; None if it leads nowhere."""
     for step in _steps(path):
         _, value = _step(value, step)

@@ -1,0 +1,112 @@
+"""`gate monitor`: how the agent does in production, by a sample of its traces."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+from gate.commands.common_options import CONFIG
+from gate.commands.groups import Once
+
+if TYPE_CHECKING:
+    from gate.commands.texts.monitor import Setup
+    from gate.monitor.report import MonitorReport
+
+FILE = click.Path(path_type=Path)
+
+
+@click.command(cls=Once)
+@click.argument("traces", nargs=-1, type=FILE)
+@CONFIG
+@click.option("--once", is_flag=True, help="Read what is there, report, and end; for cron. Default: until stopped.")
+@click.option("--status", "looking", is_flag=True, help="Read nothing: report by what is stored.")
+@click.option("--sample-rate", type=float, help="Share of the traces that are scored, 0 to 1; 1 scores all.")
+@click.option("--state", type=FILE, help="File of the monitor's state.")
+@click.option("--against", metavar="RECORD", help="Compare with what CI stored: `baseline`, or a record's file.")
+@click.option("--json", "json_path", type=FILE, help="Write the report here as JSON, whenever it is renewed.")
+@click.option("--prometheus", type=FILE, help="Write the figures here for Prometheus' textfile collector.")
+@click.option(
+    "--fail-on",
+    type=click.Choice(["critical", "warning", "never"]),
+    default="critical",
+    show_default=True,
+    help="With --once or --status: the status from which the exit code is 1.",
+)
+@click.option("-q", "--quiet", is_flag=True, help="One line instead of a report.")
+def monitor(config_path: Path, **given: Any) -> NoReturn:
+    """Score a sample of production's TRACES by the criteria of CI, and alert when the pass rate falls.
+
+    TRACES are files or folders with OTLP JSON lines or rows of messages; by default those under `monitor.traces`.
+    """
+    from gate.commands.texts.monitor import set_up, stored_report
+    from gate.config.load import load_config
+
+    if given["once"] and given["looking"]:
+        raise click.UsageError("either --once or --status")
+    rate = given["sample_rate"]
+    config = load_config(config_path, {} if rate is None else {"monitor.sample_rate": rate})
+    setup = set_up(config, os.environ, given, looking=given["looking"])
+    if given["looking"]:
+        _finish(setup, stored_report(setup), given, write=True)
+    if given["once"]:
+        _once(setup, given)
+    _forever(setup, given)
+
+
+def _once(setup: Setup, given: Mapping[str, Any]) -> NoReturn:
+    from gate.commands.texts.monitor import PATIENCE, stored_report, wait_for_state, watch
+    from gate.system.signals import run as run_coroutine
+
+    state = wait_for_state(setup.state_path, patience=PATIENCE)
+    if state is None:
+        note = "another monitor is at work on this state: nothing was read here"
+        _finish(setup, stored_report(setup, [note]), given)
+    with state:
+        found = run_coroutine(watch(setup, state, os.environ, None))
+        _finish(setup, found.report(), given, found.problems)
+
+
+def _forever(setup: Setup, given: Mapping[str, Any]) -> NoReturn:
+    from gate.commands.texts.monitor import stored_report, text_of, wait_for_state, watch
+    from gate.errors import Cancelled
+    from gate.system.signals import run as run_coroutine
+
+    def say(report: MonitorReport) -> None:
+        click.echo(text_of(report, setup.options.limits, quiet=given["quiet"]))
+
+    try:
+        state = wait_for_state(setup.state_path, patience=0.0)
+        if state is None:
+            click.echo("gate: another monitor is at work on this state: waiting to take its place", err=True)
+            state = wait_for_state(setup.state_path, patience=None)
+        assert state is not None, "without a limit it is waited for"
+        with state:
+            run_coroutine(watch(setup, state, os.environ, say))
+    except (Cancelled, KeyboardInterrupt):
+        click.echo(text_of(stored_report(setup), setup.options.limits, quiet=True))
+    raise SystemExit(0)
+
+
+def _finish(
+    setup: Setup,
+    report: MonitorReport,
+    given: Mapping[str, Any],
+    problems: list[str] | None = None,
+    *,
+    write: bool = False,
+) -> NoReturn:
+    from gate.commands.texts.monitor import exit_code, text_of
+    from gate.monitor.report import to_json
+    from gate.security import files
+    from gate.security.escape import console
+
+    if write and given["json_path"] is not None:
+        files.write_text(given["json_path"], to_json(report))
+    click.echo(text_of(report, setup.options.limits, quiet=given["quiet"]))
+    for problem in problems or ():
+        click.echo(f"gate: {console(problem)}", err=True)
+    raise SystemExit(int(exit_code(report, given["fail_on"], problems or ())))

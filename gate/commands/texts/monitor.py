@@ -1,0 +1,244 @@
+"""What `gate monitor` does with a configuration: its criteria, targets and state put together, and its exit code."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Any
+
+from msgspec import Struct
+
+from gate.config.load import Config
+from gate.config.resolve import Plan, make_plans
+from gate.decision.comparison import passed
+from gate.errors import ConfigError, ExitCode, nearest
+from gate.judges.client import open_judge
+from gate.judges.meter import Budget
+from gate.model import FULL, STORED, Criterion, Side
+from gate.monitor.alerts import Alerts, Target, target_of
+from gate.monitor.observe import Observer, Scoring, scoring_for
+from gate.monitor.report import Average, Expected, MonitorReport, average, headline, to_text
+from gate.monitor.spans import TelemetryTraces
+from gate.monitor.store import State, open_state
+from gate.monitor.watch import Say, Watch, WatchOptions, report_of
+from gate.monitor.window import Limits, Status
+from gate.pipeline.journal import SECRET_NAME
+from gate.pipeline.judge_stored import read_whole
+from gate.pipeline.reference import store_of
+from gate.records import Record
+from gate.security.redact import Redactor
+from gate.suites.messages import FieldPaths
+from gate.system.http import Client
+
+PATIENCE = 20.0
+"""Seconds that `--once` waits for another monitor to end."""
+LOOK_SECONDS = 0.2
+
+
+class Setup(Struct, frozen=True):
+    """A monitor as it is configured."""
+
+    config: Config
+    plan: Plan
+    scoring: Scoring
+    options: WatchOptions
+    state_path: Path
+    redactor: Redactor
+    alerts: Alerts
+
+
+def set_up(config: Config, environment: Mapping[str, str], given: Mapping[str, Any], *, looking: bool = False) -> Setup:
+    """The monitor that a configuration and a command line describe.
+
+    Args:
+        config: with the command line's overrides.
+        environment: for addresses, and for what to redact.
+        given: the command's options.
+        looking: whether nothing is read, so that neither traces nor addresses are needed.
+
+    Raises:
+        ConfigError: no traces, no criterion that production can be judged by, or an address that is not set.
+    """
+    section = config.file.monitor
+    plan = _plan_of(config, environment)
+    scoring = scoring_for(plan.scorers)
+    if not any(criterion.blocking for criterion in scoring.criteria):
+        why = "; ".join(f"{one.name}: {one.why}" for one in scoring.skipped)
+        what = f"no blocking criterion can judge a conversation without expectations ({why})"
+        raise ConfigError(what, where=str(config.path), hint="add one that needs none, such as a judged metric")
+    places = tuple(Path(place) for place in given["traces"]) or tuple(config.root / place for place in section.traces)
+    if not looking:
+        _check_places(places, config)
+    limits = Limits(
+        section.warning,
+        section.critical,
+        section.window,
+        section.min_samples,
+        max_unmeasured=config.file.gate.max_error_rate,
+    )
+    options = WatchOptions(
+        places,
+        plan.suite.id,
+        section.fields or config.file.fields or FieldPaths(),
+        section.sample_rate,
+        limits,
+        section.max_age,
+        section.idle,
+        section.every,
+        given["json_path"],
+        given["prometheus"] or (config.root / section.prometheus if section.prometheus else None),
+        expected_of(config, plan, scoring, given["against"], environment),
+    )
+    state_path = given["state"] or (config.root / section.state if section.state else config.output / "monitor.sqlite")
+    alerts = Alerts((), (), suite=plan.suite.id, cool_down=section.cool_down)
+    targets: list[Target] = []
+    if not looking:
+        alerts, targets = _alerts(config, plan.suite.id, environment)
+    secrets = [value for name, value in environment.items() if SECRET_NAME.search(name)]
+    hidden = [*secrets, *(target.url for target in targets), *(target.token for target in targets)]
+    return Setup(config, plan, scoring, options, state_path, Redactor(hidden, personal=True), alerts)
+
+
+def _plan_of(config: Config, environment: Mapping[str, str]) -> Plan:
+    plans, named = make_plans(config, environment), config.file.monitor.suite
+    by_id = {plan.suite.id: plan for plan in plans}
+    if named is None and len(plans) == 1:
+        return plans[0]
+    if named is None:
+        what = f"{len(plans)} suites have criteria of their own"
+        raise ConfigError(what, where=f"{config.path}: monitor.suite", hint=f"name one of {', '.join(by_id)}")
+    if named not in by_id:
+        raise ConfigError(f"no suite {named!r}", where=f"{config.path}: monitor.suite", hint=nearest(named, [*by_id]))
+    return by_id[named]
+
+
+def _check_places(places: Sequence[Path], config: Config) -> None:
+    if not places:
+        hint = "a file or a folder with OTLP JSON lines or rows of messages; or name it on the command line"
+        raise ConfigError("no traces are named", where=f"{config.path}: monitor.traces", hint=hint)
+    for place in places:
+        if not place.exists() and not place.parent.is_dir():
+            raise ConfigError(f"no such file or folder: {place}", where="monitor.traces")
+
+
+def _alerts(config: Config, suite: str, environment: Mapping[str, str]) -> tuple[Alerts, list[Target]]:
+    section = config.file.monitor
+    targets = [
+        target_of(form, address.url, address.token or "", environment)
+        for form in type(section.alerts).model_fields
+        for address in getattr(section.alerts, form)
+    ]
+    exports = [target_of("otlp", section.otlp, "", environment)] if section.otlp else []
+    return Alerts(targets, exports, suite=suite, cool_down=section.cool_down), [*targets, *exports]
+
+
+# --- CI's own averages ----------------------------------------------------------------------------
+
+
+def expected_of(
+    config: Config, plan: Plan, scoring: Scoring, against: str | None, environment: Mapping[str, str]
+) -> Expected | None:
+    """What CI measured by the same criteria: in the newest stored baseline, or in a record's file."""
+    if against is None or against == "none":
+        return None
+    if against != "baseline":
+        return _expected(read_whole(Path(against)), plan, scoring, against)
+    store = store_of(config, environment)
+    if store is None:
+        raise ConfigError("baselines are switched off", where=str(config.path), hint="name a record instead")
+    with store:
+        found = store.latest(plan.suite.id)
+    if found is None:
+        return Expected({}, None, f"no baseline of {plan.suite.id!r} is stored: nothing to compare with")
+    return _expected(found.records[0], plan, scoring, found.where)
+
+
+def _expected(record: Record, plan: Plan, scoring: Scoring, source: str) -> Expected:
+    stored = {criterion.name: criterion.fingerprint for criterion in record.header.criteria}
+    alike = [c for c in scoring.criteria if stored.get(c.name) == c.fingerprint]
+    trials = [t for t in record.trials if t.side is Side.CANDIDATE and t.tag in (FULL, STORED) and t.measured]
+    found: dict[str, Average] = {}
+    for criterion in alike:
+        scores = (trial.scores.get(criterion.name) for trial in trials)
+        values = [score.value for score in scores if score is not None and score.value is not None]
+        if values:
+            found[criterion.name] = average(values, criterion.scale)
+    blocking = [c for c in scoring.criteria if c.blocking]
+    outcomes = _outcomes(record, plan, blocking) if all(c in alike for c in blocking) else []
+    note = f"CI's averages are of {len(trials)} trials in {source}: other conversations, so compare with care"
+    return Expected(found, average(outcomes) if outcomes else None, note)
+
+
+def _outcomes(record: Record, plan: Plan, criteria: Sequence[Criterion]) -> list[float]:
+    """Which stored trials hold the criteria that production is judged by."""
+    found = []
+    for trial in record.trials:
+        case = plan.cases.get(trial.case_id)
+        if case is None or trial.side is not Side.CANDIDATE or trial.tag not in (FULL, STORED):
+            continue
+        outcome = passed(trial, case, criteria)
+        if outcome is not None:
+            found.append(float(outcome))
+    return found
+
+
+# --- running --------------------------------------------------------------------------------------
+
+
+async def watch(setup: Setup, state: State, environment: Mapping[str, str], say: Say | None) -> Watch:
+    """Reads once, or with ``say`` until a signal comes."""
+    async with AsyncExitStack() as stack:
+        judge = None
+        if any(scorer.needs_judge for scorer in setup.scoring.scorers):
+            limits = setup.config.file.budget
+            opened = open_judge(
+                setup.config.file.judge,
+                environment=environment,
+                cache_path=setup.config.output / "judge.sqlite",
+                budget=Budget(max_calls=limits.judge_calls, usd=limits.usd),
+            )
+            judge = await stack.enter_async_context(opened)
+        client = await stack.enter_async_context(Client(environment=environment))
+        found = Watch(
+            setup.options, state, Observer(setup.scoring, setup.redactor, judge), setup.alerts, TelemetryTraces()
+        )
+        if say is None:
+            await found.once(client)
+        else:
+            await found.forever(client, say)
+    return found
+
+
+def wait_for_state(path: Path, *, patience: float | None) -> State | None:
+    """The state, once no other monitor writes it; None if that takes longer than ``patience``."""
+    until = None if patience is None else monotonic() + patience
+    while True:
+        state = open_state(path)
+        if state is not None or (until is not None and monotonic() >= until):
+            return state
+        sleep(LOOK_SECONDS)
+
+
+def stored_report(setup: Setup, notes: Sequence[str] = ()) -> MonitorReport:
+    """How things stand by what another process stored."""
+    state = open_state(setup.state_path, to_write=False)
+    assert state is not None, "only a state that is to be written may be taken"
+    with state:
+        return report_of(state, setup.options, Observer(setup.scoring, setup.redactor), notes)
+
+
+def text_of(report: MonitorReport, limits: Limits, *, quiet: bool) -> str:
+    """The report as it is printed."""
+    return headline(report) if quiet else to_text(report, limits)
+
+
+def exit_code(report: MonitorReport, fail_on: str, problems: Sequence[str]) -> ExitCode:
+    """The exit code of a look at production."""
+    if fail_on != "never":
+        if report.status is Status.CRITICAL or (report.status is Status.WARNING and fail_on == "warning"):
+            return ExitCode.FAILED
+        if report.status is Status.INSUFFICIENT_DATA:
+            return ExitCode.NOT_MEASURED
+    return ExitCode.PUBLISH if problems else ExitCode.PASS

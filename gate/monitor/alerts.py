@@ -1,0 +1,281 @@
+"""Tells others of a change of status, once, and exports scores: webhooks, chats and OTLP, by HTTP.
+
+A target is told when the status is another than the one it was told last; a worse one at once, a better one once the
+cool-down is over. What it was told is kept in the state, so a restart repeats nothing and a failed attempt is made up
+for. An attempt that may have arrived (no answer came) is repeated: each message carries an id by which a receiver can
+tell. Addresses come from the environment alone and are never shown; redirects are not followed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from gate.errors import ConfigError
+from gate.monitor.model import Observation
+from gate.monitor.report import MonitorReport, headline
+from gate.monitor.store import Delivery, State
+from gate.monitor.window import WORSE, Status
+from gate.security.limits import shorten
+from gate.system.http import Client, HttpError, check_url
+
+ANSWER_SECONDS = 10.0
+"""How long a target may take to answer."""
+MAX_ANSWER_BYTES = 65_536
+FIRST_PAUSE, LONGEST_PAUSE = 2.0, 300.0
+"""Seconds until a failed attempt is repeated: doubled each time, up to the second."""
+LONGEST_RETRY_AFTER = 3600.0
+EXPORT_BATCH = 500
+MAX_TEXT_CHARS = 2_000
+
+
+class Target(Struct, frozen=True):
+    """Where alerts go."""
+
+    name: str
+    """As errors and the state name it: the form, and the variable that holds its address."""
+    form: str
+    url: str
+    token: str = ""
+    """Sent as a bearer token, where the target wants one."""
+
+    def __repr__(self) -> str:
+        return f"Target({self.name!r})"  # and no address
+
+
+class Alert(Struct, frozen=True):
+    """A change that a target is told of."""
+
+    id: str
+    before: Status
+    after: Status
+    suite: str
+    report: MonitorReport
+
+    @property
+    def title(self) -> str:
+        return f"{self.suite}: {self.before.value} → {self.after.value}"
+
+
+def target_of(form: str, variable: str, token: str, environment: Mapping[str, str]) -> Target:
+    """The target that a variable names. Raises `ConfigError`, which shows neither address nor token."""
+    where = f"monitor.alerts.{form}"
+    url = environment.get(variable, "").strip()
+    if not url:
+        hint = "it holds the address; the configuration holds its name alone"
+        raise ConfigError(f"the variable {variable} is not set", where=where, hint=hint)
+    try:
+        check_url(url)
+    except ConfigError:
+        raise ConfigError(f"the variable {variable} holds no http(s) address", where=where) from None
+    if token and not environment.get(token):
+        raise ConfigError(f"the variable {token} is not set", where=where, hint="it holds the token")
+    return Target(f"{form}:{variable}", form, url, environment.get(token, "") if token else "")
+
+
+# --- forms ----------------------------------------------------------------------------------------
+
+
+def _webhook(alert: Alert) -> Any:
+    report = alert.report
+    return {
+        "version": 1,
+        "id": alert.id,
+        "suite": alert.suite,
+        "before": alert.before.value,
+        "status": alert.after.value,
+        "why": report.why,
+        "pass_rate": report.pass_rate.rate,
+        "pass_rate_low": report.pass_rate.low,
+        "pass_rate_high": report.pass_rate.high,
+        "sample_count": report.sample_count,
+        "average_score": getattr(report.average_score, "mean", None),
+        "failures": [{"trace": one.trace, "why": one.why} for one in report.failures],
+    }
+
+
+def _slack(alert: Alert) -> Any:
+    text = "\n".join([f"*{_slack_text(alert.title)}*", *map(_slack_text, _details(alert))])
+    return {"text": shorten(text, MAX_TEXT_CHARS), "unfurl_links": False, "unfurl_media": False}
+
+
+def _teams(alert: Alert) -> Any:
+    blocks = [{"type": "TextBlock", "text": _plain(alert.title), "weight": "Bolder", "wrap": True}]
+    blocks += [{"type": "TextBlock", "text": _plain(line), "wrap": True} for line in _details(alert)]
+    card = {
+        "$schema": "http://adaptivecards.io/schemas/adaptive-card.json",
+        "type": "AdaptiveCard",
+        "version": "1.4",
+        "body": blocks,
+    }
+    return {
+        "type": "message",
+        "attachments": [{"contentType": "application/vnd.microsoft.card.adaptive", "content": card}],
+    }
+
+
+FORMS: Mapping[str, Callable[[Alert], Any]] = {"webhook": _webhook, "slack": _slack, "teams": _teams}
+"""By the key under ``monitor.alerts``. One function and one line make a form."""
+
+
+def _details(alert: Alert) -> list[str]:
+    lines = [headline(alert.report)]
+    return lines + [f"{shorten(one.trace, 80)}: {shorten(one.why, 200)}" for one in alert.report.failures[:3]]
+
+
+def _slack_text(text: str) -> str:
+    """Text that Slack shows as it is: no mention, no link, no markup of its own."""
+    for sign, safe in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;")):
+        text = text.replace(sign, safe)
+    return text.replace("*", "∗").replace("`", "'").replace("\n", " ")
+
+
+def _plain(text: str) -> str:
+    """Text without the Markdown that an adaptive card reads."""
+    return "".join(f"\\{sign}" if sign in "\\*_[]()#`~" else sign for sign in shorten(text, 500).replace("\n", " "))
+
+
+# --- telling --------------------------------------------------------------------------------------
+
+
+class Alerts:
+    """The targets of a monitor."""
+
+    def __init__(self, targets: Sequence[Target], exports: Sequence[Target], *, suite: str, cool_down: float) -> None:
+        self._targets, self._exports, self._suite, self._cool_down = targets, exports, suite, cool_down
+
+    @property
+    def exports(self) -> bool:
+        """Whether scores are exported."""
+        return bool(self._exports)
+
+    async def tell(self, state: State, report: MonitorReport, now: float, client: Client) -> list[str]:
+        """Tells every target that is to be told, and exports what waits; returns what failed, in words."""
+        known = state.deliveries()
+        work = [self._tell(state, t, known.get(t.name), report, now, client) for t in self._targets]
+        work += [self._export(state, t, known.get(t.name), now, client) for t in self._exports]
+        return [problem for problem in await asyncio.gather(*work) if problem]
+
+    async def _tell(
+        self,
+        state: State,
+        target: Target,
+        known: Delivery | None,
+        report: MonitorReport,
+        now: float,
+        client: Client,
+    ) -> str:
+        known = known or Delivery(Status.HEALTHY)
+        if not is_due(known, report.status, now, self._cool_down):
+            return known.error and f"{target.name}: {known.error}"
+        change = state.last_change()
+        alert = Alert(f"{self._suite}:{change.number if change else 0}", known.told, report.status, self._suite, report)
+        problem, wait = await send(client, target, {"Idempotency-Key": alert.id}, FORMS[target.form](alert))
+        if not problem:
+            state.delivered(target.name, Delivery(report.status, now))
+            return ""
+        state.delivered(target.name, failed(known, problem, wait, now))
+        return f"{target.name}: {problem}"
+
+    async def _export(self, state: State, target: Target, known: Delivery | None, now: float, client: Client) -> str:
+        known = known or Delivery(Status.HEALTHY)
+        if now < known.next_at:
+            return known.error and f"{target.name}: {known.error}"
+        while waiting := state.to_export(EXPORT_BATCH):
+            body = evaluation_events([one for _, one in waiting], self._suite)
+            problem, wait = await send(client, target, {}, body)
+            if problem:
+                state.delivered(target.name, failed(known, problem, wait, now))
+                return f"{target.name}: {problem}"
+            state.exported(waiting[-1][0])
+        if known.error:
+            state.delivered(target.name, Delivery(Status.HEALTHY, now))
+        return ""
+
+
+def is_due(known: Delivery, status: Status, now: float, cool_down: float) -> bool:
+    """Whether a target is to be told of a status now.
+
+    A target that was told nothing knows a healthy agent. That there are too few traces is told to nobody: it is in
+    every report, and comes of a quiet night.
+    """
+    if status is Status.INSUFFICIENT_DATA or status is known.told or now < known.next_at:
+        return False
+    return WORSE.index(status) > WORSE.index(known.told) or now >= known.at + cool_down
+
+
+def failed(known: Delivery, problem: str, wait: float | None, now: float) -> Delivery:
+    """What is noted of a failed attempt."""
+    pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(known.attempts, 10))
+    pause = max(pause, min(wait or 0.0, LONGEST_RETRY_AFTER))
+    return Delivery(known.told, known.at, known.attempts + 1, now + pause, problem)
+
+
+async def send(client: Client, target: Target, headers: Mapping[str, str], body: Any) -> tuple[str, float | None]:
+    """One attempt: what went wrong, in words without the address, and how long the server asks to wait."""
+    sent = {"Content-Type": "application/json", **headers}
+    if target.token:
+        sent["Authorization"] = f"Bearer {target.token}"
+    try:
+        async with asyncio.timeout(ANSWER_SECONDS):
+            data = json.dumps(body, ensure_ascii=True).encode()
+            answer = await client.request("POST", target.url, headers=sent, body=data)
+    except TimeoutError:
+        return f"no answer within {ANSWER_SECONDS:g} s", None
+    except HttpError as error:
+        return shorten(error.message.replace(target.url, "***"), 200), None
+    except ConfigError:
+        return "the token cannot be sent in a header", None
+    if 200 <= answer.status < 300:
+        return "", None
+    if 300 <= answer.status < 400:
+        return f"HTTP {answer.status}: redirects are not followed", None
+    return f"HTTP {answer.status}", _seconds(answer.headers.get("retry-after"))
+
+
+def _seconds(text: str | None) -> float | None:
+    return float(text) if text is not None and text.isdecimal() and len(text) < 10 else None
+
+
+# --- OTLP -----------------------------------------------------------------------------------------
+
+
+def evaluation_events(observations: Sequence[Observation], suite: str) -> dict[str, Any]:
+    """Scores as OTLP log records: the event ``gen_ai.evaluation.result`` of the GenAI conventions, in JSON."""
+    records = [record for one in observations for record in _records(one)]
+    resource = {"attributes": [_attribute("service.name", "agent-gate"), _attribute("gate.suite", suite)]}
+    scope = {"scope": {"name": "agent-gate.monitor"}, "logRecords": records}
+    return {"resourceLogs": [{"resource": resource, "scopeLogs": [scope]}]}
+
+
+def _records(one: Observation) -> list[dict[str, Any]]:
+    label = {True: "pass", False: "fail", None: "not_measured"}[one.passed]
+    whole = [_attribute("gen_ai.evaluation.name", "pass"), _attribute("gen_ai.evaluation.score.label", label)]
+    whole += [_attribute("gen_ai.evaluation.explanation", one.why)] if one.why else []
+    if one.passed is not None:
+        whole.append(_attribute("gen_ai.evaluation.score.value", float(one.passed)))
+    found = [whole]
+    for name, value in one.scores.items():
+        score = _attribute("gen_ai.evaluation.score.value", value)
+        found.append([_attribute("gen_ai.evaluation.name", name), score])
+    time = str(int(max(0.0, min(one.at, 1e11)) * 1e9))
+    is_id = len(one.trace) == 32 and all(sign in "0123456789abcdef" for sign in one.trace)
+    place = {"traceId": one.trace} if is_id else {}
+    own = [] if is_id else [_attribute("gen_ai.conversation.id", one.trace)]
+    return [
+        {
+            "timeUnixNano": time,
+            "eventName": "gen_ai.evaluation.result",
+            **place,
+            "attributes": [_attribute("event.name", "gen_ai.evaluation.result"), *own, *attributes],
+        }
+        for attributes in found
+    ]
+
+
+def _attribute(key: str, value: str | float) -> dict[str, Any]:
+    return {"key": key, "value": {"doubleValue": value} if isinstance(value, float) else {"stringValue": value}}

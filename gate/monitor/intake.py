@@ -1,0 +1,226 @@
+"""Lines → conversations of the sample: rows at once, traces when all their spans seem to be there.
+
+Spans of a trace come in any order, over several lines and files. They wait, bounded in number and size, until the time
+that the files tell of has moved on by `idle` seconds beyond the trace's last span. What waits is nowhere else stored: a
+restart reads its lines again, so a file is settled only up to the first line of the oldest trace that waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from time import time
+from typing import Any, Protocol
+
+from msgspec import Struct, field
+from msgspec.json import Decoder
+from msgspec.structs import replace
+
+from gate.formats import messages
+from gate.formats.messages import FormatError
+from gate.monitor.model import WatchedTrace, Counts
+from gate.monitor.sampling import concerns_sample, is_sampled, trace_key
+from gate.monitor.sources import Line
+from gate.security.limits import MAX_ID_CHARS, shorten
+from gate.suites.messages import FieldPaths, value_at
+
+MOST_BYTES = 128 * 2**20
+"""Of the lines whose spans wait, about; beyond it the oldest trace is scored as it is."""
+MOST_PIECES = 20_000
+"""Of one trace; further ones are left out, and counted as late."""
+AHEAD_SECONDS = 86_400.0
+"""A span that ends later than this after now says nothing of the time."""
+_DECODER = Decoder()
+
+
+class TracePiece(Protocol):
+    """A span or a log record."""
+
+    @property
+    def trace_id(self) -> str: ...
+
+
+class TraceFormat(Protocol):
+    """What knows the formats of traces."""
+
+    def pieces(self, value: Any) -> Sequence[TracePiece]:
+        """The spans and log records in a line's value; empty if it holds none."""
+
+    def seconds(self, piece: TracePiece) -> float | None:
+        """When a piece ended, in Unix time."""
+
+    def conversation(self, trace: str, pieces: Sequence[Any]) -> WatchedTrace | None:
+        """What the pieces of a trace tell; None if there is no agent in it."""
+
+
+class _Waiting(Struct):
+    """A trace whose spans are still coming."""
+
+    source: str
+    start: int
+    """Where its first line begins, in the file that it came in first."""
+    pieces: list[TracePiece] = field(default_factory=list)
+    size: int = 0
+    last: float = 0.0
+    arrived: float = 0.0
+    """When its last span was read."""
+    others: dict[str, int] = field(default_factory=dict)
+    """Where its first line begins in further files."""
+
+
+class Intake:
+    """Takes lines, and hands out the conversations that are complete."""
+
+    def __init__(
+        self,
+        rate: float,
+        fields: FieldPaths,
+        traces: TraceFormat | None,
+        is_stored: Callable[[str], bool],
+        *,
+        idle: float,
+        most_bytes: int = MOST_BYTES,
+    ) -> None:
+        self._rate, self._fields, self._traces, self._is_stored = rate, fields, traces, is_stored
+        self._idle, self._most_bytes = idle, most_bytes
+        self._waiting: dict[str, _Waiting] = {}
+        self._size = 0
+        self.lines = self.bad = self.cut = self.empty = self.late = 0
+        self.problem = ""
+        """What is wrong with the last line that could not be read."""
+
+    def take_counts(self) -> Counts:
+        """What was read since this was last asked."""
+        counts = Counts(lines=self.lines, bad=self.bad, cut=self.cut, empty=self.empty, late=self.late)
+        self.lines = self.bad = self.cut = self.empty = self.late = 0
+        return counts
+
+    @property
+    def waiting(self) -> int:
+        """Traces whose spans may still be coming."""
+        return len(self._waiting)
+
+    def add(self, source: str, line: Line, *, counted: bool) -> list[WatchedTrace]:
+        """The conversations that this line completes.
+
+        ``counted``: an earlier process read the line before it was ended, and counted it.
+        """
+        data = line.data
+        if data is not None and not data.strip():
+            return []
+        self.lines += not counted
+        try:
+            if data is None:
+                raise FormatError("a line that is too long")
+            return self._read(source, line, data, counted=counted) if concerns_sample(data, self._rate) else []
+        except FormatError as error:
+            problem = str(error)
+        except (ValueError, RecursionError) as error:
+            problem = f"a line that is not JSON: {error}"
+        self.bad += not counted
+        self.problem = shorten(problem, 200)
+        return []
+
+    def _read(self, source: str, line: Line, data: bytes, *, counted: bool) -> list[WatchedTrace]:
+        value = _DECODER.decode(data)
+        pieces = self._traces.pieces(value) if self._traces is not None and _may_hold_traces(value) else ()
+        if pieces:
+            return self._add_pieces(source, line, pieces, counted=counted)
+        row = self._row(value)
+        return [row] if row is not None else []
+
+    def ready(self, at: float) -> Iterator[WatchedTrace]:
+        """Conversations of which no span came for so long that none is expected."""
+        done = [trace for trace, waiting in self._waiting.items() if waiting.last + self._idle <= at]
+        return self._released(done)
+
+    def arrived_before(self, at: float) -> Iterator[WatchedTrace]:
+        """Conversations of which no span was read since then."""
+        return self._released([trace for trace, waiting in self._waiting.items() if waiting.arrived <= at])
+
+    def settled(self, source: str, offset: int) -> int:
+        """Where a restart has to begin to read a file that was read up to ``offset``."""
+        starts = [
+            waiting.start if waiting.source == source else waiting.others.get(source, offset)
+            for waiting in self._waiting.values()
+        ]
+        return min([offset, *starts])
+
+    # --- spans ------------------------------------------------------------------------------------
+
+    def _add_pieces(
+        self, source: str, line: Line, pieces: Sequence[TracePiece], *, counted: bool
+    ) -> list[WatchedTrace]:
+        share, now = (line.end - line.start) // len(pieces), time()
+        sampled = {trace for trace in {piece.trace_id for piece in pieces} if is_sampled(trace, self._rate)}
+        for piece in pieces:
+            if piece.trace_id in sampled:
+                self._add_piece(source, line, piece, share, now, counted=counted)
+        found: list[WatchedTrace] = []
+        while self._size > self._most_bytes and self._waiting:
+            self.cut += 1
+            found.extend(self._released([next(iter(self._waiting))]))
+        return found
+
+    def _add_piece(self, source: str, line: Line, piece: TracePiece, size: int, now: float, *, counted: bool) -> None:
+        assert self._traces is not None
+        waiting = self._waiting.get(piece.trace_id)
+        if waiting is None:
+            if self._is_stored(piece.trace_id):
+                self.late += not counted
+                return
+            waiting = self._waiting[piece.trace_id] = _Waiting(source, line.start)
+        if len(waiting.pieces) >= MOST_PIECES:
+            self.late += not counted
+            return
+        if waiting.source != source:
+            waiting.others.setdefault(source, line.start)
+        waiting.pieces.append(piece)
+        waiting.size += size
+        self._size += size
+        waiting.arrived = now
+        at = self._traces.seconds(piece)
+        if at is not None and at <= now + AHEAD_SECONDS:
+            waiting.last = max(waiting.last, at)
+
+    def _released(self, traces: Iterable[str]) -> Iterator[WatchedTrace]:
+        assert self._traces is not None or not self._waiting
+        for trace in traces:
+            waiting = self._waiting.pop(trace)
+            self._size -= waiting.size
+            found = self._traces.conversation(trace, waiting.pieces) if self._traces is not None else None
+            if found is None:
+                self.empty += 1
+            else:
+                yield found
+
+    # --- rows -------------------------------------------------------------------------------------
+
+    def _row(self, value: Any) -> WatchedTrace | None:
+        """The conversation of a row of messages; None if it is not of the sample. Raises `FormatError`."""
+        if not isinstance(value, Mapping):
+            raise FormatError("neither a trace nor a row of messages")
+        fields = self._fields
+        identifier = value_at(value, fields.id)
+        if isinstance(identifier, bool) or not isinstance(identifier, str | int) or identifier == "":
+            raise FormatError(f"neither a trace nor a row with an id at {fields.id!r}")
+        trace = shorten(trace_key(str(identifier)), MAX_ID_CHARS)
+        if not is_sampled(trace, self._rate):
+            return None
+        error = value_at(value, fields.error) if fields.error else None
+        found = value_at(value, fields.messages)
+        if found is None and error is None:
+            raise FormatError(f"no messages at {fields.messages!r}")
+        invocation = messages.to_invocation(found if found is not None else [])
+        own = messages.to_usage(
+            value_at(value, fields.usage) if fields.usage else None,
+            cost_usd=value_at(value, fields.cost_usd) if fields.cost_usd else None,
+        )
+        duration = messages.number(value_at(value, fields.duration) if fields.duration else None, "duration")
+        said = None if error is None else shorten(error if isinstance(error, str) else str(error), 1000)
+        invocation = replace(invocation, usage=own or invocation.usage, duration=duration)
+        return WatchedTrace(trace, (invocation,), said)
+
+
+def _may_hold_traces(value: Any) -> bool:
+    """Whether it is worth asking: a row of messages with an id is none."""
+    return isinstance(value, list) or (isinstance(value, dict) and "messages" not in value)

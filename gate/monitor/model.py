@@ -1,0 +1,74 @@
+"""What is watched: a conversation out of a trace, and what was found in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import Struct, field
+
+from gate.model import Invocation
+
+MAX_PREVIEW_CHARS = 200
+"""Of a query or an output that is shown."""
+
+
+class WatchedTrace(Struct, frozen=True):
+    """One trace of production, as far as it was captured."""
+
+    trace: str
+    """Its id: what it is sampled by, and stored under once."""
+    invocations: tuple[Invocation, ...] = ()
+    error: str | None = None
+    """Why the agent failed, where the trace says that it did."""
+    at: float | None = None
+    """When it ended, in Unix time; None where the trace does not say."""
+    not_captured: frozenset[str] = frozenset()
+    """What the trace leaves out of a conversation: ``input``, ``output``, ``calls``. It cannot be measured, so no score
+    may be made of it."""
+
+
+class Observation(Struct, frozen=True):
+    """What is kept of a scored conversation."""
+
+    trace: str
+    at: float
+    """Unix time; of its reading where the trace has none."""
+    passed: bool | None
+    """Whether it held every blocking criterion; None: that could not be measured."""
+    average: float | None
+    """Mean of its scores on bounded scales, 0–1, 1 the best; None: it has none."""
+    scores: Mapping[str, float] = field(default_factory=dict)
+    why: str = ""
+    """What failed or could not be measured; redacted."""
+    query: str = ""
+    """The beginning of what was asked, at most `MAX_PREVIEW_CHARS`; redacted."""
+    output: str = ""
+    """The beginning of the answer, likewise."""
+    applied: tuple[str, ...] = ()
+    """Criteria that had something to say of it, measured or not."""
+    kept: bytes = b""
+    """The whole conversation, redacted and packed, where it did not pass: what `gate promote` makes a case of."""
+
+
+class Counts(Struct, frozen=True):
+    """What was read, since the state was made."""
+
+    lines: int = 0
+    bad: int = 0
+    """Lines that are neither a trace nor a row, too long or damaged."""
+    sampled: int = 0
+    """Conversations that were scored."""
+    repeated: int = 0
+    """Conversations that had been scored before, and were not counted again."""
+    cut: int = 0
+    """Traces that were scored before they were complete, since the buffer was full."""
+    empty: int = 0
+    """Traces of the sample in which no agent was asked anything."""
+    late: int = 0
+    """Spans of the sample that came once their trace was scored."""
+    truncated: int = 0
+    """Files that became shorter, or began anew."""
+
+    def __add__(self, other: Counts) -> Counts:
+        pairs = ((getattr(self, name), getattr(other, name)) for name in self.__struct_fields__)
+        return Counts(*(one + two for one, two in pairs))

@@ -1,0 +1,234 @@
+"""Conversations → observations: the criteria of CI applied to what has no expectations, redacted before it is kept."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from hashlib import blake2b
+from time import time
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from gate.decision.comparison import RATE_METRIC, holds, passed
+from gate.decision.unseen import without_unseen
+from gate.metrics.base import mean
+from gate.metrics.custom.metric import InAgentMetric
+from gate.model import (
+    Case,
+    Criterion,
+    Direction,
+    ErrorKind,
+    Invocation,
+    Part,
+    Scale,
+    Score,
+    ToolCall,
+    Trial,
+    TrialError,
+    Turn,
+    Usage,
+)
+from gate.monitor.model import MAX_PREVIEW_CHARS, WatchedTrace, Observation
+from gate.records import redacted
+from gate.scoring.score import Scorer, score_recorded, score_trial
+from gate.security.limits import cut
+from gate.security.redact import Redactor
+from gate.system.serialize import pack_invocations
+
+if TYPE_CHECKING:
+    from gate.judges.client import Judge
+
+MAX_WHY_CHARS = 300
+MAX_KEPT_BYTES = 200_000
+"""Of a conversation that is kept whole."""
+MOST_TURNS = 200
+"""Turns of a conversation that are scored; a longer one is scored by its first."""
+_WITHOUT_TEXT = (Scale.SECONDS, Scale.USD, Scale.COUNT)
+NOT_CAPTURED = "the trace does not hold it: content capture is off"
+
+
+PROBE = WatchedTrace(
+    "probe",
+    (
+        Invocation(
+            "Where is my order 12?",
+            (Part("It was sent on Monday."),),
+            (ToolCall("find_order", {"order": 12}, result="sent"),),
+            usage=Usage(100, 10, 0.001, 1),
+            duration=1.0,
+            reports_calls=True,
+        ),
+    ),
+)
+"""An answer of which nothing is expected."""
+
+
+class Skipped(Struct, frozen=True):
+    """A criterion that production cannot be judged by."""
+
+    name: str
+    why: str
+
+
+class Scoring(Struct, frozen=True):
+    """The criteria that apply in production, and those that do not."""
+
+    scorers: tuple[Scorer, ...]
+    skipped: tuple[Skipped, ...] = ()
+
+    @property
+    def criteria(self) -> tuple[Criterion, ...]:
+        return tuple(scorer.criterion for scorer in self.scorers)
+
+    @property
+    def fingerprint(self) -> str:
+        """Of everything that decides a score or whether a trace passes."""
+        parts = [(c.name, c.fingerprint, c.threshold, c.limit, c.pass_threshold, c.blocking) for c in self.criteria]
+        return blake2b(repr(parts).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+
+
+def scoring_for(scorers: Sequence[Scorer]) -> Scoring:
+    """Leaves out what cannot be scored: what compares trials, or needs a reference, a case's options or the agent."""
+    kept: list[Scorer] = []
+    skipped = []
+    for scorer in scorers:
+        if scorer.criterion.stands_for:
+            continue  # of a baseline's older version: nothing here is compared by it
+        why = _why_skipped(scorer)
+        if why:
+            skipped.append(Skipped(scorer.criterion.name, why))
+        else:
+            kept.append(replace(scorer, by_case={}))
+    while lost := [s for s in kept if not {*s.parts}.issubset({k.criterion.name for k in kept})]:
+        kept = [scorer for scorer in kept if scorer not in lost]
+        skipped += [Skipped(s.criterion.name, "one of its parts is skipped") for s in lost]
+    return Scoring(tuple(kept), tuple(skipped))
+
+
+def _why_skipped(scorer: Scorer) -> str:
+    metric = scorer.metric
+    if metric.needs_others or scorer.criterion.metric == RATE_METRIC:
+        return "the monitor counts the pass rate itself"
+    if metric.over_trials:
+        return "it compares trials of one case"
+    if isinstance(metric, InAgentMetric):
+        return "it runs in the agent's interpreter"
+    if metric.missing:
+        return f"only cases give it {metric.missing}"
+    if not scorer.needs_judge and not scorer.parts and _says_nothing(scorer):
+        return "it needs a reference, and production has none"
+    return ""
+
+
+def _says_nothing(scorer: Scorer) -> bool:
+    """Whether it does not apply to an answer that nothing is expected of."""
+    case, trial = _trial(PROBE)
+    score = score_recorded([scorer], case, trial).scores.get(scorer.criterion.name)
+    return score is not None and score.value is None and not score.error
+
+
+class Observer:
+    """Scores conversations by one set of criteria."""
+
+    def __init__(self, scoring: Scoring, redactor: Redactor, judge: Judge | None = None) -> None:
+        self.scoring, self._redactor, self._judge = scoring, redactor, judge
+
+    async def observe(self, conversations: Sequence[WatchedTrace]) -> list[Observation]:
+        """In their order. Never raises for what an agent or a judge did."""
+        if self._judge is None:
+            return [self.observe_now(conversation) for conversation in conversations]
+        scorers = self.scoring.scorers
+        pairs = [_trial(conversation) for conversation in conversations]
+        scored = await asyncio.gather(*(score_trial(scorers, case, trial, self._judge) for case, trial in pairs))
+        return [
+            self._observation(conversation, case, trial)
+            for conversation, (case, _), trial in zip(conversations, pairs, scored, strict=True)
+        ]
+
+    def observe_now(self, conversation: WatchedTrace) -> Observation:
+        """One conversation, where no criterion asks a judge."""
+        case, trial = _trial(conversation)
+        return self._observation(conversation, case, score_recorded(self.scoring.scorers, case, trial))
+
+    def _observation(self, conversation: WatchedTrace, case: Case, trial: Trial) -> Observation:
+        criteria = self.scoring.criteria
+        trial = _without_uncaptured(trial, conversation, self.scoring.scorers)
+        trial = without_unseen(criteria, [trial], reported=False)[0]
+        outcome = passed(trial, case, criteria)
+        values = {n: s.value for n, s in trial.scores.items() if s.value is not None}
+        query = next((turn.user for turn in conversation.invocations if turn.user), "")
+        output = next((turn.text for turn in reversed(conversation.invocations) if turn.text), "")
+        return Observation(
+            trace=conversation.trace,
+            at=time() if conversation.at is None else conversation.at,
+            passed=outcome,
+            average=_average(criteria, values),
+            scores=values,
+            why="" if outcome else self._shown(_why(trial, case, criteria), MAX_WHY_CHARS),
+            query=self._shown(query, MAX_PREVIEW_CHARS),
+            output=self._shown(output, MAX_PREVIEW_CHARS),
+            applied=tuple(n for n, score in trial.scores.items() if score.value is not None or score.error),
+            kept=self._kept(trial) if outcome is False else b"",
+        )
+
+    def _shown(self, text: str, most: int) -> str:
+        """Redacted before it is cut, so that no half of a secret stays; on one line."""
+        near = text[: 20 * most]
+        return cut(" ".join(self._redactor.redact(near).split()), most)
+
+    def _kept(self, trial: Trial) -> bytes:
+        kept = pack_invocations(redacted(trial, self._redactor).invocations)
+        return kept if len(kept) <= MAX_KEPT_BYTES else b""
+
+
+def _trial(conversation: WatchedTrace) -> tuple[Case, Trial]:
+    turns = conversation.invocations[:MOST_TURNS]
+    error = None if conversation.error is None else TrialError(ErrorKind.CRASH, conversation.error)
+    case = Case(conversation.trace, tuple([Turn(turn.user) for turn in turns]))
+    durations = [turn.duration for turn in turns if turn.duration is not None]
+    return case, Trial(case.id, 1, invocations=turns, error=error, duration=sum(durations) if durations else None)
+
+
+def _without_uncaptured(trial: Trial, conversation: WatchedTrace, scorers: Sequence[Scorer]) -> Trial:
+    """What was not captured is not measured: text that is not there must not look like an agent that is silent."""
+    missing = conversation.not_captured
+    if not missing:
+        return trial
+    names = [scorer.criterion.name for scorer in scorers if _needs(scorer, missing)]
+    lost = {name: Score(None, error=NOT_CAPTURED) for name in names if name in trial.scores}
+    return replace(trial, scores={**trial.scores, **lost})
+
+
+def _needs(scorer: Scorer, missing: frozenset[str]) -> bool:
+    """Whether a criterion looks at something that is missing."""
+    if scorer.needs_calls and "calls" in missing:
+        return True
+    if scorer.needs_judge and "input" in missing:
+        return True
+    return "output" in missing and not scorer.needs_calls and scorer.criterion.scale not in _WITHOUT_TEXT
+
+
+def _average(criteria: Sequence[Criterion], values: dict[str, float]) -> float | None:
+    found = []
+    for criterion in criteria:
+        value, (low, high) = values.get(criterion.name), criterion.scale.range
+        if value is not None and criterion.scale.is_bounded:
+            share = (value - low) / (high - low)
+            found.append(1 - share if criterion.direction is Direction.LOWER else share)
+    return mean(found) if found else None
+
+
+def _why(trial: Trial, case: Case, criteria: Sequence[Criterion]) -> str:
+    """The first blocking criterion that failed, or could not be measured, with its reason."""
+    if trial.error is not None:
+        return f"the agent failed: {trial.error.message}"
+    blocking = [criterion for criterion in criteria if criterion.blocking]
+    for wanted in (False, None):
+        for criterion in blocking:
+            score: Any = trial.scores.get(criterion.name)
+            if holds(criterion, case, score) is wanted:
+                said = "" if score is None else score.error or score.reason
+                return f"{criterion.name}: {said or 'not measured'}"
+    return "no criterion applies"

@@ -1,0 +1,309 @@
+"""What a monitor says: the window's figures in one struct, as JSON, as text and for Prometheus."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from math import isfinite
+from typing import Any
+
+from msgspec import Struct, to_builtins
+from msgspec.json import encode, format
+
+from gate.model import Criterion, Scale
+from gate.monitor.model import Counts, Observation
+from gate.monitor.observe import Scoring, Skipped
+from gate.monitor.window import Limits, PassShare, Status, WindowFinding
+from gate.reports.table import table
+from gate.security.escape import console
+from gate.statistics.intervals import mean, mean_interval, wilson
+
+FORMAT = 1
+"""1: the keys of `MonitorReport`."""
+SHOWN_FAILURES = 5
+SILENT_AFTER = 20
+"""Traces to which a criterion never applied, after which the report says so."""
+
+
+class Average(Struct, frozen=True):
+    """A mean with its 95 % interval; without one for fewer than two values."""
+
+    mean: float
+    n: int
+    low: float | None = None
+    high: float | None = None
+
+
+class Expected(Struct, frozen=True):
+    """What CI measured by the same criteria."""
+
+    criteria: Mapping[str, Average]
+    """By criterion; only where it is scored alike."""
+    pass_rate: Average | None = None
+    note: str = ""
+
+
+class CriterionAverage(Struct, frozen=True):
+    """A criterion's scores in the window, and in CI."""
+
+    name: str
+    window: Average | None
+    """None: it was never measured here."""
+    baseline: Average | None = None
+    """Of the trials that CI stored; None where there are none, or they were scored otherwise."""
+    note: str = ""
+
+
+class Failure(Struct, frozen=True):
+    """A trace that did not pass."""
+
+    trace: str
+    at: float
+    why: str
+    query: str
+    output: str
+
+
+class MonitorReport(Struct, frozen=True):
+    """Everything that a monitor says at one moment."""
+
+    status: Status
+    why: str
+    at: float
+    """Unix time."""
+    sample_rate: float
+    sample_count: int
+    """Traces in the window."""
+    pass_rate: PassShare
+    """With its 95 % interval."""
+    unmeasured: int
+    """Traces of the window without an outcome."""
+    average_score: Average | None
+    """Of the traces' means over their scores on bounded scales, 0–1, 1 the best."""
+    criteria: tuple[CriterionAverage, ...]
+    skipped: tuple[Skipped, ...]
+    failures: tuple[Failure, ...]
+    counts: Counts
+    notes: tuple[str, ...] = ()
+    evidence: PassShare | None = None
+    """The part of the window that decided, at the level of the decision."""
+    baseline_pass_rate: Average | None = None
+    """Of the trials that CI stored, which are of other conversations: to be compared with care."""
+    version: int = FORMAT
+
+
+def averages(values: Mapping[str, Sequence[float]], criteria: Iterable[Criterion]) -> dict[str, Average]:
+    """The average of each criterion that has values."""
+    return {c.name: average(values[c.name], c.scale) for c in criteria if values.get(c.name)}
+
+
+def average(values: Sequence[float], scale: Scale = Scale.UNIT) -> Average:
+    """The mean of values with its 95 % interval: Wilson's of shares, else Student's, within the scale."""
+    centre, n = mean(values), len(values)
+    if set(values) <= {0.0, 1.0} and scale in (Scale.BINARY, Scale.UNIT):
+        low, high = wilson(sum(values), n)
+        return Average(centre, n, low, high)
+    low, high = mean_interval(values)
+    if not isfinite(low):
+        return Average(centre, n)
+    least, most = scale.range
+    return Average(centre, n, max(low, least), min(high, most))
+
+
+def make_report(
+    finding: WindowFinding,
+    window: Sequence[Observation],
+    scoring: Scoring,
+    counts: Counts,
+    *,
+    at: float,
+    sample_rate: float,
+    expected: Expected | None = None,
+    notes: Sequence[str] = (),
+) -> MonitorReport:
+    """The report on a window, the oldest trace first. ``expected``: what CI measured."""
+    values: dict[str, list[float]] = {}
+    for one in window:
+        for name, value in one.scores.items():
+            values.setdefault(name, []).append(value)
+    applied = {name for one in window for name in one.applied}
+    found = averages(values, scoring.criteria)
+    silent = len(window) >= SILENT_AFTER
+    rows = tuple(
+        CriterionAverage(
+            c.name,
+            found.get(c.name),
+            expected.criteria.get(c.name) if expected is not None else None,
+            "it applied to none of these traces: it needs a reference" if silent and c.name not in applied else "",
+        )
+        for c in scoring.criteria
+    )
+    failed = [one for one in window if one.passed is False][-SHOWN_FAILURES:]
+    overall = [one.average for one in window if one.average is not None]
+    return MonitorReport(
+        finding.status,
+        finding.why,
+        at,
+        sample_rate,
+        len(window),
+        finding.share,
+        finding.unmeasured,
+        average(overall) if overall else None,
+        rows,
+        scoring.skipped,
+        tuple(Failure(one.trace, one.at, one.why, one.query, one.output) for one in reversed(failed)),
+        counts,
+        (*notes, *([expected.note] if expected is not None and expected.note else [])),
+        finding.evidence,
+        expected.pass_rate if expected is not None else None,
+    )
+
+
+# --- JSON -----------------------------------------------------------------------------------------
+
+
+def to_json(report: MonitorReport) -> str:
+    """The report for programs."""
+    value: dict[str, Any] = to_builtins(report)
+    value["pass_rate"] = _share_json(report.pass_rate)
+    value["evidence"] = None if report.evidence is None else _share_json(report.evidence)
+    value["at"] = _time(report.at)
+    for failure in value["failures"]:
+        failure["at"] = _time(failure["at"])
+    return format(encode(value), indent=2).decode() + "\n"
+
+
+def _share_json(share: PassShare) -> dict[str, Any]:
+    return {
+        "rate": share.rate,
+        "passed": share.passed,
+        "measured": share.measured,
+        "low": share.low,
+        "high": share.high,
+    }
+
+
+def _time(at: float) -> str:
+    try:
+        return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
+    except (OverflowError, ValueError, OSError):  # a trace may say anything
+        return "unknown"
+
+
+# --- text -----------------------------------------------------------------------------------------
+
+
+def headline(report: MonitorReport) -> str:
+    """One line: the status and the figures that it rests on."""
+    share, rate = report.pass_rate, report.pass_rate.rate
+    traces = f"{report.sample_count} trace{'' if report.sample_count == 1 else 's'}"
+    shown = "nothing measured" if rate is None else f"pass rate {rate:.1%} ({share.low:.1%}–{share.high:.1%})"
+    said = f"{report.status.value}: {shown} over {traces}"
+    if report.average_score is not None:
+        said += f", average score {report.average_score.mean:.2f}"
+    return f"{said}; {report.why}" if report.why else said
+
+
+def to_text(report: MonitorReport, limits: Limits) -> str:
+    """The report for people, fit for a terminal."""
+    counts = report.counts
+    lines = [
+        headline(report),
+        f"  warning below {limits.warning:.0%}, critical below {limits.critical:.0%}; sample rate "
+        f"{report.sample_rate:g}; window of {limits.window}, at least {limits.min_samples}",
+        f"  read {counts.lines:,} lines, scored {counts.sampled:,} traces{_troubles(report)}",
+    ]
+    if report.baseline_pass_rate is not None:
+        lines.append(f"  pass rate in CI {_shown(report.baseline_pass_rate)}")
+    lines = [_harmless(line) for line in lines]
+    if report.criteria:
+        lines += ["", *_table(report.criteria), ""]
+    more = [f"{one.name}: skipped, {one.why}" for one in report.skipped]
+    more += [f"{row.name}: {row.note}" for row in report.criteria if row.note]
+    if report.failures:
+        more += ["", "newest traces that did not pass (`gate promote TRACE` makes a case of one):"]
+        for one in report.failures:
+            more.append(f"  {one.trace}  {_time(one.at)}  {one.why}")
+            more += [f"    {name}: {text}" for name, text in (("query", one.query), ("output", one.output)) if text]
+    more += [f"note: {note}" for note in report.notes]
+    return "\n".join([*lines, *map(_harmless, more)]).replace("\n\n\n", "\n\n").rstrip()
+
+
+def _harmless(line: str) -> str:
+    return " " * (len(line) - len(line.lstrip(" "))) + console(line)
+
+
+def _troubles(report: MonitorReport) -> str:
+    counts = report.counts
+    found = (
+        (counts.bad, "unreadable lines"),
+        (report.unmeasured, "in the window not measured"),
+        (counts.repeated, "repeated"),
+        (counts.cut, "scored incomplete"),
+        (counts.empty, "traces without an agent"),
+        (counts.late, "late spans"),
+        (counts.truncated, "files begun anew"),
+    )
+    return "".join(f", {number:,} {name}" for number, name in found if number)
+
+
+def _table(rows: Sequence[CriterionAverage]) -> list[str]:
+    compared = any(row.baseline for row in rows)
+    cells = [("criterion", "production", *(("CI", "difference") if compared else ()))]
+    for row in rows:
+        window, baseline = row.window, row.baseline
+        change = f"{window.mean - baseline.mean:+.3g}" if window is not None and baseline is not None else "–"
+        cells.append((row.name, _shown(window), *((_shown(baseline), change) if compared else ())))
+    return table(cells).splitlines()
+
+
+def _shown(found: Average | None) -> str:
+    if found is None:
+        return "not measured"
+    ends = "" if found.low is None or found.high is None else f" ({found.low:.3g}–{found.high:.3g})"
+    return f"{found.mean:.3g}{ends} n={found.n}"
+
+
+# --- Prometheus -----------------------------------------------------------------------------------
+
+
+def to_prometheus(report: MonitorReport, suite: str) -> str:
+    """The report in Prometheus' text format, as node_exporter's textfile collector reads it."""
+    label = f'suite="{_label(suite)}"'
+    counts = report.counts
+    found: list[tuple[str, str, str, list[tuple[str, float]]]] = [
+        ("status", "gauge", "1 for the status that stands", _states(report.status, label)),
+        ("samples", "gauge", "Traces in the window", [(label, report.sample_count)]),
+        ("unmeasured", "gauge", "Traces in the window without an outcome", [(label, report.unmeasured)]),
+        ("pass_rate", "gauge", "Share of measured traces that passed", _of(label, report.pass_rate.rate)),
+        ("pass_rate_low", "gauge", "Its 95 % interval, lower end", [(label, report.pass_rate.low)]),
+        ("pass_rate_high", "gauge", "Its 95 % interval, upper end", [(label, report.pass_rate.high)]),
+        ("average_score", "gauge", "Mean score, 0 to 1", _of(label, getattr(report.average_score, "mean", None))),
+        ("criterion_average", "gauge", "Mean score of a criterion", _by_criterion(report, label)),
+        ("lines_total", "counter", "Lines read", [(label, counts.lines)]),
+        ("unreadable_lines_total", "counter", "Lines that could not be read", [(label, counts.bad)]),
+        ("traces_total", "counter", "Traces of the sample that were scored", [(label, counts.sampled)]),
+        ("updated_seconds", "gauge", "When this was written, Unix time", [(label, report.at)]),
+    ]
+    lines = []
+    for name, kind, text, samples in found:
+        if samples:
+            lines += [f"# HELP gate_monitor_{name} {text}.", f"# TYPE gate_monitor_{name} {kind}"]
+            lines += [f"gate_monitor_{name}{{{labels}}} {float(value)!r}" for labels, value in samples]
+    return "\n".join(lines) + "\n"
+
+
+def _states(status: Status, label: str) -> list[tuple[str, float]]:
+    return [(f'{label},status="{one.value}"', float(one is status)) for one in Status]
+
+
+def _of(label: str, value: float | None) -> list[tuple[str, float]]:
+    return [] if value is None else [(label, value)]
+
+
+def _by_criterion(report: MonitorReport, label: str) -> list[tuple[str, float]]:
+    return [(f'{label},criterion="{_label(r.name)}"', r.window.mean) for r in report.criteria if r.window is not None]
+
+
+def _label(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

@@ -1,0 +1,227 @@
+"""Files that grow: what was appended since the last look, line by line, across rotation, truncation and restarts.
+
+Knows positions and lines, not what they mean. A file is known by its device and inode and by how it begins, so that a
+renamed one goes on where it stood, and a new one of the same name or number begins anew.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Iterator, Set
+from hashlib import blake2b
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.json import Decoder
+
+from gate.security.limits import MAX_LINE_BYTES
+
+CHUNK = 1 << 20
+"""Bytes read at once."""
+HEAD_BYTES = 256
+"""So much of a file's beginning tells it from another with the same inode."""
+MOST_FILES = 10_000
+"""Files of one folder that are looked at; the rest are counted."""
+SUFFIXES = (".jsonl", ".ndjson", ".json", ".log")
+_PACKED = (".gz", ".zst", ".bz2", ".xz", ".zip")
+_DECODER = Decoder()
+
+
+class Position(Struct, frozen=True):
+    """How far a file was read."""
+
+    identity: str
+    """Device and inode."""
+    path: str
+    offset: int = 0
+    """Everything before it was read, and counted."""
+    safe: int = 0
+    """Everything before it is settled: a restart reads again from here, and counts from `offset` on."""
+    head: bytes = b""
+    """Digest of the first ``head_bytes``."""
+    head_bytes: int = 0
+
+
+class Line(Struct, frozen=True):
+    """A whole line, and where it begins and ends. ``data`` None: it was too long to be read."""
+
+    data: bytes | None
+    start: int
+    end: int
+
+
+class GrowingFile:
+    """One file, read from where it was left."""
+
+    def __init__(self, path: Path, position: Position) -> None:
+        self.path, self.identity = path, position.identity
+        self.counted = position.offset
+        """Lines that end before it were counted by an earlier process."""
+        self.offset = position.safe
+        self._head, self._head_bytes = position.head, position.head_bytes
+        self._rest = b""
+        """The beginning of a line whose end was not written yet; it ends at the read position."""
+        self._skipping = False
+        self._truncated = 0
+        self.clock = 0.0
+        """The time that its newest lines tell of."""
+
+    @property
+    def read_to(self) -> int:
+        """The first byte that was not read; the line before it may still lack its end."""
+        return self.offset + len(self._rest)
+
+    def is_done(self) -> bool:
+        """Whether everything that is there was read, but for a line that is still being written."""
+        try:
+            return self.path.stat().st_size == self.read_to
+        except OSError:
+            return True
+
+    def position(self, safe: int) -> Position:
+        """Where it stands; ``safe`` is where a restart has to begin."""
+        counted = max(self.offset, self.counted)
+        return Position(self.identity, str(self.path), counted, min(safe, self.offset), self._head, self._head_bytes)
+
+    def read(self) -> list[Line]:
+        """The next lines, of at most about `CHUNK` bytes. Raises `OSError`."""
+        with self.path.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            if identity_of(os.fstat(file.fileno())) != self.identity:
+                return []  # it was rotated a moment ago: the next look finds both
+            if size < self.read_to or not self._begins_alike(file.read(self._head_bytes)):
+                self._begin_anew()
+            if self._head_bytes < HEAD_BYTES and size > self._head_bytes:
+                file.seek(0)
+                beginning = file.read(HEAD_BYTES)
+                self._head, self._head_bytes = _digest(beginning), len(beginning)
+            file.seek(self.read_to)
+            return self._split(file.read(CHUNK))
+
+    def last_line(self) -> Line | None:
+        """The last line of a file that does not end with a line break, where it is a whole JSON value all the same."""
+        rest = self._rest.strip()
+        if self._skipping or not (rest.startswith((b"{", b"[")) and rest.endswith((b"}", b"]"))):
+            return None
+        try:
+            _DECODER.decode(rest)
+        except ValueError:
+            return None
+        start, end = self.offset, self.read_to
+        self.offset, self._rest = end, b""
+        return Line(rest, start, end)
+
+    def take_truncated(self) -> int:
+        """How often it began anew since this was last asked."""
+        found, self._truncated = self._truncated, 0
+        return found
+
+    def _begin_anew(self) -> None:
+        self._truncated += 1
+        self.offset = self.counted = self._head_bytes = 0
+        self._rest, self._head, self._skipping = b"", b"", False
+
+    def _begins_alike(self, beginning: bytes) -> bool:
+        return not self._head_bytes or _digest(beginning) == self._head
+
+    def _split(self, data: bytes) -> list[Line]:
+        whole, newline, rest = (self._rest + data).rpartition(b"\n")
+        found: list[Line] = []
+        if newline:
+            start = self.offset
+            for text in whole.split(b"\n"):
+                end = start + len(text) + 1
+                found.append(Line(None if self._skipping else text, start, end))
+                self._skipping = False
+                start = end
+            self.offset = start
+        self._rest = rest
+        if self._skipping or len(rest) > MAX_LINE_BYTES:
+            self.offset, self._rest, self._skipping = self.offset + len(rest), b"", True
+        return found
+
+
+class Files:
+    """The files and folders that are watched, with what the state remembers of each."""
+
+    def __init__(self, places: Iterable[Path], known: Iterable[Position]) -> None:
+        self._places = tuple(places)
+        self._known = {position.identity: position for position in known}
+        self.open: dict[str, GrowingFile] = {}
+        self.not_read = 0
+        """Files that were left out: compressed, too many, or not to be opened."""
+
+    def look(self) -> None:
+        """Finds new and renamed files, and forgets those that are gone."""
+        self.not_read = 0
+        found = dict(self._find())
+        for identity, path in found.items():
+            if identity in self.open:
+                self.open[identity].path = path
+            else:
+                position = self._known.get(identity) or Position(identity, str(path))
+                self.open[identity] = GrowingFile(path, position)
+        for identity in self.open.keys() - found.keys():
+            del self.open[identity]
+
+    def remember(self, positions: Iterable[Position]) -> None:
+        """Where files were left, for one that is renamed out of sight and comes back."""
+        self._known.update((position.identity, position) for position in positions)
+
+    def forget(self, file: GrowingFile) -> None:
+        """Lets go of a file that cannot be read."""
+        self.open.pop(file.identity, None)
+        self.not_read += 1
+
+    def _find(self) -> Iterator[tuple[str, Path]]:
+        for place in self._places:
+            candidates = sorted(self._in_folder(place) if place.is_dir() else self._with_rotated(place))
+            self.not_read += max(0, len(candidates) - MOST_FILES)
+            for path in candidates[:MOST_FILES]:
+                try:
+                    found = path.stat()
+                except OSError:
+                    continue
+                if stat.S_ISREG(found.st_mode):
+                    yield identity_of(found), path
+
+    def _in_folder(self, folder: Path) -> list[Path]:
+        found = []
+        for path in folder.rglob("*"):
+            if path.name.startswith("."):
+                continue
+            if path.name.endswith(_PACKED):
+                self.not_read += 1
+            elif any(suffix in path.suffixes for suffix in SUFFIXES) and path.is_file():
+                found.append(path)
+        return found
+
+    def _with_rotated(self, path: Path) -> list[Path]:
+        """The file, and what it was renamed to when it was rotated, as long as there is more to read in it."""
+        beside = [
+            other
+            for other in path.parent.glob(f"{_escaped(path.name)}[.-]*")
+            if _is_known(other, {*self._known, *self.open})
+        ]
+        return [path, *beside] if path.exists() else beside
+
+
+def identity_of(found: os.stat_result) -> str:
+    """What tells a file from every other that is there at the same time."""
+    return f"{found.st_dev}:{found.st_ino}"
+
+
+def _is_known(path: Path, known: Set[str]) -> bool:
+    try:
+        return identity_of(path.stat()) in known
+    except OSError:
+        return False
+
+
+def _escaped(name: str) -> str:
+    return "".join(f"[{sign}]" if sign in "*?[" else sign for sign in name)
+
+
+def _digest(data: bytes) -> bytes:
+    return blake2b(data, digest_size=16).digest()

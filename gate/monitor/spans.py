@@ -1,0 +1,46 @@
+"""Traces of OpenTelemetry as the monitor takes them: pieces of a line, and what a trace's pieces tell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from gate.monitor.model import WatchedTrace
+from gate.traces import Captured, Piece, Span, TraceReader, conversation_of
+
+PARTS = {"input": "user", "output": "response", "calls": "calls"}
+"""What a score needs → the part of a turn that shows it."""
+
+
+class TelemetryTraces:
+    """The formats of traces that the gate reads."""
+
+    def __init__(self) -> None:
+        self._reader = TraceReader()
+
+    def pieces(self, value: Any) -> Sequence[Piece]:
+        """The spans and log records in a line's value; empty if it holds none."""
+        return self._reader.value(value)
+
+    def seconds(self, piece: Any) -> float | None:
+        """When a piece ended, in Unix time."""
+        at = piece.end if isinstance(piece, Span) else piece.time
+        return at / 1e9 if at else None
+
+    def conversation(self, trace: str, pieces: Sequence[Any]) -> WatchedTrace | None:
+        """What the pieces of a trace tell; None if there is no agent in it."""
+        found = conversation_of(pieces)
+        if not found.turns:
+            return None
+        ends = [at for piece in pieces if (at := self.seconds(piece)) is not None]
+        return WatchedTrace(
+            trace,
+            tuple(turn.invocation for turn in found.turns),
+            found.error,
+            max(ends, default=None),
+            _missing([turn.captured for turn in found.turns]),
+        )
+
+
+def _missing(captured: Sequence[Captured]) -> frozenset[str]:
+    return frozenset(name for name, part in PARTS.items() if not all(getattr(one, part) for one in captured))

@@ -1,0 +1,333 @@
+"""The state of a monitor on disk: what was read, what was found, which status stands and who was told. SQLite.
+
+A trace is stored once by its id, in one transaction with how far its file was read: whatever ends a monitor, nothing is
+lost and nothing counts twice. One monitor at a time reads and writes, by a lock that the system takes back from a
+process that ends; anybody may look.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import sqlite3
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from io import FileIO
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+from msgspec.json import Decoder, Encoder
+
+from gate.errors import ConfigError, MeasureError
+from gate.monitor.model import Counts, Observation
+from gate.monitor.sources import Position
+from gate.monitor.window import Status
+from gate.security import files
+
+FORMAT = 1
+"""1: the tables below."""
+TABLES = """
+CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS sources (identity TEXT PRIMARY KEY, path TEXT NOT NULL, position INTEGER NOT NULL,
+    safe INTEGER NOT NULL, head BLOB NOT NULL, head_bytes INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS traces (number INTEGER PRIMARY KEY, trace TEXT NOT NULL UNIQUE, at REAL NOT NULL,
+    seen REAL NOT NULL, passed INTEGER, average REAL, scores TEXT NOT NULL, applied TEXT NOT NULL, why TEXT NOT NULL,
+    query TEXT NOT NULL, output TEXT NOT NULL, kept BLOB, criteria TEXT NOT NULL, exported INTEGER NOT NULL);
+CREATE INDEX IF NOT EXISTS to_export ON traces (number) WHERE exported = 0;
+CREATE TABLE IF NOT EXISTS changes (number INTEGER PRIMARY KEY, at REAL NOT NULL, before TEXT NOT NULL,
+    after TEXT NOT NULL, why TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS targets (name TEXT PRIMARY KEY, told TEXT NOT NULL, at REAL NOT NULL,
+    attempts INTEGER NOT NULL, next_at REAL NOT NULL, error TEXT NOT NULL) WITHOUT ROWID;
+"""
+KEEP_TRACES = 1_000_000
+"""Traces that are remembered, the newest: a trace that is read again after that many others counts again."""
+KEEP_CONVERSATIONS = 2_000
+"""Conversations that did not pass and are kept whole, the newest."""
+PRUNE_EVERY = 1_000
+BUSY_SECONDS = 10.0
+_ENCODER, _DECODER = Encoder(), Decoder()
+_COLUMNS = "trace, at, passed, average, scores, applied, why, query, output, kept"
+
+
+class Change(Struct, frozen=True):
+    """A change of status."""
+
+    number: int
+    at: float
+    before: Status
+    after: Status
+    why: str = ""
+
+
+class Delivery(Struct, frozen=True):
+    """What a target of alerts was told, and how its last attempts went."""
+
+    told: Status
+    at: float = 0.0
+    """When it was told, in Unix time."""
+    attempts: int = 0
+    """Failed ones in a row."""
+    next_at: float = 0.0
+    """Not to be tried again before."""
+    error: str = ""
+
+
+class State:
+    """The state in a file; open it with `open_state`."""
+
+    def __init__(self, path: Path, db: sqlite3.Connection, lock: FileIO | None) -> None:
+        self.path, self._db, self._lock = path, db, lock
+        self._since_prune = 0
+
+    def close(self) -> None:
+        self._db.close()
+        if self._lock is not None:
+            self._lock.close()
+
+    def __enter__(self) -> State:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # --- writing ----------------------------------------------------------------------------------
+
+    def commit(
+        self,
+        observations: Sequence[Observation],
+        positions: Sequence[Position],
+        counts: Counts,
+        *,
+        now: float,
+        criteria: str,
+        export: bool = False,
+    ) -> int:
+        """Stores a batch, at once or not at all; returns how many of its traces were new.
+
+        ``criteria`` names what they were scored by: a window holds traces of one set of criteria only. ``export``:
+        whether their scores wait to be exported.
+        """
+        with self._transaction():
+            new = sum(self._insert(one, now, criteria, exported=not export) for one in observations)
+            counts = counts + Counts(sampled=new, repeated=len(observations) - new)
+            self._set("counts", self.counts + counts)
+            self._set("read", now)
+            self._db.executemany(
+                "INSERT OR REPLACE INTO sources VALUES (?, ?, ?, ?, ?, ?)",
+                [(p.identity, p.path, p.offset, p.safe, p.head, p.head_bytes) for p in positions],
+            )
+            self._prune(new)
+        return new
+
+    def _insert(self, one: Observation, now: float, criteria: str, *, exported: bool) -> int:
+        passed = None if one.passed is None else int(one.passed)
+        scores, applied = _ENCODER.encode(one.scores).decode(), _ENCODER.encode(one.applied).decode()
+        row = (one.trace, one.at, now, passed, one.average, scores, applied, one.why, one.query, one.output)
+        done = self._db.execute(
+            "INSERT OR IGNORE INTO traces (trace, at, seen, passed, average, scores, applied, why, query, output, "
+            "kept, criteria, exported) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (*row, one.kept or None, criteria, int(exported)),
+        )
+        return done.rowcount
+
+    def _prune(self, new: int) -> None:
+        self._since_prune += new
+        if self._since_prune < PRUNE_EVERY:
+            return
+        self._since_prune = 0
+        last = self._db.execute("SELECT max(number) FROM traces").fetchone()[0] or 0
+        self._db.execute("DELETE FROM traces WHERE number <= ?", (last - KEEP_TRACES,))
+        kept = self._db.execute(
+            "SELECT number FROM traces WHERE kept IS NOT NULL ORDER BY number DESC LIMIT 1 OFFSET ?",
+            (KEEP_CONVERSATIONS,),
+        ).fetchone()
+        if kept is not None:
+            self._db.execute("UPDATE traces SET kept = NULL WHERE kept IS NOT NULL AND number <= ?", kept)
+
+    def change(self, after: Status, why: str, now: float) -> Change | None:
+        """Notes the status; the change where it is another than before."""
+        before = self.status
+        if before is after:
+            return None
+        with self._transaction():
+            found = self._db.execute(
+                "INSERT INTO changes (at, before, after, why) VALUES (?, ?, ?, ?)",
+                (now, before.value, after.value, why),
+            )
+            self._set("status", after.value)
+        return Change(found.lastrowid or 0, now, before, after, why)
+
+    def delivered(self, target: str, delivery: Delivery) -> None:
+        """Notes what a target was told."""
+        row = (target, delivery.told.value, delivery.at, delivery.attempts, delivery.next_at, delivery.error)
+        self._db.execute("INSERT OR REPLACE INTO targets VALUES (?, ?, ?, ?, ?, ?)", row)
+
+    def exported(self, up_to: int) -> None:
+        """Notes that the scores of the traces up to this number were exported."""
+        self._db.execute("UPDATE traces SET exported = 1 WHERE exported = 0 AND number <= ?", (up_to,))
+
+    def _set(self, name: str, value: Any) -> None:
+        self._db.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, _ENCODER.encode(value).decode()))
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self._db.execute("ROLLBACK")
+            raise
+        self._db.execute("COMMIT")
+
+    # --- reading ----------------------------------------------------------------------------------
+
+    @property
+    def counts(self) -> Counts:
+        found = self._fact("counts") or {}
+        return Counts(**{name: value for name, value in found.items() if name in Counts.__struct_fields__})
+
+    @property
+    def status(self) -> Status:
+        return Status(self._fact("status") or Status.INSUFFICIENT_DATA.value)
+
+    @property
+    def last_read(self) -> float | None:
+        """When a monitor last stored something, in Unix time."""
+        found = self._fact("read")
+        return None if found is None else float(found)
+
+    def positions(self) -> list[Position]:
+        rows = self._db.execute("SELECT identity, path, position, safe, head, head_bytes FROM sources")
+        return [Position(*row) for row in rows]
+
+    def has(self, trace: str) -> bool:
+        return self._db.execute("SELECT 1 FROM traces WHERE trace = ?", (trace,)).fetchone() is not None
+
+    def window(self, most: int, criteria: str, since: float) -> list[Observation]:
+        """The newest traces that were scored by these criteria and not before ``since``, the oldest first.
+
+        Conversations are left out.
+        """
+        columns = _COLUMNS.replace("kept", "NULL")
+        rows = self._db.execute(
+            f"SELECT {columns} FROM traces WHERE criteria = ? AND seen >= ? ORDER BY number DESC LIMIT ?",  # noqa: S608
+            (criteria, since, most),
+        ).fetchall()
+        return [_observation(row) for row in reversed(rows)]
+
+    def outcomes(self, most: int, criteria: str, since: float) -> list[bool | None]:
+        """Whether the traces of `window` passed, the oldest first."""
+        rows = self._db.execute(
+            "SELECT passed FROM traces WHERE criteria = ? AND seen >= ? ORDER BY number DESC LIMIT ?",
+            (criteria, since, most),
+        ).fetchall()
+        return [None if row[0] is None else bool(row[0]) for row in reversed(rows)]
+
+    def failures(self, most: int) -> list[Observation]:
+        """The newest traces that did not pass, the newest first."""
+        rows = self._db.execute(
+            f"SELECT {_COLUMNS} FROM traces WHERE passed = 0 ORDER BY number DESC LIMIT ?",  # noqa: S608
+            (most,),
+        )
+        return [_observation(row) for row in rows]
+
+    def trace(self, trace: str) -> Observation | None:
+        """What is known of a trace, by its id."""
+        row = self._db.execute(f"SELECT {_COLUMNS} FROM traces WHERE trace = ?", (trace,)).fetchone()  # noqa: S608
+        return None if row is None else _observation(row)
+
+    def like(self, beginning: str, most: int) -> list[str]:
+        """Ids of traces that begin so."""
+        end = beginning + "\U0010ffff"
+        rows = self._db.execute(
+            "SELECT trace FROM traces WHERE trace >= ? AND trace < ? LIMIT ?", (beginning, end, most)
+        )
+        return [row[0] for row in rows]
+
+    def to_export(self, most: int) -> list[tuple[int, Observation]]:
+        """Traces whose scores wait to be exported, the oldest first, with their numbers."""
+        rows = self._db.execute(
+            f"SELECT number, {_COLUMNS} FROM traces WHERE exported = 0 ORDER BY number LIMIT ?",  # noqa: S608
+            (most,),
+        )
+        return [(row[0], _observation(row[1:])) for row in rows]
+
+    def last_change(self) -> Change | None:
+        row = self._db.execute(
+            "SELECT number, at, before, after, why FROM changes ORDER BY number DESC LIMIT 1"
+        ).fetchone()
+        return None if row is None else Change(row[0], row[1], Status(row[2]), Status(row[3]), row[4])
+
+    def deliveries(self) -> Mapping[str, Delivery]:
+        """By target."""
+        rows = self._db.execute("SELECT name, told, at, attempts, next_at, error FROM targets")
+        return {name: Delivery(Status(told), *rest) for name, told, *rest in rows}
+
+    def _fact(self, name: str) -> Any:
+        row = self._db.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
+        return None if row is None else _DECODER.decode(row[0])
+
+
+def _observation(row: Sequence[Any]) -> Observation:
+    trace, at, passed, average, scores, applied, why, query, output, kept = row
+    outcome = None if passed is None else bool(passed)
+    found, names = _DECODER.decode(scores), tuple(_DECODER.decode(applied))
+    return Observation(trace, at, outcome, average, found, why, query, output, names, kept or b"")
+
+
+def open_state(path: Path, *, to_write: bool = True) -> State | None:
+    """The state in a file, which is made where it is missing.
+
+    None if it is to be written and another monitor does so. ``to_write`` False: to look at it, without its lock.
+
+    Raises:
+        ConfigError: the file is no state of a monitor, of a newer version, or cannot be opened.
+    """
+    lock = None
+    try:
+        for beside in ("", "-wal", "-shm", ".lock"):
+            files.check(path.with_name(path.name + beside))
+        if to_write:
+            lock = files.open_to_append(path.with_name(path.name + ".lock"))
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                lock.close()
+                return None
+        elif not path.is_file():
+            raise MeasureError("no monitor has stored anything here yet", where=str(path), hint="run `gate monitor`")
+        return State(path, _connect(path), lock)
+    except (OSError, sqlite3.Error) as error:
+        if lock is not None:
+            lock.close()
+        what = f"the monitor's state cannot be opened: {error}"
+        raise ConfigError(what, where=str(path), hint="delete it, or name another under monitor.state") from error
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
+    try:
+        _write_ahead(db)
+        db.execute("PRAGMA synchronous=NORMAL")
+        version = db.execute("PRAGMA user_version").fetchone()[0]
+        if version > FORMAT:
+            raise sqlite3.DatabaseError(f"it is of format {version}, and this version reads up to {FORMAT}")
+        db.executescript(TABLES)
+        db.execute(f"PRAGMA user_version={FORMAT}")
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _write_ahead(db: sqlite3.Connection) -> None:
+    """Switches the journal; while another process does so, SQLite says "locked" at once instead of waiting."""
+    for pause in (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 0.0):
+        try:
+            db.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or not pause:
+                raise
+            time.sleep(pause)

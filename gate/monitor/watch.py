@@ -1,0 +1,213 @@
+"""The monitor itself: reads what is new, scores the sample, stores it, and says how things stand.
+
+Files are read in the order of the times that they tell of, a piece of each at a time, so that the spans of a trace that
+lie in several meet, and memory stays flat however much there is to catch up with.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from time import time
+
+from msgspec import Struct
+
+from gate.monitor.alerts import Alerts
+from gate.monitor.intake import AHEAD_SECONDS, Intake, TraceFormat
+from gate.monitor.model import WatchedTrace, Counts
+from gate.monitor.observe import Observer
+from gate.monitor.report import Expected, MonitorReport, make_report, to_json, to_prometheus
+from gate.monitor.sources import Files, GrowingFile, Line
+from gate.monitor.store import State
+from gate.monitor.window import Limits, WindowFinding, decide
+from gate.security import files
+from gate.suites.messages import FieldPaths
+from gate.system.http import Client
+
+BATCH = 256
+"""Conversations that are scored and stored at once."""
+PUBLISH_SECONDS = 5.0
+"""How often figures are published while there is much to catch up with."""
+ATTEMPTS = 3
+"""Of telling a target, in one `once`."""
+_END = re.compile(rb'"(?:endTimeUnixNano|end_time_unix_nano)"\s*:\s*"?(\d{16,20})')
+
+Say = Callable[[MonitorReport], None]
+
+
+class WatchOptions(Struct, frozen=True):
+    """What is watched, and where figures go."""
+
+    places: tuple[Path, ...]
+    suite: str
+    fields: FieldPaths = FieldPaths()
+    sample_rate: float = 0.01
+    limits: Limits = Limits()
+    max_age: float | None = None
+    """Seconds that a trace stays in the window; None: until others replace it."""
+    idle: float = 30.0
+    every: float = 5.0
+    json: Path | None = None
+    """Where the report is written for programs."""
+    prometheus: Path | None = None
+    expected: Expected | None = None
+
+
+class Watch:
+    """One monitor at work on its state."""
+
+    def __init__(
+        self, options: WatchOptions, state: State, observer: Observer, alerts: Alerts, traces: TraceFormat | None
+    ) -> None:
+        self._options, self._state, self._observer, self._alerts = options, state, observer, alerts
+        self._files = Files(options.places, state.positions())
+        self._intake = Intake(options.sample_rate, options.fields, traces, state.has, idle=options.idle)
+        self._batch: list[WatchedTrace] = []
+        self._criteria = observer.scoring.fingerprint
+        self._published = 0.0
+        self.problems: list[str] = []
+        """What could not be published at the last attempt."""
+
+    async def once(self, client: Client) -> MonitorReport:
+        """Reads everything that is there, publishes, and ends; what is not complete is left to the next time."""
+        await self._catch_up(client)
+        for file in self._files.open.values():
+            if (line := file.last_line()) is not None:
+                self._add(file, line)
+        self._batch.extend(self._intake.ready(time()))
+        await self._store()
+        for attempt in range(ATTEMPTS):
+            report = await self._publish(client)
+            if not self.problems or attempt == ATTEMPTS - 1:
+                break
+            await asyncio.sleep(self._until_next_attempt())
+        return report
+
+    async def forever(self, client: Client, say: Say) -> None:
+        """Until it is cancelled. ``say`` is told at the beginning and of each change of status."""
+        told = None
+        while True:
+            await self._catch_up(client)
+            self._batch.extend(self._intake.arrived_before(time() - self._options.idle))
+            await self._store()
+            report = await self._publish(client)
+            if report.status is not told:
+                say(report)
+                told = report.status
+            await asyncio.sleep(self._options.every)
+
+    def report(self) -> MonitorReport:
+        """How things stand."""
+        return report_of(self._state, self._options, self._observer, self._notes())
+
+    # --- reading ----------------------------------------------------------------------------------
+
+    async def _catch_up(self, client: Client) -> None:
+        self._files.look()
+        while unread := [file for file in self._files.open.values() if not file.is_done()]:
+            behind = min(unread, key=lambda file: file.clock)
+            if not self._read(behind):
+                self._files.look()
+            others = [file.clock for file in unread]
+            self._batch.extend(self._intake.ready(min(others)))
+            if len(self._batch) >= BATCH:
+                await self._store()
+            if time() - self._published >= PUBLISH_SECONDS:
+                await self._store()
+                await self._publish(client)
+            await asyncio.sleep(0)  # a signal is heard between two pieces
+
+    def _read(self, file: GrowingFile) -> bool:
+        """Reads the next piece of a file; False if nothing came of it."""
+        before = file.read_to
+        try:
+            lines = file.read()
+        except OSError:
+            self._files.forget(file)
+            return False
+        for line in lines:
+            self._add(file, line)
+        if lines and lines[-1].data is not None and (found := _END.search(lines[-1].data)):
+            file.clock = max(file.clock, _believed(int(found[1]) / 1e9))
+        return file.read_to != before
+
+    def _add(self, file: GrowingFile, line: Line) -> None:
+        self._batch.extend(self._intake.add(file.identity, line, counted=line.end <= file.counted))
+
+    # --- storing and publishing -------------------------------------------------------------------
+
+    async def _store(self) -> None:
+        """Scores and stores what is complete, with how far the files were read; nothing is read meanwhile."""
+        observed = []
+        for start in range(0, len(self._batch), BATCH):
+            observed += await self._observer.observe(self._batch[start : start + BATCH])
+        known = self._files.open.values()
+        positions = [file.position(self._intake.settled(file.identity, file.offset)) for file in known]
+        counts = self._intake.take_counts() + Counts(truncated=sum(file.take_truncated() for file in known))
+        now = time()
+        self._state.commit(observed, positions, counts, now=now, criteria=self._criteria, export=self._alerts.exports)
+        self._files.remember(positions)
+        self._batch.clear()
+        finding = decide_now(self._state, self._options, self._criteria, now)
+        self._state.change(finding.status, finding.why, now)
+
+    async def _publish(self, client: Client) -> MonitorReport:
+        report = self.report()
+        self._published = time()
+        self.problems = await self._alerts.tell(self._state, report, self._published, client)
+        for path, text in (
+            (self._options.json, to_json(report)),
+            (self._options.prometheus, to_prometheus(report, self._options.suite)),
+        ):
+            if path is not None:
+                try:
+                    files.write_text(path, text)
+                except OSError as error:
+                    self.problems.append(f"{path}: {error.strerror or error}")
+        return report
+
+    def _until_next_attempt(self) -> float:
+        waits = [delivery.next_at - time() for delivery in self._state.deliveries().values() if delivery.error]
+        return min(10.0, max(0.1, *waits, 0.1))
+
+    def _notes(self) -> list[str]:
+        notes = []
+        if self._files.not_read:
+            notes.append(f"files that were not read (compressed, or too many): {self._files.not_read}")
+        if waiting := self._intake.waiting:
+            notes.append(f"traces that are not complete yet: {waiting}")
+        if self._intake.problem:
+            notes.append(f"the last line that could not be read: {self._intake.problem}")
+        return [*notes, *(f"not delivered: {problem}" for problem in self.problems)]
+
+
+def decide_now(state: State, options: WatchOptions, criteria: str, now: float) -> WindowFinding:
+    """What the window shows."""
+    outcomes = state.outcomes(options.limits.window, criteria, _since(options, now))
+    return decide(outcomes, state.status, options.limits)
+
+
+def report_of(state: State, options: WatchOptions, observer: Observer, notes: Sequence[str] = ()) -> MonitorReport:
+    """How things stand by what is stored."""
+    now, criteria = time(), observer.scoring.fingerprint
+    return make_report(
+        decide_now(state, options, criteria, now),
+        state.window(options.limits.window, criteria, _since(options, now)),
+        observer.scoring,
+        state.counts,
+        at=now,
+        sample_rate=options.sample_rate,
+        expected=options.expected,
+        notes=notes,
+    )
+
+
+def _since(options: WatchOptions, now: float) -> float:
+    return 0.0 if options.max_age is None else now - options.max_age
+
+
+def _believed(at: float) -> float:
+    """A time, unless it lies in the future."""
+    return at if at <= time() + AHEAD_SECONDS else 0.0

@@ -1,0 +1,148 @@
+"""Decides what the newest traces show of the pass rate: numbers in, a status out. Knows no traces and no clock.
+
+The window's newest parts (the last 30, 60, 120 … and all of it) are asked from the shortest to the longest, each with
+an exact interval; the first that excludes a limit decides on it. Where none does, the status stays on the side of the
+limit on which it was; once the window is full, the pass rate itself may lift it again. So one bad trace changes
+nothing, a sudden drop is seen before the whole window has turned over, and a rate near a limit does not flap.
+`benchmarks/monitor.py` simulates how often an agent at a limit is called worse, and how soon a drop is seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+from functools import lru_cache
+
+from msgspec import Struct
+
+from gate.statistics.intervals import beta_quantile
+
+LEVEL = 0.95
+"""Of the interval that is shown with the pass rate."""
+
+
+class Status(str, Enum):
+    """What the window shows."""
+
+    HEALTHY = "healthy"
+    """Not shown to be below a limit."""
+    WARNING = "warning"
+    """The pass rate is shown to be below `Limits.warning`."""
+    CRITICAL = "critical"
+    """The pass rate is shown to be below `Limits.critical`."""
+    INSUFFICIENT_DATA = "insufficient_data"
+    """Too few traces were measured to say anything."""
+
+
+WORSE = (Status.INSUFFICIENT_DATA, Status.HEALTHY, Status.WARNING, Status.CRITICAL)
+"""From nothing to say to the worst."""
+
+
+class Limits(Struct, frozen=True):
+    """When a pass rate is too low, and on how much evidence."""
+
+    warning: float = 0.85
+    critical: float = 0.70
+    window: int = 200
+    """Traces that are looked at, the newest."""
+    min_samples: int = 30
+    """Measured traces from which anything is said."""
+    alpha: float = 0.002
+    """Bound on the probability that one look calls a pass rate at or above a limit lower, all parts together."""
+    max_unmeasured: float = 0.1
+    """Share of the window's traces that may have no outcome, such as while the judge is down."""
+
+    @property
+    def parts(self) -> tuple[int, ...]:
+        """How many of the newest traces are looked at: ``min_samples``, twice that …, and the window."""
+        found = []
+        size = self.min_samples
+        while size < self.window:
+            found.append(size)
+            size *= 2
+        return (*found, self.window)
+
+
+class PassShare(Struct, frozen=True):
+    """Traces that passed of those that were measured, with an exact interval (Clopper and Pearson 1934)."""
+
+    passed: int
+    measured: int
+    low: float = 0.0
+    high: float = 1.0
+
+    @property
+    def rate(self) -> float | None:
+        return self.passed / self.measured if self.measured else None
+
+
+class WindowFinding(Struct, frozen=True):
+    """What a window shows."""
+
+    status: Status
+    share: PassShare
+    """Of the whole window, at `LEVEL`."""
+    evidence: PassShare | None = None
+    """The part of the window that decided, at the level of the decision; None: none excluded a limit."""
+    unmeasured: int = 0
+    """Traces of the window without an outcome."""
+    why: str = ""
+
+
+def decide(outcomes: Sequence[bool | None], before: Status, limits: Limits) -> WindowFinding:
+    """The status of a window.
+
+    Args:
+        outcomes: whether each trace passed, the oldest first; None where that could not be measured.
+        before: the status so far.
+        limits: when to say what.
+    """
+    outcomes = outcomes[-limits.window :]
+    measured = [outcome for outcome in outcomes if outcome is not None]
+    unmeasured = len(outcomes) - len(measured)
+    share = _share(sum(measured), len(measured), (1 - LEVEL) / 2)
+    if len(measured) < limits.min_samples:
+        why = f"{len(measured)} of the {limits.min_samples} measured traces that a status needs"
+        return WindowFinding(Status.INSUFFICIENT_DATA, share, None, unmeasured, why)
+    if unmeasured > limits.max_unmeasured * len(outcomes):
+        why = f"{unmeasured} of {len(outcomes)} traces could not be measured"
+        return WindowFinding(Status.INSUFFICIENT_DATA, share, None, unmeasured, why)
+    evidence: PassShare | None = None
+    for status, limit in ((Status.CRITICAL, limits.critical), (Status.WARNING, limits.warning)):
+        is_below, shown = _is_below(measured, limit, limits, was_below=WORSE.index(before) >= WORSE.index(status))
+        evidence = shown or evidence
+        if is_below:
+            return WindowFinding(status, share, shown, unmeasured, _words(status, limit, shown))
+    return WindowFinding(Status.HEALTHY, share, evidence, unmeasured, "")
+
+
+def _is_below(
+    measured: Sequence[bool], limit: float, limits: Limits, *, was_below: bool
+) -> tuple[bool, PassShare | None]:
+    """Whether the rate counts as below a limit, and the part of the window that shows on which side it is."""
+    parts = limits.parts
+    for size in parts:
+        newest = measured[-size:]
+        part = _share(sum(newest), len(newest), limits.alpha / len(parts))
+        if part.high < limit:
+            return True, part
+        if part.low >= limit:
+            return False, part
+        if len(newest) < size:
+            break
+    recovered = len(measured) >= limits.window and sum(measured) >= limit * len(measured)
+    return was_below and not recovered, None
+
+
+def _words(status: Status, limit: float, shown: PassShare | None) -> str:
+    if shown is None:
+        return f"it was {status.value} before, and nothing shows yet that {limit:.0%} is reached again"
+    return f"{shown.passed} of the last {shown.measured} passed: at most {shown.high:.1%}, below {limit:.0%}"
+
+
+@lru_cache(maxsize=100_000)
+def _share(passed: int, measured: int, tail: float) -> PassShare:
+    """The exact interval, each end of which is missed with probability at most ``tail``."""
+    low = 0.0 if passed == 0 else beta_quantile(tail, passed, measured - passed + 1)
+    high = 1.0 if passed == measured else beta_quantile(1 - tail, passed + 1, measured - passed)
+    return PassShare(passed, measured, low, high)

@@ -1,0 +1,155 @@
+"""The criteria of CI on conversations without expectations: what applies, what is skipped, what is kept."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from gate.config.criteria import Setting, build_scorers
+from gate.config.specs import read_specs
+from gate.model import Case, Invocation, Part, ToolCall, Turn
+from gate.monitor.model import WatchedTrace
+from gate.monitor.observe import NOT_CAPTURED, Observer, scoring_for
+from gate.security.redact import Redactor
+from gate.system.serialize import unpack_invocations
+
+REFUSES = {"not_contains": {"values": ["I cannot"]}}
+
+
+def observer(criteria: dict[str, Any]) -> Observer:
+    scorers = build_scorers(read_specs(criteria, lambda *_: "criteria"), (), Setting())
+    return Observer(scoring_for(scorers), Redactor(["hush-hush"], personal=True))
+
+
+def turn(text: str, user: str = "hi", *calls: ToolCall, reports: bool = True) -> Invocation:
+    return Invocation(user, (Part(text),) if text else (), calls, reports_calls=reports)
+
+
+def test_a_conversation_passes_by_the_criteria_of_ci() -> None:
+    watch = observer(REFUSES)
+    good, bad = (watch.observe_now(WatchedTrace("t", (turn(text),))) for text in ("Here it is", "I cannot"))
+    assert (good.passed, good.average, good.why, good.kept) == (True, 1.0, "", b"")
+    assert (bad.passed, bad.average, bad.scores) == (False, 0.0, {"not_contains": 0.0})
+    assert bad.why == "not_contains: the answer contains 'I cannot'"
+    assert unpack_invocations(bad.kept)[0].text == "I cannot"
+
+
+def test_what_needs_a_reference_is_skipped_and_said() -> None:
+    found = observer(
+        {
+            **REFUSES,
+            "tool_trajectory_avg_score": 1.0,
+            "response_match_score": 0.8,
+            "strategy_consistency": {"threshold": 0.5, "blocking": False},
+            "pass_rate": 0.85,
+            "contains": {"blocking": False},
+            "forbidden_tools": {"tools": ["delete"]},
+            "weighted_score": {"weights": {"response_match_score": 1.0}, "threshold": 0.5},
+        }
+    ).scoring
+    assert [criterion.name for criterion in found.criteria] == ["not_contains", "forbidden_tools"]
+    assert {one.name: one.why for one in found.skipped} == {
+        "tool_trajectory_avg_score": "it needs a reference, and production has none",
+        "response_match_score": "it needs a reference, and production has none",
+        "strategy_consistency": "it compares trials of one case",
+        "pass_rate": "the monitor counts the pass rate itself",
+        "contains": "only cases give it values",
+        "weighted_score": "one of its parts is skipped",
+    }
+
+
+def test_what_changes_an_outcome_changes_the_fingerprint() -> None:
+    base = {"not_contains": {"values": ["I cannot"]}}
+    prints = {
+        observer(criteria).scoring.fingerprint
+        for criteria in (
+            base,
+            {"not_contains": {"values": ["I can"]}},
+            {**base, "latency": {"max": 3}},
+            {**base, "latency": {"max": 4}},
+            {**base, "latency": {"max": 4, "blocking": False}},
+        )
+    }
+    assert len(prints) == 5
+    assert observer(base).scoring.fingerprint == observer(base).scoring.fingerprint
+
+
+def test_a_failed_agent_is_a_failed_trace() -> None:
+    found = observer(REFUSES).observe_now(WatchedTrace("t", (), "ValueError: token=abc123secret"))
+    assert (found.passed, found.average) == (False, None)
+    assert found.why == "the agent failed: ValueError: token=[redacted]"
+
+
+@pytest.mark.parametrize(("missing", "passed"), [("output", None), ("input", True), ("calls", True)])
+def test_what_was_not_captured_is_not_measured(missing: str, passed: bool | None) -> None:
+    trace = WatchedTrace("t", (turn(""),), not_captured=frozenset([missing]))
+    found = observer(REFUSES).observe_now(trace)
+    assert found.passed is passed
+    assert (NOT_CAPTURED in found.why) is (passed is None)
+
+
+@pytest.mark.parametrize(("reports", "missing", "passed"), [(True, "", True), (False, "", None), (True, "calls", None)])
+def test_calls_that_nobody_could_see_are_not_measured(reports: bool, missing: str, passed: bool | None) -> None:
+    watch = observer({"forbidden_tools": {"tools": ["delete"]}})
+    trace = WatchedTrace("t", (turn("done", reports=reports),), not_captured=frozenset(filter(None, [missing])))
+    assert watch.observe_now(trace).passed is passed
+
+
+def test_a_forbidden_call_is_seen_in_any_turn() -> None:
+    watch = observer({"forbidden_tools": {"tools": ["delete"]}})
+    turns = (turn("one"), turn("two", "go on", ToolCall("delete", {"id": 1})))
+    found = watch.observe_now(WatchedTrace("t", turns))
+    assert found.passed is False
+    assert "delete" in found.why
+
+
+def test_previews_are_redacted_before_they_are_cut() -> None:
+    key = "sk-" + "a1" * 30
+    query = f"mail ada@example.com, hush-hush, {'x' * 140} {key} tail"
+    found = observer(REFUSES).observe_now(WatchedTrace("t", (turn("I cannot " + "y\n" * 500, query),)))
+    assert found.query.startswith("mail [personal data], [redacted], xxx")
+    assert "sk-" not in found.query
+    assert (len(found.query) <= 200, len(found.output), "\n" in found.output) == (True, 200, False)
+    (kept,) = unpack_invocations(found.kept)
+    assert "hush-hush" not in kept.user
+    assert key not in kept.user
+    assert "ada@" not in kept.user
+
+
+def test_a_huge_conversation_is_scored_and_not_kept() -> None:
+    found = observer(REFUSES).observe_now(WatchedTrace("t", (turn("I cannot " * 50_000),)))
+    assert (found.passed, found.kept) == (False, b"")
+
+
+def test_a_judge_is_asked_and_its_absence_is_not_a_failure() -> None:
+    class Down:
+        async def ask(self, question: Any) -> Any:  # noqa: ARG002
+            from gate.judges.prompt import Answers
+
+            return Answers(error="judge not reached")
+
+    scorers = build_scorers(
+        read_specs({"relevance": 0.7}, lambda *_: "criteria"), (), Setting(judge=lambda: "judge:test")
+    )
+    watch = Observer(scoring_for(scorers), Redactor(), Down())  # type: ignore[arg-type]
+    (found,) = asyncio.run(watch.observe([WatchedTrace("t", (turn("hello"),))]))
+    assert found.passed is None
+    assert "judge not reached" in found.why
+
+
+def test_every_reference_free_metric_that_is_kept_scores_the_probe() -> None:
+    """No registered metric without a judge is both kept and silent about an answer of which nothing is expected."""
+    from gate.metrics import METRICS
+
+    case, kept = Case("c", (Turn("hi"),)), []
+    for name in METRICS:
+        try:
+            scorers = build_scorers(read_specs({name: {}}, lambda *_: "criteria"), (), Setting(judge=lambda: "j"))
+        except Exception:  # noqa: BLE001, S112  (a metric that demands options of its own)
+            continue
+        kept += [s for s in scoring_for(scorers).scorers if not s.needs_judge and not s.parts]
+    assert len(kept) > 5
+    for scorer in kept:
+        assert scorer.for_case(case) is scorer.metric

@@ -1,0 +1,116 @@
+"""What a monitor says: JSON, text and Prometheus' form of the same figures, with hostile content inert."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from gate.config.criteria import Setting, build_scorers
+from gate.config.specs import read_specs
+from gate.monitor.model import Counts, Observation
+from gate.monitor.observe import Scoring, scoring_for
+from gate.monitor.report import Average, Expected, MonitorReport, average, make_report, to_json, to_prometheus, to_text
+from gate.monitor.window import Limits, Status, decide
+
+LIMITS = Limits()
+SAMPLE = re.compile(r'^gate_monitor_[a-z_]+\{(?:[a-z]+="(?:[^"\\\n]|\\.)*",?)*\} -?[0-9.e+-]+$')
+
+
+def scoring() -> Scoring:
+    criteria = {"not_contains": {"values": ["no"]}, "latency": {"max": 3.0}, "response_match_score": 0.8}
+    return scoring_for(build_scorers(read_specs(criteria, lambda *_: "criteria"), (), Setting()))
+
+
+def window(n: int, bad: int, why: str = "not_contains: no") -> list[Observation]:
+    return [
+        Observation(
+            f"t{number}",
+            1_700_000_000.0 + number,
+            number < n - bad,
+            float(number < n - bad),
+            {"not_contains": float(number < n - bad)},
+            "" if number < n - bad else why,
+            "where?",
+            "there",
+            ("not_contains",),
+        )
+        for number in range(n)
+    ]
+
+
+def report(
+    n: int = 100, bad: int = 60, why: str = "not_contains: no", expected: Expected | None = None
+) -> MonitorReport:
+    seen = window(n, bad, why)
+    finding = decide([one.passed for one in seen], Status.HEALTHY, LIMITS)
+    counts = Counts(lines=n + 1, bad=1, sampled=n)
+    return make_report(finding, seen, scoring(), counts, at=1_700_000_000.0, sample_rate=0.5, expected=expected)
+
+
+def test_the_json_has_status_figures_and_previews() -> None:
+    found = json.loads(to_json(report()))
+    assert (found["version"], found["status"], found["sample_count"]) == (1, "critical", 100)
+    assert found["pass_rate"]["rate"] == 0.4
+    assert found["pass_rate"]["low"] < 0.4 < found["pass_rate"]["high"]
+    assert found["average_score"]["mean"] == 0.4
+    assert found["failures"][0] == {
+        "trace": "t99",
+        "at": "2023-11-14T22:14:59+00:00",
+        "why": "not_contains: no",
+        "query": "where?",
+        "output": "there",
+    }
+    by_name = {row["name"]: row for row in found["criteria"]}
+    assert by_name["not_contains"]["window"]["n"] == 100
+    assert "applied to none" in by_name["latency"]["note"]
+    assert [one["name"] for one in found["skipped"]] == ["response_match_score"]
+
+
+def test_the_text_leads_with_the_status_and_says_what_is_skipped() -> None:
+    text = to_text(report(), LIMITS)
+    assert text.startswith("critical: pass rate 40.0% (30.3%–50.3%) over 100 traces, average score 0.40; ")
+    assert "1 unreadable lines" in text
+    assert "response_match_score: skipped, it needs a reference" in text
+
+
+def test_production_is_laid_beside_ci() -> None:
+    expected = Expected({"not_contains": Average(0.9, 30, 0.75, 0.97)}, Average(0.9, 30, 0.75, 0.97), "of CI")
+    text = to_text(report(expected=expected), LIMITS)
+    assert "pass rate in CI 0.9 (0.75–0.97) n=30" in text
+    row = next(line for line in text.splitlines() if line.startswith("not_contains  "))
+    assert row.split("  ")[-2:] == ["0.9 (0.75–0.97) n=30", "-0.5"]
+    assert "note: of CI" in text
+    assert json.loads(to_json(report(expected=expected)))["criteria"][0]["baseline"]["mean"] == 0.9
+
+
+def test_nothing_measured_is_no_zero() -> None:
+    found = report(0, 0)
+    assert json.loads(to_json(found))["pass_rate"]["rate"] is None
+    assert "gate_monitor_pass_rate{" not in to_prometheus(found, "shop")
+    assert "insufficient_data: nothing measured over 0 traces" in to_text(found, LIMITS)
+
+
+def test_prometheus_reads_every_line() -> None:
+    text = to_prometheus(report(), 'a"b\\c\nd')
+    samples = [line for line in text.splitlines() if not line.startswith("#")]
+    assert samples
+    assert all(SAMPLE.match(line) for line in samples), samples
+    assert 'gate_monitor_status{suite="a\\"b\\\\c\\nd",status="critical"} 1.0' in text
+    named = [line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")]
+    assert len(named) == len(set(named))
+
+
+def test_hostile_content_does_not_reach_the_terminal() -> None:
+    text = to_text(report(why="\x1b[2J\u202eevil\r\n::error::x"), LIMITS)
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+    assert "\n::error::" not in text
+
+
+def test_an_average_has_its_interval() -> None:
+    assert average([1.0, 0.0]).n == 2
+    assert average([0.5]) == Average(0.5, 1)
+    found = average([0.9, 1.0, 0.95])
+    assert found.low is not None
+    assert found.high is not None
+    assert 0 <= found.low < found.mean < found.high <= 1.0

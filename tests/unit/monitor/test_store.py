@@ -1,0 +1,130 @@
+"""The state on disk: each trace once, all of a batch or nothing, one writer, and no surprise in what is read back."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from gate.errors import ConfigError, MeasureError
+from gate.monitor import store
+from gate.monitor.model import Counts, Observation
+from gate.monitor.sources import Position
+from gate.monitor.store import Delivery, State, open_state
+from gate.monitor.window import Status
+
+
+def opened(path: Path) -> State:
+    state = open_state(path)
+    assert state is not None
+    return state
+
+
+def seen(trace: str, passed: bool | None = True, **more: object) -> Observation:
+    return Observation(trace, 1.0, passed, 0.5, {"tone": 0.5}, **more)  # type: ignore[arg-type]
+
+
+def commit(state: State, *traces: Observation, criteria: str = "c", now: float = 5.0, export: bool = False) -> int:
+    place = Position("1:2", "a.jsonl", 70, 60, b"head", 4)
+    return state.commit(traces, [place], Counts(lines=3), now=now, criteria=criteria, export=export)
+
+
+def test_a_trace_counts_once_whoever_brings_it(tmp_path: Path) -> None:
+    with opened(tmp_path / "m.sqlite") as state:
+        assert commit(state, seen("a"), seen("b", None)) == 2
+        assert commit(state, seen("b"), seen("c", False)) == 1
+        assert state.outcomes(10, "c", 0.0) == [True, None, False], "what was stored first stands"
+        assert state.counts == Counts(lines=6, sampled=3, repeated=1)
+    with opened(tmp_path / "m.sqlite") as state:
+        assert commit(state, seen("a")) == 0
+        assert [one.trace for one in state.window(2, "c", 0.0)] == ["b", "c"]
+        assert state.positions() == [Position("1:2", "a.jsonl", 70, 60, b"head", 4)]
+        assert (state.has("a"), state.has("z")) == (True, False)
+
+
+def test_a_batch_is_stored_with_its_positions_or_not_at_all(tmp_path: Path) -> None:
+    with opened(tmp_path / "m.sqlite") as state:
+        with pytest.raises(TypeError):
+            state.commit([seen("a"), seen("b", scores=object())], [], Counts(lines=1), now=0.0, criteria="c")
+        assert (state.has("a"), state.counts, state.positions()) == (False, Counts(), [])
+        assert commit(state, seen("a")) == 1
+
+
+def test_one_monitor_writes_and_anybody_may_look(tmp_path: Path) -> None:
+    path = tmp_path / "m.sqlite"
+    with opened(path) as state:
+        commit(state, seen("a"))
+        assert open_state(path) is None
+        looking = open_state(path, to_write=False)
+        assert looking is not None
+        with looking:
+            assert looking.has("a")
+    opened(path).close()
+
+
+def test_a_window_holds_traces_of_one_set_of_criteria(tmp_path: Path) -> None:
+    with opened(tmp_path / "m.sqlite") as state:
+        commit(state, seen("a"), criteria="old", now=1.0)
+        commit(state, seen("b", False), criteria="new", now=2.0)
+        assert state.outcomes(10, "new", 0.0) == [False]
+        assert state.outcomes(10, "new", 3.0) == []
+
+
+def test_a_status_changes_once_and_targets_are_remembered(tmp_path: Path) -> None:
+    with opened(tmp_path / "m.sqlite") as state:
+        assert state.status is Status.INSUFFICIENT_DATA
+        first = state.change(Status.WARNING, "why", 7.0)
+        assert first is not None
+        assert (first.number, first.before, first.after) == (1, Status.INSUFFICIENT_DATA, Status.WARNING)
+        assert state.change(Status.WARNING, "why", 8.0) is None
+        assert state.last_change() == first
+        state.delivered("slack:X", Delivery(Status.WARNING, 7.0, 1, 9.0, "HTTP 500"))
+    with opened(tmp_path / "m.sqlite") as state:
+        assert state.deliveries() == {"slack:X": Delivery(Status.WARNING, 7.0, 1, 9.0, "HTTP 500")}
+        assert state.status is Status.WARNING
+
+
+def test_scores_wait_to_be_exported(tmp_path: Path) -> None:
+    with opened(tmp_path / "m.sqlite") as state:
+        commit(state, seen("a"))
+        commit(state, seen("b"), seen("c"), export=True)
+        assert [one.trace for _, one in state.to_export(10)] == ["b", "c"]
+        state.exported(state.to_export(1)[0][0])
+        assert [one.trace for _, one in state.to_export(10)] == ["c"]
+
+
+def test_old_traces_and_conversations_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "PRUNE_EVERY", 1)
+    monkeypatch.setattr(store, "KEEP_TRACES", 3)
+    monkeypatch.setattr(store, "KEEP_CONVERSATIONS", 1)
+    with opened(tmp_path / "m.sqlite") as state:
+        for name in "abcd":
+            commit(state, seen(name, False, kept=b"said"))
+        assert [one.trace for one in state.failures(10)] == ["d", "c", "b"]
+        assert [one.kept for one in state.failures(10)] == [b"said", b"", b""]
+
+
+def test_ids_are_found_by_their_beginning(tmp_path: Path) -> None:
+    with opened(tmp_path / "m.sqlite") as state:
+        commit(state, seen("ab%1"), seen("ab%2"), seen("abc"), seen("b"))
+        assert sorted(state.like("ab%", 10)) == ["ab%1", "ab%2"]
+        found = state.trace("abc")
+        assert found is not None
+        assert found.scores == {"tone": 0.5}
+        assert state.trace("zzz") is None
+
+
+def test_what_is_no_state_is_refused_in_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "m.sqlite"
+    with pytest.raises(MeasureError, match="no monitor has stored anything"):
+        open_state(path, to_write=False)
+    path.write_bytes(b"not a database, and longer than a page header" * 40)
+    with pytest.raises(ConfigError, match=r"state cannot be opened"):
+        open_state(path)
+    path.unlink()
+    newer = sqlite3.connect(path)
+    newer.execute("PRAGMA user_version=99")
+    newer.close()
+    with pytest.raises(ConfigError, match="format 99"):
+        open_state(path)
