@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, field_validator, model_validator
 
 from gate.formats.durations import Seconds
-from gate.suites.messages import FieldPaths
+from gate.suites.messages import Path
 
 Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 """The name of an environment variable."""
@@ -62,13 +62,30 @@ class AlertsSection(_Section):
     """Workflows of Microsoft Teams that post an adaptive card."""
 
 
+class RowPaths(_Section):
+    """Where in a row of production everything is: keys and list indexes, joined by dots."""
+
+    id: Path = "id"
+    """What tells a conversation from every other."""
+    messages: Path = "messages"
+    """The conversation, as OpenAI's messages."""
+    error: Path | None = None
+    """What went wrong, where the agent failed."""
+    usage: Path | None = None
+    """Token counts, as OpenAI reports them. Default: those in the messages."""
+    cost_usd: Path | None = None
+    """US dollars."""
+    duration: Path | None = None
+    """Seconds."""
+
+
 class MonitorSection(_Section):
     """Watching the agent in production."""
 
     traces: Annotated[list[str], BeforeValidator(_listed)] = []
     """Files and folders with OTLP JSON lines or rows of messages; one path or a list. They may grow, and be rotated."""
-    fields: FieldPaths | None = None
-    """Where rows keep id and messages. Default: as under ``fields``."""
+    fields: RowPaths | None = None
+    """Where rows keep what is read. Default: as under ``fields``."""
     suite: str | None = None
     """The suite whose criteria apply, if the configuration makes several."""
     sample_rate: float = Field(default=0.01, gt=0, le=1)

@@ -18,7 +18,7 @@ from msgspec import Struct
 from gate.errors import ConfigError
 from gate.monitor.model import Observation
 from gate.monitor.report import MonitorReport, headline
-from gate.monitor.store import Delivery, State
+from gate.monitor.store import Delivery, MonitorState
 from gate.monitor.window import WORSE, Status
 from gate.security.limits import shorten
 from gate.system.http import Client, HttpError, check_url
@@ -153,7 +153,7 @@ class Alerts:
         """Whether scores are exported."""
         return bool(self._exports)
 
-    async def tell(self, state: State, report: MonitorReport, now: float, client: Client) -> list[str]:
+    async def tell(self, state: MonitorState, report: MonitorReport, now: float, client: Client) -> list[str]:
         """Tells every target that is to be told, and exports what waits; returns what failed, in words."""
         known = state.deliveries()
         work = [self._tell(state, t, known.get(t.name), report, now, client) for t in self._targets]
@@ -162,7 +162,7 @@ class Alerts:
 
     async def _tell(
         self,
-        state: State,
+        state: MonitorState,
         target: Target,
         known: Delivery | None,
         report: MonitorReport,
@@ -181,7 +181,9 @@ class Alerts:
         state.delivered(target.name, failed(known, problem, wait, now))
         return f"{target.name}: {problem}"
 
-    async def _export(self, state: State, target: Target, known: Delivery | None, now: float, client: Client) -> str:
+    async def _export(
+        self, state: MonitorState, target: Target, known: Delivery | None, now: float, client: Client
+    ) -> str:
         known = known or Delivery(Status.HEALTHY)
         if now < known.next_at:
             return known.error and f"{target.name}: {known.error}"

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from gate.formats import messages
 from gate.formats.messages import FormatError
-from gate.monitor.model import WatchedTrace, Counts
+from gate.monitor.model import Counts, WatchedTrace
 from gate.monitor.sampling import concerns_sample, is_sampled, trace_key
 from gate.monitor.sources import Line
 from gate.security.limits import MAX_ID_CHARS, shorten

@@ -30,7 +30,7 @@ from gate.model import (
     Turn,
     Usage,
 )
-from gate.monitor.model import MAX_PREVIEW_CHARS, WatchedTrace, Observation
+from gate.monitor.model import MAX_PREVIEW_CHARS, Observation, WatchedTrace
 from gate.records import redacted
 from gate.scoring.score import Scorer, score_recorded, score_trial
 from gate.security.limits import cut

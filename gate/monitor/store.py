@@ -50,7 +50,7 @@ _ENCODER, _DECODER = Encoder(), Decoder()
 _COLUMNS = "trace, at, passed, average, scores, applied, why, query, output, kept"
 
 
-class Change(Struct, frozen=True):
+class StatusChange(Struct, frozen=True):
     """A change of status."""
 
     number: int
@@ -73,7 +73,7 @@ class Delivery(Struct, frozen=True):
     error: str = ""
 
 
-class State:
+class MonitorState:
     """The state in a file; open it with `open_state`."""
 
     def __init__(self, path: Path, db: sqlite3.Connection, lock: FileIO | None) -> None:
@@ -85,7 +85,7 @@ class State:
         if self._lock is not None:
             self._lock.close()
 
-    def __enter__(self) -> State:
+    def __enter__(self) -> MonitorState:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -145,7 +145,7 @@ class State:
         if kept is not None:
             self._db.execute("UPDATE traces SET kept = NULL WHERE kept IS NOT NULL AND number <= ?", kept)
 
-    def change(self, after: Status, why: str, now: float) -> Change | None:
+    def change(self, after: Status, why: str, now: float) -> StatusChange | None:
         """Notes the status; the change where it is another than before."""
         before = self.status
         if before is after:
@@ -156,7 +156,7 @@ class State:
                 (now, before.value, after.value, why),
             )
             self._set("status", after.value)
-        return Change(found.lastrowid or 0, now, before, after, why)
+        return StatusChange(found.lastrowid or 0, now, before, after, why)
 
     def delivered(self, target: str, delivery: Delivery) -> None:
         """Notes what a target was told."""
@@ -253,11 +253,11 @@ class State:
         )
         return [(row[0], _observation(row[1:])) for row in rows]
 
-    def last_change(self) -> Change | None:
+    def last_change(self) -> StatusChange | None:
         row = self._db.execute(
             "SELECT number, at, before, after, why FROM changes ORDER BY number DESC LIMIT 1"
         ).fetchone()
-        return None if row is None else Change(row[0], row[1], Status(row[2]), Status(row[3]), row[4])
+        return None if row is None else StatusChange(row[0], row[1], Status(row[2]), Status(row[3]), row[4])
 
     def deliveries(self) -> Mapping[str, Delivery]:
         """By target."""
@@ -276,7 +276,7 @@ def _observation(row: Sequence[Any]) -> Observation:
     return Observation(trace, at, outcome, average, found, why, query, output, names, kept or b"")
 
 
-def open_state(path: Path, *, to_write: bool = True) -> State | None:
+def open_state(path: Path, *, to_write: bool = True) -> MonitorState | None:
     """The state in a file, which is made where it is missing.
 
     None if it is to be written and another monitor does so. ``to_write`` False: to look at it, without its lock.
@@ -297,7 +297,7 @@ def open_state(path: Path, *, to_write: bool = True) -> State | None:
                 return None
         elif not path.is_file():
             raise MeasureError("no monitor has stored anything here yet", where=str(path), hint="run `gate monitor`")
-        return State(path, _connect(path), lock)
+        return MonitorState(path, _connect(path), lock)
     except (OSError, sqlite3.Error) as error:
         if lock is not None:
             lock.close()

@@ -16,11 +16,11 @@ from msgspec import Struct
 
 from gate.monitor.alerts import Alerts
 from gate.monitor.intake import AHEAD_SECONDS, Intake, TraceFormat
-from gate.monitor.model import WatchedTrace, Counts
+from gate.monitor.model import Counts, WatchedTrace
 from gate.monitor.observe import Observer
 from gate.monitor.report import Expected, MonitorReport, make_report, to_json, to_prometheus
 from gate.monitor.sources import Files, GrowingFile, Line
-from gate.monitor.store import State
+from gate.monitor.store import MonitorState
 from gate.monitor.window import Limits, WindowFinding, decide
 from gate.security import files
 from gate.suites.messages import FieldPaths
@@ -59,7 +59,7 @@ class Watch:
     """One monitor at work on its state."""
 
     def __init__(
-        self, options: WatchOptions, state: State, observer: Observer, alerts: Alerts, traces: TraceFormat | None
+        self, options: WatchOptions, state: MonitorState, observer: Observer, alerts: Alerts, traces: TraceFormat | None
     ) -> None:
         self._options, self._state, self._observer, self._alerts = options, state, observer, alerts
         self._files = Files(options.places, state.positions())
@@ -183,13 +183,15 @@ class Watch:
         return [*notes, *(f"not delivered: {problem}" for problem in self.problems)]
 
 
-def decide_now(state: State, options: WatchOptions, criteria: str, now: float) -> WindowFinding:
+def decide_now(state: MonitorState, options: WatchOptions, criteria: str, now: float) -> WindowFinding:
     """What the window shows."""
     outcomes = state.outcomes(options.limits.window, criteria, _since(options, now))
     return decide(outcomes, state.status, options.limits)
 
 
-def report_of(state: State, options: WatchOptions, observer: Observer, notes: Sequence[str] = ()) -> MonitorReport:
+def report_of(
+    state: MonitorState, options: WatchOptions, observer: Observer, notes: Sequence[str] = ()
+) -> MonitorReport:
     """How things stand by what is stored."""
     now, criteria = time(), observer.scoring.fingerprint
     return make_report(

@@ -53,6 +53,7 @@ COVERED = {
     "metrics/rouge.py": "unit/metrics/test_response.py",
     "metrics/*.py": "integration/judges/test_judged_catalogue.py",
     "model/*.py": "unit/records/test_reader.py",
+    "monitor/*.py": "acceptance/test_monitor.py",
     "pipeline/api.py": "acceptance/test_python_api.py",
     "pipeline/baseline_upkeep.py": "acceptance/test_baselines_only_get_better.py",
     "pipeline/budget.py": "acceptance/test_budgets.py",

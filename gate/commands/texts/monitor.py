@@ -21,7 +21,7 @@ from gate.monitor.alerts import Alerts, Target, target_of
 from gate.monitor.observe import Observer, Scoring, scoring_for
 from gate.monitor.report import Average, Expected, MonitorReport, average, headline, to_text
 from gate.monitor.spans import TelemetryTraces
-from gate.monitor.store import State, open_state
+from gate.monitor.store import MonitorState, open_state
 from gate.monitor.watch import Say, Watch, WatchOptions, report_of
 from gate.monitor.window import Limits, Status
 from gate.pipeline.journal import SECRET_NAME
@@ -81,7 +81,7 @@ def set_up(config: Config, environment: Mapping[str, str], given: Mapping[str, A
     options = WatchOptions(
         places,
         plan.suite.id,
-        section.fields or config.file.fields or FieldPaths(),
+        _fields(config),
         section.sample_rate,
         limits,
         section.max_age,
@@ -99,6 +99,11 @@ def set_up(config: Config, environment: Mapping[str, str], given: Mapping[str, A
     secrets = [value for name, value in environment.items() if SECRET_NAME.search(name)]
     hidden = [*secrets, *(target.url for target in targets), *(target.token for target in targets)]
     return Setup(config, plan, scoring, options, state_path, Redactor(hidden, personal=True), alerts)
+
+
+def _fields(config: Config) -> FieldPaths:
+    own = config.file.monitor.fields
+    return FieldPaths.model_validate(own.model_dump()) if own is not None else config.file.fields or FieldPaths()
 
 
 def _plan_of(config: Config, environment: Mapping[str, str]) -> Plan:
@@ -187,7 +192,7 @@ def _outcomes(record: Record, plan: Plan, criteria: Sequence[Criterion]) -> list
 # --- running --------------------------------------------------------------------------------------
 
 
-async def watch(setup: Setup, state: State, environment: Mapping[str, str], say: Say | None) -> Watch:
+async def watch(setup: Setup, state: MonitorState, environment: Mapping[str, str], say: Say | None) -> Watch:
     """Reads once, or with ``say`` until a signal comes."""
     async with AsyncExitStack() as stack:
         judge = None
@@ -211,7 +216,7 @@ async def watch(setup: Setup, state: State, environment: Mapping[str, str], say:
     return found
 
 
-def wait_for_state(path: Path, *, patience: float | None) -> State | None:
+def wait_for_state(path: Path, *, patience: float | None) -> MonitorState | None:
     """The state, once no other monitor writes it; None if that takes longer than ``patience``."""
     until = None if patience is None else monotonic() + patience
     while True:

@@ -18,7 +18,7 @@ from gate.monitor import alerts
 from gate.monitor.alerts import Alerts, Target, evaluation_events, is_due, target_of
 from gate.monitor.model import Counts, Observation
 from gate.monitor.report import Failure, MonitorReport
-from gate.monitor.store import Delivery, State, open_state
+from gate.monitor.store import Delivery, MonitorState, open_state
 from gate.monitor.window import PassShare, Status
 from gate.system.http import Client
 
@@ -79,14 +79,16 @@ def report(status: Status, failures: tuple[Failure, ...] = ()) -> MonitorReport:
 
 
 @pytest.fixture
-def state(tmp_path: Path) -> Iterator[State]:
+def state(tmp_path: Path) -> Iterator[MonitorState]:
     found = open_state(tmp_path / "m.sqlite")
     assert found is not None
     with found:
         yield found
 
 
-def tell(state: State, target: Target, status: Status, now: float, *, form: str = "target", **more: Any) -> list[str]:
+def tell(
+    state: MonitorState, target: Target, status: Status, now: float, *, form: str = "target", **more: Any
+) -> list[str]:
     """Stores the status, and tells the target."""
     state.change(status, "why", now)
     targets, exports = ([target], []) if form == "target" else ([], [target])
@@ -103,7 +105,7 @@ def webhook(receiver: Receiver, token: str = "") -> Target:
     return Target("webhook:HOOK", "webhook", receiver.url, token)
 
 
-def test_a_change_is_told_once(state: State) -> None:
+def test_a_change_is_told_once(state: MonitorState) -> None:
     with serving(Receiver()) as receiver:
         target = webhook(receiver, "t0ken")
         for now, status in enumerate([Status.HEALTHY, Status.CRITICAL, Status.CRITICAL, Status.INSUFFICIENT_DATA]):
@@ -119,7 +121,7 @@ def test_a_change_is_told_once(state: State) -> None:
     )
 
 
-def test_better_waits_for_the_cool_down_and_worse_does_not(state: State) -> None:
+def test_better_waits_for_the_cool_down_and_worse_does_not(state: MonitorState) -> None:
     steps = [
         (0.0, Status.WARNING),
         (10.0, Status.HEALTHY),  # too soon
@@ -136,7 +138,7 @@ def test_better_waits_for_the_cool_down_and_worse_does_not(state: State) -> None
 
 
 @pytest.mark.parametrize("answer", [500, 404, "drop"])
-def test_a_failed_attempt_is_made_up_for_and_pauses_grow(state: State, answer: Any) -> None:
+def test_a_failed_attempt_is_made_up_for_and_pauses_grow(state: MonitorState, answer: Any) -> None:
     with serving(Receiver(answer, answer)) as receiver:
         target = webhook(receiver)
         (problem,) = tell(state, target, Status.CRITICAL, 0.0)
@@ -152,7 +154,7 @@ def test_a_failed_attempt_is_made_up_for_and_pauses_grow(state: State, answer: A
     assert ids == ["shop:1"] * 3, "one alert, by whose id a receiver knows it"
 
 
-def test_a_redirect_is_not_followed(state: State) -> None:
+def test_a_redirect_is_not_followed(state: MonitorState) -> None:
     with serving(Receiver(307)) as receiver:
         assert tell(state, webhook(receiver), Status.CRITICAL, 0.0) == [
             "webhook:HOOK: HTTP 307: redirects are not followed"
@@ -160,13 +162,13 @@ def test_a_redirect_is_not_followed(state: State) -> None:
         assert len(receiver.got) == 1
 
 
-def test_a_server_that_asks_to_wait_is_obeyed(state: State) -> None:
+def test_a_server_that_asks_to_wait_is_obeyed(state: MonitorState) -> None:
     with serving(Receiver(429)) as receiver:
         tell(state, webhook(receiver), Status.CRITICAL, 0.0)
     assert state.deliveries()["webhook:HOOK"].next_at == 700.0
 
 
-def test_a_server_that_does_not_answer_holds_nobody_up(state: State, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_does_not_answer_holds_nobody_up(state: MonitorState, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(alerts, "ANSWER_SECONDS", 0.2)
     with serving(Receiver("wait")) as receiver:
         assert tell(state, webhook(receiver), Status.CRITICAL, 0.0) == ["webhook:HOOK: no answer within 0.2 s"]
@@ -174,14 +176,14 @@ def test_a_server_that_does_not_answer_holds_nobody_up(state: State, monkeypatch
         assert tell(state, webhook(receiver), Status.CRITICAL, 10.0) == []
 
 
-def test_a_server_that_is_not_there_is_said(state: State) -> None:
+def test_a_server_that_is_not_there_is_said(state: MonitorState) -> None:
     with serving(Receiver()) as receiver:
         target = webhook(receiver)
     (problem,) = tell(state, target, Status.CRITICAL, 0.0)
     assert "refused" in problem.lower()
 
 
-def test_one_targets_failure_keeps_no_other_from_being_told(state: State) -> None:
+def test_one_targets_failure_keeps_no_other_from_being_told(state: MonitorState) -> None:
     with serving(Receiver(500)) as bad, serving(Receiver()) as good:
         state.change(Status.CRITICAL, "why", 0.0)
         targets = [Target("slack:A", "slack", bad.url), Target("teams:B", "teams", good.url)]
@@ -195,7 +197,7 @@ def test_one_targets_failure_keeps_no_other_from_being_told(state: State) -> Non
         assert len(good.got) == 1
 
 
-def test_chats_show_hostile_text_as_text(state: State) -> None:
+def test_chats_show_hostile_text_as_text(state: MonitorState) -> None:
     evil = Failure("<!channel>", 0.0, "<https://evil.test|click> *b* `c` [x](http://evil.test)\n# head", "", "")
     with serving(Receiver()) as slack, serving(Receiver()) as teams:
         tell(state, Target("slack:A", "slack", slack.url), Status.CRITICAL, 0.0, failures=(evil,))
@@ -211,7 +213,7 @@ def test_chats_show_hostile_text_as_text(state: State) -> None:
     assert "\n" not in shown
 
 
-def test_scores_are_exported_as_events_of_the_genai_conventions(state: State) -> None:
+def test_scores_are_exported_as_events_of_the_genai_conventions(state: MonitorState) -> None:
     seen = [
         Observation("a" * 32, 2.0, False, 0.5, {"tone": 0.5}, "tone: rude"),
         Observation("row 1", 3.0, None, None, {}, "judge down"),

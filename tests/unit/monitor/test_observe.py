@@ -125,7 +125,7 @@ def test_a_huge_conversation_is_scored_and_not_kept() -> None:
 
 def test_a_judge_is_asked_and_its_absence_is_not_a_failure() -> None:
     class Down:
-        async def ask(self, question: Any) -> Any:  # noqa: ARG002
+        async def ask(self, question: Any) -> Any:
             from gate.judges.prompt import Answers
 
             return Answers(error="judge not reached")
@@ -147,7 +147,7 @@ def test_every_reference_free_metric_that_is_kept_scores_the_probe() -> None:
     for name in METRICS:
         try:
             scorers = build_scorers(read_specs({name: {}}, lambda *_: "criteria"), (), Setting(judge=lambda: "j"))
-        except Exception:  # noqa: BLE001, S112  (a metric that demands options of its own)
+        except Exception:
             continue
         kept += [s for s in scoring_for(scorers).scorers if not s.needs_judge and not s.parts]
     assert len(kept) > 5

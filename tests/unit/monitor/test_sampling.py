@@ -28,13 +28,13 @@ def test_the_sample_is_the_same_in_every_version() -> None:
     assert [i for i in range(500) if is_sampled(f"{i:032x}", 0.01)] == [18, 61, 85, 242, 361]
 
 
-@given(st.binary(min_size=16, max_size=16))
+@given(st.binary(min_size=16, max_size=16).filter(any))
 def test_an_id_is_one_in_every_spelling(raw: bytes) -> None:
     spelled = {raw.hex(), raw.hex().upper(), base64.b64encode(raw).decode()}
     assert {trace_key(one) for one in spelled} == {raw.hex()}
 
 
-@given(st.lists(st.binary(min_size=16, max_size=16), min_size=1, max_size=5), st.booleans())
+@given(st.lists(st.binary(min_size=16, max_size=16).filter(any), min_size=1, max_size=5), st.booleans())
 def test_no_line_of_the_sample_is_passed_over(ids: list[bytes], in_base64: bool) -> None:
     spelled = [base64.b64encode(raw).decode() if in_base64 else raw.hex() for raw in ids]
     line = json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [{"traceId": one} for one in spelled]}]}]})

@@ -11,11 +11,11 @@ from gate.errors import ConfigError, MeasureError
 from gate.monitor import store
 from gate.monitor.model import Counts, Observation
 from gate.monitor.sources import Position
-from gate.monitor.store import Delivery, State, open_state
+from gate.monitor.store import Delivery, MonitorState, open_state
 from gate.monitor.window import Status
 
 
-def opened(path: Path) -> State:
+def opened(path: Path) -> MonitorState:
     state = open_state(path)
     assert state is not None
     return state
@@ -25,7 +25,9 @@ def seen(trace: str, passed: bool | None = True, **more: object) -> Observation:
     return Observation(trace, 1.0, passed, 0.5, {"tone": 0.5}, **more)  # type: ignore[arg-type]
 
 
-def commit(state: State, *traces: Observation, criteria: str = "c", now: float = 5.0, export: bool = False) -> int:
+def commit(
+    state: MonitorState, *traces: Observation, criteria: str = "c", now: float = 5.0, export: bool = False
+) -> int:
     place = Position("1:2", "a.jsonl", 70, 60, b"head", 4)
     return state.commit(traces, [place], Counts(lines=3), now=now, criteria=criteria, export=export)
 

@@ -1,0 +1,324 @@
+"""`gate monitor` as it is used: by cron, as a service, killed, twice at once, and with a receiver of alerts."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from tests.acceptance.conftest import Project
+from tests.patience import CEILING, eventually
+
+CONFIG = """
+name: shop
+suite: evals/
+agent: {python: "agent:answer"}
+criteria:
+  not_contains: {values: ["I cannot"]}
+  tool_trajectory_avg_score: 0.9
+"""
+
+
+def row(name: str, *, good: bool = True) -> str:
+    said = "It is on its way." if good else "I cannot say."
+    messages = [{"role": "user", "content": f"Where is {name}?"}, {"role": "assistant", "content": said}]
+    return json.dumps({"id": name, "messages": messages}) + "\n"
+
+
+def span(trace: str, number: int, said: str, at: int) -> dict[str, Any]:
+    attributes = {
+        "gen_ai.operation.name": "invoke_agent" if number == 0 else "chat",
+        "gen_ai.input.messages": json.dumps([{"role": "user", "parts": [{"type": "text", "content": "Where?"}]}]),
+        "gen_ai.output.messages": json.dumps([{"role": "assistant", "parts": [{"type": "text", "content": said}]}]),
+    }
+    return {
+        "traceId": trace,
+        "spanId": f"{number + 1:016x}",
+        "parentSpanId": "" if number == 0 else f"{1:016x}",
+        "name": "agent",
+        "startTimeUnixNano": str(at),
+        "endTimeUnixNano": str(at + 1_000_000),
+        "attributes": [{"key": key, "value": {"stringValue": value}} for key, value in attributes.items()],
+    }
+
+
+def request(*spans: dict[str, Any]) -> str:
+    return json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": list(spans)}]}]}) + "\n"
+
+
+@pytest.fixture
+def shop(project: Project) -> Project:
+    project.write("gate.yaml", CONFIG + "monitor: {traces: traces/, sample_rate: 1.0}\n")
+    project.write("evals/a.yaml", "cases:\n  - {id: a, input: hello, tools: [refund]}\n")
+    (project.root / "traces").mkdir()
+    return project
+
+
+def append(project: Project, *lines: str, name: str = "a.jsonl") -> None:
+    with (project.root / "traces" / name).open("a", encoding="utf-8") as file:
+        file.write("".join(lines))
+
+
+def once(project: Project, *arguments: str, **environment: str) -> tuple[int, dict[str, Any], str]:
+    ran = project.gate("monitor", "--once", "--json", "status.json", *arguments, **environment)
+    path = project.root / "status.json"
+    assert path.exists(), ran.err
+    return ran.code, json.loads(path.read_text(encoding="utf-8")), ran.out + ran.err
+
+
+def stored(project: Project) -> list[tuple[str, int | None]]:
+    db = sqlite3.connect(project.root / ".gate" / "monitor.sqlite", timeout=30)
+    try:
+        return db.execute("SELECT trace, passed FROM traces ORDER BY trace").fetchall()
+    finally:
+        db.close()
+
+
+def test_a_cron_job_reads_what_is_new_and_says_how_it_stands(shop: Project) -> None:
+    append(shop, *(row(f"t{n}", good=n % 20 > 0) for n in range(100)), "garbage\n", '{"id": "half')
+    code, found, text = once(shop)
+    assert (code, found["status"], found["sample_count"], found["pass_rate"]["rate"]) == (0, "healthy", 100, 0.95)
+    assert (found["counts"]["lines"], found["counts"]["bad"]) == (101, 1)
+    assert "tool_trajectory_avg_score: skipped, it needs a reference" in text
+    assert found["failures"][0]["query"] == "Where is t80?"
+    append(shop, '", "messages": []}\n', *(row(f"u{n}", good=False) for n in range(60)))
+    code, found, _ = once(shop)
+    assert (code, found["status"], found["counts"]["sampled"]) == (1, "critical", 161)
+    code, again, _ = once(shop)
+    assert (code, again["counts"]) == (1, found["counts"]), "nothing new, nothing counted"
+    assert shop.gate("monitor", "--status", "--fail-on", "never", "-q").code == 0
+
+
+def test_too_few_traces_are_not_green(shop: Project) -> None:
+    append(shop, *(row(f"t{n}") for n in range(10)))
+    code, found, text = once(shop)
+    assert (code, found["status"]) == (3, "insufficient_data")
+    assert "10 of the 30 measured traces" in text
+
+
+def test_the_sample_is_the_same_wherever_it_is_drawn(shop: Project) -> None:
+    append(shop, *(row(f"t{n}") for n in range(400)))
+    _, first, _ = once(shop, "--sample-rate", "0.2")
+    names = stored(shop)
+    assert 40 < len(names) < 130
+    _, second, _ = once(shop, "--sample-rate", "0.2", "--state", "other.sqlite")
+    assert first["counts"] == second["counts"]
+
+
+def test_spans_over_files_lines_and_runs_make_one_trace(shop: Project) -> None:
+    now = time.time_ns()
+    long_ago, trace, late = now - 3_600 * 10**9, "a" * 32, "b" * 32
+    append(shop, request(span(trace, 1, "I cannot say.", long_ago)), name="one.jsonl")
+    append(shop, request(span(late, 0, "fine", now)), name="one.jsonl")
+    append(shop, request(span(trace, 0, "I cannot say.", long_ago)), name="two.jsonl")
+    _, found, text = once(shop)
+    assert stored(shop) == [(trace, 0)], "the other one may still be going on"
+    assert "traces that are not complete yet: 1" in text
+    config = (shop.root / "gate.yaml").read_text(encoding="utf-8")
+    shop.write("gate.yaml", config.replace("sample_rate: 1.0", "sample_rate: 1.0, idle: 1ms"))
+    append(shop, request(span(late, 1, "fine", now)), name="two.jsonl")
+    _, found, _ = once(shop)
+    assert stored(shop) == [(trace, 0), (late, 1)]
+    assert (found["counts"]["lines"], found["counts"]["late"]) == (4, 0), "what is read again is not counted again"
+
+
+def test_killed_in_the_middle_nothing_is_lost_and_nothing_counts_twice(shop: Project) -> None:
+    total = 8_000
+    for part in range(4):
+        append(shop, *(row(f"t{n:05}", good=n % 10 > 0) for n in range(part, total, 4)), name=f"{part}.jsonl")
+    killed = 0
+    for _ in range(6):
+        before = len(stored(shop)) if killed else 0
+        child = start(shop, "--once")
+        while child.poll() is None and not (state_exists(shop) and len(stored(shop)) > before):
+            time.sleep(0.002)
+        if child.poll() is None:
+            child.send_signal(signal.SIGKILL)
+            killed += 1
+        child.communicate()
+    _, found, text = once(shop)
+    assert killed >= 2, "it was over before it could be killed"
+    assert len(stored(shop)) == total
+    assert (found["counts"]["lines"], found["counts"]["sampled"], found["counts"]["repeated"]) == (total, total, 0), (
+        text
+    )
+
+
+def test_two_at_once_share_the_work_and_count_once(shop: Project) -> None:
+    append(shop, *(row(f"t{n:05}") for n in range(3_000)))
+    children = [start(shop, "--once", "-q") for _ in range(3)]
+    outputs = [child.communicate(timeout=CEILING) for child in children]
+    assert [child.returncode for child in children] == [0, 0, 0], outputs
+    _, found, _ = once(shop)
+    assert len(stored(shop)) == 3_000
+    assert (found["counts"]["lines"], found["counts"]["sampled"], found["counts"]["repeated"]) == (3_000, 3_000, 0)
+
+
+def test_a_service_follows_its_files_and_ends_gracefully(shop: Project) -> None:
+    config = (shop.root / "gate.yaml").read_text(encoding="utf-8")
+    shop.write("gate.yaml", config.replace("sample_rate: 1.0", "sample_rate: 1.0, every: 20ms"))
+    append(shop, *(row(f"t{n}") for n in range(50)))
+    child, standby = start(shop, "-q"), None
+    try:
+        assert eventually(lambda: state_exists(shop) and len(stored(shop)) == 50)
+        standby = start(shop, "-q")
+        append(shop, *(row(f"u{n}", good=False) for n in range(50)))
+        (shop.root / "traces" / "a.jsonl").rename(shop.root / "traces" / "a.jsonl.1")
+        append(shop, *(row(f"v{n}", good=False) for n in range(50)))
+        assert eventually(lambda: len(stored(shop)) == 150)
+        child.send_signal(signal.SIGTERM)
+        out, err = child.communicate(timeout=CEILING)
+        assert (child.returncode, err) == (0, "")
+        assert out.splitlines()[0].startswith("healthy: pass rate 100.0%")
+        assert out.splitlines()[-1].startswith("critical: pass rate")
+        append(shop, *(row(f"w{n}") for n in range(10)))
+        assert eventually(lambda: len(stored(shop)) == 160)  # by the one that took over
+    finally:
+        for one in (child, standby):
+            if one is not None and one.poll() is None:
+                one.send_signal(signal.SIGTERM)
+                one.communicate(timeout=CEILING)
+
+
+@pytest.fixture
+def receiver() -> Iterator[Any]:
+    class Handler(BaseHTTPRequestHandler):
+        got: ClassVar[list[Any]] = []
+        answers: ClassVar[list[int]] = []
+
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            Handler.got.append((self.path, json.loads(body)))
+            self.send_response(Handler.answers.pop(0) if Handler.answers else 204)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    Handler.address = f"http://127.0.0.1:{server.server_address[1]}"  # type: ignore[attr-defined]
+    yield Handler
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_alerts_go_out_once_to_every_target(shop: Project, receiver: Any) -> None:
+    more = "alerts: {slack: SLACK_URL, webhook: {url: HOOK_URL, token: HOOK_TOKEN}}, otlp: LOGS_URL, prometheus: m.prom"
+    shop.write("gate.yaml", CONFIG + f"monitor: {{traces: traces/, sample_rate: 1.0, {more}}}\n")
+    append(shop, *(row(f"t{n}", good=False) for n in range(40)))
+    secret = "T00/B00/s3cretpath"
+    addresses = {f"{name}_URL": f"{receiver.address}/{name.lower()}/{secret}" for name in ("SLACK", "HOOK", "LOGS")}
+    receiver.answers[:] = [500]
+    code, found, text = once(shop, HOOK_TOKEN="abcdef123", **addresses)
+    assert code == 1, text
+    paths = sorted(path.split("/")[1] for path, _ in receiver.got)
+    assert [paths.count(name) for name in ("slack", "hook", "logs")].count(2) == 1, "the one that failed, again"
+    assert sorted(set(paths)) == ["hook", "logs", "slack"]
+    before = len(receiver.got)
+    assert once(shop, HOOK_TOKEN="abcdef123", **addresses)[0] == 1
+    assert len(receiver.got) == before
+    assert "s3cretpath" not in text + json.dumps(found)
+    assert "s3cretpath" not in (shop.root / ".gate" / "monitor.sqlite").read_bytes().decode("latin-1")
+    assert 'gate_monitor_status{suite="shop",status="critical"} 1.0' in (shop.root / "m.prom").read_text()
+
+
+def test_an_undelivered_alert_is_said_and_changes_the_exit_code(shop: Project, receiver: Any) -> None:
+    shop.write("gate.yaml", CONFIG + "monitor: {traces: traces/, sample_rate: 1.0, otlp: LOGS_URL}\n")
+    append(shop, *(row(f"t{n}") for n in range(40)))
+    receiver.answers[:] = [404] * 10
+    code, _, text = once(shop, LOGS_URL=f"{receiver.address}/v1/logs")
+    assert code == 5, text
+    assert "otlp:LOGS_URL: HTTP 404" in text
+
+
+def test_production_is_compared_with_what_ci_stored(shop: Project) -> None:
+    shop.write(
+        "agent.py",
+        "def answer(message):\n    return {'output': 'It is on its way.', 'tool_calls': [{'name': 'refund'}]}\n",
+    )
+    shop.store(trials=2)
+    append(shop, *(row(f"t{n}", good=n % 4 > 0) for n in range(60)))
+    _, found, text = once(shop, "--against", "baseline")
+    (criterion,) = found["criteria"]
+    assert (criterion["baseline"]["mean"], criterion["baseline"]["n"], criterion["window"]["mean"]) == (1.0, 2, 0.75)
+    assert found["baseline_pass_rate"]["mean"] == 1.0
+    assert "other conversations, so compare with care" in text
+    shop.write("gate.yaml", CONFIG.replace("I cannot", "I can not") + "monitor: {traces: traces/, sample_rate: 1.0}\n")
+    _, found, _ = once(shop, "--against", ".gate/base.jsonl")
+    assert found["criteria"][0]["baseline"] is None, "another criterion is no yardstick"
+
+
+@pytest.mark.parametrize(
+    ("monitor", "arguments", "said"),
+    [
+        ("{}", (), "no traces are named"),
+        ("{traces: nowhere/x/}", (), "no such file or folder"),
+        ("{traces: traces/, sample_rate: 0}", (), "sample_rate"),
+        ("{traces: traces/, critical: 0.9}", (), "critical (0.9) is above warning (0.85)"),
+        ("{traces: traces/, sample_rat: 1}", (), "did you mean 'sample_rate'"),
+        ("{traces: traces/, alerts: {slack: NOT_SET}}", (), "the variable NOT_SET is not set"),
+        ("{traces: traces/, alerts: {slack: 'https://hooks.test/x'}}", (), "slack"),
+        ("{traces: traces/, prometheus: ../x.prom}", (), "not a file below"),
+        ("{traces: traces/}", ("--status",), "either --once or --status"),
+        ("{traces: traces/}", ("--against", "none.jsonl"), "none.jsonl"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(shop: Project, monitor: str, arguments: tuple[str, ...], said: str) -> None:
+    shop.write("gate.yaml", CONFIG + f"monitor: {monitor}\n")
+    ran = shop.gate("monitor", "--once", *arguments)
+    assert said in ran.err
+    assert ran.code in (2, 3, 4)
+    assert len(ran.err.strip().splitlines()) == 1
+
+
+def test_criteria_that_all_need_a_reference_are_refused(shop: Project) -> None:
+    shop.write(
+        "gate.yaml", CONFIG.replace('  not_contains: {values: ["I cannot"]}\n', "") + "monitor: {traces: traces/}\n"
+    )
+    ran = shop.gate("monitor", "--once")
+    assert (ran.code, ran.out) == (2, "")
+    assert "no blocking criterion can judge a conversation without expectations" in ran.err
+
+
+def state_exists(project: Project) -> bool:
+    path = project.root / ".gate" / "monitor.sqlite"
+    if not path.exists():
+        return False
+    try:
+        stored(project)
+    except sqlite3.Error:
+        return False
+    return True
+
+
+def start(project: Project, *arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "gate", "monitor", *arguments],
+        cwd=project.root,
+        env={name: value for name, value in os.environ.items() if not name.startswith(("GITHUB_", "CI", "OPENAI_"))},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_the_state_is_where_it_is_said(shop: Project) -> None:
+    append(shop, row("a"))
+    once(shop, "--state", "here.sqlite")
+    assert (shop.root / "here.sqlite").exists()
+    assert not Path(shop.root / ".gate" / "monitor.sqlite").exists()
