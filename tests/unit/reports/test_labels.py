@@ -31,6 +31,9 @@ from gate.reports import labels as words
 
 from .samples import COST, FAILED, PASSED, REGRESSED, RESPONSE, TRAJECTORY, estimate, result
 
+WORDED = [form for form in REPORTS if form not in ("json", "openmetrics")]
+"""The forms that are sentences; the others are figures under names."""
+
 
 def found(*findings: AnyFinding, verdict: Verdict = Verdict.INCONCLUSIVE) -> CriterionResult:
     return CriterionResult(RESPONSE, verdict, findings, estimate(0.2, 0.1, 0.3))
@@ -64,14 +67,14 @@ def test_a_pass_needs_words_where_the_baseline_excuses_it() -> None:
     assert words.telling(found(MeanHolds(HeldMean(1.0, 0.9, 3)), verdict=Verdict.PASS)) == []
 
 
-@pytest.mark.parametrize("form", [form for form in REPORTS if form != "json"])
+@pytest.mark.parametrize("form", WORDED)
 def test_every_form_says_why_a_missed_threshold_does_not_block(form: str) -> None:
     excused = found(EXCUSED, verdict=Verdict.PASS)
     page = " ".join(load_report(form)(result(replace(PASSED, criteria=(excused,)))).split())
     assert "the baseline missed it too (0.00)" in page
 
 
-@pytest.mark.parametrize("form", [form for form in REPORTS if form != "json"])
+@pytest.mark.parametrize("form", WORDED)
 def test_what_was_never_measured_is_no_pass_in_any_form(form: str) -> None:
     never = CriterionResult(TRAJECTORY, Verdict.PASS, (NothingHeld(),))
     page = load_report(form)(result(replace(PASSED, criteria=(never,))))
@@ -86,7 +89,7 @@ def test_reasons_that_differ_in_figures_or_a_word_are_said_once() -> None:
     assert words.distinct(calls) == calls
 
 
-@pytest.mark.parametrize("form", [form for form in REPORTS if form != "json"])
+@pytest.mark.parametrize("form", WORDED)
 def test_every_form_says_where_the_details_are(form: str) -> None:
     assert load_report(form)(result(REGRESSED)).count("gate explain gate.jsonl --case refund-late-order") == 1
 
