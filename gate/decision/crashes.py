@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from gate.decision.comparison import Comparison
 from gate.decision.engine.state import CONCURRENT, CONFIRM, Request
 from gate.model import FULL, PROBE, CrashFacts, ErrorKind, Scale, Side, Trial, TrialError
-from gate.model.facts import Outage
+from gate.model.facts import BaseGone, Outage
 from gate.model.findings import ConfirmationLost, FailuresGone, NothingRerun, PerhapsProvider, SlowedDown, Unconfirmed
 from gate.security.limits import cut
 from gate.statistics.intervals import fisher_less
@@ -40,6 +40,8 @@ CRASH_SHARE = 0.10
 """Share of alpha for the one test of a confirmation against the stored trials; it is what looks and e-values leave."""
 MEASURABLE = 0.05
 """Seconds by which answers have to slow at least for it to mean anything."""
+LEAST_IN_VAIN = 10
+"""Trials of the base's agent that are lost one after the other, before it is asked no more."""
 MOST = 0.5
 """An outage takes more than this share of the cases that answered."""
 
@@ -82,7 +84,11 @@ def _failed(trials: Iterable[Trial]) -> int:
 
 
 def _commonest(trials: Sequence[Trial]) -> str:
-    counts = Counter(f"{t.error.kind.value}: {t.error.message}" for t in trials if t.error is not None and t.failed)
+    return _commonest_of([trial for trial in trials if trial.failed])
+
+
+def _commonest_of(trials: Sequence[Trial]) -> str:
+    counts = Counter(f"{t.error.kind.value}: {t.error.message}" for t in trials if t.error is not None)
     text = min(counts, key=lambda text: (-counts[text], text))
     return cut(" ".join(text.split()), MAX_MESSAGE_CHARS)
 
@@ -129,23 +135,42 @@ def with_outage(comparison: Comparison) -> Comparison:
 
 
 def _without_base_that_is_down(comparison: Comparison) -> Comparison:
-    """The comparison without this job's failures of the base's agent, if most of what it answered before fails now.
+    """The comparison without the failures of the base's agent in rounds in which most of what it answered before fails.
 
     A base that is not up fails everything, and next to it no change would be worse.
     """
     before = {trial.case_id for trial in comparison.stored if trial.answered}
     tried = [t for t in comparison.trials if t.side is Side.BASELINE and t.measured and t.tag in (FULL, CONCURRENT)]
-    tried = [trial for trial in tried if trial.case_id in before]
-    cases, up = {trial.case_id for trial in tried}, {trial.case_id for trial in tried if trial.answered}
-    if len(cases - up) <= MOST * len(cases):
-        return comparison
+    down = set()
+    for number in {trial.round for trial in tried}:
+        asked = [trial for trial in tried if trial.round == number and trial.case_id in before]
+        cases, up = {trial.case_id for trial in asked}, {trial.case_id for trial in asked if trial.answered}
+        if len(cases - up) > MOST * len(cases):
+            down.add(number)
 
     def without(trial: Trial) -> Trial:
-        if trial.side is not Side.BASELINE or trial.error is None:
+        if trial.side is not Side.BASELINE or trial.error is None or trial.round not in down:
             return trial
         return replace(trial, error=replace(trial.error, excused=True))
 
-    return replace(comparison, trials=tuple(map(without, comparison.trials)))
+    return replace(comparison, trials=tuple(map(without, comparison.trials))) if down else comparison
+
+
+def base_gone(comparison: Comparison) -> BaseGone | None:
+    """That the base's agent was asked in vain: its newest trials, by whole rounds and `LEAST_IN_VAIN` at least, are
+    all lost. What is known of the base is what was measured before."""
+    rounds: dict[int, list[Trial]] = {}
+    for trial in comparison.trials:
+        if trial.side is Side.BASELINE:
+            rounds.setdefault(trial.round, []).append(trial)
+    lost: list[Trial] = []
+    for number in sorted(rounds, reverse=True):
+        if any(trial.measured for trial in rounds[number]):
+            break
+        lost += rounds[number]
+    if len(lost) < LEAST_IN_VAIN:
+        return None
+    return BaseGone(len(lost), _commonest_of(lost))
 
 
 def _outage(comparison: Comparison) -> Outage | None:

@@ -8,6 +8,7 @@ from typing import Any
 from gate.decision.cases import edited, removed
 from gate.decision.comparison import ENOUGH_STORED, PASS_RATE, Comparison, Incomparable, all_unchecked, passes
 from gate.decision.conclusions import never_pass
+from gate.decision.crashes import base_gone
 from gate.decision.engine.state import CONCURRENT, CONFIRM
 from gate.decision.findings import natural
 from gate.decision.power import provable
@@ -310,9 +311,12 @@ def _partly_measured(comparison: Comparison) -> list[Caution]:
 
 def _errors(comparison: Comparison) -> list[Caution]:
     found: list[Caution] = []
-    if lost := sum(not t.measured for t in comparison.trials):
-        found.append(TrialsLost(lost, len(comparison.trials)))
-    if again := sum(t.attempts - 1 for t in comparison.trials):
+    gone = base_gone(comparison)
+    trials = [t for t in comparison.trials if gone is None or t.side is Side.CANDIDATE]
+    found += [gone] if gone is not None else []
+    if lost := sum(not t.measured for t in trials):
+        found.append(TrialsLost(lost, len(trials)))
+    if again := sum(t.attempts - 1 for t in trials):
         found.append(AttemptsRepeated(again))
     return found
 

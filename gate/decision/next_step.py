@@ -20,7 +20,7 @@ from gate.decision.comparison import (
 )
 from gate.decision.conclusions import hard_failures, judge
 from gate.decision.consistency import compared, lacks_pairs
-from gate.decision.crashes import clearing, probed, probes, with_outage
+from gate.decision.crashes import base_gone, clearing, probed, probes, with_outage
 from gate.decision.engine.state import FULL, Request
 from gate.decision.thresholds import epochs_to_prove, never_reached
 from gate.decision.unseen import without_unseen
@@ -138,9 +138,12 @@ def _comparison(known: Situation) -> Comparison:
     by_id, apart = {case.id: case for case in cases}, dict(known.not_comparable)
     now, before = with_outcomes(now, by_id, criteria), with_outcomes(before, by_id, criteria, apart)
     selected, owed = known.selected, known.owed
-    return with_outage(
+    found = with_outage(
         Comparison(tuple(cases), tuple(criteria), now, before, settings, apart, selected=selected, owed=owed)
     )
+    if settings.rerun == "match" and base_gone(found):
+        return replace(found, settings=replace(settings, rerun="never"))
+    return found
 
 
 def _again(comparison: Comparison) -> More | None:
@@ -150,7 +153,8 @@ def _again(comparison: Comparison) -> More | None:
     """
     settings = comparison.settings
     newest_round = _next_round(comparison) - 1
-    newest = [t for t in comparison.trials if t.round == newest_round]
+    alone = settings.rerun == "never"  # a base that is gone is not asked again
+    newest = [t for t in comparison.trials if t.round == newest_round and not (alone and t.side is Side.BASELINE)]
     tried = Counter((t.side, t.tag, t.case_id) for t in newest if comparison.stands_in(t))
     lost = Counter((t.side, t.tag, t.case_id) for t in comparison.lost(newest) if not t.failed and not _is_excused(t))
     short: dict[tuple[Side, str, int], list[str]] = {}

@@ -10,6 +10,7 @@ from typing import Literal
 from msgspec import Struct
 
 from gate.model.findings import Apart, CaseTally, Fact, QuantileExcused, TrialExcused, Unconfirmed
+from gate.model.scale import Scale
 from gate.model.verdict import OnTradeoff, Verdict
 
 
@@ -429,6 +430,36 @@ class TrialsLost(Fact, frozen=True):
     of: int
 
 
+class ProviderMoved(Fact, frozen=True):
+    """Since when the stored runs of one agent score otherwise, so that its provider changed."""
+
+    since: float
+    """Unix time of the first run after it."""
+    commit: str | None
+    """That run's."""
+    metric: str
+    scale: Scale
+    change: float
+    """In the metric's unit; of the pass rate 0–1."""
+    p: float
+    runs: int
+    """Stored runs that were looked at."""
+    baseline_is_older: bool = False
+    """Whether the baseline that is compared with was measured before it."""
+
+
+Note = str | ProviderMoved
+"""What a run's terms tell its reader besides: words of its own, or a fact."""
+
+
+class BaseGone(Fact, frozen=True):
+    """The base commit's agent did not answer, and was asked no more."""
+
+    trials: int
+    """Trials that were asked of it in vain."""
+    error: str
+
+
 class AttemptsRepeated(Fact, frozen=True):
     """Attempts that were repeated after an infrastructure error."""
 
@@ -487,6 +518,8 @@ Caution = (
     | QuietRise
     | ScoresUnmeasured
     | TrialsLost
+    | BaseGone
+    | ProviderMoved
     | AttemptsRepeated
     | RepeatsAlike
     | RepeatsOnce

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 
 from msgspec import Struct
 
@@ -12,6 +11,7 @@ from gate.baselines.union import RunPart, parts_of, without
 from gate.decision.comparison import PASS_RATE
 from gate.decision.drift import Moved, newest_move
 from gate.model import Case, Criterion, Scale, Trial
+from gate.model.facts import ProviderMoved
 from gate.records import Header, Record
 
 LATER = 6
@@ -31,17 +31,10 @@ class Drift(Struct, frozen=True):
     runs: int
 
     @property
-    def words(self) -> str:
-        """``since 2026-05-02 (abc1234) the same agent scores 4.0 points less on pass rate (p = 0.001, 9 runs)``"""
-        change = self.moved.change
-        binary = self.scale in (Scale.BINARY, Scale.UNIT)
-        size = f"{abs(change) * 100:.1f} points" if binary else f"{abs(change):.3g}"
-        day = f"{datetime.fromtimestamp(self.since, UTC):%Y-%m-%d %H:%M} UTC"
-        where = f"{day}, {self.commit[:7]}" if self.commit else day
-        direction = "less" if change < 0 else "more"
-        told = f"p = {self.moved.p:.2g}, {self.runs} runs"
-        what = f"{size} {direction} on {self.moved.metric} ({told})"
-        return f"since {where} the same agent scores {what}: the provider drifted"
+    def fact(self) -> ProviderMoved:
+        """What a reader should know of it."""
+        moved = self.moved
+        return ProviderMoved(self.since, self.commit, moved.metric, self.scale, moved.change, moved.p, self.runs)
 
 
 def drift_in(records: Sequence[Record]) -> Drift | None:

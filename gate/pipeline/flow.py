@@ -22,6 +22,7 @@ from gate.config.settings import now
 from gate.decision import Settings
 from gate.errors import ConfigError, MeasureError
 from gate.model import Result, SuiteResult, Verdict
+from gate.model.facts import Note
 from gate.pipeline.base_tree import base_agent, check_base_address
 from gate.pipeline.division import after, step_down
 from gate.pipeline.draws import continue_earlier, earlier_draws
@@ -176,7 +177,7 @@ async def _run_suite(session: Session, plan: Plan, found: References) -> Ran:
     return Ran(plan, result, journal.path, found, terms)
 
 
-def _terms(session: Session, plan: Plan, run: SuiteRun, notes: Sequence[str], found: References) -> Terms:
+def _terms(session: Session, plan: Plan, run: SuiteRun, notes: Sequence[Note], found: References) -> Terms:
     """What the record is judged by, here and wherever it is shown again."""
     alone = session.options.shard[1] == 1
     return replace(

@@ -19,6 +19,7 @@ from gate.config.schema import NO_STORE
 from gate.decision.cases import LEAST_LOST, MOST_LOST
 from gate.errors import BaselineError, ConfigError
 from gate.model import BaselineInfo
+from gate.model.facts import Note
 from gate.pipeline.drift import drift_in, later, since
 from gate.records import PlannedCase, Record
 from gate.reports.formatting import count
@@ -63,7 +64,7 @@ class References(Struct, frozen=True):
     """Everything that a record is compared with, the first first, and what its reader should know of it."""
 
     all: tuple[Reference, ...]
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     anchor: str = ""
     """The commit of the anchor, if there is one and it is among them, under its own name or as the own base."""
     accepted: str = ""
@@ -229,7 +230,7 @@ def _commits_with(config: Config, where: GitContext, git: Git) -> int:
     return where.ancestors.index(added) + 1 if added in where.ancestors else 0
 
 
-def undrifted(reference: Reference, store: Store) -> tuple[Reference, tuple[str, ...]]:
+def undrifted(reference: Reference, store: Store) -> tuple[Reference, tuple[Note, ...]]:
     """The reference without runs from before the provider moved, and what is to be said of that.
 
     A change is held to its own base, though that was measured before the move: then it is said.
@@ -242,11 +243,11 @@ def undrifted(reference: Reference, store: Store) -> tuple[Reference, tuple[str,
         fresh = replace(
             reference_to(kept, info.commit, distance=info.distance, source=info.source), name=reference.name
         )
-        return fresh, (found.words,)
+        return fresh, (found.fact,)
     found = drift_in([nearest, *reference.records[1:], *later(store, nearest.header.suite_id, nearest)])
     if found is None or found.since <= nearest.header.created:
         return reference, ()
-    return reference, (f"the baseline was measured before that: {found.words}",)
+    return reference, (replace(found.fact, baseline_is_older=True),)
 
 
 def find_anchor(

@@ -14,7 +14,8 @@ from msgspec.structs import replace
 from gate.baselines.pairing import Pairing, Reference, pair, reported_before
 from gate.config.resolve import Plan
 from gate.config.schema import BudgetSection
-from gate.decision import More, Request, Situation, confirmation, next_step
+from gate.decision import CONCURRENT, More, Request, Situation, confirmation, next_step
+from gate.decision.crashes import LEAST_IN_VAIN
 from gate.errors import ConfigError, MeasureError
 from gate.model import FULL, STORED, Side, SuiteResult, Trial, Verdict
 from gate.pipeline.execute import Job
@@ -210,8 +211,10 @@ class SuiteRun:
             return
         if not step.pause and (missing := sum(map(len, parts))):
             self.session.progress.plan(self.plan.suite.id, missing, step.why)
+        start = len(self.trials)
         for jobs in parts if step.pause else in_turn(parts, self.session.config.agent.concurrency):
-            await self._run(jobs)
+            if jobs and not (jobs[0].side is Side.BASELINE and is_in_vain(self.trials[start:])):
+                await self._run(jobs)
 
     def _jobs(self, request: Request, step: More, done: Counter[Slot], lost: Counter[Slot]) -> list[Job]:
         """The missing jobs of a request, epoch by epoch, so that a budget that ends leaves whole epochs."""
@@ -246,9 +249,23 @@ class SuiteRun:
             self.session.progress.trial(trial)
 
 
+def is_in_vain(trials: Sequence[Trial]) -> bool:
+    """Whether the base's agent was asked in these trials of one round and is not there, so that the rest is left out.
+
+    In a round that picks cases by their outcomes a failure of the agent is no sign of that.
+    """
+    asked = [trial for trial in trials if trial.side is Side.BASELINE]
+    silent = [t for t in asked if not t.measured or (t.failed and t.tag in (FULL, CONCURRENT))]
+    return len(asked) >= LEAST_IN_VAIN and len(silent) == len(asked)
+
+
 def in_turn(parts: Sequence[Sequence[Job]], each: int) -> list[Sequence[Job]]:
-    """The jobs of both sides a few at a time in turn, so that what moves the provider meanwhile strikes both."""
+    """The jobs of both sides a few at a time in turn, so that what moves the provider meanwhile strikes both.
+
+    Those of the base alone: a few that show whether it is there, and the rest.
+    """
     if len(parts) < 2:
-        return list(parts)
+        few = max(each, LEAST_IN_VAIN) if parts and parts[0] and parts[0][0].side is Side.BASELINE else None
+        return [chunk for part in parts for chunk in ([part] if few is None else [part[:few], part[few:]])]
     chunks = [[part[i : i + each] for i in range(0, len(part), each)] for part in parts]
     return [chunk for turn in zip_longest(*chunks, fillvalue=[]) for chunk in turn if chunk]

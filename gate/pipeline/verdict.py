@@ -45,7 +45,7 @@ from gate.model import (
     acceptable,
     worst,
 )
-from gate.model.facts import ByBaseRules, Stated
+from gate.model.facts import ByBaseRules, Caution, Note, Stated
 from gate.pipeline.division import at_least, comparisons_of, shared
 from gate.pipeline.reference import References
 from gate.records import Header, PlannedCase, Record, digested, fold_record
@@ -89,7 +89,7 @@ class Terms(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True)
     """Tools by category, so that a call of one is not shown as a difference where its category was expected."""
     scheduled: bool = False
     """Whether a schedule decided from round to round what to run, so that each of its looks counts."""
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     """Warnings about how the record came about."""
     changes: tuple[str, ...] = ()
     """What of the change's own rules does not hold yet."""
@@ -121,7 +121,7 @@ def terms_of_plan(
     config: Config,
     settings: Settings | None = None,
     *,
-    notes: Sequence[str] = (),
+    notes: Sequence[Note] = (),
     doubts: Sequence[str] = (),
     rules: Rules | None = None,
 ) -> Terms:
@@ -281,7 +281,7 @@ def judge_record(record: Record, references: Sequence[Reference], terms: Terms) 
         found,
         cases=tuple(_with_categories(case, terms.categories) for case in found.cases),
         changes=tuple(dict.fromkeys((*found.changes, *map(Stated, terms.changes)))),
-        warnings=tuple(dict.fromkeys((*found.warnings, *map(Stated, terms.notes)))),
+        warnings=tuple(dict.fromkeys((*found.warnings, *map(_told, terms.notes)))),
         **_spent(whole),
     )
     said = with_stored(said, whole)
@@ -290,6 +290,10 @@ def judge_record(record: Record, references: Sequence[Reference], terms: Terms) 
         doubts = (*doubts, *terms.doubts_if_compared)
     said = doubted(said, *map(Stated, doubts)) if doubts else said
     return replace(said, scope=_scope(record.header)) if record.header.whole else said
+
+
+def _told(note: Note) -> Caution:
+    return Stated(note) if isinstance(note, str) else note
 
 
 def _divided(terms: Terms, references: Sequence[Reference]) -> Terms:

@@ -7,6 +7,7 @@ the product reads a sentence again.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from typing import assert_never
 
 from gate.decision.comparison import PASS_RATE
@@ -27,7 +28,7 @@ from gate.model import (
 from gate.model import facts as fact
 from gate.model.findings import CasesNotScored, CaseTally, TrialExcused
 from gate.reports.by_tag import where
-from gate.reports.formatting import by_chance, change, count, figure, listing, percentage
+from gate.reports.formatting import by_chance, change, count, figure, listing, margin, percentage
 from gate.reports.reasons import (
     RULED_OUT,
     failures_confirmed,
@@ -541,7 +542,7 @@ def warnings(suite: SuiteResult) -> tuple[str, ...]:
     return tuple(_warning(found, suite) for found in suite.warnings)
 
 
-def _warning(found: fact.Caution, suite: SuiteResult) -> str:
+def _warning(found: fact.Caution, suite: SuiteResult) -> str:  # noqa: PLR0911 - one line per group of kinds
     match found:
         case fact.Stated():
             return found.text
@@ -552,7 +553,9 @@ def _warning(found: fact.Caution, suite: SuiteResult) -> str:
             return _of_criterion(found, row.criterion) if row is not None else found.criterion
         case fact.FewCases() | fact.ThinBaseline():
             return _few(found, told=bool(_thin(suite)))
-        case fact.ScoresUnmeasured() | fact.TrialsLost() | fact.AttemptsRepeated():
+        case fact.ProviderMoved():
+            return provider_moved(found)
+        case fact.ScoresUnmeasured() | fact.TrialsLost() | fact.BaseGone() | fact.AttemptsRepeated():
             return _unmeasured(found)
         case _:
             return _of_answers(found)
@@ -566,6 +569,16 @@ def _agent_failed(suite: SuiteResult) -> str:
     return (
         f"the agent failed, most often: {facts.message}" if told else f"{crashes(facts)}; most often: {facts.message}"
     )
+
+
+def provider_moved(found: fact.ProviderMoved) -> str:
+    """``since 2026-05-02 10:00 UTC, abc1234 the same agent scores 4 points less on pass rate (p = 0.001, 9 runs)``."""
+    size = margin(abs(found.change), Scale.BINARY if found.scale is Scale.UNIT else found.scale)
+    day = f"{datetime.fromtimestamp(found.since, UTC):%Y-%m-%d %H:%M} UTC"
+    place = f"{day}, {found.commit[:7]}" if found.commit else day
+    what = f"{size} {'less' if found.change < 0 else 'more'} on {found.metric} (p = {found.p:.2g}, {found.runs} runs)"
+    older = "the baseline was measured before that: " if found.baseline_is_older else ""
+    return f"{older}since {place} the same agent scores {what}: the provider drifted"
 
 
 def _of_criterion(found: fact.ThresholdExcused | fact.LimitExcused | fact.QuietRise, criterion: Criterion) -> str:
@@ -594,13 +607,16 @@ def _few(found: fact.FewCases | fact.ThinBaseline, *, told: bool) -> str:
     return cases if told else f"{cases}: a single broken case may be missed; {_more_stored(found)}"
 
 
-def _unmeasured(found: fact.ScoresUnmeasured | fact.TrialsLost | fact.AttemptsRepeated) -> str:
+def _unmeasured(found: fact.ScoresUnmeasured | fact.TrialsLost | fact.BaseGone | fact.AttemptsRepeated) -> str:
     match found:
         case fact.ScoresUnmeasured():
             return f"{found.criterion}: {found.lost} of {found.of} scores could not be measured"
         case fact.TrialsLost():
             of = count(found.of, "trial")
             return f"{found.lost} of {of} ended in infrastructure errors and left no score"
+        case fact.BaseGone():
+            asked = f"the base commit's agent gave no answer in {count(found.trials, 'trial')} and was asked no more"
+            return f"{asked}: what is compared is the stored baseline ({found.error})"
         case fact.AttemptsRepeated():
             return f"{count(found.attempts, 'attempt')} repeated after an infrastructure error"
         case _:

@@ -188,7 +188,7 @@ def test_without_an_address_the_change_is_compared_with_what_is_stored(
     assert any("BASE_URL is not set" in line for line in suite_of(found)["warnings"])
 
 
-@pytest.mark.parametrize("status", [500, 404])
+@pytest.mark.parametrize("status", [500, 503, 404])
 def test_a_base_that_is_down_excuses_no_drop(project: Project, served: Served, base: Served, status: int) -> None:
     """Next to a base that fails everything no change is worse."""
     set_up(project, {**http(served), "base": "${BASE_URL}"})
@@ -201,5 +201,28 @@ def test_a_base_that_is_down_excuses_no_drop(project: Project, served: Served, b
     served.answer = lambda number: (200, "Done." if number % 5 > 1 else "no idea")
     base.answer = lambda _number: (status, "down")
     code, found = project.result("run", "-q", BASE_URL=base.url)
-    assert base.asked > 0, "the drop is checked against the base"
-    assert (code, suite_of(found)["verdict"]) == (1, "regressed"), suite_of(found)["headline"]
+    suite = suite_of(found)
+    assert (code, suite["verdict"]) == (1, "regressed"), suite["headline"]
+    assert "the base was not measured beside it" in suite["headline"]
+    assert 0 < base.asked <= 16, "a few times, by as many at once as the agent is asked, and then no more"
+    assert [line for line in suite["warnings"] if "infrastructure" in line] == [], "it is said once:"
+    [told] = [line for line in suite["warnings"] if "the base commit's agent" in line]
+    assert f"gave no answer in {base.asked} trials and was asked no more" in told
+
+
+def test_a_base_that_dies_in_the_middle_excuses_no_drop(project: Project, served: Served, base: Served) -> None:
+    """It answered in the first check, so that it is there; what it fails at later is no measurement of it."""
+    set_up(project, {**http(served), "base": "${BASE_URL}"})
+    cases = [{"id": f"case-{n}", "input": f"item {n}", "response": "Done."} for n in range(30)]
+    project.write("suite.jsonl", "".join(json.dumps(case) + "\n" for case in cases))
+    project.commit()
+    project.store()
+    project.git("checkout", "-q", "-b", "change")
+    project.commit("change")
+    served.answer = lambda number: (200, "Done." if number % 5 else "no idea")
+    base.answer = lambda number: (200, "Done." if number % 9 else "no idea") if number <= 30 else (500, "down")
+    code, found = project.result("run", "-q", BASE_URL=base.url)
+    suite = suite_of(found)
+    assert base.asked > 30, "the first check left it open"
+    assert (code, suite["verdict"]) != (0, "pass"), suite["headline"]
+    assert base.asked <= 30 + 16

@@ -8,7 +8,16 @@ from msgspec.structs import replace
 from gate.decision import CONCURRENT, Settings, exit_code
 from gate.errors import ExitCode
 from gate.model import PROBE, CaseStatus, ErrorKind, Side, Trial, TrialError, Verdict
-from gate.model.facts import AgentFailures, AttemptsRepeated, CouldNotMeasure, LostDecide, Outage
+from gate.model.facts import (
+    AgentFailures,
+    AttemptsRepeated,
+    BaseGone,
+    CouldNotMeasure,
+    LostDecide,
+    Outage,
+    SuiteGotWorse,
+    TrialsLost,
+)
 from gate.model.findings import FailuresGone, NeverAnswered, NothingRerun, PerhapsProvider, SlowedDown, Unconfirmed
 from tests.unit.decision.records import (
     FORBIDDEN,
@@ -78,6 +87,28 @@ def test_both_sides_are_asked_where_the_base_can_be_run() -> None:
             break
     assert more.requests[0].tag == PROBE
     assert {request.side for request in more.requests} == set(Side)
+
+
+def test_a_base_that_is_gone_is_asked_no_more_and_what_it_said_before_stays() -> None:
+    """Ten trials in a row are lost: the schedule goes on as if no base could be run, and says so once."""
+    down = once(SUITE, {c.id: {"trajectory": 0.0} for c in SUITE[:12]}, trajectory=1.0)
+    settings = Settings(rerun="match", exact_epochs=1)
+    first = ask(SUITE, [TRAJECTORY], down, BASELINE, settings=settings)
+    assert [request.side for request in first.requests] == [Side.BASELINE]
+    gone = TrialError(ErrorKind.UNREACHABLE, "127.0.0.1:80: Connection refused")
+    lost = [Trial(c.id, 1, 2, CONCURRENT, Side.BASELINE, error=gone) for c in SUITE[:10]]
+    result = judge(SUITE, [TRAJECTORY], [*down, *lost], BASELINE, settings=settings)
+    assert (
+        result.verdict is Verdict.REGRESSED and isinstance(result.cause, SuiteGotWorse) and result.cause.perhaps_drift
+    )
+    assert [w for w in result.warnings if isinstance(w, BaseGone | TrialsLost)] == [
+        BaseGone(10, "unreachable: 127.0.0.1:80: Connection refused")
+    ]
+    again = ask(SUITE, [TRAJECTORY], [*down, *lost[:9]], BASELINE, settings=settings)
+    assert {request.side for request in again.requests} == {Side.BASELINE}, "nine may be a bad moment"
+    answered = trial(SUITE[10].id, 1, round=2, tag=CONCURRENT, side=Side.BASELINE, trajectory=1.0)
+    again = ask(SUITE, [TRAJECTORY], [*down, *lost, answered], BASELINE, settings=settings)
+    assert {request.side for request in again.requests} == {Side.BASELINE}, "and one that answers is there"
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import get_args
 import pytest
 from msgspec.structs import replace
 
-from gate.model import BaselineInfo, CrashFacts, EvidenceSummary, Outcome, Stage, StageKind, SuiteResult, Verdict
+from gate.model import BaselineInfo, CrashFacts, EvidenceSummary, Outcome, Scale, Stage, StageKind, SuiteResult, Verdict
 from gate.model import facts as fact
 from gate.model.evidence import LookTest, MetricChange, MetricTest
 from gate.model.findings import CaseTally, FailuresGone, NoLongerMeasured, QuantileExcused
@@ -220,6 +220,21 @@ WARNINGS: list[tuple[fact.Caution, str]] = [
     (fact.QuietRise("latency", 0.6), "latency changed by +60 %: beyond its margin; it warns only"),
     (fact.ScoresUnmeasured("latency", 1, 80), "latency: 1 of 80 scores could not be measured"),
     (fact.TrialsLost(1, 80), "1 of 80 trials ended in infrastructure errors and left no score"),
+    (
+        fact.BaseGone(16, "unreachable: refused"),
+        "the base commit's agent gave no answer in 16 trials and was asked no more: what is compared is the stored "
+        "baseline (unreachable: refused)",
+    ),
+    (
+        fact.ProviderMoved(86_400.0, "abcdef012345", "pass rate", Scale.BINARY, -0.04, 0.001, 9),
+        "since 1970-01-02 00:00 UTC, abcdef0 the same agent scores 4 points less on pass rate (p = 0.001, 9 runs): "
+        "the provider drifted",
+    ),
+    (
+        fact.ProviderMoved(86_400.0, None, "tone", Scale.LIKERT, 0.4, 0.02, 9, baseline_is_older=True),
+        "the baseline was measured before that: since 1970-01-02 00:00 UTC the same agent scores 0.40 more on tone "
+        "(p = 0.02, 9 runs): the provider drifted",
+    ),
     (fact.AttemptsRepeated(2), "2 attempts repeated after an infrastructure error"),
     (
         fact.RepeatsOnce(97, 100),
