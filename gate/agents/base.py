@@ -33,7 +33,7 @@ from gate.formats.messages import OBJECT, FormatError
 from gate.model import ENDS, End, ErrorKind, Invocation, RecordedTrial
 from gate.model.strictness import FEWER, OFF, Tightens
 from gate.security.environment import ALWAYS_ALLOWED, handed_on, is_withheld
-from gate.security.limits import shorten
+from gate.security.limits import MAX_LOG_CHARS, shorten, tail
 
 MAX_MESSAGE_CHARS = 5_000
 LEAST_PATTERN = 4
@@ -186,6 +186,18 @@ class Clock(Struct):
             self.limit.reschedule(asyncio.get_running_loop().time() + self.seconds)
 
 
+class Log(Struct):
+    """What an agent wrote beside its answers in one trial; the last of it, bounded."""
+
+    text: str = ""
+
+    def add(self, text: str) -> None:
+        """Appends what was written, on a line of its own."""
+        text = text.strip("\n")
+        if text.strip():
+            self.text = tail(f"{self.text}\n{text}" if self.text else text, MAX_LOG_CHARS)
+
+
 class Request(Struct, frozen=True):
     """One turn, as it is put to the agent."""
 
@@ -202,6 +214,8 @@ class Request(Struct, frozen=True):
     metadata: Mapping[str, Any] = field(default_factory=dict)
     app: Mapping[str, str] = field(default_factory=dict)
     clock: Clock = field(default_factory=Clock)
+    log: Log = field(default_factory=Log)
+    """Shared by the turns of a trial."""
 
     def payload(self) -> dict[str, Any]:
         """The JSON object that agents are asked with."""

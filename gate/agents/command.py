@@ -144,6 +144,7 @@ class CommandAgent(Agent):
             ended.cancel()
             flooded.cancel()
             await child.end()
+            request.log.add(child.tail)
         if output.overflow.is_set():
             raise AgentFailure(ErrorKind.PROTOCOL, f"an answer of more than {MAX_ANSWER_BYTES:,} bytes")
         if child.process.returncode != 0:
@@ -166,6 +167,8 @@ class CommandAgent(Agent):
         except BaseException:
             await line.end()
             raise
+        finally:
+            request.log.add(line.written())
         return replace(read_answer(answer, user=request.user), duration=perf_counter() - start)
 
     async def _open_line(self) -> _Line:
@@ -197,6 +200,12 @@ class _Line:
         self._child = child
         self._lines = lines
         self.alive = True
+
+    def written(self) -> str:
+        """What the process wrote on standard error since it was last asked for."""
+        text = self._child.tail
+        self._child.forget()
+        return text
 
     async def ask(self, request: dict[str, Any]) -> Any:
         asked = token_hex(8)  # what a process prints before it is asked cannot be taken for an answer

@@ -28,6 +28,7 @@ from gate.agents.base import (
     refuse_stream,
 )
 from gate.model import ErrorKind, Invocation, RecordedTrial
+from gate.security.limits import MAX_LOG_CHARS
 from gate.system.http import Client, HttpError, Response, check_url
 
 FIELDS = ("message", "messages", "session_id", "state", "metadata", "case_id", "trial", "turn")
@@ -186,6 +187,7 @@ class ServerAgent(Agent):
         except HttpError as error:
             raise AgentFailure(error.kind, error.message, transient=error.transient) from error
         if not 200 <= response.status < 300:
+            request.log.add(response.body[: 4 * MAX_LOG_CHARS].decode("utf-8", "replace")[:MAX_LOG_CHARS])
             raise _failure(response)
         if (kind := _media_type(response)) in STREAMS:
             refuse_stream(f"a stream ({kind})")

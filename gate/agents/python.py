@@ -22,6 +22,7 @@ from gate.agents.base import (
     Agent,
     AgentFailure,
     AgentOptions,
+    Log,
     Request,
     Words,
     allowed_environment,
@@ -148,21 +149,26 @@ class _Worker:
                 future.set_exception(ConnectionResetError())
         self._pending.clear()
 
-    async def ask(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """The worker's reply. Raises ConnectionResetError where the process ends before it replies."""
+    async def ask(self, request: Mapping[str, Any], log: Log) -> dict[str, Any]:
+        """The worker's reply; what the function wrote is added to the log.
+
+        Raises ConnectionResetError where the process ends before it replies.
+        """
         number = token_hex(8)  # the user's code has the line open too, and could answer for what it was not asked
         future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         self._pending[number] = future
         try:
             self._lines.send({"id": number, "request": request})
-            return await future
+            reply = await future
+            log.add(reply.pop("log", ""))
+            return reply
         except asyncio.CancelledError:
-            await self._give_up(number)
+            await self._give_up(number, log)
             raise
         finally:
             self._pending.pop(number, None)
 
-    async def _give_up(self, number: str) -> None:
+    async def _give_up(self, number: str, log: Log) -> None:
         """Asks an async function to stop; ends the process where it does not, or cannot."""
         if not self.alive:
             return
@@ -172,11 +178,12 @@ class _Worker:
             self._lines.send({"cancel": number})
             with suppress(TimeoutError, ConnectionResetError):
                 async with asyncio.timeout(CANCEL_SECONDS):
-                    await stopped
+                    log.add((await stopped).pop("log", ""))
                     return
         self._pending.pop(number, None)
         self.condemned = True
         await self.child.end(0)
+        log.add(self.child.tail)
 
     async def end(self) -> None:
         """Lets the process run its exit handlers, for a moment."""
@@ -203,6 +210,8 @@ def _reply(line: bytes) -> dict[str, Any]:
     reply = _object(line)
     if type(reply.get("id")) is not str:
         raise ValueError("no id")
+    if type(reply.get("log", "")) is not str:
+        raise ValueError("a log that is no text")
     if "error" in reply:
         error = reply["error"]
         fits = isinstance(error, dict) and isinstance(error.get("message"), str)
@@ -291,7 +300,7 @@ class PythonAgent(Agent):
     async def _ask(self, worker: _Worker, request: Request, key: tuple[str, int]) -> dict[str, Any]:
         request.clock.start()
         try:
-            reply = await worker.ask(request.payload())
+            reply = await worker.ask(request.payload(), request.log)
         except ConnectionResetError:
             if worker.condemned:
                 raise AgentFailure(
@@ -299,6 +308,7 @@ class PythonAgent(Agent):
                 ) from None
             if worker.casualties > 1:
                 self._suspects.add(key)
+            request.log.add(worker.child.tail)
             tail = f": {worker.child.tail}" if worker.child.tail else ""
             message = f"the agent's process {worker.exit_reason}{tail}"
             last = (worker.child.tail.splitlines() or [""])[-1]

@@ -10,7 +10,7 @@ from msgspec import Struct
 from gate.decision.comparison import Comparison, Incomparable, all_unchecked, full_values, holds, passed
 from gate.model import Case, CaseResult, CaseStatus, Criterion, Outcome, Part, ToolCall, Trial, text_of
 from gate.model.facts import CasesNotCompared
-from gate.security.limits import cut, shorten
+from gate.security.limits import cut, shorten, tail
 from gate.statistics.evalues import case_log_e
 from gate.statistics.intervals import mean
 
@@ -23,6 +23,7 @@ LEAST_LOST = 2
 """This many of them at least: one case that is fixed is no reason to doubt a suite of nine, if the rest is compared."""
 MAX_REASONS = 5
 MAX_REASON_CHARS = 500
+MAX_LOG_SHOWN = 1_000
 MAX_TEXT_CHARS = 2_000
 """Characters of an expected or an actual response."""
 
@@ -116,6 +117,7 @@ def _case_result(comparison: Comparison, case: Case, outcome: Outcome | None) ->
         improvement=seen.improvement,
         tags=tuple(sorted(case.tags)),
         complexity=case.complexity,
+        log=tail(worst.log, MAX_LOG_SHOWN) if worst is not None else "",
     )
 
 

@@ -15,6 +15,7 @@ if sys.path and os.path.realpath(sys.path[0]) == os.path.dirname(os.path.realpat
 
 import asyncio
 import concurrent.futures
+import contextvars
 import dataclasses
 import importlib
 import importlib.util
@@ -28,6 +29,46 @@ from typing import Any, Awaitable, Callable  # noqa: UP035 - Python 3.8
 
 FIELDS = ("message", "messages", "session_id", "state", "metadata", "case_id", "trial", "turn")
 LATER = (408, 425, 429, 503, 529)  # agents/base.py has the same, and why; a test holds them together
+
+
+LOG_CHARS = 8_000
+
+
+class Log:
+    """The last of what one request's code wrote to standard output and error, and its traceback."""
+
+    def __init__(self) -> None:
+        self.text = ""
+
+    def add(self, text: str) -> None:
+        self.text = (self.text + text)[-LOG_CHARS:]
+
+
+LOG: contextvars.ContextVar[Log] = contextvars.ContextVar("log")
+
+
+class Tee:
+    """A standard stream that keeps for the request in whose context it is written to what is written."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> Any:
+        written = self._stream.write(text)
+        log = LOG.get(None)
+        if log is not None and isinstance(text, str):
+            log.add(text[-LOG_CHARS:])
+        return written
+
+    def writelines(self, lines: Any) -> None:
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def __iter__(self) -> Any:
+        return iter(self._stream)
 
 
 def load(target: str, paths: list[str]) -> Callable[..., Any]:
@@ -142,6 +183,29 @@ def failure(error: BaseException) -> dict[str, Any]:
     }
 
 
+def traced(error: BaseException) -> str:
+    """The traceback, without the lines of the gate's own files; paths as their user knows them."""
+    found = traceback.TracebackException.from_exception(error)
+    part: Any = found
+    known = 0
+    while part is not None and known < 10:
+        part.stack = traceback.StackSummary.from_list(
+            [
+                traceback.FrameSummary(short(frame.filename), frame.lineno, frame.name, line=frame.line)
+                for frame in part.stack
+                if not is_ours(frame.filename)
+            ]
+        )
+        part, known = part.__cause__ or (None if part.__suppress_context__ else part.__context__), known + 1
+    return "".join(found.format())
+
+
+def is_ours(path: str) -> bool:
+    """Whether a file is one that runs the user's code: the gate's, or the standard library's threads."""
+    folder = os.path.dirname(path)  # noqa: PTH120 - strings on both sides
+    return folder == os.path.dirname(__file__) or folder == os.path.dirname(concurrent.futures.__file__)  # noqa: PTH120
+
+
 def causes(error: BaseException) -> list[BaseException]:
     """The exception and what it was raised from: clients wrap a refused connection in errors of their own."""
     found: list[BaseException] = []
@@ -196,6 +260,8 @@ class Worker:
 
     async def answer(self, number: str, request: dict[str, Any]) -> None:
         reply: dict[str, Any] = {"id": number}
+        log = Log()
+        LOG.set(log)
         try:
             answer, reply["duration"] = await self.call(request)
             try:
@@ -208,9 +274,12 @@ class Worker:
                 reply["error"] = {"kind": "cancelled", "message": "cancelled", "transient": False}
         except BaseException as error:  # noqa: BLE001 - the user's code, which may raise anything
             reply["error"] = failure(error)
+            log.add(traced(error))
         finally:
             self.tasks.pop(number, None)
             self.cancelled.discard(number)
+        if log.text:
+            reply["log"] = log.text
         self.send(reply)
 
     def encode(self, answer: Any) -> str:
@@ -233,7 +302,7 @@ class Worker:
                 result = asyncio.run_coroutine_threadsafe(finish(result), loop).result()
             return result, time.perf_counter() - start
 
-        return await loop.run_in_executor(self.pool, run)
+        return await loop.run_in_executor(self.pool, contextvars.copy_context().run, run)
 
 
 async def finish(awaitable: Awaitable[Any]) -> Any:
@@ -244,6 +313,7 @@ async def main(options: dict[str, Any]) -> None:
     connection = socket.socket(fileno=options["fd"])
     os.set_inheritable(options["fd"], False)
     reader, writer = await asyncio.open_connection(sock=connection, limit=options["line_limit"])
+    sys.stdout, sys.stderr = Tee(sys.stdout), Tee(sys.stderr)  # before the user's code, which may keep them
     try:
         function = load(options["target"], options["paths"])
         if options.get("adapter"):

@@ -164,6 +164,8 @@ class CaseResult(Struct, frozen=True):
     baseline_crashes: int = 0
     tags: tuple[str, ...] = ()
     complexity: Complexity = Complexity.MEDIUM
+    log: str = ""
+    """What the agent wrote beside its answers in the worst candidate trial, with its traceback; the end of it."""
 
 
 class CrashFacts(Struct, frozen=True):

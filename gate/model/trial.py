@@ -137,6 +137,8 @@ class Trial(Struct, frozen=True):
     """A short digest of the whole answer, responses and tool calls of all turns; empty where none is known."""
     run: str = ""
     """Of a trial out of a stored record, the run that it is of; never stored, since the header says so."""
+    log: str = ""
+    """What the agent wrote beside its answers, tracebacks and the body of an HTTP error included; the last of it."""
 
     @property
     def end(self) -> End:

@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gate.agents.base import Agent, AgentFailure, Clock, Request, naming_hidden
+from gate.agents.base import Agent, AgentFailure, Clock, Log, Request, naming_hidden
 from gate.errors import MeasureError
 from gate.model import FULL, STORED, Case, ErrorKind, Invocation, Side, Trial, TrialError, total_duration
 
@@ -136,7 +136,8 @@ class _Run:
         attempts, collateral = 1, 0
         while True:
             await self._wait_until_resumed()
-            invocations, failure = await self._attempt(job)
+            log = Log()
+            invocations, failure = await self._attempt(job, log)
             if failure is None or self._limits.over:
                 break
             if failure.collateral and collateral < MAX_COLLATERAL:
@@ -158,14 +159,15 @@ class _Run:
             attempts=attempts,
             started=started,
             again=job.again,
+            log=log.text,
         )
 
-    async def _attempt(self, job: Job) -> tuple[list[Invocation], AgentFailure | None]:
+    async def _attempt(self, job: Job, log: Log) -> tuple[list[Invocation], AgentFailure | None]:
         """Holds the conversation once, in a session of its own; what happened before a failure is kept."""
         session_id = token_hex(16)
         invocations: list[Invocation] = []
         try:
-            for request in _requests(job, session_id, invocations):
+            for request in _requests(job, session_id, invocations, log):
                 invocations.append(await self._answer(request))
         except AgentFailure as failure:
             failure.message = naming_hidden(failure.message, self._agent.hidden)
@@ -205,7 +207,7 @@ def _error(failure: AgentFailure) -> TrialError:
     return TrialError(ErrorKind.HOST if failure.collateral else failure.kind, failure.message)
 
 
-def _requests(job: Job, session_id: str, invocations: list[Invocation]) -> Iterator[Request]:
+def _requests(job: Job, session_id: str, invocations: list[Invocation], log: Log) -> Iterator[Request]:
     """The turns of a case, each with the history of what both sides really said."""
     case = job.case
     history: list[dict[str, Any]] = []
@@ -224,6 +226,7 @@ def _requests(job: Job, session_id: str, invocations: list[Invocation]) -> Itera
             metadata=case.metadata,
             app=case.app,
             clock=Clock(),
+            log=log,
         )
 
 

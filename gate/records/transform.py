@@ -17,7 +17,7 @@ from gate.errors import MeasureError
 from gate.model import SILENT, Invocation, Part, Score, Side, ToolCall, Trial, TrialError, Usage, text_of
 from gate.records.lines import COMFORTABLE_BYTES, to_line, trial_line
 from gate.records.model import Footer, Header, PlannedCase, Record, count, difference
-from gate.security.limits import cut, shorten
+from gate.security.limits import cut, shorten, tail
 from gate.security.redact import Redactor
 
 MAX_STORED_TEXT = 500
@@ -55,6 +55,7 @@ def redacted(trial: Trial, redactor: Redactor) -> Trial:
         invocations=tuple([invocation(turn) for turn in trial.invocations]),
         scores={name: score(given) for name, given in trial.scores.items()},
         error=None if trial.error is None else TrialError(trial.error.kind, text(trial.error.message)),
+        log=text(trial.log),
     )
 
 
@@ -94,12 +95,15 @@ def _json_values(trial: Trial) -> Iterator[Any]:
             yield given.details
 
 
+MAX_SHOWN_LOG = 1_000
+"""Characters of a failing trial's log that stay in memory."""
 CallDigest = tuple[str, Any, float | None]
 TurnDigest = tuple[str, Usage | None, str, tuple[CallDigest, ...], bool]
 ScoreDigest = tuple[str, float | None, str, str | None, tuple[tuple[str, float], ...]]
-Digest = tuple[tuple[TurnDigest, ...], tuple[ScoreDigest, ...], str]
+Digest = tuple[tuple[TurnDigest, ...], tuple[ScoreDigest, ...], str, str]
 """Of each turn: digest, usage, the beginning of the response, calls (name, arguments, seconds), whether it shows that
-calls are reported. Of each score: name, value, reason, error, dimensions. At last `Trial.answer`."""
+calls are reported. Of each score: name, value, reason, error, dimensions. At last `Trial.answer`, and the end of
+`Trial.log`."""
 
 
 def digest_of(trial: Trial, *, failed: bool, calls: bool = False, text: int = 0) -> Digest:
@@ -117,12 +121,12 @@ def digest_of(trial: Trial, *, failed: bool, calls: bool = False, text: int = 0)
             for name, given in trial.scores.items()
         ]
     )
-    return turns, scores, trial.answer
+    return turns, scores, trial.answer, tail(trial.log, MAX_SHOWN_LOG) if failed else ""
 
 
 def from_digest(trial: Trial, digest: Digest) -> Trial:
     """The trial with what a digest kept of it in place of what it holds."""
-    turns, scores, answer = digest
+    turns, scores, answer, log = digest
     return Trial(
         trial.case_id,
         trial.number,
@@ -138,6 +142,7 @@ def from_digest(trial: Trial, digest: Digest) -> Trial:
         trial.again,
         answer,
         trial.run,
+        log,
     )
 
 
@@ -226,6 +231,7 @@ def _stripped(trial: Trial, mask: Redactor) -> Trial:
         invocations=tuple([invocation(turn) for turn in trial.invocations]),
         scores={name: score(given) for name, given in trial.scores.items()},
         error=None if trial.error is None else TrialError(trial.error.kind, message(trial.error.message)),
+        log="",
     )
 
 

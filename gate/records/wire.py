@@ -244,6 +244,7 @@ class TrialLine(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=T
     started: Amount | None = None
     turns: tuple[TurnObject, ...] = ()
     answer: Annotated[str, Meta(max_length=32)] = ""
+    log: str = ""
     sum: str | None = None
     """Ties the line to every byte of the record before it (from format 2 on)."""
 
@@ -264,6 +265,7 @@ def trial_line(trial: Trial) -> TrialLine:
         trial.started,
         tuple([_turn_object(turn) for turn in trial.invocations]),
         trial.answer,
+        trial.log,
     )
 
 
@@ -282,6 +284,7 @@ def to_trial(line: TrialLine) -> Trial:
         line.started,
         line.again,
         line.answer,
+        log=line.log,
     )
 
 

@@ -12,6 +12,8 @@ MAX_NESTING = 100
 """The deepest nesting of a document from outside."""
 MAX_ID_CHARS = 500
 """The longest case id, tool name or metric name that is kept whole."""
+MAX_LOG_CHARS = 4_000
+"""The most that is kept of what an agent wrote beside its answers in one trial: the last of it."""
 
 
 def shorten(text: str, limit: int) -> str:
@@ -20,6 +22,11 @@ def shorten(text: str, limit: int) -> str:
         return text
     note = f"… ({len(text) - limit:,} more characters)"
     return text[:limit] + note
+
+
+def tail(text: str, limit: int) -> str:
+    """The last ``limit`` characters at most, the first ``…`` if something was left out; again changes nothing."""
+    return text if len(text) <= limit else "…" + text[len(text) - limit + 1 :]
 
 
 def described(error: BaseException) -> str:

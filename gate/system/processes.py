@@ -50,6 +50,9 @@ class Collector(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
         self.ended.set()
 
+    def forget(self) -> None:
+        self._pieces, self._size = [], 0
+
     @property
     def data(self) -> bytes:
         whole = b"".join(self._pieces)
@@ -112,6 +115,10 @@ class Child:
     def tail(self) -> str:
         """The last of what the child wrote, for messages."""
         return self._tail.data.decode("utf-8", "replace").strip()
+
+    def forget(self) -> None:
+        """Leaves out of `tail` what was written up to now."""
+        self._tail.forget()
 
     @property
     def exit_reason(self) -> str:

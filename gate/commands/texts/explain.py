@@ -147,7 +147,9 @@ def _compared(record: Record) -> Sequence[Trial]:
 def _trial_lines(side: str, trial: Trial, demanded: Mapping[str, tuple[Criterion, str]]) -> list[str]:
     lines = [f"{side} trial {trial.number}, round {trial.round} ({trial.tag})"]
     if trial.error is not None:
-        return [*lines, f"  not measured: {trial.error.kind.value}: {console(trial.error.message, 500)}"]
+        ended = "failed" if trial.failed else "not measured"
+        lines.append(f"  {ended}: {trial.error.kind.value}: {console(trial.error.message, 500)}")
+        return [*lines, *_log_lines(trial)]
     for turn, invocation in enumerate(trial.invocations, 1):
         calls = ", ".join(call_text(call) for call in invocation.tool_calls) or "(no call)"
         lines.append(f"  turn {turn}: {calls}")
@@ -159,7 +161,13 @@ def _trial_lines(side: str, trial: Trial, demanded: Mapping[str, tuple[Criterion
         said = console(score.error or score.reason, 300)
         lines.append(f"  {console(name)} {_value(score, criterion)}{shown} {said}".rstrip())
         lines += [f"    {console(part, 80)} {value:.3f}" for part, value in score.dimensions.items()]
-    return lines
+    return [*lines, *_log_lines(trial)]
+
+
+def _log_lines(trial: Trial) -> list[str]:
+    """What the agent wrote beside its answers."""
+    written = trial.log.splitlines()
+    return ["  the agent wrote:", *(f"    {console(line, 300)}" for line in written)] if written else []
 
 
 def _value(score: Score, criterion: Criterion | None) -> str:

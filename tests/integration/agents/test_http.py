@@ -107,6 +107,15 @@ def test_plain_text() -> None:
     assert served(answer, [case("a")])["a"].invocations[0].text == "just text"
 
 
+def test_the_body_of_an_error_is_kept_beyond_what_the_message_quotes() -> None:
+    answer, _ = says(response(b"first line\n" + b"x" * 500 + b"\n  at refund.py:12", "500 Internal Server Error"))
+    trial = served(answer, [case("a")])["a"]
+    assert trial.error is not None and "refund.py" not in trial.error.message
+    assert trial.log.startswith("first line\n") and trial.log.endswith("  at refund.py:12")
+    flood, _ = says(response("é".encode() * 50_000, "500 Internal Server Error"))
+    assert len(served(flood, [case("a")])["a"].log) <= 4_000
+
+
 @pytest.mark.parametrize(
     ("raw", "kind", "attempts", "message"),
     [

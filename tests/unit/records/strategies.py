@@ -154,6 +154,7 @@ def records(draw: st.DrawFn) -> Record:
             started=draw(st.none() | amounts),
             again=draw(FLAGS),
             answer=draw(digests),
+            log=draw(texts),
         )
         for case_id, number, side in draw(keys)
     )

@@ -214,6 +214,7 @@ def test_the_samples_above_leave_no_field_at_its_default(value: object) -> None:
         "whole",
         "epochs",
         "answer",
+        "log",
         "cluster",
         "run",
         "system",
