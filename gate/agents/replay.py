@@ -7,15 +7,20 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
-from gate.agents.base import Agent, AgentFailure, AgentOptions, Request
+from gate.agents.base import Agent, AgentFailure, AgentOptions, Request, Words
 from gate.model import ErrorKind, Invocation, RecordedTrial
 
 
 class ReplayOptions(AgentOptions):
-    """``replay: true``."""
+    """``replay: true``, or ``replay: traces.jsonl``."""
 
-    replay: Literal[True]
-    """Serves the trials that came with the suite."""
+    replay: Literal[True] | Words
+    """True: serves the trials that came with the suite. Files of traces: serves their conversations."""
+
+    @property
+    def traces(self) -> tuple[str, ...]:
+        """Files of traces, relative to the configuration."""
+        return () if self.replay is True else self.replay
 
 
 class ReplayAgent(Agent):

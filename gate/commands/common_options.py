@@ -104,6 +104,8 @@ def overrides_of(given: dict[str, Any]) -> dict[str, Any]:
     if given.get("trials"):
         text = given["trials"]
         overrides["trials"] = int(text) if text.isdigit() else text
+    if given.get("replay"):
+        overrides["agent"] = {"replay": [str(Path(path).resolve()) for path in given["replay"]]}
     if given.get("against"):
         overrides["baseline.against"] = given["against"]
     if given.get("store"):

@@ -41,6 +41,12 @@ if TYPE_CHECKING:
 @click.option(
     "--rules-from", metavar="REVISION", help="Judge the work tree by the rules of this commit, branch or tag."
 )
+@click.option(
+    "--replay",
+    metavar="FILE",
+    multiple=True,
+    help="Score the conversations in this file of traces instead of running the agent; may be repeated.",
+)
 @click.option("--release", metavar="TAG", default="", help="Judge as this release: against the last accepted one.")
 @click.option(
     "--record",

@@ -113,6 +113,7 @@ class ConfigFile(Struct, frozen=True):
         for key, value in overrides.items():
             _set(data, key.split("."), value)
         where = str(self.path)
+        _take_traces_for_suite(data)
         file = _validate(data, where, self.lines, tuple(overrides))
         kind, agent = _agent(file, where, self.lines)
         _check_store(file.baseline, where, self.lines)
@@ -205,6 +206,13 @@ def criteria_of(content: Any, where: str) -> tuple[dict[str, Any], dict[str, Any
     if not isinstance(criteria, dict):
         raise ConfigError(f"criteria: expected a mapping, found {_kind(criteria)}", where=where)
     return criteria, content.get("custom_metrics") or content.get("customMetrics") or {}
+
+
+def _take_traces_for_suite(data: dict[str, Any]) -> None:
+    """Without a suite the replayed files of traces are the suite: each conversation is a case that expects nothing."""
+    replayed = data["agent"].get("replay") if isinstance(data.get("agent"), dict) else None
+    if data.get("suite") is None and isinstance(replayed, str | list) and replayed:
+        data["suite"] = [replayed] if isinstance(replayed, str) else replayed
 
 
 def _set(data: dict[str, Any], keys: list[str], value: Any) -> None:

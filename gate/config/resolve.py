@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gate.agents.base import allowed_environment
+from gate.agents.replay import ReplayOptions
 from gate.baselines.fingerprint import of_case
 from gate.config.criteria import (
     ADK_DEFAULTS,
@@ -36,6 +37,7 @@ from gate.model import Case, Criterion, Suite
 from gate.records import PlannedCase
 from gate.scoring.score import Scorer
 from gate.suites import Selection, load, select_all
+from gate.suites.traces import check_paths, with_traces
 
 
 class Plan(Struct, frozen=True, dict=True):
@@ -131,7 +133,18 @@ def read_suites(config: Config) -> list[Suite]:
     file = config.file
     suites = load(paths, root=config.root, fields=file.fields, name=file.name, format=file.format, split=own)
     place = _place_in_repository(config.root)
-    return [s if s.id == config.file.name else replace(s, id=str(place / s.id)) for s in suites]
+    suites = [s if s.id == config.file.name else replace(s, id=str(place / s.id)) for s in suites]
+    return _with_traces(config, suites)
+
+
+def _with_traces(config: Config, suites: list[Suite]) -> list[Suite]:
+    """The suites with what the files of ``agent.replay`` recorded; those files themselves hold theirs already."""
+    names = config.agent.traces if isinstance(config.agent, ReplayOptions) else ()
+    if not names or list(names) == config.file.suite:
+        return suites
+    paths = [config.root / name for name in names]
+    check_paths(paths, names)
+    return with_traces(suites, paths, names)
 
 
 def _place_in_repository(root: Path) -> PurePosixPath:

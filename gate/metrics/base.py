@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
-from gate.model import Case, Direction, Invocation, Scale, Score, Turn
+from gate.model import RESPONSE, Case, Direction, Invocation, Scale, Score, Turn
 from gate.security.limits import shorten
 
 
@@ -27,6 +27,11 @@ class NoOptions(Options):
 
 
 OptionsT = TypeVar("OptionsT", bound=Options)
+
+
+TEXT = frozenset({RESPONSE})
+NO_CONTENT: frozenset[str] = frozenset()
+"""Of a metric that looks at names, counts and figures."""
 
 
 class Context(Struct, frozen=True):
@@ -100,6 +105,11 @@ class Metric(ABC, Generic[OptionsT]):
     def needs_calls(self) -> bool:
         """Whether these options look at tool calls; as a rule all of a metric's do or none."""
         return self.reads_tools
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """The parts of a turn, besides calls, that it looks at: a trial whose recording lacks one is not measured."""
+        return TEXT
 
     @property
     def caveat(self) -> str:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from gate.metrics.base import Metric, Options, TrialOutput
+from gate.metrics.base import NO_CONTENT, Metric, Options, TrialOutput
 from gate.model import Case, Scale, Score
 from gate.model.strictness import MORE
 from gate.security.limits import shorten
@@ -36,6 +36,10 @@ class ForbiddenTools(Metric[ForbiddenOptions]):
     reads_tools = True
     absence = True
     options_type = ForbiddenOptions
+
+    @property
+    def reads(self) -> frozenset[str]:
+        return NO_CONTENT
 
     @property
     def missing(self) -> str:

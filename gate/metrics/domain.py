@@ -10,9 +10,9 @@ from pydantic import Field
 
 from gate.judges.client import Judge
 from gate.judges.prompt import Answer
-from gate.metrics.base import Metric, Options, TrialOutput
+from gate.metrics.base import NO_CONTENT, Metric, Options, TrialOutput
 from gate.metrics.judged import JudgedOptions, Voted, VoteMark, rationale
-from gate.model import Case, Direction, Scale, Score
+from gate.model import RESULTS, Case, Direction, Scale, Score
 
 
 class SupportOptions(JudgedOptions):
@@ -113,6 +113,10 @@ class TimeAgainstBaseline(Metric[BaselineOptions]):
     def missing(self) -> str:
         return "" if self.options.baseline_seconds is not None else "baseline_seconds"
 
+    @property
+    def reads(self) -> frozenset[str]:
+        return NO_CONTENT
+
     def score(self, case: Case, performance: TrialOutput) -> Score:
         baseline = self.options.baseline_seconds
         if baseline is None:
@@ -139,6 +143,10 @@ class _Retrieval(Metric[RetrievalOptions]):
     reads_tools = True
     options_type = RetrievalOptions
     pass_threshold = 0.5
+
+    @property
+    def reads(self) -> frozenset[str]:
+        return frozenset({RESULTS})
 
     @property
     def missing(self) -> str:

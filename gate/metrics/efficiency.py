@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from msgspec.structs import asdict
 
-from gate.metrics.base import Metric, NoOptions, TrialOutput, mean
+from gate.metrics.base import NO_CONTENT, Metric, NoOptions, TrialOutput, mean
 from gate.model import Case, Direction, Invocation, Scale, Score, Usage, tool_times
 from gate.security.limits import shorten
 from gate.system.prices import price
@@ -61,6 +61,10 @@ def _sum_or_error(values: Sequence[float | None], what: str) -> Score:
 
 class _LowerIsBetter(Metric[NoOptions]):
     direction: ClassVar[Direction] = Direction.LOWER
+
+    @property
+    def reads(self) -> frozenset[str]:
+        return NO_CONTENT
 
 
 class Cost(_LowerIsBetter):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gate.metrics.base import Metric, NoOptions, TrialOutput
+from gate.metrics.base import NO_CONTENT, Metric, NoOptions, TrialOutput
 from gate.model import Case, Scale, Score
 
 
@@ -17,6 +17,10 @@ class PassRate(Metric[NoOptions]):
     scale = Scale.BINARY
     over_trials = True
     needs_others = True
+
+    @property
+    def reads(self) -> frozenset[str]:
+        return NO_CONTENT
 
     def score(self, case: Case, performance: TrialOutput) -> Score:
         return Score(None, reason="counted over the trials when the suite is judged")

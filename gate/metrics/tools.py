@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, StringConstraints
 
-from gate.metrics.base import Metric, NoOptions, NotMeasurableError, Options, TrialOutput, unpaired
+from gate.metrics.base import NO_CONTENT, Metric, NoOptions, NotMeasurableError, Options, TrialOutput, unpaired
 from gate.metrics.matching import NAMES_ONLY, Matcher, assign, trajectory_words
 from gate.model import Case, Score, ToolCall
 
@@ -28,6 +28,10 @@ class _ToolChoice(Metric[NoOptions]):
 
     reads_tools = True
     pass_threshold = 1.0
+
+    @property
+    def reads(self) -> frozenset[str]:
+        return NO_CONTENT
 
     def score(self, case: Case, performance: TrialOutput) -> Score:
         problem = unpaired(case, performance)
@@ -117,6 +121,10 @@ class StepEfficiency(Metric[StepOptions]):
     reads_tools = True
     options_type = StepOptions
 
+    @property
+    def reads(self) -> frozenset[str]:
+        return NO_CONTENT
+
     def score(self, case: Case, performance: TrialOutput) -> Score:
         necessary, taken = self.options.steps, [call for turn in performance.invocations for call in turn.tool_calls]
         if necessary is None:
@@ -156,6 +164,10 @@ class ErrorRecoveryRate(Metric[RecoveryOptions]):
 
     reads_tools = True
     options_type = RecoveryOptions
+
+    @property
+    def reads(self) -> frozenset[str]:
+        return NO_CONTENT
 
     def score(self, case: Case, performance: TrialOutput) -> Score:
         calls = [call for invocation in performance.invocations for call in invocation.tool_calls]

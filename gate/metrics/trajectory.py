@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
 
-from gate.metrics.base import NOTHING_STATED, Context, Options, PerTurn, TurnFinding
+from gate.metrics.base import NO_CONTENT, NOTHING_STATED, Context, Options, PerTurn, TurnFinding
 from gate.metrics.matching import (
     NAMES_ONLY,
     ArgsRule,
@@ -22,7 +22,7 @@ from gate.metrics.matching import (
     nearest_words,
     trajectory_words,
 )
-from gate.model import Invocation, ToolCall, Turn
+from gate.model import ARGUMENTS, Invocation, ToolCall, Turn
 
 
 class MatchType(IntEnum):
@@ -86,6 +86,10 @@ class ToolTrajectory(PerTurn[TrajectoryOptions]):
         super().__init__(options, context)
         rule = NAMES_ONLY if options.ignore_args else options.args
         self._same = Matcher(self.context, rule, {} if options.ignore_args else options.tools)
+
+    @property
+    def reads(self) -> frozenset[str]:
+        return NO_CONTENT if self.options.ignore_args else frozenset({ARGUMENTS})
 
     def judge_turn(self, turn: Turn, invocation: Invocation) -> TurnFinding:
         if turn.tools is None:
@@ -161,6 +165,10 @@ class SequenceCorrectness(PerTurn[SequenceOptions]):
         self._trajectory = ToolTrajectory(
             TrajectoryOptions(match_type=MatchType[self._MATCH_TYPES[options.mode]], ignore_args=True), self.context
         )
+
+    @property
+    def reads(self) -> frozenset[str]:
+        return NO_CONTENT
 
     def judge_turn(self, turn: Turn, invocation: Invocation) -> TurnFinding:
         return self._trajectory.judge_turn(turn, invocation)

@@ -5,7 +5,12 @@ A value that was not measured is None with an error beside it, never 0 and never
 """
 
 from gate.model.conversation import (
+    ARGUMENTS,
+    CALLS,
     MAX_SECONDS,
+    PARTS,
+    RESPONSE,
+    RESULTS,
     SILENT,
     Invocation,
     Part,
@@ -48,12 +53,17 @@ from gate.model.trial import CONFIRM, ENDS, FULL, PROBE, REPEAT, STORED, End, Er
 from gate.model.verdict import SEVERITY, OnTradeoff, Verdict, worst
 
 __all__ = [
+    "ARGUMENTS",
+    "CALLS",
     "CONFIRM",
     "ENDS",
     "FULL",
     "MAX_SECONDS",
+    "PARTS",
     "PROBE",
     "REPEAT",
+    "RESPONSE",
+    "RESULTS",
     "SEVERITY",
     "SILENT",
     "STORED",

@@ -61,6 +61,8 @@ class Usage(Struct, frozen=True):
         return (self.input_tokens or 0) + (self.output_tokens or 0)
 
 
+RESPONSE, CALLS, ARGUMENTS, RESULTS = PARTS = ("response", "calls", "arguments", "results")
+"""The parts of a turn that a recording may leave out, such as a trace without content."""
 SILENT = "-"
 """The digest of an answer that says nothing."""
 
@@ -82,6 +84,8 @@ class Invocation(Struct, frozen=True):
     answer without text."""
     reports_calls: bool = False
     """Whether the answer would have told of tool calls: then none in ``tool_calls`` means that none was made."""
+    unseen: tuple[str, ...] = ()
+    """Parts that the source did not record, of `PARTS`: a metric that reads one of them does not measure the trial."""
 
     @property
     def text(self) -> str:

@@ -223,6 +223,7 @@ class TurnObject(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=
     usage: UsageObject | None = None
     duration: Amount | None = None
     reports_calls: bool = False
+    unseen: tuple[str, ...] = ()
 
 
 class ScoreObject(Score, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
@@ -313,6 +314,7 @@ def _turn_object(turn: Invocation) -> TurnObject:
         None if turn.usage is None else UsageObject(*astuple(turn.usage)),
         turn.duration,
         turn.reports_calls,
+        turn.unseen,
     )
 
 
@@ -325,6 +327,7 @@ def _invocation(turn: TurnObject) -> Invocation:
         None if turn.usage is None else Usage(*astuple(turn.usage)),
         turn.duration,
         reports_calls=turn.reports_calls,
+        unseen=turn.unseen,
     )
 
 

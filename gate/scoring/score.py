@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from gate.errors import first_problem
 from gate.metrics.base import Composite, Context, Judged, Metric, TrialOutput
 from gate.metrics.custom.metric import InAgentMetric, RunInAgent, checked
-from gate.model import Case, Criterion, Score, Trial
+from gate.model import ARGUMENTS, CALLS, PARTS, RESPONSE, RESULTS, Case, Criterion, Score, Trial
 from gate.security.limits import described
 
 
@@ -102,7 +102,7 @@ async def score_trial(
             composites.append((name, metric))
         elif isinstance(metric, Judged):
             waited[name] = _score(metric, case, performance, judge)
-        elif isinstance(metric, InAgentMetric):
+        elif isinstance(metric, InAgentMetric) and _unseen(metric, performance) is None:
             waited[name] = metric.score_in_agent(case, performance, run_in_agent)
         else:
             scores[name] = _measured(metric, case, performance)
@@ -172,6 +172,8 @@ def score_recorded(scorers: Sequence[Scorer], case: Case, trial: Trial) -> Trial
 async def _score(metric: Metric[Any], case: Case, performance: TrialOutput, judge: Any) -> Score:
     if not isinstance(metric, Judged):
         return _measured(metric, case, performance)
+    if (unseen := _unseen(metric, performance)) is not None:
+        return unseen
     if _is_ours(metric):
         return await metric.judge_score(case, performance, judge)
     with _Answer() as found:
@@ -180,11 +182,35 @@ async def _score(metric: Metric[Any], case: Case, performance: TrialOutput, judg
 
 
 def _measured(metric: Metric[Any], case: Case, performance: TrialOutput) -> Score:
+    if (unseen := _unseen(metric, performance)) is not None:
+        return unseen
     if _is_ours(metric):
         return metric.score(case, performance)
     with _Answer() as found:
         found.give(metric.score(case, performance))
     return found.score
+
+
+def _unseen(metric: Metric[Any], performance: TrialOutput) -> Score | None:
+    """Why a metric cannot measure a trial of which parts were not recorded; None if it reads none of them."""
+    lacking = {part for turn in performance.invocations for part in turn.unseen}
+    if not lacking:
+        return None
+    reads = set(metric.reads)
+    if metric.needs_calls:
+        reads |= {CALLS, ARGUMENTS, RESULTS} if isinstance(metric, Judged) else {CALLS}
+    missing = [UNRECORDED[part] for part in PARTS if part in lacking and part in reads]
+    if not missing:
+        return None
+    return Score(None, error=f"the trace does not hold {' and '.join(missing)}: turn on its recording of content")
+
+
+UNRECORDED = {
+    RESPONSE: "what the agent answered",
+    CALLS: "whether tools were called",
+    ARGUMENTS: "the arguments of every tool call",
+    RESULTS: "the result of every tool call",
+}
 
 
 def _combined(metric: Composite[Any], case: Case, scores: Mapping[str, Score]) -> Score:

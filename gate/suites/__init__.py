@@ -14,7 +14,7 @@ from gate.errors import ConfigError, MeasureError
 from gate.formats.documents import read_document, read_document_with_lines, read_json_lines, read_text
 from gate.model import Suite
 from gate.registry import Registry
-from gate.suites import messages, native
+from gate.suites import messages, native, traces
 from gate.suites.base import Contents, Document, Format, refuse_duplicates
 from gate.suites.messages import FieldPaths
 from gate.suites.selection import Distribution, Selection, distribution, select, select_all
@@ -26,6 +26,7 @@ _BUILT_IN = {
     "adk": "gate.suites.adk:FORMAT",
     "native": "gate.suites.native:FORMAT",
     "evalview": "gate.suites.evalview:FORMAT",
+    "traces": "gate.suites.traces:FORMAT",
 }
 FORMATS = Registry[Format | Callable[[FieldPaths], Format]](
     "suite format", "agent_gate.suites", _BUILT_IN, base="gate.suites.base:Format"
@@ -163,7 +164,7 @@ def _read_rows(path: Path, base: Path, fields: FieldPaths, root: Path) -> Conten
     where = _shown(path, root)
     first = next((value for _, value in read_json_lines(path, where=where)), None)
     if not messages.recognises([first], fields):
-        return None
+        return traces.read_lines(path, where) if traces.recognises(first) else None
     document = Document((), where, _name(path, base), row_lines=range(1, sys.maxsize))
     return messages.read_lines(read_json_lines(path, where=where), document, fields)
 

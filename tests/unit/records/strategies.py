@@ -56,6 +56,7 @@ turns = st.builds(
     usage=st.none() | usages,
     duration=st.none() | amounts,
     reports_calls=FLAGS,
+    unseen=some(st.sampled_from(model.PARTS)),
 )
 labels = st.integers(0, MAX_LABELS)
 calibrations = st.builds(

@@ -1,0 +1,219 @@
+"""Knows traces as suites: a conversation is a case of its own, or a trial of the case that expects something of it."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from gate.errors import ConfigError, MeasureError
+from gate.model import ARGUMENTS, CALLS, RESPONSE, RESULTS, Case, Invocation, Location, RecordedTrial, Suite, Turn
+from gate.security.limits import shorten
+from gate.suites.base import Contents, Document, Format
+from gate.traces import Conversation, TracedTurn, TraceReader, conversations_of, read_file
+
+MAX_NAMED = 5
+"""Conversations that a note names."""
+SESSION = "session"
+"""The key of a case's metadata that names its session or sessions."""
+_PARTS = {RESPONSE: "response", CALLS: "calls", ARGUMENTS: "arguments", RESULTS: "results"}
+
+
+def recognises(data: Any) -> bool:
+    """Whether parsed lines, or a document, hold spans."""
+    first = data[0] if isinstance(data, list) and data else data
+    return isinstance(first, dict) and bool(TraceReader().value(first))
+
+
+def read(document: Document) -> Contents:
+    """Each conversation as a case that expects nothing, with its trial."""
+    reader = TraceReader()
+    return contents(conversations_of(reader.value(document.data)), reader.refused, document.where)
+
+
+FORMAT = Format(
+    shape="traces: OTLP as JSON, a request or a span a line; Jaeger's JSON; spans of the OpenAI Agents SDK",
+    recognises=recognises,
+    read=read,
+)
+
+
+def read_lines(path: Path, where: str) -> Contents:
+    """The same of a file, whose broken lines are counted. Raises ConfigError if it cannot be read."""
+    reader = TraceReader()
+    return contents(conversations_of(read_file(path, reader, where=where)), reader.refused, where)
+
+
+def contents(conversations: Sequence[Conversation], refused: Mapping[str, int], where: str) -> Contents:
+    """Conversations as cases. One without turns tells nothing of an agent, and is counted."""
+    with_turns = [conversation for conversation in conversations if conversation.turns]
+    cases = tuple([_case(conversation, where) for conversation in with_turns])
+    trials = tuple([_trial(one, case, 1, where) for one, case in zip(with_turns, cases, strict=True)])
+    return Contents(cases, trials, notes=_notes(conversations, refused, where))
+
+
+def _case(conversation: Conversation, where: str) -> Case:
+    turns = tuple([Turn(turn.invocation.user) for turn in conversation.turns])
+    return Case(conversation.session, turns, tags=conversation.tags, location=Location(where))
+
+
+def _trial(conversation: Conversation, case: Case, number: int, where: str) -> RecordedTrial:
+    said = tuple([_invocation(turn) for turn in conversation.turns])
+    return RecordedTrial(case.id, number, said, conversation.error, f"{where}: session {conversation.session}")
+
+
+def _invocation(turn: TracedTurn) -> Invocation:
+    """What was said, with the parts that the trace would not show."""
+    return replace(turn.invocation, unseen=unseen_in(turn))
+
+
+def unseen_in(turn: TracedTurn) -> tuple[str, ...]:
+    """The parts of a turn that its trace did not record, by the model's names."""
+    return tuple([part for part, name in _PARTS.items() if not getattr(turn.captured, name)])
+
+
+def _notes(conversations: Sequence[Conversation], refused: Mapping[str, int], where: str) -> tuple[str, ...]:
+    """What a reader should know of how a file was read: what was refused, and what its spans do not hold."""
+    notes = [f"{where}: not read: {_counted(refused)}"] if refused else []
+    if left_out := sum(one.left_out for one in conversations):
+        notes.append(f"{where}: {left_out:,} spans beyond the bound of a trace were left out")
+    if empty := sum(not one.turns for one in conversations):
+        notes.append(f"{where}: {empty:,} conversations hold no agent and no model call")
+    turns = [turn for one in conversations for turn in one.turns]
+    missing = Counter(name for turn in turns for name in turn.captured.missing if name != "user")
+    if missing:
+        what = ", ".join(f"{name} in {number:,} of {len(turns):,} turns" for name, number in missing.items())
+        notes.append(f"{where}: not recorded, so not measured: {what}")
+    return tuple(notes)
+
+
+def _counted(refused: Mapping[str, int]) -> str:
+    return ", ".join(f"{reason} ({number:,})" for reason, number in refused.items())
+
+
+# --- traces of cases that are written elsewhere ---------------------------------------------------
+
+
+def with_traces(suites: Sequence[Suite], paths: Sequence[Path], names: Sequence[str]) -> list[Suite]:
+    """The suites with the conversations of some files as the recorded trials of their cases.
+
+    A conversation belongs to the case whose id or ``metadata.session`` is its session; else to the one that has an id
+    or a tag among its tags; else to the one that begins with the same words of the user. ``names``: the files' names in
+    messages.
+
+    Raises:
+        ConfigError: a file cannot be read.
+        MeasureError: no conversation belongs to any case.
+    """
+    index = _Index(suites)
+    found: dict[tuple[int, str], list[RecordedTrial]] = defaultdict(list)
+    notes: list[str] = []
+    lost: list[tuple[str, str]] = []
+    for path, where in zip(paths, names, strict=True):
+        reader = TraceReader()
+        conversations = conversations_of(read_file(path, reader, where=where))
+        notes += _notes(conversations, reader.refused, where)
+        for conversation in (one for one in conversations if one.turns):
+            place = index.place_of(conversation)
+            if isinstance(place, str):
+                lost.append((conversation.session, place))
+                continue
+            trials, case = found[place.suite, place.case.id], place.case
+            trials.append(_trial(conversation, case, len(trials) + 1, where))
+    if not found:
+        raise _nothing(names, lost)
+    notes += _unmatched(lost)
+    return [_with_trials(suite, number, found, notes) for number, suite in enumerate(suites)]
+
+
+def _with_trials(
+    suite: Suite, number: int, found: Mapping[tuple[int, str], Sequence[RecordedTrial]], notes: Sequence[str]
+) -> Suite:
+    trials = tuple(trial for case in suite.cases for trial in found.get((number, case.id), ()))
+    return replace(suite, recorded=trials, notes=(*suite.notes, *notes))
+
+
+def _nothing(names: Sequence[str], lost: Sequence[tuple[str, str]]) -> MeasureError:
+    where = ", ".join(names)
+    if not lost:
+        return MeasureError("no conversation in the traces", where=where, hint="are these traces of an agent?")
+    session, why = lost[0]
+    hint = f"the first, session {shorten(session, 80)}: {why}; name it under `metadata: {{session: …}}` of its case"
+    return MeasureError(f"none of {len(lost):,} conversations belongs to a case", where=where, hint=hint)
+
+
+def _unmatched(lost: Sequence[tuple[str, str]]) -> list[str]:
+    if not lost:
+        return []
+    named = [f"{shorten(session, 80)} ({why})" for session, why in lost[:MAX_NAMED]]
+    more = f" and {len(lost) - MAX_NAMED:,} more" if len(lost) > MAX_NAMED else ""
+    return [f"{len(lost):,} conversations belong to no case and were not scored: {', '.join(named)}{more}"]
+
+
+class _Place(Struct, frozen=True):
+    """A case and the number of its suite."""
+
+    suite: int
+    case: Case
+
+
+class _Index:
+    """The cases of all suites by what a conversation may be found by."""
+
+    def __init__(self, suites: Sequence[Suite]) -> None:
+        self._by_session: dict[str, list[_Place]] = defaultdict(list)
+        self._by_tag: dict[str, list[_Place]] = defaultdict(list)
+        self._by_words: dict[str, list[_Place]] = defaultdict(list)
+        for number, suite in enumerate(suites):
+            for case in suite.cases:
+                place = _Place(number, case)
+                for session in {case.id, *_sessions(case)}:
+                    self._by_session[session].append(place)
+                for tag in {case.id, *case.tags}:
+                    self._by_tag[tag].append(place)
+                if case.turns and (words := _folded(case.turns[0].user)):
+                    self._by_words[words].append(place)
+
+    def place_of(self, conversation: Conversation) -> _Place | str:
+        """The case of a conversation, or why it has none."""
+        words = _folded(conversation.turns[0].invocation.user)
+        for candidates, by in self._candidates(conversation, words):
+            if not candidates:
+                continue
+            turns = len(conversation.turns)
+            fitting = [place for place in candidates if len(place.case.turns) == turns]
+            if len(fitting) == 1:
+                return fitting[0]
+            if fitting:
+                return f"{len(fitting)} cases have {by}"
+            return f"{turns} turns, case {shorten(candidates[0].case.id, 80)} has {len(candidates[0].case.turns)}"
+        return "no case has its session, a tag of it, or its first words"
+
+    def _candidates(self, conversation: Conversation, words: str) -> Iterator[tuple[Sequence[_Place], str]]:
+        yield self._by_session.get(conversation.session, ()), "its session"
+        yield _unique(p for tag in sorted(conversation.tags) for p in self._by_tag.get(tag, ())), "a tag of it"
+        yield self._by_words.get(words, ()) if words else (), "its first words"
+
+
+def _sessions(case: Case) -> list[str]:
+    stated = case.metadata.get(SESSION)
+    return [one for one in (stated if isinstance(stated, list) else [stated]) if isinstance(one, str)]
+
+
+def _unique(places: Iterable[_Place]) -> list[_Place]:
+    return list({(place.suite, place.case.id): place for place in places}.values())
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.split()).casefold()
+
+
+def check_paths(paths: Sequence[Path], names: Sequence[str]) -> None:
+    """Raises ConfigError for a file of traces that is not there."""
+    for path, name in zip(paths, names, strict=True):
+        if not path.is_file():
+            raise ConfigError(f"the file of traces {name!r} does not exist", where="agent.replay")

@@ -1,0 +1,152 @@
+"""Traces instead of an agent: `gate run --replay`, expectations by session, tag or words, and what was not recorded."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.acceptance.conftest import Project
+from tests.unit.traces.spans import agent, asks, chat, gave, request, said, text, tool
+
+QUESTION = "Where is A100?"
+
+
+def conversation(number: int, answer: str = "It has shipped.", *, order: str = "A100", **more: Any) -> dict[str, Any]:
+    trace = {"trace": f"{number + 1:032x}"}
+    asked = said("user", text(QUESTION))
+    called = said("assistant", asks("lookup", {"order": order}))
+    return request(
+        agent(1, **trace, **more),
+        chat(2, read=[asked], wrote=[called], **trace),
+        tool(3, arguments={"order": order}, result={"status": "shipped"}, **{"gen_ai.tool.call.id": "c1"}, **trace),
+        chat(4, read=[asked, called, said("tool", gave("shipped"))], wrote=[said("assistant", text(answer))], **trace),
+    )
+
+
+def traces(*requests: dict[str, Any]) -> str:
+    return "\n".join(map(json.dumps, requests)) + "\n"
+
+
+def suite(**more: Any) -> list[dict[str, Any]]:
+    tools = [{"name": "lookup", "args": {"order": "A100"}}]
+    return [{"id": "order", "input": QUESTION, "tools": tools, "response": "It has shipped.", **more}]
+
+
+CONFIG = {
+    "suite": "cases.json",
+    "agent": {"http": "http://localhost:1"},
+    "criteria": {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.8},
+}
+
+
+def notes(result: dict[str, Any]) -> str:
+    return json.dumps(result["suites"][0])
+
+
+@pytest.mark.parametrize(
+    ("case", "marks"),
+    [
+        ({}, {}),
+        ({"input": "other words", "metadata": {"session": "s-1"}}, {"gen_ai.conversation.id": "s-1"}),
+        ({"input": "other words", "metadata": {"session": ["s-0", "s-1"]}}, {"session.id": "s-1"}),
+        ({"input": "other words", "id": "s-1"}, {"session.id": "s-1"}),
+        ({"input": "other words", "tags": ["orders"]}, {"tag.tags": ["orders", "beta"]}),
+    ],
+    ids=["words", "session", "sessions", "id", "tag"],
+)
+def test_a_conversation_is_a_trial_of_the_case_that_expects_it(
+    project: Project, case: dict[str, Any], marks: dict[str, Any]
+) -> None:
+    project.write("gate.yaml", CONFIG)
+    project.write("cases.json", suite(**case))
+    project.write("traces.jsonl", traces(conversation(1, **marks)))
+    code, result = project.result("run", "--replay", "traces.jsonl")
+    assert code == 0
+    project.write("traces.jsonl", traces(conversation(1, order="B7", **marks)))
+    code, result = project.result("run", "--replay", "traces.jsonl")
+    assert code == 1
+    assert result["suites"][0]["verdict"] == "below_threshold"
+
+
+def test_conversations_with_one_tag_are_trials_of_one_case(project: Project) -> None:
+    project.write("gate.yaml", CONFIG | {"agent": {"replay": ["one.jsonl", "two.jsonl"]}})
+    project.write("cases.json", suite(tags=["orders"]))
+    project.write("one.jsonl", traces(conversation(1, **{"tag.tags": ["orders"]}), conversation(2)))
+    project.write("two.jsonl", traces(conversation(3)))
+    ran = project.gate("run", "--record", "r.jsonl")
+    assert ran.code == 0, ran.out
+    assert len([line for line in (project.root / "r.jsonl").read_text().splitlines() if '"case":"order"' in line]) == 3
+
+
+def test_what_belongs_to_no_case_and_what_is_broken_is_said(project: Project) -> None:
+    project.write("gate.yaml", CONFIG)
+    project.write("cases.json", suite(metadata={"session": "s-1"}, input="other"))
+    kept = conversation(1, **{"session.id": "s-1"})
+    project.write("traces.jsonl", "not json\n" + traces(kept, conversation(2, **{"session.id": "s-2"})))
+    code, result = project.result("run", "--replay", "traces.jsonl")
+    assert code == 0
+    assert "lines that are not JSON (1)" in notes(result)
+    assert "s-2" in notes(result)
+
+
+def test_traces_of_no_case_measure_nothing(project: Project) -> None:
+    project.write("gate.yaml", CONFIG)
+    project.write("cases.json", suite(input="other words"))
+    project.write("traces.jsonl", traces(conversation(1)))
+    ran = project.gate("run", "--replay", "traces.jsonl")
+    assert ran.code == 3
+    assert "none of 1 conversations belongs to a case" in ran.err
+    project.write("traces.jsonl", "")
+    assert project.gate("run", "--replay", "traces.jsonl").code == 3
+    missing = project.gate("run", "--replay", "nowhere.jsonl")
+    assert (missing.code, "does not exist" in missing.err) == (2, True)
+
+
+def test_without_a_suite_each_conversation_is_a_case(project: Project) -> None:
+    project.write("gate.yaml", {"agent": {"replay": "traces.jsonl"}, "criteria": {"forbidden_tools": {"tools": ["x"]}}})
+    project.write(
+        "traces.jsonl", traces(conversation(1, **{"session.id": "a"}), conversation(2, **{"session.id": "b"}))
+    )
+    code, result = project.result("run")
+    assert code == 0
+    assert {case["id"] for case in result["suites"][0]["cases"]} == {"a", "b"}
+
+
+def test_a_failed_agent_in_a_trace_is_a_failed_trial(project: Project) -> None:
+    project.write("gate.yaml", CONFIG | {"trials": 1})
+    project.write("cases.json", [case for n in range(6) for case in suite(id=f"s-{n}")])
+    failed = conversation(9, error="out of cheese", **{"session.id": "s-5"})
+    good = [conversation(n, **{"session.id": f"s-{n}"}) for n in range(5)]
+    project.write("traces.jsonl", traces(*good, failed))
+    ran = project.gate("run", "--replay", "traces.jsonl")
+    assert ran.code == 3  # its only trial brought no answer
+    assert "out of cheese" in ran.out
+
+
+def test_content_that_was_not_recorded_is_not_measured(project: Project) -> None:
+    """Tool spans without arguments, model spans without messages: names are known and nothing else."""
+    bare = request(agent(1), chat(2), tool(3), chat(4))
+    project.write("cases.json", suite(metadata={"session": "0af7651916cd43dd8448eb211c80319c"}))
+    project.write("traces.jsonl", traces(bare))
+    for criteria, code in (
+        ({"tool_trajectory_avg_score": 1.0}, 3),
+        ({"response_match_score": 0.1}, 3),
+        ({"regex": {"patterns": ["x"]}}, 3),
+        ({"tool_trajectory_avg_score": {"threshold": 1.0, "ignore_args": True}}, 0),
+        ({"sequence_correctness": 1.0}, 0),
+        ({"forbidden_tools": {"tools": ["lookup"]}}, 1),
+    ):
+        project.write("gate.yaml", CONFIG | {"criteria": criteria})
+        ran = project.gate("run", "--replay", "traces.jsonl")
+        assert ran.code == code, (criteria, ran.out, ran.err)
+
+
+def test_calls_that_the_trace_would_not_show_are_not_measured(project: Project) -> None:
+    project.write("gate.yaml", CONFIG | {"criteria": {"forbidden_tools": {"tools": ["lookup"]}}})
+    project.write("cases.json", suite(metadata={"session": "0af7651916cd43dd8448eb211c80319c"}))
+    project.write("traces.jsonl", traces(request(agent(1), chat(2))))
+    ran = project.gate("run", "--replay", "traces.jsonl")
+    assert ran.code == 3
+    assert "whether tools were called" in ran.out
