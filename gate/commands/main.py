@@ -25,6 +25,7 @@ NAMES = (
     "monitor",
     "open",
     "power",
+    "promote",
     "ratchet",
     "report",
     "rescore",

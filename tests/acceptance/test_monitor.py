@@ -322,3 +322,33 @@ def test_the_state_is_where_it_is_said(shop: Project) -> None:
     once(shop, "--state", "here.sqlite")
     assert (shop.root / "here.sqlite").exists()
     assert not Path(shop.root / ".gate" / "monitor.sqlite").exists()
+
+
+def test_a_bad_trace_becomes_a_case_once(shop: Project) -> None:
+    shop.write(
+        "agent.py", "def answer(message):\n    return {'output': 'I cannot say.', 'tool_calls': [{'name': 'refund'}]}\n"
+    )
+    secret = "sk-" + "a1" * 24
+    asked = f"I am ada@example.com, my key is {secret}. Where is A100?"
+    messages = [{"role": "user", "content": asked}, {"role": "assistant", "content": "I cannot say."}]
+    append(shop, json.dumps({"id": "trace-8841", "messages": messages}) + "\n", row("trace-9"))
+    once(shop)
+    first = shop.gate("promote", "trace-88", "--why", "it knows the order")
+    assert (first.code, first.err) == (0, "")
+    assert "masked in it: 2 values" in first.out
+    text = (shop.root / "evals" / "production.yaml").read_text(encoding="utf-8")
+    assert secret not in text
+    assert "ada@" not in text
+    again = shop.gate("promote", "trace-8841")
+    assert (again.code, "is a case already" in again.out) == (0, True)
+    assert (shop.root / "evals" / "production.yaml").read_text(encoding="utf-8") == text
+    code, _ = shop.result("run", "--tag", "production", "--trials", "2")
+    assert code == 1, "the agent still says what failed in production"
+    for arguments, said in (
+        (("trace",), "several traces begin with"),
+        (("trace-9",), "it passed"),
+        (("none",), "no trace 'none' was scored"),
+        (("trace-8841", "--to", "elsewhere.yaml"), "the suite does not read this file"),
+    ):
+        ran = shop.gate("promote", *arguments)
+        assert (ran.code, said in ran.err) == (2, True), ran.err

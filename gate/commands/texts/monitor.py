@@ -96,9 +96,14 @@ def set_up(config: Config, environment: Mapping[str, str], given: Mapping[str, A
     targets: list[Target] = []
     if not looking:
         alerts, targets = _alerts(config, plan.suite.id, environment)
+    redactor = redactor_of_production(environment, *(secret for one in targets for secret in (one.url, one.token)))
+    return Setup(config, plan, scoring, options, state_path, redactor, alerts)
+
+
+def redactor_of_production(environment: Mapping[str, str], *more: str) -> Redactor:
+    """Masks secrets and what is personal: what people wrote to an agent in production was not written for a suite."""
     secrets = [value for name, value in environment.items() if SECRET_NAME.search(name)]
-    hidden = [*secrets, *(target.url for target in targets), *(target.token for target in targets)]
-    return Setup(config, plan, scoring, options, state_path, Redactor(hidden, personal=True), alerts)
+    return Redactor([*secrets, *more], personal=True)
 
 
 def _fields(config: Config) -> FieldPaths:

@@ -1,0 +1,177 @@
+"""Makes a case of a trace that did not pass, and adds it to a suite's file: below what is there, which stays as it is.
+
+The case says what was asked and where it comes from. What should have happened nobody knows but its author: the file
+says where to write that, and what the agent did instead.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import yaml
+from msgspec import Struct
+
+from gate.errors import ConfigError
+from gate.formats.documents import parse_document
+from gate.model import Case, Invocation
+from gate.monitor.model import Observation
+from gate.reports.trajectory_diff import call_text
+from gate.security.escape import console
+from gate.security.limits import cut
+from gate.security.redact import MARK, PERSONAL_MARK
+from gate.system.serialize import unpack_invocations
+
+MOST_CALLS = 10
+MAX_COMMENT_CHARS = 300
+MAX_SLUG_CHARS = 40
+_UNSAFE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff\ufffe\uffff]")
+_HINT = "add it by hand:"
+
+
+class Promoted(Struct, frozen=True):
+    """A case that a trace became."""
+
+    id: str
+    text: str
+    """As it stands in the file, indented by nothing."""
+    value: Mapping[str, Any]
+    """What the text reads as."""
+    masked: int = 0
+    """Values in it that were masked, and that somebody has to replace."""
+
+
+def case_of(found: Observation, known: Iterable[str]) -> Promoted:
+    """The case of a trace whose conversation was kept; ``known`` are the ids that are taken.
+
+    Raises:
+        ConfigError: the conversation was not kept, or asks nothing.
+    """
+    turns = _turns(found)
+    asked = [turn.user for turn in turns]
+    identifier = _unique(_slug(asked[0], found.trace), known)
+    metadata = {"trace": found.trace, "time": _time(found.at), "why": found.why}
+    value: dict[str, Any] = {"id": identifier}
+    lines = [f"- id: {_quoted(identifier)}", *_comments(found, turns)]
+    if len(asked) == 1:
+        value["input"] = asked[0]
+        lines.append(f"  input: {_quoted(asked[0])}")
+    else:
+        value["turns"] = [{"input": text} for text in asked]
+        lines += ["  turns:", *(f"    - input: {_quoted(text)}" for text in asked)]
+    value |= {"tags": ["production"], "metadata": metadata}
+    lines += ["  tags: [production]", "  metadata:"]
+    lines += [f"    {name}: {_quoted(text)}" for name, text in metadata.items()]
+    masked = sum(text.count(mark) for text in asked for mark in (MARK, PERSONAL_MARK))
+    return Promoted(identifier, "\n".join(lines) + "\n", value, masked)
+
+
+def promoted_before(found: Observation, cases: Iterable[Case]) -> Case | None:
+    """The case that a trace became, or one that asks the very same."""
+    asked = [turn.user for turn in unpack_invocations(found.kept)] if found.kept else None
+    for case in cases:
+        if case.metadata.get("trace") == found.trace or [turn.user for turn in case.turns] == asked:
+            return case
+    return None
+
+
+def added(text: str, case: Promoted, where: str) -> str:
+    """A suite file's text with one more case, below the others.
+
+    Raises:
+        ConfigError: the file is written in a way that a case cannot be added to without rewriting it; the error holds
+            the case.
+    """
+    if not text.strip():
+        return f"{text}cases:\n{_indented(case.text, 2)}"
+    before = parse_document(text, where)
+    cases = before.get("cases") if isinstance(before, dict) else before
+    place = _place(text)
+    if place is None or not isinstance(cases, list):
+        raise ConfigError("it is not a list of cases in block style", where=where, hint=f"{_HINT}\n{case.text}")
+    at, column = place
+    head, tail = text[:at], text[at:]
+    head += "" if head.endswith("\n") else "\n"
+    found = f"{head}{_indented(case.text, column)}{tail}"
+    wanted = [*cases, case.value]
+    if _parsed(found, where) != (before | {"cases": wanted} if isinstance(before, dict) else wanted):
+        raise ConfigError("a case cannot be added without rewriting it", where=where, hint=f"{_HINT}\n{case.text}")
+    return found
+
+
+def _place(text: str) -> tuple[int, int] | None:
+    """Where a further case begins, and its column; None if the cases are no list in block style."""
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+    except (yaml.YAMLError, RecursionError):
+        return None
+    node: yaml.Node | None = root
+    if isinstance(root, yaml.MappingNode):
+        node = next((value for key, value in root.value if key.value == "cases"), None)
+    if not isinstance(node, yaml.SequenceNode) or node.flow_style or not node.value:
+        return None
+    end = node.value[-1].end_mark.index
+    if end and text[end - 1] != "\n":
+        end = text.find("\n", end) + 1 or len(text)
+    return end, node.start_mark.column
+
+
+def _parsed(text: str, where: str) -> Any:
+    try:
+        return parse_document(text, where)
+    except ConfigError:
+        return None
+
+
+def _turns(found: Observation) -> Sequence[Invocation]:
+    if not found.kept:
+        why = "passed" if found.passed else "was too large to be kept, or is too long ago"
+        hint = "only conversations that did not pass are kept; write the case by hand"
+        raise ConfigError(f"the conversation of trace {found.trace!r} is not here: it {why}", hint=hint)
+    turns = unpack_invocations(found.kept)
+    if not turns or not all(turn.user.strip() for turn in turns):
+        raise ConfigError(f"trace {found.trace!r} does not hold what was asked", hint="capture the content of messages")
+    return turns
+
+
+def _comments(found: Observation, turns: Sequence[Invocation]) -> list[str]:
+    calls = [call for turn in turns for call in turn.tool_calls]
+    said = next((turn.text for turn in reversed(turns) if turn.text), "")
+    lines = [f"What failed in production: {found.why}", f"The agent answered: {said or '(nothing)'}"]
+    lines += [f"It called: {call_text(call)}" for call in calls[:MOST_CALLS]]
+    lines += [f"… and {len(calls) - MOST_CALLS} more calls"] if len(calls) > MOST_CALLS else []
+    lines.append("Say what should have happened, such as `tools:`, `response:` or `contains:`.")
+    return [f"  # {_UNSAFE.sub('?', cut(console(line), MAX_COMMENT_CHARS))}" for line in lines]
+
+
+def _slug(text: str, trace: str) -> str:
+    words = re.sub(r"[^a-z0-9]+", "-", text.lower())[:MAX_SLUG_CHARS].strip("-")
+    short = re.sub(r"[^A-Za-z0-9._-]+", "-", trace)[:12].strip("-")
+    return "-".join(filter(None, [words, short])) or "production"
+
+
+def _unique(identifier: str, known: Iterable[str]) -> str:
+    taken, found, number = set(known), identifier, 1
+    while found in taken:
+        number += 1
+        found = f"{identifier}-{number}"
+    return found
+
+
+def _quoted(text: str) -> str:
+    """A double-quoted scalar of YAML, readable in any language."""
+    return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", json.dumps(text, ensure_ascii=False))
+
+
+def _indented(text: str, column: int) -> str:
+    return "".join(f"{' ' * column}{line}\n" for line in text.splitlines())
+
+
+def _time(at: float) -> str:
+    try:
+        return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
+    except (OverflowError, ValueError, OSError):
+        return "unknown"
