@@ -28,6 +28,7 @@ from gate.statistics.intervals import wilson
 CRITERION = Criterion("answer", "response_match_score", Scale.UNIT, pass_threshold=0.5)
 TYPICAL = ((0.45, 1.0, 1.0), (0.25, 0.95, 1.0), (0.25, 0.5, 0.95), (0.05, 0.0, 0.0))
 """Share of the cases, and the range of their pass rates, as in `simulate.py`."""
+STABLE = ((0.85, 1.0, 1.0), (0.10, 0.97, 1.0), (0.05, 0.0, 0.0))
 
 
 @dataclass(frozen=True)
@@ -57,9 +58,14 @@ class World:
     stated: bool = True
     """Whether the suite says which cases form a cluster."""
     wanted: tuple[str, ...] = ("pass", "inconclusive")
+    base: bool = False
+    """Whether the base's agent can be run."""
+    suite: tuple[tuple[float, float, float], ...] = TYPICAL
 
 
 BROKEN = ("regressed",)
+OPEN = ("inconclusive", "regressed")
+"""Where what is known cannot tell: anything but a pass."""
 WORLDS = (
     World("fresh answers, unchanged"),
     World("fresh answers, one case broke with constant words", broken=1, wanted=BROKEN),
@@ -71,13 +77,24 @@ WORLDS = (
     World("the same, N = 30", draw="run", cases=30, runs=5, stored=1),
     World("half of the cases frozen, unchanged", draw="run", cached=0.5),
     World("frozen, one word an outcome, unchanged", draw="run", words=1),
+    World("the same, N = 30", draw="run", words=1, cases=30),
     World("the same, stored by three runs", draw="run", words=1, runs=3),
+    World("the same, N = 30", draw="run", words=1, cases=30, runs=3),
+    World("frozen, one word, hardly a case that varies, unchanged", draw="run", words=1, suite=STABLE),
+    World("the same, stored by three runs", draw="run", words=1, suite=STABLE, runs=3),
+    World("frozen, hardly a case that varies, unchanged", draw="run", suite=STABLE),
+    World("frozen within a run, the base can be run, unchanged", draw="run", base=True),
     World("frozen, 20 of 100 cases broke", draw="run", broken=20, wanted=BROKEN),
     World("deterministic, unchanged", draw="once"),
     World("deterministic, one case broke", draw="once", broken=1, wanted=BROKEN),
     World("the same, N = 30", draw="once", cases=30, broken=1, wanted=BROKEN),
-    World("deterministic, one case broke, the others reworded", draw="once", broken=1, reworded=True, wanted=BROKEN),
+    World("deterministic, one case broke, the others reworded", draw="once", broken=1, reworded=True, wanted=OPEN),
+    World("the same, the base can be run", draw="once", broken=1, reworded=True, base=True, wanted=BROKEN),
     World("the same, stored by two runs", draw="once", broken=1, runs=2, reworded=True, wanted=BROKEN),
+    World("deterministic, reworded, unchanged", draw="once", reworded=True),
+    World("deterministic, one word an outcome, unchanged", draw="once", words=1),
+    World("deterministic, one word an outcome, one case broke", draw="once", words=1, broken=1, wanted=BROKEN),
+    World("the same, N = 30", draw="once", words=1, broken=1, cases=30, wanted=BROKEN),
     World("one word an outcome, unchanged", words=1),
     World("one word an outcome, one case broke", words=1, broken=1, wanted=BROKEN),
     World("few words (temperature 0), one case broke", words=2, broken=1, wanted=BROKEN),
@@ -96,7 +113,7 @@ class Lab:
     def __init__(self, world: World, rng: Random) -> None:
         self.world, self.rng = world, rng
         self.ids = [f"c{i:03d}" for i in range(world.cases)]
-        parts = [part for part in TYPICAL for _ in range(round(part[0] * world.cases))]
+        parts = [part for part in world.suite for _ in range(round(part[0] * world.cases))]
         rng.shuffle(parts)
         self.rates = {c: rng.uniform(*parts[i % len(parts)][1:]) for i, c in enumerate(self.ids)}
         steady = [c for c in self.ids if self.rates[c] >= 0.9]
@@ -108,15 +125,17 @@ class Lab:
     def cluster_of(self, case_id: str) -> int:
         return int(case_id[1:]) // self.world.cluster
 
-    def trial(self, case_id: str, number: int, run: str, round_: int = 1, tag: str = "full") -> Trial:
-        now = not run
+    def trial(
+        self, case_id: str, number: int, run: str, round_: int = 1, tag: str = "full", side: Side = Side.CANDIDATE
+    ) -> Trial:
+        now = not run and side is Side.CANDIDATE
         if now and case_id in self.broken:
             passed, word = False, -1
         else:
             passed, word = self._answer(case_id, number, run)
         text = f"{passed}{word}{now and self.world.reworded}"
         score = {CRITERION.name: Score(float(passed))}
-        return Trial(case_id, number, round_, tag, scores=score, answer=text, run=run)
+        return Trial(case_id, number, round_, tag, side, scores=score, answer=text, run=run)
 
     def _answer(self, case_id: str, number: int, run: str) -> tuple[bool, int]:
         world = self.world
@@ -145,17 +164,18 @@ def play(world: World, seed: int) -> tuple[str, int, bool]:
     cases = [Case(c, (), metadata=metadata[c]) for c in lab.ids]
     stored = [lab.trial(c, n, f"run {r}") for r in range(world.runs) for n in range(world.stored) for c in lab.ids]
     trials: list[Trial] = []
-    numbers: Counter[str] = Counter()
+    numbers: Counter[tuple[Side, str]] = Counter()
+    settings = Settings(rerun="match" if world.base else "never")
     while True:
-        step = next_step(Situation(cases, [CRITERION], trials, stored, Settings(), seed=seed))
+        step = next_step(Situation(cases, [CRITERION], trials, stored, settings, seed=seed))
         if isinstance(step, SuiteResult):
             once = any(type(found).__name__ == "RepeatsOnce" for found in step.warnings)
             return step.verdict.value, len(trials), once
         for request in step.requests:
-            assert request.side is Side.CANDIDATE
             for case_id in request.cases * request.n:
-                numbers[case_id] += 1
-                trials.append(lab.trial(case_id, numbers[case_id], "", step.round, request.tag))
+                numbers[request.side, case_id] += 1
+                number = numbers[request.side, case_id]
+                trials.append(lab.trial(case_id, number, "", step.round, request.tag, request.side))
 
 
 VERDICTS = ("pass", "inconclusive", "regressed")
@@ -171,10 +191,10 @@ def row(world: World, played: Sequence[tuple[str, int, bool]]) -> str:
     return f"| {' | '.join([world.name, *shares, wanted, f'{runs:.2f}', f'{once:.2f}'])} |"
 
 
-def table(worlds: Iterable[World], runs: int) -> Iterable[str]:
+def table(worlds: Iterable[World], runs: int, processes: int) -> Iterable[str]:
     yield f"| world | {' | '.join(VERDICTS)} | wanted, with Wilson's 95 % interval | runs a case | counted once |"
     yield "|---|---|---|---|---|---|---|"
-    with ProcessPoolExecutor() as pool:
+    with ProcessPoolExecutor(processes) as pool:
         for world in worlds:
             yield row(world, list(pool.map(partial(play, world), range(runs), chunksize=5)))
 
@@ -182,11 +202,12 @@ def table(worlds: Iterable[World], runs: int) -> Iterable[str]:
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=200)
+    parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--only", default="", help="worlds whose name holds this text")
     parser.add_argument("--write", type=Path, help="put the table between the markers of this page")
     options = parser.parse_args(argv)
     lines = []
-    for line in table([world for world in WORLDS if options.only in world.name], options.runs):
+    for line in table([world for world in WORLDS if options.only in world.name], options.runs, options.processes):
         print(line, flush=True)
         lines.append(line)
     if options.write:

@@ -236,7 +236,7 @@ def warnings(comparison: Comparison, result: SuiteResult) -> tuple[Caution, ...]
         *_quiet_rises(comparison, outcome),
         *_partly_measured(comparison),
         *_errors(comparison),
-        *_repeats(comparison),
+        *_repeats(comparison, result),
         *fell_silent(comparison.criteria, comparison.judged_trials, comparison.stored),
         *silence(comparison.criteria, comparison.judged_trials),
         *_unchecked(comparison),
@@ -321,10 +321,11 @@ def _errors(comparison: Comparison) -> list[Caution]:
     return found
 
 
-def _repeats(comparison: Comparison) -> list[Caution]:
+def _repeats(comparison: Comparison, result: SuiteResult) -> list[Caution]:
     """Repeated trials that never differ add no information: a cache, a fixed seed, or a deterministic agent."""
     if once := comparison.repeats.cases:
-        return [RepeatsOnce(len(once), comparison.repeats.repeated)]
+        open_ = result.verdict is Verdict.INCONCLUSIVE  # of a pass they are the doubt
+        return [RepeatsOnce(len(once), comparison.repeats.repeated, comparison.repeats.lost if open_ else ())]
     groups = [comparison.measured(case.id) for case in comparison.judged]
     groups = [group for group in groups if len(group) > 1 and any(map(_said, group))]
     if len(groups) < 3 or any(len({_said(t) for t in group}) > 1 for group in groups):

@@ -37,6 +37,8 @@ LEAST_DOWN = 8
 """Failing cases that tell an outage when a run ended before it had tried every case; or half of the suite's."""
 REPEATED = 3
 """Steady cases that are asked again where it is not known whether repeats are draws of their own."""
+VARYING = 6
+"""Cases that are asked again, twice, where only those that vary tell."""
 FEW_CRASHING = 3
 """Below this many crashing cases another epoch looks for more, before the failures are confirmed."""
 
@@ -226,13 +228,29 @@ def _another_pass(comparison: Comparison) -> tuple[Request, ...]:
 
 
 def _whether_repeats_count(comparison: Comparison) -> More | None:
-    """A few steady cases again, before anything is rerun that a cache may answer: then reruns would prove nothing."""
-    if not comparison.repeats.untold or comparison.settings.exact_epochs is not None or not comparison.trials:
+    """A few cases again, before anything is rerun that a cache may answer: then reruns would prove nothing.
+
+    Steady ones; where their answers say too little, those that come out otherwise in another run. The baseline's agent
+    with them, if it can be run: that it answers as it did when it was stored proves it deterministic, whatever the
+    change has reworded.
+    """
+    found = comparison.repeats
+    if not found.untold or comparison.settings.exact_epochs is not None or not comparison.trials:
         return None
-    steady = [case_id for case_id in comparison.paired if _all_pass(comparison, case_id)]
-    cases = tuple(steady[:: max(1, len(steady) // REPEATED)][:REPEATED])
-    request = Request(Side.CANDIDATE, REPEAT, cases, 1)
-    return _asked(comparison, (request,) if cases else (), "see whether repeats are draws of their own")
+    if found.ask:
+        cases, n = found.ask[:VARYING], 2
+    else:
+        steady = [case_id for case_id in comparison.paired if _all_pass(comparison, case_id)]
+        cases, n = tuple(steady[:: max(1, len(steady) // REPEATED)][:REPEATED]), 1
+    sides = (Side.BASELINE, Side.CANDIDATE) if _is_unproven(comparison) else (Side.CANDIDATE,)
+    requests = [Request(side, REPEAT, cases, n) for side in sides]
+    return _asked(comparison, requests if cases else (), "see whether repeats are draws of their own")
+
+
+def _is_unproven(comparison: Comparison) -> bool:
+    """Whether the baseline's agent can be asked for a second run of its own."""
+    found = comparison.repeats
+    return comparison.settings.rerun == "match" and not found.proven and not found.ask
 
 
 def _all_pass(comparison: Comparison, case_id: str) -> bool:

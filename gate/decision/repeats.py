@@ -1,7 +1,8 @@
 """Whether repeated trials are draws of their own: a cache or a reused session gives one answer again and again. Pure.
 
 Identical answers of one run may be one draw, and then they count as one trial. They may also come from a deterministic
-agent: then another run gives them too, and each counts. docs/decisions/0018-dependent-trials.md has the reasons.
+agent: then another run gives them too, and each counts, unless all answers are so short that chance would give them as
+well. docs/decisions/0018-dependent-trials.md has the reasons.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import fmean
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from gate.model import FULL, REPEAT, Side, Trial
 
@@ -30,6 +32,9 @@ CACHED = 0.5
 ANEW = 0.9
 """How often the repeats of all other cases differ then, at least."""
 
+SHORT = 0.3
+"""From this share of pairs of cases with the same passing answer on, equal answers of two runs prove nothing."""
+
 Session = tuple[str, bool, Side]
 """The run, whether it is a stored one, and whose agent."""
 Answers = Mapping[str, Mapping[Session, Sequence[Trial]]]
@@ -48,7 +53,14 @@ class Repeats(Struct, frozen=True):
     frozen: bool = False
     """Whether this run is known to give one answer a case: asking again proves nothing."""
     untold: bool = False
-    """Whether asking a few steady cases again would tell."""
+    """Whether asking a few cases again would tell."""
+    ask: tuple[str, ...] = ()
+    """The cases to ask then; empty: steady ones."""
+    proven: bool = True
+    """Whether two runs of the baseline's agent show what its repeats are; else one more would."""
+    lost: tuple[str, ...] = ()
+    """Cases that passed each time and now fail each time, where none went the other way and nothing is proven: a cache
+    that drew worse answers, or a deterministic agent that broke."""
 
 
 NONE = Repeats()
@@ -66,7 +78,7 @@ def repeats(stored: Sequence[Trial], trials: Sequence[Trial], steady: Callable[[
     passing = {c: {s: group for s, group in found.items() if steady(group[0])} for c, found in answers.items()}
     apart, own = _apart(passing)
     if apart <= (max(REPRODUCED, 1 / len(answers)) if own else MOST):
-        return NONE
+        return _of_outcomes(answers, steady, trials) if _says_little(passing) else NONE
     within = {side: _within(passing, side) for side in Side}
     pooled = [*within[Side.CANDIDATE], *within[Side.BASELINE]]
     least = min(LEAST, len(answers))
@@ -74,6 +86,40 @@ def repeats(stored: Sequence[Trial], trials: Sequence[Trial], steady: Callable[[
     frozen = {side: len(told[side]) < least or _is_frozen(told[side], apart, own) for side in Side}
     known = len(within[Side.CANDIDATE]) >= least or any(trial.tag == REPEAT for trial in trials)
     partly = frozenset() if all(frozen.values()) else _cached_cases(answers)
+    return _repeated(answers, steady, frozen, partly, known=known, own=own)
+
+
+def _of_outcomes(answers: Answers, steady: Callable[[Trial], bool], trials: Sequence[Trial]) -> Repeats:
+    """The same where an answer says no more than whether it passes, so that runs agree on it by chance.
+
+    What is left are the cases that come out otherwise in another run. A change may break any, so only those count that
+    differ between two runs of the baseline's agent, or that failed there and now do not. If such cases never differ
+    within a run, a cache answers; without one of them the agent is taken to be deterministic.
+    """
+    varied = tuple(case_id for case_id, sessions in answers.items() if _varies(sessions, steady))
+    if not varied:
+        return NONE
+    repeated = {c: s for c, s in answers.items() if any(len(group) > 1 for group in s.values())}
+    known = len(set(varied) & set(repeated)) >= min(LEAST, len(varied)) or any(t.tag == REPEAT for t in trials)
+    within = [_differing(group) for s in repeated.values() for group in s.values() if len(group) > 1]
+    apart = [share for s in repeated.values() if (share := _disagreement(_runs(s))) is not None]
+    if known and within and fmean(within) >= INDEPENDENT * fmean(apart or [0.0]):
+        return NONE
+    frozen = dict.fromkeys(Side, True)
+    found = _repeated(answers, steady, frozen, frozenset(), known=known, own=_stored_twice(answers))
+    return replace(found, ask=varied if found.untold else ())
+
+
+def _repeated(
+    answers: Answers,
+    steady: Callable[[Trial], bool],
+    frozen: Mapping[Side, bool],
+    partly: frozenset[str],
+    *,
+    known: bool,
+    own: bool,
+) -> Repeats:
+    """What is dropped of the constant answers of frozen sides, and of the cases that a partial cache answers."""
     dropped = [
         (case_id, trial)
         for case_id, sessions in answers.items()
@@ -82,13 +128,59 @@ def repeats(stored: Sequence[Trial], trials: Sequence[Trial], steady: Callable[[
         if (frozen[session[2]] or case_id in partly) and _is_constant(group)
         for trial in _but_one(group)
     ]
+    is_frozen = frozen[Side.CANDIDATE] and known
     return Repeats(
         frozenset(id(trial) for _, trial in dropped),
         tuple(dict.fromkeys(case_id for case_id, _ in dropped)),
         sum(any(len(group) > 1 for group in sessions.values()) for sessions in answers.values()),
-        frozen[Side.CANDIDATE] and known,
+        is_frozen,
         frozen[Side.CANDIDATE] and not known,
+        proven=own,
+        lost=_one_way(answers, steady) if is_frozen and not _stored_twice(answers) else (),
     )
+
+
+def _says_little(passing: Answers) -> bool:
+    """Whether passing answers of different cases are often the same, as "yes" and "no" are."""
+    first = [next(iter(sessions.values()))[0].answer for sessions in passing.values() if sessions]
+    n = len(first)
+    return n > 1 and sum(k * (k - 1) for k in Counter(first).values()) >= SHORT * n * (n - 1)
+
+
+def _stored_twice(answers: Answers) -> bool:
+    """Whether two stored runs say what the agent's repeats are."""
+    return sum(len(_of_store(sessions)) > 1 for sessions in answers.values()) >= min(LEAST, len(answers))
+
+
+def _of_store(sessions: Mapping[Session, Sequence[Trial]]) -> list[Sequence[Trial]]:
+    return [group for (_, of_store, _), group in sessions.items() if of_store]
+
+
+def _varies(sessions: Mapping[Session, Sequence[Trial]], steady: Callable[[Trial], bool]) -> bool:
+    """Whether runs come out differently, and the change cannot have broken it."""
+    before = [[steady(trial) for trial in group] for group in _of_store(sessions)]
+    now = [steady(trial) for session, group in sessions.items() if not session[1] for trial in group]
+    differ = any(any(group) for group in before) and not all(any(group) for group in before)
+    return differ or (bool(before) and not any(map(any, before)) and any(now))
+
+
+def _one_way(answers: Answers, steady: Callable[[Trial], bool]) -> tuple[str, ...]:
+    """The cases that passed in each stored trial and fail in each new one; none, if any went the other way."""
+    lost = []
+    for case_id, sessions in answers.items():
+        before = [steady(trial) for group in _of_store(sessions) for trial in group]
+        now = [
+            steady(t)
+            for (_, of_store, side), g in sessions.items()
+            if not of_store
+            for t in g
+            if side is Side.CANDIDATE
+        ]
+        if before and now and not any(before) and all(now):
+            return ()
+        if before and now and all(before) and not any(now):
+            lost.append(case_id)
+    return tuple(lost)
 
 
 def _answers(stored: Iterable[Trial], trials: Iterable[Trial]) -> Answers:
@@ -104,10 +196,13 @@ def _answers(stored: Iterable[Trial], trials: Iterable[Trial]) -> Answers:
 def _apart(answers: Answers) -> tuple[float, bool]:
     """How often two runs answer a case differently, and whether that is of runs of the base's agent alone.
 
-    Where two of them are stored, a change has no part in it. 0 where no case was answered in two.
+    Where two of them are known, a change has no part in it. 0 where no case was answered in two.
     """
-    stored = [_disagreement([group for s, group in sessions.items() if s[1]]) for sessions in answers.values()]
-    known = [share for share in stored if share is not None]
+    own = [
+        _disagreement([group for s, group in sessions.items() if s[2] is Side.BASELINE])
+        for sessions in answers.values()
+    ]
+    known = [share for share in own if share is not None]
     if len(known) >= min(LEAST, len(answers)):
         return fmean(known), True
     every = [_disagreement(_runs(sessions)) for sessions in answers.values()]

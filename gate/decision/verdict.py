@@ -48,6 +48,7 @@ from gate.model import (
 from gate.model.facts import (
     AgentFails,
     AllQuarantined,
+    CacheOrBroken,
     CaseMostlyLost,
     CasesNotMeasured,
     CriteriaNotCompared,
@@ -187,6 +188,8 @@ def judged(
     if undecided and (p := proven(comparison)) is not None:
         return _hardened(result, comparison, p)
     if result.verdict is Verdict.PASS:
+        if comparison.repeats.lost:
+            result = doubted(result, CacheOrBroken(comparison.repeats.lost))
         if facts is not None and facts.unexplained:
             result = doubted(result, UnexplainedFailures(len(facts.unexplained)))
         if unmeasured := lost_ids(comparison):

@@ -106,7 +106,16 @@ class LostDecide(Fact, frozen=True):
     trials: int
 
 
-Doubt = Stated | CriteriaNotCompared | CasesNotCompared | UnexplainedFailures | LostDecide | Unconfirmed
+class CacheOrBroken(Fact, frozen=True):
+    """Cases that passed each time and now fail each time, of an agent whose repeats within a run are identical.
+
+    A cache that drew worse answers looks like this, and so does a deterministic agent that broke.
+    """
+
+    cases: tuple[str, ...]
+
+
+Doubt = Stated | CriteriaNotCompared | CasesNotCompared | UnexplainedFailures | LostDecide | CacheOrBroken | Unconfirmed
 
 # --- what the verdict rests on --------------------------------------------------------------------
 
@@ -479,6 +488,8 @@ class RepeatsOnce(Fact, frozen=True):
     cases: int
     of: int
     """Cases that were asked more than once in a run."""
+    lost: tuple[str, ...] = ()
+    """Cases that passed each time and now fail each time, where that may be a cache or a break."""
 
 
 class CallsNotReported(Fact, frozen=True):

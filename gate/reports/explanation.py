@@ -6,7 +6,7 @@ the product reads a sentence again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import assert_never
 
@@ -319,7 +319,15 @@ def doubt(suite: SuiteResult) -> str:
     return "; ".join(map(_doubt, suite.doubts))
 
 
-def _doubt(found: fact.Doubt) -> str:
+def cache_or_broken(lost: Sequence[str]) -> str:
+    """What cannot be told apart, and what would tell."""
+    fail = "fails" if len(lost) == 1 else "fail"
+    cases = f"{listing(lost)} passed each time and now {fail} each time, as all repeats of a run are identical"
+    either = "a cache between trials would look like this, and so would a deterministic agent that broke"
+    return f"{cases}: {either}; a second stored run tells (run the default branch's job again)"
+
+
+def _doubt(found: fact.Doubt) -> str:  # noqa: PLR0911 - one for each kind
     match found:
         case fact.Stated():
             return found.text
@@ -332,6 +340,8 @@ def _doubt(found: fact.Doubt) -> str:
             return f"{total} of {found.of} cases of the baseline are no longer compared ({parts})"
         case fact.UnexplainedFailures():
             return f"the agent fails in {count(found.cases, 'case')}, and did not at the baseline"
+        case fact.CacheOrBroken():
+            return cache_or_broken(found.cases)
         case fact.LostDecide():
             trials = count(found.trials, "trial")
             return f"{trials} could not be measured, and counted as failed no pass is left"
@@ -642,7 +652,8 @@ def _of_answers(found: _OfAnswers) -> str:  # noqa: PLR0911 - one for each kind
             return "repeated trials give identical answers: a fixed seed, a cache, or a deterministic agent"
         case fact.RepeatsOnce():
             where = f"repeats within a run are identical in {found.cases} of {count(found.of, 'repeated case')}"
-            return f"{where}, and differ between runs: they count as one trial (is there a cache between trials?)"
+            once = f"{where}, and differ between runs: they count as one trial (is there a cache between trials?)"
+            return f"{once}; {cache_or_broken(found.lost)}" if found.lost else once
         case fact.CallsNotReported():
             held = f"{', '.join(found.criteria)} hold if none was made, not if none is reported"
             return f"no answer reports tool calls, as the baseline's did: {held}"

@@ -8,11 +8,12 @@ from random import Random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from gate.decision import More, Settings, Situation, next_step, verdict_on
 from gate.decision.repeats import NONE, repeats
 from gate.model import REPEAT, Case, Criterion, Scale, Score, Side, SuiteResult, Trial, Verdict
-from gate.model.facts import RepeatsOnce
+from gate.model.facts import CacheOrBroken, RepeatsOnce
 from tests.properties import examples
 
 OK = Criterion("ok", "ok", Scale.BINARY, threshold=None, pass_threshold=1.0)
@@ -157,3 +158,104 @@ def test_a_deterministic_agent_with_a_broken_case_is_blocked_for_it() -> None:
     outcome = step.outcome
     assert outcome is not None
     assert outcome.cases == ("c3",)
+
+
+# --- what equal answers prove ---------------------------------------------------------------------
+
+
+def yes_no(fails: set[str], run: str = "r1", n: int = 5) -> list[Trial]:
+    """An agent of one word: what it answers says no more than whether it is right."""
+    return [
+        trial(c, number, "no" if c in fails else "yes", run, passed=c not in fails)
+        for number in range(1, n + 1)
+        for c in CASES
+    ]
+
+
+def passes(trial: Trial) -> bool:
+    return trial.scores["ok"].value == 1
+
+
+def test_one_word_that_two_runs_share_proves_no_deterministic_agent_where_outcomes_change_both_ways() -> None:
+    stored = yes_no({"c1", "c2", "c3"})
+    now = [
+        trial(c, n, "no" if c in ("c7", "c8") else "yes", passed=c not in ("c7", "c8"))
+        for n in (1, 2, 3)
+        for c in CASES
+    ]
+    found = repeats(stored, now, passes)
+    assert found.frozen
+    assert set(found.cases) == {"c1", "c2", "c3", "c7", "c8"}, "what both runs answered alike counts"
+
+
+def test_two_stored_runs_that_disagree_on_a_word_are_no_deterministic_agent() -> None:
+    stored = [*yes_no({"c1"}), *yes_no({"c2", "c4", "c5"}, "r2")]
+    found = repeats(stored, [trial(c, n, "yes") for n in (1, 2) for c in CASES], passes)
+    assert found.frozen and found.lost == ()
+
+
+def test_one_word_of_a_case_that_broke_counts_each_time_where_no_other_changed() -> None:
+    stored = yes_no({"c1"})
+    fails = {"c1", "c7"}
+    now = [trial(c, n, "no" if c in fails else "yes", passed=c not in fails) for n in (1, 2, 3) for c in CASES]
+    assert repeats(stored, now, passes) == NONE
+
+
+def test_one_word_that_is_drawn_anew_counts_each_time() -> None:
+    rng = Random(4)
+
+    def drawn(n: int, run: str = "") -> list[Trial]:
+        outcomes = [(c, k, rng.random() < (0.6 if c in CASES[:8] else 1.0)) for k in range(1, n + 1) for c in CASES]
+        return [trial(c, k, "yes" if right else "no", run, passed=right) for c, k, right in outcomes]
+
+    assert not repeats(drawn(5, "r1"), drawn(3), passes).dropped
+
+
+def test_cases_of_one_word_that_vary_are_asked_before_it_is_said_what_their_repeats_are() -> None:
+    stored = [t for n, run in enumerate(("r1", "r2", "r3")) for t in yes_no({f"c{n}"}, run, 1)]
+    found = repeats(stored, [trial(c, 1, "yes") for c in CASES], passes)
+    assert found.untold and not found.frozen
+    assert set(found.ask) == {"c0", "c1", "c2"}
+
+
+def test_what_may_be_a_cache_or_a_broken_agent_that_was_reworded_is_inconclusive_with_what_would_tell() -> None:
+    stored = trials(lambda c, n: c, 5, "r1")
+    _, run, _ = decided(lambda c, n: (f"new {c}", c != "c3"), stored)
+    assert len(run) <= len(CASES) + 3
+    cases = [Case(c, ()) for c in CASES]
+    tight = verdict_on(Situation(cases, [OK], run, stored, Settings()), scheduled=True)
+    assert (tight.verdict, tight.doubts) == (Verdict.INCONCLUSIVE, ())
+    assert RepeatsOnce(20, 20, ("c3",)) in tight.warnings
+    loose = Situation(cases, [replace(OK, margin=0.5)], run, stored, Settings(pass_rate_margin=0.5))
+    wide = verdict_on(loose, scheduled=True)
+    assert (wide.verdict, wide.doubts) == (Verdict.INCONCLUSIVE, (CacheOrBroken(("c3",)),)), "it would have passed"
+    assert RepeatsOnce(20, 20) in wide.warnings
+
+
+def test_a_cache_that_drew_better_and_worse_is_no_doubt() -> None:
+    """Flips of a cache go both ways; those of a break do not."""
+    stored = [trial(c, n, c, "r1", passed=c != "c9") for n in range(1, 6) for c in CASES]
+    now = [trial(c, n, f"new {c}", passed=c != "c3") for n in (1, 2) for c in CASES]
+    found = repeats(stored, now, passes)
+    assert found.frozen and found.lost == ()
+
+
+def test_the_bases_agent_asked_in_this_job_proves_a_deterministic_agent_whose_change_rewords_everything() -> None:
+    stored = trials(lambda c, n: c, 5, "r1")
+    run: list[Trial] = []
+    settings = Settings(rerun="match")
+    asked = []
+    while isinstance(step := next_step(Situation([Case(c, ()) for c in CASES], [OK], run, stored, settings)), More):
+        for request in step.requests:
+            asked.append((request.side, request.tag))
+            for case in request.cases * request.n:
+                base = request.side is Side.BASELINE
+                right = base or case != "c3"
+                text = case if base else f"new {case}"
+                made = Trial(
+                    case, len(run) + 1, step.round, request.tag, request.side, scores={"ok": Score(float(right))}
+                )
+                run.append(replace(made, answer=text))
+    assert step.verdict is Verdict.REGRESSED
+    assert step.outcome is not None and step.outcome.cases == ("c3",)
+    assert (Side.BASELINE, REPEAT) in asked

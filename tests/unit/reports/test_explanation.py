@@ -159,6 +159,12 @@ def test_no_problem_is_left_out() -> None:
         (fact.CriteriaNotCompared(("tone",)), "not compared with the baseline: tone"),
         (fact.CasesNotCompared(1, 2, 10), "3 of 10 cases of the baseline are no longer compared (1 removed, 2 edited)"),
         (fact.CasesNotCompared(0, 2, 10), "2 of 10 cases of the baseline are no longer compared (2 edited)"),
+        (
+            fact.CacheOrBroken(("c3",)),
+            "c3 passed each time and now fails each time, as all repeats of a run are identical: a cache between "
+            "trials would look like this, and so would a deterministic agent that broke; a second stored run tells "
+            "(run the default branch's job again)",
+        ),
         (fact.LostDecide(8), "8 trials could not be measured, and counted as failed no pass is left"),
         (FailuresGone(1), "the failures did not come again: 1 trial of the same cases answered a while later"),
     ],
