@@ -36,7 +36,9 @@ VARYING = re.compile(
     r"\b\d+ ms\b|\b\d+ min( \d+ s)?\b|\b\d+(\.\d+)? ?s\b"
     r"|\b[0-9a-f]{7,40}\b|\b\d{8}T\d{6}\b|\b\d{4}-\d\d-\d\d \d\d:\d\d(:\d\d)?\b"
 )
-PROGRESS = re.compile(r"^(\S+: (screen|round|confirm|rerun)\b|  \d+ of \d+ runs, .* left).*\n", re.MULTILINE)
+PROGRESS = re.compile(
+    r"^(\S+: (screen|round|confirm|rerun|side by side)\b|  \d+ of \d+ runs, .* left).*\n", re.MULTILINE
+)
 END = "END-OF-COMMAND"
 WHO = {"NAME": "ada", "EMAIL": "ada@example.com", "DATE": "2026-01-05T09:00:00Z"}
 HIDDEN = ("COLUMNS", "LINES", "GITHUB_", "GITLAB_", "CI", "OPENAI_", "GATE_", "GIT_", "INPUT_")

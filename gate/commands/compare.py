@@ -1,10 +1,10 @@
-"""`gate compare`: the verdict on one record against another."""
+"""`gate compare`: the verdict on one record against another, or a table of several records and configurations."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -17,12 +17,20 @@ from gate.commands.common_options import (
     with_options,
 )
 from gate.commands.groups import Once
-from gate.commands.output import command_line, finish
+from gate.commands.output import command_line, finish, progress_of, show
+from gate.errors import ConfigError, ExitCode
+
+if TYPE_CHECKING:
+    from gate.config.load import Config
+    from gate.pipeline.lineup import Contender
+
+YAML = (".yaml", ".yml")
+FORMS = ("json", "html", "markdown")
+"""What the table of several can be written as."""
 
 
 @click.command(cls=Once)
-@click.argument("candidate", required=False, type=click.Path(path_type=Path))
-@click.argument("baseline", required=False, type=click.Path(path_type=Path))
+@click.argument("compared", nargs=-1, metavar="[RECORD | CONFIG.yaml | NAME=FILE]...")
 @click.option(
     "-c",
     "--config",
@@ -30,16 +38,217 @@ from gate.commands.output import command_line, finish
     type=click.Path(path_type=Path),
     help="Judge by these criteria instead of the record's own.",
 )
+@click.option("--table", is_flag=True, help="A table without a verdict, also of two records.")
+@click.option(
+    "--vary",
+    metavar="NAME:KEY=VALUE",
+    multiple=True,
+    help="Also run the configuration with this key changed, as NAME; may be repeated, also for one NAME.",
+)
+@click.option("--epochs", type=click.IntRange(1, 1000), help="How often each case is run with a configuration.  [3]")
+@click.option("--records", type=click.Path(path_type=Path), help="Folder for the records of configurations.")
+@click.option("--prefer", is_flag=True, help="Also ask the judge whose answers it prefers, in both orders.")
+@click.option("--quality", metavar="CRITERION", help="What quality is read from.  [pass rate]")
+@click.option("--fail-if-worse", is_flag=True, help="Exit 1 if another is shown worse than the first.")
 @with_options(*OUTPUTS)
-def compare(candidate: Path | None, baseline: Path | None, config_path: Path | None, **given: Any) -> NoReturn:
-    """Give a verdict on one record against another; nothing is run.
+def compare(compared: tuple[str, ...], config_path: Path | None, **given: Any) -> NoReturn:
+    """Give a verdict on one record against another, or compare several side by side.
 
-    The record that is judged comes first. Without any, the newest is judged; without BASELINE, against the one before.
+    Of one or two records the first is judged; without any, the newest is judged; without a second, against the one
+    before. Three or more, --table, --vary or a configuration make a table of all: no verdict, and exit code 0.
     """
+    if _is_table(compared, given):
+        _table(compared, config_path, given)
+    _check_alone(given)
     from gate.config.load import load_config
     from gate.pipeline.judge_stored import compare_records
 
     config = load_config(config_path) if config_path else None
+    candidate, baseline = (Path(compared[n]) if n < len(compared) else None for n in (0, 1))
     record = record_or_newest(candidate, config_path or DEFAULT_CONFIG)
     reference = record_before_or(baseline, record, config_path or DEFAULT_CONFIG)
     finish(compare_records(record, reference, config, os.environ, outputs_of(given), command_line()), given["quiet"])
+
+
+def _is_table(compared: tuple[str, ...], given: dict[str, Any]) -> bool:
+    configured = any(_file(text).suffix in YAML for text in compared)
+    return bool(len(compared) > 2 or given["table"] or given["vary"] or given["prefer"] or configured)
+
+
+def _check_alone(given: dict[str, Any]) -> None:
+    """Refuses what only a table has: left out silently, it would look as if it had been done."""
+    for name in ("epochs", "records", "quality", "fail_if_worse"):
+        if given[name]:
+            raise click.UsageError(f"--{name.replace('_', '-')} is for a table: add --table, or a third record")
+
+
+def _named(text: str) -> tuple[str, Path]:
+    """A name and its file: ``people=people.jsonl``, or a file that names itself."""
+    name, equals, path = text.partition("=")
+    if equals and name and path and not Path(text).exists():
+        return name, Path(path)
+    return Path(text).stem, Path(text)
+
+
+def _file(text: str) -> Path:
+    return _named(text)[1]
+
+
+# --- the table ------------------------------------------------------------------------------------
+
+
+def _table(compared: tuple[str, ...], config_path: Path | None, given: dict[str, Any]) -> NoReturn:
+    from gate.pipeline.lineup import line_up, read_contenders
+
+    outputs = _outputs(given)
+    named = _records(compared, config_path, given)
+    contenders = read_contenders(named)
+    config = _judging(compared, config_path)
+    votes, cost = _votes(named, config, given)
+    terms = _terms(contenders[0], config) if config_path is not None and not given["vary"] else None
+    lineup = line_up(contenders, terms, quality=given["quality"] or "pass rate", votes=votes, judge_cost_usd=cost)
+    for form, path in outputs.items():
+        _write(form, path, lineup)
+    from gate.reports.lineup import text
+
+    show(text.render_line(lineup) if given["quiet"] else text.render(lineup, encoding=_encoding()))
+    raise SystemExit(int(_exit_code(lineup, given)))
+
+
+def _encoding() -> str:
+    import sys
+
+    return sys.stdout.encoding or "utf-8"
+
+
+def _outputs(given: dict[str, Any]) -> dict[str, Path]:
+    """The files of the table, whose folders are made before anything is run."""
+    from gate.reports.files import check_outputs
+
+    outputs = outputs_of(given)
+    for name in outputs.paths:
+        if name not in FORMS:
+            raise click.UsageError(f"a table has no {name} report: {', '.join(FORMS)}")
+    check_outputs(outputs)
+    return dict(outputs.wanted)
+
+
+def _write(form: str, path: Path, lineup: Any) -> None:
+    from importlib import import_module
+
+    from gate.security import files
+
+    room = "gate.reports.html.lineup" if form == "html" else f"gate.reports.lineup.{form}"
+    try:
+        files.write_text(path, import_module(room).render(lineup))
+    except OSError as error:
+        raise ConfigError(f"the {form} report cannot be written: {error.strerror}", where=str(path)) from None
+
+
+def _records(compared: tuple[str, ...], config_path: Path | None, given: dict[str, Any]) -> list[tuple[str, Path]]:
+    """Name and record of each; configurations are run first, all side by side."""
+    from gate.pipeline.contest import EPOCHS, Contestant, run_contest
+    from gate.pipeline.lineup import check_contenders
+    from gate.system.signals import run as run_coroutine
+
+    named = [_named(text) for text in compared]
+    epochs = given["epochs"] or EPOCHS
+    changes = {"trials": epochs, "baseline.store": "none"}
+    varied = _varied(given["vary"])
+    check_contenders([*(name for name, _ in named), *varied])
+    contestants = [Contestant(name, _load(path, changes)) for name, path in named if path.suffix in YAML]
+    base = config_path or DEFAULT_CONFIG
+    contestants += [Contestant(name, _load(base, {**keys, **changes})) for name, keys in varied.items()]
+    if not contestants:
+        return named
+    folder = given["records"] or _folder(contestants[0].config)
+    progress = progress_of(given["quiet"])
+    made = run_coroutine(run_contest(contestants, epochs, folder, os.environ, progress, command_line()))
+    ran = {name: _from_here(path) for name, path in made}
+    for name, path in ran.items():
+        click.echo(f"gate: the record of {_shown(name)}: {_shown(str(path))}", err=True)
+    return [*((name, ran.get(name, path)) for name, path in named), *((name, ran[name]) for name in varied)]
+
+
+def _from_here(path: Path) -> Path:
+    """The path as it is typed in this folder."""
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+
+
+def _shown(text: str) -> str:
+    from gate.security.escape import console
+
+    return console(text, 300)
+
+
+def _load(path: Path, overrides: dict[str, Any]) -> Config:
+    from gate.config.load import load_config
+
+    return load_config(path, overrides)
+
+
+def _folder(config: Config) -> Path:
+    from secrets import token_hex
+
+    from gate.config.settings import now
+
+    return config.output / "compare" / f"{now():%Y%m%dT%H%M%S}-{token_hex(4)}"
+
+
+def _varied(texts: tuple[str, ...]) -> dict[str, dict[str, Any]]:
+    """Name → key → value, of ``small:agent.env.MODEL=gpt-5-mini``; a value is read as YAML."""
+    from gate.formats.yaml_text import parse_yaml
+
+    found: dict[str, dict[str, Any]] = {}
+    for text in texts:
+        name, colon, change = text.partition(":")
+        key, equals, value = change.partition("=")
+        if not (name and colon and key and equals):
+            what = f"{text!r} is not of the form small:agent.env.MODEL=gpt-5-mini"
+            raise click.BadParameter(what, param_hint="--vary")
+        found.setdefault(name, {})[key] = parse_yaml(value, "--vary")[0] if value.strip() else ""
+    return found
+
+
+def _judging(compared: tuple[str, ...], config_path: Path | None) -> Config | None:
+    """Whose criteria and judge apply: the configuration that is named, else the first that is compared."""
+    paths = [path for text in compared if (path := _file(text)).suffix in YAML]
+    path = config_path or next(iter(paths), DEFAULT_CONFIG)
+    if config_path is None and not path.is_file():
+        return None
+    return _load(path, {})
+
+
+def _terms(first: Contender, config: Config | None) -> Any:
+    from gate.pipeline.judge_stored import plan_of
+    from gate.pipeline.verdict import terms_of_plan, told_by
+
+    if config is None:
+        return None
+    return told_by(first.record, terms_of_plan(plan_of(config, os.environ, first.record.header), config))
+
+
+def _votes(named: list[tuple[str, Path]], config: Config | None, given: dict[str, Any]) -> Any:
+    """The judge's votes and what they cost; none if it is not to be asked."""
+    if not given["prefer"]:
+        return (), None
+    if config is None:
+        raise ConfigError("--prefer asks a judge, and no configuration names one", hint="use --config FILE")
+    from gate.pipeline.judge_stored import read_whole
+    from gate.pipeline.lineup import Contender
+    from gate.pipeline.preference import ask_preferences
+    from gate.system.signals import run as run_coroutine
+
+    whole = [Contender(name, read_whole(path), str(path)) for name, path in named]
+    return run_coroutine(ask_preferences(whole, config, os.environ))
+
+
+def _exit_code(lineup: Any, given: dict[str, Any]) -> ExitCode:
+    """0, as a table decides nothing; 3 if the judge was to be asked and could not; 1 only if asked for."""
+    if given["fail_if_worse"]:
+        from gate.pipeline.lineup import worse_than_first
+
+        if worse_than_first(lineup):
+            return ExitCode.FAILED
+    unread = given["prefer"] and (not lineup.preferences or any(one.rate is None for one in lineup.preferences))
+    return ExitCode.NOT_MEASURED if unread else ExitCode.PASS

@@ -11,11 +11,29 @@ import click
 
 if TYPE_CHECKING:
     from gate.model import Result
+    from gate.pipeline.progress import Progress
 
 
 def command_line() -> str:
     """This command as it was typed, for a report that says how to repeat it."""
     return join(["gate", *sys.argv[1:]])
+
+
+def show(text: str) -> None:
+    """Prints what a command found; a reader that leaves early changes nothing of it."""
+    try:
+        click.echo(text)
+    except BrokenPipeError:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115, PTH123  (or the interpreter complains when it flushes at exit)
+
+
+def progress_of(quiet: bool) -> Progress:
+    """How the trials of a run are shown while they run."""
+    from gate.pipeline.progress import NoProgress, ProgressBar, ProgressLines
+
+    if quiet:
+        return NoProgress()
+    return ProgressBar(sys.stderr) if sys.stderr.isatty() and not os.environ.get("CI") else ProgressLines(sys.stderr)
 
 
 def finish(result: Result, quiet: bool) -> NoReturn:
@@ -31,10 +49,7 @@ def finish(result: Result, quiet: bool) -> NoReturn:
     text = (
         render_line(result, encoding=encoding) if quiet else render(result, width=width, color=color, encoding=encoding)
     )
-    try:
-        click.echo(text)
-    except BrokenPipeError:  # the reader left early; the verdict stands
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115, PTH123  (or the interpreter complains when it flushes at exit)
+    show(text)
     for problem in result.problems:
         click.echo(f"gate: {console(problem)}", err=True)
     raise SystemExit(int(result.exit_code))

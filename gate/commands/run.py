@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -23,12 +22,11 @@ from gate.commands.common_options import (
     with_options,
 )
 from gate.commands.groups import Once
-from gate.commands.output import command_line, finish
+from gate.commands.output import command_line, finish, progress_of
 
 if TYPE_CHECKING:
     from gate.config.base_policy import Rules
     from gate.model import Result
-    from gate.pipeline.progress import Progress
     from gate.pipeline.session import RunOptions
 
 
@@ -75,7 +73,7 @@ def run(config_path: Path, **given: Any) -> NoReturn:
             rules = stack.enter_context(rules_of(revision, config_path, overrides, os.environ))
         hosts = _hosts(named, rules, held=revision is not None)
         options = _run_options(given, rules)
-        progress = _progress(given["quiet"])
+        progress = progress_of(given["quiet"])
         result = run_coroutine(run_gate(rules.config, options, outputs_of(given), os.environ, progress))
     if hosts:
         _publish(result, hosts)
@@ -118,14 +116,6 @@ def _shard(text: str) -> tuple[int, int]:
     if not (slash and index.isdigit() and total.isdigit() and 1 <= int(index) <= int(total) <= 10_000):
         raise click.BadParameter(f"{text!r} is not of the form 2/5", param_hint="--shard")
     return int(index), int(total)
-
-
-def _progress(quiet: bool) -> Progress:
-    from gate.pipeline.progress import NoProgress, ProgressBar, ProgressLines
-
-    if quiet:
-        return NoProgress()
-    return ProgressBar(sys.stderr) if sys.stderr.isatty() and not os.environ.get("CI") else ProgressLines(sys.stderr)
 
 
 def _publish(result: Result, hosts: Mapping[str, Mapping[str, Any]]) -> None:

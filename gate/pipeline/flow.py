@@ -133,7 +133,7 @@ async def _run_suite(session: Session, plan: Plan, found: References) -> Ran:
     """One suite: rounds of trials for as long as the schedule asks for them, then its verdict."""
     started = time.monotonic()
     _check_runs(session, plan)
-    header = _header(session, plan, found.first)
+    header = planned_header(session, plan, found.first)
     options = session.options
     path, resume, by_commit = options.record_path, options.resume, options.same_head and not header.agent
     origin = options.origin
@@ -210,7 +210,8 @@ def _check_runs(session: Session, plan: Plan) -> None:
         )
 
 
-def _header(session: Session, plan: Plan, reference: Reference) -> Header:
+def planned_header(session: Session, plan: Plan, reference: Reference) -> Header:
+    """The header of the record that a suite's run writes."""
     return Header(
         suite_id=plan.suite.id,
         plan=assigned(plan.planned, reference, session.options.shard[1]),

@@ -127,6 +127,13 @@ def change_interval(estimate: Estimate | None, scale: Scale) -> str:
     return _bracketed(estimate, lambda value: figure(value, scale, signed=True))
 
 
+def difference_interval(estimate: Estimate | None, scale: Scale) -> str:
+    """A difference in the scale's own unit, with its interval: points for rates; money, time and counts too."""
+    if estimate is None or not scale.is_relative:
+        return change_interval(estimate, scale)
+    return _bracketed(estimate, lambda value: figure(value, scale, signed=True))
+
+
 def _bracketed(estimate: Estimate, show: Callable[[float], str]) -> str:
     if estimate.level == 0.0:  # nothing to make an interval of
         return show(estimate.value)

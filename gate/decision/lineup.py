@@ -1,0 +1,168 @@
+"""Figures of several agents on the same cases: means, paired differences that hold together, who is dominated.
+
+Knows numbers by entry and case; where they come from is left to the pipeline.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
+
+from msgspec import Struct
+
+from gate.decision.conclusions import estimate
+from gate.model import Direction, Estimate, Scale
+from gate.model.lineup import Difference, Dominated, Measure, OrderedVote, Preference
+from gate.statistics.intervals import mean
+from gate.statistics.simultaneous import paired_difference
+
+LEVEL = 0.95
+"""With what probability all intervals of differences hold."""
+
+Values = Mapping[str, Sequence[float]]
+"""Case → what its trials measured; cases without a value are left out."""
+
+
+class Measured(Struct, frozen=True):
+    """What the entries measured of one thing."""
+
+    name: str
+    scale: Scale
+    direction: Direction
+    values: tuple[Values, ...]
+    """By entry."""
+    apart: tuple[str, ...] = ()
+    """By entry: why it is left out; empty where it is not."""
+
+    def pairs(self) -> list[tuple[int, int]]:
+        """The pairs of entries, the later first, that have at least two cases in common."""
+        places = range(len(self.values))
+        return [(one, other) for other, one in combinations(places, 2) if len(self.common(one, other)) > 1]
+
+    def common(self, one: int, other: int) -> list[str]:
+        """The cases of which both entries have a value, in order."""
+        theirs = self.values[other]
+        return [case_id for case_id in self.values[one] if case_id in theirs]
+
+
+def count_comparisons(measured: Iterable[Measured], preferences: int = 0) -> int:
+    """The differences that are estimated; at least 1."""
+    return max(1, preferences + sum(len(one.pairs()) for one in measured))
+
+
+def measures_of(measured: Iterable[Measured], comparisons: int) -> tuple[Measure, ...]:
+    """The rows of the table; of what no entry measured there is none."""
+    return tuple(_measure(one, comparisons) for one in measured if any(one.values))
+
+
+def _measure(found: Measured, comparisons: int) -> Measure:
+    estimates = tuple(_estimate(values, found.scale) for values in found.values)
+    differences = tuple(_difference(found, one, other, comparisons) for one, other in found.pairs())
+    return Measure(found.name, found.scale, found.direction, estimates, differences, found.apart)
+
+
+def _estimate(values: Values, scale: Scale) -> Estimate | None:
+    """An entry's own mean over its cases."""
+    trials = [value for group in values.values() for value in group]
+    return estimate([mean(group) for group in values.values()], trials, scale)
+
+
+def _difference(found: Measured, one: int, other: int, comparisons: int) -> Difference:
+    cases = found.common(one, other)
+    groups = [(found.values[one][case_id], found.values[other][case_id]) for case_id in cases]
+    differences = [mean(mine) - mean(theirs) for mine, theirs in groups]
+    trials = sum(len(mine) for mine, _ in groups)
+    step = _step([group for pair in groups for group in pair]) if found.scale in (Scale.BINARY, Scale.UNIT) else 0.0
+    value, low, high = paired_difference(differences, comparisons=comparisons, step=step, level=LEVEL)
+    least, most = found.scale.range  # no difference is larger than the scale
+    low, high = max(low, least - most), min(high, most - least)
+    return Difference(one, other, Estimate(value, low, high, len(cases), trials, LEVEL))
+
+
+def _step(groups: Sequence[Sequence[float]]) -> float:
+    """What one trial moves the mean of its case by, where all scores are zeros and ones; else 0."""
+    if not all(value in (0.0, 1.0) for group in groups for value in group):
+        return 0.0
+    return mean([1 / len(group) for group in groups])
+
+
+# --- who is dominated -----------------------------------------------------------------------------
+
+
+def dominated(measures: Sequence[Measure], entries: int) -> tuple[Dominated, ...]:
+    """The entries that another one beats in what ``measures`` say: quality, cost and latency.
+
+    An entry is compared with those that have figures of all that it has itself. Of several that beat it the first for
+    which the intervals show it is named, else the first.
+    """
+    found = []
+    for entry in range(entries):
+        beaten = [one for by in range(entries) if (one := _beats(measures, by, entry)) is not None]
+        beaten.sort(key=lambda one: not one.proven)
+        found += beaten[:1]
+    return tuple(found)
+
+
+def _beats(measures: Sequence[Measure], by: int, entry: int) -> Dominated | None:
+    if by == entry:
+        return None
+    known = [one for one in measures if one.estimates[entry] is not None]
+    gains = [one.gain(by, entry) for one in known]
+    if not gains or any(gain is None for gain in gains):
+        return None
+    sure = [gain for gain in gains if gain is not None]
+    if any(gain.value < 0 for gain in sure) or not any(gain.value > 0 for gain in sure):
+        return None
+    proven = all(gain.low > 0 for gain in sure if gain.value > 0) and all(gain.low >= 0 for gain in sure)
+    return Dominated(entry, by, proven)
+
+
+# --- what a judge prefers -------------------------------------------------------------------------
+
+
+def preferences_of(
+    votes: Sequence[OrderedVote], pairs: Sequence[tuple[int, int]], comparisons: int
+) -> tuple[Preference, ...]:
+    """Wins, losses and ties of each pair, each case judged in both orders."""
+    return tuple(_preference(votes, one, other, comparisons) for one, other in pairs)
+
+
+def _preference(votes: Sequence[OrderedVote], one: int, other: int, comparisons: int) -> Preference:
+    by_case: dict[str, dict[int, OrderedVote]] = {}
+    for vote in votes:
+        if {vote.first, vote.second} == {one, other}:
+            by_case.setdefault(vote.case_id, {})[vote.first] = vote
+    whole = [(found[one], found[other]) for found in by_case.values() if len(found) == 2]
+    read = [(ahead, behind) for ahead, behind in whole if not (ahead.error or behind.error)]
+    scores = [_score(ahead.preferred, behind.preferred, one) for ahead, behind in read]
+    twice = [(a.preferred, b.preferred) for a, b in read if a.preferred is not None and b.preferred is not None]
+    wins, losses = scores.count(1.0), scores.count(-1.0)
+    return Preference(
+        one,
+        other,
+        wins,
+        losses,
+        len(scores) - wins - losses,
+        first_twice=twice.count((one, other)),
+        second_twice=twice.count((other, one)),
+        unread=len(by_case) - len(read),
+        rate=_rate(scores, comparisons),
+    )
+
+
+def _score(ahead: int | None, behind: int | None, one: int) -> float:
+    """1 where both orders prefer ``one``, -1 where both prefer the other, else 0."""
+    if ahead != behind or ahead is None:
+        return 0.0
+    return 1.0 if ahead == one else -1.0
+
+
+def _rate(scores: Sequence[float], comparisons: int) -> Estimate | None:
+    """The share of wins, a tie counted as half, with the interval that holds together with all others."""
+    if not scores:
+        return None
+    value, low, high = paired_difference(scores, comparisons=comparisons, step=1.0, level=LEVEL)
+    if len(scores) < 2:
+        return Estimate((1 + value) / 2, 0.0, 1.0, 1, 1, level=0.0)
+    low, high = max(0.0, (1 + low) / 2), min(1.0, (1 + high) / 2)
+    return Estimate((1 + value) / 2, low, high, len(scores), len(scores), LEVEL)

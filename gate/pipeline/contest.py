@@ -1,0 +1,177 @@
+"""Runs several configurations side by side, so that their records can be compared.
+
+Trials are taken in turn, a few of each at a time and epoch by epoch: what moves the provider meanwhile strikes all
+alike. Every record is an ordinary one and is kept. When one's budget ends, all stop: what only the others ran is
+compared with nothing.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, ExitStack
+from itertools import zip_longest
+from pathlib import Path
+
+from msgspec import Struct
+
+from gate.agents.version import version_of
+from gate.baselines.base import suite_key
+from gate.config.load import Config
+from gate.config.resolve import Plan, make_plans
+from gate.config.settings import now
+from gate.errors import ConfigError, GateError
+from gate.model import Trial
+from gate.pipeline.execute import Job
+from gate.pipeline.flow import planned_header
+from gate.pipeline.journal import open_journal, redactor_of
+from gate.pipeline.progress import Progress
+from gate.pipeline.session import RunOptions, Session, check_version, open_session
+from gate.pipeline.trials import TrialRunner
+from gate.pipeline.verdict import NO_REFERENCE, terms_of_plan
+from gate.records import RecordWriter, to_record
+
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,59}")
+"""A name that is a file name, too."""
+EPOCHS = 3
+"""Trials of each case, if nobody says how many."""
+
+
+class Contestant(Struct, frozen=True):
+    """A configuration that is run, by the name that it goes by."""
+
+    name: str
+    config: Config
+
+
+class _Running(Struct):
+    """One contestant while it is measured."""
+
+    name: str
+    session: Session
+    plan: Plan
+    journal: RecordWriter
+    runner: TrialRunner
+    jobs: list[list[Job]]
+    """By epoch."""
+
+    def chunk(self, epoch: int) -> Iterator[list[Job]]:
+        """The jobs of an epoch, as many at a time as run at once."""
+        jobs, size = self.jobs[epoch] if epoch < len(self.jobs) else [], self.session.config.agent.concurrency
+        return (jobs[start : start + size] for start in range(0, len(jobs), size))
+
+
+async def run_contest(
+    contestants: Sequence[Contestant],
+    epochs: int,
+    folder: Path,
+    environment: Mapping[str, str],
+    progress: Progress,
+    command: str,
+) -> list[tuple[str, Path]]:
+    """Runs every case ``epochs`` times with each; recorded trials are replayed as often as there are any.
+
+    Returns:
+        Name and record of each, in order.
+
+    Raises:
+        ConfigError: a configuration cannot be read, has several suites, or its record exists.
+        MeasureError: an agent is down.
+    """
+    plans = [_plan(one, environment) for one in contestants]
+    started = time.monotonic()
+    async with AsyncExitStack() as runners:
+        with ExitStack() as stack:
+            stack.callback(progress.close)
+            running = []
+            for one, plan in zip(contestants, plans, strict=True):
+                opened = await _open(one, plan, folder, environment, progress, stack, command)
+                runner = TrialRunner(one.config, plan, environment, opened[0].run_budget)
+                jobs = _jobs(one.config, plan, epochs)
+                running.append(_Running(one.name, opened[0], plan, opened[1], runner, jobs))
+                await runners.enter_async_context(runner)
+            await _run_in_turn(running, progress)
+            for found in running:
+                await check_version(found.session)
+                _finish(found, time.monotonic() - started, environment)
+    return [(one.name, one.journal.path) for one in running]
+
+
+def _plan(one: Contestant, environment: Mapping[str, str]) -> Plan:
+    plans = make_plans(one.config, environment)
+    if len(plans) != 1:
+        what = f"{one.name}: its configuration has {len(plans)} suites, and one is compared at a time"
+        raise ConfigError(what, where=str(one.config.path), hint="name one folder or file under `suite`")
+    return plans[0]
+
+
+async def _open(
+    one: Contestant,
+    plan: Plan,
+    folder: Path,
+    environment: Mapping[str, str],
+    progress: Progress,
+    stack: ExitStack,
+    command: str,
+) -> tuple[Session, RecordWriter]:
+    stem = one.name if _PLAIN_NAME.fullmatch(one.name) else suite_key(one.name)
+    path = folder / f"{stem}.jsonl"
+    if path.exists():
+        raise ConfigError("the record exists", where=str(path), hint="name another folder: --records")
+    config = one.config
+    version = await version_of(config.agent_kind, config.agent, root=config.root, environment=environment)
+    options = RunOptions(command=command, for_itself=True)
+    session = open_session(config, options, environment, progress, stack, [path], version)
+    header = planned_header(session, plan, NO_REFERENCE)
+    return session, stack.enter_context(open_journal(config, header, now(), path=path, resume=False))
+
+
+def _jobs(config: Config, plan: Plan, epochs: int) -> list[list[Job]]:
+    """The trials by epoch; of recordings those that there are."""
+    if config.agent_kind != "replay":
+        return [[Job(case, number) for case in plan.suite.cases] for number in range(1, epochs + 1)]
+    known = Counter(trial.case_id for trial in plan.suite.recorded)
+    last = max(known.values(), default=0)
+    cases = plan.suite.cases
+    return [[Job(case, number) for case in cases if number <= known[case.id]] for number in range(1, last + 1)]
+
+
+async def _run_in_turn(running: Sequence[_Running], progress: Progress) -> None:
+    """Epoch by epoch, each time another one first."""
+    for one in running:
+        progress.plan(one.name, sum(map(len, one.jobs)), "side by side")
+    for epoch in range(max(len(one.jobs) for one in running)):
+        first = epoch % len(running)
+        order = [*running[first:], *running[:first]]
+        for turn in zip_longest(*(one.chunk(epoch) for one in order)):
+            for one, jobs in zip(order, turn, strict=True):
+                async for trial in _trials(one, jobs or ()):
+                    progress.trial(trial)
+            if any(one.session.run_budget.stopped for one in running):
+                return
+
+
+async def _trials(one: _Running, jobs: Sequence[Job]) -> AsyncIterator[Trial]:
+    """Runs, scores and records; what ends a run says whose it was."""
+    redactor = redactor_of(one.session.environment)
+    try:
+        async for scored in one.runner.run(jobs):
+            trial, line = to_record(scored, redactor)
+            one.journal.extend([(trial, line)])
+            yield trial
+    except GateError as error:
+        where = f"{one.name}: {error.where}" if error.where else one.name
+        raise type(error)(error.what, where=where, hint=error.hint) from None
+
+
+def _finish(one: _Running, duration: float, environment: Mapping[str, str]) -> None:
+    session = one.session
+    terms = terms_of_plan(one.plan, session.config, session.settings)
+    one.journal.finish(
+        duration=duration,
+        judge_cost_usd=one.runner.judge_cost_usd,
+        stopped=session.run_budget.stopped,
+        terms=redactor_of(environment).redact_json(terms.plain()),
+    )

@@ -1,0 +1,293 @@
+"""Several records side by side: cases are paired by content, criteria by fingerprint. Runs nothing, decides nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import combinations
+from math import fsum
+from pathlib import Path
+
+from msgspec import Struct
+
+from gate.baselines.pairing import as_baseline, match_cases
+from gate.decision.comparison import PASS_RATE, RATE_METRIC, passed
+from gate.decision.lineup import Measured, count_comparisons, dominated, measures_of, preferences_of
+from gate.errors import ConfigError, MeasureError, nearest
+from gate.model import FULL, Case, Criterion, Direction, Scale, Side, Trial
+from gate.model.lineup import Lineup, LineupEntry, OrderedVote
+from gate.pipeline.verdict import Terms, cases_of, load_to_judge, own_terms
+from gate.records import Record
+from gate.reports.formatting import count, listing
+from gate.system.prices import turn_cost
+
+MOST_ENTRIES = 26
+"""Each has a letter."""
+COST, LATENCY, TOKENS = "cost of a trial", "latency of a trial", "tokens of a trial"
+_SAME_AS = {"cost": COST, "latency": LATENCY, "tokens": TOKENS}
+"""Criteria that measure what is compared anyway."""
+OTHER_WAY = "measured in another way"
+NOT_MEASURED = "not measured"
+
+
+class Contender(Struct, frozen=True):
+    """One record that is compared, by the name that it goes by."""
+
+    name: str
+    record: Record
+    source: str = ""
+
+
+class SharedCases(Struct, frozen=True):
+    """The cases that all contenders have."""
+
+    cases: tuple[Case, ...]
+    """As the first has them."""
+    trials: tuple[Mapping[str, tuple[Trial, ...]], ...]
+    """By contender: case → its trials of whole epochs, lost ones included, under the first's ids."""
+
+
+def read_contenders(named: Sequence[tuple[str, Path]]) -> list[Contender]:
+    """The records of these files. Raises `MeasureError` for one that is missing, open, damaged or a shard."""
+    found = []
+    for name, path in named:
+        record = load_to_judge(path)
+        if record.header.shard != (1, 1):
+            raise MeasureError("the record is a shard", where=str(path), hint="`gate merge` joins the shards")
+        found.append(Contender(name, record, str(path)))
+    return found
+
+
+def check_contenders(names: Sequence[str]) -> None:
+    """Raises `ConfigError` for too few, too many or two of one name."""
+    if len(names) < 2:
+        raise ConfigError("a table compares two or more", hint="name further records or configurations")
+    if len(names) > MOST_ENTRIES:
+        raise ConfigError(f"{len(names)} are too many to compare: {MOST_ENTRIES} at most")
+    doubled = next((name for name in names if names.count(name) > 1), None)
+    if doubled is not None:
+        raise ConfigError(f"two go by the name {doubled!r}", hint="name them apart: NAME=FILE")
+
+
+def line_up(
+    contenders: Sequence[Contender],
+    terms: Terms | None = None,
+    *,
+    quality: str = PASS_RATE,
+    votes: Sequence[OrderedVote] = (),
+    judge_cost_usd: float | None = None,
+    notes: Sequence[str] = (),
+) -> Lineup:
+    """The comparison of these records; ``terms`` say what a trial passes by, the first record's own by default.
+
+    Raises:
+        MeasureError: there is no case that all of them have.
+        ConfigError: nothing that is compared goes by the name ``quality``.
+    """
+    terms = terms or own_terms(contenders[0].record)
+    common = common_cases(contenders, terms)
+    measured = [_pass_rate(contenders, common, terms), *_criteria(contenders, common, terms), *_spending(common)]
+    pairs = _voted(votes, len(contenders))
+    comparisons = count_comparisons(measured, len(pairs))
+    measures = measures_of(measured, comparisons)
+    names = [one.name for one in measures]
+    if quality not in names:
+        raise ConfigError(f"nothing is measured of {quality!r}", where="--quality", hint=nearest(quality, names))
+    axes = [one for one in measures if one.name in (quality, COST, LATENCY)]
+    return Lineup(
+        entries=tuple(_entry(one, trials) for one, trials in zip(contenders, common.trials, strict=True)),
+        measures=measures,
+        cases=len(common.cases),
+        comparisons=comparisons,
+        quality=quality,
+        cost=COST if COST in names else "",
+        latency=LATENCY if LATENCY in names else "",
+        dominated=dominated(axes, len(contenders)),
+        preferences=preferences_of(votes, pairs, comparisons),
+        votes=tuple(votes),
+        judge_cost_usd=judge_cost_usd,
+        notes=(*notes, *_notes(contenders, common, measured)),
+    )
+
+
+def _voted(votes: Sequence[OrderedVote], entries: int) -> list[tuple[int, int]]:
+    """The pairs that were judged, the later entry first."""
+    seen = {frozenset((vote.first, vote.second)) for vote in votes}
+    return [(one, other) for other, one in combinations(range(entries), 2) if frozenset((one, other)) in seen]
+
+
+# --- which cases and trials -----------------------------------------------------------------------
+
+
+def common_cases(contenders: Sequence[Contender], terms: Terms) -> SharedCases:
+    """The cases that all have with the same content, and each one's trials of them."""
+    first = contenders[0].record.header
+    matches = [match_cases(first.plan, one.record.header.plan) for one in contenders]
+    shared = [{match.ids[old] for old in match.same} for match in matches]
+    cases = tuple(case for case in cases_of(first, terms.thresholds) if all(case.id in ids for ids in shared))
+    if not cases:
+        raise MeasureError(
+            "there is no case that all of them have",
+            where=", ".join(one.source or one.name for one in contenders[:5]),
+            hint="they are records of different suites, or every case was edited",
+        )
+    known = {case.id for case in cases}
+    trials = tuple(
+        _epochs(one.record, {old: match.ids[old] for old in match.same if match.ids[old] in known})
+        for one, match in zip(contenders, matches, strict=True)
+    )
+    return SharedCases(cases, trials)
+
+
+def _epochs(record: Record, ids: Mapping[str, str]) -> dict[str, tuple[Trial, ...]]:
+    """The candidate's trials of whole epochs by the first's case id; reruns were picked by their outcomes."""
+    found: dict[str, list[Trial]] = {}
+    for trial in as_baseline(record).trials:
+        if trial.side is Side.CANDIDATE and trial.tag == FULL and trial.case_id in ids:
+            found.setdefault(ids[trial.case_id], []).append(trial)
+    return {case_id: tuple(sorted(group, key=lambda t: (t.round, t.number))) for case_id, group in found.items()}
+
+
+def _entry(one: Contender, trials: Mapping[str, Sequence[Trial]]) -> LineupEntry:
+    every = [trial for group in trials.values() for trial in group]
+    times = [trial.started for trial in every if trial.started is not None]
+    return LineupEntry(
+        one.name,
+        one.source,
+        one.record.header.suite_id,
+        one.record.header.commit,
+        trials=sum(trial.measured for trial in every),
+        failed=sum(trial.failed for trial in every),
+        lost=sum(not trial.measured for trial in every),
+        started=min(times, default=0.0),
+        ended=max(times, default=0.0),
+    )
+
+
+# --- what was measured of them --------------------------------------------------------------------
+
+
+def _values(
+    common: SharedCases, value: Callable[[Case, Trial], float | None], use: Sequence[bool]
+) -> tuple[dict[str, list[float]], ...]:
+    """By contender: case → the values of its measured trials; nothing of a contender that is not used."""
+    found = []
+    for trials, used in zip(common.trials, use, strict=True):
+        groups = {}
+        for case in common.cases if used else ():
+            known = [value(case, trial) for trial in trials.get(case.id, ()) if trial.measured]
+            groups[case.id] = [number for number in known if number is not None]
+        found.append({case_id: group for case_id, group in groups.items() if group})
+    return tuple(found)
+
+
+def _pass_rate(contenders: Sequence[Contender], common: SharedCases, terms: Terms) -> Measured:
+    """Metric 0 of all, by those blocking criteria that all measured in the same way."""
+    criteria = _passing(contenders, terms)
+
+    def outcome(case: Case, trial: Trial) -> float | None:
+        found = passed(trial, case, criteria)
+        return None if found is None else float(found)
+
+    everybody = [True] * len(contenders)
+    return Measured(PASS_RATE, Scale.BINARY, Direction.HIGHER, _values(common, outcome, everybody))
+
+
+def _passing(contenders: Sequence[Contender], terms: Terms) -> list[Criterion]:
+    """The criteria that say whether a trial passes, and that everybody measured in the same way."""
+    known = [_prints(one) for one in contenders]
+    return [
+        criterion
+        for criterion in terms.criteria
+        if criterion.metric != RATE_METRIC and all(one.get(criterion.name) == criterion.fingerprint for one in known)
+    ]
+
+
+def _prints(one: Contender) -> dict[str, str]:
+    return {criterion.name: criterion.fingerprint for criterion in one.record.header.criteria}
+
+
+def _criteria(contenders: Sequence[Contender], common: SharedCases, terms: Terms) -> Iterable[Measured]:
+    """The scores of each criterion, of the entries that measured it as the first of them did."""
+    known: dict[str, Criterion] = {criterion.name: criterion for criterion in terms.criteria}
+    for one in contenders:
+        known = {**{criterion.name: criterion for criterion in one.record.header.criteria}, **known}
+    for name, criterion in known.items():
+        if criterion.metric == RATE_METRIC or criterion.metric in _SAME_AS or criterion.stands_for:
+            continue
+        prints = [_prints(one).get(name) for one in contenders]
+        wanted = next((one for one in prints if one is not None), None)
+        apart = tuple("" if one == wanted else NOT_MEASURED if one is None else OTHER_WAY for one in prints)
+
+        def score(_: Case, trial: Trial, name: str = name) -> float | None:
+            found = trial.scores.get(name)
+            return None if found is None else found.value
+
+        values = _values(common, score, [not why for why in apart])
+        yield Measured(name, criterion.scale, criterion.direction, values, apart)
+
+
+def _spending(common: SharedCases) -> Iterable[Measured]:
+    """Cost, latency and tokens of answered trials, of the entries that report them."""
+    every = [True] * len(common.trials)
+    for name, scale, value in (
+        (COST, Scale.USD, _cost),
+        (LATENCY, Scale.SECONDS, _latency),
+        (TOKENS, Scale.COUNT, _tokens),
+    ):
+        yield Measured(name, scale, Direction.LOWER, _values(common, value, every))
+
+
+def _cost(_: Case, trial: Trial) -> float | None:
+    """US dollars, as reported or by list price; None if a turn tells neither."""
+    costs = [turn_cost(turn.usage) for turn in trial.invocations]
+    known = [cost for cost in costs if cost is not None]
+    return fsum(known) if trial.answered and known and len(known) == len(costs) else None
+
+
+def _latency(_: Case, trial: Trial) -> float | None:
+    return trial.duration if trial.answered else None
+
+
+def _tokens(_: Case, trial: Trial) -> float | None:
+    usage = trial.usage
+    return float(usage.tokens) if trial.answered and usage is not None and usage.tokens is not None else None
+
+
+# --- what a reader has to know --------------------------------------------------------------------
+
+
+def _notes(contenders: Sequence[Contender], common: SharedCases, measured: Sequence[Measured]) -> list[str]:
+    notes = []
+    for one in contenders:
+        left = len(one.record.header.plan) - len(common.cases)
+        if left:
+            notes.append(f"{one.name}: {count(left, 'case')} left out, which others do not have with the same content")
+    suites = dict.fromkeys(one.record.header.suite_id for one in contenders)
+    if len(suites) > 1:
+        notes.append(f"records of {count(len(suites), 'suite')} ({listing(suites)}): cases are paired by their content")
+    for row in measured:
+        other = [one.name for one, why in zip(contenders, row.apart, strict=False) if why == OTHER_WAY]
+        if other:
+            notes.append(f"{row.name}: {OTHER_WAY} (options, metric or judge) by {listing(other)}: left out")
+    notes += [f"{one.name}: ended early ({stopped})" for one in contenders if (stopped := _stopped(one))]
+    return notes + _drift(contenders, common)
+
+
+def _stopped(one: Contender) -> str:
+    return one.record.footer.stopped if one.record.footer is not None else ""
+
+
+def _drift(contenders: Sequence[Contender], common: SharedCases) -> list[str]:
+    """That records were made at different times, so that what moved the provider meanwhile is in the differences."""
+    entries = [_entry(one, trials) for one, trials in zip(contenders, common.trials, strict=True)]
+    timed = [one for one in entries if one.started]
+    if len(timed) < 2 or max(one.started for one in timed) <= min(one.ended for one in timed):
+        return []
+    return ["not run side by side: what moved the provider between these runs is in the differences, too"]
+
+
+def worse_than_first(lineup: Lineup) -> list[str]:
+    """The entries that are shown worse than the first in what they did, whatever they cost."""
+    judged = [one for one in lineup.measures if one.name not in (COST, LATENCY, TOKENS)]
+    places = range(1, len(lineup.entries))
+    return [lineup.entries[place].name for place in places if any(one.better(0, place) for one in judged)]

@@ -1,0 +1,127 @@
+"""Asks the judge which of two agents' answers to a case is better, in both orders. Knows no names of agents."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from typing import Literal
+
+from msgspec import Struct
+
+from gate.config.load import Config
+from gate.errors import MeasureError
+from gate.judges.client import Judge, open_judge
+from gate.judges.meter import Budget as JudgeBudget
+from gate.judges.options import JudgeOptions
+from gate.judges.options import check as check_judge
+from gate.judges.prompt import Answer, Answers, Question
+from gate.metrics.judged import conversation, rationale
+from gate.model import Trial
+from gate.model.lineup import OrderedVote
+from gate.pipeline.journal import redactor_of
+from gate.pipeline.lineup import Contender, SharedCases, common_cases
+from gate.pipeline.verdict import own_terms
+from gate.security.limits import shorten
+from gate.security.redact import Redactor
+
+AT_ONCE = 200
+"""Questions that are held in memory; the judge's own limits say how many are asked at a time."""
+MAX_ERROR_CHARS = 300
+INSTRUCTIONS = """\
+Two agents were given the same task, each in a conversation of its own. Compare how well they served the user: whether \
+the task was done, whether what was said is true and follows from the tools' results, whether the actions were needed \
+and right, and whether it was clear and no longer than it had to be. Length, style and the place of an answer are no \
+merits. Answer "first" or "second" for the better one, and "neither" if they are equally good or equally bad."""
+
+
+class Preferred(Answer):
+    """What a judge says of two answers."""
+
+    reasoning: str
+    preferred: Literal["first", "second", "neither"]
+
+
+class _Match(Struct, frozen=True):
+    """One question: a case, and whose answers stand where."""
+
+    case_id: str
+    first: int
+    second: int
+    shown: tuple[str, str]
+
+
+async def ask_preferences(
+    contenders: Sequence[Contender], config: Config, environment: Mapping[str, str]
+) -> tuple[list[OrderedVote], float | None]:
+    """The votes on every pair, on every case that both answered, in both orders; and what the judge cost.
+
+    Of each the first answered trial of a case is shown. A question that could not be answered is a vote with an error.
+
+    Raises:
+        ConfigError: no judge can be asked.
+        MeasureError: a record has no answers.
+    """
+    options = config.file.judge or JudgeOptions()
+    check_judge(options, environment, needed_by=["--prefer"], usd=config.file.budget.usd)
+    _check_answers(contenders)
+    matches = _matches(common_cases(contenders, own_terms(contenders[0].record)))
+    limits = config.file.budget
+    opened = open_judge(
+        options,
+        environment=environment,
+        cache_path=config.output / "judge.sqlite",
+        budget=JudgeBudget(max_calls=limits.judge_calls, usd=limits.usd),
+    )
+    redactor, votes = redactor_of(environment), list[OrderedVote]()
+    async with opened as judge:
+        for start in range(0, len(matches), AT_ONCE):
+            asked = (_vote(judge, match, redactor) for match in matches[start : start + AT_ONCE])
+            votes += await asyncio.gather(*asked)
+        return votes, judge.spending.cost_usd
+
+
+def _check_answers(contenders: Sequence[Contender]) -> None:
+    for one in contenders:
+        if one.record.header.stripped:
+            what = f"{one.name}: a stored baseline holds no answers that a judge could read"
+            raise MeasureError(what, where=one.source, hint="name the record that `gate run` wrote")
+
+
+def _matches(common: SharedCases) -> list[_Match]:
+    """Both orders of every pair and case, in an order that mixes the pairs: a budget that ends leaves some of each."""
+    found = []
+    pairs = list(combinations(range(len(common.trials)), 2))
+    for case in common.cases:
+        shown = [_answer(trials.get(case.id, ())) for trials in common.trials]
+        for one, other in pairs:
+            mine, theirs = shown[one], shown[other]
+            if mine is not None and theirs is not None:
+                found.append(_Match(case.id, one, other, (mine, theirs)))
+                found.append(_Match(case.id, other, one, (theirs, mine)))
+    return found
+
+
+def _answer(trials: Sequence[Trial]) -> str | None:
+    """The conversation of the first answered trial."""
+    answered = next((trial for trial in trials if trial.answered and trial.invocations), None)
+    return None if answered is None else conversation(answered.invocations)
+
+
+async def _vote(judge: Judge, match: _Match, redactor: Redactor) -> OrderedVote:
+    """The majority of the judge's votes on one question; none where they are split."""
+    first, second = match.shown
+    question = Question(
+        "preferred", INSTRUCTIONS, (("first conversation", first), ("second conversation", second)), Preferred
+    )
+    answers: Answers[Preferred] = await judge.ask(question)
+    if answers.failure is not None:
+        error = redactor.redact(shorten(answers.failure, MAX_ERROR_CHARS))
+        return OrderedVote(match.case_id, match.first, match.second, None, error=error)
+    (most, votes), *rest = Counter(one.preferred for one in answers.readable).most_common()
+    split = bool(rest) and rest[0][1] == votes
+    chosen = "neither" if split else most
+    reason = next((one.reasoning for one in answers.readable if one.preferred == most), "")
+    preferred = {"first": match.first, "second": match.second}.get(chosen)
+    return OrderedVote(match.case_id, match.first, match.second, preferred, redactor.redact(rationale(reason)))

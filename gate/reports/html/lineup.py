@@ -1,0 +1,156 @@
+"""The comparison of several agents as a page: the table with its intervals, and quality against cost and latency."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from markupsafe import Markup
+
+from gate.model import Direction, Estimate
+from gate.model.lineup import Lineup, Measure
+from gate.reports.formatting import figure, interval
+from gate.reports.html import page
+from gate.reports.html.plots import Axis, axis_of
+from gate.reports.lineup import words
+from gate.security.escape import one_line
+
+_EMPTY = Markup("")
+_HEIGHT = 260
+MOST_VOTES = 300
+"""Votes whose reasons are shown; all are in the JSON form."""
+
+
+def render(lineup: Lineup) -> str:
+    """A whole page of one file, without a script of its own."""
+    return page.render(
+        "lineup.html",
+        title=f"{words.title(lineup)} · Agent Gate",
+        styles=("lineup.css",),
+        heading=words.title(lineup),
+        entries=[words.entry_line(lineup, place) for place in range(len(lineup.entries))],
+        names=[words.name(lineup, place) for place in range(len(lineup.entries))],
+        rows=[_row(lineup, measure) for measure in lineup.measures],
+        pictures=[drawn for axis in (lineup.cost, lineup.latency) if (drawn := _picture(lineup, axis))],
+        dominated=words.dominated_lines(lineup),
+        preferences=[
+            (words.preference_line(lineup, found), words.position_line(found)) for found in lineup.preferences
+        ],
+        votes=_votes(lineup),
+        more=max(0, len(lineup.votes) - MOST_VOTES),
+        cost=words.judge_cost(lineup),
+        reading=words.reading(lineup),
+        notes=lineup.notes[: words.MOST_NOTES],
+    )
+
+
+# --- the table ------------------------------------------------------------------------------------
+
+
+def _row(lineup: Lineup, measure: Measure) -> Mapping[str, Any]:
+    axis = _axis(measure)
+    return {
+        "name": measure.name,
+        "wanted": words.wanted(measure),
+        "cells": [_cell(lineup, measure, place, axis) for place in range(len(lineup.entries))],
+    }
+
+
+def _axis(measure: Measure) -> Axis:
+    ends = [end for found in measure.estimates if found for end in (found.low, found.value, found.high)]
+    return axis_of(ends, measure.scale.range)
+
+
+def _cell(lineup: Lineup, measure: Measure, place: int, axis: Axis) -> Mapping[str, Any]:
+    how = words.standing(measure, place, 0) if place else ""
+    return {
+        "name": words.name(lineup, place),
+        "mean": words.mean_of(measure, place),
+        "sample": words.sample_of(measure, place),
+        "plot": _bar(measure, place, axis),
+        "difference": words.difference_text(measure, place, 0) if place else "",
+        "standing": how,
+        "tone": {"better": "good", "worse": "bad"}.get(how, "mute"),
+    }
+
+
+def _bar(measure: Measure, place: int, axis: Axis) -> Markup:
+    """The mean as a dot on its interval, on the axis of its row."""
+    found = measure.estimates[place]
+    if found is None:
+        return _EMPTY
+    shape = Markup(
+        '<svg class="plot" role="img" aria-label="{}" height="16"><line class="axis" x1="0" x2="100%" y1="8" y2="8"/>'
+        '<line class="now" x1="{}" x2="{}" y1="8" y2="8"/><circle class="now" cx="{}" cy="8" r="4.5"/></svg>'
+    )
+    name = one_line(f"{measure.name}: {interval(found, measure.scale)}", 200)
+    return shape.format(name, axis.at(found.low), axis.at(found.high), axis.at(found.value))
+
+
+# --- quality against cost and latency -------------------------------------------------------------
+
+
+def _picture(lineup: Lineup, axis: str) -> Mapping[str, Any] | None:
+    """Each entry as a letter with both its intervals, better to the top and to the left."""
+    quality, other = lineup.measure(lineup.quality), lineup.measure(axis)
+    if quality is None or other is None:
+        return None
+    points = [
+        (place, good, spent)
+        for place, (good, spent) in enumerate(zip(quality.estimates, other.estimates, strict=True))
+        if good is not None and spent is not None
+    ]
+    if len(points) < 2:
+        return None
+    across, up = _axis(other), _axis(quality)
+    sides = [figure(end, quality.scale) for end in (up.low, up.high)]
+    sides = sides if quality.direction is Direction.HIGHER else sides[::-1]
+    name = one_line(f"{quality.name} against {other.name}: " + _told(lineup, quality, other), 400)
+    beaten = {found.entry for found in lineup.dominated if found.proven}
+    drawn = [
+        _point(place, good, spent, across, up, quality.direction, place in beaten) for place, good, spent in points
+    ]
+    start = Markup('<svg class="plot scatter" role="img" aria-label="{}" height="{}">').format(name, _HEIGHT)
+    frame = Markup(
+        '<line class="axis" x1="0" x2="0" y1="0" y2="{0}"/><line class="axis" x1="0" x2="100%" y1="{0}" y2="{0}"/>'
+    )
+    return {
+        "title": f"{quality.name} against {other.name}",
+        "up": f"{quality.name}: {sides[0]} at the bottom, {sides[1]} at the top",
+        "across": f"{other.name}: {figure(across.low, other.scale)} at the left, "
+        f"{figure(across.high, other.scale)} at the right",
+        "plot": _EMPTY.join([start, frame.format(_HEIGHT - 1), *drawn, Markup("</svg>")]),
+    }
+
+
+def _told(lineup: Lineup, quality: Measure, other: Measure) -> str:
+    places = range(len(lineup.entries))
+    return "; ".join(f"{words.letter(n)} {words.mean_of(quality, n)}, {words.mean_of(other, n)}" for n in places)
+
+
+def _point(
+    place: int, good: Estimate, spent: Estimate, across: Axis, up: Axis, direction: Direction, beaten: bool
+) -> Markup:
+    def height(value: float) -> float:
+        share = up.place(value) if direction is Direction.HIGHER else 100 - up.place(value)
+        return round(_HEIGHT * (1 - share / 100), 1)
+
+    x, y = across.at(spent.value), height(good.value)
+    shape = Markup(
+        '<g class="{}"><line x1="{}" x2="{}" y1="{}" y2="{}"/><line x1="{}" x2="{}" y1="{}" y2="{}"/>'
+        '<circle cx="{}" cy="{}" r="11"/><text x="{}" y="{}">{}</text></g>'
+    )
+    ends = (across.at(spent.low), across.at(spent.high), y, y, x, x, height(good.low), height(good.high))
+    return shape.format("beaten" if beaten else "kept", *ends, x, y, x, y, words.letter(place))
+
+
+def _votes(lineup: Lineup) -> list[Mapping[str, str]]:
+    return [
+        {
+            "case": vote.case_id,
+            "order": f"{words.letter(vote.first)} before {words.letter(vote.second)}",
+            "preferred": "" if vote.error else "neither" if vote.preferred is None else words.letter(vote.preferred),
+            "reason": vote.error or vote.reason,
+        }
+        for vote in lineup.votes[:MOST_VOTES]
+    ]

@@ -1,0 +1,99 @@
+"""The comparison on a terminal: a block per row of the table, and quality against cost and latency as a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gate.model import Direction
+from gate.model.lineup import Lineup, Measure
+from gate.reports.formatting import figure
+from gate.reports.lineup import words
+from gate.reports.table import table
+from gate.security.escape import console
+
+_WIDTH, _HEIGHT = 48, 11
+_SEVERAL = "*"
+_MORE_PLAIN = str.maketrans({"−": "-", "–": "-", "│": "|", "└": "+", "─": "-", "±": "+", "°": " "})
+
+
+def render(lineup: Lineup, *, encoding: str = "utf-8") -> str:
+    """The whole comparison as lines; in ASCII where the terminal has no UTF-8."""
+    text = "\n".join(_lines(lineup))
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        return text.translate(_MORE_PLAIN).encode("ascii", "replace").decode()
+    return text
+
+
+def render_line(lineup: Lineup) -> str:
+    """One line: how many on what, and who is dominated."""
+    return console("; ".join([words.title(lineup), *words.dominated_lines(lineup)]))
+
+
+def _lines(lineup: Lineup) -> Iterator[str]:
+    yield words.title(lineup)
+    for place in range(len(lineup.entries)):
+        yield "  " + console(words.entry_line(lineup, place), 300)
+    for measure in lineup.measures:
+        yield from ("", *_block(lineup, measure))
+    for axis in (lineup.cost, lineup.latency):
+        yield from _picture(lineup, axis)
+    yield ""
+    yield from (console(line, 400) for line in words.dominated_lines(lineup))
+    for found in lineup.preferences:
+        yield from ("", console(words.preference_line(lineup, found), 400), f"  {words.position_line(found)}")
+    if cost := words.judge_cost(lineup):
+        yield cost
+    yield ""
+    yield words.reading(lineup)
+    yield from (f"note: {console(note, 400)}" for note in lineup.notes[: words.MOST_NOTES])
+
+
+def _block(lineup: Lineup, measure: Measure) -> Iterator[str]:
+    yield f"{console(measure.name, 100)} ({words.wanted(measure)})"
+    rows = []
+    for place in range(len(lineup.entries)):
+        row = [words.name(lineup, place), words.mean_of(measure, place), words.sample_of(measure, place)]
+        if place:
+            against = words.difference_text(measure, place, 0)
+            row += ["" if against == words.NO_FIGURES else f"to A: {against}", words.standing(measure, place, 0)]
+        rows.append([*row, *[""] * (5 - len(row))])
+    yield from (f"  {line}" for line in table(rows).splitlines())
+
+
+# --- quality against cost and latency -------------------------------------------------------------
+
+
+def _picture(lineup: Lineup, axis: str) -> Iterator[str]:
+    """Letters on a grid, better to the top and to the left; nothing if fewer than two have both figures."""
+    quality, other = lineup.measure(lineup.quality), lineup.measure(axis)
+    if quality is None or other is None:
+        return
+    places = [n for n in range(len(lineup.entries)) if quality.estimates[n] and other.estimates[n]]
+    if len(places) < 2:
+        return
+    grid = [[" "] * _WIDTH for _ in range(_HEIGHT)]
+    (low, high), (left, right) = _ends(quality, places), _ends(other, places)
+    for place in places:
+        up = words.place_of(quality.estimates[place], low, high)
+        up = up if quality.direction is Direction.HIGHER else 1 - up
+        row = round((1 - up) * (_HEIGHT - 1))
+        column = round(words.place_of(other.estimates[place], left, right) * (_WIDTH - 1))
+        grid[row][column] = words.letter(place) if grid[row][column] == " " else _SEVERAL
+    best, worst = (high, low) if quality.direction is Direction.HIGHER else (low, high)
+    ends = [figure(best, quality.scale), figure(worst, quality.scale)]
+    margin = max(map(len, ends))
+    yield ""
+    yield f"{console(lineup.quality, 60)} against {axis}: the best corner is at the top left"
+    for number, cells in enumerate(grid):
+        label = ends[0] if number == 0 else ends[1] if number == _HEIGHT - 1 else ""
+        yield f"{label.rjust(margin)} │{''.join(cells)}".rstrip()
+    yield f"{' ' * margin} └{'─' * _WIDTH}"
+    start, end = figure(left, other.scale), figure(right, other.scale)
+    yield f"{' ' * margin}  {start}{end.rjust(_WIDTH - len(start))}"
+
+
+def _ends(measure: Measure, places: list[int]) -> tuple[float, float]:
+    known = [found.value for n in places if (found := measure.estimates[n]) is not None]
+    return min(known), max(known)

@@ -1,0 +1,117 @@
+"""The comparison in every form: figures as they are, names of agents as text and nothing more."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from gate.decision.lineup import Measured, count_comparisons, dominated, measures_of, preferences_of
+from gate.model import Direction, Scale
+from gate.model.lineup import Lineup, LineupEntry, OrderedVote
+from gate.reports.html.lineup import render as render_html
+from gate.reports.lineup import json as as_json
+from gate.reports.lineup import markdown, text
+
+from .harmless import PARSERS, findings
+from .hostile import CORPUS
+
+COMMIT = "0123456789abcdef"
+CASES = [f"case {n}" for n in range(20)]
+
+
+def lineup(
+    *names: str, votes: bool = False, criterion: str = "pass rate", note: str = "", reason: str = "why"
+) -> Lineup:
+    """Agents of which each further one passes less, costs less, and is slower."""
+    names = names or ("large", "small", "people")
+
+    def values(first: float, step: float) -> tuple[dict[str, list[float]], ...]:
+        return tuple({c: [first + step * k + 0.01 * (n % 4)] for n, c in enumerate(CASES)} for k in range(len(names)))
+
+    passed = tuple({c: [float(n % (k + 2) > 0)] for n, c in enumerate(CASES)} for k in range(len(names)))
+    measured = [
+        Measured(criterion, Scale.BINARY, Direction.HIGHER, passed[::-1]),
+        Measured("cost of a trial", Scale.USD, Direction.LOWER, (*values(2.0, -0.5)[:-1], {})),
+        Measured("latency of a trial", Scale.SECONDS, Direction.LOWER, values(1.0, 0.4)),
+    ]
+    cast = [OrderedVote(c, a, 1 - a, 1, reason) for c in CASES for a in (0, 1)] if votes else []
+    comparisons = count_comparisons(measured)
+    rows = measures_of(measured, comparisons)
+    return Lineup(
+        entries=tuple(LineupEntry(n, f"{n}.jsonl", "", COMMIT, 20, k) for k, n in enumerate(names)),
+        measures=rows,
+        cases=len(CASES),
+        comparisons=comparisons,
+        quality=criterion,
+        cost="cost of a trial",
+        latency="latency of a trial",
+        dominated=dominated(rows, len(names)),
+        preferences=preferences_of(cast, [(1, 0)] if votes else [], comparisons),
+        votes=tuple(cast),
+        judge_cost_usd=0.25 if votes else None,
+        notes=(note,) if note else (),
+    )
+
+
+def test_the_text_says_means_differences_and_how_to_read_them() -> None:
+    said = text.render(lineup(votes=True, note="read me"))
+    assert said.startswith("3 agents on the same 20 cases\n  A large: 20 trials")
+    assert "B small: 20 trials, 1 failed, commit 0123456789ab, small.jsonl" in said
+    assert re.search(r"B small +\$1\.5\S* \[.*\] +n = 20 +to A: −\$0\.50 \[.*\] +better", said)
+    assert re.search(r"C people +not measured", said)
+    assert "B small against A large: preferred in 20 cases, not in 0, 0 ties; win rate 100 %" in said
+    assert "hold together" in said
+    assert said.endswith("note: read me")
+
+
+def test_letters_stand_where_their_means_are() -> None:
+    said = text.render(lineup())
+    grid = said.split("pass rate against latency")[1].splitlines()[1:12]
+    at = {cell: (row, line.index(cell)) for row, line in enumerate(grid) for cell in "ABC" if cell in line}
+    assert at["A"][1] < at["B"][1] < at["C"][1], "slower is further to the right"
+    assert at["C"][0] > at["A"][0], "less often right is further down"
+    cost = said.split("pass rate against cost")[1].split("pass rate against")[0]
+    assert "C" not in cost.split("\n", 1)[1], "people tell no cost"
+
+
+def test_a_terminal_without_utf_8_gets_ascii() -> None:
+    text.render(lineup(), encoding="ascii").encode("ascii")
+
+
+def test_one_line() -> None:
+    assert "\n" not in text.render_line(lineup())
+
+
+def test_json_has_every_pair_and_vote() -> None:
+    read = json.loads(as_json.render(lineup(votes=True)))
+    assert read["version"] == 1
+    latency = next(one for one in read["measures"] if one["name"].startswith("latency"))
+    assert [(one["one"], one["other"]) for one in latency["differences"]] == [(1, 0), (2, 0), (2, 1)]
+    assert len(read["votes"]) == 40
+
+
+@pytest.mark.parametrize("parser", PARSERS)
+def test_the_whole_corpus_in_markdown_stays_text(parser: str) -> None:
+    found = lineup(*CORPUS[:20], criterion=CORPUS[10], note=CORPUS[7], votes=True)
+    assert findings(markdown.render(found, limit=10**9), parser=parser, headings=2) == []
+
+
+def test_a_comment_keeps_to_its_limit() -> None:
+    found = lineup(*(f"{n}" + "<" * 3_000 for n in range(20)))
+    assert len(markdown.render(found)) <= markdown.LIMIT
+
+
+@pytest.mark.parametrize("name", [*CORPUS, "x" * 100_000])
+def test_any_name_stays_text_in_every_form(name: str) -> None:
+    found = lineup(name, "other", criterion=name or "x", note=name, votes=True, reason=name)
+    said = text.render(found)
+    assert all(c == "\n" or c >= " " for c in said)
+    assert not re.search("[\u202a-\u202e\u2066-\u2069\x7f-\x9f]", said)
+    json.loads(as_json.render(found))
+    page = render_html(found)
+    page.encode("utf-8")
+    assert "<img" not in page
+    assert page.count("<script") == render_html(lineup("a", "other", votes=True)).count("<script")
+    assert len(page) < 200_000
