@@ -128,6 +128,26 @@ class BaseAddress(BaseModel):
         return {"url": value} if isinstance(value, str) else value
 
 
+class TraceOptions(BaseModel):
+    """How the receiver of traces works that is open during a run."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+
+    port: int = Field(default=0, ge=0, le=65_535)
+    """Its port on loopback, for an agent that the gate does not start; 0: a free one, told to the agent."""
+    wait: Annotated[Seconds, Field(le=600)] = 6.0
+    """Longest time that spans are waited for after an answer, in seconds or as ``500ms``, ``6s``."""
+
+
+def _on_or_off(value: Any) -> Any:
+    return {True: {}, False: None}[value] if isinstance(value, bool) else value
+
+
+TRACES_SCHEMA = WithJsonSchema(
+    {"anyOf": [{"type": "boolean"}, {"type": "object", "properties": {"port": {"type": "integer"}, "wait": {}}}]}
+)
+
+
 class AgentOptions(BaseModel):
     """The options of every kind; a kind adds its own, beginning with the key that names it."""
 
@@ -151,6 +171,10 @@ class AgentOptions(BaseModel):
     and continued; without it, those of an agent that the gate does not start never are."""
     base: Annotated[BaseAddress | None, Tightens("never")] = None
     """Address of the base commit's agent, which is then run beside the change's where that decides; behind HTTP."""
+
+    traces: Annotated[TraceOptions | None, BeforeValidator(_on_or_off), TRACES_SCHEMA] = None
+    """Whether the agent's traces are received during the run: ``true``, or ``{port: 4318}`` for an agent that the gate
+    does not start."""
 
     reports_calls: Annotated[bool, OFF] = False
     """Your word that every answer reports the agent's tool calls, if the answers do not show it themselves."""
@@ -214,6 +238,10 @@ class Request(Struct, frozen=True):
     metadata: Mapping[str, Any] = field(default_factory=dict)
     app: Mapping[str, str] = field(default_factory=dict)
     clock: Clock = field(default_factory=Clock)
+    traceparent: str = ""
+    """The trace that the turn is asked within, as W3C Trace Context writes it; empty if none is received."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Variables for a process that is started for this turn alone."""
     log: Log = field(default_factory=Log)
     """Shared by the turns of a trial."""
 
@@ -228,6 +256,7 @@ class Request(Struct, frozen=True):
             "messages": list(self.messages),
             "state": dict(self.state),
             "metadata": dict(self.metadata),
+            **({"traceparent": self.traceparent} if self.traceparent else {}),
         }
 
 

@@ -112,9 +112,10 @@ class CommandAgent(Agent):
         elif line is not None:
             await line.end()
 
-    async def _start(self, **options: Any) -> Child:
+    async def _start(self, more: Mapping[str, str] | None = None, **options: Any) -> Child:
+        environment = {**self._environment, **(more or {})}
         try:
-            return await Child.start(self._argv, cwd=self._root, environment=self._environment, **options)
+            return await Child.start(self._argv, cwd=self._root, environment=environment, **options)
         except (FileNotFoundError, PermissionError, NotADirectoryError) as error:
             raise ConfigError(
                 f"cannot run {self._argv[0]!r}: {error.strerror}",
@@ -128,7 +129,7 @@ class CommandAgent(Agent):
         output = Collector(limit=MAX_ANSWER_BYTES)
         with _question(request) as question:
             start = perf_counter()
-            child = await self._start(stdin=question.fileno(), output=lambda: output)
+            child = await self._start(request.environment, stdin=question.fileno(), output=lambda: output)
         ended = asyncio.ensure_future(child.process.wait())
         flooded = asyncio.ensure_future(output.overflow.wait())
         try:

@@ -180,7 +180,7 @@ class ServerAgent(Agent):
             response = await self._client.request(
                 method,
                 self._url.rstrip("/") + path if path else self._url,
-                headers=self._headers,
+                headers=self._headers if not request.traceparent else _traced(self._headers, request.traceparent),
                 body=data,
                 on_send=request.clock.start,
             )
@@ -197,6 +197,11 @@ class ServerAgent(Agent):
         """The JSON of the answer, and how long it took."""
         response = await self._ask(request, body, path=path)
         return decode_answer(response.body, must_be_json=True), response.duration
+
+
+def _traced(headers: Mapping[str, str], traceparent: str) -> dict[str, str]:
+    others = {name: value for name, value in headers.items() if name.lower() != "traceparent"}
+    return {**others, "traceparent": traceparent}
 
 
 def _failure(response: Response) -> AgentFailure:

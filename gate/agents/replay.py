@@ -18,7 +18,7 @@ class ReplayOptions(AgentOptions):
     """True: serves the trials that came with the suite. Files of traces: serves their conversations."""
 
     @property
-    def traces(self) -> tuple[str, ...]:
+    def recordings(self) -> tuple[str, ...]:
         """Files of traces, relative to the configuration."""
         return () if self.replay is True else self.replay
 

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct, field
 from pydantic import ValidationError
 
-from gate.agents.base import AgentOptions, parse_options
+from gate.agents.base import AgentOptions, agent_class, parse_options
 from gate.config.schema import BaselineSection, File
 from gate.config.specs import CriterionSpec
 from gate.errors import ConfigError, first_problem, unknown_key
@@ -119,6 +119,7 @@ class ConfigFile(Struct, frozen=True):
         _check_store(file.baseline, where, self.lines)
         _check_hosts(file.publish, where, self.lines)
         _check_executor(file, kind, where, self.lines)
+        _check_traces(agent, kind, where, self.lines)
         if file.criteria is not None and not file.criteria:
             raise ConfigError(
                 "no criteria: nothing would be checked",
@@ -289,6 +290,14 @@ def _check_executor(file: File, kind: str, where: str, lines: LineNumbers | None
         what = f"executor.{file.executor.named} scores recorded trials, and this agent is {kind}:"
         hint = "use `agent: {replay: true}`, or leave `executor` out"
         raise ConfigError(what, where=_at(where, lines, ("executor",)), hint=hint)
+
+
+def _check_traces(agent: AgentOptions, kind: str, where: str, lines: LineNumbers | None) -> None:
+    """An agent that somebody else started has to know where it exports to."""
+    if agent.traces is not None and not agent.traces.port and not agent_class(kind).is_child and kind != "replay":
+        hint = "traces: {port: 4318}, and OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318 for the agent"
+        what = f"{kind}: agents are not started by the gate, so the receiver needs a port that the agent knows"
+        raise ConfigError(what, where=_at(where, lines, ("agent", "traces")), hint=hint)
 
 
 def _at(where: str, lines: LineNumbers | None, path: tuple[Any, ...]) -> str:

@@ -139,7 +139,7 @@ def read_suites(config: Config) -> list[Suite]:
 
 def _with_traces(config: Config, suites: list[Suite]) -> list[Suite]:
     """The suites with what the files of ``agent.replay`` recorded; those files themselves hold theirs already."""
-    names = config.agent.traces if isinstance(config.agent, ReplayOptions) else ()
+    names = config.agent.recordings if isinstance(config.agent, ReplayOptions) else ()
     if not names or list(names) == config.file.suite:
         return suites
     paths = [config.root / name for name in names]

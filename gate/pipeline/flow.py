@@ -158,7 +158,8 @@ async def _run_suite(session: Session, plan: Plan, found: References) -> Ran:
             await run.measure()
             await check_version(session)
             judge_cost = runner.judge_cost_usd
-        notes = (*_notes(session, plan, journal, taken_up, origin), *found.notes, *filter(None, (base.note,)))
+        more = filter(None, (base.note, *runner.notes))
+        notes = (*_notes(session, plan, journal, taken_up, origin), *found.notes, *more)
         terms = _terms(session, plan, run, notes, found)
         if told := "" if session.where.anchored else earlier_draws(session.config, journal.header, found.all, terms):
             terms = replace(terms, notes=(*terms.notes, told))

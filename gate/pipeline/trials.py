@@ -9,7 +9,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from gate.agents.base import Agent, create
+from gate.agents.base import Agent, agent_class, create
+from gate.agents.traced import TracedAgent, exporting
 from gate.config.load import Config
 from gate.config.resolve import Plan
 from gate.metrics.custom.metric import InAgentMetric
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from gate.judges.client import Judge
     from gate.metrics.custom.in_agent import MetricProcesses
     from gate.pipeline.base_tree import BaseAgent
+    from gate.traces.receiver import Receiver
 JUDGE_BACKLOG = 256
 """Trials that may wait for a judge's answer before no further one is taken from the agent."""
 
@@ -41,6 +43,7 @@ class TrialRunner:
         self._base = base
         self._agents: dict[Side, Agent] = {}
         self._judge: Judge | None = None
+        self._receiver: Receiver | None = None
         self._processes: MetricProcesses | None = None
         self._stack = AsyncExitStack()
 
@@ -127,6 +130,9 @@ class TrialRunner:
             if side is Side.BASELINE:
                 assert self._base is not None, "the schedule asks for the base commit's agent only if there is one"
                 root, options = self._base.root(), self._base.options()
+            receiver = await self._open_receiver()
+            if receiver is not None and agent_class(self.config.agent_kind).is_child:
+                options = exporting(options, receiver)
             agent = create(
                 self.config.agent_kind,
                 options,
@@ -134,8 +140,29 @@ class TrialRunner:
                 environment=self.environment,
                 recorded=self.plan.suite.recorded,
             )
+            if receiver is not None:
+                assert self.config.agent.traces is not None
+                agent = TracedAgent(agent, receiver, self.config.agent.traces)
             self._agents[side] = await self._stack.enter_async_context(agent)
         return self._agents[side]
+
+    async def _open_receiver(self) -> Receiver | None:
+        """The receiver of both sides' traces; None where none is configured."""
+        traces = self.config.agent.traces
+        if traces is None or self.config.agent_kind == "replay":
+            return None
+        if self._receiver is None:
+            from gate.traces.receiver import Receiver, check_library  # weight: only where traces are received
+
+            check_library()
+            self._receiver = await self._stack.enter_async_context(Receiver(traces.port))
+        return self._receiver
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader should know of the traces that were received."""
+        traced = (agent for agent in self._agents.values() if isinstance(agent, TracedAgent))
+        return tuple(dict.fromkeys(note for agent in traced for note in agent.notes))
 
     async def _open_judge(self) -> Judge | None:
         """The judge of the run; None where no criterion asks one."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import Any
 
 import pytest
@@ -150,3 +151,80 @@ def test_calls_that_the_trace_would_not_show_are_not_measured(project: Project) 
     ran = project.gate("run", "--replay", "traces.jsonl")
     assert ran.code == 3
     assert "whether tools were called" in ran.out
+
+
+# --- received during the run ----------------------------------------------------------------------
+
+AGENT = '''
+import json, os, sys, urllib.request
+
+
+def export(traceparent, endpoint, order):
+    """What an instrumented agent exports, from the standard library alone."""
+    _, trace, parent, _ = traceparent.split("-")
+
+    def keyed(attributes):
+        return [{"key": key, "value": {"stringValue": value}} for key, value in attributes.items()]
+
+    def span(place, under, **attributes):
+        named = {"gen_ai." + key.replace("__", "."): value for key, value in attributes.items()}
+        return {"traceId": trace, "spanId": f"{place:016x}", "parentSpanId": under, "name": "s",
+                "startTimeUnixNano": str(place), "endTimeUnixNano": str(place + 1), "attributes": keyed(named)}
+
+    spans = [
+        span(1, parent, operation__name="invoke_agent"),
+        span(2, f"{1:016x}", operation__name="execute_tool", tool__name="lookup",
+             tool__call__arguments=json.dumps({"order": order})),
+    ]
+    body = json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}).encode()
+    request = urllib.request.Request(endpoint + "/v1/traces", body, {"Content-Type": "application/json"})
+    urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request).read()
+
+
+def answer(request):
+    order = request["messages"][-1]["content"].split()[-1].rstrip("?")
+    if order != "S1":
+        export(request["traceparent"], os.environ["OTEL_EXPORTER_OTLP_ENDPOINT"], order)
+    return "It has shipped."
+
+
+if __name__ == "__main__":
+    request = json.load(sys.stdin)
+    request["traceparent"] = os.environ["TRACEPARENT"]
+    print(answer(request))
+'''
+KINDS = {
+    "python": {"python": "traced_agent:answer"},
+    "command": {"command": f"{sys.executable} traced_agent.py"},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_agent_that_returns_text_is_judged_by_its_spans(project: Project, kind: str) -> None:
+    project.write("traced_agent.py", AGENT)
+    project.write("cases.json", suite())
+    criteria = {"tool_trajectory_avg_score": 1.0, "forbidden_tools": {"tools": ["delete"]}}
+    config = {"suite": "cases.json", "agent": KINDS[kind] | {"traces": True}, "criteria": criteria, "trials": 2}
+    project.write("gate.yaml", config)
+    assert project.gate("run").code == 0
+    project.write("cases.json", suite(tools=[{"name": "lookup", "args": {"order": "B7"}}]))
+    assert project.gate("run").code == 1
+
+
+def test_a_trace_that_does_not_come_measures_no_calls(project: Project) -> None:
+    project.write("traced_agent.py", AGENT)
+    project.write("cases.json", suite(input="Where is S1?"))
+    receiving = {"python": "traced_agent:answer", "traces": {"wait": "100ms"}}
+    criteria = {"forbidden_tools": {"tools": ["delete"]}}
+    project.write("gate.yaml", {"suite": "cases.json", "agent": receiving, "criteria": criteria, "trials": 1})
+    ran = project.gate("run")
+    assert ran.code == 3
+    assert "no span came" in ran.out
+
+
+def test_an_agent_that_is_not_started_needs_a_port(project: Project) -> None:
+    project.write("cases.json", suite())
+    project.write("gate.yaml", CONFIG | {"agent": {"http": "http://localhost:1", "traces": True}})
+    ran = project.gate("run")
+    assert ran.code == 2
+    assert "traces: {port: 4318}" in ran.err

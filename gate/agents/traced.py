@@ -1,0 +1,203 @@
+"""Asks an agent of any kind within a trace, and completes its answer by what its spans tell."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from msgspec.structs import replace
+
+from gate.agents.base import Agent, AgentOptions, Request, TraceOptions
+from gate.model import CALLS, Invocation, RecordedTrial, ToolCall, Usage, total_usage
+from gate.traces import TracedTurn, conversation_of
+
+if TYPE_CHECKING:
+    from gate.traces.receiver import Receiver  # its HTTP is loaded only where a receiver is opened
+
+HOPELESS = 8
+"""Turns without any span, after which the others are waited for no longer than `SHORT_WAIT`."""
+SHORT_WAIT = 0.2
+HANDED = {
+    "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
+    "OTEL_TRACES_EXPORTER": "otlp",
+    "OTEL_LOGS_EXPORTER": "otlp",
+    "OTEL_METRICS_EXPORTER": "none",
+    "OTEL_BSP_SCHEDULE_DELAY": "200",
+    "OTEL_BLRP_SCHEDULE_DELAY": "200",
+    "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT": "SPAN_AND_EVENT",
+}
+"""What an agent that is started is handed, unless `agent.env` says otherwise."""
+
+
+def exporting(options: AgentOptions, receiver: Receiver) -> AgentOptions:
+    """The options of an agent that the gate starts, with the variables that make it export to the receiver."""
+    env = {**HANDED, **options.env, "OTEL_EXPORTER_OTLP_ENDPOINT": receiver.endpoint}
+    return options.model_copy(update={"env": env})
+
+
+class TracedAgent(Agent):
+    """Another agent, whose turns are traced."""
+
+    Options = AgentOptions
+
+    def __init__(self, inner: Agent, receiver: Receiver, options: TraceOptions) -> None:
+        self._inner, self._receiver, self._wait = inner, receiver, options.wait
+        self._silent = 0
+        self.differing: Counter[str] = Counter()
+        """What differed between an answer and its trace → in how many turns."""
+        self.turns = 0
+        self.reports_calls = inner.reports_calls
+        self.hidden = inner.hidden
+
+    @classmethod
+    def make(
+        cls, options: Any, *, root: Path, environment: Mapping[str, str], recorded: Sequence[RecordedTrial]
+    ) -> Agent:
+        raise NotImplementedError("made of another agent")
+
+    @property
+    def starts_clock(self) -> bool:  # type: ignore[override]  # a class's word there, an object's here
+        return self._inner.starts_clock
+
+    async def __aenter__(self) -> Self:
+        await self._inner.__aenter__()
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self._inner.__aexit__(*error)
+
+    async def open_session(self, request: Request) -> None:
+        await self._inner.open_session(request)
+
+    async def close_session(self, session_id: str) -> None:
+        await self._inner.close_session(session_id)
+
+    async def answer(self, request: Request) -> Invocation:
+        turn = self._receiver.expect()
+        env = {"TRACEPARENT": turn.traceparent, "OTEL_EXPORTER_OTLP_ENDPOINT": self._receiver.endpoint_of(turn)}
+        try:
+            answer = await self._inner.answer(replace(request, traceparent=turn.traceparent, environment=env))
+            request.clock.stop()  # what follows is not the agent's time
+            pieces = await self._receiver.collect(turn, self._patience())
+        finally:
+            self._receiver.forget(turn)
+        self.turns += 1
+        self._silent = 0 if pieces else self._silent + 1
+        traced = conversation_of(pieces).turns
+        if not traced:
+            return answer if answer.shows_calls or self.reports_calls else replace(answer, unseen=(CALLS,))
+        completed, differing = complete(answer, joined(traced))
+        self.differing.update(differing)
+        for what in differing:
+            request.log.add(f"gate: {what}")
+        return completed
+
+    def _patience(self) -> float:
+        hopeless = self._silent >= HOPELESS and not self._receiver.seen
+        return min(self._wait, SHORT_WAIT) if hopeless else self._wait
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader should know of the traces of the run."""
+        receiver, found = self._receiver, []
+        if self.turns and not receiver.seen:
+            found.append(f"agent.traces: no span came in {self.turns:,} turns: does the agent export to {PLACE}?")
+        elif receiver.late:
+            found.append(f"agent.traces: {receiver.late:,} traces were not complete in time (agent.traces.wait)")
+        if receiver.unknown:
+            found.append(f"agent.traces: {receiver.unknown:,} spans of other traces were dropped: {PROPAGATE}")
+        if receiver.refused:
+            told = ", ".join(f"{reason} ({number:,})" for reason, number in receiver.refused.items())
+            found.append(f"agent.traces: not read: {told}")
+        found += [f"in {number:,} of {self.turns:,} turns {what}" for what, number in self.differing.items()]
+        return found
+
+
+PLACE = "OTEL_EXPORTER_OTLP_ENDPOINT"
+PROPAGATE = "does the agent continue the trace of its `traceparent`?"
+
+
+def joined(turns: Sequence[TracedTurn]) -> TracedTurn:
+    """The turns that one request led to as one: calls and texts in order, usage summed."""
+    last = turns[-1]
+    if len(turns) == 1:
+        return last
+    said = [turn.invocation for turn in turns]
+    usages = [one.usage for one in said]
+    usage = total_usage(tuple(one for one in usages if one is not None)) if None not in usages else None
+    whole = replace(
+        last.invocation,
+        tool_calls=tuple(call for one in said for call in one.tool_calls),
+        usage=usage,
+        reports_calls=all(one.reports_calls for one in said),
+    )
+    return replace(last, invocation=whole)
+
+
+DIFFERENT_CALLS = "the answer names other calls than its trace; the answer's are scored"
+DIFFERENT_USAGE = "the answer tells other token counts than its trace; the answer's are kept"
+FAILED_TRACE = "the trace says that the agent failed, and it answered; the answer is scored"
+
+
+def complete(answer: Invocation, traced: TracedTurn) -> tuple[Invocation, list[str]]:
+    """An answer with what only its trace tells, and where the two differ. What the answer states stands."""
+    seen, differing = traced.invocation, []
+    if not answer.shows_calls:
+        calls, reports = seen.tool_calls, seen.reports_calls
+    else:
+        calls, reports = _filled(answer.tool_calls, seen.tool_calls), answer.reports_calls
+        if traced.captured.calls and [call.name for call in calls] != [call.name for call in seen.tool_calls]:
+            differing.append(DIFFERENT_CALLS)
+    usage = _overlay(answer.usage, seen.usage)
+    if _differ(answer.usage, seen.usage):
+        differing.append(DIFFERENT_USAGE)
+    if traced.error is not None:
+        differing.append(FAILED_TRACE)
+    lacking: tuple[str, ...] = ()
+    if not answer.shows_calls:
+        lacking = tuple(part for part in ("calls", "arguments", "results") if not getattr(traced.captured, part))
+    whole = replace(
+        answer,
+        response=answer.response or seen.response,
+        tool_calls=calls,
+        intermediate=answer.intermediate or seen.intermediate,
+        usage=usage,
+        reports_calls=reports,
+        unseen=lacking,
+    )
+    return whole, differing
+
+
+def _filled(calls: tuple[ToolCall, ...], seen: tuple[ToolCall, ...]) -> tuple[ToolCall, ...]:
+    """The answer's calls with the results, errors and durations of the trace's, where both name the same in order."""
+    if [call.name for call in calls] != [call.name for call in seen]:
+        return calls
+    return tuple(
+        [
+            replace(
+                call,
+                args=one.args if call.args is None else call.args,
+                result=one.result if call.result is None else call.result,
+                error=one.error if call.error is None else call.error,
+                duration=one.duration if call.duration is None else call.duration,
+            )
+            for call, one in zip(calls, seen, strict=True)
+        ]
+    )
+
+
+def _overlay(stated: Usage | None, seen: Usage | None) -> Usage | None:
+    if stated is None or seen is None:
+        return stated or seen
+    told = {name: value for name in Usage.__struct_fields__ if (value := getattr(stated, name)) is not None}
+    return replace(seen, **told)
+
+
+def _differ(stated: Usage | None, seen: Usage | None) -> bool:
+    """Whether both tell a count of tokens, and another one."""
+    if stated is None or seen is None:
+        return False
+    pairs = ((stated.input_tokens, seen.input_tokens), (stated.output_tokens, seen.output_tokens))
+    return any(one is not None and other is not None and one != other for one, other in pairs)

@@ -1,0 +1,262 @@
+"""An OTLP/HTTP receiver on loopback for the time of a run: takes the spans of the turns that are asked, and no others.
+
+The HTTP itself is h11's: a parser that reads nothing from a socket and bounds what it is given.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+from collections.abc import Iterable
+from secrets import token_hex
+from typing import Self
+
+import h11
+from msgspec import Struct, field
+
+from gate.errors import ConfigError, MeasureError
+from gate.traces.reader import TraceReader
+from gate.traces.span import Piece, Span
+from gate.traces.tree import MAX_SPANS
+
+HOST = "127.0.0.1"
+MAX_BODY_BYTES = 20_000_000
+"""Of one request, and again of what it unpacks to."""
+MAX_HEAD_BYTES = 32_768
+MAX_CONNECTIONS = 512
+IDLE_SECONDS = 60.0
+"""How long a connection may say nothing."""
+_PATHS = {"v1/traces": "traces", "v1/logs": "logs", "v1/metrics": "metrics"}
+_JSON = "application/json"
+_PROTOBUF = "application/x-protobuf"
+
+
+class AwaitedTurn(Struct):
+    """One turn whose spans are waited for."""
+
+    trace_id: str
+    parent_id: str
+    """The span that the agent's own begin under."""
+    pieces: list[Piece] = field(default_factory=list)
+    left_out: int = 0
+    arrived: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def traceparent(self) -> str:
+        """As W3C Trace Context writes it: sampled."""
+        return f"00-{self.trace_id}-{self.parent_id}-01"
+
+    def add(self, piece: Piece) -> None:
+        if len(self.pieces) < MAX_SPANS:
+            self.pieces.append(piece)
+        else:
+            self.left_out += 1
+
+    @property
+    def complete(self) -> bool:
+        """Whether a root has come, and every parent that is named."""
+        spans = [piece for piece in self.pieces if isinstance(piece, Span)]
+        known = {span.span_id for span in spans} | {"", self.parent_id}
+        return any(span.parent_id in ("", self.parent_id) for span in spans) and all(
+            span.parent_id in known for span in spans
+        )
+
+
+class Receiver:
+    """Entered for a run. ``expect`` names a turn before it is asked, ``collect`` waits for its spans a bounded time."""
+
+    def __init__(self, port: int = 0) -> None:
+        self._port = port
+        self._token = token_hex(16) if port == 0 else ""
+        self._expected: dict[str, AwaitedTurn] = {}
+        self._connections: set[asyncio.Task[None]] = set()
+        self._reader = TraceReader()
+        self.unknown = 0
+        """Spans and log records of traces that nobody asked for."""
+        self.late = 0
+        """Turns of which no whole trace came in time."""
+        self.seen = 0
+        """Turns of which a trace came."""
+
+    @property
+    def refused(self) -> dict[str, int]:
+        """What could not be read, by reason."""
+        return dict(self._reader.refused)
+
+    @property
+    def endpoint(self) -> str:
+        """What agents export to: ``OTEL_EXPORTER_OTLP_ENDPOINT``."""
+        return f"http://{HOST}:{self._port}" + (f"/{self._token}" if self._token else "")
+
+    def endpoint_of(self, turn: AwaitedTurn) -> str:
+        """The endpoint of one turn alone: what is sent there is of this turn, whichever trace it says."""
+        return f"{self.endpoint}/{turn.trace_id}"
+
+    async def __aenter__(self) -> Self:
+        try:
+            self._server = await asyncio.start_server(self._connected, HOST, self._port)
+        except OSError as error:
+            hint = "is another receiver running? name another port"
+            what = f"port {self._port} cannot be opened: {error.strerror}"
+            raise MeasureError(what, where="agent.traces", hint=hint) from error
+        self._port = self._server.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._server.close()
+        for task in self._connections:
+            task.cancel()
+        await asyncio.gather(*self._connections, return_exceptions=True)
+        await self._server.wait_closed()
+
+    def expect(self) -> AwaitedTurn:
+        """A turn that is about to be asked."""
+        turn = AwaitedTurn(token_hex(16), token_hex(8))
+        self._expected[turn.trace_id] = turn
+        return turn
+
+    def forget(self, turn: AwaitedTurn) -> None:
+        """The spans of a turn are no longer waited for."""
+        self._expected.pop(turn.trace_id, None)
+
+    async def collect(self, turn: AwaitedTurn, wait: float) -> list[Piece]:
+        """What came of a turn, once it is complete or the time is up; what comes later is of an unknown trace."""
+        try:
+            async with asyncio.timeout(wait):
+                while not turn.complete:
+                    turn.arrived.clear()
+                    await turn.arrived.wait()
+        except TimeoutError:
+            self.late += 1
+        self.seen += bool(turn.pieces)
+        self.forget(turn)
+        return turn.pieces
+
+    # --- requests ---------------------------------------------------------------------------------
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._connections.add(task)
+        try:
+            if len(self._connections) <= MAX_CONNECTIONS:
+                await self._serve(reader, writer)
+        except (OSError, TimeoutError, h11.RemoteProtocolError, asyncio.CancelledError):
+            pass
+        finally:
+            self._connections.discard(task)
+            writer.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """The requests of one connection, one after the other."""
+        connection = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEAD_BYTES)
+        while True:
+            request = await _next(connection, reader)
+            if not isinstance(request, h11.Request):
+                return
+            if _header(request, b"expect").lower() == "100-continue":
+                writer.write(connection.send(h11.InformationalResponse(status_code=100, headers=[])) or b"")
+            body = await _body(connection, reader)
+            status, kind, answer = (413, "text/plain", b"") if body is None else self._answer(request, body)
+            headers = [("Content-Type", kind), ("Content-Length", str(len(answer)))]
+            if body is None:
+                headers.append(("Connection", "close"))
+            for event in (h11.Response(status_code=status, headers=headers), h11.Data(data=answer), h11.EndOfMessage()):
+                writer.write(connection.send(event) or b"")
+            await writer.drain()
+            if body is None or connection.our_state is not h11.DONE or connection.their_state is not h11.DONE:
+                return
+            connection.start_next_cycle()
+
+    def _answer(self, request: h11.Request, body: bytes) -> tuple[int, str, bytes]:
+        """Status, media type and body of the answer."""
+        found = self._signal(request.target.decode("ascii", "replace"))
+        if found is None:
+            return 404, "text/plain", b""
+        signal, turn = found
+        if request.method != b"POST":
+            return 405, "text/plain", b""
+        kind = _header(request, b"content-type").partition(";")[0].strip().lower()
+        if kind not in (_JSON, _PROTOBUF):
+            return 415, "text/plain", b"application/json or application/x-protobuf"
+        unpacked = _unpacked(body, _header(request, b"content-encoding").strip().lower())
+        if unpacked is None:
+            return 400, "text/plain", b"the body cannot be unpacked, or is too large"
+        if signal != "metrics":
+            self._take(unpacked, signal, kind, turn)
+        return 200, kind, b"{}" if kind == _JSON else b""
+
+    def _signal(self, target: str) -> tuple[str, AwaitedTurn | None] | None:
+        """What a path is for, and of which turn if it names one; None for any other."""
+        path = target.partition("?")[0].strip("/")
+        if self._token:
+            token, _, path = path.partition("/")
+            if token != self._token:
+                return None
+        turn = self._expected.get(path.partition("/")[0])
+        if turn is not None:
+            path = path.partition("/")[2]
+        signal = _PATHS.get(path)
+        return None if signal is None else (signal, turn)
+
+    def _take(self, body: bytes, signal: str, kind: str, turn: AwaitedTurn | None) -> None:
+        if kind == _JSON:
+            pieces: Iterable[Piece] = self._reader.document(body)
+        else:
+            pieces = self._reader.protobuf(body, logs=signal == "logs")
+        touched: dict[str, AwaitedTurn] = {}
+        for piece in pieces:
+            of_turn = turn if turn is not None else self._expected.get(piece.trace_id)
+            if of_turn is None:
+                self.unknown += 1
+            else:
+                of_turn.add(piece)
+                touched[of_turn.trace_id] = of_turn
+        for one in touched.values():
+            one.arrived.set()
+
+
+async def _next(connection: h11.Connection, reader: asyncio.StreamReader) -> object:
+    """The next event of a connection."""
+    while (event := connection.next_event()) is h11.NEED_DATA:
+        async with asyncio.timeout(IDLE_SECONDS):
+            connection.receive_data(await reader.read(65_536))
+    return event
+
+
+async def _body(connection: h11.Connection, reader: asyncio.StreamReader) -> bytes | None:
+    """The body of the request; None if it is too large."""
+    body = bytearray()
+    while isinstance(event := await _next(connection, reader), h11.Data):
+        body += event.data
+        if len(body) > MAX_BODY_BYTES:
+            return None
+    return bytes(body)
+
+
+def _header(request: h11.Request, name: bytes) -> str:
+    return next((value.decode("latin-1") for key, value in request.headers if key == name), "")
+
+
+def _unpacked(body: bytes, encoding: str) -> bytes | None:
+    """The body without its encoding; None if it is broken, of another encoding, or grows beyond the bound."""
+    if encoding in ("", "identity"):
+        return body
+    if encoding not in ("gzip", "deflate"):
+        return None
+    unpacker = zlib.decompressobj(wbits=47)  # gzip or zlib, by its first bytes
+    try:
+        found = unpacker.decompress(body, MAX_BODY_BYTES)
+    except zlib.error:
+        return None
+    return found if unpacker.eof else None
+
+
+def check_library() -> None:
+    """Raises ConfigError if protobuf, which most agents export, could not be read."""
+    try:
+        import opentelemetry.proto.collector.trace.v1.trace_service_pb2  # noqa: F401 - weight: only for a receiver
+    except ImportError as error:
+        from gate.traces.otlp import INSTALL
+
+        raise ConfigError("the receiver needs opentelemetry-proto", where="agent.traces", hint=INSTALL) from error

@@ -1,0 +1,69 @@
+"""What a trace adds to an answer: the answer's own words stand, and where the two differ is said."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from gate.agents.traced import DIFFERENT_CALLS, DIFFERENT_USAGE, FAILED_TRACE, complete, joined
+from gate.model import Invocation, Part, ToolCall, Usage
+from gate.traces import Captured, TracedTurn
+
+SEEN = Invocation(
+    response=(Part("from the trace"),),
+    tool_calls=(ToolCall("lookup", {"n": 1}, "c1", "ok", duration=0.5),),
+    usage=Usage(10, 5, model="m", model_calls=2),
+    reports_calls=True,
+)
+
+
+def traced(seen: Invocation = SEEN, captured: Captured = Captured(), **more: Any) -> TracedTurn:  # noqa: B008 - frozen
+    return TracedTurn(seen, captured, "t", "s", 0.0, **more)
+
+
+def test_a_bare_text_gets_calls_and_usage() -> None:
+    whole, differing = complete(Invocation(user="q", response=(Part("said"),), duration=1.5), traced())
+    assert (whole.user, whole.text, whole.duration) == ("q", "said", 1.5)
+    assert whole.tool_calls == SEEN.tool_calls
+    assert whole.usage == SEEN.usage
+    assert whole.reports_calls
+    assert not differing
+
+
+def test_an_answer_without_text_gets_the_traces() -> None:
+    assert complete(Invocation(), traced())[0].text == "from the trace"
+
+
+def test_calls_of_the_answer_stand_and_get_what_they_lack() -> None:
+    own = Invocation(tool_calls=(ToolCall("lookup", {"n": 2}),), usage=Usage(cost_usd=0.1), reports_calls=True)
+    whole, differing = complete(own, traced())
+    assert whole.tool_calls == (ToolCall("lookup", {"n": 2}, None, "ok", duration=0.5),)
+    assert whole.usage == replace(SEEN.usage, cost_usd=0.1)  # type: ignore[type-var]
+    assert not differing
+
+
+def test_other_calls_and_counts_are_said() -> None:
+    own = Invocation(tool_calls=(ToolCall("other"),), usage=Usage(11, 5), reports_calls=True)
+    whole, differing = complete(own, traced(error="down"))
+    assert whole.tool_calls == own.tool_calls
+    assert whole.usage is not None
+    assert whole.usage.input_tokens == 11
+    assert differing == [DIFFERENT_CALLS, DIFFERENT_USAGE, FAILED_TRACE]
+
+
+def test_what_the_trace_would_not_show_is_unseen_only_if_the_answer_is_silent() -> None:
+    hidden = traced(replace(SEEN, tool_calls=(), reports_calls=False), Captured(calls=False, arguments=False))
+    assert complete(Invocation(), hidden)[0].unseen == ("calls", "arguments")
+    told = Invocation(reports_calls=True)
+    assert complete(told, hidden)[0].unseen == ()
+    assert complete(told, hidden)[1] == []
+
+
+def test_several_turns_of_one_request_are_one() -> None:
+    whole = joined([traced(), traced()])
+    assert len(whole.invocation.tool_calls) == 2
+    assert whole.invocation.usage is not None
+    assert whole.invocation.usage.input_tokens == 20
+    unknown = joined([traced(replace(SEEN, usage=None)), traced()])
+    assert unknown.invocation.usage is None
