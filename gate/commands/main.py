@@ -32,6 +32,7 @@ NAMES = (
     "run",
     "schema",
     "score",
+    "site",
     "suite",
 )
 """The sub-commands. Each imports what it works with only when it runs: `gate --help` and shell completion, which import

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from gate.decision.comparison import PASS_RATE
@@ -55,17 +56,44 @@ def spread_figure(series: Series) -> str:
     return change(spread, scale).lstrip("+±") if scale is Scale.BINARY else figure(spread, scale)
 
 
-def move_line(move: SeriesMove, series: Series, suite: SuiteHistory) -> str:
-    """``pass rate fell by 6.2 points with 3f2a1b9c (2026-10-02), 95 % interval 1c0d… to 9ab…; p ≤ 0.0004``."""
-    run = suite.runs[move.run]
-    way = "fell" if move.change < 0 else "rose"
-    by = _amount(move.change, series)
+Together = tuple[tuple[Series, SeriesMove], ...]
+"""What moved with one commit: one cause, most likely."""
+
+
+def moved_together(suite: SuiteHistory) -> list[Together]:
+    """The moves by their commit, the newest first; in each, the whole suite's before those of tags, largest first."""
+    groups: dict[int, list[tuple[Series, SeriesMove]]] = {}
+    for series in suite.series:
+        for move in series.moves:
+            groups.setdefault(move.run, []).append((series, move))
+    return [tuple(sorted(groups[run], key=lambda one: _rank(*one))) for run in sorted(groups, reverse=True)]
+
+
+def _rank(series: Series, move: SeriesMove) -> tuple[bool, float]:
+    average = abs(series.summary.average)
+    return bool(series.tag), -abs(move.change) / average if average else 0.0
+
+
+def moved_line(together: Together, suite: SuiteHistory) -> str:
+    """``with 3f2a1b9c (2026-10-02) pass rate fell by 6.2 points; pass rate of refund fell by 41 points; p ≤ 0.0004``.
+
+    The interval of the commit is that of the first; the p that of the least sure.
+    """
+    _, first = together[0]
+    run = suite.runs[first.run]
     where = f"with {commit_of(run)} ({day(run.created)})"
-    if move.first < move.run or move.last > move.run:
-        first, last = suite.runs[move.first], suite.runs[move.last]
-        where += f", 95 % interval {commit_of(first)} ({day(first.created)}) to {commit_of(last)} ({day(last.created)})"
-    said = f"{subject(series)} {way} by {by} {where}; {_p(move.p)}"
-    return f"{said}; the agent's source did not change there" if move.same_agent else said
+    if first.first < first.run or first.last > first.run:
+        ends = [f"{commit_of(one)} ({day(one.created)})" for one in (suite.runs[first.first], suite.runs[first.last])]
+        where += f", 95 % interval {' to '.join(ends)},"
+    moved = [f"{subject(s)} {'fell' if m.change < 0 else 'rose'} by {_amount(m.change, s)}" for s, m in together]
+    said = f"{where} {'; '.join(moved)}; {_p(max(move.p for _, move in together))}"
+    return f"{said}; the agent's source did not change there" if first.same_agent else said
+
+
+def is_worse(together: Together) -> bool:
+    """Whether the first of them moved for the worse."""
+    series, move = together[0]
+    return (move.change < 0) is (series.criterion.direction is Direction.HIGHER)
 
 
 def _p(p: float) -> str:
@@ -97,6 +125,8 @@ def trend_line(series: Series) -> str:
 
 def _slope(value: float, low: float, high: float, series: Series) -> str:
     """A slope with its 95 % interval, with as many digits as the interval's width is worth."""
+    if value == low == high == 0.0:
+        return "±0"
     scale, average = series.criterion.scale, series.summary.average
     factor, unit = 1.0, ""
     if scale is Scale.BINARY:
@@ -126,14 +156,18 @@ def warning_line(series: Series) -> str:
     )
 
 
-def break_lines(series: Series, suite: SuiteHistory) -> list[str]:
-    """Where the series is not continued, and why."""
-    found = []
-    for stretch in series.stretches[1:]:
-        run = suite.runs[series.points[stretch.start].run]
-        why = f"{listing(stretch.changed)} measured in another way" if stretch.changed else "no case in common"
-        found.append(f"{subject(series)} from {commit_of(run)} ({day(run.created)}) on is not compared: {why}")
-    return found
+def break_lines(found: Iterable[Series], suite: SuiteHistory) -> list[str]:
+    """Where series are not continued, and why; those with one reason in one line, the oldest first."""
+    names: dict[tuple[int, tuple[str, ...]], list[str]] = {}
+    for series in found:
+        for stretch in series.stretches[1:]:
+            names.setdefault((series.points[stretch.start].run, stretch.changed), []).append(subject(series))
+    lines = []
+    for (number, changed), subjects in sorted(names.items()):
+        run, why = suite.runs[number], f"{listing(changed)} measured in another way" if changed else "no case in common"
+        verb = "is" if len(subjects) == 1 else "are"
+        lines.append(f"{listing(subjects)} from {commit_of(run)} ({day(run.created)}) on {verb} not compared: {why}")
+    return lines
 
 
 def case_trend(case: CaseHistory) -> list[float | None]:
@@ -143,12 +177,10 @@ def case_trend(case: CaseHistory) -> list[float | None]:
 
 def findings(suite: SuiteHistory) -> list[str]:
     """Everything that was found, what needs attention first."""
-    headline = list(suite.whole)
     warnings = [f"early warning: {said}" for one in suite.series if (said := warning_line(one))]
-    moves = [move_line(move, one, suite) for one in suite.series for move in one.moves]
+    moves = [moved_line(together, suite) for together in moved_together(suite)]
     trends = [trend_line(one) for one in suite.series if one.going is not None and one.going.found]
-    breaks = [line for one in headline for line in break_lines(one, suite)]
-    found = [*warnings, *moves, *trends, *dict.fromkeys(breaks)]
+    found = [*warnings, *moves, *trends, *break_lines(suite.whole, suite)]
     return found or [_nothing(suite)]
 
 

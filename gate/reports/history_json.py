@@ -84,7 +84,7 @@ def _series(series: Series, suite: SuiteHistory) -> dict[str, Any]:
             for point in series.points
         ],
         "comparable_from": series.current[0].run,
-        "breaks": break_lines(series, suite),
+        "breaks": break_lines([series], suite),
         "moves": [_move(move, suite) for move in series.moves],
         "trend": None
         if going is None

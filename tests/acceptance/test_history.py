@@ -126,3 +126,42 @@ def test_before_anything_is_stored_the_records_are_read(tmp_path: Path) -> None:
     ran = project.gate("history")
     assert ran.code == 0
     assert "1 run of 1 version of the agent, " in ran.out
+
+
+# --- gate site ------------------------------------------------------------------------------------
+
+
+def test_a_dashboard_of_the_branch_is_written_with_its_badge(project: Project, tmp_path: Path) -> None:
+    ran = project.gate("site", str(tmp_path / "pages"), "--link", "https://ci.example/{commit}.html")
+    assert (ran.code, ran.err) == (0, "")
+    assert "6 records" in ran.out
+    index = (tmp_path / "pages" / "index.html").read_text()
+    assert "suite.<wbr>yaml" in index and "fell by 50 points" in index
+    badge = json.loads((tmp_path / "pages" / "badge.json").read_text())
+    assert badge["label"] == "agent gate: suite.yaml"
+    assert badge["message"] == json.loads(project.gate("history", "--json").out)["suites"][0]["runs"][-1]["verdict"]
+    head = project.git("rev-parse", "HEAD")
+    (page,) = (tmp_path / "pages").glob("suite-yaml-*.html")
+    assert f'href="https://ci.example/{head}.html"' in page.read_text()
+
+
+def test_a_badge_of_records_that_nobody_judged_is_unknown(project: Project, tmp_path: Path) -> None:
+    assert project.gate("site", str(tmp_path), str(project.root / ".gate" / "records")).code == 0
+    assert "unknown" in (tmp_path / "badge.svg").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("out", "--link", "javascript:alert(1)"), 2, "no address of a report"),
+        (("gate.yaml",), 2, "gate.yaml"),
+        (("out", "absent"), 2, "no such file"),
+        ((), 2, "Missing argument 'OUT'"),
+    ],
+)
+def test_what_cannot_be_written_is_one_line(project: Project, arguments: tuple[str, ...], code: int, said: str) -> None:
+    ran = project.gate("site", *arguments)
+    assert (ran.code, ran.out) == (code, "")
+    assert said in ran.err
+    assert len(ran.err.splitlines()) == 1
+    assert not (project.root / "out").exists()

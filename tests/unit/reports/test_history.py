@@ -12,7 +12,7 @@ from gate.decision.history import CaseHistory
 from gate.decision.trends import SuiteHistory, suite_history
 from gate.model import Direction
 from gate.pipeline.history import Histories, Unread
-from gate.reports.history import case_trend, day, findings, move_line, trend_line, warning_line
+from gate.reports.history import case_trend, day, findings, moved_line, moved_together, trend_line, warning_line
 from gate.reports.history_json import render
 from tests.unit.decision.histories import QUALITY, drawn_runs
 from tests.unit.reports.hostile import CORPUS
@@ -28,11 +28,12 @@ def text_of(*suites: SuiteHistory, unread: tuple[Unread, ...] = (), **options: b
 
 
 def test_a_move_says_how_far_with_what_commit_and_how_sure() -> None:
-    series = FALLEN.whole[0]
-    line = move_line(series.moves[0], series, FALLEN)
-    assert line.startswith("pass rate fell by 2")
-    assert " points with 0000009a (2026-01-10)" in line
-    assert "p < 0.0001" in line
+    (together,) = moved_together(FALLEN)
+    line = moved_line(together, FALLEN)
+    assert line.startswith("with 0000009a (2026-01-10) pass rate fell by 2")
+    assert " points; quality fell by 0." in line, "one cause is told once"
+    assert "; pass rate of order fell by " in line
+    assert line.endswith("p < 0.0001")
 
 
 def test_a_trend_has_its_interval() -> None:
@@ -64,7 +65,7 @@ def test_a_break_names_the_criterion_that_changed() -> None:
         *drawn_runs(12, lambda _: 0.5, criteria=(replace(QUALITY, fingerprint="x"),))[8:],
     ]
     lines = findings(suite_history("s", runs))
-    assert "quality from 0000008a (2026-01-09) on is not compared: quality measured in another way" in lines
+    assert "pass rate, quality from 0000008a (2026-01-09) on are not compared: quality measured in another way" in lines
 
 
 def test_the_terminal_shows_criteria_tags_versions_and_cases() -> None:

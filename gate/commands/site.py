@@ -1,0 +1,38 @@
+"""`gate site`: a static dashboard of how suites went over time."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from gate.commands.common_options import CONFIG
+from gate.commands.groups import Once
+
+
+@click.command(cls=Once)
+@click.argument("out", type=click.Path(path_type=Path, file_okay=False))
+@click.argument("sources", nargs=-1, metavar="[SOURCES]...", type=click.Path(path_type=Path))
+@CONFIG
+@click.option("--suite", "suite_id", help="Only this suite.")
+@click.option(
+    "--link",
+    metavar="ADDRESS",
+    default="",
+    help="Where a run's HTML report is, with {commit} or {run} in it: https://… or relative to OUT.",
+)
+def site(out: Path, sources: tuple[Path, ...], config_path: Path, suite_id: str | None, link: str) -> None:
+    """Write a dashboard into the folder OUT: suites, criteria, tags, cases, versions, cost and time, and badges.
+
+    Plain files, for a pages branch or an artifact, that load nothing from anywhere. SOURCES are as of `gate history`.
+    """
+    from gate.pipeline.history import history_of_configured
+    from gate.pipeline.site import write_site
+    from gate.security.escape import console
+
+    found = history_of_configured(sources, config_path, os.environ, suite_id=suite_id)
+    written = write_site(found, out, link=link)
+    for one in found.unread:
+        click.echo(f"gate: left out {console(one.where)}: {console(one.why, 300)}", err=True)
+    click.echo(f"{written[0]}: {len(written)} files, {len(found.suites)} suites, {found.records} records")

@@ -1,0 +1,48 @@
+"""Makes the dashboard of what a history found, and writes its files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gate import __version__
+from gate.baselines.base import suite_key
+from gate.config.settings import now
+from gate.errors import ConfigError, MeasureError
+from gate.pipeline.history import Histories
+from gate.reports.html.site import Shown, site
+from gate.security import files
+
+
+def write_site(found: Histories, folder: Path, *, link: str = "") -> list[Path]:
+    """Writes the pages, badges and data into a folder, which may hold other files; returns what was written.
+
+    Args:
+        found: what they show.
+        folder: made if it is missing.
+        link: see `Shown.link`; an ``https:`` address, or a path relative to the pages.
+
+    Raises:
+        ConfigError: the link is of another scheme, or the folder leads through a link.
+        MeasureError: a file cannot be written.
+    """
+    checked_link(link)
+    names = {suite.suite_id: suite_key(suite.suite_id) for suite in found.suites}
+    shown = Shown(found.suites, names, found.unread, found.source, link, now().timestamp(), __version__)
+    written = []
+    for name, content in site(shown).items():
+        path = folder / name
+        try:
+            files.write_text(path, content)
+        except files.LinkError as problem:
+            raise ConfigError(f"the dashboard cannot be written: {problem.strerror}", where=str(folder)) from None
+        except OSError as problem:
+            raise MeasureError(f"the dashboard cannot be written: {problem.strerror}", where=str(path)) from None
+        written.append(path)
+    return written
+
+
+def checked_link(link: str) -> None:
+    """Raises `ConfigError` for an address that a page should not link to."""
+    scheme, colon, _ = link.partition(":")
+    if colon and "/" not in scheme and scheme.lower() not in ("https", "http"):
+        raise ConfigError(f"no address of a report: {link!r}", where="--link", hint="https://… or a relative path")

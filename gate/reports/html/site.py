@@ -1,0 +1,341 @@
+"""The dashboard: a page of all suites, and one for each with criteria, tags, cases, versions, cost and time.
+
+Files that link to one another by name, so that they work from a folder, an artifact and a web server alike. What a page
+holds is bounded, and says what it leaves out; the JSON beside it has everything.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+
+from markupsafe import Markup
+from msgspec import Struct
+
+from gate.decision.comparison import PASS_RATE
+from gate.decision.history import CaseHistory
+from gate.decision.measured import SPENT
+from gate.decision.trends import PastRun, Series, SuiteHistory, Version, VersionValue
+from gate.model import Direction
+from gate.reports.badge import badge, endpoint, look_of
+from gate.reports.formatting import count, figure, threshold
+from gate.reports.history import (
+    SHORT,
+    break_lines,
+    commit_of,
+    day,
+    is_worse,
+    moved_line,
+    moved_together,
+    newest_figure,
+    overview,
+    spread_figure,
+    subject,
+    trend_line,
+    warning_line,
+)
+from gate.reports.history_json import LeftOut
+from gate.reports.history_json import render as history_json
+from gate.reports.html.page import render
+from gate.reports.html.timeline import MOST_POINTS, place_of, strip, timeline
+from gate.security.escape import one_line
+
+MOST_CASES = 1_000
+MOST_RUNS = 200
+MOST_VERSIONS = 40
+MOST_TAGS_SHOWN = 6
+MOST_FOUND = 12
+MOST_LEFT_OUT = 50
+SPENT_METRICS = frozenset(one.metric for one in SPENT.values())
+_STYLES = ("site.css",)
+_COMMIT = re.compile(r"[0-9a-f]{7,64}")
+_TONES = {"pass": "good", "unknown": "mute", "inconclusive": "warn", "not measured": "warn"}
+
+
+class Shown(Struct, frozen=True):
+    """What the dashboard is made of."""
+
+    suites: tuple[SuiteHistory, ...]
+    names: Mapping[str, str]
+    """Of each suite's files, without suffix."""
+    unread: tuple[LeftOut, ...] = ()
+    source: str = ""
+    link: str = ""
+    """Where the HTML report of a run is: ``{commit}`` and ``{run}`` stand for its own; empty: nowhere."""
+    made: float = 0.0
+    """Unix time."""
+    version: str = ""
+
+
+def site(shown: Shown) -> dict[str, str]:
+    """File name → content."""
+    files = {"index.html": _index(shown), "history.json": history_json(shown.suites, shown.unread, shown.source)}
+    for suite in shown.suites:
+        name, newest = shown.names[suite.suite_id], suite.runs[-1]
+        files[f"{name}.html"] = _page(suite, shown)
+        files[f"{name}.svg"] = badge(suite.suite_id, newest.verdict, day(newest.created))
+        files[f"{name}.json"] = endpoint(suite.suite_id, newest.verdict)
+    if len(shown.suites) == 1:
+        name = shown.names[shown.suites[0].suite_id]
+        files |= {"badge.svg": files[f"{name}.svg"], "badge.json": files[f"{name}.json"]}
+    return files
+
+
+def _foot(shown: Shown) -> str:
+    return f"Agent Gate {shown.version}, {day(shown.made)}, from {shown.source}. history.json has every number."
+
+
+def _look(run: PastRun) -> Mapping[str, str]:
+    said = look_of(run.verdict).said
+    return {"said": said, "tone": _TONES.get(said, "bad")}
+
+
+# --- all suites -------------------------------------------------------------------------------------
+
+
+def _index(shown: Shown) -> str:
+    runs = sum(len(suite.runs) for suite in shown.suites)
+    return render(
+        "site_index.html",
+        title="Agent Gate: quality over time",
+        styles=_STYLES,
+        heading="Quality over time",
+        lede=f"{count(len(shown.suites), 'suite')}, {count(runs, 'run')}",
+        suites=[_card(suite, shown) for suite in shown.suites],
+        left_out=[{"where": one.where, "why": one.why} for one in shown.unread[:MOST_LEFT_OUT]],
+        left_lede=f"{count(len(shown.unread), 'record')} could not be read.",
+        foot=_foot(shown),
+    )
+
+
+def _card(suite: SuiteHistory, shown: Shown) -> Mapping[str, Any]:
+    lead = _lead(suite)
+    money = [one for one in suite.whole if one.criterion.metric in SPENT_METRICS]
+    return {
+        "name": suite.suite_id,
+        "page": f"{shown.names[suite.suite_id]}.html",
+        "look": _look(suite.runs[-1]),
+        "overview": overview(suite),
+        "chart": None if lead is None else _chart(lead, suite, height=110),
+        "figures": [
+            {"name": f"{one.name}, newest run", "value": figure(one.newest.estimate.value, one.criterion.scale)}
+            for one in (*([lead] if lead is not None else []), *money)
+        ],
+        "found": _found(suite)[:3],
+    }
+
+
+def _lead(suite: SuiteHistory) -> Series | None:
+    return next((one for one in suite.whole if one.name == PASS_RATE), None)
+
+
+def _found(suite: SuiteHistory) -> list[Mapping[str, str]]:
+    """What was found, each with its kind and tone."""
+    found = [("early warning", "warn", said) for one in suite.series if (said := warning_line(one))]
+    for together in moved_together(suite):
+        found.append(("moved", "bad" if is_worse(together) else "good", moved_line(together, suite)))
+    for one in suite.series:
+        if one.going is not None and one.going.found:
+            better = (one.going.by_run.value > 0) is (one.criterion.direction is Direction.HIGHER)
+            found.append(("trend", "good" if better else "bad", trend_line(one)))
+    found += [("not compared", "mute", line) for line in break_lines(suite.whole, suite)]
+    return [{"what": what, "tone": tone, "said": said} for what, tone, said in found]
+
+
+# --- drawings ---------------------------------------------------------------------------------------
+
+
+def _chart(series: Series, suite: SuiteHistory, *, height: int) -> Mapping[str, Any]:
+    place, scale = place_of(series, len(suite.runs)), series.criterion.scale
+    first = suite.runs[max(0, len(suite.runs) - MOST_POINTS)]
+    return {
+        "svg": _drawn(series, suite, height=height),
+        "top": figure(place.axis.high, scale),
+        "bottom": figure(place.axis.low, scale),
+        "first": day(first.created),
+        "last": day(suite.runs[-1].created),
+    }
+
+
+def _drawn(series: Series, suite: SuiteHistory, *, height: int) -> Markup:
+    titles = [
+        f"{day(run.created)} {one_line(commit_of(run), 20)}: {figure(point.estimate.value, series.criterion.scale)}, "
+        f"n = {point.estimate.n}"
+        for point in series.points
+        for run in (suite.runs[point.run],)
+    ]
+    name = f"{subject(series)} over {count(len(series.points), 'run')}, newest {newest_figure(series)}"
+    return timeline(series, len(suite.runs), titles, one_line(name, 200), height=height)
+
+
+def _tile(series: Series, suite: SuiteHistory, *, height: int = 90) -> Mapping[str, Any]:
+    return {
+        "name": series.name,
+        "newest": newest_figure(series),
+        "chart": _chart(series, suite, height=height),
+        "sum": _sum(series),
+    }
+
+
+def _sum(series: Series) -> str:
+    summary, scale = series.summary, series.criterion.scale
+    ends = f"{figure(summary.lowest, scale)} to {figure(summary.highest, scale)}"
+    wanted = threshold(series.criterion) if series.criterion.threshold is not None else ""
+    said = [
+        f"average {figure(summary.average, scale)} over {count(summary.runs, 'run')}, {ends}",
+        f"spread {spread_figure(series)}" if summary.spread is not None else "",
+        wanted,
+        trend_line(series),
+    ]
+    return "; ".join(filter(None, said))
+
+
+# --- one suite --------------------------------------------------------------------------------------
+
+
+def _page(suite: SuiteHistory, shown: Shown) -> str:
+    lead = _lead(suite)
+    others = [one for one in suite.whole if one is not lead]
+    runs = suite.runs[::-1][:MOST_RUNS]
+    return render(
+        "site_suite.html",
+        title=f"{one_line(suite.suite_id, 80)} over time",
+        styles=_STYLES,
+        scripts=("site.js",),
+        suite=suite.suite_id,
+        look=_look(suite.runs[-1]),
+        judged=f"; newest run {day(suite.runs[-1].created)}",
+        overview=overview(suite),
+        lead=None if lead is None else _tile(lead, suite, height=190),
+        legend=_legend(suite),
+        found=_found(suite)[:MOST_FOUND],
+        criteria=[_tile(one, suite) for one in others if one.criterion.metric not in SPENT_METRICS],
+        spent=[_tile(one, suite) for one in others if one.criterion.metric in SPENT_METRICS],
+        tags=_tags(suite),
+        tags_lede="The pass rate of the cases with a tag, the lowest first.",
+        **_versions(suite),
+        **_cases(suite),
+        runs=[_run(run, suite, shown.link) for run in runs],
+        runs_lede=_bound(len(suite.runs), len(runs), "run", "the newest"),
+        linked=bool(shown.link),
+        foot=_foot(shown),
+    )
+
+
+def _legend(suite: SuiteHistory) -> list[Mapping[str, str]]:
+    """What the drawings of this suite have beside line and interval."""
+    drawn = suite.whole
+    worse = [(move.change < 0) is (one.criterion.direction is Direction.HIGHER) for one in drawn for move in one.moves]
+    keys = {
+        "limit": ("threshold", any(one.criterion.threshold is not None for one in drawn)),
+        "worse": ("moved for the worse, with the interval of when", any(worse)),
+        "better": ("moved for the better", not all(worse)),
+        "ahead": ("early warning", any(one.ahead is not None for one in drawn)),
+        "past": ("measured in another way, not compared", any(len(one.stretches) > 1 for one in drawn)),
+    }
+    return [{"kind": kind, "said": said} for kind, (said, is_there) in keys.items() if is_there]
+
+
+def _bound(all_of: int, shown: int, noun: str, which: str) -> str:
+    return count(all_of, noun) if shown == all_of else f"{which} {shown:,} of {count(all_of, noun)}"
+
+
+def _tags(suite: SuiteHistory) -> list[Mapping[str, Any]]:
+    found = sorted(suite.by_tag(PASS_RATE), key=lambda one: one.newest.estimate.value)
+    return [
+        {
+            "name": one.tag,
+            "newest": newest_figure(one),
+            "cases": one.newest.estimate.n,
+            "svg": _drawn(one, suite, height=36),
+            "average": figure(one.summary.average, one.criterion.scale),
+            "lowest": figure(one.summary.lowest, one.criterion.scale),
+            "highest": figure(one.summary.highest, one.criterion.scale),
+            "moved": "; ".join(
+                f"{'fell' if move.change < 0 else 'rose'} with {commit_of(suite.runs[move.run])}" for move in one.moves
+            ),
+        }
+        for one in found
+    ]
+
+
+def _versions(suite: SuiteHistory) -> Mapping[str, Any]:
+    followed = suite.whole[:5]
+    shown = suite.versions[::-1][:MOST_VERSIONS]
+    return {
+        "versions": [_version(one, suite, followed) for one in shown],
+        "version_names": [one.name for one in followed],
+        "versions_lede": f"{_bound(len(suite.versions), len(shown), 'version', 'the newest')}; "
+        "average, then the lowest to the highest score of a trial (of a case for pass rates), standard deviation and n",
+    }
+
+
+def _version(version: Version, suite: SuiteHistory, followed: Sequence[Series]) -> Mapping[str, Any]:
+    first = suite.runs[version.runs[0]]
+    values = {value.name: value for value in version.values}
+    return {
+        "name": one_line(version.agent, SHORT + 4) if version.agent else commit_of(first),
+        "since": f"{commit_of(first)} {day(first.created)}",
+        "runs": len(version.runs),
+        "cells": [_cell(values.get(one.name), one) for one in followed],
+    }
+
+
+def _cell(value: VersionValue | None, series: Series) -> Mapping[str, str]:
+    if value is None:
+        return {"value": "–", "rest": ""}
+    scale, estimate = series.criterion.scale, value.estimate
+    spread = "" if estimate.sd is None else f", sd {estimate.sd:.2g}"
+    ends = f"{figure(value.least, scale)} to {figure(value.most, scale)}"
+    return {"value": figure(estimate.value, scale), "rest": f"{ends}{spread}, n = {estimate.trials:,}"}
+
+
+def _cases(suite: SuiteHistory) -> Mapping[str, Any]:
+    """The cases, those that pass least first."""
+    ordered = sorted(suite.cases, key=lambda case: (case.rate, case.id))
+    shown, tags = ordered[:MOST_CASES], suite.runs[-1].tags
+    flaky = sum(case.flaky for case in suite.cases)
+    return {
+        "cases": [_case(case, tags.get(case.id, ())) for case in shown],
+        "cases_lede": f"{_bound(len(ordered), len(shown), 'case', 'the lowest')}, {flaky:,} flaky; "
+        "reruns are counted, too",
+    }
+
+
+def _case(case: CaseHistory, tags: Iterable[str]) -> Mapping[str, Any]:
+    name = f"{case.passed} of {count(case.trials, 'trial')} passed"
+    return {
+        "name": case.id,
+        "flaky": case.flaky,
+        "rate": f"{case.rate:.2f}",
+        "bounds": f"{case.low:.2f}–{case.high:.2f}",
+        "trials": case.trials,
+        "svg": strip(case.by_record, name),
+        "tags": sorted(tags)[:MOST_TAGS_SHOWN],
+    }
+
+
+def _run(run: PastRun, suite: SuiteHistory, link: str) -> Mapping[str, Any]:
+    lead = _lead(suite)
+    number = suite.runs.index(run)
+    point = next((one for one in lead.points if one.run == number), None) if lead is not None else None
+    return {
+        "day": day(run.created),
+        "commit": commit_of(run),
+        "releases": run.releases[:3],
+        "look": _look(run),
+        "rate": "–" if point is None or lead is None else figure(point.estimate.value, lead.criterion.scale),
+        "cases": f"{len(run.cases):,}",
+        "trials": f"{run.values.trials:,}",
+        "version": one_line(run.agent, SHORT + 4) or "–",
+        "link": _link(run, link),
+    }
+
+
+def _link(run: PastRun, link: str) -> str:
+    """Where its report is; empty where the address needs a commit and the run has none that can be believed."""
+    if not link or ("{commit}" in link and not _COMMIT.fullmatch(run.commit or "")):
+        return ""
+    return link.replace("{commit}", run.commit or "").replace("{run}", quote(run.id, safe=""))

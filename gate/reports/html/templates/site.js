@@ -1,0 +1,20 @@
+// The table of cases: only rows that hold what is looked for, and only flaky ones if so wished.
+const search = document.getElementById('search');
+const flaky = document.getElementById('flaky');
+const shown = document.getElementById('shown');
+const rows = [...document.querySelectorAll('#cases tbody tr')];
+const sift = () => {
+  const wanted = search.value.trim().toLowerCase();
+  let left = 0;
+  for (const row of rows) {
+    row.hidden = (flaky.checked && !('flaky' in row.dataset)) || !row.textContent.toLowerCase().includes(wanted);
+    left += row.hidden ? 0 : 1;
+  }
+  shown.textContent = `${left} of ${rows.length} shown`;
+};
+if (search) {
+  document.getElementById('tools').hidden = false;
+  search.addEventListener('input', sift);
+  flaky.addEventListener('change', sift);
+  sift();
+}

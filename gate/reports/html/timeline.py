@@ -1,0 +1,153 @@
+"""Series over time as inline SVG: a line with its interval, where it moved, its threshold, and where it is going.
+
+A drawing is stretched to the width of its place; lines and dots keep their thickness (``non-scaling-stroke``). Colours
+are classes of ``site.css``. Words stand beside a drawing in the page, and its name tells what it shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from markupsafe import Markup
+from msgspec import Struct
+
+from gate.decision.trends import Point, Series
+from gate.reports.html.plots import Axis, axis_of
+
+WIDE = 1000.0
+TALL = 100.0
+EDGE = 6.0
+MOST_POINTS = 400
+"""Runs that are drawn, the newest."""
+
+
+class Place(Struct, frozen=True):
+    """From run and value to a point of the drawing."""
+
+    first: int
+    last: int
+    axis: Axis
+
+    def x(self, run: float) -> float:
+        span = self.last - self.first
+        return round(EDGE * 2 + (WIDE - 4 * EDGE) * ((run - self.first) / span if span else 0.5), 1)
+
+    def y(self, value: float) -> float:
+        size = self.axis.high - self.axis.low
+        share = (value - self.axis.low) / size if size > 0 else 0.5
+        return round(TALL - EDGE - (TALL - 2 * EDGE) * min(max(share, 0.0), 1.0), 2)
+
+
+def place_of(series: Series, runs: int) -> Place:
+    """Where the newest runs of a series go; with room for an early warning."""
+    points = series.points[-MOST_POINTS:]
+    values = [value for p in points for value in (p.estimate.low, p.estimate.high, p.estimate.value)]
+    limit = series.criterion.threshold
+    axis = axis_of([*values, *([limit] if limit is not None else [])], series.criterion.scale.range)
+    ahead = series.ahead.last if series.ahead is not None else 0
+    return Place(max(0, runs - MOST_POINTS), runs - 1 + ahead, axis)
+
+
+def timeline(series: Series, runs: int, titles: Sequence[str], name: str, *, height: int) -> Markup:
+    """The series, oldest to newest; ``titles`` say of each run what the pointer shows there."""
+    place = place_of(series, runs)
+    old = series.points[: series.stretches[-1].start]
+    shapes = [
+        _area([p for p in series.current if p.run >= place.first], place),
+        _threshold(series, place),
+        *_moves(series, place),
+        _path("past", ((p.run, p.estimate.value) for p in old if p.run >= place.first), place),
+        _path("now", ((p.run, p.estimate.value) for p in series.current if p.run >= place.first), place),
+        _dots("past", ((p.run, p.estimate.value) for p in old if p.run >= place.first), place),
+        _dots("now", ((p.run, p.estimate.value) for p in series.current if p.run >= place.first), place),
+        _ahead(series, place),
+        _newest(series, place),
+        *_hits(series, place, titles),
+    ]
+    opening = Markup(
+        '<svg class="time" role="img" aria-label="{}" viewBox="0 0 {:g} {:g}" preserveAspectRatio="none" height="{}">'
+    )
+    return Markup("").join([opening.format(name, WIDE, TALL, height), *shapes, Markup("</svg>")])
+
+
+def _area(points: Sequence[Point], place: Place) -> Markup:
+    drawn = [p for p in points if p.estimate.level > 0]
+    if len(drawn) < 2:
+        return Markup("")
+    upper = [f"{place.x(p.run)} {place.y(p.estimate.high)}" for p in drawn]
+    lower = [f"{place.x(p.run)} {place.y(p.estimate.low)}" for p in reversed(drawn)]
+    return Markup('<path class="area" d="M{}Z"/>').format("L".join([*upper, *lower]))
+
+
+def _threshold(series: Series, place: Place) -> Markup:
+    limit = series.criterion.threshold
+    if limit is None:
+        return Markup("")
+    return Markup('<path class="limit" d="M0 {}H{:g}"/>').format(place.y(limit), WIDE)
+
+
+def _moves(series: Series, place: Place) -> Iterable[Markup]:
+    for move in series.moves:
+        if move.run >= place.first:
+            left, right = place.x(max(move.first, place.first) - 0.5), place.x(move.last - 0.5)
+            worse = (move.change < 0) is (series.criterion.direction.value == "higher")
+            kind = "worse" if worse else "better"
+            yield Markup('<rect class="within {}" x="{}" width="{}" y="0" height="{:g}"/>').format(
+                kind, left, round(max(right - left, 1.0), 1), TALL
+            )
+            yield Markup('<path class="move {}" d="M{} 0V{:g}"/>').format(kind, place.x(move.run - 0.5), TALL)
+
+
+def _path(kind: str, points: Iterable[tuple[int, float]], place: Place) -> Markup:
+    drawn = [f"{place.x(run)} {place.y(value)}" for run, value in points]
+    return Markup('<path class="line {}" d="M{}"/>').format(kind, "L".join(drawn)) if len(drawn) > 1 else Markup("")
+
+
+def _dots(kind: str, points: Iterable[tuple[int, float]], place: Place) -> Markup:
+    """Lines of no length with round ends, which are not stretched."""
+    drawn = "".join(f"M{place.x(run)} {place.y(value)}h.01" for run, value in points)
+    return Markup('<path class="dots {}" d="{}"/>').format(kind, drawn) if drawn else Markup("")
+
+
+def _newest(series: Series, place: Place) -> Markup:
+    point = series.newest
+    shape = Markup('<path class="newest" d="M{} {}h.01"/>')
+    return shape.format(place.x(point.run), place.y(point.estimate.value))
+
+
+def _ahead(series: Series, place: Place) -> Markup:
+    """From the newest run on: where the trend goes, and in which runs it is to meet the threshold."""
+    ahead, going = series.ahead, series.going
+    if ahead is None or going is None:
+        return Markup("")
+    newest = series.newest
+    left, right = place.x(newest.run + ahead.first), place.x(newest.run + ahead.last)
+    end = newest.estimate.value + going.by_run.value * ahead.last
+    zone = Markup('<rect class="ahead" x="{}" width="{}" y="0" height="{:g}"/><path class="going" d="M{} {}L{} {}"/>')
+    start = place.x(newest.run), place.y(newest.estimate.value)
+    return zone.format(left, round(max(right - left, 2.0), 1), TALL, *start, right, place.y(end))
+
+
+def _hits(series: Series, place: Place, titles: Sequence[str]) -> Iterable[Markup]:
+    """What the pointer finds: each run's own stripe, with its title."""
+    shape = Markup('<rect class="hit" x="{}" width="{}" y="0" height="{:g}"><title>{}</title></rect>')
+    for point, title in zip(series.points, titles, strict=True):
+        if point.run >= place.first:
+            left, right = max(0.0, place.x(point.run - 0.5)), min(WIDE, place.x(point.run + 0.5))
+            yield shape.format(left, round(right - left, 1), TALL, title)
+
+
+MOST_CELLS = 60
+
+
+def strip(counts: Sequence[tuple[int, int]], name: str) -> Markup:
+    """A case's runs as cells, oldest first: passed, passed in part, failed, not run. The newest `MOST_CELLS`."""
+    shown = counts[-MOST_CELLS:]
+    kinds: dict[str, list[str]] = {"held": [], "part": [], "lost": []}
+    for at, (passed, trials) in enumerate(shown):
+        if trials:
+            kind = "held" if passed == trials else "lost" if passed == 0 else "part"
+            kinds[kind].append(f"M{at * 10}.5 0h9v10h-9z")
+    parts = [Markup('<path class="{}" d="{}"/>').format(kind, "".join(found)) for kind, found in kinds.items() if found]
+    opening = Markup('<svg class="strip" role="img" aria-label="{}" viewBox="0 0 {} 10" preserveAspectRatio="none">')
+    return Markup("").join([opening.format(name, max(1, len(shown)) * 10), *parts, Markup("</svg>")])

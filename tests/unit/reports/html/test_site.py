@@ -1,0 +1,141 @@
+"""The dashboard: complete, bounded, and harmless whatever names hold. In a browser: tests/browser/test_site.py."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+
+import pytest
+from msgspec.structs import replace
+
+from gate.decision.trends import suite_history
+from gate.pipeline.history import Unread
+from gate.reports.html import site as module
+from gate.reports.html.site import site
+from tests.unit.decision.histories import drawn_runs
+from tests.unit.reports.hostile import CORPUS
+
+from .histories import busy, shown
+
+BUSY = busy()
+
+
+OWN_TAGS = frozenset(
+    re.findall(
+        r"\w+",
+        "html head meta title style body a header div span button main h1 h2 h3 p section ul li svg path rect table "
+        "thead tbody tr th td code wbr nav label input script footer",
+    )
+)
+"""Of our templates."""
+
+
+class Links(HTMLParser):
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.targets: list[str] = []
+        self.ids: set[str] = set()
+        self.tags: set[str] = set()
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        held = dict(attrs)
+        self.tags.add(tag)
+        self.ids.add(held.get("id") or "")
+        self.targets += [value for name in ("href", "src") if (value := held.get(name))]
+
+
+def test_every_suite_has_a_page_a_badge_and_its_endpoint() -> None:
+    files = site(shown(BUSY, suite_history("billing", drawn_runs(3, lambda _: 0.9))))
+    own = {f"suite-{n}.{kind}" for n in (0, 1) for kind in ("html", "svg", "json")}
+    assert set(files) == {"index.html", "history.json"} | own
+    assert {"badge.svg", "badge.json"} <= set(site(shown(BUSY)))
+    document = json.loads(files["history.json"])
+    assert [suite["suite"] for suite in document["suites"]] == ["support/evals.yaml", "billing"]
+
+
+def test_all_links_lead_to_files_and_places_of_the_dashboard() -> None:
+    files = site(shown(BUSY))
+    for name, page in files.items():
+        if name.endswith(".html"):
+            for target in Links(page).targets:
+                file, _, place = target.partition("#")
+                assert (file or name) in files, target
+                assert not place or place in Links(files[file or name]).ids, target
+
+
+def test_nothing_is_loaded() -> None:
+    for name, page in site(shown(BUSY)).items():
+        if name.endswith(".html"):
+            assert "default-src &#39;none&#39;" in page
+            assert not {"img", "link", "iframe", "object", "embed", "base"} & Links(page).tags, name
+            assert " style=" not in page, "the policy forbids it"
+
+
+def test_a_suite_shows_what_was_found_and_what_it_rests_on() -> None:
+    page = site(shown(BUSY))["suite-0.html"]
+    for part in (
+        "early warning",
+        "at this trend helpfulness is below 3.50 in ",
+        "pass rate of refund fell by ",
+        "fell with ",
+        "tool_<wbr>trajectory_<wbr>avg_<wbr>score",
+        "cost of a trial",
+        "not compared",
+        "60 cases",
+        "v1.0.0",
+    ):
+        assert part in page, part
+    assert page.count('class="time"') == 7 + len(BUSY.by_tag("pass rate"))
+
+
+def test_what_is_left_out_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_CASES", 10)
+    monkeypatch.setattr(module, "MOST_RUNS", 5)
+    page = site(shown(BUSY))["suite-0.html"]
+    assert "the lowest 10 of 60 cases" in page
+    assert "the newest 5 of 36 runs" in page
+    left = replace(shown(BUSY), unread=tuple(Unread(f"{n}.jsonl", "not closed") for n in range(90)))
+    index = site(left)["index.html"]
+    assert "90 records could not be read" in index
+    assert index.count("<li><code>") == 50
+
+
+def test_a_page_stays_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bytes a case and a run, so that 1,000 cases over 400 runs stay below two megabytes."""
+    one, many = (len(site(shown(busy(12, cases=n)))["suite-0.html"]) for n in (60, 120))
+    assert (many - one) / 60 < 1_200
+    few, long = (len(site(shown(suite_history("s", drawn_runs(n, lambda _: 0.9))))["suite-0.html"]) for n in (20, 60))
+    assert (long - few) / 40 < 3_500
+
+
+@pytest.mark.parametrize("name", CORPUS)
+def test_hostile_names_stay_text(name: str) -> None:
+    tags = {f"case-{n:02d}": frozenset({name} if n < 20 else ()) for n in range(40)}
+    drawn = enumerate(drawn_runs(4, lambda _: 0.9, verdict=name))
+    hostile = {"commit": name, "agent": name, "tags": tags, "releases": (name,)}
+    runs = [replace(run, id=f"{name}{n}", **hostile) for n, run in drawn]  # type: ignore[arg-type]
+    made = replace(shown(suite_history(name, runs)), unread=(Unread(name, name),), source=name)
+    for file, content in site(replace(made, link="r/{commit}/{run}.html")).items():
+        content.encode()
+        if file.endswith(".html"):
+            links = Links(content)
+            assert links.tags <= OWN_TAGS
+            assert not any(re.match(r"(?i)\s*(javascript|data|//|https?:)", target) for target in links.targets)
+            assert "\x1b" not in content and "\u202e" not in content
+
+
+def test_links_to_reports_need_a_commit_that_is_one() -> None:
+    link = "https://reports.example/{commit}/{run}.html"
+    page = site(shown(BUSY, link=link))["suite-0.html"]
+    newest = BUSY.runs[-1]
+    assert f'href="https://reports.example/{newest.commit}/{newest.id}.html"' in page
+    runs = [replace(run, commit='"><script>', id="../x") for run in drawn_runs(3, lambda _: 0.9)]
+    assert "reports.example" not in site(shown(suite_history("s", runs), link=link))["suite-0.html"]
+    assert 'href="r/..%2Fx"' in site(shown(suite_history("s", runs), link="r/{run}"))["suite-0.html"]
+
+
+def test_a_single_run_has_a_page() -> None:
+    page = site(shown(suite_history("s", drawn_runs(1, lambda _: 1.0))))["suite-0.html"]
+    assert "1 run: moves show from 4 on" in page or "1 run of" in page

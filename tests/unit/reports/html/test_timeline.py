@@ -1,0 +1,55 @@
+"""Drawings over time: one shape for each fact, in the right place."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from gate.decision.trends import suite_history
+from gate.reports.html.timeline import MOST_CELLS, TALL, WIDE, place_of, strip, timeline
+from tests.unit.decision.histories import drawn_runs
+
+from .histories import busy
+
+BUSY = busy()
+
+
+def drawn(name: str) -> str:
+    series = next(one for one in BUSY.whole if one.name == name)
+    return str(timeline(series, len(BUSY.runs), [f"run {p.run}" for p in series.points], name, height=90))
+
+
+def test_every_run_can_be_pointed_at() -> None:
+    svg = drawn("pass rate")
+    assert svg.count("<title>") == len(BUSY.runs)
+    assert "<title>run 35</title>" in svg
+
+
+def test_stretches_thresholds_moves_and_warnings_are_drawn() -> None:
+    assert 'class="line past"' in drawn("helpfulness")
+    assert 'class="ahead"' in drawn("helpfulness") and 'class="going"' in drawn("helpfulness")
+    assert 'class="limit"' in drawn("helpfulness") and 'class="limit"' not in drawn("latency")
+    assert 'class="move worse"' in drawn("pass rate")
+    assert "past" not in drawn("latency") and "move" not in drawn("response_match_score")
+
+
+@pytest.mark.parametrize("name", [series.name for series in BUSY.whole])
+def test_everything_lies_within_the_drawing(name: str) -> None:
+    for x, y in re.findall(r"[ML](-?[\d.]+) (-?[\d.]+)", drawn(name)):
+        assert 0 <= float(x) <= WIDE and 0 <= float(y) <= TALL
+    for x, width in re.findall(r'x="(-?[\d.]+)" width="(-?[\d.]+)"', drawn(name)):
+        assert float(x) >= 0 and float(x) + float(width) <= WIDE + 0.2
+
+
+def test_one_run_is_in_the_middle() -> None:
+    series = suite_history("s", drawn_runs(1, lambda _: 0.5)).whole[0]
+    assert place_of(series, 1).x(0) == WIDE / 2
+    assert 'class="newest"' in timeline(series, 1, ["only"], "n", height=90)
+
+
+def test_a_strip_parts_passed_failed_and_in_between() -> None:
+    svg = strip([(0, 3), (1, 3), (3, 3), (0, 0)], "4 of 9 passed")
+    assert [kind for kind in ("held", "part", "lost") if f'class="{kind}" d="M' in svg] == ["held", "part", "lost"]
+    assert 'viewBox="0 0 40 10"' in svg
+    assert strip([(1, 1)] * 99, "n").count("h9v10") == MOST_CELLS
