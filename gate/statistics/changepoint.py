@@ -13,7 +13,7 @@ from random import Random
 from msgspec import Struct
 
 from gate.statistics.intervals import t_tail
-from gate.statistics.trend import Level, Line, fitted
+from gate.statistics.trend import FittedLine, Level, fitted
 
 LEAST_RUNS = 2
 """Runs on either side of a point: a single odd run is not yet a move."""
@@ -146,7 +146,7 @@ class Piece(Struct, frozen=True):
     start: int
     end: int
     """The position after its last level."""
-    line: Line | None
+    line: FittedLine | None
     """Where it goes steadily; None where it stays."""
     residual: float
 

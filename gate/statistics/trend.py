@@ -102,7 +102,7 @@ def _alternated(held: Sequence[Sequence[tuple[int, float]]], weight: Sequence[in
     return [effect - centre for effect in effects]
 
 
-class Line(Struct, frozen=True):
+class FittedLine(Struct, frozen=True):
     """A straight line through levels, y = at + slope · (x − middle)."""
 
     slope: float
@@ -133,7 +133,7 @@ class Line(Struct, frozen=True):
         return self.value(x) - half, self.value(x) + half
 
 
-def fitted(points: Sequence[tuple[float, float]], least_variance: float = 0.0) -> Line | None:
+def fitted(points: Sequence[tuple[float, float]], least_variance: float = 0.0) -> FittedLine | None:
     """The line of least squares; None for fewer than four points, or if all have one x.
 
     Its errors hold for runs whose neighbours are alike, as those of an agent that changes little by little: they are
@@ -159,7 +159,7 @@ def fitted(points: Sequence[tuple[float, float]], least_variance: float = 0.0) -
     kept = n * (1 - alike) / (1 + alike)
     df = max(1.0, kept - 2)
     variance = max(residual / (n - 2), least_variance) * (n - 2) / df
-    return Line(slope, math.sqrt(variance / square), at, math.sqrt(variance / n), middle, df, residual, n)
+    return FittedLine(slope, math.sqrt(variance / square), at, math.sqrt(variance / n), middle, df, residual, n)
 
 
 def _likeness(rest: Sequence[float], residual: float) -> float:
@@ -180,7 +180,7 @@ class Crossing(Struct, frozen=True):
     level: float
 
 
-def crossing(line: Line, limit: float, start: float, *, level: float, furthest: float) -> Crossing | None:
+def crossing(line: FittedLine, limit: float, start: float, *, level: float, furthest: float) -> Crossing | None:
     """When the line meets the limit after ``start``: the x whose interval of the line holds it (Fieller 1954).
 
     None if the line's interval at ``start`` holds the limit or lies beyond it already, or if one of its ends has not

@@ -21,7 +21,7 @@ MOST_POINTS = 400
 """Runs that are drawn, the newest."""
 
 
-class Place(Struct, frozen=True):
+class Canvas(Struct, frozen=True):
     """From run and value to a point of the drawing."""
 
     first: int
@@ -38,14 +38,14 @@ class Place(Struct, frozen=True):
         return round(TALL - EDGE - (TALL - 2 * EDGE) * min(max(share, 0.0), 1.0), 2)
 
 
-def place_of(series: Series, runs: int) -> Place:
+def place_of(series: Series, runs: int) -> Canvas:
     """Where the newest runs of a series go; with room for an early warning."""
     points = series.points[-MOST_POINTS:]
     values = [value for p in points for value in (p.estimate.low, p.estimate.high, p.estimate.value)]
     limit = series.criterion.threshold
     axis = axis_of([*values, *([limit] if limit is not None else [])], series.criterion.scale.range)
     ahead = series.ahead.last if series.ahead is not None else 0
-    return Place(max(0, runs - MOST_POINTS), runs - 1 + ahead, axis)
+    return Canvas(max(0, runs - MOST_POINTS), runs - 1 + ahead, axis)
 
 
 def timeline(series: Series, runs: int, titles: Sequence[str], name: str, *, height: int) -> Markup:
@@ -70,7 +70,7 @@ def timeline(series: Series, runs: int, titles: Sequence[str], name: str, *, hei
     return Markup("").join([opening.format(name, WIDE, TALL, height), *shapes, Markup("</svg>")])
 
 
-def _area(points: Sequence[Point], place: Place) -> Markup:
+def _area(points: Sequence[Point], place: Canvas) -> Markup:
     drawn = [p for p in points if p.estimate.level > 0]
     if len(drawn) < 2:
         return Markup("")
@@ -79,14 +79,14 @@ def _area(points: Sequence[Point], place: Place) -> Markup:
     return Markup('<path class="area" d="M{}Z"/>').format("L".join([*upper, *lower]))
 
 
-def _threshold(series: Series, place: Place) -> Markup:
+def _threshold(series: Series, place: Canvas) -> Markup:
     limit = series.criterion.threshold
     if limit is None:
         return Markup("")
     return Markup('<path class="limit" d="M0 {}H{:g}"/>').format(place.y(limit), WIDE)
 
 
-def _moves(series: Series, place: Place) -> Iterable[Markup]:
+def _moves(series: Series, place: Canvas) -> Iterable[Markup]:
     for move in series.moves:
         if move.run >= place.first:
             left, right = place.x(max(move.first, place.first) - 0.5), place.x(move.last - 0.5)
@@ -98,24 +98,24 @@ def _moves(series: Series, place: Place) -> Iterable[Markup]:
             yield Markup('<path class="move {}" d="M{} 0V{:g}"/>').format(kind, place.x(move.run - 0.5), TALL)
 
 
-def _path(kind: str, points: Iterable[tuple[int, float]], place: Place) -> Markup:
+def _path(kind: str, points: Iterable[tuple[int, float]], place: Canvas) -> Markup:
     drawn = [f"{place.x(run)} {place.y(value)}" for run, value in points]
     return Markup('<path class="line {}" d="M{}"/>').format(kind, "L".join(drawn)) if len(drawn) > 1 else Markup("")
 
 
-def _dots(kind: str, points: Iterable[tuple[int, float]], place: Place) -> Markup:
+def _dots(kind: str, points: Iterable[tuple[int, float]], place: Canvas) -> Markup:
     """Lines of no length with round ends, which are not stretched."""
     drawn = "".join(f"M{place.x(run)} {place.y(value)}h.01" for run, value in points)
     return Markup('<path class="dots {}" d="{}"/>').format(kind, drawn) if drawn else Markup("")
 
 
-def _newest(series: Series, place: Place) -> Markup:
+def _newest(series: Series, place: Canvas) -> Markup:
     point = series.newest
     shape = Markup('<path class="newest" d="M{} {}h.01"/>')
     return shape.format(place.x(point.run), place.y(point.estimate.value))
 
 
-def _ahead(series: Series, place: Place) -> Markup:
+def _ahead(series: Series, place: Canvas) -> Markup:
     """From the newest run on: where the trend goes, and in which runs it is to meet the threshold."""
     ahead, going = series.ahead, series.going
     if ahead is None or going is None:
@@ -128,7 +128,7 @@ def _ahead(series: Series, place: Place) -> Markup:
     return zone.format(left, round(max(right - left, 2.0), 1), TALL, *start, right, place.y(end))
 
 
-def _hits(series: Series, place: Place, titles: Sequence[str]) -> Iterable[Markup]:
+def _hits(series: Series, place: Canvas, titles: Sequence[str]) -> Iterable[Markup]:
     """What the pointer finds: each run's own stripe, with its title."""
     shape = Markup('<rect class="hit" x="{}" width="{}" y="0" height="{:g}"><title>{}</title></rect>')
     for point, title in zip(series.points, titles, strict=True):
