@@ -28,6 +28,8 @@ from gate.system.serialize import unpack_invocations
 MOST_CALLS = 10
 MAX_COMMENT_CHARS = 300
 MAX_SLUG_CHARS = 40
+MAX_OWN_CHARS = 20
+"""Of a trace's id that is part of its case's."""
 _UNSAFE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff\ufffe\uffff]")
 _HINT = "add it by hand:"
 
@@ -148,9 +150,11 @@ def _comments(found: Observation, turns: Sequence[Invocation]) -> list[str]:
 
 
 def _slug(text: str, trace: str) -> str:
+    for mark in (MARK, PERSONAL_MARK):
+        text = text.replace(mark, " ")
     words = re.sub(r"[^a-z0-9]+", "-", text.lower())[:MAX_SLUG_CHARS].strip("-")
-    short = re.sub(r"[^A-Za-z0-9._-]+", "-", trace)[:12].strip("-")
-    return "-".join(filter(None, [words, short])) or "production"
+    own = re.sub(r"[^A-Za-z0-9._-]+", "-", trace).strip("-")
+    return "-".join(filter(None, [words, own if len(own) <= MAX_OWN_CHARS else own[:8]])) or "production"
 
 
 def _unique(identifier: str, known: Iterable[str]) -> str:

@@ -183,9 +183,11 @@ def _share_json(share: PassShare) -> dict[str, Any]:
     }
 
 
-def _time(at: float) -> str:
+def _time(at: float, separator: str = "T") -> str:
+    """In UTC; for people without saying so."""
     try:
-        return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
+        found = datetime.fromtimestamp(at, UTC).isoformat(separator, timespec="seconds")
+        return found if separator == "T" else found.removesuffix("+00:00")
     except (OverflowError, ValueError, OSError):  # a trace may say anything
         return "unknown"
 
@@ -223,7 +225,7 @@ def to_text(report: MonitorReport, limits: Limits) -> str:
     if report.failures:
         more += ["", "newest traces that did not pass (`gate promote TRACE` makes a case of one):"]
         for one in report.failures:
-            more.append(f"  {one.trace}  {_time(one.at)}  {one.why}")
+            more.append(f"  {one.trace}  {_time(one.at, ' ')}  {one.why}")
             more += [f"    {name}: {text}" for name, text in (("query", one.query), ("output", one.output)) if text]
     more += [f"note: {note}" for note in report.notes]
     return "\n".join([*lines, *map(_harmless, more)]).replace("\n\n\n", "\n\n").rstrip()
