@@ -103,7 +103,7 @@ def _table(compared: tuple[str, ...], config_path: Path | None, given: dict[str,
     outputs = _outputs(given)
     named = _records(compared, config_path, given)
     contenders = read_contenders(named)
-    config = _judging(compared, config_path)
+    config = _judging(compared, config_path) if given["prefer"] or config_path is not None else None
     votes, cost = _votes(named, config, given)
     terms = _terms(contenders[0], config) if config_path is not None and not given["vary"] else None
     lineup = line_up(contenders, terms, quality=given["quality"] or "pass rate", votes=votes, judge_cost_usd=cost)

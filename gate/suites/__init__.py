@@ -178,7 +178,7 @@ def _document(path: Path, base: Path, root: Path) -> Document:
         text = read_text(path, where)
         return Document(text, where, name, row_lines=range(1, text.count("\n") + 2))
     data, lines = read_document_with_lines(path, where=where)
-    return Document(data, where, name, lines)
+    return Document(data, where, name, lines, root=root)
 
 
 def _name(path: Path, base: Path) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
@@ -26,6 +27,8 @@ class Document(Struct, frozen=True):
     """None for JSON Lines, whose rows carry their own numbers."""
     row_lines: Sequence[int] = ()
     """JSON Lines: the line of each item of ``data``; other text: its lines."""
+    root: Path | None = None
+    """The folder that the suite's paths start at, where a format keeps its project's settings; None: not known."""
 
     def location(self, *keys: Key) -> Location:
         """Where the value at ``keys`` is written."""

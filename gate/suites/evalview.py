@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from gate.errors import ConfigError
+from gate.formats.documents import read_document_with_lines
 from gate.model import Case, Complexity, ToolCall, Turn
 from gate.suites.base import Contents, Document, Format, validation_error
 
@@ -162,6 +165,47 @@ class EvalViewFile(_Model):
         return None if found is None else found.model_dump()
 
 
+class ScoringModel(BaseModel):
+    weights: WeightsModel | None = None
+
+
+class ProjectModel(BaseModel):
+    """What of a project's settings the gate reads: the weights that hold for all tests without their own."""
+
+    weights: WeightsModel | None = None
+    scoring: ScoringModel = ScoringModel()
+
+    @model_validator(mode="after")
+    def _once(self) -> Self:
+        if self.weights is not None and self.scoring.weights is not None:
+            raise ValueError("weights and scoring.weights say the same")
+        return self
+
+
+PROJECT = Path(".evalview") / "config.yaml"
+"""A project's settings, beside the gate's configuration."""
+
+
+def _project_weights(root: Path | None) -> WeightsModel | None:
+    """The weights in the project's settings; None if it has none.
+
+    Raises:
+        ConfigError: the file cannot be read, its weights are none, or it is a link out of the project.
+    """
+    path = root / PROJECT if root is not None else None
+    if path is None or not path.is_file():
+        return None
+    if not path.resolve().is_relative_to(path.parent.parent.resolve()):
+        raise ConfigError("a symbolic link out of the folder is not followed", where=str(path))
+    data, lines = read_document_with_lines(path)
+    try:
+        found = ProjectModel.model_validate(data)
+    except ValidationError as error:
+        models: dict[str, type[BaseModel]] = {"": ProjectModel, "scoring": ScoringModel, "weights": WeightsModel}
+        raise validation_error(Document(data, str(path), PROJECT.stem, lines), error, models) from None
+    return found.weights or found.scoring.weights
+
+
 COMPLEXITY = {
     "trivial": Complexity.SIMPLE,
     "easy": Complexity.SIMPLE,
@@ -196,6 +240,9 @@ def read(document: Document) -> Contents:
         file = EvalViewFile.model_validate(document.data)
     except ValidationError as error:
         raise validation_error(document, error, _MODELS) from error
+    shared = _project_weights(document.root) if file.own_weights is None else None
+    if shared is not None:
+        file = file.model_copy(update={"weights": shared})
     if file.input is not None:
         turns: tuple[Turn, ...] = (Turn(file.input.query, file.expected.calls()),)
     else:

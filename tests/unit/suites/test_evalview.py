@@ -174,3 +174,45 @@ def test_other_formats_bring_none(tmp_path: Path) -> None:
 def test_difficulty_and_meta() -> None:
     case = case_of("name: x\ninput: {query: a}\ndifficulty: expert\nmeta: {owner: me}\nsuite_type: regression\n")
     assert (case.complexity, case.metadata) == (Complexity.COMPLEX, {"owner": "me"})
+
+
+@pytest.mark.parametrize("shape", ["weights: {}", "scoring: {{weights: {}}}\nadapter: http\nendpoint: nowhere"])
+def test_a_projects_weights_hold_for_every_test_without_its_own(tmp_path: Path, shape: str) -> None:
+    project = shape.format("{tool_accuracy: 0.6, sequence_correctness: 0.4, output_quality: 0}")
+    write(tmp_path / ".evalview" / "config.yaml", project)
+    plain = "name: x\ninput: {query: a}\n"
+    own = "name: y\ninput: {query: a}\nweights: {tool_accuracy: 0.5, output_quality: 0.3, sequence_correctness: 0.2}\n"
+    first, second = brought(tmp_path, plain, own).cases
+    assert first.options["overall_score"]["weights"] == {
+        "tool_accuracy": 0.6,
+        "output_quality": 0.0,
+        "sequence_correctness": 0.4,
+    }
+    assert second.options["overall_score"]["weights"]["output_quality"] == 0.3
+
+
+@pytest.mark.parametrize(
+    ("project", "why"),
+    [
+        ("weights: {tool_accuracy: 0.9}", "sum to 1.6"),
+        ("weights: {tool_acuracy: 0.9}", "tool_acuracy"),
+        ("scoring: {weights: {speed: 1}}", "speed"),
+        ("weights: {}\nscoring: {weights: {}}", "say the same"),
+        ("[]", "mapping|dictionary"),
+    ],
+)
+def test_weights_of_a_project_that_mean_nothing_are_refused(tmp_path: Path, project: str, why: str) -> None:
+    write(tmp_path / ".evalview" / "config.yaml", project)
+    with pytest.raises(ConfigError, match=why) as raised:
+        brought(tmp_path, "name: x\ninput: {query: a}\n")
+    assert ".evalview/config.yaml" in str(raised.value)
+
+
+def test_a_projects_settings_outside_of_it_are_not_read(tmp_path: Path) -> None:
+    outside = tmp_path / "outside.yaml"
+    write(tmp_path / "outside.yaml", "weights: {tool_accuracy: 1, output_quality: 0, sequence_correctness: 0}")
+    folder = tmp_path / "project"
+    (folder / ".evalview").mkdir(parents=True)
+    (folder / ".evalview" / "config.yaml").symlink_to(outside)
+    with pytest.raises(ConfigError, match="not followed"):
+        brought(folder, "name: x\ninput: {query: a}\n")
