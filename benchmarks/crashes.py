@@ -9,7 +9,6 @@ no signature here, so only the confirmation can tell them from the agent's own. 
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -19,9 +18,11 @@ from functools import partial
 from pathlib import Path
 from random import Random
 
+sys.path.insert(0, str(Path(__file__).parent))
+import page
+
 from gate.decision import Settings, Situation, next_step
 from gate.model import Case, Criterion, ErrorKind, Scale, Score, Side, SuiteResult, Trial, TrialError, Verdict
-from gate.statistics.intervals import wilson
 
 CRITERION = Criterion("answer", "response_match_score", Scale.UNIT, pass_threshold=0.5)
 SECONDS, AT_ONCE = 2.0, 16
@@ -118,37 +119,25 @@ VERDICTS = tuple(v.value for v in (Verdict.PASS, Verdict.INCONCLUSIVE, Verdict.R
 
 
 def row(world: World, played: Sequence[tuple[str, int, int]]) -> str:
-    counts, n = Counter(verdict for verdict, _, _ in played), len(played)
-    shares = [f"{counts[v] / n:.2f}" if counts[v] else "–" for v in VERDICTS]
-    low, high = wilson(sum(counts[v] for v in world.wanted), n)
-    runs = sum(runs for _, runs, _ in played) / n / world.cases
-    cells = [world.name, *shares, f"{' or '.join(world.wanted)} [{low:.2f}, {high:.2f}]", f"{runs:.2f}"]
-    return f"| {' | '.join(cells)} |"
+    cells = page.verdicts(VERDICTS, [verdict for verdict, _, _ in played], world.wanted)
+    runs = sum(runs for _, runs, _ in played) / len(played) / world.cases
+    return f"| {' | '.join([world.name, *cells, f'{runs:.2f}'])} |"
 
 
-def table(worlds: Iterable[World], runs: int) -> Iterable[str]:
+def table(pool: ProcessPoolExecutor, worlds: Iterable[World], runs: int, seed: int) -> Iterable[str]:
     yield f"| world | {' | '.join(VERDICTS)} | wanted, with Wilson's 95 % interval | runs a case |"
     yield "|---|---|---|---|---|---|---|"
-    with ProcessPoolExecutor() as pool:
-        for world in worlds:
-            yield row(world, list(pool.map(partial(play, world), range(runs), chunksize=5)))
+    for world in worlds:
+        yield row(world, list(pool.map(partial(play, world), range(seed, seed + runs), chunksize=5)))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=100)
-    parser.add_argument("--only", default="", help="worlds whose name holds this text")
-    parser.add_argument("--write", type=Path, help="put the table between the marks of this page")
-    args = parser.parse_args(argv)
-    lines = []
-    for line in table([world for world in WORLDS if args.only in world.name], args.runs):
-        print(line, flush=True)
-        lines.append(line)
-    if args.write:
-        page = args.write.read_text()
-        before, _, rest = page.partition("<!-- table -->\n")
-        _, _, after = rest.partition("<!-- end -->\n")
-        args.write.write_text(before + "<!-- table -->\n" + "\n".join(lines) + "\n<!-- end -->\n" + after)
+    parser = page.parser(__doc__, runs=100, seed=0)
+    parser.add_argument("--section", default="crashes", help="Where in the page the table belongs.")
+    given = parser.parse_args(argv)
+    worlds = [world for world in WORLDS if given.only in world.name]
+    with ProcessPoolExecutor(given.processes) as pool:
+        page.publish({given.section: table(pool, worlds, given.runs, given.seed)}, given.write)
     return 0
 
 

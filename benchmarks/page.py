@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -50,6 +51,14 @@ def publish(sections: Mapping[str, Iterable[str]], page: Path | None) -> None:
         print()
         if page is not None:
             write(page, name, shown)
+
+
+def verdicts(names: Sequence[str], found: Sequence[str], wanted: Sequence[str], digits: int = 3) -> list[str]:
+    """Cells of a row: the share of each verdict, and that of those that are wanted with Wilson's 95 % interval."""
+    counts, n = Counter(found), len(found)
+    shares = [f"{counts[name] / n:.{digits}f}" if counts[name] else "–" for name in names]
+    low, high = wilson(sum(counts[name] for name in wanted), n)
+    return [*shares, f"{' or '.join(wanted)} [{low:.{digits}f}, {high:.{digits}f}]"]
 
 
 def _command() -> str:
