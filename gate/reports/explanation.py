@@ -43,6 +43,12 @@ from gate.reports.reasons import (
 
 FEW_CASES = 10
 DRIFT = "or the provider changed since the baseline was stored: the base was not measured beside it"
+WIDER = (
+    "the interval of the change says what these trials show, and the margin is held to it; "
+    "what is ruled out counts one failure more than was seen"
+)
+VISIBLE = 0.001
+"""Between two bounds of a rate, 0–1, that readers would want to reconcile."""
 MOST_POINTS = 50.0
 """From this bound on the interval of the pass rate says nothing worth saying."""
 
@@ -406,9 +412,20 @@ def _how_decided(suite: SuiteResult, outcome: Outcome) -> list[str]:
     lines = [f"{stage}: an unchanged agent looks as bad or worse in {by_chance(look.p)} of runs; {_detected(evidence)}"]
     if (suite.course is not None and suite.course.concurrent) or outcome.stage.concurrent:
         lines.append("the drop against the stored baseline did not show with both commits run now: save a new baseline")
+    if isinstance(suite.cause, fact.NoWorse) and _is_wider(suite.cause, evidence):
+        lines.append(WIDER)
     if outcome.verdict == "INCONCLUSIVE":
         lines += [*_bounds(suite, evidence), *_to_decide(suite, evidence), *_suspected(evidence)]
     return lines
+
+
+def _is_wider(cause: fact.NoWorse, evidence: EvidenceSummary) -> bool:
+    """Whether what the headline rules out lies visibly beyond the interval that is shown beside it."""
+    rate = evidence.metrics.get(PASS_RATE)
+    said = bool(_bound(cause.rate_low, cause.rate_cases)) and cause.rate_cases >= FEW_CASES
+    if not said or rate is None or rate.low is None or cause.rate_low is None:
+        return False
+    return rate.low - cause.rate_low >= VISIBLE
 
 
 def _shared_error(course: fact.Course) -> list[str]:

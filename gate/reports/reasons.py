@@ -15,7 +15,8 @@ from gate.model.findings import AnyFinding, Apart, Change, HeldMean, Unconfirmed
 from gate.reports.formatting import by_chance, change, count, figure, listing, margin, percentage, seconds
 
 RULED_OUT = "ruled out at 95 % confidence"
-"""What the low end of a 90 % interval says: the true change lies below it in at most 5 % of runs like this one."""
+"""Of a bound that the true change lies beyond in at most 5 % of runs like this one. It is wider than the interval of
+the change, which is Student's: steady cases hide their failures, so one that was not seen is counted."""
 SHOWN_BROKEN = 5
 """Broken cases that a reason names."""
 
@@ -361,8 +362,7 @@ def _of_change(
         case found.ChangeUnbounded():
             told = "too few trials to bound it"
         case found.LossNotExcluded():
-            bound = f"a change to {change(one.worst, scale)} is not {RULED_OUT}"
-            told = f"{bound}, margin {margin(one.margin, scale)}"
+            told = f"its interval reaches {change(one.worst, scale)}, beyond the margin of {margin(one.margin, scale)}"
         case _:
             assert_never(one)
     return Phrase(f"{said}: {told}", told)

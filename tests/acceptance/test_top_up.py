@@ -28,15 +28,21 @@ class Served:
     def __init__(self) -> None:
         self.asked = 0
         self.answer: Callable[[int], tuple[int, str]] = lambda _number: (200, "Done.")
+        self.reply: Callable[[str], tuple[int, str]] | None = None
+        """How it answers what it was sent, in place of ``answer``; called by several at once."""
+        self.told: dict[str, str] = {}
+        """Further keys of each answer."""
         self.url = ""
         self.version = ""
         """Sent as X-Version, if there is one."""
         self._lock = Lock()
 
-    def next(self) -> tuple[int, str]:
+    def next(self, said: str) -> tuple[int, str]:
         with self._lock:
             self.asked += 1
-            return self.answer(self.asked)
+            if self.reply is None:
+                return self.answer(self.asked)
+        return self.reply(said)
 
 
 @contextmanager
@@ -50,11 +56,11 @@ def serving() -> Iterator[Served]:
             self._send(405, "ask by POST")
 
         def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["Content-Length"]))
-            self._send(*served.next())
+            said = self.rfile.read(int(self.headers["Content-Length"])).decode()
+            self._send(*served.next(said))
 
         def _send(self, status: int, text: str) -> None:
-            body = json.dumps({"output": text}).encode()
+            body = json.dumps({"output": text, **served.told}).encode()
             self.send_response(status)
             if served.version:
                 self.send_header("X-Version", served.version)

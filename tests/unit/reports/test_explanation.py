@@ -346,6 +346,22 @@ def test_an_inconclusive_answer_says_what_is_ruled_out_and_what_would_decide() -
     assert explanation.to_decide(PASSED) == ""
 
 
+def test_two_bounds_of_one_change_are_explained_where_they_differ() -> None:
+    def told(excluded: float, cases: int = 40) -> bool:
+        suite = decided("PASS", Stage(StageKind.CERTIFIED, 1), low=-0.05)
+        assert suite.outcome is not None
+        evidence = suite.outcome.evidence
+        rate = replace(evidence.metrics["pass rate"], low=-0.05, excluded=excluded)
+        outcome = replace(suite.outcome, evidence=replace(evidence, metrics={"pass rate": rate}))
+        cause = fact.NoWorse(cases, cases, excluded, fact.Uncompared())
+        known = replace(suite, cause=cause, outcome=outcome, course=fact.Course(1, cases, runs=cases))
+        return any("what is ruled out counts one failure more" in line for line in explanation.story(known))
+
+    assert told(-0.12)
+    assert not told(-0.05), "one bound needs no words"
+    assert not told(-0.12, cases=9), "nothing is called ruled out"
+
+
 def test_a_drift_of_the_provider_is_told() -> None:
     told = explanation.story(decided("INCONCLUSIVE", Stage(StageKind.DRIFTED)))
     assert told[2].startswith("the drop against the stored baseline did not show with both commits run now")

@@ -104,8 +104,7 @@ WORDS: list[tuple[Criterion, AnyFinding, str]] = [
     (
         RATE,
         found.LossNotExcluded(DROP, -0.2, 0.1),
-        "−12.5 points (−20 to −5) over 40 cases: a change to −20 points is not ruled out at 95 % confidence, "
-        "margin 10 points",
+        "−12.5 points (−20 to −5) over 40 cases: its interval reaches −20 points, beyond the margin of 10 points",
     ),
     (RATE, found.GotWorse(DROP, ("a", "b")), "−12.5 points (−20 to −5) over 40 cases; broken: a, b"),
     (
