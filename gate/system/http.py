@@ -10,6 +10,7 @@ import asyncio
 import os
 import select
 import ssl
+import zlib
 from collections import deque
 from collections.abc import Callable, Mapping
 from functools import lru_cache
@@ -31,6 +32,8 @@ _LINE_BYTES = 256
 """The longest chunk-size line; everything longer is an attack or garbage."""
 MOST_ROUTES = 1000
 """Addresses that are remembered; an agent may put an id of its own into each."""
+MOST_MEMBERS = 100
+"""Parts that a body of gzip may consist of."""
 _NO_BODY = frozenset({204, 304})
 TURNS_TO_READ = 2
 """Turns of the event loop after which it has read what had arrived on a connection."""
@@ -45,6 +48,8 @@ class Response(NamedTuple):
     body: bytes
     duration: float
     """Seconds from the request's first byte sent to the answer's last byte read, on an open connection."""
+    cookies: tuple[str, ...] = ()
+    """The values of its ``Set-Cookie`` headers."""
 
 
 class HttpError(Exception):
@@ -76,7 +81,19 @@ _known_header = lru_cache(maxsize=256)(_read_header)
 class _Parser:
     """Reads one response from chunks of bytes; ``feed`` says whether it is complete."""
 
-    __slots__ = ("_at", "_buffer", "_chunks", "_left", "_limit", "_state", "headers", "reusable", "size", "status")
+    __slots__ = (
+        "_at",
+        "_buffer",
+        "_chunks",
+        "_left",
+        "_limit",
+        "_state",
+        "cookies",
+        "headers",
+        "reusable",
+        "size",
+        "status",
+    )
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -89,6 +106,7 @@ class _Parser:
         self.size = 0
         self.status = 0
         self.headers: dict[str, str] = {}
+        self.cookies: tuple[str, ...] = ()
         self.reusable = True
 
     @property
@@ -145,10 +163,10 @@ class _Parser:
             headers[key] = value
             if key == "content-length":
                 lengths.add(value)
+            elif key == "set-cookie":
+                self.cookies += (value,)
         if "close" in headers.get("connection", "").lower():
             self.reusable = False
-        if headers.get("content-encoding", "identity").lower() not in ("identity", ""):
-            raise _Malformed(f"an encoded answer ({headers['content-encoding']}), which was not asked for")
         self._frame(headers.get("transfer-encoding", "").lower(), lengths)
 
     def _frame(self, transfer: str, lengths: set[str]) -> None:
@@ -296,7 +314,7 @@ class _Connection(asyncio.Protocol):
         if not parser.reusable:
             self.abort()
         duration = perf_counter() - self._sent
-        self._answer.set_result(Response(parser.status, parser.headers, parser.body, duration))
+        self._answer.set_result(Response(parser.status, parser.headers, parser.body, duration, parser.cookies))
 
     def _fail(self, error: HttpError) -> None:
         assert self._answer is not None
@@ -343,21 +361,25 @@ async def _take_open(idle: deque[_Connection]) -> _Connection | None:
     return None
 
 
+Place = tuple[str, str, int, str]
+"""Scheme, host, port, and the path of a unix socket, empty where there is none."""
+
+
 class _Route(NamedTuple):
     """What follows from an address, the same for every request to it."""
 
-    place: tuple[str, str, int]
-    """Scheme, host and port."""
+    place: Place
     netloc: str
     target: str
     proxy: str | None
 
 
 class Client:
-    """A pool of connections to the agents under test. Redirects are not followed, bodies are not decoded.
+    """A pool of connections to the agents under test. Redirects are not followed.
 
-    ``environment`` is asked for ``HTTP_PROXY``, ``HTTPS_PROXY`` and ``NO_PROXY`` (either case); requests that a proxy
-    applies to go through httpx, which knows proxies and costs more. ``limit`` bounds the open connections.
+    ``environment`` is asked for ``HTTP_PROXY``, ``HTTPS_PROXY``, ``ALL_PROXY`` and ``NO_PROXY`` (either case), and for
+    ``SSL_CERT_FILE`` and ``SSL_CERT_DIR``; requests that a proxy applies to go through httpx, which knows proxies and
+    costs more. ``limit`` bounds the open connections.
     """
 
     def __init__(
@@ -366,12 +388,12 @@ class Client:
         self._slots = asyncio.Semaphore(limit)
         self._max_bytes = max_bytes
         self._environment = environment or {}
-        self._idle: dict[tuple[str, str, int], deque[_Connection]] = {}
-        self._closing: set[tuple[str, str, int]] = set()
+        self._idle: dict[Place, deque[_Connection]] = {}
+        self._closing: set[Place] = set()
         """Servers that closed a kept connection under a request: from then on each request gets one of its own."""
         self._tls: ssl.SSLContext | None = None
         self._proxied: dict[str, httpx.AsyncClient] = {}
-        self._routes: dict[str, _Route] = {}
+        self._routes: dict[tuple[str, str], _Route] = {}
 
     async def __aenter__(self) -> Self:
         return self
@@ -392,13 +414,15 @@ class Client:
         *,
         headers: Mapping[str, str] | None = None,
         body: bytes = b"",
+        socket: str = "",
         on_send: Callable[[], None] = lambda: None,
     ) -> Response:
         """Sends one request and reads the whole answer. Raises HttpError; bounding its time is left to the caller.
 
-        ``on_send`` is called when the request goes out: what came before was waiting for a connection.
+        ``on_send`` is called when the request goes out: what came before was waiting for a connection. ``socket`` is
+        the path of a unix socket, to which the connection is made in place of the address.
         """
-        route = self._routes.get(url) or self._find_route(url)
+        route = self._routes.get((url, socket)) or self._find_route(url, socket)
         if route.proxy:
             client = self._proxy_client(route.proxy)
             asked = client.build_request(method, url, headers=dict(headers or {}), content=body)
@@ -406,22 +430,23 @@ class Client:
         head = _encode_head(method, route, tuple((headers or {}).items()))
         data = b"%b%d\r\n\r\n%b" % (head, len(body), body)
         async with self._slots:
-            return await self._exchange(route.place, data, on_send)
+            response = await self._exchange(route.place, data, on_send)
+        return response if "content-encoding" not in response.headers else _decoded(response, self._max_bytes)
 
-    def _find_route(self, url: str) -> _Route:
+    def _find_route(self, url: str, socket: str) -> _Route:
         """Checks an address that was not asked before, or is forgotten. Raises ConfigError."""
         parts = check_url(url)
         assert parts.hostname is not None
         port = parts.port or (443 if parts.scheme == "https" else 80)
         target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-        proxy = proxy_for(parts, self._environment)
-        route = _Route((parts.scheme, parts.hostname, port), parts.netloc, target, proxy)
+        proxy = None if socket else proxy_for(parts, self._environment)
+        route = _Route((parts.scheme, parts.hostname, port, socket), parts.netloc, target, proxy)
         if len(self._routes) >= MOST_ROUTES:
             self._routes.clear()
-        self._routes[url] = route
+        self._routes[url, socket] = route
         return route
 
-    async def _exchange(self, place: tuple[str, str, int], data: bytes, on_send: Callable[[], None]) -> Response:
+    async def _exchange(self, place: Place, data: bytes, on_send: Callable[[], None]) -> Response:
         idle = self._idle.setdefault(place, deque())
         connection = await _take_open(idle)
         reused = connection is not None
@@ -440,25 +465,34 @@ class Client:
             connection.abort()
         return response
 
-    async def _connect(self, scheme: str, host: str, port: int) -> _Connection:
-        if scheme == "https" and self._tls is None:
-            self._tls = ssl.create_default_context(
-                cafile=self._environment.get("SSL_CERT_FILE"), capath=self._environment.get("SSL_CERT_DIR")
-            )
+    def _trust(self) -> ssl.SSLContext:
+        """Who is believed to be who: the system's certificates, or those that the environment names."""
+        if self._tls is None:
+            self._tls = trust(self._environment)
+        return self._tls
+
+    async def _connect(self, scheme: str, host: str, port: int, socket: str) -> _Connection:
         loop = asyncio.get_running_loop()
+        tls = self._trust() if scheme == "https" else None
+
+        def made() -> _Connection:
+            return _Connection(self._max_bytes)
+
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
-                _, connection = await loop.create_connection(
-                    lambda: _Connection(self._max_bytes), host, port, ssl=self._tls if scheme == "https" else None
-                )
+                if socket:
+                    name = host if tls else None
+                    _, connection = await loop.create_unix_connection(made, socket, ssl=tls, server_hostname=name)
+                else:
+                    _, connection = await loop.create_connection(made, host, port, ssl=tls)
         except ssl.SSLCertVerificationError as error:
             raise HttpError(ErrorKind.UNREACHABLE, f"{host}:{port}: {error.verify_message}", transient=False) from error
         except TimeoutError as error:
-            text = f"{host}:{port} did not accept a connection within {CONNECT_SECONDS:g} s"
+            text = f"{socket or f'{host}:{port}'} did not accept a connection within {CONNECT_SECONDS:g} s"
             raise HttpError(ErrorKind.UNREACHABLE, text, transient=True) from error
         except OSError as error:
             plain = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror or str(error)
-            text = f"{host}:{port}: {plain}"
+            text = f"{socket or f'{host}:{port}'}: {plain}"
             raise HttpError(ErrorKind.UNREACHABLE, text, transient=True) from error
         return connection
 
@@ -467,7 +501,15 @@ class Client:
             import httpx  # weight: only where a proxy applies
 
             timeout = httpx.Timeout(None, connect=CONNECT_SECONDS)
-            self._proxied[proxy] = httpx.AsyncClient(proxy=proxy, trust_env=False, timeout=timeout)
+            try:
+                made = httpx.AsyncClient(proxy=proxy, verify=self._trust(), trust_env=False, timeout=timeout)
+            except ImportError as error:
+                hint = "pip install 'httpx[socks]', or name an HTTP proxy"
+                raise ConfigError("a SOCKS proxy needs a package that is not installed", hint=hint) from error
+            except ValueError as error:
+                shown = _without_user(proxy)
+                raise ConfigError(f"the proxy of the environment is no address: {shown!r}", hint=str(error)) from error
+            self._proxied[proxy] = made
         return self._proxied[proxy]
 
     async def _through_proxy(
@@ -484,12 +526,17 @@ class Client:
                     content = await self._bounded(response)
                 finally:
                     await response.aclose()
+            except httpx.DecodingError as error:
+                raise HttpError(
+                    ErrorKind.PROTOCOL, f"an answer that cannot be unpacked: {error}", transient=False
+                ) from error
             except httpx.TransportError as error:
                 text = f"through the proxy: {error or type(error).__name__}"
                 unopened = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.ProxyError)
                 kind = ErrorKind.UNREACHABLE if unopened else ErrorKind.PROTOCOL
                 raise HttpError(kind, text, transient=True) from error
-            return Response(response.status_code, dict(response.headers), content, perf_counter() - start)
+            cookies = tuple(response.headers.get_list("set-cookie"))
+            return Response(response.status_code, dict(response.headers), content, perf_counter() - start, cookies)
 
     async def _bounded(self, response: httpx.Response) -> bytes:
         chunks, size = [], 0
@@ -500,6 +547,59 @@ class Client:
                 text = f"an answer of more than {self._max_bytes:,} bytes"
                 raise HttpError(ErrorKind.PROTOCOL, text, transient=False)
         return b"".join(chunks)
+
+
+def trust(environment: Mapping[str, str]) -> ssl.SSLContext:
+    """The system's certificates, or those that ``SSL_CERT_FILE`` and ``SSL_CERT_DIR`` name.
+
+    Raises:
+        ConfigError: what they name cannot be read.
+    """
+    file, folder = environment.get("SSL_CERT_FILE") or None, environment.get("SSL_CERT_DIR") or None
+    try:
+        return ssl.create_default_context(cafile=file, capath=folder)
+    except (OSError, ssl.SSLError) as error:
+        said = error.strerror if not isinstance(error, ssl.SSLError) and error.strerror else "holds no certificate"
+        raise ConfigError(
+            f"{file or folder}: {said}", where="SSL_CERT_FILE" if file else "SSL_CERT_DIR", hint="a file in PEM format"
+        ) from error
+
+
+def _decoded(response: Response, limit: int) -> Response:
+    """The response with its body unpacked: gzip and deflate, which some servers send unasked."""
+    encoding = response.headers["content-encoding"].strip().lower()
+    if encoding in ("", "identity"):
+        return response
+    if encoding not in ("gzip", "x-gzip", "deflate"):
+        raise HttpError(
+            ErrorKind.PROTOCOL, f"an answer in an encoding that was not asked for: {encoding[:40]}", transient=False
+        )
+    try:
+        body = _inflated(response.body, limit)
+    except zlib.error as error:
+        raise HttpError(ErrorKind.PROTOCOL, f"an answer that is no {encoding}: {error}", transient=False) from error
+    headers = {name: value for name, value in response.headers.items() if name != "content-encoding"}
+    return response._replace(headers=headers, body=body)
+
+
+def _inflated(data: bytes, limit: int) -> bytes:
+    """Gzip's members, or one stream of deflate with or without zlib's head; never more than ``limit`` bytes of it."""
+    out: list[bytes] = []
+    left = limit
+    raw = bool(data) and data[:2] != b"\x1f\x8b" and (data[0] & 15 != 8 or int.from_bytes(data[:2], "big") % 31 != 0)
+    for _ in range(MOST_MEMBERS):
+        if not data:
+            return b"".join(out)
+        unpack = zlib.decompressobj(-zlib.MAX_WBITS if raw else zlib.MAX_WBITS | 32)
+        piece = unpack.decompress(data, left + 1)
+        left -= len(piece)
+        if left < 0:
+            raise HttpError(ErrorKind.PROTOCOL, f"an answer of more than {limit:,} bytes", transient=False)
+        if not unpack.eof:
+            raise zlib.error("it ends in the middle")
+        out.append(piece)
+        data = unpack.unused_data.lstrip(b"\0")
+    raise zlib.error(f"it has more than {MOST_MEMBERS} parts")
 
 
 def check_url(url: str, *, where: str = "") -> SplitResult:

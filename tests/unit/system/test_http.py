@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import socket
 import ssl
 import subprocess
+import sys
 import time
+import zlib
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from itertools import pairwise
@@ -94,7 +97,7 @@ def test_garbage_is_refused_and_nothing_else_happens(data: bytes) -> None:
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", "contradictory"),
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", "malformed chunk"),
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nabc", "malformed chunk"),
-        (b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 1\r\n\r\nx", "not asked for"),
+        (b"HTTP/1.1 200 OK\r\nContent-Encoding: br\r\nContent-Length: 1\r\n\r\nx", "not asked for"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 2000\r\n\r\n", "more than 1,000 bytes"),
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nFFFFFFFF\r\n", "more than 1,000 bytes"),
         (b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * 2000, "more than 1,000 bytes"),
@@ -385,6 +388,87 @@ def test_headers_cannot_be_smuggled() -> None:
         asyncio.run(main())
 
 
+# --- bodies that are packed, unix sockets ---
+
+TEXT = b'{"output": "as it was"}' * 20
+RAW = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "body"),
+    [
+        ("gzip", gzip.compress(TEXT)),
+        ("x-gzip", gzip.compress(TEXT[:50]) + gzip.compress(TEXT[50:])),
+        ("deflate", zlib.compress(TEXT)),
+        ("deflate", RAW.compress(TEXT) + RAW.flush()),
+        ("identity", TEXT),
+    ],
+)
+def test_a_packed_body_is_unpacked(encoding: str, body: bytes) -> None:
+    (answer,) = ask(sends(response(body, extra=f"Content-Encoding: {encoding}\r\n")))
+    assert answer.body == TEXT
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (gzip.compress(b"0" * 20_000), "more than 10,000 bytes"),
+        (gzip.compress(b"") * 200, "more than 100 parts"),
+        (gzip.compress(TEXT)[:-9], "ends in the middle"),
+        (b"plain text", "no gzip"),
+    ],
+)
+def test_a_packed_body_is_bounded_and_whole(body: bytes, message: str) -> None:
+    with pytest.raises(HttpError, match=message) as caught:
+        ask(sends(response(body, extra="Content-Encoding: gzip\r\n")), max_bytes=10_000)
+    assert caught.value.kind is ErrorKind.PROTOCOL
+
+
+def test_a_unix_socket_in_place_of_the_address(tmp_path: Path) -> None:
+    seen: list[Any] = []
+    path = tmp_path / "agent.sock"
+
+    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        seen.append(await read_request(reader))
+        writer.write(response(b"local", extra="Set-Cookie: a=1; Path=/\r\nSet-Cookie: b=2\r\n"))
+        writer.close()
+
+    async def main() -> Response:
+        async with await asyncio.start_unix_server(handler, path), Client() as client:
+            return await client.request("POST", "http://agent/ask", socket=str(path))
+
+    answer = asyncio.run(main())
+    assert (answer.body, answer.cookies) == (b"local", ("a=1; Path=/", "b=2"))
+    assert seen[0][0] == "POST /ask HTTP/1.1"
+    assert seen[0][1]["host"] == "agent"
+
+
+def test_a_unix_socket_that_is_not_there(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with Client() as client:
+            await client.request("POST", "http://agent/", socket=str(tmp_path / "none"))
+
+    with pytest.raises(HttpError, match="none: No such file") as caught:
+        asyncio.run(main())
+    assert caught.value.kind is ErrorKind.UNREACHABLE
+
+
+def test_an_address_of_version_six() -> None:
+    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await read_request(reader)
+        writer.write(response(b"six"))
+        writer.close()
+
+    async def main() -> Response:
+        server = await asyncio.start_server(handler, "::1", 0)
+        async with server, Client() as client:
+            return await client.request("POST", f"http://[::1]:{server.sockets[0].getsockname()[1]}/")
+
+    if not socket.has_ipv6 or not Path("/proc/net/if_inet6").exists():
+        pytest.skip("this machine has no IPv6")
+    assert asyncio.run(main()).body == b"six"
+
+
 # --- TLS and proxies ---
 
 
@@ -454,6 +538,110 @@ def test_a_proxy_is_asked_where_the_environment_names_one() -> None:
     answer = asyncio.run(main())
     assert (answer.status, answer.body) == (201, b"from the proxy")
     assert seen == ["POST http://agent.invalid/path HTTP/1.1 b'hi'"]
+
+
+def test_a_private_authority_is_believed_behind_a_proxy_too(certificate: Path) -> None:
+    """The proxy opens a tunnel; the certificate of the agent behind it is checked as without one."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate / "cert.pem", certificate / "key.pem")
+
+    async def agent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await read_request(reader)
+        writer.write(response(b"secret", extra="Connection: close\r\n"))
+        await writer.drain()
+        writer.close()
+
+    async def main(environment: dict[str, str]) -> Response:
+        behind = await asyncio.start_server(agent, "127.0.0.1", 0, ssl=context)
+        port = behind.sockets[0].getsockname()[1]
+        async with behind, serving(tunnel) as proxy:
+            client = Client(environment={"HTTPS_PROXY": f"http://127.0.0.1:{proxy}", **environment})
+            async with client:
+                return await client.request("POST", f"https://localhost:{port}/")
+
+    assert asyncio.run(main({"SSL_CERT_FILE": str(certificate / "cert.pem")})).body == b"secret"
+    with pytest.raises(HttpError, match="through the proxy"):
+        asyncio.run(main({}))
+
+
+async def tunnel(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """A proxy that knows CONNECT."""
+    line, _, _ = await read_request(reader)
+    assert line.startswith("CONNECT localhost:")
+    inner_reader, inner_writer = await asyncio.open_connection("127.0.0.1", int(line.split()[1].rpartition(":")[2]))
+    writer.write(b"HTTP/1.1 200 Connected\r\n\r\n")
+    await asyncio.gather(carry(reader, inner_writer), carry(inner_reader, writer))
+
+
+async def carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    try:
+        with suppress(ConnectionError):
+            while data := await reader.read(65_536):
+                writer.write(data)
+                await writer.drain()
+    finally:
+        writer.close()
+
+
+def test_a_socks_proxy() -> None:
+    async def agent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await read_request(reader)
+        writer.write(response(b"over socks", extra="Connection: close\r\n"))
+        writer.close()
+
+    async def socks(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        version, methods = await reader.readexactly(2)
+        await reader.readexactly(methods)
+        writer.write(b"\x05\x00")
+        _, command, _, kind = await reader.readexactly(4)
+        assert (version, command) == (5, 1)
+        host = await reader.readexactly(4 if kind == 1 else (await reader.readexactly(1))[0])
+        asked.append(host)
+        port = int.from_bytes(await reader.readexactly(2), "big")
+        inner_reader, inner_writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"\x05\x00\x00\x01\x00\x00\x00\x00\x00\x00")
+        await asyncio.gather(carry(reader, inner_writer), carry(inner_reader, writer))
+
+    async def main() -> Response:
+        async with serving(agent) as port, serving(socks) as proxy:
+            client = Client(environment={"ALL_PROXY": f"socks5h://127.0.0.1:{proxy}"})
+            async with client:
+                return await client.request("POST", f"http://agent.invalid:{port}/")
+
+    asked: list[bytes] = []
+    pytest.importorskip("socksio")
+    assert asyncio.run(main()).body == b"over socks"
+    assert asked == [b"agent.invalid"]
+
+
+def test_a_socks_proxy_without_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "socksio", None)
+
+    async def main() -> None:
+        async with Client(environment={"ALL_PROXY": "socks5://127.0.0.1:9"}) as client:
+            await client.request("POST", "http://agent.invalid/")
+
+    with pytest.raises(ConfigError, match="SOCKS proxy needs a package") as caught:
+        asyncio.run(main())
+    assert "httpx[socks]" in caught.value.hint
+
+
+@pytest.mark.parametrize(("content", "said"), [(None, "No such file"), ("no certificate", "holds no certificate")])
+def test_certificates_that_cannot_be_read(tmp_path: Path, content: str | None, said: str) -> None:
+    path = tmp_path / "ca.pem"
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(ConfigError, match=said) as caught:
+        ask_over_tls_of({"SSL_CERT_FILE": str(path)})
+    assert caught.value.where == "SSL_CERT_FILE"
+
+
+def ask_over_tls_of(environment: dict[str, str]) -> None:
+    async def main() -> None:
+        async with Client(environment=environment) as client:
+            await client.request("GET", "https://127.0.0.1:9/")
+
+    asyncio.run(main())
 
 
 def test_a_proxy_that_is_down_or_answers_too_much() -> None:
