@@ -9,9 +9,10 @@ from urllib.parse import quote
 from msgspec.structs import replace
 
 from gate.agents.base import AgentFailure, AgentOptions, Request
-from gate.agents.http import Server, ServerAgent, find
+from gate.agents.http import Server, ServerAgent
 from gate.formats import adk
 from gate.formats.messages import FormatError
+from gate.formats.paths import find
 from gate.model import ErrorKind, Invocation, RecordedTrial
 
 
@@ -70,6 +71,7 @@ class AdkAgent(ServerAgent):
 
     async def close_session(self, session_id: str) -> None:
         self._sessions.pop(session_id, None)
+        await super().close_session(session_id)
 
     async def answer(self, request: Request) -> Invocation:
         app, user = self._names(request)

@@ -26,7 +26,7 @@ from pydantic import (
 
 from gate.agents import AGENTS
 from gate.errors import ConfigError, first_problem, unknown_key
-from gate.formats import answers
+from gate.formats import answers, streams
 from gate.formats.durations import Seconds
 from gate.formats.json_text import parse_json
 from gate.formats.messages import OBJECT, FormatError
@@ -376,11 +376,34 @@ def read_answer(answer: Any, *, user: str) -> Invocation:
     Raises:
         AgentFailure: the answer is unreadable or states an error.
     """
-    refuse_error(answer)
+    refuse_error({"error": streams.error_in(answer)} if isinstance(answer, Stream) else answer)
+    read = streams.to_invocation if isinstance(answer, Stream) else answers.to_invocation
     try:
-        return answers.to_invocation(answer, user=user)
+        return read(answer, user=user)
     except FormatError as error:
-        raise AgentFailure(ErrorKind.PROTOCOL, f"the answer cannot be read: {error}") from error
+        raise AgentFailure(ErrorKind.PROTOCOL, f"the answer cannot be read: {error}{looks_like(answer)}") from error
+
+
+def looks_like(answer: Any) -> str:
+    """The framework that answers in this form, and what reads it; empty if none is known."""
+    if isinstance(answer, list):
+        answer = next(iter(answer), None)
+    if not isinstance(answer, OBJECT):
+        return ""
+    found = next(((name, remedy) for keys, name, remedy in FRAMEWORKS if keys <= answer.keys()), None)
+    return f"; this looks like {found[0]}: {found[1]}" if found else ""
+
+
+FRAMEWORKS = (
+    ({"choices", "object"}, "Chat Completions", "use openai:, or http.response.messages: choices[0:]"),
+    ({"object", "output"}, "OpenAI's Responses", "use openai: with api: responses"),
+    ({"author", "content"}, "the events of an ADK server", "use adk:"),
+    ({"jsonrpc", "result"}, "an A2A server", "use a2a:, or name the path of its text under http.response.output"),
+    ({"candidates"}, "Gemini", "http.response.output: candidates[0].content.parts[0].text"),
+    ({"role", "content", "stop_reason"}, "Anthropic's Messages", "http.response.output: content[type=text][0].text"),
+    ({"thread_id", "assistant_id"}, "a LangGraph server", "use langgraph:"),
+)
+"""The keys of an answer, whose they are, and what to write."""
 
 
 def refuse_error(answer: Any) -> None:
@@ -398,15 +421,19 @@ def refuse_truncated(text: str) -> None:
 
 
 def decode_answer(output: bytes, *, must_be_json: bool = False) -> Any:
-    """The bytes of an answer as a JSON value, or as plain text if they do not begin like an object or messages."""
+    """The bytes of an answer as a JSON value, or as plain text if they do not begin like an object or messages.
+
+    What is a stream by its form is one, unless it ``must_be_json``.
+    """
     try:
         text = output.decode("utf-8-sig").strip()
     except UnicodeDecodeError as error:
         raise AgentFailure(ErrorKind.PROTOCOL, "the answer is not UTF-8") from error
     if not text:
         raise AgentFailure(ErrorKind.PROTOCOL, "the answer is empty")
+    if not must_be_json and is_stream(text):
+        return Stream(text)
     if not must_be_json and not _BEGINS_LIKE_JSON.match(text) and not _ENCODED_TWICE.match(text):
-        _refuse_pieces(text)
         return text
     value = _parse(text)
     return _parse(value.strip()) if isinstance(value, str) and _BEGINS_LIKE_JSON.match(value.strip()) else value
@@ -425,11 +452,14 @@ STREAMS = frozenset(
     }
 )
 """Media types of answers that come piece by piece."""
-_EVENT_LINE = re.compile(r"(?:data|event|id|retry)?:")
+
+
+class Stream(str):
+    """An answer that came piece by piece: server-sent events, or lines of JSON."""
 
 
 def refuse_stream(what: str) -> NoReturn:
-    """Raises AgentFailure: the pieces of a stream are not put together, and read as text they hide every call."""
+    """Raises AgentFailure, where pieces were not asked for: read as text they would hide every call."""
     raise AgentFailure(
         ErrorKind.PROTOCOL, f"the answer is {what}, which is not read: answer with one JSON object, without streaming"
     )
@@ -460,20 +490,29 @@ def _is_answer(text: str) -> bool:
     return isinstance(value, dict) and not value.keys().isdisjoint(answers.CONTENT)
 
 
-def _refuse_pieces(text: str) -> None:
-    """Raises AgentFailure for an event stream, or lines of JSON, regardless of the media type."""
+def is_stream(text: str) -> bool:
+    """Whether a text is an event stream, or lines of JSON, regardless of the media type."""
     lines = [line for line in text.splitlines() if line.strip()]
-    if any(line.startswith("data:") for line in lines) and all(_EVENT_LINE.match(line) for line in lines):
-        refuse_stream("an event stream")
-    if len(lines) > 1 and all(line.lstrip().startswith("{") and line.rstrip().endswith("}") for line in lines):
-        refuse_stream("several lines of JSON")
+    if any(line.startswith("data:") for line in lines) and all(streams.EVENT_LINE.match(line) for line in lines):
+        return True
+    return len(lines) > 1 and all(_is_object(line) for line in lines)
+
+
+def _is_object(line: str) -> bool:
+    if not (line.lstrip().startswith("{") and line.rstrip().endswith("}")):
+        return False
+    try:
+        return isinstance(parse_json(line, "a line"), dict)
+    except (ValueError, ConfigError):
+        return False
 
 
 def _parse(text: str) -> Any:
     try:
         return parse_json(text, "the answer")
     except json.JSONDecodeError as error:
-        _refuse_pieces(text)
+        if is_stream(text):
+            refuse_stream("a stream")
         raise AgentFailure(ErrorKind.PROTOCOL, f"the answer is not JSON: {error}") from error
     except ConfigError as error:
         raise AgentFailure(ErrorKind.PROTOCOL, f"the answer is refused: {error}") from error

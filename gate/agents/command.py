@@ -23,6 +23,7 @@ from gate.agents.base import (
     AgentFailure,
     AgentOptions,
     Request,
+    Stream,
     allowed_environment,
     decode_answer,
     read_answer,
@@ -151,7 +152,7 @@ class CommandAgent(Agent):
         if child.process.returncode != 0:
             raise _ended(child)
         answer = decode_answer(output.data)
-        if isinstance(answer, str):
+        if isinstance(answer, str) and not isinstance(answer, Stream):
             refuse_disguised(answer)
         return replace(read_answer(answer, user=request.user), duration=duration)
 

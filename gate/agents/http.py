@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import resource
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 from time import time
 from typing import Any, Literal, Self
+from urllib.parse import quote, urljoin, urlsplit
 
 from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from gate.agents.answer_paths import CheckedPath, ResponsePaths, part_at
 from gate.agents.base import (
     STREAMS,
     Agent,
     AgentFailure,
     AgentOptions,
     Request,
+    Stream,
     decode_answer,
     expand,
     kind_of_status,
@@ -27,108 +32,18 @@ from gate.agents.base import (
     refuse_error,
     refuse_stream,
 )
+from gate.formats.paths import find
 from gate.model import ErrorKind, Invocation, RecordedTrial
 from gate.security.limits import MAX_LOG_CHARS
+from gate.system.cookies import Cookies, with_cookies
 from gate.system.http import Client, HttpError, Response, check_url
 
 FIELDS = ("message", "messages", "session_id", "state", "metadata", "case_id", "trial", "turn")
+CLOSING_SECONDS = 10.0
+"""How long the request that ends a session may take."""
 RESERVED_FILES = 64
 """File descriptors that are left to everything but connections."""
 _VARIABLE = re.compile(r"\{\{\s*([A-Za-z_][\w.]*)\s*\}\}")
-_STEP = re.compile(r"\.?([^.\[\]]+)|\[(-?\d+)\]")
-
-
-def steps_of(path: str) -> tuple[str | int, ...]:
-    """``choices[0].message.content`` as its steps; ValueError for anything that is not such a path."""
-    steps: list[str | int] = []
-    at = 0
-    while at < len(path):
-        match = _STEP.match(path, at)
-        if match is None or (at == 0 and path[0] == "."):
-            raise ValueError(f"{path!r} is not a path such as choices[0].message.content")
-        steps.append(match[1] if match[1] is not None else int(match[2]))
-        at = match.end()
-    return tuple(steps)
-
-
-def find(value: Any, path: str) -> Any:
-    """The value at a path. Raises LookupError if a step is missing."""
-    for step in steps_of(path):
-        fits = isinstance(value, list) if isinstance(step, int) else isinstance(value, Mapping)
-        if not fits:
-            raise LookupError(f"nothing at {path!r}")
-        try:
-            value = value[step]
-        except LookupError:
-            raise LookupError(f"nothing at {path!r}") from None
-    return value
-
-
-class ResponsePaths(BaseModel):
-    """Where the answer's parts are; by default the answer itself is of a form the gate reads.
-
-    A path that ends with ``?`` may lead to a name that an answer leaves out.
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
-
-    output: str | None = None
-    """Path of the text."""
-    messages: str | None = None
-    """Path of OpenAI messages, instead of ``output``."""
-    tool_calls: str | None = None
-    """Path of the list of calls."""
-    usage: str | None = None
-    """Path of the token counts."""
-    cost_usd: str | None = None
-    """Path of the cost in US dollars."""
-    model: str | None = None
-    """Path of the model that answered, as the provider names it."""
-    system_fingerprint: str | None = None
-    """Path of the provider's fingerprint of the system that answered."""
-
-    @field_validator("*")
-    @classmethod
-    def _is_a_path(cls, value: str | None) -> str | None:
-        if value is not None and not steps_of(value.removesuffix("?")):
-            raise ValueError("a path must not be empty")
-        return value
-
-    @model_validator(mode="after")
-    def _says_where(self) -> Self:
-        if (self.output is None) == (self.messages is None):
-            raise ValueError("name the path of either output or messages")
-        return self
-
-    def read(self, body: Any) -> dict[str, Any]:
-        """The parts that are named: null is no part, and a missing name is an error unless marked with ``?``."""
-        parts = {}
-        for name in type(self).model_fields:
-            path: str | None = getattr(self, name)
-            if path is None:
-                continue
-            plain = path.removesuffix("?")
-            try:
-                value = find(body, plain)
-            except LookupError as error:
-                if plain == path:
-                    hint = f"; write {path}? if it may be left out" if _may_be_absent(body, plain) else ""
-                    raise AgentFailure(ErrorKind.PROTOCOL, f"the answer has {error} ({name}){hint}") from error
-                if not _may_be_absent(body, plain):
-                    raise AgentFailure(ErrorKind.PROTOCOL, f"the answer has {error} ({name})") from error
-                value = None
-            parts[name] = value
-        return parts
-
-
-def _may_be_absent(body: Any, path: str) -> bool:
-    """Whether all but the last step of a path is there: then the part is absent, else the path is wrong."""
-    parent = path[: list(_STEP.finditer(path))[-1].start()]
-    try:
-        find(body, parent)
-    except LookupError:
-        return False
-    return True
 
 
 class Server(BaseModel):
@@ -140,6 +55,8 @@ class Server(BaseModel):
     """The address; ``${NAME}`` is taken from the environment, here and in headers."""
     headers: Mapping[str, str] = Field(default_factory=dict)
     """Sent with every request."""
+    socket: str | None = None
+    """Path of a unix socket, to which the connection is made in place of the address."""
 
     @field_validator("headers")
     @classmethod
@@ -161,9 +78,12 @@ class ServerAgent(Agent):
         self._environment = environment
         self._url = expand(server.url, environment, where=f"agent.{kind}.url")
         check_url(self._url, where=f"agent.{kind}.url")
+        self._socket = expand(server.socket or "", environment, where=f"agent.{kind}.socket")
         self._headers = {"Content-Type": "application/json", "Accept": "application/json, text/plain"}
         for name, value in server.headers.items():
             self._headers[name] = expand(value, environment, where=f"agent.{kind}.headers.{name}")
+
+        self._cookies: dict[str, Cookies] = {}
 
     async def __aenter__(self) -> Self:
         self._client = Client(limit=connections(), environment=self._environment)
@@ -172,30 +92,40 @@ class ServerAgent(Agent):
     async def __aexit__(self, *_: object) -> None:
         await self._client.__aexit__()
 
-    async def _ask(self, request: Request, body: Any, *, path: str = "", method: str = "POST") -> Response:
-        """A response of status 2xx. Raises AgentFailure. Waiting for a connection is not the request's time."""
+    async def _ask(
+        self, request: Request, body: Any, *, path: str = "", url: str = "", method: str = "POST"
+    ) -> Response:
+        """A response of status 2xx. Raises AgentFailure. Waiting for a connection is not the request's time.
+
+        The cookies that a server set in a session go with its later requests, and with those of no other.
+        """
+        url = url or (self._url.rstrip("/") + path if path else self._url)
         data = b"" if body is None else json.dumps(body).encode()
+        cookies = self._cookies.get(request.session_id)
+        headers = self._headers if cookies is None else with_cookies(self._headers, cookies.header(url))
+        headers = headers if not request.traceparent else _traced(headers, request.traceparent)
         request.clock.stop()
         try:
             response = await self._client.request(
-                method,
-                self._url.rstrip("/") + path if path else self._url,
-                headers=self._headers if not request.traceparent else _traced(self._headers, request.traceparent),
-                body=data,
-                on_send=request.clock.start,
+                method, url, headers=headers, body=data, socket=self._socket, on_send=request.clock.start
             )
         except HttpError as error:
             raise AgentFailure(error.kind, error.message, transient=error.transient) from error
+        if response.cookies and request.session_id:
+            self._cookies.setdefault(request.session_id, Cookies()).take(url, response.cookies)
         if not 200 <= response.status < 300:
             request.log.add(response.body[: 4 * MAX_LOG_CHARS].decode("utf-8", "replace")[:MAX_LOG_CHARS])
             raise _failure(response)
-        if (kind := _media_type(response)) in STREAMS:
-            refuse_stream(f"a stream ({kind})")
         return response
+
+    async def close_session(self, session_id: str) -> None:
+        self._cookies.pop(session_id, None)
 
     async def _ask_for_json(self, request: Request, body: Any, path: str) -> tuple[Any, float]:
         """The JSON of the answer, and how long it took."""
         response = await self._ask(request, body, path=path)
+        if (kind := _media_type(response)) in STREAMS:
+            refuse_stream(f"a stream ({kind})")
         return decode_answer(response.body, must_be_json=True), response.duration
 
 
@@ -211,6 +141,8 @@ def _failure(response: Response) -> AgentFailure:
     message = f"HTTP {status}{f': {said}' if said else ''}"
     if 300 <= status < 400:
         message = f"HTTP {status}: redirects are not followed (to {response.headers.get('location', 'nowhere')})"
+    if status in (401, 403):
+        message += "; is its key set? headers: {Authorization: Bearer ${NAME}} sends a variable of the environment"
     wait = _seconds_to_wait(response.headers.get("retry-after"))
     return AgentFailure(kind_of_status(status), message, transient=True, retry_after=wait)
 
@@ -233,6 +165,47 @@ def connections() -> int:
     return 4096 if soft == resource.RLIM_INFINITY else max(8, min(4096, soft - RESERVED_FILES))
 
 
+def _known_fields(value: Any) -> Any:
+    for name in _VARIABLE.findall(json.dumps(value)):
+        if name.partition(".")[0] not in FIELDS:
+            raise ValueError(f"unknown field {{{{{name}}}}}; known: {', '.join(FIELDS)}")
+    return value
+
+
+class SessionPaths(BaseModel):
+    """What is taken of the answer to a request that begins a session."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+
+    session_id: CheckedPath
+    """Path of the id that the server gave the session: what ``{{session_id}}`` is from then on."""
+
+
+class SessionRequest(BaseModel):
+    """A request that begins or ends a session; a text alone is the address."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+
+    url: str
+    """The address, or a path on the agent's server; ``{{session_id}}`` in it is replaced."""
+    method: Literal["POST", "PUT", "PATCH", "GET", "DELETE"] = "POST"
+    """HTTP method."""
+    request: Any = None
+    """JSON in which fields are replaced as in the turns. Default: no body."""
+    response: SessionPaths | None = None
+    """What is taken of the answer."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_text(cls, value: Any) -> Any:
+        return {"url": value} if isinstance(value, str) else value
+
+    @field_validator("request", "url")
+    @classmethod
+    def _uses_known_fields(cls, value: Any) -> Any:
+        return _known_fields(value)
+
+
 class HttpRequest(Server):
     """What is under ``http:``; a text alone is the address."""
 
@@ -242,6 +215,10 @@ class HttpRequest(Server):
     """JSON in which ``{{message}}``, ``{{messages}}``, ``{{session_id}}``, … are replaced. Default: all of them."""
     response: ResponsePaths | None = None
     """Paths to the parts of the answer. Default: the answer has one of the usual forms."""
+    setup: SessionRequest | None = None
+    """Sent before the first turn of a trial."""
+    teardown: SessionRequest | None = None
+    """Sent after the last turn, however the trial ended; what comes of it is not looked at."""
 
     @model_validator(mode="before")
     @classmethod
@@ -251,10 +228,7 @@ class HttpRequest(Server):
     @field_validator("request")
     @classmethod
     def _uses_known_fields(cls, value: Any) -> Any:
-        for name in _VARIABLE.findall(json.dumps(value)):
-            if name.partition(".")[0] not in FIELDS:
-                raise ValueError(f"unknown field {{{{{name}}}}}; known: {', '.join(FIELDS)}")
-        return value
+        return _known_fields(value)
 
 
 class HttpOptions(AgentOptions):
@@ -266,7 +240,9 @@ class HttpOptions(AgentOptions):
     @property
     def tells_tools(self) -> bool:
         told = self.http.response
-        return told is None or told.messages is not None or told.tool_calls is not None
+        if told is None or not told.names_parts:
+            return told is None or told.events is None or told.events.tool_calls is not None
+        return told.messages is not None or told.tool_calls is not None
 
 
 class HttpAgent(ServerAgent):
@@ -277,6 +253,8 @@ class HttpAgent(ServerAgent):
     def __init__(self, http: HttpRequest, environment: Mapping[str, str]) -> None:
         super().__init__(http, "http", environment)
         self._http = http
+        self._ids: dict[str, str | int] = {}
+        """Of each session, the id that the server gave it."""
 
     @classmethod
     def make(
@@ -289,16 +267,60 @@ class HttpAgent(ServerAgent):
     ) -> HttpAgent:
         return cls(options.http, environment)
 
+    async def open_session(self, request: Request) -> None:
+        if self._http.setup is not None:
+            body = await self._ask_beside(self._http.setup, request)
+            if self._http.setup.response is not None:
+                self._ids[request.session_id] = _session_id(body, self._http.setup.response.session_id)
+
+    async def close_session(self, session_id: str) -> None:
+        if self._http.teardown is not None:
+            request = Request("", 1, session_id, 0, "", ({"role": "user", "content": ""},))
+            with suppress(AgentFailure, TimeoutError):
+                async with asyncio.timeout(CLOSING_SECONDS):
+                    await self._ask_beside(self._http.teardown, request)
+        self._ids.pop(session_id, None)
+        await super().close_session(session_id)
+
+    async def _ask_beside(self, told: SessionRequest, request: Request) -> Any:
+        """Sends a request that is no turn. Returns the answer, if it is JSON."""
+        payload = self._payload(request)
+        place = _VARIABLE.sub(lambda match: quote(str(_field(payload, match[1])), safe=""), told.url)
+        url = urljoin(self._url, expand(place, self._environment, where="agent.http"))
+        if urlsplit(url).netloc != urlsplit(self._url).netloc:
+            check_url(url, where="agent.http")
+        body = None if told.request is None else render(told.request, payload)
+        response = await self._ask(request, body, url=url, method=told.method)
+        if told.response is None:
+            return None
+        return decode_answer(response.body, must_be_json=True)
+
+    def _payload(self, request: Request) -> dict[str, Any]:
+        """With the id that the server gave the session, if it gave one."""
+        given = self._ids.get(request.session_id)
+        return request.payload() if given is None else {**request.payload(), "session_id": given}
+
     async def answer(self, request: Request) -> Invocation:
-        payload = request.payload()
+        payload = self._payload(request)
         body = payload if self._http.request is None else render(self._http.request, payload)
-        method = self._http.method
+        method, told = self._http.method, self._http.response
         response = await self._ask(request, None if method == "GET" else body, method=method)
         answer = _decode(response)
-        if self._http.response is not None:
+        if told is not None and isinstance(answer, Stream):
+            answer = answer if told.events is None else told.events.read(answer)
+        elif told is not None:
             refuse_error(answer)
-            answer = self._http.response.read(answer)
+            if told.session_id is not None:
+                self._ids[request.session_id] = _session_id(answer, told.session_id)
+            answer = told.read(answer) if told.names_parts else answer
         return replace(read_answer(answer, user=request.user), duration=response.duration)
+
+
+def _session_id(answer: Any, path: str) -> str | int:
+    found = part_at(answer, path, "session_id")
+    if isinstance(found, bool) or not isinstance(found, str | int) or found == "":
+        raise AgentFailure(ErrorKind.PROTOCOL, f"the session id at {path!r} is neither text nor a number")
+    return found
 
 
 def render(template: Any, payload: Mapping[str, Any]) -> Any:
@@ -337,4 +359,6 @@ def _decode(response: Response) -> Any:
     kind = _media_type(response)
     if kind == "text/html":
         raise AgentFailure(ErrorKind.PROTOCOL, "the answer is a web page, not JSON or plain text")
+    if kind in STREAMS:
+        return Stream(response.body.decode("utf-8", "replace").removeprefix("\ufeff"))
     return decode_answer(response.body, must_be_json=kind == "application/json" or kind.endswith("+json"))

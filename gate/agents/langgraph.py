@@ -9,7 +9,8 @@ from urllib.parse import quote
 from msgspec.structs import replace
 
 from gate.agents.base import AgentFailure, AgentOptions, Request, read_answer
-from gate.agents.http import Server, ServerAgent, find
+from gate.agents.http import Server, ServerAgent
+from gate.formats.paths import find
 from gate.model import ErrorKind, Invocation, RecordedTrial
 from gate.security.limits import shorten
 
@@ -61,6 +62,7 @@ class LangGraphAgent(ServerAgent):
 
     async def close_session(self, session_id: str) -> None:
         self._threads.pop(session_id, None)
+        await super().close_session(session_id)
 
     async def answer(self, request: Request) -> Invocation:
         said = {"messages": [{"role": "user", "content": request.user}]}

@@ -9,7 +9,8 @@ from typing import Any, Literal
 from msgspec.structs import replace
 
 from gate.agents.base import AgentFailure, AgentOptions, Request, read_answer
-from gate.agents.http import Server, ServerAgent, find
+from gate.agents.http import Server, ServerAgent
+from gate.formats.paths import find
 from gate.model import ErrorKind, Invocation, RecordedTrial
 
 

@@ -124,7 +124,7 @@ def test_no_shell_reads_the_command(root: Path) -> None:
         ("nothing", ErrorKind.PROTOCOL, "the answer is empty"),
         ("closes", ErrorKind.PROTOCOL, "the answer is empty"),
         ("torn", ErrorKind.PROTOCOL, "the answer is not JSON"),
-        ("twice", ErrorKind.PROTOCOL, "several lines of JSON"),
+        ("twice", ErrorKind.PROTOCOL, "several of its events are answers"),
         ("latin", ErrorKind.PROTOCOL, "the answer is not UTF-8"),
         ("huge", ErrorKind.PROTOCOL, "more than 10,000,000 bytes"),
     ],

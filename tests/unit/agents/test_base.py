@@ -12,6 +12,7 @@ from gate.agents import AGENTS
 from gate.agents.base import (
     AgentFailure,
     AgentOptions,
+    Stream,
     agent_class,
     allowed_environment,
     create,
@@ -167,24 +168,45 @@ def test_an_error_that_is_none(error: Any) -> None:
     assert read_answer({"output": "yes", "error": error}, user="hi").text == "yes"
 
 
+STREAMED = [
+    b'data: {"output": "a"}\n\ndata: [DONE]\n',
+    b": ping\nevent: delta\nid: 1\ndata: hello\n\n",
+    b'{"output": "a"}\n{"output": "b"}\n',
+    b'{"delta": "a"}\r\n\r\n{"delta": "b"}',
+]
+
+
+@pytest.mark.parametrize("output", STREAMED)
+def test_a_stream_is_known_by_its_form(output: bytes) -> None:
+    assert isinstance(decode_answer(output), Stream)
+
+
+@pytest.mark.parametrize("output", [output for output in STREAMED if output.startswith(b"{")])
+def test_a_stream_is_refused_where_one_object_was_asked_for(output: bytes) -> None:
+    with pytest.raises(AgentFailure, match="without streaming"):
+        decode_answer(output, must_be_json=True)
+
+
+def test_lines_that_are_several_answers_are_none() -> None:
+    with pytest.raises(AgentFailure, match="several of its events are answers"):
+        read_answer(Stream('{"output": "a"}\n{"output": "b"}'), user="")
+
+
 @pytest.mark.parametrize(
-    ("output", "what"),
+    ("answer", "remedy"),
     [
-        (b'data: {"output": "a"}\n\ndata: [DONE]\n', "an event stream"),
-        (b": ping\nevent: delta\nid: 1\ndata: hello\n\n", "an event stream"),
-        (b'{"output": "a"}\n{"output": "b"}\n', "several lines of JSON"),
-        (b'{"delta": "a"}\r\n\r\n{"delta": "b"}', "several lines of JSON"),
+        ({"choices": [], "object": "chat.completion"}, "this looks like Chat Completions: use openai:"),
+        ({"object": "response", "result": 1, "jsonrpc": "2.0"}, "A2A"),
+        ([{"author": "a", "content": {}}], "use adk:"),
+        ({"candidates": []}, "this looks like Gemini"),
+        ({"some": "thing"}, ""),
     ],
 )
-@pytest.mark.parametrize("strict", [False, True])
-def test_a_stream_is_refused_with_one_line(output: bytes, what: str, strict: bool) -> None:
-    if strict and output[:1] != b"{":
-        return
-    with pytest.raises(AgentFailure, match="without streaming") as failure:
-        decode_answer(output, must_be_json=strict)
-    assert what in failure.value.message
-    assert "\n" not in failure.value.message
-    assert failure.value.kind is ErrorKind.PROTOCOL
+def test_an_answer_of_a_known_framework_names_what_reads_it(answer: Any, remedy: str) -> None:
+    with pytest.raises(AgentFailure) as failure:
+        read_answer(answer, user="")
+    assert remedy in failure.value.message
+    assert ("looks like" in failure.value.message) == bool(remedy)
 
 
 @pytest.mark.parametrize("text", ["data: one\nand more", "id: 7", "event: party at 8"])

@@ -1,0 +1,185 @@
+"""Where the parts of an answer are: paths that a configuration gives, and errors that name what is there instead."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Self
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, field_validator, model_validator
+
+from gate.agents.base import AgentFailure, looks_like, refuse_error
+from gate.formats import paths, streams
+from gate.formats.paths import PathError, find, parent_of, steps_of
+from gate.model import ErrorKind
+
+
+def _checked(path: str | None) -> str | None:
+    if path is not None and not steps_of(path.removesuffix("?")):
+        raise ValueError("a path must not be empty")
+    return path
+
+
+CheckedPath = Annotated[str, AfterValidator(_checked)]
+PARTS = ("output", "messages", "usage", "cost_usd", "model", "system_fingerprint")
+
+
+def _calls_at(value: Any) -> Any:
+    return {"path": value} if isinstance(value, str) else value
+
+
+class CallPaths(BaseModel):
+    """Where the calls are, and the parts of each: the form of a suite's ``expected_tools``, and what came of them."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+
+    path: CheckedPath
+    """The list of calls; ``steps[type=tool]`` are those of a list whose ``type`` is ``tool``."""
+    name: CheckedPath | None = None
+    """The tool's name, within a call. Default, as for the others: the usual names."""
+    args: CheckedPath | None = None
+    """The arguments, within a call."""
+    result: CheckedPath | None = None
+    """What the tool returned."""
+    error: CheckedPath | None = None
+    """What it failed with; null or missing if it did not."""
+    id: CheckedPath | None = None
+    """The call's id."""
+    duration: CheckedPath | None = None
+    """How long it took, in seconds."""
+
+    def read(self, body: Any, what: str) -> Any:
+        """The calls with their parts under the usual names."""
+        calls = part_at(body, self.path, what)
+        places = {"name": self.name, "args": self.args}
+        later = {"result": self.result, "error": self.error, "id": self.id, "duration": self.duration}
+        if not isinstance(calls, list) or not any({**places, **later}.values()):
+            return calls
+        return [
+            {
+                **(call if isinstance(call, Mapping) else {}),
+                **{key: part_at(call, path, f"{what}.{key}") for key, path in places.items() if path is not None},
+                **{key: _if_there(call, path) for key, path in later.items() if path is not None},
+            }
+            for call in calls
+        ]
+
+
+def _if_there(value: Any, path: str) -> Any:
+    try:
+        return find(value, path.removesuffix("?"))
+    except PathError:
+        return None
+
+
+class EventPaths(BaseModel):
+    """Where the parts are in the events of a stream; an event without one is passed over."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+
+    output: CheckedPath
+    """A piece of the text."""
+    tool_calls: Annotated[CallPaths | None, BeforeValidator(_calls_at)] = None
+    """Calls, each whole."""
+    usage: CheckedPath | None = None
+    """Token counts; the last counts."""
+    error: CheckedPath | None = None
+    """What went wrong."""
+    done: str | None = None
+    """The data of the event without which the stream broke off, as text. Default: none is expected."""
+
+    def read(self, stream: str) -> dict[str, Any]:
+        """The answer that the events add up to. Raises AgentFailure."""
+        pieces, calls, usage, found = list[str](), list[Any](), None, False
+        for _, data in streams.events_of(stream):
+            found = found or (self.done is not None and paths.as_text(data) == self.done)
+            if self.error is not None:
+                refuse_error({"error": _if_there(data, self.error)})
+            piece = _if_there(data, self.output)
+            pieces += [piece] if isinstance(piece, str) else []
+            if self.tool_calls is not None and isinstance(_if_there(data, self.tool_calls.path), list):
+                calls += self.tool_calls.read(data, "events.tool_calls")
+            usage = _if_there(data, self.usage) or usage if self.usage is not None else None
+        if self.done is not None and not found:
+            raise AgentFailure(ErrorKind.PROTOCOL, f"the stream broke off: {self.done!r} is missing")
+        if not pieces and not calls:
+            raise AgentFailure(
+                ErrorKind.PROTOCOL, f"no event of the stream has anything at {self.output!r} (events.output)"
+            )
+        answer: dict[str, Any] = {"output": "".join(pieces)} | ({"usage": usage} if usage else {})
+        return answer if self.tool_calls is None else {**answer, "tool_calls": calls}
+
+
+class ResponsePaths(BaseModel):
+    """Where the answer's parts are; by default the answer itself is of a form the gate reads.
+
+    A path that ends with ``?`` may lead to a name that an answer leaves out.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+
+    output: str | None = None
+    """Path of the text."""
+    messages: str | None = None
+    """Path of OpenAI messages, instead of ``output``."""
+    tool_calls: Annotated[CallPaths | None, BeforeValidator(_calls_at)] = None
+    """The calls: the path of their list, or with the places of their parts."""
+    usage: str | None = None
+    """Path of the token counts."""
+    cost_usd: str | None = None
+    """Path of the cost in US dollars."""
+    model: str | None = None
+    """Path of the model that answered, as the provider names it."""
+    system_fingerprint: str | None = None
+    """Path of the provider's fingerprint of the system that answered."""
+    session_id: str | None = None
+    """Path of the id that the server gave the conversation: what ``{{session_id}}`` is in the turns that follow."""
+    events: EventPaths | None = None
+    """Of an answer that comes piece by piece, the places in each event. Default: the dialects that are known."""
+
+    @field_validator("output", "messages", "usage", "cost_usd", "model", "system_fingerprint", "session_id")
+    @classmethod
+    def _is_a_path(cls, value: str | None) -> str | None:
+        return _checked(value)
+
+    @model_validator(mode="after")
+    def _says_where(self) -> Self:
+        told = self.model_fields_set - {"session_id", "events"}
+        if told and (self.output is None) == (self.messages is None):
+            raise ValueError("name the path of either output or messages")
+        return self
+
+    @property
+    def names_parts(self) -> bool:
+        """Whether it says where the text is; else the answer has one of the usual forms."""
+        return self.output is not None or self.messages is not None
+
+    def read(self, body: Any) -> dict[str, Any]:
+        """The parts that are named: null is no part, and a missing name is an error unless marked with ``?``."""
+        named = {name: getattr(self, name) for name in PARTS}
+        parts = {name: part_at(body, path, name) for name, path in named.items() if path is not None}
+        if self.tool_calls is not None:
+            parts["tool_calls"] = self.tool_calls.read(body, "tool_calls")
+        return parts
+
+
+def part_at(body: Any, path: str, name: str) -> Any:
+    """The value at a path; None where it is marked with ``?`` and only its last step is missing."""
+    plain = path.removesuffix("?")
+    try:
+        return find(body, plain)
+    except PathError as error:
+        absent = _may_be_absent(body, plain)
+        if absent and plain != path:
+            return None
+        hint = f"; write {path}? if it may be left out" if absent else ""
+        near = f"; {error.hint}" if error.hint else looks_like(body)
+        raise AgentFailure(ErrorKind.PROTOCOL, f"the answer has {error} ({name}){hint}{near}") from error
+
+
+def _may_be_absent(body: Any, path: str) -> bool:
+    """Whether all but the last step of a path is there: then the part is absent, else the path is wrong."""
+    try:
+        find(body, parent_of(path))
+    except LookupError:
+        return False
+    return True

@@ -1,0 +1,97 @@
+"""Paths into JSON: ``choices[0].message.content``, ``steps[type=tool]``, ``rows.0.id``."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from gate.errors import nearest
+from gate.security.limits import shorten
+
+_STEP = re.compile(r"\.?([^.\[\]]+)|\[(-?\d+)\]|\[([^\[\]=]+)=([^\[\]]*)\]")
+MOST_SHOWN = 300
+"""Characters of the keys that an error names."""
+
+
+class Only(NamedTuple):
+    """Of a list, the objects whose ``key`` is ``value``, compared as text."""
+
+    key: str
+    value: str
+
+
+Step = str | int | Only
+
+
+class PathError(LookupError):
+    """A path leads nowhere."""
+
+    def __init__(self, path: str, step: Step, value: Any) -> None:
+        super().__init__(f"nothing at {path!r}")
+        self.step = step
+        self.hint = _hint(step, value)
+        """What is there instead: the nearest key, or all of them. Empty: nothing that has keys."""
+
+
+def _hint(step: Step, value: Any) -> str:
+    if isinstance(value, Mapping) and value and isinstance(step, str):
+        return shorten(nearest(step, [str(key) for key in value]), MOST_SHOWN)
+    if isinstance(value, list) and isinstance(step, str | int):
+        return f"a list of {len(value)} is there, so write [0] or [-1]" if value else "an empty list is there"
+    return ""
+
+
+@lru_cache(maxsize=1000)
+def steps_of(path: str) -> tuple[Step, ...]:
+    """The steps of a path; ValueError for anything that is not one."""
+    steps: list[Step] = []
+    at = 0
+    while at < len(path):
+        match = _STEP.match(path, at)
+        if match is None or (at == 0 and path[0] == "."):
+            raise ValueError(f"{path!r} is not a path such as choices[0].message.content or steps[type=tool]")
+        key, index, name, wanted = match.groups()
+        steps.append(
+            key if key is not None else int(index) if index is not None else Only(name.strip(), wanted.strip())
+        )
+        at = match.end()
+    return tuple(steps)
+
+
+def find(value: Any, path: str) -> Any:
+    """The value at a path.
+
+    A key leads into an object, a number into a list, also from its end (``[-1]``), and a filter keeps those objects of
+    a list that it fits. Raises PathError if a step leads nowhere.
+    """
+    for step in steps_of(path):
+        value = _step(value, step, path)
+    return value
+
+
+def _step(value: Any, step: Step, path: str) -> Any:
+    if isinstance(step, Only):
+        if not isinstance(value, list):
+            raise PathError(path, step, value)
+        return [item for item in value if isinstance(item, Mapping) and as_text(item.get(step.key)) == step.value]
+    try:
+        if isinstance(value, Mapping):
+            return value[str(step)]
+        if isinstance(value, list):
+            return value[int(step)]
+    except (LookupError, ValueError):
+        pass
+    raise PathError(path, step, value)
+
+
+def as_text(value: Any) -> str:
+    """A value as a filter compares it: text as it is, anything else as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=repr)
+
+
+def parent_of(path: str) -> str:
+    """The path without its last step."""
+    return path[: list(_STEP.finditer(path))[-1].start()]

@@ -1,0 +1,379 @@
+"""Knows answers that come piece by piece: events of a server, or lines of JSON, in the dialects of the field.
+
+Chat Completions, Responses, Anthropic's Messages, AG-UI, the AI SDK's UI messages, Claude Code's and ADK's events,
+LangGraph's values, and plain text. A stream that does not say that it ended is no answer: half of one would be scored
+as a poor one.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from msgspec import Struct, field
+
+from gate.errors import ConfigError
+from gate.formats import adk, answers
+from gate.formats.json_text import parse_json
+from gate.formats.messages import FormatError
+from gate.model import Invocation
+from gate.security.limits import shorten
+
+EVENT_LINE = re.compile(r"(?:data|event|id|retry)?:")
+"""A line of server-sent events; one that begins with a colon is a remark."""
+DONE = "[DONE]"
+"""What servers send after the last event."""
+
+
+class Event(NamedTuple):
+    """One event; ``data`` is JSON's value, or the text where it is none."""
+
+    name: str
+    data: Any
+
+
+class Turn(Struct):
+    """What the events add up to."""
+
+    texts: list[tuple[Any, str]] = field(default_factory=list)
+    """Of each message, in order: what tells it from others, and its text."""
+    calls: dict[Any, dict[str, Any]] = field(default_factory=dict)
+    spoken: int = 0
+    """How many texts there were at the last call: those after it are the answer."""
+    usage: dict[str, Any] = field(default_factory=dict)
+    told: dict[str, Any] = field(default_factory=dict)
+    """What the answer states besides: its cost, its model."""
+    error: Any = None
+    ended: bool = False
+
+    def say(self, key: Any, piece: Any) -> None:
+        if not isinstance(piece, str) or not piece:
+            return
+        if self.texts and self.texts[-1][0] == key and len(self.texts) > self.spoken:
+            self.texts[-1] = (key, self.texts[-1][1] + piece)
+        else:
+            self.texts.append((key, piece))
+
+    def call(self, key: Any, name: Any = None, arguments: Any = None) -> None:
+        """Begins a call, or names one that was begun."""
+        call = self.calls.setdefault(key, {"id": key if isinstance(key, str) else None})
+        self.spoken = len(self.texts)
+        if isinstance(name, str) and name:
+            call["name"] = name
+        if arguments is not None:
+            call["arguments"] = arguments
+
+    def add_arguments(self, key: Any, piece: Any) -> None:
+        call = self.calls.setdefault(key, {"id": key if isinstance(key, str) else None})
+        if isinstance(piece, str):
+            call["arguments"] = f"{call.get('arguments') or ''}{piece}"
+
+    def result(self, key: Any, value: Any, *, error: Any = None) -> None:
+        call = self.calls.get(key)
+        if call is not None:
+            call.update({"result": value} if error is None else {"error": error})
+            self.spoken = len(self.texts)
+
+    def to_answer(self) -> Mapping[str, Any]:
+        if self.error:
+            return {"error": self.error}
+        said = [text for _, text in self.texts[self.spoken :]] or [text for _, text in self.texts]
+        answer = {"output": "\n".join(said), "tool_calls": list(self.calls.values()), **self.told}
+        return {**answer, "usage": self.usage} if self.usage else answer
+
+
+def events_of(text: str) -> Iterator[Event]:
+    """The events of a stream of server-sent events, or of JSON Lines."""
+    name, data = "", list[str]()
+    sent = all(EVENT_LINE.match(line) for line in text.splitlines() if line.strip())
+    for line in [*text.splitlines(), ""]:
+        if not sent:
+            if line.strip(" \x1e"):
+                yield Event("", _value(line.strip(" \x1e")))
+        elif not line:
+            if data:
+                yield Event(name, _value("\n".join(data)))
+            name, data = "", []
+        else:
+            key, _, value = line.partition(":")
+            value = value.removeprefix(" ")
+            if key == "data":
+                data.append(value)
+            elif key == "event":
+                name = value
+
+
+def _value(text: str) -> Any:
+    if text[:1] not in '{["':
+        return text
+    try:
+        return parse_json(text, "an event")
+    except (json.JSONDecodeError, ConfigError):
+        return text
+
+
+Dialect = Callable[[Turn, Sequence[Event]], None]
+
+
+def to_invocation(text: str, *, user: str) -> Invocation:
+    """The turn that a stream of a known dialect tells.
+
+    Raises:
+        FormatError: no dialect is known that it speaks, or it ends before its end.
+    """
+    events = list(events_of(text))
+    objects = [event.data for event in events if isinstance(event.data, Mapping)]
+    if not events:
+        raise FormatError("the stream holds no event")
+    if not objects:
+        return answers.to_invocation(_plain(events), user=user)
+    if whole := _whole(events, objects):
+        return answers.to_invocation(whole, user=user)
+    if any("author" in data and ("content" in data or "actions" in data) for data in objects):
+        return adk.events_to_invocation([data for data in objects if not data.get("partial")], user=user)
+    read = next((read for fits, read in DIALECTS if any(fits(data) for data in objects)), None)
+    if read is None:
+        shown = shorten(json.dumps(objects[0], ensure_ascii=False, default=repr), 120)
+        raise FormatError(f"its events are of no known dialect (the first: {shown}); http.response.events says where")
+    turn = Turn()
+    read(turn, events)
+    return finished(turn, user=user)
+
+
+def finished(turn: Turn, *, user: str) -> Invocation:
+    """Raises FormatError for a stream that broke off."""
+    if not turn.ended and not turn.error:
+        raise FormatError("the stream broke off: its last event is missing")
+    return answers.to_invocation(turn.to_answer(), user=user)
+
+
+def error_in(text: str) -> Any:
+    """What a stream states as its error; None if nothing."""
+    for event in events_of(text):
+        data = event.data
+        if isinstance(data, Mapping) and (error := _error(event.name, data)):
+            return error
+    return None
+
+
+def _error(name: str, data: Mapping[str, Any]) -> Any:
+    kind = data.get("type")
+    if kind in ("RUN_ERROR", "error", "response.failed", "response.error") or name == "error":
+        inner = data.get("response")
+        failed = inner.get("error") if isinstance(inner, Mapping) else None
+        return failed or data.get("error") or data.get("message") or data.get("errorText") or "an error event"
+    return data.get("error") if "error" in data and kind is None else None
+
+
+def _plain(events: Sequence[Event]) -> str:
+    return "".join(str(event.data) for event in events if event.data != DONE)
+
+
+def _whole(events: Sequence[Event], objects: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    """The last event, where it is a whole answer by itself: LangGraph's values, or a line with all."""
+    if any(event.name == "values" for event in events):
+        return next(event.data for event in reversed(events) if event.name == "values")  # type: ignore[no-any-return]
+    full = [data for data in objects if "type" not in data and not data.keys().isdisjoint(answers.CONTENT)]
+    if len(full) > 1:
+        raise FormatError("several of its events are answers: http.response.events says how they add up")
+    return full[0] if full and full[0] is objects[-1] else None
+
+
+# --- the dialects ---------------------------------------------------------------------------------
+
+
+def _typed(events: Sequence[Event]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for event in events:
+        if isinstance(event.data, Mapping):
+            yield str(event.data.get("type") or event.name), event.data
+
+
+def read_chat(turn: Turn, events: Sequence[Event]) -> None:
+    """Chunks of Chat Completions; a call's name and arguments come in pieces, joined by its index."""
+    for event in events:
+        if event.data == DONE:
+            turn.ended = True
+        if not isinstance(event.data, Mapping):
+            continue
+        chunk = event.data
+        turn.usage = dict(chunk["usage"]) if isinstance(chunk.get("usage"), Mapping) else turn.usage
+        turn.told |= {k: chunk[k] for k in ("model", "system_fingerprint") if isinstance(chunk.get(k), str)}
+        for choice in _objects(chunk.get("choices"))[:1]:
+            delta = choice.get("delta")
+            turn.ended = turn.ended or choice.get("finish_reason") is not None
+            if isinstance(delta, Mapping):
+                _read_delta(turn, delta)
+
+
+def _read_delta(turn: Turn, delta: Mapping[str, Any]) -> None:
+    turn.say("", delta.get("content") or delta.get("refusal"))
+    for piece in _objects(delta.get("tool_calls")):
+        key, body = ("call", piece.get("index", 0)), piece.get("function")
+        body = body if isinstance(body, Mapping) else {}
+        turn.call(key, body.get("name"))
+        turn.add_arguments(key, body.get("arguments"))
+        if isinstance(piece.get("id"), str):
+            turn.calls[key]["id"] = piece["id"]
+
+
+def read_responses(turn: Turn, events: Sequence[Event]) -> None:
+    """Events of Responses: the last one holds everything."""
+    for kind, data in _typed(events):
+        response = data.get("response")
+        if kind in ("response.completed", "response.incomplete") and isinstance(response, Mapping):
+            turn.ended = True
+            turn.told = {k: response[k] for k in ("model",) if isinstance(response.get(k), str)}
+            turn.usage = dict(response.get("usage") or {})
+            _read_items(turn, _objects(response.get("output")))
+        turn.error = turn.error or (_error("", data) if kind in ("error", "response.failed") else None)
+
+
+def _read_items(turn: Turn, items: Sequence[Mapping[str, Any]]) -> None:
+    for place, item in enumerate(items):
+        key = item.get("call_id") or item.get("id") or place
+        if item.get("type") == "message":
+            for part in _objects(item.get("content")):
+                turn.say(place, part.get("text") or part.get("refusal"))
+        elif item.get("type") == "function_call_output":
+            turn.result(key, item.get("output"))
+        elif str(item.get("type")).endswith("_call"):
+            turn.call(key, item.get("name") or str(item["type"]).removesuffix("_call"), item.get("arguments"))
+            if "output" in item or item.get("error"):
+                turn.result(key, item.get("output"), error=item.get("error"))
+
+
+def read_anthropic(turn: Turn, events: Sequence[Event]) -> None:
+    """Events of Anthropic's Messages, of one message or of several in a row."""
+    message, blocks = 0, dict[Any, Any]()
+    for kind, data in _typed(events):
+        block = data.get("content_block") if kind == "content_block_start" else data.get("delta")
+        block = block if isinstance(block, Mapping) else {}
+        key = message, data.get("index")
+        if kind == "message_start" and isinstance(data.get("message"), Mapping):
+            message, turn.ended = message + 1, False
+            _read_head(turn, data["message"])
+        elif kind == "content_block_start" and str(block.get("type")).endswith("tool_use"):
+            blocks[key] = block.get("id") or key
+            turn.call(blocks[key], block.get("name"))
+        elif kind == "content_block_delta" and block.get("type") == "input_json_delta":
+            turn.add_arguments(blocks.get(key, key), block.get("partial_json"))
+        elif kind in ("content_block_start", "content_block_delta"):
+            turn.say(message, block.get("text"))
+        elif kind == "message_delta" and isinstance(data.get("usage"), Mapping):
+            _add_tokens(turn.usage, {"output_tokens": data["usage"].get("output_tokens")})
+        turn.ended = turn.ended or kind == "message_stop"
+        turn.error = turn.error or (_error("", data) if kind == "error" else None)
+
+
+def _read_head(turn: Turn, message: Mapping[str, Any]) -> None:
+    turn.told |= {k: message[k] for k in ("model",) if isinstance(message.get(k), str)}
+    if isinstance(usage := message.get("usage"), Mapping):
+        _add_tokens(turn.usage, {"input_tokens": usage.get("input_tokens")})
+
+
+def _add_tokens(usage: dict[str, Any], more: Mapping[str, Any]) -> None:
+    for key, value in more.items():
+        if isinstance(value, int):
+            usage[key] = usage.get(key, 0) + value
+
+
+def read_claude(turn: Turn, events: Sequence[Event]) -> None:
+    """Messages of the Claude Agent SDK, as ``claude -p --output-format stream-json`` prints them."""
+    for place, (kind, data) in enumerate(_typed(events)):
+        message = data.get("message")
+        content = message.get("content") if isinstance(message, Mapping) else None
+        for block in _objects(content):
+            if kind == "assistant" and str(block.get("type")).endswith("tool_use"):
+                turn.call(block.get("id"), block.get("name"), block.get("input"))
+            elif kind == "assistant":
+                turn.say(place, block.get("text"))
+            elif block.get("type") == "tool_result":
+                failed = block.get("content") if block.get("is_error") else None
+                turn.result(block.get("tool_use_id"), block.get("content"), error=failed)
+        if kind == "result":
+            _read_claude_end(turn, data)
+
+
+def _read_claude_end(turn: Turn, data: Mapping[str, Any]) -> None:
+    turn.ended = True
+    turn.error = (data.get("result") or data.get("subtype")) if data.get("is_error") else None
+    usage = data.get("usage")
+    turn.usage = (
+        {k: usage[k] for k in ("input_tokens", "output_tokens") if k in usage} if isinstance(usage, dict) else {}
+    )
+    if data.get("total_cost_usd") is not None:
+        turn.told["cost_usd"] = data["total_cost_usd"]
+
+
+def read_agui(turn: Turn, events: Sequence[Event]) -> None:
+    """Events of AG-UI, of CopilotKit, Mastra, LangGraph, Microsoft's Agent Framework and others."""
+    snapshot: Any = None
+    for kind, data in _typed(events):
+        key, message = data.get("toolCallId"), data.get("messageId")
+        if kind in ("TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_CHUNK"):
+            turn.say(message, data.get("delta"))
+        elif kind in ("TOOL_CALL_START", "TOOL_CALL_CHUNK"):
+            turn.call(key, data.get("toolCallName"))
+            turn.add_arguments(key, data.get("delta"))
+        elif kind == "TOOL_CALL_ARGS":
+            turn.add_arguments(key, data.get("delta"))
+        elif kind == "TOOL_CALL_RESULT":
+            turn.result(key, data.get("content"))
+        elif kind == "MESSAGES_SNAPSHOT":
+            snapshot = data.get("messages")
+        turn.error = turn.error or (_error("", data) if kind == "RUN_ERROR" else None)
+        turn.ended = turn.ended or kind == "RUN_FINISHED"
+    if not turn.texts and not turn.calls:
+        _read_snapshot(turn, _objects(snapshot))
+
+
+def _read_snapshot(turn: Turn, messages: Sequence[Mapping[str, Any]]) -> None:
+    """What follows the user's last message, where no piece of it was streamed."""
+    asked = max((place for place, message in enumerate(messages) if message.get("role") == "user"), default=-1)
+    for place, message in enumerate(messages[asked + 1 :]):
+        if message.get("role") == "tool":
+            turn.result(message.get("toolCallId"), message.get("content"), error=message.get("error"))
+            continue
+        turn.say(place, message.get("content"))
+        for call in _objects(message.get("toolCalls")):
+            body = call.get("function")
+            body = body if isinstance(body, Mapping) else {}
+            turn.call(call.get("id"), body.get("name"), body.get("arguments"))
+
+
+def read_ui_messages(turn: Turn, events: Sequence[Event]) -> None:
+    """The AI SDK's stream of UI messages."""
+    for kind, data in _typed(events):
+        key = data.get("toolCallId")
+        if kind == "text-delta":
+            turn.say(data.get("id"), data.get("delta"))
+        elif kind in ("tool-input-available", "tool-input-error"):
+            turn.call(key, data.get("toolName"), data.get("input"))
+        elif kind == "tool-output-available":
+            turn.result(key, data.get("output"))
+        if kind in ("tool-output-error", "tool-input-error"):
+            turn.result(key, None, error=data.get("errorText"))
+        turn.error = turn.error or (data.get("errorText") if kind in ("error", "abort") else None)
+        turn.ended = turn.ended or kind == "finish"
+    turn.ended = turn.ended or any(event.data == DONE for event in events)
+
+
+def _objects(value: Any) -> list[Mapping[str, Any]]:
+    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
+
+
+def _starts(*beginnings: str) -> Callable[[Mapping[str, Any]], bool]:
+    return lambda data: str(data.get("type", "")).startswith(beginnings)
+
+
+DIALECTS: Sequence[tuple[Callable[[Mapping[str, Any]], bool], Dialect]] = (
+    (lambda data: isinstance(data.get("choices"), list), read_chat),
+    (_starts("response."), read_responses),
+    (_starts("RUN_", "TEXT_MESSAGE_", "TOOL_CALL_", "MESSAGES_SNAPSHOT"), read_agui),
+    (_starts("message_start", "content_block_"), read_anthropic),
+    (_starts("text-", "tool-input-", "tool-output-"), read_ui_messages),
+    (lambda data: data.get("type") in ("assistant", "result") and ("message" in data or "result" in data), read_claude),
+)
+"""By what is found in an event."""

@@ -1,0 +1,66 @@
+"""Paths into JSON, and what an error says is there instead."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gate.formats.paths import Only, PathError, find, steps_of
+
+
+@pytest.mark.parametrize(
+    ("path", "steps"),
+    [("a", ("a",)), ("a.b[0].c-d", ("a", "b", 0, "c-d")), ("[1][-1]", (1, -1)), ("a b.ü", ("a b", "ü"))],
+)
+def test_paths(path: str, steps: tuple[Any, ...]) -> None:
+    assert steps_of(path) == steps
+
+
+@pytest.mark.parametrize("path", [".a", "a..b", "a[", "a[x]", "a]", "a.", "[1.5]"])
+def test_what_is_no_path(path: str) -> None:
+    with pytest.raises(ValueError, match="is not a path"):
+        steps_of(path)
+
+
+def test_finding() -> None:
+    body = {"a": [{"b": None}, "x"], "0": "zero"}
+    assert find(body, "a[0].b") is None
+    assert find(body, "a[-1]") == "x"
+    assert find(body, "0") == "zero"
+    for path in ("a[2]", "a.b", "a[0].c", "a[1].x", "b"):
+        with pytest.raises(LookupError, match="nothing at"):
+            find(body, path)
+
+
+def test_a_filter_keeps_the_objects_that_fit() -> None:
+    assert steps_of("steps[type=tool].x") == ("steps", Only("type", "tool"), "x")
+    body = {"steps": [{"type": "tool", "n": 1}, {"type": "text"}, "x", {"type": "tool", "n": 2}, {"type": 3}]}
+    assert find(body, "steps[type=tool]") == [{"type": "tool", "n": 1}, {"type": "tool", "n": 2}]
+    assert find(body, "steps[type=tool][-1].n") == 2
+    assert find(body, "steps[type=3]") == [{"type": 3}]
+    assert find(body, "steps[type=none]") == []
+    with pytest.raises(PathError):
+        find({"steps": {"type": "tool"}}, "steps[type=tool]")
+
+
+@pytest.mark.parametrize(
+    ("body", "path", "hint"),
+    [
+        ({"outputs": "x"}, "output", "did you mean 'outputs'?"),
+        ({"a": {"text": 1, "kind": 2}}, "a.body", "known: kind, text"),
+        ({"a": [1, 2]}, "a.text", "a list of 2 is there, so write [0] or [-1]"),
+        ({"a": []}, "a[0]", "an empty list is there"),
+        ({"a": "text"}, "a.b", ""),
+    ],
+)
+def test_an_error_names_what_is_there(body: Any, path: str, hint: str) -> None:
+    with pytest.raises(PathError) as caught:
+        find(body, path)
+    assert caught.value.hint == hint
+
+
+def test_a_hint_is_bounded() -> None:
+    with pytest.raises(PathError) as caught:
+        find({"k" * 5000: 1, "j" * 5000: 2}, "other")
+    assert len(caught.value.hint) < 400

@@ -1,0 +1,273 @@
+"""Streams of every dialect that is read: what they add up to, their errors, and that half of one is no answer."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gate.formats.messages import FormatError
+from gate.formats.streams import error_in, events_of, to_invocation
+from gate.model import Invocation
+
+CALL = ("search", {"q": "cats"}, "3 found")
+
+
+def sse(*events: Any, names: bool = False) -> str:
+    lines = []
+    for event in events:
+        if names:
+            lines.append(f"event: {event['type']}")
+        lines += [f"data: {event if isinstance(event, str) else json.dumps(event)}", ""]
+    return "\n".join(lines)
+
+
+def chunk(delta: dict[str, Any], finish: str | None = None, **more: Any) -> dict[str, Any]:
+    return {
+        "object": "chat.completion.chunk",
+        "choices": [{"index": 0, "delta": delta, "finish_reason": finish}],
+        **more,
+    }
+
+
+def piece(index: int, arguments: str, **more: Any) -> dict[str, Any]:
+    function = {"arguments": arguments, **({"name": more.pop("name")} if "name" in more else {})}
+    return chunk({"tool_calls": [{"index": index, "function": function, **more}]})
+
+
+CHAT = sse(
+    chunk({"role": "assistant", "content": ""}, model="gpt-x"),
+    piece(0, "", name="search", id="c1"),
+    piece(0, '{"q": '),
+    piece(0, '"cats"}'),
+    chunk({"content": "It "}),
+    chunk({"content": "is done."}),
+    chunk({}, "stop"),
+    {"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 3}},
+    "[DONE]",
+)
+RESPONSES = sse(
+    {"type": "response.created", "response": {"id": "r"}},
+    {"type": "response.output_text.delta", "delta": "It"},
+    {
+        "type": "response.completed",
+        "response": {
+            "model": "gpt-x",
+            "output": [
+                {"type": "function_call", "call_id": "c1", "name": "search", "arguments": '{"q": "cats"}'},
+                {"type": "function_call_output", "call_id": "c1", "output": "3 found"},
+                {"type": "message", "content": [{"type": "output_text", "text": "It is done."}]},
+            ],
+            "usage": {"input_tokens": 7, "output_tokens": 3},
+        },
+    },
+    names=True,
+)
+ANTHROPIC = sse(
+    {"type": "message_start", "message": {"model": "claude-x", "usage": {"input_tokens": 7, "output_tokens": 1}}},
+    {"type": "content_block_start", "index": 0, "content_block": {"type": "tool_use", "id": "c1", "name": "search"}},
+    {"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": '{"q": "ca'}},
+    {"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": 'ts"}'}},
+    {"type": "content_block_start", "index": 1, "content_block": {"type": "text", "text": ""}},
+    {"type": "content_block_delta", "index": 1, "delta": {"type": "text_delta", "text": "It is "}},
+    {"type": "content_block_delta", "index": 1, "delta": {"type": "text_delta", "text": "done."}},
+    {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 3}},
+    {"type": "message_stop"},
+    names=True,
+)
+AGUI = sse(
+    {"type": "RUN_STARTED", "threadId": "t", "runId": "r"},
+    {"type": "TEXT_MESSAGE_CONTENT", "messageId": "m1", "delta": "Let me look."},
+    {"type": "TOOL_CALL_START", "toolCallId": "c1", "toolCallName": "search"},
+    {"type": "TOOL_CALL_ARGS", "toolCallId": "c1", "delta": '{"q": '},
+    {"type": "TOOL_CALL_ARGS", "toolCallId": "c1", "delta": '"cats"}'},
+    {"type": "TOOL_CALL_END", "toolCallId": "c1"},
+    {"type": "TOOL_CALL_RESULT", "toolCallId": "c1", "messageId": "m2", "content": "3 found"},
+    {"type": "TEXT_MESSAGE_CONTENT", "messageId": "m3", "delta": "It is "},
+    {"type": "TEXT_MESSAGE_CONTENT", "messageId": "m3", "delta": "done."},
+    {"type": "RUN_FINISHED", "threadId": "t", "runId": "r"},
+)
+AGUI_SNAPSHOT = sse(
+    {"type": "RUN_STARTED"},
+    {
+        "type": "MESSAGES_SNAPSHOT",
+        "messages": [
+            {"role": "user", "content": "earlier"},
+            {"role": "assistant", "content": "before"},
+            {"role": "user", "content": "now"},
+            {
+                "role": "assistant",
+                "toolCalls": [{"id": "c1", "function": {"name": "search", "arguments": '{"q": "cats"}'}}],
+            },
+            {"role": "tool", "toolCallId": "c1", "content": "3 found"},
+            {"role": "assistant", "content": "It is done."},
+        ],
+    },
+    {"type": "RUN_FINISHED"},
+)
+UI = sse(
+    {"type": "start"},
+    {"type": "text-delta", "id": "0", "delta": "Let me look."},
+    {"type": "tool-input-available", "toolCallId": "c1", "toolName": "search", "input": {"q": "cats"}},
+    {"type": "tool-output-available", "toolCallId": "c1", "output": "3 found"},
+    {"type": "text-delta", "id": "1", "delta": "It is "},
+    {"type": "text-delta", "id": "1", "delta": "done."},
+    {"type": "finish"},
+    "[DONE]",
+)
+CLAUDE = "\n".join(
+    json.dumps(line)
+    for line in (
+        {"type": "system", "subtype": "init"},
+        {
+            "type": "assistant",
+            "message": {"content": [{"type": "tool_use", "id": "c1", "name": "search", "input": {"q": "cats"}}]},
+        },
+        {"type": "user", "message": {"content": [{"type": "tool_result", "tool_use_id": "c1", "content": "3 found"}]}},
+        {"type": "assistant", "message": {"content": [{"type": "text", "text": "It is done."}]}},
+        {
+            "type": "result",
+            "result": "It is done.",
+            "total_cost_usd": 0.01,
+            "usage": {"input_tokens": 7, "output_tokens": 3},
+        },
+    )
+)
+DIALECTS = {
+    "chat": CHAT,
+    "responses": RESPONSES,
+    "anthropic": ANTHROPIC,
+    "agui": AGUI,
+    "agui snapshot": AGUI_SNAPSHOT,
+    "ui messages": UI,
+    "claude": CLAUDE,
+}
+ENDS = {
+    "chat": '"finish_reason": "stop"',
+    "responses": "completed",
+    "anthropic": "message_stop",
+    "claude": '"result"',
+    "ui messages": '"finish"',
+}
+SHOW_RESULTS = {"responses", "agui", "agui snapshot", "ui messages", "claude"}
+COUNTED = {"chat", "responses", "anthropic", "claude"}
+
+
+def text_of(invocation: Invocation) -> str:
+    return "".join(part.text for part in invocation.response)
+
+
+@pytest.mark.parametrize("name", DIALECTS)
+def test_what_a_stream_adds_up_to(name: str) -> None:
+    found = to_invocation(DIALECTS[name], user="now")
+    assert text_of(found) == "It is done."
+    (call,) = found.tool_calls
+    assert (call.name, call.args) == CALL[:2]
+    assert call.result == (CALL[2] if name in SHOW_RESULTS else None)
+    assert found.reports_calls
+    if name in COUNTED:
+        assert found.usage is not None
+        assert (found.usage.input_tokens, found.usage.output_tokens) == (7, 3)
+
+
+@pytest.mark.parametrize("name", DIALECTS)
+def test_half_a_stream_is_no_answer(name: str) -> None:
+    """Cut anywhere before the event that ends it: never an answer that a whole one could be taken for."""
+    lines = DIALECTS[name].splitlines()
+    end = next(n for n, line in enumerate(lines) if ENDS.get(name, '"RUN_FINISHED"') in line)
+    for cut in range(1, end):
+        with pytest.raises(FormatError):
+            to_invocation("\n".join(lines[:cut]), user="now")
+
+
+@given(st.sampled_from(sorted(DIALECTS)), st.sampled_from(["\n", "\r\n"]))
+def test_line_ends_and_remarks_say_nothing(name: str, end: str) -> None:
+    text = DIALECTS[name]
+    if name != "claude":
+        text = ": ping\n\n" + text
+    assert to_invocation(text.replace("\n", end), user="now") == to_invocation(DIALECTS[name], user="now")
+
+
+@pytest.mark.parametrize(
+    ("stream", "error"),
+    [
+        (sse({"type": "RUN_STARTED"}, {"type": "RUN_ERROR", "message": "no key"}), "no key"),
+        (sse({"type": "error", "error": {"message": "overloaded"}}, names=True), {"message": "overloaded"}),
+        (sse({"type": "response.failed", "response": {"error": {"code": "x"}}}), {"code": "x"}),
+        (sse({"type": "error", "errorText": "boom"}), "boom"),
+        (sse(chunk({"content": "a"}), {"error": {"message": "m"}}), {"message": "m"}),
+        (CHAT, None),
+    ],
+)
+def test_an_error_in_a_stream_is_found(stream: str, error: Any) -> None:
+    assert error_in(stream) == error
+
+
+def test_plain_text_in_events() -> None:
+    assert text_of(to_invocation("data: Hel\n\ndata: lo\n\ndata: [DONE]\n\n", user="")) == "Hello"
+
+
+def test_data_of_several_lines_is_one_event() -> None:
+    assert [event.data for event in events_of('event: x\ndata: {"a":\ndata: 1}\n\n')] == [{"a": 1}]
+
+
+def test_events_of_an_adk_server_and_values_of_a_graph() -> None:
+    partial = {"author": "a", "partial": True, "content": {"role": "model", "parts": [{"text": "It "}]}}
+    whole = {"author": "a", "content": {"role": "model", "parts": [{"text": "It is done."}]}}
+    assert text_of(to_invocation(sse(partial, whole), user="")) == "It is done."
+    state = {"messages": [{"type": "human", "content": "now"}, {"type": "ai", "content": "It is done."}]}
+    assert text_of(to_invocation(f"event: values\n{sse(state)}", user="now")) == "It is done."
+
+
+def test_events_of_nobody_are_shown() -> None:
+    with pytest.raises(FormatError, match=r"no known dialect.*\"kind\": 1.*http\.response\.events"):
+        to_invocation(sse({"kind": 1}), user="")
+
+
+@given(st.text(alphabet='abc{}[]":,\n 01.dt:evn', max_size=200))
+def test_garbage_is_an_error_or_an_answer_and_nothing_else(text: str) -> None:
+    try:
+        to_invocation(text, user="")
+    except FormatError:
+        return
+
+
+HOSTILE = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["a", "type", "id"]), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+KEYS = [
+    "choices",
+    "delta",
+    "message",
+    "content_block",
+    "index",
+    "usage",
+    "response",
+    "output",
+    "toolCallId",
+    "messages",
+]
+KINDS = [
+    "response.completed",
+    "TOOL_CALL_ARGS",
+    "content_block_delta",
+    "MESSAGES_SNAPSHOT",
+    "assistant",
+    "result",
+    "finish",
+]
+
+
+@given(st.lists(st.dictionaries(st.sampled_from(KEYS), HOSTILE), max_size=4), st.sampled_from(KINDS))
+def test_events_of_the_wrong_shape_raise_nothing_else(events: list[dict[str, Any]], kind: str) -> None:
+    try:
+        to_invocation(sse(*({"type": kind, **event} for event in events)), user="")
+    except FormatError:
+        return
