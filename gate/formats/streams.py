@@ -27,14 +27,14 @@ DONE = "[DONE]"
 """What servers send after the last event."""
 
 
-class Event(NamedTuple):
+class Piece(NamedTuple):
     """One event; ``data`` is JSON's value, or the text where it is none."""
 
     name: str
     data: Any
 
 
-class Turn(Struct):
+class Assembly(Struct):
     """What the events add up to."""
 
     texts: list[tuple[Any, str]] = field(default_factory=list)
@@ -56,9 +56,13 @@ class Turn(Struct):
         else:
             self.texts.append((key, piece))
 
+    def _begun(self, key: Any) -> dict[str, Any]:
+        known = key if isinstance(key, str | tuple) else repr(key)
+        return self.calls.setdefault(known, {"id": key if isinstance(key, str) else None})
+
     def call(self, key: Any, name: Any = None, arguments: Any = None) -> None:
         """Begins a call, or names one that was begun."""
-        call = self.calls.setdefault(key, {"id": key if isinstance(key, str) else None})
+        call = self._begun(key)
         self.spoken = len(self.texts)
         if isinstance(name, str) and name:
             call["name"] = name
@@ -66,12 +70,12 @@ class Turn(Struct):
             call["arguments"] = arguments
 
     def add_arguments(self, key: Any, piece: Any) -> None:
-        call = self.calls.setdefault(key, {"id": key if isinstance(key, str) else None})
+        call = self._begun(key)
         if isinstance(piece, str):
             call["arguments"] = f"{call.get('arguments') or ''}{piece}"
 
     def result(self, key: Any, value: Any, *, error: Any = None) -> None:
-        call = self.calls.get(key)
+        call = self.calls.get(key if isinstance(key, str | tuple) else repr(key))
         if call is not None:
             call.update({"result": value} if error is None else {"error": error})
             self.spoken = len(self.texts)
@@ -84,17 +88,17 @@ class Turn(Struct):
         return {**answer, "usage": self.usage} if self.usage else answer
 
 
-def events_of(text: str) -> Iterator[Event]:
+def events_of(text: str) -> Iterator[Piece]:
     """The events of a stream of server-sent events, or of JSON Lines."""
     name, data = "", list[str]()
     sent = all(EVENT_LINE.match(line) for line in text.splitlines() if line.strip())
     for line in [*text.splitlines(), ""]:
         if not sent:
             if line.strip(" \x1e"):
-                yield Event("", _value(line.strip(" \x1e")))
+                yield Piece("", _value(line.strip(" \x1e")))
         elif not line:
             if data:
-                yield Event(name, _value("\n".join(data)))
+                yield Piece(name, _value("\n".join(data)))
             name, data = "", []
         else:
             key, _, value = line.partition(":")
@@ -114,7 +118,7 @@ def _value(text: str) -> Any:
         return text
 
 
-Dialect = Callable[[Turn, Sequence[Event]], None]
+Dialect = Callable[[Assembly, Sequence[Piece]], None]
 
 
 def to_invocation(text: str, *, user: str) -> Invocation:
@@ -137,12 +141,12 @@ def to_invocation(text: str, *, user: str) -> Invocation:
     if read is None:
         shown = shorten(json.dumps(objects[0], ensure_ascii=False, default=repr), 120)
         raise FormatError(f"its events are of no known dialect (the first: {shown}); http.response.events says where")
-    turn = Turn()
+    turn = Assembly()
     read(turn, events)
     return finished(turn, user=user)
 
 
-def finished(turn: Turn, *, user: str) -> Invocation:
+def finished(turn: Assembly, *, user: str) -> Invocation:
     """Raises FormatError for a stream that broke off."""
     if not turn.ended and not turn.error:
         raise FormatError("the stream broke off: its last event is missing")
@@ -167,11 +171,11 @@ def _error(name: str, data: Mapping[str, Any]) -> Any:
     return data.get("error") if "error" in data and kind is None else None
 
 
-def _plain(events: Sequence[Event]) -> str:
+def _plain(events: Sequence[Piece]) -> str:
     return "".join(str(event.data) for event in events if event.data != DONE)
 
 
-def _whole(events: Sequence[Event], objects: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+def _whole(events: Sequence[Piece], objects: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
     """The last event, where it is a whole answer by itself: LangGraph's values, or a line with all."""
     if any(event.name == "values" for event in events):
         return next(event.data for event in reversed(events) if event.name == "values")  # type: ignore[no-any-return]
@@ -184,13 +188,13 @@ def _whole(events: Sequence[Event], objects: Sequence[Mapping[str, Any]]) -> Map
 # --- the dialects ---------------------------------------------------------------------------------
 
 
-def _typed(events: Sequence[Event]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _typed(events: Sequence[Piece]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     for event in events:
         if isinstance(event.data, Mapping):
             yield str(event.data.get("type") or event.name), event.data
 
 
-def read_chat(turn: Turn, events: Sequence[Event]) -> None:
+def read_chat(turn: Assembly, events: Sequence[Piece]) -> None:
     """Chunks of Chat Completions; a call's name and arguments come in pieces, joined by its index."""
     for event in events:
         if event.data == DONE:
@@ -207,10 +211,10 @@ def read_chat(turn: Turn, events: Sequence[Event]) -> None:
                 _read_delta(turn, delta)
 
 
-def _read_delta(turn: Turn, delta: Mapping[str, Any]) -> None:
+def _read_delta(turn: Assembly, delta: Mapping[str, Any]) -> None:
     turn.say("", delta.get("content") or delta.get("refusal"))
     for piece in _objects(delta.get("tool_calls")):
-        key, body = ("call", piece.get("index", 0)), piece.get("function")
+        key, body = ("call", repr(piece.get("index", 0))), piece.get("function")
         body = body if isinstance(body, Mapping) else {}
         turn.call(key, body.get("name"))
         turn.add_arguments(key, body.get("arguments"))
@@ -218,7 +222,7 @@ def _read_delta(turn: Turn, delta: Mapping[str, Any]) -> None:
             turn.calls[key]["id"] = piece["id"]
 
 
-def read_responses(turn: Turn, events: Sequence[Event]) -> None:
+def read_responses(turn: Assembly, events: Sequence[Piece]) -> None:
     """Events of Responses: the last one holds everything."""
     for kind, data in _typed(events):
         response = data.get("response")
@@ -230,7 +234,7 @@ def read_responses(turn: Turn, events: Sequence[Event]) -> None:
         turn.error = turn.error or (_error("", data) if kind in ("error", "response.failed") else None)
 
 
-def _read_items(turn: Turn, items: Sequence[Mapping[str, Any]]) -> None:
+def _read_items(turn: Assembly, items: Sequence[Mapping[str, Any]]) -> None:
     for place, item in enumerate(items):
         key = item.get("call_id") or item.get("id") or place
         if item.get("type") == "message":
@@ -244,18 +248,18 @@ def _read_items(turn: Turn, items: Sequence[Mapping[str, Any]]) -> None:
                 turn.result(key, item.get("output"), error=item.get("error"))
 
 
-def read_anthropic(turn: Turn, events: Sequence[Event]) -> None:
+def read_anthropic(turn: Assembly, events: Sequence[Piece]) -> None:
     """Events of Anthropic's Messages, of one message or of several in a row."""
     message, blocks = 0, dict[Any, Any]()
     for kind, data in _typed(events):
         block = data.get("content_block") if kind == "content_block_start" else data.get("delta")
         block = block if isinstance(block, Mapping) else {}
-        key = message, data.get("index")
+        key = message, repr(data.get("index"))
         if kind == "message_start" and isinstance(data.get("message"), Mapping):
             message, turn.ended = message + 1, False
             _read_head(turn, data["message"])
         elif kind == "content_block_start" and str(block.get("type")).endswith("tool_use"):
-            blocks[key] = block.get("id") or key
+            blocks[key] = block["id"] if isinstance(block.get("id"), str) else key
             turn.call(blocks[key], block.get("name"))
         elif kind == "content_block_delta" and block.get("type") == "input_json_delta":
             turn.add_arguments(blocks.get(key, key), block.get("partial_json"))
@@ -267,7 +271,7 @@ def read_anthropic(turn: Turn, events: Sequence[Event]) -> None:
         turn.error = turn.error or (_error("", data) if kind == "error" else None)
 
 
-def _read_head(turn: Turn, message: Mapping[str, Any]) -> None:
+def _read_head(turn: Assembly, message: Mapping[str, Any]) -> None:
     turn.told |= {k: message[k] for k in ("model",) if isinstance(message.get(k), str)}
     if isinstance(usage := message.get("usage"), Mapping):
         _add_tokens(turn.usage, {"input_tokens": usage.get("input_tokens")})
@@ -279,7 +283,7 @@ def _add_tokens(usage: dict[str, Any], more: Mapping[str, Any]) -> None:
             usage[key] = usage.get(key, 0) + value
 
 
-def read_claude(turn: Turn, events: Sequence[Event]) -> None:
+def read_claude(turn: Assembly, events: Sequence[Piece]) -> None:
     """Messages of the Claude Agent SDK, as ``claude -p --output-format stream-json`` prints them."""
     for place, (kind, data) in enumerate(_typed(events)):
         message = data.get("message")
@@ -296,7 +300,7 @@ def read_claude(turn: Turn, events: Sequence[Event]) -> None:
             _read_claude_end(turn, data)
 
 
-def _read_claude_end(turn: Turn, data: Mapping[str, Any]) -> None:
+def _read_claude_end(turn: Assembly, data: Mapping[str, Any]) -> None:
     turn.ended = True
     turn.error = (data.get("result") or data.get("subtype")) if data.get("is_error") else None
     usage = data.get("usage")
@@ -307,7 +311,7 @@ def _read_claude_end(turn: Turn, data: Mapping[str, Any]) -> None:
         turn.told["cost_usd"] = data["total_cost_usd"]
 
 
-def read_agui(turn: Turn, events: Sequence[Event]) -> None:
+def read_agui(turn: Assembly, events: Sequence[Piece]) -> None:
     """Events of AG-UI, of CopilotKit, Mastra, LangGraph, Microsoft's Agent Framework and others."""
     snapshot: Any = None
     for kind, data in _typed(events):
@@ -329,7 +333,7 @@ def read_agui(turn: Turn, events: Sequence[Event]) -> None:
         _read_snapshot(turn, _objects(snapshot))
 
 
-def _read_snapshot(turn: Turn, messages: Sequence[Mapping[str, Any]]) -> None:
+def _read_snapshot(turn: Assembly, messages: Sequence[Mapping[str, Any]]) -> None:
     """What follows the user's last message, where no piece of it was streamed."""
     asked = max((place for place, message in enumerate(messages) if message.get("role") == "user"), default=-1)
     for place, message in enumerate(messages[asked + 1 :]):
@@ -343,7 +347,7 @@ def _read_snapshot(turn: Turn, messages: Sequence[Mapping[str, Any]]) -> None:
             turn.call(call.get("id"), body.get("name"), body.get("arguments"))
 
 
-def read_ui_messages(turn: Turn, events: Sequence[Event]) -> None:
+def read_ui_messages(turn: Assembly, events: Sequence[Piece]) -> None:
     """The AI SDK's stream of UI messages."""
     for kind, data in _typed(events):
         key = data.get("toolCallId")

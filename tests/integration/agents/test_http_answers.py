@@ -26,7 +26,7 @@ def test_calls_under_names_of_their_own() -> None:
             "tool": "search",
             "parameters": {"q": 1},
             "output": "found",
-            "took": {"seconds": 0.5},
+            "took": {"s": 0.5},
             "ref": "7",
         },
         {"type": "tool", "tool": "pay", "parameters": '{"sum": 2}', "failure": "declined"},
