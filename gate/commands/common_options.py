@@ -45,6 +45,7 @@ OUTPUTS = (
         "--report", "reports", metavar="NAME=PATH", multiple=True, help="Write this report here, also a plugin's."
     ),
     click.option("-q", "--quiet", is_flag=True, help="One line instead of a report."),
+    click.option("-v", "--verbose", is_flag=True, help="Figures of what passes, every case, and what agents wrote."),
 )
 
 

@@ -17,7 +17,7 @@ from gate.commands.common_options import (
     with_options,
 )
 from gate.commands.groups import Once
-from gate.commands.output import command_line, finish, progress_of, show
+from gate.commands.output import command_line, encoding_of, finish, progress_of, show
 from gate.errors import ConfigError, ExitCode
 
 if TYPE_CHECKING:
@@ -67,7 +67,11 @@ def compare(compared: tuple[str, ...], config_path: Path | None, **given: Any) -
     candidate, baseline = (Path(compared[n]) if n < len(compared) else None for n in (0, 1))
     record = record_or_newest(candidate, config_path or DEFAULT_CONFIG)
     reference = record_before_or(baseline, record, config_path or DEFAULT_CONFIG)
-    finish(compare_records(record, reference, config, os.environ, outputs_of(given), command_line()), given["quiet"])
+    finish(
+        compare_records(record, reference, config, os.environ, outputs_of(given), command_line()),
+        given["quiet"],
+        given["verbose"],
+    )
 
 
 def _is_table(compared: tuple[str, ...], given: dict[str, Any]) -> bool:
@@ -111,14 +115,8 @@ def _table(compared: tuple[str, ...], config_path: Path | None, given: dict[str,
         _write(form, path, lineup)
     from gate.reports.lineup import text
 
-    show(text.render_line(lineup) if given["quiet"] else text.render(lineup, encoding=_encoding()))
+    show(text.render_line(lineup) if given["quiet"] else text.render(lineup, encoding=encoding_of(os.environ)))
     raise SystemExit(int(_exit_code(lineup, given)))
-
-
-def _encoding() -> str:
-    import sys
-
-    return sys.stdout.encoding or "utf-8"
 
 
 def _outputs(given: dict[str, Any]) -> dict[str, Path]:

@@ -35,5 +35,7 @@ def merge(records: tuple[Path, ...], output: Path, config_path: Path | None, **g
     if config_path is None:
         return
     finish(
-        decide_merged(output, load_config(config_path), os.environ, outputs_of(given), command_line()), given["quiet"]
+        decide_merged(output, load_config(config_path), os.environ, outputs_of(given), command_line()),
+        given["quiet"],
+        given["verbose"],
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from shlex import join
 from typing import TYPE_CHECKING, NoReturn
 
@@ -17,6 +18,16 @@ if TYPE_CHECKING:
 def command_line() -> str:
     """This command as it was typed, for a report that says how to repeat it."""
     return join(["gate", *sys.argv[1:]])
+
+
+def is_plain(environment: Mapping[str, str]) -> bool:
+    """Whether the terminal asks for plain text: ASCII, without colours, and nothing that moves its cursor."""
+    return bool(environment.get("NO_COLOR")) or environment.get("TERM") == "dumb"
+
+
+def encoding_of(environment: Mapping[str, str]) -> str:
+    """What standard output can show: ASCII where it is to be plain."""
+    return "ascii" if is_plain(environment) else sys.stdout.encoding or "utf-8"
 
 
 def show(text: str) -> None:
@@ -33,22 +44,24 @@ def progress_of(quiet: bool) -> Progress:
 
     if quiet:
         return NoProgress()
-    return ProgressBar(sys.stderr) if sys.stderr.isatty() and not os.environ.get("CI") else ProgressLines(sys.stderr)
+    moves = sys.stderr.isatty() and not os.environ.get("CI") and not is_plain(os.environ)
+    return ProgressBar(sys.stderr) if moves else ProgressLines(sys.stderr)
 
 
-def finish(result: Result, quiet: bool) -> NoReturn:
+def finish(result: Result, quiet: bool, verbose: bool = False) -> NoReturn:
     """Prints the report and ends with the verdict's exit code."""
     from shutil import get_terminal_size
 
     from gate.reports.console import render, render_line
     from gate.security.escape import console
 
-    color = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    color = sys.stdout.isatty() and not is_plain(os.environ)
     width = get_terminal_size((100, 20)).columns
-    encoding = sys.stdout.encoding or "utf-8"
-    text = (
-        render_line(result, encoding=encoding) if quiet else render(result, width=width, color=color, encoding=encoding)
-    )
+    encoding = encoding_of(os.environ)
+    if quiet:
+        text = render_line(result, encoding=encoding)
+    else:
+        text = render(result, width=width, color=color, encoding=encoding, verbose=verbose)
     show(text)
     for problem in result.problems:
         click.echo(f"gate: {console(problem)}", err=True)

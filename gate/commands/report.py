@@ -26,4 +26,8 @@ def report(record: Path | None, baseline: str | None, config_path: Path, **given
     from gate.pipeline.judge_stored import report_record
 
     path, outputs = record_or_newest(record, config_path), outputs_of(given)
-    finish(report_record(path, baseline, config_path, os.environ, outputs, command_line()), given["quiet"])
+    finish(
+        report_record(path, baseline, config_path, os.environ, outputs, command_line()),
+        given["quiet"],
+        given["verbose"],
+    )

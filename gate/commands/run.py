@@ -77,7 +77,7 @@ def run(config_path: Path, **given: Any) -> NoReturn:
         result = run_coroutine(run_gate(rules.config, options, outputs_of(given), os.environ, progress))
     if hosts:
         _publish(result, hosts)
-    finish(result, given["quiet"])
+    finish(result, given["quiet"], given["verbose"])
 
 
 def _hosts(named: list[str], rules: Rules, *, held: bool) -> dict[str, Mapping[str, Any]]:

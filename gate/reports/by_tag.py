@@ -57,6 +57,8 @@ class Row(Struct, frozen=True):
     cases: str
     candidate: str
     baseline: str
+    rates: str
+    """``100 % → 66 %``, or the candidate's alone."""
     change: str
     moved: str
     """``33 broken, 35 worse, 2 better``; of paired cases, by however little."""
@@ -83,6 +85,7 @@ def _row(one: GroupResult, *, is_named: bool) -> Row:
         f"{one.cases:,}",
         interval(one.candidate, Scale.BINARY),
         interval(one.baseline, Scale.BINARY),
+        " → ".join(figure(side.value, Scale.BINARY) for side in (one.baseline, one.candidate) if side is not None),
         change_interval(one.change, Scale.BINARY),
         ", ".join(f"{n:,} {word}" for n, word in _counts(one) if n),
         is_named,

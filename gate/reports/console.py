@@ -12,19 +12,22 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from gate.model import CaseResult, CriterionResult, Result, SuiteResult, Verdict
-from gate.reports import explanation, headline
+from gate.reports import by_tag, explanation, headline
 from gate.reports import labels as words
 from gate.reports.formatting import (
     change_sample,
     deviation,
     dimensions,
+    figure,
     interval,
     judge_line,
+    listing,
     quantiles,
     sample,
     threshold,
     tool_times,
 )
+from gate.reports.sparkline import plain
 from gate.reports.trajectory_diff import differences
 from gate.security import escape
 from gate.security.limits import cut
@@ -44,20 +47,25 @@ _MARKS = {
 }
 _UNCHECKED = ("–", "dim")
 """In place of a tick where nothing was compared, and no threshold held."""
-_ASCII = str.maketrans(
-    {"✓": "+", "✗": "x", "−": "-", "–": "-", "·": "-", "…": "~", "±": " ", "→": ">", "⏎": "/", "─": "-"}
-)
+_ASCII = str.maketrans({"✓": "+", "✗": "x", "−": "-", "–": "-", "·": "-", "…": "~", "±": " ", "→": ">", "⏎": "/"})
 _LISTED = 20
 _WORST = 5
 """Cases that got worse, with what they did."""
+_TAGS = 6
+"""Tags that are shown without ``-v``: those that lost."""
 _FURTHER = 3
 """Cases that fail and are not shown to be worse, with a line each."""
 _WIDE = 76
 """Columns from which candidate, baseline and change stand side by side."""
 
 
-def render(result: Result, *, width: int = 80, color: bool = False, encoding: str = "utf-8") -> str:
-    """The whole report, ``width`` columns wide; ``encoding`` is the terminal's: ASCII replaces what it lacks."""
+def render(
+    result: Result, *, width: int = 80, color: bool = False, encoding: str = "utf-8", verbose: bool = False
+) -> str:
+    """The report, ``width`` columns wide; ``encoding`` is the terminal's: ASCII replaces what it lacks.
+
+    What passes has a line; ``verbose`` adds its figures, every case with its own reasons, and what agents wrote.
+    """
     from rich.console import Console  # weight: no other command needs it
 
     out = StringIO()
@@ -74,7 +82,7 @@ def render(result: Result, *, width: int = 80, color: bool = False, encoding: st
         _environ={},
     )
     for suite in result.suites:
-        _suite(console, suite, words.explain_line(result, suite))
+        _suite(console, suite, words.explain_line(result, suite), verbose=verbose)
     lines = words.command_lines(result.command)
     _facts(console, [("" if n else "Reproduce", escape.console(line, 500)) for n, line in enumerate(lines)])
     _line(console, 2, (words.exit_line(result.exit_code, result.verdict), "bold " + _MARKS[result.verdict][1]))
@@ -96,11 +104,11 @@ def _encodable(text: str, encoding: str) -> str:
     try:
         text.encode(encoding)
     except (UnicodeEncodeError, LookupError):
-        return text.translate(_ASCII).encode("ascii", "replace").decode("ascii")
+        return plain(text.translate(_ASCII)).encode("ascii", "replace").decode("ascii")
     return text
 
 
-def _suite(console: Console, suite: SuiteResult, explain: str) -> None:
+def _suite(console: Console, suite: SuiteResult, explain: str, *, verbose: bool) -> None:
     mark, style = _MARKS[suite.verdict]
     console.print()
     _line(
@@ -115,12 +123,10 @@ def _suite(console: Console, suite: SuiteResult, explain: str) -> None:
     if suite.accepted:
         _line(console, 2, ("accepted: " + escape.console(suite.accepted), "yellow"))
     console.print()
-    if suite.criteria and console.width >= _WIDE:
-        _columns(console, [("candidate", "dim"), ("baseline", "dim"), ("change", "dim")])
-    for criterion in suite.criteria:
-        _criterion(console, criterion)
+    _criteria(console, suite, verbose=verbose)
+    _by_tag(console, suite, verbose=verbose)
     _listed(console, "Against further references", [words.further_line(one) for one in suite.further])
-    _worse(console, words.worse_cases(suite))
+    _worse(console, words.worse_cases(suite), verbose=verbose)
     _further(console, words.failing_cases(suite))
     _improved(console, suite)
     _facts(console, [("details:", escape.console(explain, 500))] if explain else [])
@@ -141,7 +147,65 @@ def _suite(console: Console, suite: SuiteResult, explain: str) -> None:
     )
 
 
-def _criterion(console: Console, result: CriterionResult) -> None:
+def _criteria(console: Console, suite: SuiteResult, *, verbose: bool) -> None:
+    """What does not pass with its figures, then what passes in a line each."""
+    whole = [row for row in suite.criteria if verbose or not _is_brief(row, suite)]
+    if whole and console.width >= _WIDE:
+        _columns(console, [("candidate", "dim"), ("baseline", "dim"), ("change", "dim")])
+    for row in whole:
+        _criterion(console, row, verbose=verbose)
+    brief = [row for row in suite.criteria if not any(row is other for other in whole)]
+    for row in brief:
+        _brief(console, row, suite)
+    if brief:
+        console.print()
+
+
+def _is_brief(row: CriterionResult, suite: SuiteResult) -> bool:
+    """Whether a line says it all: it passes, or its cause is told with something else."""
+    return not words.needs_words(row) or bool(words.same_cause(row, suite))
+
+
+def _brief(console: Console, row: CriterionResult, suite: SuiteResult) -> None:
+    mark, style = _MARKS[words.shown(row)]
+    scale = row.criterion.scale
+    said = interval(row.candidate, scale)
+    said += f", was {figure(row.baseline.value, scale)}" if row.baseline else ""
+    if same := words.same_cause(row, suite):
+        said += f": {same}"
+    elif row.change is not None:
+        said += f"; change {words.change_figure(row)}"
+    said = "; ".join([said, *quantiles(row)])
+    name, room = escape.console(row.criterion.name, 80), max(console.width - 4, 10)
+    name = cut(name, max(room - len(said) - 2, room // 2))
+    _line(console, 2, (f"{mark} ", style), (name, "bold"), ("  " + cut(escape.console(said), room - len(name) - 2), ""))
+
+
+def _by_tag(console: Console, suite: SuiteResult, *, verbose: bool) -> None:
+    """A line for each tag, where something is not as it should be; otherwise with ``-v``."""
+    if not suite.groups or (suite.verdict is Verdict.PASS and not verbose):
+        return
+    shown, left = by_tag.rows(suite)
+    if not verbose:
+        moved = [row for row in shown if row.is_named or row.group.lost or row.group.baseline is None][:_TAGS]
+        shown, left = moved, left + len(shown) - len(moved)
+    if not shown:
+        return
+    _line(console, 2, ("By tag", "bold"), ("  cases, pass rate, change", "dim"))
+    room = max(console.width - 4, 10)
+    names = [escape.console(row.name, by_tag.MAX_NAME) for row in shown]
+    widest = min(max(map(len, names)), max(room // 3, 8))
+    digits, rates = (max(map(len, column)) for column in zip(*((row.cases, row.rates) for row in shown), strict=True))
+    for name, row in zip(names, shown, strict=True):
+        cells = [cut(name, widest).ljust(widest), row.cases.rjust(digits), row.rates.ljust(rates)]
+        cells += [row.change if row.group.change else "", row.moved]
+        style = "red" if row.is_named else ""
+        _line(console, 2, ("✗ " if row.is_named else "  ", style), ("  ".join(filter(None, cells)), style), hang=4)
+    _more(console, left)
+    console.print()
+
+
+def _criterion(console: Console, result: CriterionResult, *, verbose: bool) -> None:
     verdict = words.shown(result)
     mark, style = _MARKS[verdict] if words.is_ticked(result) or verdict is not Verdict.PASS else _UNCHECKED
     scale = result.criterion.scale
@@ -160,16 +224,20 @@ def _criterion(console: Console, result: CriterionResult) -> None:
         words.change_figure(result),
     ]
     rests = [sample(result.candidate), sample(result.baseline), change_sample(result)]
+    picture = words.change_picture(words.change_shown(result), result.criterion)
     if console.width >= _WIDE:
         _columns(
             console,
             [(figures[0], ""), (figures[1], ""), (figures[2], style if verdict is not Verdict.PASS else "")],
         )
         _columns(console, [(rest, "dim") for rest in rests])
+        _columns(console, [("", ""), ("", ""), (picture, style if verdict is not Verdict.PASS else "dim")])
     else:
         for label, value, rest in zip(("candidate", "baseline ", "change   "), figures, rests, strict=True):
             _line(console, 4, (f"{label} ", "dim"), (f"{value}  ", ""), (rest, "dim"))
-    if held := ", ".join(filter(None, [deviation(result), *quantiles(result)])):
+        if picture:
+            _line(console, 14, (picture, style if verdict is not Verdict.PASS else "dim"))
+    if held := ", ".join(filter(None, [deviation(result) if verbose else "", *quantiles(result)])):
         _line(console, 4, (held, "dim"))
     if judge := judge_line(result):
         _line(console, 4, (judge, "dim"))
@@ -199,17 +267,34 @@ def _columns(console: Console, cells: Sequence[tuple[str, str]]) -> None:
     console.print(Padding(grid, (0, 0, 0, 4)))
 
 
-def _worse(console: Console, cases: Sequence[CaseResult]) -> None:
+def _worse(console: Console, cases: Sequence[CaseResult], *, verbose: bool) -> None:
+    """A case for each distinct reason, and the names of the others; ``verbose``: every case."""
     if not cases:
         return
     _line(console, 2, (words.worse_title(cases), "bold"))
-    for case in cases[:_WORST]:
+    shown, complete = (cases[:_LISTED], False) if verbose else words.kinds(cases, _WORST)
+    for case in shown:
         _named(console, case, "✗ ", "red")
         for reason in words.distinct(case.reasons)[:3]:
             _line(console, 4, (escape.console(reason, 300), ""))
         _diff(console, case)
+        _log(console, case if verbose else None)
         console.print()
-    _more(console, len(cases) - _WORST)
+    rest = [case for case in cases if not any(case is other for other in shown)]
+    if rest:
+        same = f", same {'reason' if len(shown) == 1 else 'reasons'}" if complete else ""
+        named = listing(f"{escape.console(case.id, 60)} {words.score(case)}" for case in rest)
+        _line(console, 4, (f"… and {len(rest):,} more{same}: {named}", "dim"))
+        console.print()
+
+
+def _log(console: Console, case: CaseResult | None) -> None:
+    """The end of what the agent wrote in the trial that is shown."""
+    lines = case.log.splitlines()[-_LISTED:] if case is not None else []
+    if lines:
+        _line(console, 4, ("the agent wrote:", "dim"))
+    for text in lines:
+        _line(console, 6, (escape.console(text, 300), "dim"))
 
 
 def _further(console: Console, cases: Sequence[CaseResult]) -> None:

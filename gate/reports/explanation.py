@@ -196,7 +196,7 @@ def _broke(cause: fact.CasesBroke) -> str:
 def _got_worse(suite: SuiteResult, cause: fact.SuiteGotWorse) -> str:
     """The proof that decided: a lower mean with its change, or drops of a few cases that no mean shows."""
     suspected = listing(map(movement, cause.suspects)) or listing(_falls(suite, cause))
-    extra = f"; most suspect: {suspected}" if suspected else ""
+    extra = f"; most suspect: {suspected}" if suspected and not where(suite) else ""  # of a tag, single cases are noise
     extra += f"; {DRIFT}" if cause.perhaps_drift else ""
     if not cause.by_mean:
         return f"{listing(cause.criteria)} got worse in some cases{extra}"

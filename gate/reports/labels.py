@@ -10,12 +10,26 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from gate.decision.comparison import PASS_RATE
 from gate.errors import ExitCode
-from gate.model import BaselineInfo, CaseResult, CaseStatus, CriterionResult, Result, SuiteResult, Verdict
+from gate.model import (
+    BaselineInfo,
+    CaseResult,
+    CaseStatus,
+    Criterion,
+    CriterionResult,
+    Direction,
+    Estimate,
+    Result,
+    SuiteResult,
+    Verdict,
+)
 from gate.model.findings import GotWorse, TradeAccepted, TradeWarned
 from gate.reports import reasons
+from gate.reports.by_tag import in_named
 from gate.reports.explanation import headline
-from gate.reports.formatting import change_interval, count, dollars, interval, seconds
+from gate.reports.formatting import change_interval, count, dollars, interval, listing, seconds
+from gate.reports.sparkline import interval_picture
 
 VERDICTS = {
     Verdict.NOT_APPLIED: "not applied",
@@ -92,12 +106,67 @@ def baseline_figure(found: CriterionResult) -> str:
     return interval(found.baseline, found.criterion.scale)
 
 
-def change_figure(found: CriterionResult) -> str:
+def change_shown(found: CriterionResult) -> Estimate | None:
     """The change with its interval; alone where single cases prove a loss, and the interval has room for a gain."""
     worse = (one for one in found.findings if isinstance(one, GotWorse | TradeWarned | TradeAccepted))
     if found.change is None or all(reasons.excludes_gain(one.change, found.criterion) for one in worse):
-        return change_interval(found.change, found.criterion.scale)
-    return change_interval(replace(found.change, level=0.0), found.criterion.scale)
+        return found.change
+    return replace(found.change, level=0.0)
+
+
+def change_figure(found: CriterionResult) -> str:
+    """`change_shown` in figures."""
+    return change_interval(change_shown(found), found.criterion.scale)
+
+
+REACHES = (3.0, 6.0, 10.0, 30.0)
+"""Margins to either end of a picture of a change: the first that has room for the interval."""
+
+
+def change_picture(change: Estimate | None, criterion: Criterion) -> str:
+    """A change with its interval as a picture, worse to the left; empty where there is no change to draw."""
+    margin = criterion.margin if criterion.margin is not None else criterion.scale.default_margin
+    if change is None or not margin > 0:
+        return ""
+    sign = 1.0 if criterion.direction is Direction.HIGHER else -1.0
+    ends = (change.value, change.value) if change.level == 0.0 else sorted((sign * change.low, sign * change.high))
+    low, high = (end / margin for end in ends)
+    point = sign * change.value / margin
+    low, high = (point, point) if change.level == 0.0 else (low, high)
+    reach = next((one for one in REACHES if max(abs(point), abs(low), abs(high)) <= one), REACHES[-1])
+    return interval_picture(point, low, high, reach=reach, margin=1.0)
+
+
+def moved_with(found: CriterionResult, suite: SuiteResult) -> tuple[str, ...]:
+    """The parts of a composite criterion that do not hold either: they are the cause, and it is told with them."""
+    fine = (Verdict.PASS, Verdict.NOT_APPLIED)
+    if found.verdict in fine or not found.criterion.parts:
+        return ()
+    parts = (row for row in suite.criteria if row.criterion.name in found.criterion.parts)
+    return tuple(row.criterion.name for row in parts if row.verdict not in fine)
+
+
+def same_cause(found: CriterionResult, suite: SuiteResult) -> str:
+    """What a criterion that is worse moved with, where that is told already: its parts, or the cases that broke."""
+    if parts := moved_with(found, suite):
+        return f"moved with {listing(parts)}"
+    if found.verdict is not Verdict.REGRESSED or found.criterion.metric == PASS_RATE:
+        return ""
+    broken = {case.id for case in suite.cases if case.status is CaseStatus.BROKEN}
+    sign = 1.0 if found.criterion.direction is Direction.HIGHER else -1.0
+    sides = ((case.id, *case.scores.get(found.criterion.name, (None, None))) for case in suite.cases)
+    fell = {i for i, now, before in sides if now is not None and before is not None and sign * (before - now) > 1e-9}
+    return "in the same cases" if fell and fell <= broken else ""
+
+
+def told_once(case: CaseResult, suite: SuiteResult) -> CaseResult:
+    """The case without reasons of a composite criterion beside those of its parts."""
+    whole = {row.criterion.name: row.criterion.parts for row in suite.criteria if row.criterion.parts}
+    if not whole or len(case.reasons) < 2:
+        return case
+    named = {reason.partition(": ")[0] for reason in case.reasons}
+    kept = [r for r in case.reasons if named.isdisjoint(whole.get(r.partition(": ")[0], ()))]
+    return replace(case, reasons=tuple(kept)) if kept else case
 
 
 def needs_words(found: CriterionResult) -> bool:
@@ -166,13 +235,15 @@ def _from_here(path: str) -> str:
 
 def worse_cases(suite: SuiteResult) -> tuple[CaseResult, ...]:
     """The cases that got worse or could not be measured, worst first; the order does not depend on the input's."""
-    return tuple(sorted((c for c in suite.cases if c.status in _WORSE), key=_badness))
+    found = (told_once(c, suite) for c in suite.cases if c.status in _WORSE)
+    return tuple(sorted(found, key=lambda case: _badness(case, suite)))
 
 
 def failing_cases(suite: SuiteResult) -> tuple[CaseResult, ...]:
     """Further cases of which trials failed: nothing says that they got worse, yet they keep the score down."""
     known = (*_WORSE, CaseStatus.REMOVED)
-    return tuple(sorted((c for c in suite.cases if c.status not in known and c.passed < c.trials), key=_badness))
+    found = (told_once(c, suite) for c in suite.cases if c.status not in known and c.passed < c.trials)
+    return tuple(sorted(found, key=lambda case: _badness(case, suite)))
 
 
 IMPROVED_E = 2.0
@@ -194,11 +265,13 @@ def improvement(case: CaseResult, suite: SuiteResult) -> str:
     return f"{before} → {case.passed:,}/{case.trials:,}{alone}"
 
 
-def _badness(case: CaseResult) -> tuple[float | str, ...]:
+def _badness(case: CaseResult, suite: SuiteResult) -> tuple[float | str, ...]:
+    """Worst status first; then the cases of a tag that the loss is concentrated in, before a noisy one elsewhere."""
+    elsewhere = bool(suite.concentrated) and not in_named(suite, case.tags, case.complexity.value)
     rank = _WORSE.index(case.status) if case.status in _WORSE else len(_WORSE)
     before = case.baseline_passed / case.baseline_trials if case.baseline_trials else 0.0
     now = case.passed / case.trials if case.trials else 0.0
-    return (rank, -(case.e_value or 0.0), now - before, now, case.id)
+    return (rank, elsewhere, -(case.e_value or 0.0), now - before, now, case.id)
 
 
 def worse_title(cases: Sequence[CaseResult]) -> str:

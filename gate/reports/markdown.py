@@ -10,9 +10,10 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from gate.model import CaseResult, CaseStatus, CriterionResult, Result, SuiteResult, Verdict
+from gate.decision.comparison import PASS_RATE
+from gate.model import CaseResult, CaseStatus, Criterion, CriterionResult, Estimate, Result, SuiteResult, Verdict
 from gate.model.findings import CaseTally
-from gate.reports import explanation
+from gate.reports import by_tag, explanation
 from gate.reports import headline as lead
 from gate.reports import labels as words
 from gate.reports.formatting import (
@@ -44,6 +45,8 @@ _MARKS = {
 }
 UNCHECKED = "➖"
 """In place of a tick where nothing was compared, and no threshold held."""
+_PICTURE = "worse ◂ ┊ margin │ ▸ better"
+"""What a picture of a change shows, as the head of its column."""
 _WORST = 3
 _MANY = 50
 _FEW = 10
@@ -118,6 +121,7 @@ def _suite(suite: SuiteResult, left_out: int, place: Place, explain: str = "") -
             shown = _bullets(changes, _FEW if left_out else _MANY)
             blocks.append(f"### What changed in the rules or suite\n\n{shown}")
         blocks.append(_criteria(suite, left_out))
+        blocks.append(_by_tag(suite, left_out))
         blocks += [_against_further(one, left_out) for one in suite.further]
         blocks += _worst_cases(suite, left_out)
         blocks.append(_details(suite, left_out, explain))
@@ -149,7 +153,7 @@ def _lead(suite: SuiteResult, place: Place, limit: int) -> str:
 
 def _criteria(suite: SuiteResult, left_out: int) -> str:
     shown = [c for c in suite.criteria if left_out < NO_PASSES or words.needs_words(c)]
-    rows = [_criterion_row(c) for c in shown[:_MANY]]
+    rows = [_criterion_row(c, suite) for c in shown[:_MANY]]
     if len(shown) > _MANY:
         rows.append(f"| | … and {len(shown) - _MANY:,} more criteria | | | | |")
     passed = len(suite.criteria) - len(shown)
@@ -157,8 +161,49 @@ def _criteria(suite: SuiteResult, left_out: int) -> str:
         rows.append(f"| ✅ | {count(passed, 'criterion', 'criteria')} passed | | | | |")
     if not rows:
         return ""
-    table = "| | Criterion | Candidate | Baseline | Change | Wanted |\n|---|---|---|---|---|---|\n" + "\n".join(rows)
+    table = _table(("", "Criterion", "Candidate", "Baseline", "Change", _PICTURE), rows)
     return "\n\n".join([table, _reasons(suite, shown[:_MANY])]).strip()
+
+
+def _table(heads: Sequence[str], rows: Sequence[str]) -> str:
+    return "\n".join([f"| {' | '.join(heads)} |", "|---" * len(heads) + "|", *rows])
+
+
+def _picture(change: Estimate | None, criterion: Criterion) -> str:
+    drawn = words.change_picture(change, criterion)
+    return f"`{drawn}`" if drawn else ""
+
+
+def _by_tag(suite: SuiteResult, left_out: int) -> str:
+    """The tags that the loss is concentrated in, and all others in a fold while there is room for it."""
+    shown, left = by_tag.rows(suite)
+    open_, folded = ([row for row in shown if row.is_named is named] for named in (True, False))
+    parts = [f"### By tag\n\n{_tags(open_, suite)}"] if open_ else []
+    if folded and left_out < NO_PASSES:
+        more = f"\n\n… and {count(left, 'more tag')}" if left else ""
+        title = f"{count(len(folded) + left, 'other tag' if open_ else 'tag')}"
+        parts.append(_fold(title if open_ else f"By tag: {title}", _tags(folded, suite) + more))
+    return "\n\n".join(parts)
+
+
+def _tags(shown: Sequence[by_tag.Row], suite: SuiteResult) -> str:
+    rate = next((row.criterion for row in suite.criteria if row.criterion.name == PASS_RATE), None)
+    rows = [
+        " | ".join(
+            [
+                f"| {_MARKS[Verdict.REGRESSED] if row.is_named else ''}",
+                escape.markdown_code(row.name, by_tag.MAX_NAME) or "(no name)",
+                row.cases,
+                row.candidate,
+                row.baseline,
+                row.change,
+                _picture(row.group.change, rate) if rate is not None else "",
+                f"{row.moved} |",
+            ]
+        )
+        for row in shown
+    ]
+    return _table(("", "Tag", "Cases", "Pass rate", "Baseline", "Change", _PICTURE, ""), rows)
 
 
 def _against_further(suite: SuiteResult, left_out: int) -> str:
@@ -169,9 +214,11 @@ def _against_further(suite: SuiteResult, left_out: int) -> str:
     return _fold(escape.markdown_html(words.further_line(suite), 300), body)
 
 
-def _criterion_row(result: CriterionResult) -> str:
+def _criterion_row(result: CriterionResult, suite: SuiteResult) -> str:
     criterion = result.criterion
-    name = escape.markdown_code(criterion.name, 80) + ("" if criterion.blocking else "<br><sub>warns only</sub>")
+    notes = [f"{threshold(criterion)}{'' if criterion.blocking else ', warns only'}"]
+    notes += [escape.markdown(same)] if (same := words.same_cause(result, suite)) else []
+    name = escape.markdown_code(criterion.name, 80) + "".join(f"<br><sub>{note}</sub>" for note in notes)
 
     def cell(text: str, rests_on: str) -> str:
         return f"{text}<br><sub>{rests_on}</sub>" if rests_on else text
@@ -186,7 +233,7 @@ def _criterion_row(result: CriterionResult) -> str:
             cell(f"**{now}**" if verdict is Verdict.BELOW_THRESHOLD else now, sample(result.candidate)),
             cell(words.baseline_figure(result), sample(result.baseline)),
             cell(f"**{change}**" if verdict is Verdict.REGRESSED else change, change_sample(result)),
-            f"{threshold(criterion)} |",
+            f"{_picture(words.change_shown(result), criterion)} |",
         ]
     )
 
@@ -195,6 +242,8 @@ def _reasons(suite: SuiteResult, shown: Sequence[CriterionResult]) -> str:
     """What neither the headline, the table nor the cases say."""
     lines, said = [], explanation.headline(suite)
     for result in shown:
+        if words.same_cause(result, suite):
+            continue
         told = "; ".join(part for part in words.telling(result, with_broken=False) if part not in said)
         if told and result.verdict is not Verdict.REGRESSED:
             lines.append(f"- {escape.markdown_code(result.criterion.name, 80)}: {escape.markdown(told)}")
@@ -258,6 +307,7 @@ def _case_fold(case: CaseResult, limit: int) -> str:
         "\n".join(f"- {escape.markdown(reason)}" for reason in told),
         escape.markdown_code(str(case.location), 200) if case.location else "",
         _diff(case, limit),
+        f"The agent wrote:\n\n{escape.markdown_fence(case.log, 'text', limit)}" if case.log else "",
     ]
     summary = f"{_status_mark(case)} <code>{escape.markdown_html(case.id, 120)}</code> {_score(case)}"
     if case.reasons:

@@ -14,7 +14,7 @@ _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _PLAIN = str.maketrans(
     dict(zip(_LEVELS, "_.,:-=+#", strict=True))
     | dict(zip(_EIGHTHS[1:-1], " ..::##", strict=True))
-    | {_GAP: " ", "━": "=", "─": "-", "●": "o", "│": "|", "┊": "!", "◂": "<", "▸": ">"}
+    | {_GAP: " ", "━": "=", "─": "-", "●": "o", "│": "|", "┊": "!", "┿": "+", "◂": "<", "▸": ">"}
 )
 MOST_POINTS = 60
 """Points of a series that are drawn: the last ones."""
@@ -62,9 +62,10 @@ def bar(share: float, width: int = 10) -> str:
 def interval_picture(
     value: float, low: float, high: float, *, reach: float, margin: float | None = None, width: int = 21
 ) -> str:
-    """A change with its interval around no change, losses to the left: ``  ━━●━━ ┊   │       ``.
+    """A change with its interval around no change, losses to the left: ``──━━●━━─┊───│───────``.
 
-    ``│`` is no change, ``┊`` the margin, ``◂`` or ``▸`` an interval that goes on beyond the picture.
+    ``│`` is no change, ``┊`` the margin, both ``┿`` within the interval; ``◂`` or ``▸`` an interval that goes on beyond
+    the picture.
 
     Args:
         value: the estimate; better is larger, in the unit of the other arguments.
@@ -80,14 +81,14 @@ def interval_picture(
         share = min(1.0, max(-1.0, at / reach)) if reach > 0 else 0.0
         return middle + round(share * middle)
 
-    cells = [" "] * width
-    cells[middle] = "│"
-    if margin is not None and 0 < margin < reach:
-        cells[column(-margin)] = "┊"
+    cells = ["─"] * width
     if math.isfinite(low) and math.isfinite(high) and low < high:
         for at in range(column(low), column(high) + 1):
             cells[at] = "━"
-        cells[0] = "◂" if low < -reach else cells[0]
-        cells[-1] = "▸" if high > reach else cells[-1]
+    marks = {middle: "│"} | ({column(-margin): "┊"} if margin is not None and 0 < margin < reach else {})
+    for at, mark in marks.items():
+        cells[at] = "┿" if cells[at] == "━" else mark
     cells[column(value)] = "●"
+    cells[0] = "◂" if low < -reach else cells[0]
+    cells[-1] = "▸" if high > reach else cells[-1]
     return "".join(cells)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
@@ -12,6 +13,7 @@ from typing import Any
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
+from gate.commands.output import is_plain
 from gate.config.load import Config
 from gate.config.resolve import make_plans
 from gate.config.settings import now, settings_of
@@ -99,7 +101,7 @@ class _Progress:
     """Counts simulated runs on a terminal's standard error."""
 
     def __init__(self, name: str) -> None:
-        self._name, self._done, self._shown = name, 0, sys.stderr.isatty()
+        self._name, self._done, self._shown = name, 0, sys.stderr.isatty() and not is_plain(os.environ)
 
     def __call__(self) -> None:
         self._done += 1

@@ -14,6 +14,8 @@ from gate.reports.console import render, render_line
 
 from .samples import ACCEPTED, BROKEN, FAILED, FLAKY, REGRESSED, RESULTS, result
 
+WORDS = ("why", "what", "how", "who", "where")
+
 
 @pytest.mark.parametrize("name", [n for n in RESULTS if n != "hostile"])
 @pytest.mark.parametrize("width", [30, 50, 80, 140])
@@ -71,7 +73,7 @@ def test_what_the_figures_say_is_not_said_again_and_the_statistics_are_left_to_e
     text = render(RESULTS["regressed"])
     assert "p < 0.001" not in text
     assert "error budget" not in text
-    assert "p95 2.71 s [2.4, 2.98], n = 40" in text  # the limit is on it
+    assert "p95 2.71 s [2.4, 2.98], n = 40" in render(RESULTS["regressed"], width=140)  # the limit is on it
     fell = replace(REGRESSED.criteria[0], findings=(GotWorse(Change(-0.125, -0.2, -0.05, 40), ("a", "b")),))
     flat = " ".join(render(result(replace(REGRESSED, criteria=(fell,)))).split())
     assert "over 40 cases" not in flat
@@ -79,7 +81,7 @@ def test_what_the_figures_say_is_not_said_again_and_the_statistics_are_left_to_e
 
 
 def test_few_cases_are_shown_and_where_the_rest_is() -> None:
-    broken = tuple(replace(BROKEN[0], id=f"broken-{i}") for i in range(7))
+    broken = tuple(replace(BROKEN[0], id=f"broken-{i}", reasons=(WORDS[i % 5],)) for i in range(7))
     flaky = tuple(replace(FLAKY, id=f"flaky-{i}", reasons=("why " * 100,)) for i in range(5))
     text = render(result(replace(REGRESSED, cases=(*broken, *flaky))))
     assert text.count("✗ broken-") == 5

@@ -164,7 +164,7 @@ def test_worst_first_whatever_the_order_of_the_cases() -> None:
 
 
 def test_a_criterion_that_only_warns_says_so() -> None:
-    assert "`cost`<br><sub>warns only</sub>" in render(RESULTS["regressed"])
+    assert "`cost`<br><sub>no worse than the baseline, warns only</sub>" in render(RESULTS["regressed"])
 
 
 def test_cases_in_error_and_quarantine() -> None:

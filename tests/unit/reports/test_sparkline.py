@@ -51,8 +51,8 @@ def test_a_share_as_a_bar(share: float, shown: str) -> None:
 
 
 def test_an_interval_lies_where_its_change_is() -> None:
-    assert interval_picture(-0.5, -0.7, -0.3, reach=1.0, width=21) == "   ━━●━━  │          "
-    assert interval_picture(0.0, -0.2, 0.2, reach=1.0, margin=0.5, width=21) == "     ┊  ━━●━━        "
+    assert interval_picture(-0.5, -0.7, -0.3, reach=1.0, width=21) == "───━━●━━──│──────────"
+    assert interval_picture(0.0, -0.2, 0.2, reach=1.0, margin=0.5, width=21) == "─────┊──━━●━━────────"
 
 
 def test_an_interval_beyond_the_picture_has_an_arrow() -> None:
@@ -62,7 +62,7 @@ def test_an_interval_beyond_the_picture_has_an_arrow() -> None:
 
 
 def test_an_estimate_without_an_interval_is_a_point() -> None:
-    assert interval_picture(0.0, 0.0, 0.0, reach=1.0, width=5) == "  ●  "
+    assert interval_picture(0.0, 0.0, 0.0, reach=1.0, width=5) == "──●──"
 
 
 finite = st.floats(-10, 10)

@@ -1,0 +1,160 @@
+"""How results by tag and criteria of one cause are laid out in the comment and on the console."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from msgspec.structs import replace
+
+from gate.model import (
+    CaseStatus,
+    Concentration,
+    Criterion,
+    CriterionResult,
+    Direction,
+    Estimate,
+    GroupKind,
+    GroupResult,
+    Scale,
+    SuiteResult,
+    Verdict,
+)
+from gate.reports import console, markdown
+from gate.reports.labels import change_picture, same_cause, told_once, worse_cases
+from gate.reports.sparkline import plain
+
+from .harmless import findings
+from .hostile import CORPUS
+from .samples import BROKEN, FLAKY, REGRESSED, estimate, result
+
+
+def group(name: str, change: float, lost: int = 0, kind: GroupKind = GroupKind.TAG) -> GroupResult:
+    ends = Estimate(change, change - 0.05, change + 0.05, 20, 20, level=0.9)
+    return GroupResult(kind, name, 20, estimate(0.9 + change, 0.5, 0.99, 20), estimate(0.9, 0.8, 0.95, 20), ends, lost)
+
+
+REFUND = Concentration(GroupKind.TAG, "refund", "pass_rate", 20, 40, 0.9, 0.5, 0.9, 0.9, 8, 1, 0.001)
+TAGGED = replace(
+    REGRESSED, groups=(group("noisy", -0.5, 1), group("refund", -0.4, 8), group("faq", 0.0)), concentrated=(REFUND,)
+)
+
+
+def test_the_comment_leads_with_the_tag_and_folds_the_others() -> None:
+    text = markdown.render(result(TAGGED))
+    assert text.splitlines()[2].startswith(
+        "tag refund, 20 of 40 cases: pass\\_rate 90 % → 50 %, elsewhere 90 % → 90 %; "
+    )
+    opened, _, folded = text.partition("### By tag")[2].partition("<details>")
+    assert "| ❌ | `refund` | 20 |" in opened and "noisy" not in opened
+    assert "<summary>2 other tags</summary>" in folded and "`noisy`" in folded.partition("</details>")[0]
+
+
+def test_without_a_concentration_tags_are_in_a_fold() -> None:
+    text = markdown.render(result(replace(TAGGED, concentrated=())))
+    assert "### By tag" not in text
+    assert "<summary>By tag: 3 tags</summary>" in text
+    assert text.splitlines()[2].startswith("2 cases broke")
+
+
+def test_the_console_lists_what_lost_and_all_with_verbose() -> None:
+    short, long = (console.render(result(TAGGED), width=100, verbose=verbose) for verbose in (False, True))
+    assert re.search(r"✗ refund +20  90 % → 50 %  −40 \[−45, −35\] points  8 worse\n    noisy ", short)
+    assert "faq" not in short and "… and 1 more" in short
+    assert "faq" in long
+
+
+def test_many_tags_are_counted() -> None:
+    groups = tuple(group(f"tag-{n:03}", -0.01 * n, 1) for n in range(40))
+    many = replace(REGRESSED, groups=groups, further_groups=100)
+    assert "… and 128 more tags" in markdown.render(result(many))
+    assert "… and 134 more" in console.render(result(many))
+
+
+@pytest.mark.parametrize("name", CORPUS)
+def test_a_hostile_tag_is_harmless_and_bounded(name: str) -> None:
+    bad = replace(REFUND, name=name * 40)
+    hostile = replace(TAGGED, groups=(group(name * 40, -0.4, 8), group("x", 0.0, 1)), concentrated=(bad,))
+    page = markdown.render(result(hostile))
+    ours = len(re.findall(r"^#{2,3} ", markdown.render(result(TAGGED)), re.MULTILINE))
+    assert findings(page, headings=ours) == []
+    text = console.render(result(hostile), verbose=True)
+    assert "\x1b" not in text and max(map(len, text.splitlines())) <= 200
+
+
+def test_worse_cases_of_the_tag_come_before_a_noisy_one() -> None:
+    noisy = replace(BROKEN[0], id="noisy", e_value=1e9, tags=("noisy",))
+    quiet = replace(BROKEN[0], id="quiet", e_value=5.0, tags=("refund",))
+    assert [c.id for c in worse_cases(replace(TAGGED, cases=(noisy, quiet)))] == ["quiet", "noisy"]
+    assert [c.id for c in worse_cases(replace(TAGGED, cases=(noisy, quiet), concentrated=()))] == ["noisy", "quiet"]
+
+
+# --- one cause once -------------------------------------------------------------------------------
+
+PART = Criterion("trajectory", "tool_trajectory_avg_score", Scale.UNIT, threshold=0.5)
+WHOLE = Criterion("overall", "weighted_score", Scale.UNIT, threshold=0.5, parts=("trajectory", "response"))
+
+
+def composite(part: Verdict, whole: Verdict = Verdict.BELOW_THRESHOLD) -> SuiteResult:
+    rows = (
+        CriterionResult(PART, part, candidate=estimate(0.3, 0.2, 0.4)),
+        CriterionResult(WHOLE, whole, candidate=estimate(0.4, 0.3, 0.5)),
+    )
+    case = replace(
+        BROKEN[0],
+        reasons=("overall: 0.3 of 1, for trajectory", "trajectory: lookup() is missing"),
+        status=CaseStatus.FAILED,
+    )
+    return replace(REGRESSED, verdict=Verdict.BELOW_THRESHOLD, criteria=rows, cases=(case,))
+
+
+def test_a_composite_does_not_repeat_its_part() -> None:
+    suite = composite(Verdict.BELOW_THRESHOLD)
+    assert same_cause(suite.criteria[1], suite) == "moved with trajectory"
+    assert told_once(suite.cases[0], suite).reasons == ("trajectory: lookup() is missing",)
+    text, page = console.render(result(suite), width=100), markdown.render(result(suite))
+    assert re.search(r"✗ overall  0.40 .*: moved with trajectory\n", text)
+    assert "<br><sub>moved with trajectory</sub>" in page
+    assert "for trajectory" not in text + page
+
+
+def test_a_composite_whose_parts_hold_speaks_for_itself() -> None:
+    suite = composite(Verdict.PASS)
+    assert same_cause(suite.criteria[1], suite) == ""
+
+
+def test_a_criterion_that_fell_in_the_broken_cases_alone_is_told_with_them() -> None:
+    row = CriterionResult(PART, Verdict.REGRESSED, candidate=estimate(0.3, 0.2, 0.4))
+    broken = replace(BROKEN[0], scores={"trajectory": (0.0, 1.0)})
+    fine = replace(FLAKY, scores={"trajectory": (1.0, 1.0)})
+    suite = replace(REGRESSED, criteria=(row,), cases=(broken, fine))
+    assert same_cause(row, suite) == "in the same cases"
+    fell = replace(fine, scores={"trajectory": (0.8, 1.0)})
+    assert same_cause(row, replace(suite, cases=(broken, fell))) == ""
+
+
+# --- pictures and plain terminals -----------------------------------------------------------------
+
+
+def test_a_picture_has_losses_on_the_left_whatever_direction_is_better() -> None:
+    change = Estimate(0.3, 0.2, 0.4, 40, 40, level=0.9)
+    higher, lower = (change_picture(change, replace(PART, direction=way, margin=0.1)) for way in Direction)
+    assert higher.index("●") > higher.index("│")
+    assert lower.index("●") < lower.index("│")
+    assert change_picture(None, PART) == ""
+    assert plain(lower).isascii()
+
+
+def test_what_passes_has_one_line_and_its_figures_with_verbose() -> None:
+    row = CriterionResult(PART, Verdict.PASS, candidate=estimate(1.0, 0.9, 1.0), baseline=estimate(1.0, 0.9, 1.0))
+    suite = replace(REGRESSED, criteria=(row,))
+    short, long = (console.render(result(suite), width=80, verbose=verbose) for verbose in (False, True))
+    assert "  ✓ trajectory  1.00 [0.90, 1.00], was 1.00\n" in short
+    assert "at least 0.50" not in short and "at least 0.50" in long
+
+
+def test_a_log_is_shown_in_the_comment_and_with_verbose() -> None:
+    suite = replace(REGRESSED, cases=(replace(BROKEN[0], log="starting\n```\nKeyError: 'tea'"),))
+    assert "The agent wrote:\n\n````text\nstarting\n```\nKeyError: 'tea'\n````" in markdown.render(result(suite))
+    assert "KeyError" not in console.render(result(suite))
+    assert "the agent wrote:\n      starting\n" in console.render(result(suite), verbose=True)
