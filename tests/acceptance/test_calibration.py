@@ -169,3 +169,60 @@ def test_a_damaged_calibration_is_refused_in_one_line(judged: Project, agreement
     assert ran.code == 2
     assert ran.err.count("\n") == 1
     assert "calibration.json" in ran.err and "gate calibrate" in ran.err
+
+
+# --- in a change that is judged by its base's rules -----------------------------------------------
+
+LENIENT = ((50, "pass", "fine"), (0, "pass", "wrong"), (25, "fail", "fine"), (25, "fail", "wrong"))
+"""The judge passes half of what people fail, so that less is right than it says."""
+FLATTERING = ((50, "pass", "fine"), (50, "pass", "wrong"), (0, "fail", "fine"), (50, "fail", "wrong"))
+"""As if it failed half of what people pass, so that more were right than it says."""
+
+
+def shown(project: Project, *arguments: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The suite, and its criterion that a judge scores."""
+    project.commit("as it is")
+    _, result = project.result("run", *arguments)
+    [suite] = result["suites"]
+    return suite, suite["criteria"][1]
+
+
+@pytest.mark.parametrize("change", ["flatters", "deletes", "moves"])
+def test_a_change_cannot_loosen_by_a_calibration_of_its_own(judged: Project, stub: JudgeStub, change: str) -> None:
+    configure(judged, stub, threshold=0.7)
+    labels(judged, LENIENT)
+    calibrate(judged)
+    judged.write(".gitignore", ".gate/\nresult.json\n__pycache__/\n")
+    suite, honest = shown(judged)
+    assert honest["judge"]["candidate"]["value"] == pytest.approx(0.5), "30 of 40 by the judge, 20 by people"
+    assert suite["verdict"] == "inconclusive", "forty trials cannot tell .5 from .7"
+    judged.git("checkout", "-q", "-b", "change")
+    if change == "deletes":
+        (judged.root / "calibration.json").unlink()
+    else:
+        labels(judged, FLATTERING)
+        if change == "moves":
+            configuration = json.loads((judged.root / "gate.yaml").read_text())
+            configuration["judge"]["calibration"] = "other.json"
+            judged.write("gate.yaml", configuration)
+        calibrate(judged)
+    suite, loose = shown(judged)
+    assert suite["verdict"] == "pass", "by rules of its own it would pass"
+    suite, row = shown(judged, "--rules-from", "main")
+    assert (suite["verdict"], row["judge"]["candidate"]) == ("inconclusive", honest["judge"]["candidate"])
+    assert row["candidate"] == loose["candidate"], "the scores themselves are the same"
+    told = "judge of the base commit applies" if change == "moves" else "calibration.json"
+    assert any(told in line for line in suite["changes"]), suite["changes"]
+
+
+def test_a_first_calibration_corrects_once_it_is_merged(judged: Project, stub: JudgeStub) -> None:
+    configure(judged, stub, threshold=0.9)
+    judged.write(".gitignore", ".gate/\nresult.json\n__pycache__/\n")
+    judged.commit()
+    judged.git("checkout", "-q", "-b", "change")
+    labels(judged, FLATTERING)
+    calibrate(judged)
+    assert shown(judged)[0]["verdict"] == "pass"
+    suite, row = shown(judged, "--rules-from", "main")
+    assert (suite["verdict"], row["judge"]) == ("inconclusive", None), "thirty of forty, where nine of ten are wanted"
+    assert any("its calibration corrects its scores once it is merged" in line for line in suite["warnings"])
