@@ -35,6 +35,7 @@ from gate.pipeline.reference import References, find_baselines, store_kind
 from gate.pipeline.rounds import SuiteRun
 from gate.pipeline.session import RunOptions, Session, check_version, open_session
 from gate.pipeline.shards import assigned, epochs_of
+from gate.pipeline.shown import shown_trials
 from gate.pipeline.top_up import top_up
 from gate.pipeline.trials import TrialRunner
 from gate.pipeline.verdict import (
@@ -47,9 +48,10 @@ from gate.pipeline.verdict import (
     terms_of_plan,
     with_design,
 )
-from gate.records import Header, RecordWriter
+from gate.records import Header, RecordWriter, read_header
 from gate.reports.files import Outputs, check_outputs, write_reports
 from gate.reports.formatting import count
+from gate.reports.trials import SuiteTrials
 
 
 async def run_gate(
@@ -76,10 +78,12 @@ async def run_gate(
         session = _sharing(session, plans, baselines)
         runs = [await _run_suite(session, plan, found) for plan, found in zip(plans, baselines, strict=True)]
         suites, paths = _stepped_down(runs, environment), [run.path for run in runs]
-        result = write_reports(_result(session, suites, paths), outputs)
+        result = write_reports(_result(session, suites, paths), outputs, lambda: _shown(runs))
         # Every verdict first, and reported: what is run for later changes takes what is left of the budget.
         topped = [await top_up(session, *one) for one in zip(plans, suites, paths, strict=True)]
-    return result if topped == suites else write_reports(_result(session, topped, paths), outputs)
+    if topped == suites:
+        return result
+    return write_reports(_result(session, topped, paths), outputs, lambda: _shown(runs))
 
 
 def _result(session: Session, suites: Sequence[SuiteResult], paths: Sequence[Path]) -> Result:
@@ -87,6 +91,10 @@ def _result(session: Session, suites: Sequence[SuiteResult], paths: Sequence[Pat
     if session.options.shard[1] > 1:  # nothing is decided, so nothing can be blocked for want of evidence
         settings = replace(settings, on_inconclusive="warn")
     return result_of(suites, settings, command=session.options.command, record_paths=paths)
+
+
+def _shown(runs: Sequence[Ran]) -> list[SuiteTrials]:
+    return [shown_trials(ran.path, read_header(ran.path), ran.found.first, ran.terms) for ran in runs]
 
 
 class Ran(Struct, frozen=True):

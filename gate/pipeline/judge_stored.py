@@ -35,6 +35,7 @@ from gate.pipeline.reference import (
     store_of,
     unlike,
 )
+from gate.pipeline.shown import shown_trials
 from gate.pipeline.verdict import (
     NO_REFERENCE,
     Terms,
@@ -211,7 +212,7 @@ def _result(
     suite = accepted(judge_record(record, found.all, terms), found.accepted)
     paths = [] if isinstance(source, Record) else [source]
     result = result_of([suite], terms.settings, command=terms.command or command, record_paths=paths)
-    return write_reports(result, outputs)
+    return write_reports(result, outputs, lambda: [shown_trials(source, record.header, found.first, terms)])
 
 
 # --- shards ---------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from gate.errors import EXIT_PRECEDENCE, ConfigError, ExitCode
 from gate.model import Result
 from gate.reports import REPORTS, load_report
+from gate.reports.trials import SuiteTrials
 from gate.security import files
 from gate.security.limits import described
 
@@ -62,12 +63,17 @@ def _check_apart(wanted: Mapping[str, Path]) -> None:
             raise ConfigError(what, where=str(path), hint="give each a path of its own")
 
 
-def write_reports(result: Result, outputs: Outputs) -> Result:
-    """Writes the reports. Where one fails, the result says so and its exit code is the worse of the two."""
+def write_reports(
+    result: Result, outputs: Outputs, trials: Callable[[], Sequence[SuiteTrials]] | None = None
+) -> Result:
+    """Writes the reports. Where one fails, the result says so and its exit code is the worse of the two.
+
+    ``trials``: those of each suite, for the reports that show them; asked for if one of these is written.
+    """
     failed = []
     for form, path in outputs.wanted.items():
         try:
-            files.write_text(path, _rendered(form, result))
+            files.write_text(path, _rendered(form, result, trials))
         except OSError as error:
             failed.append(f"{path}: {error.strerror}")
         except ReportError as error:
@@ -89,8 +95,12 @@ class ReportError(Exception):
     """A plugin's report failed; the verdict stands."""
 
 
-def _rendered(form: str, result: Result) -> str:
+def _rendered(form: str, result: Result, trials: Callable[[], Sequence[SuiteTrials]] | None) -> str:
     """Raises ReportError for anything that a plugin does wrong; an error of our own is not hidden."""
+    if form == "html" and trials is not None:
+        from gate.reports.html import render as render_page  # weight: only where a page is written
+
+        return render_page(result, trials())
     render = load_report(form)
     if form in REPORTS:
         return render(result)

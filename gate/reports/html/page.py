@@ -20,12 +20,14 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from gate.security.escape import one_line
+from gate.security.limits import MAX_ID_CHARS, cut
 
 LIMIT = 500
 """Characters of a value in a page."""
@@ -104,12 +106,17 @@ def breakable(name: str, limit: int = 200) -> Markup:
     return Markup("<wbr>").join(map(escape, _PIECES.split(one_line(str(name), limit))))
 
 
+def encoded(value: Any) -> bytes:
+    """JSON of anything; lone surrogates, which a record never holds, become question marks."""
+    try:
+        return msgspec.json.encode(value)
+    except UnicodeError:
+        return msgspec.json.encode(_encodable(msgspec.to_builtins(value)))
+
+
 def _json(value: Any) -> str:
     """JSON that may stand in a script element: no tag can begin in it."""
-    try:
-        text = msgspec.json.encode(value).decode()
-    except UnicodeError:  # lone surrogates, which a record never holds
-        text = msgspec.json.encode(_encodable(msgspec.to_builtins(value))).decode()
+    text = encoded(value).decode()
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
@@ -119,3 +126,8 @@ def _encodable(value: Any) -> Any:
     if isinstance(value, dict):
         return {_encodable(key): _encodable(held) for key, held in value.items()}
     return [_encodable(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def link(key: str, value: str) -> Markup:
+    """An address within the page: ``#case=refund%20late``; its scripts read it. Names are cut as in their data."""
+    return Markup(f"#{key}={quote(cut(value, MAX_ID_CHARS).encode('utf-8', 'replace'), safe='')}")  # noqa: S704 - percent-encoded

@@ -103,10 +103,11 @@ def histogram(now: Sequence[float], before: Sequence[float], axis: Axis, name: s
     """How often which value was measured: the candidate upwards, the baseline downwards, each as shares of its own."""
     height, half = 96, 46
     parts = [Markup('<svg class="plot histogram" role="img" aria-label="{}" height="{}">').format(name, height)]
-    most = max((max(_shares(side, axis), default=0.0) for side in (now, before)), default=0.0) or 1.0
+    sides = {"now": _shares(now, axis), "before": _shares(before, axis)}
+    most = max((share for shares in sides.values() for share in shares), default=0.0) or 1.0
     width = 100 / BINS
-    for kind, side in (("now", now), ("before", before)):
-        for number, share in enumerate(_shares(side, axis)):
+    for kind, shares in sides.items():
+        for number, share in enumerate(shares):
             size = round(half * share / most, 1)
             if share > 0:
                 top = round(48 - max(size, 1.0), 1) if kind == "now" else 48

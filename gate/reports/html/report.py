@@ -1,103 +1,203 @@
-"""The HTML report: one self-contained page, without scripts, under a policy that lets nothing be loaded or run.
+"""The HTML report: the verdict, what to look at first, and every case with its conversations.
 
-Chooses what the page says; ``templates/report.html`` lays it out. Every value is escaped as it enters the template, its
-control characters are made visible, and it is cut to `_LIMIT` characters: the template cannot forget to.
+Chooses what the page says; ``templates/report.html`` lays it out, and ``templates/report.js`` shows the table of cases
+and what is in them. Without a script the page has the verdict, the criteria and the cases that fail.
 """
 
 from __future__ import annotations
 
-import base64
-import hashlib
+import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import cache
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
-from markupsafe import Markup
+from msgspec import Struct
 
-from gate.model import CaseResult, CriterionResult, Estimate, Result, SuiteResult
+from gate.decision.comparison import PASS_RATE
+from gate.model import (
+    Case,
+    CaseResult,
+    CaseStatus,
+    CriterionResult,
+    Direction,
+    Result,
+    SuiteResult,
+    Verdict,
+)
 from gate.reports import explanation, headline
 from gate.reports import labels as words
 from gate.reports.formatting import (
     change_sample,
+    count,
     dimensions,
     evidence,
+    figure,
     interval,
     judge_line,
+    margin,
     sample,
+    seconds,
     threshold,
     tool_times,
 )
+from gate.reports.html import page
+from gate.reports.html.contents import CaseCollector, CaseContents
+from gate.reports.html.measured import distributions
+from gate.reports.html.plots import Intervals, axis_of, intervals
+from gate.reports.html.tags import by_tag
 from gate.reports.reasons import reason
 from gate.reports.trajectory_diff import differences
+from gate.reports.trials import SuiteTrials
 from gate.security.escape import one_line
-from gate.security.limits import shorten
+from gate.security.limits import MAX_ID_CHARS, cut, shorten
 
-_LIMIT = 500
 _MANY = 200
 _FEW = 5
+_FIRST = 8
+"""Cases that are shown above the table; without a script, all up to `_MANY`."""
+TONES = {
+    Verdict.PASS: "good",
+    Verdict.INCONCLUSIVE: "warn",
+    Verdict.NOT_MEASURED: "warn",
+    Verdict.BELOW_THRESHOLD: "bad",
+    Verdict.REGRESSED: "bad",
+    Verdict.ERROR: "bad",
+    Verdict.NOT_APPLIED: "mute",
+}
+_SIGNS = {"good": "✓", "bad": "✕", "warn": "?", "mute": "–"}
+_CASE_TONES = {
+    CaseStatus.BROKEN: "bad",
+    CaseStatus.FAILED: "bad",
+    CaseStatus.ERROR: "bad",
+    CaseStatus.SUSPECT: "warn",
+    CaseStatus.FLAKY: "warn",
+    CaseStatus.OK: "good",
+}
+_TEXT = 160
+"""Characters of a case's first reason in the table."""
 
 
-def render(result: Result) -> str:
-    """A whole page. It loads no other resource, and everything from outside is escaped and bounded."""
-    template, style = _page()
-    return template.render(
-        style=Markup(style),  # noqa: S704 - a file of ours
-        digest=base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
+class _Shown(Struct, frozen=True):
+    """One suite as the page needs it."""
+
+    values: Mapping[str, Any]
+    data: Mapping[str, Any]
+
+
+def render(result: Result, trials: Sequence[SuiteTrials] = ()) -> str:
+    """A whole page of one file. ``trials``: those of each suite, in their order; without, the page says they lack."""
+    shown = [
+        _suite(suite, number, words.explain_line(result, suite), trials[number - 1] if trials else None)
+        for number, suite in enumerate(result.suites, 1)
+    ]
+    return page.render(
+        "report.html",
+        title=f"{words.VERDICTS[result.verdict]}: {', '.join(suite.suite_id for suite in result.suites)}",
+        styles=("report.css",),
+        scripts=("diff.js", "report.js"),
+        data={"suites": len(shown), **{name: held for one in shown for name, held in one.data.items()}},
         version=one_line(result.version, 30),
         verdict=words.VERDICTS[result.verdict],
-        suites=[_suite(suite, words.explain_line(result, suite)) for suite in result.suites],
+        tone=TONES[result.verdict],
+        sign=_SIGNS[TONES[result.verdict]],
+        suites=[one.values for one in shown],
         command=words.command_lines(result.command),
         ends=words.exit_line(result.exit_code, result.verdict),
+        problems=result.problems,
     )
 
 
-@cache
-def _page() -> tuple[Template, str]:
-    loader = PackageLoader("gate.reports.html")
-    pages = Environment(
-        loader=loader,
-        autoescape=True,
-        finalize=_shown,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    return pages.get_template("report.html"), loader.get_source(pages, "report.css")[0]
-
-
-def _shown(value: Any) -> Any:
-    return value if isinstance(value, Markup) else one_line(str(value), _LIMIT)
-
-
-def _suite(suite: SuiteResult, explain: str) -> Mapping[str, Any]:
-    worse = words.worse_cases(suite)
-    return {
-        "tone": suite.verdict.value,
-        "id": one_line(suite.suite_id, 200),
+def _suite(suite: SuiteResult, number: int, explain: str, trials: SuiteTrials | None) -> _Shown:
+    contents = None if trials is None else _contents(suite, trials)
+    worse, failing = words.worse_cases(suite), words.failing_cases(suite)
+    tone = TONES[suite.verdict]
+    data = {
+        f"cases-{number}": _rows(suite, trials, contents),
+        **{f"piece-{number}-{at}": piece for at, piece in enumerate(contents.pieces if contents else ())},
+    }
+    values = {
+        "number": number,
+        "tone": tone,
+        "sign": _SIGNS[tone],
+        "id": suite.suite_id,
         "verdict": words.VERDICTS[suite.verdict],
         "headline": explanation.headline(suite),
         "next": headline.next_step(suite),
         "accepted": suite.accepted,
+        "tiles": _tiles(suite),
+        "statuses": _statuses(suite),
         "criteria": [_criterion(criterion) for criterion in suite.criteria[:_MANY]],
         "further": [words.further_line(one) for one in suite.further[:_MANY]],
-        "worse": _cases(words.worse_title(worse), worse, opened=3),
-        "failing": _cases("Cases with failing trials, not shown to be worse", words.failing_cases(suite), opened=0),
-        "improved": [f"{case.id}: {words.improvement(case, suite)}" for case in words.improved_cases(suite)[:_MANY]],
+        "worse": _cases(words.worse_title(worse), worse),
+        "failing": _cases("Cases with failing trials, not shown to be worse", failing),
+        "improved": [_improved(case, suite) for case in words.improved_cases(suite)[:_MANY]],
+        "groups": by_tag(suite, trials.cases if trials is not None else ()),
+        "distributions": distributions(contents.measured) if contents else [],
         "explain": explain,
         "changes": explanation.changes(suite)[:_MANY],
         "story": headline.story(suite)[:_MANY],
         "warnings": explanation.warnings(suite)[:_MANY],
-        "facts": {
-            "Cases": words.status_counts(suite),
-            "Baseline": words.baseline_line(suite.baseline),
-            "Stored": words.stored_line(suite),
-            "Cost": words.cost_line(suite),
-            "Time per tool": "; ".join(f"{name} {said}" for name, said in tool_times(suite)[:_FEW]),
-            "Candidate": shorten(suite.commit or "", 40),
-            "Seed": str(suite.seed),
-        },
+        "facts": _facts(suite),
+        "omitted": _omitted(contents),
+    }
+    return _Shown(values, data)
+
+
+def _contents(suite: SuiteResult, trials: SuiteTrials) -> CaseContents:
+    """What is shown of the cases: of those that matter first more, and as long as there is room."""
+    first = [*words.worse_cases(suite), *words.failing_cases(suite), *words.improved_cases(suite)]
+    order = {case.id: case for case in (*first, *suite.cases)}.values()
+    return CaseCollector(trials, {case.id for case in first}).contents(suite.cases, order)
+
+
+def _omitted(contents: CaseContents | None) -> str:
+    if contents is None:
+        return "This result came without its record, so conversations are not shown."
+    if contents.left_out:
+        return f"For want of room the conversations of {count(contents.left_out, 'case')} are not shown."
+    return ""
+
+
+def _tiles(suite: SuiteResult) -> list[tuple[str, str, str]]:
+    """What it is, the figure, and what it rests on."""
+    rate = next((row for row in suite.criteria if row.criterion.name == PASS_RATE), None)
+    tiles = []
+    if rate is not None and rate.candidate is not None:
+        scale = rate.criterion.scale
+        was = f"was {figure(rate.baseline.value, scale)}" if rate.baseline is not None else sample(rate.candidate)
+        tiles.append(("Pass rate", figure(rate.candidate.value, scale), was))
+    worse, better = len(words.worse_cases(suite)), len(words.improved_cases(suite))
+    lost = f"{worse:,} lost" if suite.has_baseline else f"{worse:,} failing"
+    tiles.append(("Cases", f"{len(suite.cases):,}", f"{lost}, {better:,} gained" if suite.has_baseline else lost))
+    spent, _, runs = headline.cost(suite).rpartition(" · ")
+    tiles.append(("Cost", spent.split(" · ")[0] or "not reported", runs if spent else headline.cost(suite)))
+    tiles.append(("Took", seconds(suite.duration), ""))
+    compared = suite.baseline.commit[:10] if suite.baseline is not None and suite.baseline.commit else "nothing"
+    tiles.append(("Compared with", compared, words.baseline_line(suite.baseline, source=False).partition(", ")[2]))
+    return tiles
+
+
+def _statuses(suite: SuiteResult) -> list[tuple[str, str, int, float, float]]:
+    """Word, tone, number, and where its part of the bar begins and how wide it is, in percent."""
+    known = Counter((words.status(case), _tone(case)) for case in suite.cases)
+    order = {"bad": 0, "warn": 1, "mute": 2, "good": 3}
+    total, start, found = len(suite.cases) or 1, 0.0, []
+    for (word, tone), number in sorted(known.items(), key=lambda one: (order[one[0][1]], one[0][0])):
+        width = 100 * number / total
+        found.append((word, tone, number, round(start, 3), round(width, 3)))
+        start += width
+    return found
+
+
+def _facts(suite: SuiteResult) -> Mapping[str, str]:
+    return {
+        "Cases": words.status_counts(suite),
+        "Baseline": words.baseline_line(suite.baseline),
+        "Stored": words.stored_line(suite),
+        "Cost": words.cost_line(suite),
+        "Time per tool": "; ".join(f"{name} {said}" for name, said in tool_times(suite)[:_FEW]),
+        "Candidate": shorten(suite.commit or "", 40),
+        "Seed": str(suite.seed),
     }
 
 
@@ -106,16 +206,19 @@ def _suite(suite: SuiteResult, explain: str) -> Mapping[str, Any]:
 
 def _criterion(result: CriterionResult) -> Mapping[str, Any]:
     criterion, verdict = result.criterion, words.shown(result)
-    advisory = "" if criterion.blocking or criterion.blocks_regression else " (warns only)"
+    advisory = "" if criterion.blocking or criterion.blocks_regression else "warns only"
+    tone = TONES[verdict] if words.is_ticked(result) or verdict is not Verdict.PASS else "mute"
     return {
-        "tone": verdict.value if words.is_ticked(result) or verdict.value != "pass" else "unchecked",
-        "name": one_line(criterion.name, 200),
-        "standing": f"{words.standing(result)}{advisory}",
+        "tone": tone if not advisory or tone != "bad" else "warn",
+        "name": criterion.name,
+        "standing": words.standing(result),
+        "sign": _SIGNS[tone],
+        "advisory": advisory,
         "wanted": threshold(criterion),
         "figures": (
-            ("candidate", interval(result.candidate, criterion.scale), sample(result.candidate)),
-            ("baseline", words.baseline_figure(result), sample(result.baseline)),
-            ("change", words.change_figure(result), change_sample(result)),
+            ("candidate", *_two(interval(result.candidate, criterion.scale)), sample(result.candidate)),
+            ("baseline", *_two(words.baseline_figure(result)), sample(result.baseline)),
+            ("change", *_two(words.change_figure(result)), change_sample(result)),
         ),
         "plot": _plot(result),
         "reason": reason(result),
@@ -124,47 +227,132 @@ def _criterion(result: CriterionResult) -> Mapping[str, Any]:
     }
 
 
+def _two(text: str) -> tuple[str, str]:
+    """A figure and its interval, which stands below it."""
+    value, bracket, rest = text.partition(" [")
+    return value, f"[{rest}" if bracket else ""
+
+
 def _plot(result: CriterionResult) -> Mapping[str, Any] | None:
-    """Both intervals on one axis, with the threshold as a dashed line; the table beside it has the figures."""
-    estimates = [(e, kind, y) for e, kind, y in ((result.candidate, "now", 15), (result.baseline, "before", 31)) if e]
-    if not estimates:
+    """Both intervals on one axis, with the threshold and what is still called unchanged; its ends in words."""
+    sides = [side for side in (result.candidate, result.baseline) if side is not None]
+    if not sides:
         return None
-    low, high = _axis(result, [e for e, _, _ in estimates])
-
-    def x(value: float) -> float:
-        return round(6 + 132 * min(max((value - low) / (high - low), 0.0), 1.0), 1)
-
-    limit = result.criterion.threshold
+    scale, limit = result.criterion.scale, result.criterion.threshold
+    band = _band(result)
+    ends = [value for side in sides for value in (side.low, side.value, side.high)]
+    ends += [limit] if limit is not None else []
+    ends += [band[0]] if band is not None else []
+    axis = axis_of(ends, scale.range)
+    if band is not None:
+        band = (band[0], axis.high if result.criterion.direction is Direction.HIGHER else axis.low)
     return {
-        "title": "candidate above, baseline below" + (", threshold dashed" if limit is not None else ""),
-        "limit": None if limit is None else x(limit),
-        "rows": [
-            {"kind": kind, "low": x(e.low), "value": x(e.value), "high": x(e.high), "y": y} for e, kind, y in estimates
-        ],
+        "drawing": intervals(Intervals(axis, result.candidate, result.baseline, band, limit), _described(result)),
+        "low": figure(axis.low, scale),
+        "high": figure(axis.high, scale),
     }
 
 
-def _axis(result: CriterionResult, estimates: Sequence[Estimate]) -> tuple[float, float]:
-    if result.criterion.scale.is_bounded:
-        return result.criterion.scale.range
-    limit = result.criterion.threshold
-    highest = max([*(e.high for e in estimates), *([limit] if limit is not None else [])])
-    return 0.0, highest * 1.1 if highest > 0 else 1.0
+def _band(result: CriterionResult) -> tuple[float, float] | None:
+    """From the worst mean that is within the margin of the baseline's; None where nothing is compared by a margin."""
+    criterion, before = result.criterion, result.baseline
+    if criterion.margin is None or before is None or result.not_compared:
+        return None
+    loss = criterion.margin * before.value if criterion.scale.is_relative else criterion.margin
+    worst = before.value - loss if criterion.direction is Direction.HIGHER else before.value + loss
+    return (worst, before.value) if math.isfinite(worst) else None
+
+
+def _described(result: CriterionResult) -> str:
+    scale, criterion = result.criterion.scale, result.criterion
+    parts = [f"candidate {interval(result.candidate, scale)}"]
+    parts += [f"baseline {interval(result.baseline, scale)}"] if result.baseline is not None else []
+    parts += [f"margin {margin(criterion.margin, scale)}"] if criterion.margin is not None else []
+    parts += [f"threshold {figure(criterion.threshold, scale)}"] if criterion.threshold is not None else []
+    return f"{one_line(criterion.name, 80)}: {', '.join(parts)}"
 
 
 # --- cases ----------------------------------------------------------------------------------------
 
 
-def _cases(title: str, cases: Sequence[CaseResult], *, opened: int) -> Mapping[str, Any]:
+def _tone(case: CaseResult) -> str:
+    tone = _CASE_TONES.get(case.status, "mute")
+    return "warn" if tone == "good" and words.status(case) != words.STATUSES[CaseStatus.OK] else tone
+
+
+def _cases(title: str, cases: Sequence[CaseResult]) -> Mapping[str, Any]:
     more = f"{len(cases) - _MANY:,}" if len(cases) > _MANY else ""
-    return {"title": title, "cases": [_case(case) for case in cases[:_MANY]], "opened": opened, "more": more}
+    shown = [_case(case) for case in cases[:_MANY]]
+    return {"title": title, "cases": shown, "first": _FIRST, "number": f"{len(cases):,}", "more": more}
 
 
 def _case(case: CaseResult) -> Mapping[str, Any]:
     return {
-        "id": one_line(case.id, 200),
-        "standing": f"{words.status(case)}, {words.tally(case)}",
-        "place": one_line(str(case.location), 200) if case.location else "",
+        "id": case.id,
+        "link": page.link("case", case.id),
+        "tone": _tone(case),
+        "status": words.status(case),
+        "tally": words.tally(case),
+        "place": str(case.location) if case.location else "",
         "reasons": case.reasons[:10],
         "turns": differences(case),
     }
+
+
+def _improved(case: CaseResult, suite: SuiteResult) -> Mapping[str, Any]:
+    return {"id": case.id, "link": page.link("case", case.id), "said": words.improvement(case, suite)}
+
+
+def _rows(suite: SuiteResult, trials: SuiteTrials | None, contents: CaseContents | None) -> Mapping[str, Any]:
+    """What the table of cases is made of: names once, and a list for each case."""
+    plan = {case.id: case for case in trials.cases} if trials is not None else {}
+    tags = sorted({tag for case in plan.values() for tag in case.tags})
+    criteria = [result.criterion.name for result in suite.criteria if result.criterion.name != PASS_RATE]
+    known = _Known(
+        plan,
+        {name: number for number, name in enumerate(tags)},
+        {name: number for number, name in enumerate(criteria)},
+        {case.id: place for place, case in enumerate((*words.worse_cases(suite), *words.failing_cases(suite)))},
+        frozenset(case.id for case in words.improved_cases(suite)),
+        contents or CaseContents(),
+    )
+    return {
+        "tags": [cut(tag, MAX_ID_CHARS) for tag in tags],
+        "criteria": [cut(name, MAX_ID_CHARS) for name in criteria],
+        "rows": [_table_row(case, known) for case in suite.cases],
+        "units": {cut(result.criterion.name, 200): result.criterion.scale.value for result in suite.criteria},
+    }
+
+
+class _Known(Struct, frozen=True):
+    """What is known of the cases of a suite."""
+
+    plan: Mapping[str, Case]
+    tags: Mapping[str, int]
+    criteria: Mapping[str, int]
+    rank: Mapping[str, int]
+    better: frozenset[str]
+    contents: CaseContents
+
+
+def _table_row(case: CaseResult, known: _Known) -> tuple[Any, ...]:
+    """In the order in which ``report.js`` takes it apart."""
+    plan, contents = known.plan.get(case.id), known.contents
+    return (
+        cut(case.id, MAX_ID_CHARS),
+        words.status(case),
+        _tone(case),
+        (case.passed, case.trials, case.baseline_passed, case.baseline_trials, case.errors),
+        [known.tags[tag] for tag in sorted(plan.tags)] if plan is not None else [],
+        plan.complexity.value if plan is not None else "",
+        [known.criteria[name] for name in contents.failing.get(case.id, ()) if name in known.criteria],
+        round(case.duration / case.trials, 4) if case.duration is not None and case.trials else None,
+        cut(case.reasons[0], _TEXT) if case.reasons else "",
+        contents.asked.get(case.id, ""),
+        contents.where.get(case.id, -1),
+        known.rank.get(case.id, len(known.rank)),
+        int(case.id in known.better),
+        cut(str(case.location), MAX_ID_CHARS) if case.location else "",
+        [cut(reason, 2 * _TEXT) for reason in case.reasons[1:5]],
+        cut(case.quarantine, MAX_ID_CHARS),
+    )

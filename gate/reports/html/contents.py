@@ -1,0 +1,354 @@
+"""What the page holds of single cases: conversations, trajectories and scores, bounded, in compressed pieces.
+
+A page has room for so much. The cases that matter first are taken first; of those that find no room, and of trials
+beyond a few of each case, the page says that they are left out.
+"""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from collections.abc import Iterable, Mapping, Sequence, Set
+from itertools import islice
+from typing import Any
+
+import msgspec
+from msgspec import Raw, Struct
+
+from gate.decision.comparison import holds, mark, passed
+from gate.model import FULL, STORED, Case, CaseResult, Invocation, Part, Score, Side, ToolCall, Trial, text_of
+from gate.reports.html.page import encoded
+from gate.reports.trials import SuiteTrials
+from gate.security.limits import cut
+
+MAX_TEXT = 4_000
+"""Characters of one message, answer or tool's result."""
+MAX_REASON = 1_000
+MAX_VALUE = 600
+"""Characters of one argument."""
+MAX_ITEMS = 40
+MAX_DEPTH = 6
+MAX_CALLS = 60
+"""Calls of one turn."""
+MAX_TURNS = 40
+MAX_PAGE = 12_000_000
+"""Characters of all pieces together, compressed."""
+MAX_HELD = 80_000_000
+"""Bytes of contents before they are compressed."""
+PIECE = 200_000
+"""Bytes of one piece before it is compressed: what a browser unpacks when a case is opened."""
+SIDES = {"now": (6, 4), "beside": (3, 3), "before": (3, 5)}
+"""Side → how many failing and how many passing trials of a case are shown. ``beside``: of the base commit, run now."""
+QUIET = {"now": (2, 1), "beside": (1, 1), "before": (1, 1)}
+"""The same of a case that neither fails nor passes more often than before."""
+LEVEL = 4
+"""Of compression: a page takes half the time of level 6, and 5 % more room."""
+
+
+class ShownCall(Struct, omit_defaults=True, gc=False):
+    name: str
+    args: Any = None
+    result: str = ""
+    error: str = ""
+    seconds: float | None = None
+    any: bool = False
+    """Whether any arguments are as expected."""
+
+
+class ShownTurn(Struct, omit_defaults=True, gc=False):
+    user: str = ""
+    """Empty where it is as the case's first trial has it."""
+    said: str = ""
+    thought: str = ""
+    before: str = ""
+    """Said before the final answer."""
+    calls: tuple[ShownCall, ...] = ()
+    seconds: float | None = None
+    more: int = 0
+    """Calls that are left out."""
+
+
+class ShownScore(Struct, omit_defaults=True, gc=False):
+    value: float | None = None
+    holds: bool | None = None
+    reason: str = ""
+    error: str = ""
+    votes: tuple[float, ...] = ()
+    parts: dict[str, float] = {}
+
+
+class ShownTrial(Struct, omit_defaults=True, gc=False):
+    side: str
+    number: int
+    passed: bool | None = None
+    tag: str = ""
+    error: str = ""
+    seconds: float | None = None
+    usd: float | None = None
+    tokens: int | None = None
+    model: str = ""
+    turns: tuple[ShownTurn, ...] = ()
+    scores: dict[str, ShownScore] = {}
+    more: int = 0
+    """Turns that are left out."""
+
+
+class CaseContents(Struct):
+    """What the page holds of a suite's cases."""
+
+    pieces: list[str] = []
+    """Deflated JSON in base64; each an object from the number of a case to its content."""
+    where: dict[str, int] = {}
+    """Case → its piece."""
+    asked: dict[str, str] = {}
+    """Case → the beginning of what it was first asked."""
+    failing: dict[str, list[str]] = {}
+    """Case → criteria that did not hold in one of its trials."""
+    measured: dict[str, tuple[list[float], list[float]]] = {}
+    """Of each trial: ``seconds``, ``usd``, ``tokens`` → candidate's and baseline's."""
+    left_out: int = 0
+    """Cases without content for want of room."""
+
+
+class _Held(Struct):
+    """One case's trials as far as they are kept."""
+
+    trials: list[bytes]
+    counts: dict[tuple[str, bool], int]
+    users: list[str]
+    left: dict[str, int]
+
+
+class CaseCollector:
+    """Takes trials one at a time, in any order. ``telling`` are the cases of which more is shown."""
+
+    def __init__(self, trials: SuiteTrials, telling: Set[str]) -> None:
+        self._telling = telling
+        self._cases: Mapping[str, Case] = {case.id: case for case in trials.cases}
+        self._criteria = tuple(trials.criteria)
+        self._by_name = {criterion.name: criterion for criterion in self._criteria}
+        self._held: dict[str, _Held] = {}
+        self._bytes = 0
+        self.failing: dict[str, dict[str, None]] = {}
+        self.measured: dict[str, tuple[list[float], list[float]]] = {
+            name: ([], []) for name in ("seconds", "usd", "tokens")
+        }
+        for trial in trials.read():
+            if trial.tag != STORED:
+                self._take(trial, "now" if trial.side is Side.CANDIDATE else "beside")
+        for trial in trials.baseline:
+            self._take(trial, "before")
+
+    def _take(self, trial: Trial, side: str) -> None:
+        case = self._cases.get(trial.case_id)
+        if case is None:
+            return
+        self._count(trial, side)
+        outcome = passed(trial, case, self._criteria)
+        held = self._held.get(case.id)
+        if held is None:
+            held = self._held[case.id] = _Held([], {}, [], {})
+        kind = (side, outcome is not False)
+        most = (SIDES if case.id in self._telling else QUIET)[side][kind[1]]
+        shown = held.counts.get(kind, 0) < most and self._bytes <= MAX_HELD
+        failing = side == "now" and outcome is not True
+        marks = self._marks(trial, case) if shown or failing else {}
+        if failing and False in marks.values():
+            names = [name for name, good in marks.items() if good is False]
+            self.failing.setdefault(case.id, {}).update(dict.fromkeys(names))
+        if not shown:
+            held.left[side] = held.left.get(side, 0) + 1
+            return
+        held.counts[kind] = held.counts.get(kind, 0) + 1
+        line = encoded(shown_trial(trial, side, outcome, marks, held.users))
+        self._bytes += len(line)
+        held.trials.append(line)
+
+    def _marks(self, trial: Trial, case: Case) -> dict[str, bool | None]:
+        return {name: self._holds(name, case, score) for name, score in trial.scores.items()}
+
+    def _holds(self, name: str, case: Case, score: Score) -> bool | None:
+        """Whether a score is as good as a trial's has to be; None where nothing is demanded of it."""
+        criterion = self._by_name.get(name)
+        if criterion is None or score.value is None or (mark(criterion, case) is None and not criterion.hard):
+            return None
+        return holds(criterion, case, score)
+
+    def _count(self, trial: Trial, side: str) -> None:
+        if side == "beside" or trial.error is not None:
+            return
+        for values, value in zip(self.measured.values(), (trial.duration, *_spent(trial)), strict=True):
+            if value is not None:
+                values[side == "before"].append(value)
+
+    def contents(self, cases: Sequence[CaseResult], order: Iterable[CaseResult]) -> CaseContents:
+        """Everything in pieces; the cases that come first in ``order`` find room first."""
+        number = {case.id: at for at, case in enumerate(cases)}
+        pieces = _Pieces()
+        for case in order:
+            if (held := self._held.get(case.id)) is not None:
+                pieces.add(case.id, number[case.id], self._content(held, case))
+        pieces.close()
+        return CaseContents(
+            pieces.done,
+            pieces.where,
+            {case_id: cut(" ".join(held.users[0].split()), 140) for case_id, held in self._held.items() if held.users},
+            {case_id: list(names) for case_id, names in self.failing.items()},
+            self.measured,
+            left_out=pieces.left_out,
+        )
+
+    def _content(self, held: _Held, case: CaseResult) -> bytes:
+        expected = [None if calls is None else _calls(calls) for calls in case.expected[:MAX_TURNS]]
+        return encoded(
+            {
+                "users": held.users,
+                "expected": expected if any(calls is not None for calls in expected) else [],
+                "wanted": [None if text is None else cut(text, MAX_TEXT) for text in case.expected_text[:MAX_TURNS]],
+                "trials": [Raw(line) for line in held.trials],
+                "left": held.left,
+            }
+        )
+
+
+class _Pieces:
+    def __init__(self) -> None:
+        self.done: list[str] = []
+        self.where: dict[str, int] = {}
+        self.left_out = 0
+        self._open: list[tuple[str, bytes]] = []
+        self._size = self._written = 0
+
+    def add(self, case_id: str, number: int, content: bytes) -> None:
+        if self._written > MAX_PAGE:
+            self.left_out += 1
+            return
+        self._open.append((case_id, b'"%d":%s' % (number, content)))
+        self._size += len(content)
+        if self._size >= PIECE:
+            self.close()
+
+    def close(self) -> None:
+        if not self._open:
+            return
+        text = b"{%s}" % b",".join(content for _, content in self._open)
+        piece = base64.b64encode(zlib.compress(text, LEVEL)).decode()
+        if self._written + len(piece) > MAX_PAGE:
+            self.left_out += len(self._open)
+            self._written = MAX_PAGE + 1
+        else:
+            self.where.update((case_id, len(self.done)) for case_id, _ in self._open)
+            self.done.append(piece)
+            self._written += len(piece)
+        self._open, self._size = [], 0
+
+
+# --- single trials --------------------------------------------------------------------------------
+
+
+def shown_trial(
+    trial: Trial, side: str, outcome: bool | None, marks: Mapping[str, bool | None], users: list[str]
+) -> ShownTrial:
+    """A trial as the page shows it. ``users`` is what its case was asked so far, and grows."""
+    cost, tokens = _spent(trial)
+    model = next((turn.usage.model for turn in trial.invocations if turn.usage is not None), None)
+    return ShownTrial(
+        side,
+        trial.number,
+        outcome,
+        "" if trial.tag == FULL else trial.tag,
+        "" if trial.error is None else f"{trial.error.kind.value}: {cut(trial.error.message, MAX_REASON)}",
+        trial.duration,
+        cost,
+        tokens,
+        "" if model is None else cut(model, 100),
+        tuple([_turn(turn, number, users) for number, turn in enumerate(trial.invocations[:MAX_TURNS])]),
+        {cut(name, 200): _score(score, marks.get(name)) for name, score in trial.scores.items()},
+        max(0, len(trial.invocations) - MAX_TURNS),
+    )
+
+
+def _spent(trial: Trial) -> tuple[float | None, int | None]:
+    """Dollars and tokens of a trial; None where no turn reports them."""
+    usages = [turn.usage for turn in trial.invocations if turn.usage is not None]
+    costs = [usage.cost_usd for usage in usages if usage.cost_usd is not None]
+    tokens = [used for usage in usages if (used := usage.tokens) is not None]
+    return sum(costs) if costs else None, sum(tokens) if tokens else None
+
+
+def _said(parts: tuple[Part, ...], *, thoughts: bool) -> str:
+    return cut("\n".join([part.text for part in parts if part.thought is thoughts]), MAX_TEXT) if parts else ""
+
+
+def _turn(turn: Invocation, number: int, users: list[str]) -> ShownTurn:
+    user = cut(turn.user, MAX_TEXT)
+    if number == len(users):
+        users.append(user)
+    return ShownTurn(
+        user if user and user != users[number] else "",
+        _said(turn.response, thoughts=False),
+        _said(turn.response, thoughts=True),
+        cut(text_of(turn.intermediate), MAX_TEXT) if turn.intermediate else "",
+        _calls(turn.tool_calls) if turn.tool_calls else (),
+        turn.duration,
+        max(0, len(turn.tool_calls) - MAX_CALLS),
+    )
+
+
+def _calls(calls: Sequence[ToolCall]) -> tuple[ShownCall, ...]:
+    return tuple([_call(call) for call in calls[:MAX_CALLS]])
+
+
+def _call(call: ToolCall) -> ShownCall:
+    name = call.name or (f"any {call.category} tool" if call.category else "(no name)")
+    result = call.result if isinstance(call.result, str) else "" if call.result is None else _json(call.result)
+    return ShownCall(
+        cut(name, 200),
+        _bounded(call.args),
+        cut(result, MAX_TEXT),
+        cut(call.error or "", MAX_REASON),
+        call.duration,
+        call.any_args,
+    )
+
+
+def _json(value: Any) -> str:
+    return msgspec.json.format(msgspec.json.encode(_bounded(value)), indent=1).decode()
+
+
+def _bounded(value: Any, depth: int = 0) -> Any:
+    """A JSON value without what would make the page long."""
+    if isinstance(value, str):
+        return cut(value, MAX_VALUE)
+    if isinstance(value, dict | list | tuple):
+        return "…" if depth >= MAX_DEPTH else _few(value, depth + 1)
+    if value is None or isinstance(value, bool | float):
+        return value
+    return value if isinstance(value, int) and abs(value) < 2**53 else cut(str(value), 100)
+
+
+def _is_short(value: Any) -> bool:
+    kind = type(value)
+    return len(value) <= MAX_VALUE if kind is str else kind is float or kind is bool or value is None
+
+
+def _few(value: dict[Any, Any] | list[Any] | tuple[Any, ...], depth: int) -> Any:
+    """An object or array with its first items, and how many more it has."""
+    more = len(value) - MAX_ITEMS
+    if isinstance(value, dict):
+        if more <= 0 and all(map(_is_short, value.values())) and all(len(key) <= 100 for key in value):
+            return value
+        kept = {cut(str(key), 100): _bounded(held, depth) for key, held in islice(value.items(), MAX_ITEMS)}
+        return {**kept, "…": f"{more} more"} if more > 0 else kept
+    items = [_bounded(item, depth) for item in value[:MAX_ITEMS]]
+    return [*items, f"… {more} more"] if more > 0 else items
+
+
+def _score(score: Score, held: bool | None) -> ShownScore:
+    why, error = cut(score.reason, MAX_REASON), cut(score.error or "", MAX_REASON)
+    if not score.details:
+        return ShownScore(score.value, held, why, error)
+    votes = score.details.get("votes")
+    known = [vote for vote in votes[:20] if isinstance(vote, int | float)] if isinstance(votes, list | tuple) else []
+    parts = {cut(name, 100): value for name, value in islice(score.dimensions.items(), 20)}
+    return ShownScore(score.value, held, why, error, tuple(known), parts)

@@ -1,0 +1,22 @@
+"""The trials behind a verdict, for the reports that show what was asked and answered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from msgspec import Struct
+
+from gate.model import Case, Criterion, Trial
+
+
+class SuiteTrials(Struct, frozen=True):
+    """What was asked and answered in one suite. Texts are as they are recorded: redacted when they were written."""
+
+    cases: Sequence[Case]
+    """Those that were to be run; of what they ask, a record knows the expected calls alone."""
+    criteria: Sequence[Criterion]
+    """What decides whether a trial passes."""
+    read: Callable[[], Iterable[Trial]]
+    """Reads the record's trials, one at a time, so that any record fits."""
+    baseline: Sequence[Trial] = ()
+    """The trials that it is compared with, under the ids that their cases have now."""

@@ -1,0 +1,189 @@
+"""The page loads nothing, runs its own script alone, and says the same as the other reports."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import zlib
+from collections.abc import Mapping
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+
+from gate.model import (
+    STORED,
+    Case,
+    CaseResult,
+    CaseStatus,
+    Complexity,
+    Invocation,
+    Part,
+    Score,
+    Side,
+    ToolCall,
+    Trial,
+    Usage,
+)
+from gate.reports.html import contents
+from gate.reports.html.contents import CaseCollector
+from gate.reports.html.report import render
+from gate.reports.trials import SuiteTrials
+from tests.unit.reports.hostile import CORPUS
+from tests.unit.reports.samples import RESULTS, TRAJECTORY
+
+
+def body(page: str) -> str:
+    """Without style, script and data, which hold what looks like tags."""
+    return re.sub(r"<(style|script)[^>]*>.*?</\1>", "", page, flags=re.S)
+
+
+class _Elements(HTMLParser):
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_nothing_is_loaded(name: str) -> None:
+    page = render(RESULTS[name])
+    elements = _Elements(page).found
+    assert {tag for tag, _ in elements}.isdisjoint({"iframe", "object", "embed", "link", "img", "base", "form"})
+    names = {attribute for _, attributes in elements for attribute in attributes}
+    assert not {one for one in names if one.startswith("on")} | (names & {"src", "style", "srcset", "action"})
+    assert all((attributes.get("href") or "#").startswith("#") for _, attributes in elements)
+    assert [attributes for tag, attributes in elements if tag == "script" and "type" not in attributes] == [{}]
+    assert "url(" not in page
+    assert "@import" not in page
+
+
+def test_tables_and_drawings_are_named_for_those_who_cannot_see_them() -> None:
+    page = render(RESULTS["regressed"])
+    assert page.count('<tr class="figures"><th scope="row">') == 4
+    assert page.count('role="img" aria-label=') == body(page).count("<svg")
+    assert '<html lang="en">' in page
+
+
+def test_it_says_what_matters() -> None:
+    page = body(render(RESULTS["regressed"]))
+    for said in (
+        "<b>−12.5</b>",
+        "[−20, −5] points",
+        "0 of 4 trials passed, baseline 5 of 5",
+        "gate run --config gate.yaml",
+        "exit code 1",
+    ):
+        assert said in page
+
+
+def test_every_less_than_sign_of_a_text_is_escaped() -> None:
+    page = re.sub(r"</?[a-z][^<>]*>|<!doctype html>", "", body(render(RESULTS["regressed"])))
+    assert "p &lt; 0.001" in page
+    assert "<" not in page
+
+
+# --- what it holds of cases -------------------------------------------------------------------------
+
+
+def trial(case_id: str = "a", number: int = 1, said: str = "done", value: float = 1.0, **more: Any) -> Trial:
+    call = ToolCall("lookup", {"of": 1}, result={"found": True})
+    turn = Invocation("look up 1", (Part("hm", thought=True), Part(said)), (call,), usage=Usage(10, 5, 0.01))
+    scores = {TRAJECTORY.name: Score(value, "as expected", details={"votes": [1.0, 0.0], "dimensions": {"tone": 0.5}})}
+    return Trial(case_id, number, invocations=(turn,), scores=scores, duration=0.5, **more)
+
+
+def case(case_id: str = "a", tags: tuple[str, ...] = ()) -> Case:
+    return Case(case_id, (), tags=frozenset(tags), complexity=Complexity.SIMPLE)
+
+
+def collected(trials: list[Trial], before: list[Trial] = [], telling: frozenset[str] = frozenset("a")) -> Any:  # noqa: B006
+    cases = sorted({one.case_id for one in (*trials, *before)})
+    found = CaseCollector(SuiteTrials([case(one) for one in cases], (TRAJECTORY,), lambda: trials, before), telling)
+    results = [CaseResult(one, CaseStatus.OK) for one in cases]
+    return found.contents(results, results)
+
+
+def unpacked(pieces: list[str]) -> Mapping[str, Any]:
+    found: dict[str, Any] = {}
+    for piece in pieces:
+        found |= json.loads(zlib.decompress(base64.b64decode(piece)))
+    return found
+
+
+def test_a_case_has_what_was_asked_answered_called_and_judged() -> None:
+    held = collected([trial()])
+    (one,) = unpacked(held.pieces)["0"]["trials"]
+    assert one["turns"][0]["said"] == "done"
+    assert one["turns"][0]["thought"] == "hm"
+    assert one["turns"][0]["calls"][0] == {"name": "lookup", "args": {"of": 1}, "result": '{\n "found": true\n}'}
+    score = one["scores"][TRAJECTORY.name]
+    assert (score["votes"], score["parts"], score["reason"]) == ([1.0, 0.0], {"tone": 0.5}, "as expected")
+    assert (one["passed"], one["usd"], one["tokens"]) == (True, 0.01, 15)
+    assert held.asked == {"a": "look up 1"}
+
+
+def test_what_was_asked_is_held_once() -> None:
+    found = unpacked(collected([trial(number=1), trial(number=2)]).pieces)["0"]
+    assert found["users"] == ["look up 1"]
+    assert all("user" not in one["turns"][0] for one in found["trials"])
+
+
+def test_trials_beyond_a_few_are_counted() -> None:
+    found = unpacked(collected([trial(number=n) for n in range(1, 30)]).pieces)["0"]
+    assert len(found["trials"]) == contents.SIDES["now"][1]
+    assert found["left"] == {"now": 29 - len(found["trials"])}
+
+
+def test_a_case_in_which_nothing_happens_has_fewer() -> None:
+    found = unpacked(collected([trial(number=n) for n in range(1, 30)], telling=frozenset()).pieces)["0"]
+    assert len(found["trials"]) == contents.QUIET["now"][1]
+
+
+def test_sides_are_told_apart_and_trials_for_later_changes_are_not_shown() -> None:
+    trials = [trial(), trial(number=2, side=Side.BASELINE), trial(number=3, tag=STORED)]
+    found = unpacked(collected(trials, [trial(number=4)]).pieces)["0"]
+    assert [(one["side"], one["number"]) for one in found["trials"]] == [("now", 1), ("beside", 2), ("before", 4)]
+
+
+def test_criteria_that_fail_are_named() -> None:
+    assert collected([trial(value=0.0)]).failing == {"a": [TRAJECTORY.name]}
+
+
+def test_texts_are_bounded() -> None:
+    long = "x" * 1_000_000
+    call = ToolCall(long, {long: [long] * 500, "deep": [[[[[[[[[[1]]]]]]]]]]}, result=long, error=long)
+    turn = Invocation(long, (Part(long),) * 3, (call,) * 500)
+    (piece,) = collected([Trial("a", 1, invocations=(turn,) * 100)]).pieces
+    assert len(zlib.decompress(base64.b64decode(piece))) < 40 * 60 * 60_000
+    one = unpacked([piece])["0"]["trials"][0]
+    assert (one["more"], one["turns"][0]["more"]) == (60, 440)
+
+
+def test_cases_without_room_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contents, "MAX_PAGE", 900)
+    monkeypatch.setattr(contents, "PIECE", 100)
+    held = collected([trial(case_id=name) for name in "abcdefgh"])
+    assert 0 < len(held.where) < 8
+    assert held.left_out == 8 - len(held.where)
+    assert list(held.where) == list("abcdefgh")[: len(held.where)]
+
+
+@pytest.mark.parametrize("text", CORPUS)
+def test_hostile_contents_come_out_as_they_went_in(text: str) -> None:
+    found = unpacked(collected([trial(said=text)]).pieces)["0"]
+    known = text.encode("utf-8", "replace").decode()
+    assert found["trials"][0]["turns"][0].get("said", "") == known[: contents.MAX_TEXT - 1] + "…" * (len(known) > 4_000)
+
+
+def test_a_page_says_that_it_has_no_conversations() -> None:
+    assert "came without its record" in render(RESULTS["regressed"])
+    suite = RESULTS["regressed"].suites[0]
+    found = SuiteTrials([case(one.id, ("orders",)) for one in suite.cases], (TRAJECTORY,), lambda: ())
+    page = render(RESULTS["regressed"], [found])
+    assert "came without its record" not in page
+    assert 'href="#tag=orders"' in page
