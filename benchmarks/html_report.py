@@ -48,7 +48,10 @@ CRITERIA = (
     Criterion("cost", "cost", Scale.USD, Direction.LOWER, margin=0.2, blocking=False, blocks_regression=False),
 )
 TOPICS = ("refund", "shipping", "account", "invoice", "small-talk")
-WORDS = ["order", "parcel", "customer", "policy", "days", "shop", "return", "label", "warehouse", "address", "invoice", "number", "payment", "card", "statement", "please", "thank", "you", "we", "will", "check", "that", "for", "your", "account", "today", "tomorrow", "delivery", "reached", "courier", "amount", "transferred", "confirm"]
+TEXT = """order parcel customer policy days shop return label warehouse address invoice number payment card statement
+please thank you we will check that for your account today tomorrow delivery reached courier amount transferred confirm
+"""
+WORDS = TEXT.split()
 COMPLEXITIES = tuple(Complexity)
 HANDED_OVER = "I am afraid I cannot do that; a colleague will call you."
 WRONG = "issue_refund got amount=4990, expected amount=49.9"

@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Any
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Struct
 
 from gate.decision.comparison import holds, mark, passed
 from gate.model import FULL, STORED, Case, CaseResult, Invocation, Part, Score, Side, ToolCall, Trial, text_of
@@ -200,15 +200,14 @@ class CaseCollector:
 
     def _content(self, held: _Held, case: CaseResult) -> bytes:
         expected = [None if calls is None else _calls(calls) for calls in case.expected[:MAX_TURNS]]
-        return encoded(
-            {
-                "users": held.users,
-                "expected": expected if any(calls is not None for calls in expected) else [],
-                "wanted": [None if text is None else cut(text, MAX_TEXT) for text in case.expected_text[:MAX_TURNS]],
-                "trials": [Raw(line) for line in held.trials],
-                "left": held.left,
-            }
-        )
+        head = {
+            "users": held.users,
+            "expected": expected if any(calls is not None for calls in expected) else [],
+            "wanted": [None if text is None else cut(text, MAX_TEXT) for text in case.expected_text[:MAX_TURNS]],
+            "left": held.left,
+            "log": cut(case.log, 2 * MAX_TEXT),
+        }
+        return b'%s,"trials":[%s]}' % (encoded(head)[:-1], b",".join(held.trials))
 
 
 class _Pieces:

@@ -11,11 +11,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from markupsafe import Markup
 from msgspec import Struct
 
 from gate.decision.comparison import PASS_RATE
 from gate.model import (
-    Case,
     CaseResult,
     CaseStatus,
     CriterionResult,
@@ -26,6 +26,7 @@ from gate.model import (
 )
 from gate.reports import explanation, headline
 from gate.reports import labels as words
+from gate.reports.by_tag import where
 from gate.reports.formatting import (
     change_sample,
     count,
@@ -48,7 +49,7 @@ from gate.reports.html.tags import by_tag
 from gate.reports.reasons import reason
 from gate.reports.trajectory_diff import differences
 from gate.reports.trials import SuiteTrials
-from gate.security.escape import one_line
+from gate.security.escape import html, one_line
 from gate.security.limits import MAX_ID_CHARS, cut, shorten
 
 _MANY = 200
@@ -71,8 +72,11 @@ _CASE_TONES = {
     CaseStatus.ERROR: "bad",
     CaseStatus.SUSPECT: "warn",
     CaseStatus.FLAKY: "warn",
+    CaseStatus.NEVER_PASSED: "warn",
     CaseStatus.OK: "good",
 }
+_LOG = 3_000
+"""Characters of an agent's log above the table."""
 _TEXT = 160
 """Characters of a case's first reason in the table."""
 
@@ -112,7 +116,7 @@ def _suite(suite: SuiteResult, number: int, explain: str, trials: SuiteTrials | 
     worse, failing = words.worse_cases(suite), words.failing_cases(suite)
     tone = TONES[suite.verdict]
     data = {
-        f"cases-{number}": _rows(suite, trials, contents),
+        f"cases-{number}": _rows(suite, contents),
         **{f"piece-{number}-{at}": piece for at, piece in enumerate(contents.pieces if contents else ())},
     }
     values = {
@@ -131,7 +135,8 @@ def _suite(suite: SuiteResult, number: int, explain: str, trials: SuiteTrials | 
         "worse": _cases(words.worse_title(worse), worse),
         "failing": _cases("Cases with failing trials, not shown to be worse", failing),
         "improved": [_improved(case, suite) for case in words.improved_cases(suite)[:_MANY]],
-        "groups": by_tag(suite, trials.cases if trials is not None else ()),
+        "where": where(suite),
+        "groups": by_tag(suite),
         "distributions": distributions(contents.measured) if contents else [],
         "explain": explain,
         "changes": explanation.changes(suite)[:_MANY],
@@ -296,6 +301,7 @@ def _case(case: CaseResult) -> Mapping[str, Any]:
         "place": str(case.location) if case.location else "",
         "reasons": case.reasons[:10],
         "turns": differences(case),
+        "log": Markup(html(cut(case.log, _LOG))),  # noqa: S704 - escaped, lines kept
     }
 
 
@@ -303,13 +309,11 @@ def _improved(case: CaseResult, suite: SuiteResult) -> Mapping[str, Any]:
     return {"id": case.id, "link": page.link("case", case.id), "said": words.improvement(case, suite)}
 
 
-def _rows(suite: SuiteResult, trials: SuiteTrials | None, contents: CaseContents | None) -> Mapping[str, Any]:
+def _rows(suite: SuiteResult, contents: CaseContents | None) -> Mapping[str, Any]:
     """What the table of cases is made of: names once, and a list for each case."""
-    plan = {case.id: case for case in trials.cases} if trials is not None else {}
-    tags = sorted({tag for case in plan.values() for tag in case.tags})
+    tags = sorted({tag for case in suite.cases for tag in case.tags})
     criteria = [result.criterion.name for result in suite.criteria if result.criterion.name != PASS_RATE]
     known = _Known(
-        plan,
         {name: number for number, name in enumerate(tags)},
         {name: number for number, name in enumerate(criteria)},
         {case.id: place for place, case in enumerate((*words.worse_cases(suite), *words.failing_cases(suite)))},
@@ -327,7 +331,6 @@ def _rows(suite: SuiteResult, trials: SuiteTrials | None, contents: CaseContents
 class _Known(Struct, frozen=True):
     """What is known of the cases of a suite."""
 
-    plan: Mapping[str, Case]
     tags: Mapping[str, int]
     criteria: Mapping[str, int]
     rank: Mapping[str, int]
@@ -337,14 +340,14 @@ class _Known(Struct, frozen=True):
 
 def _table_row(case: CaseResult, known: _Known) -> tuple[Any, ...]:
     """In the order in which ``report.js`` takes it apart."""
-    plan, contents = known.plan.get(case.id), known.contents
+    contents = known.contents
     return (
         cut(case.id, MAX_ID_CHARS),
         words.status(case),
         _tone(case),
         (case.passed, case.trials, case.baseline_passed, case.baseline_trials, case.errors),
-        [known.tags[tag] for tag in sorted(plan.tags)] if plan is not None else [],
-        plan.complexity.value if plan is not None else "",
+        [known.tags[tag] for tag in case.tags],
+        case.complexity.value,
         [known.criteria[name] for name in contents.failing.get(case.id, ()) if name in known.criteria],
         round(case.duration / case.trials, 4) if case.duration is not None and case.trials else None,
         cut(case.reasons[0], _TEXT) if case.reasons else "",

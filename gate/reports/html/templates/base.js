@@ -7,13 +7,13 @@ const data = (name) => {
 };
 
 // As gate.security.escape has it: control, direction-changing and invisible characters.
-const UNSAFE = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\ud800-\udfff\ufdd0-\ufdef\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\u00ad\u034f\u115f\u1160\u180e\u200b\u2028\u2029\u2060-\u2064\u206a-\u206f\u3164\ufeff\uffa0\ufff9-\uffff\u{1fffe}\u{1ffff}\u{e0000}-\u{e0fff}]/gu;
+const UNSAFE = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\ud800-\udfff\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\u00ad\u034f\u115f\u1160\u180e\u200b\u2028\u2029\u2060-\u2064\u206a-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\p{Noncharacter_Code_Point}\u{e0000}-\u{e0fff}]/gu;
 
 const shownCode = (found) => {
   const code = found.codePointAt(0);
   if (code < 0x20) return String.fromCharCode(0x2400 + code);
   if (code === 0x7f) return '␡';
-  if ((code >= 0x80 && code <= 0x9f && true) || (code >= 0xd800 && code <= 0xdfff) || (code >= 0xfdd0 && code <= 0xfdef) || (code & 0xfffe) === 0xfffe) return '\ufffd';
+  if ((code >= 0x80 && code <= 0x9f) || (code >= 0xd800 && code <= 0xdfff) || (code >= 0xfdd0 && code <= 0xfdef) || (code & 0xfffe) === 0xfffe) return '\ufffd';
   return `⟨U+${code.toString(16).toUpperCase().padStart(4, '0')}⟩`;
 };
 

@@ -61,7 +61,7 @@ const marked = (reference, text) => {
   if (!pieces) return [text];
   return pieces.map(([kind, piece]) => {
     if (kind === 'same') return piece;
-    return element('mark', { class: kind, title: kind === 'in' ? 'only here' : 'only in the first column' }, piece);
+    return element('mark', { class: kind, title: kind === 'in' ? 'only here' : 'not here' }, piece);
   });
 };
 

@@ -177,8 +177,8 @@ const turnCells = (sides, content, at, turns) => {
   const stated = held[0] && !(sides[0].expected && held[0].calls === null);
   const rows = aligned(held.map((turn) => (turn && turn.calls) || []));
   for (const row of rows) cells.push(...row.map((call, column) => callCell(call, stated ? row[0] : column ? call : null, column === 0 || !stated)));
-  const reference = held[0] && held[0].said ? held[0].said : null;
-  const answers = held.map((turn, column) => answerCell(turn, column === 0 ? null : reference));
+  const from = held.findIndex((turn) => turn && turn.said);
+  const answers = held.map((turn, column) => answerCell(turn, column <= from ? null : held[from]?.said ?? null));
   cells.push(...answers.map((cell, column) => cell || element('div', {}, sides[column].expected ? '' : nothingSaid(sides[column], held[column]))));
   const more = held.map((turn) => (turn && turn.more) || 0);
   if (more.some(Boolean)) cells.push(...more.map((n) => element('div', { class: 'tiny soft' }, n ? `${n} more calls are not shown` : '')));
@@ -195,6 +195,7 @@ const panelOf = (one, content, units, address) => {
   const facts = [one.place, one.complexity, ...one.tags.map((tag) => `#${tag}`), one.quarantine ? `in quarantine: ${one.quarantine}` : ''].filter(Boolean);
   panel.append(element('p', { class: 'chips' }, ...facts.map((fact) => element('span', { class: 'chip' }, fact)), element('a', { class: 'tiny', href: address }, 'Link to this case')));
   if (one.reasons.length) panel.append(element('h3', {}, 'Why trials failed'), element('ul', {}, ...one.reasons.map((reason) => element('li', {}, ...breakable(reason)))));
+  if (content && content.log) panel.append(element('details', {}, element('summary', { class: 'small' }, 'What the agent wrote in the worst trial'), element('pre', { class: 'log' }, content.log)));
   if (!content) {
     panel.append(element('p', { class: 'soft' }, 'The conversation of this case is not in this page: gate explain RECORD --case ID shows its trials.'));
     return panel;

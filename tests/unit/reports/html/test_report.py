@@ -182,8 +182,5 @@ def test_hostile_contents_come_out_as_they_went_in(text: str) -> None:
 
 def test_a_page_says_that_it_has_no_conversations() -> None:
     assert "came without its record" in render(RESULTS["regressed"])
-    suite = RESULTS["regressed"].suites[0]
-    found = SuiteTrials([case(one.id, ("orders",)) for one in suite.cases], (TRAJECTORY,), lambda: ())
-    page = render(RESULTS["regressed"], [found])
-    assert "came without its record" not in page
-    assert 'href="#tag=orders"' in page
+    found = SuiteTrials([], (TRAJECTORY,), lambda: ())
+    assert "came without its record" not in render(RESULTS["regressed"], [found])
