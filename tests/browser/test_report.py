@@ -304,10 +304,10 @@ def test_hostile_texts_do_nothing(page: Page, harmful: Path, width: int) -> None
     handlers = """[...document.querySelectorAll('*')]
       .filter((one) => one.getAttributeNames().some((name) => name.startsWith('on'))).length"""
     before = page.evaluate(count)
-    for button in page.locator(".list .open").all()[:6]:
+    for button in page.locator(".list .open").all()[:2]:
         button.click()
         page.locator(".columns, .panel").last.wait_for()
-    for pick in page.locator(".pick[aria-pressed=false]").all()[:6]:
+    for pick in page.locator(".pick[aria-pressed=false]").all()[:2]:
         pick.click()
     assert page.evaluate(count) == before
     assert page.evaluate(handlers) == 0
