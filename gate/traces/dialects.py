@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import Any
@@ -17,6 +18,7 @@ from gate.traces.values import is_placeholder, listed, mapping, parsed, text_in
 
 MAX_ERROR_CHARS = 1_000
 MAX_COUNT = 2**53
+MAX_LITERAL_CHARS = 10_000
 
 
 class Kind(Enum):
@@ -94,7 +96,7 @@ class Operation:
         self.span, self._logs = span, logs
         self._usage: Usage | UnsetType | None = UNSET
         self.kind = kind_of(span)
-        self.id = text_in(span.attributes, *_TOOL_ID) if self.kind is Kind.TOOL else ""
+        self.id = _tool_id(span) if self.kind is Kind.TOOL else ""
         self.name = _tool_name(span) if self.kind is Kind.TOOL else ""
         self.agent = text_in(span.attributes, *_AGENT_NAME) if self.kind in AGENTIC else ""
 
@@ -186,6 +188,21 @@ def _tool_name(span: Span) -> str:
     return cut(words[1] if len(words) > 1 and words[0] in ("execute_tool", "tools/call") else span.name, MAX_ID_CHARS)
 
 
+def _tool_id(span: Span) -> str:
+    named = text_in(span.attributes, *_TOOL_ID)
+    if named or "output.value" not in span.attributes:
+        return named
+    return text_in(_tool_message(parsed(span.attributes["output.value"])), "tool_call_id")
+
+
+def _tool_message(value: Any) -> Mapping[str, Any]:
+    """LangChain's message of a tool, in which OpenInference records what it gave back; empty if it is none."""
+    if not isinstance(value, dict):
+        return {}
+    held = value.get("data", value.get("kwargs", value))
+    return held if isinstance(held, dict) and "tool_call_id" in held and "content" in held else {}
+
+
 def session_of(attributes: Mapping[str, Any]) -> str:
     """The session that attributes name; empty if they name none."""
     return text_in(attributes, *_SESSION)
@@ -211,9 +228,27 @@ def _recorded(key: str, value: Any) -> Any:
     found = said.content(value)
     if key.startswith(_ADK) and found in ({}, "{}"):
         return UNSET  # what ADK writes for content that it was told not to record
-    if key == "traceloop.entity.input" and isinstance(found, dict):
-        return next((found[name] for name in ("inputs", "kwargs") if isinstance(found.get(name), dict)), found)
+    if key in _WHOLE_INPUTS:
+        return _of_whole_input(found)
+    if key == "output.value" and (message := _tool_message(found)):
+        return said.content(message["content"])
     return found
+
+
+_WHOLE_INPUTS = ("input.value", "traceloop.entity.input")
+
+
+def _of_whole_input(found: Any) -> Any:
+    """Arguments from all that went into a tool. Of a single one some record the value without its name, and what the
+    model asked for tells more."""
+    if isinstance(found, str) and found[:1] == "{" and len(found) < MAX_LITERAL_CHARS:
+        try:
+            found = ast.literal_eval(found)  # a mapping as Python prints it
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            return UNSET
+    if not isinstance(found, dict):
+        return UNSET
+    return next((found[name] for name in ("inputs", "kwargs") if isinstance(found.get(name), dict)), found)
 
 
 def _of_blocks(value: Any) -> Any:

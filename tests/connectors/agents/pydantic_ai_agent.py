@@ -1,0 +1,43 @@
+"""An agent of pydantic-ai with a scripted model, instrumented by the framework itself; it answers with bare text."""
+
+import json
+import sys
+
+from opentelemetry import trace
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from pydantic_ai import Agent
+from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
+from pydantic_ai.models.function import FunctionModel
+
+provider = TracerProvider()
+provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+trace.set_tracer_provider(provider)
+Agent.instrument_all()
+
+
+def model(messages, info):
+    last = messages[-1].parts[-1]
+    if last.part_kind == "tool-return":
+        return ModelResponse(parts=[TextPart("It has shipped.")])
+    order = str(last.content).split()[-1].rstrip("?")
+    return ModelResponse(parts=[ToolCallPart("lookup", {"order": order}, tool_call_id="c1")])
+
+
+agent = Agent(FunctionModel(model), name="support")
+
+
+@agent.tool_plain
+def lookup(order: str) -> dict:
+    if order == "E5":
+        raise LookupError("no such order")
+    return {"status": "shipped"}
+
+
+async def answer(message):
+    return (await agent.run(message)).output
+
+
+if __name__ == "__main__":
+    print(agent.run_sync(json.load(sys.stdin)["messages"][-1]["content"]).output)

@@ -1,0 +1,163 @@
+"""Each dialect's own words for the same conversation, and the traps that are its own."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from gate.traces import TracedTurn
+from tests.unit.traces.spans import agent, only, request, span, tool
+from tests.unit.traces.spans import read as read_requests
+
+ARGS = {"order": "A100"}
+ARGS_TEXT = json.dumps(ARGS)
+RESULT_TEXT = '{"status": "shipped"}'
+
+
+def openinference() -> list[dict[str, Any]]:
+    kind = "openinference.span.kind"
+    asked = {"llm.input_messages.0.message.role": "user", "llm.input_messages.0.message.content": "Where?"}
+    call = "llm.output_messages.0.message.tool_calls.0.tool_call"
+    first = {
+        **asked,
+        "llm.output_messages.0.message.role": "assistant",
+        f"{call}.id": "c1",
+        f"{call}.function.name": "lookup",
+        f"{call}.function.arguments": ARGS_TEXT,
+    }
+    said = "llm.output_messages.0.message.contents.0.message_content.text"
+    last = {**asked, "llm.output_messages.0.message.role": "assistant", said: "Shipped."}
+    counts = {"llm.token_count.prompt": 10, "llm.token_count.completion": 5, "llm.cost.total": 0.5}
+    message = {"type": "tool", "data": {"content": RESULT_TEXT, "tool_call_id": "c1"}}
+    return [
+        span(1, 0, "LangGraph", **{kind: "CHAIN", "session.id": "s", "input.value": '{"messages": []}'}),
+        span(2, 1, "LLM", **{kind: "LLM", **first, **counts}),
+        span(3, 1, "lookup", **{kind: "TOOL", "tool.name": "lookup", "input.value": "A100"},
+             **{"output.value": json.dumps(message)}),
+        span(4, 1, "LLM", **{kind: "LLM", **last, **counts}),
+    ]  # fmt: skip
+
+
+def openllmetry() -> list[dict[str, Any]]:
+    kind, asked = "traceloop.span.kind", {"gen_ai.prompt.0.role": "user", "gen_ai.prompt.0.content": "Where?"}
+    call = "gen_ai.completion.0.tool_calls.0"
+    first = {f"{call}.id": "c1", f"{call}.name": "lookup", f"{call}.arguments": ARGS_TEXT}
+    counts = {"llm.request.type": "chat", "gen_ai.usage.prompt_tokens": 10, "gen_ai.usage.completion_tokens": 5}
+    inputs = json.dumps({"input_str": "x", "inputs": ARGS})
+    return [
+        span(1, 0, "support.workflow", **{kind: "workflow", "traceloop.association.properties.session_id": "s"}),
+        span(2, 1, "openai.chat", **asked, **first, **counts),
+        span(3, 1, "lookup.tool", **{kind: "tool", "traceloop.entity.name": "lookup"},
+             **{"traceloop.entity.input": inputs, "traceloop.entity.output": RESULT_TEXT}),
+        span(4, 1, "openai.chat", **asked, **{"gen_ai.completion.0.content": "Shipped."}, **counts),
+    ]  # fmt: skip
+
+
+def ai_sdk() -> list[dict[str, Any]]:
+    operation, counts = "ai.operationId", {"ai.usage.promptTokens": 10, "ai.usage.completionTokens": 5}
+    prompt = {"ai.prompt.messages": json.dumps([{"role": "user", "content": [{"type": "text", "text": "Where?"}]}])}
+    called = json.dumps([{"type": "tool-call", "toolCallId": "c1", "toolName": "lookup", "input": ARGS}])
+    inner = {operation: "ai.generateText.doGenerate", **prompt, **counts}
+    return [
+        span(1, 0, "ai.generateText", **{operation: "ai.generateText", "ai.telemetry.metadata.sessionId": "s"},
+             **{"ai.usage.promptTokens": 20, "ai.response.text": "Shipped."}),
+        span(2, 1, "ai.generateText.doGenerate", **inner, **{"ai.response.toolCalls": called}),
+        span(3, 1, "ai.toolCall", **{operation: "ai.toolCall", "ai.toolCall.name": "lookup", "ai.toolCall.id": "c1"},
+             **{"ai.toolCall.args": ARGS_TEXT, "ai.toolCall.result": RESULT_TEXT}),
+        span(4, 1, "ai.generateText.doGenerate", **inner, **{"ai.response.text": "Shipped."}),
+    ]  # fmt: skip
+
+
+def strands() -> list[dict[str, Any]]:
+    """Content in span events, as blocks of Bedrock; cycles between agent and calls."""
+    counts = {"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": 10, "gen_ai.usage.output_tokens": 5}
+    asked = ("gen_ai.user.message", {"content": json.dumps([{"text": "Where?"}])})
+    use = json.dumps([{"toolUse": {"toolUseId": "c1", "name": "lookup", "input": ARGS}}])
+    done = ("gen_ai.choice", {"message": json.dumps([{"text": "Shipped."}]), "finish_reason": "end_turn"})
+    gave = [
+        ("gen_ai.tool.message", {"role": "tool", "content": ARGS_TEXT, "id": "c1"}),
+        ("gen_ai.choice", {"message": json.dumps([{"text": RESULT_TEXT}]), "id": "c1"}),
+    ]
+    return [
+        agent(1, events=[asked, done], **{"session.id": "s"}),
+        span(2, 1, "execute_event_loop_cycle"),
+        span(3, 2, "chat", events=[asked, ("gen_ai.choice", {"message": use, "finish_reason": "tool_use"})], **counts),
+        tool(4, 2, events=gave, **{"gen_ai.tool.call.id": "c1", "gen_ai.tool.status": "success"}),
+        span(5, 2, "chat", events=[asked, done], **counts),
+    ]
+
+
+def adk() -> list[dict[str, Any]]:
+    user = {"role": "user", "parts": [{"text": "Where?"}]}
+    asking = {"gcp.vertex.agent.llm_request": json.dumps({"contents": [user]})}
+    counts = {"prompt_token_count": 10, "candidates_token_count": 5}
+
+    def answered(*parts: Any) -> dict[str, Any]:
+        response = {"content": {"role": "model", "parts": parts}, "usage_metadata": counts}
+        return {"gcp.vertex.agent.llm_response": json.dumps(response), "gcp.vertex.agent.invocation_id": "i"}
+
+    call = {"function_call": {"id": "c1", "name": "lookup", "args": ARGS}}
+    marks = {"gcp.vertex.agent.tool_call_args": "{}", "gcp.vertex.agent.tool_response": RESULT_TEXT}
+    return [
+        span(1, 0, "invocation", **{"gcp.vertex.agent.session_id": "s", "gcp.vertex.agent.invocation_id": "i"}),
+        agent(2, 1),
+        span(3, 2, "call_llm", **asking, **answered(call)),
+        tool(4, 3, **marks, **{"gen_ai.tool.call.id": "c1"}),
+        tool(5, 3, "(merged tools)", **marks),
+        span(6, 2, "call_llm", **asking, **answered({"text": "Shipped."})),
+    ]
+
+
+@pytest.mark.parametrize("dialect", [openinference, openllmetry, ai_sdk, strands, adk], ids=lambda one: one.__name__)
+def test_every_dialect_tells_the_same(dialect: Any) -> None:
+    found = only(*dialect())
+    (turn,) = found.turns
+    (call,) = turn.invocation.tool_calls
+    assert (call.name, call.args, call.result) == ("lookup", ARGS, {"status": "shipped"})
+    assert call.id in ("c1", None)
+    assert (turn.invocation.user, turn.invocation.text) == ("Where?", "Shipped.")
+    assert turn.invocation.usage is not None
+    assert (turn.invocation.usage.input_tokens, turn.invocation.usage.output_tokens) == (20, 10)
+    assert found.session == "s"
+    assert turn.captured.missing == ()
+
+
+def one_turn(*spans: dict[str, Any]) -> TracedTurn:
+    (turn,) = only(*spans).turns
+    return turn
+
+
+def test_costs_are_summed() -> None:
+    usage = one_turn(*openinference()).invocation.usage
+    assert usage is not None
+    assert usage.cost_usd == 1.0
+
+
+def test_a_value_without_its_name_is_not_arguments() -> None:
+    """OpenInference writes the value of a single argument alone."""
+    kind = {"openinference.span.kind": "TOOL", "tool.name": "lookup"}
+    turn = one_turn(agent(), span(2, 1, **kind, **{"input.value": "A100"}))
+    assert turn.invocation.tool_calls[0].args is None
+    assert "arguments" in turn.captured.missing
+    printed = one_turn(agent(), span(2, 1, **kind, **{"input.value": "{'order': 'A100'}"}))
+    assert printed.invocation.tool_calls[0].args == ARGS
+
+
+def test_adk_without_content_is_not_an_empty_mapping() -> None:
+    marks = {"gcp.vertex.agent.tool_call_args": "{}", "gcp.vertex.agent.tool_response": "{}"}
+    turn = one_turn(agent(), tool(2, **marks))
+    assert {"arguments", "results"} <= set(turn.captured.missing)
+
+
+def test_an_event_of_details_on_the_span_is_read() -> None:
+    messages = json.dumps([{"role": "assistant", "parts": [{"type": "text", "content": "Shipped."}]}])
+    event = ("gen_ai.client.inference.operation.details", {"gen_ai.output.messages": messages})
+    turn = one_turn(agent(), span(2, 1, events=[event], **{"gen_ai.operation.name": "chat"}))
+    assert turn.invocation.text == "Shipped."
+
+
+def test_a_resource_may_name_the_session() -> None:
+    (found,) = read_requests(request(agent(), tool(2), resource={"session.id": "of the resource"}))
+    assert found.session == "of the resource"
