@@ -2,12 +2,12 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
-ELSEWHERE := not oracle and not container and not cluster and not browser
+ELSEWHERE := not oracle and not container and not cluster and not browser and not connectors
 
 # Each process that a test starts would compile every module again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test docs lint unit browser container oracle cluster slow bench clean
+.PHONY: demo test docs lint unit browser container oracle cluster connectors slow bench clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/python examples/demo.py
@@ -44,6 +44,18 @@ cluster: $(VENV)/.tested
 	$(VENV)-cluster/bin/python -m pip install --quiet --editable ".[ray]"
 	GATE_RAY_PYTHON=$(abspath $(VENV)-cluster)/bin/python $(BIN)/python -m pytest -m cluster tests/integration/scoring $(PYTEST_ARGS)
 
+# Real frameworks, and another evaluator of traces, each as released, in environments of their own (large).
+FRAMEWORKS := "pydantic-ai-slim==2.68.0" "langchain==1.4.7" "openinference-instrumentation-langchain==0.1.80" \
+	"opentelemetry-sdk==1.45.2" "opentelemetry-exporter-otlp-proto-http==1.45.2"
+connectors: $(VENV)/.tested
+	test -x $(VENV)-frameworks/bin/python || $(PYTHON) -m venv $(VENV)-frameworks
+	$(VENV)-frameworks/bin/python -m pip install --quiet $(FRAMEWORKS)
+	test -x $(VENV)-agentevals/bin/python || $(PYTHON) -m venv $(VENV)-agentevals
+	$(VENV)-agentevals/bin/python -m pip install --quiet "agentevals-cli==0.11.0" "google-adk[eval]==2.13.0"
+	GATE_FRAMEWORKS_PYTHON=$(abspath $(VENV)-frameworks)/bin/python \
+	GATE_AGENTEVALS_PYTHON=$(abspath $(VENV)-agentevals)/bin/python \
+		$(BIN)/python -m pytest -m connectors tests/connectors $(PYTEST_ARGS)
+
 # Long statistical and load checks, and every property with all of its examples.
 slow: $(VENV)/.tested
 	$(BIN)/python -m pytest -n auto --dist loadfile --durations=10 --hypothesis-profile thorough \
@@ -66,7 +78,7 @@ docs: $(VENV)/.tested
 	$(BIN)/python -m docs.tools.transcripts --write
 
 clean:
-	rm -rf $(VENV) $(VENV)-oracle $(VENV)-cluster .mypy_cache .ruff_cache .pytest_cache .hypothesis .gate
+	rm -rf $(VENV) $(VENV)-oracle $(VENV)-cluster $(VENV)-frameworks $(VENV)-agentevals .mypy_cache .ruff_cache .pytest_cache .hypothesis .gate
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
