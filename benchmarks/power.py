@@ -1,74 +1,157 @@
-"""Whether `gate power` is right: what it says of records, beside what independent worlds with the same rates show.
+"""Whether `gate power` is right: what it says of a record, beside what independent changes of the same agent show.
 
-    python -m benchmarks.power [RUNS]
+    python benchmarks/power.py [--runs 300] [--simulations 100] [--only TEXT] [--write docs/evidence/power.md]
 
-Ten suites of known rates are run five times a case; `gate power` sees these trials alone. The truth is simulated with
-other seeds and `benchmarks.simulate`'s own driver.
+Ten suites of known rates are run five times a case; `gate power` sees these trials alone. The truth is `--runs` changes
+with other seeds, drawn from the true rates and not from what the trials say of them.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from random import Random
 from statistics import fmean
 
-from benchmarks.simulate import SUITES, _rates
+sys.path.insert(0, str(Path(__file__).parent))
+import page
+from simulate import MATCH, SUITES, Agent, World, _rates
+
 from gate.decision.engine.rule import follow
-from gate.decision.engine.state import Config, Metric, Row, State
-from gate.decision.power import Design, Rates, power_of
+from gate.decision.engine.state import Config, Metric, State
+from gate.decision.power import Design, Rates, Scores, Share, power_of
 from gate.model import Side
 from gate.statistics.intervals import wilson
 
+PLAIN = Config()
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """A suite, how it is decided, and the drop that is asked for."""
+
+    suite: str
+    cases: int
+    stored: int
+    drop: float
+    config: Config = PLAIN
+    criteria: int = 0
+    """Criteria beside success: what an answer is scored, which the change leaves alone."""
+
+    @property
+    def name(self) -> str:
+        base = ", base can be run" if self.config.rerun == "match" else ""
+        beside = f", {self.criteria} criteria beside success" if self.criteria else ""
+        return f"{self.suite}, N = {self.cases}, kb = {self.stored}, −{100 * self.drop:g} points{base}{beside}"
+
+
 CONFIGURATIONS = (
-    ("typical", 20, 5, 0.2),
-    ("stable", 30, 1, 0.15),
-    ("flaky", 30, 15, 0.2),
-    ("typical", 30, 5, 0.15),
-    ("typical", 50, 3, 0.1),
-    ("typical", 100, 1, 0.1),
-    ("typical", 100, 5, 0.05),
-    ("flaky", 100, 5, 0.08),
-    ("stable", 200, 5, 0.02),
-    ("typical", 300, 15, 0.03),
+    Configuration("typical", 20, 5, 0.2),
+    Configuration("stable", 30, 1, 0.15),
+    Configuration("flaky", 30, 15, 0.2),
+    Configuration("typical", 30, 5, 0.15, criteria=2),
+    Configuration("typical", 50, 3, 0.1, MATCH),
+    Configuration("typical", 100, 1, 0.1),
+    Configuration("typical", 100, 5, 0.05),
+    Configuration("flaky", 100, 5, 0.08),
+    Configuration("stable", 200, 5, 0.02),
+    Configuration("typical", 300, 15, 0.03),
 )
-"""Suite, cases, stored trials a case, and the drop that is asked for."""
+EXTRA = (Metric("rouge", "bounded"), Metric("steps", "bounded"), Metric("rubric", "bounded"))
 
 
-def truth(rates: list[float], stored: int, drop: float, runs: int, seed: int) -> int:
-    """How often the drop is found among worlds with these rates."""
-    found = 0
-    mean = fmean(rates)
-    ids = [f"c{i:04d}" for i in range(len(rates))]
-    before = dict(zip(ids, rates, strict=True))
-    now = {c: max(0.0, p * (1 - drop / mean)) for c, p in before.items()}
-    for number in range(runs):
-        rng = Random(f"truth {seed} {number}")
+class Known:
+    """An agent of known rates, whose answers are scored, too: a little lower where they fail."""
 
-        def run(side: Side, cases: Iterable[str], n: int, rng: Random = rng) -> dict[str, list[Row]]:
-            held = now if side is Side.CANDIDATE else before
-            return {c: [[float(rng.random() < held[c])] for _ in range(n)] for c in cases}
-
-        state = State((Metric("success", "binary"),), run(Side.BASELINE, ids, stored), (), Config(), number)
-        found += follow(state, run)[0].verdict == "REGRESSION"
-    return found
-
-
-def main(runs: int = 200) -> None:
-    print("suite    N    kb  drop   gate power          independent worlds   difference")
-    for seed, (suite, cases, stored, drop) in enumerate(CONFIGURATIONS):
+    def __init__(self, asked: Configuration, seed: int) -> None:
         rng = Random(f"rates {seed}")
-        rates = _rates(SUITES[suite], cases, rng)
-        seen = Rates(tuple((sum(rng.random() < p for _ in range(5)), 5) for p in rates))
-        said = power_of(seen, Design(cases, stored), runs=runs // 4, seed=seed).curve.at(drop, runs)
-        found = truth(rates, stored, drop, runs, seed)
-        low, high = wilson(found, runs)
-        print(
-            f"{suite:8} {cases:<4} {stored:<3} {drop:<6} {said.share:.2f} [{said.low:.2f}, {said.high:.2f}]   "
-            f"{found / runs:.2f} [{low:.2f}, {high:.2f}]   {said.share - found / runs:+.3f}",
-            flush=True,
+        self.asked = asked
+        self.rates = _rates(SUITES[asked.suite], asked.cases, rng)
+        self.levels = [[rng.uniform(0.4, 0.8) for _ in range(asked.criteria)] for _ in self.rates]
+        self.metrics = (Metric("success", "binary"), *EXTRA[: asked.criteria])
+
+    def trial(self, rng: Random, case: int, rate: float) -> list[float]:
+        passes = rng.random() < rate
+        scored = (rng.gauss(level - 0.1 * (not passes), 0.12) for level in self.levels[case])
+        return [float(passes), *(min(1.0, max(0.0, value)) for value in scored)]
+
+    def recorded(self, rng: Random) -> Rates:
+        """What a record with five trials a case says."""
+        rows = [[self.trial(rng, case, rate) for _ in range(5)] for case, rate in enumerate(self.rates)]
+        counts = tuple((int(sum(row[0] for row in trials)), len(trials)) for trials in rows)
+        if not self.asked.criteria:
+            return Rates(counts)
+        passing, failing = (
+            tuple(tuple(row[1:] for row in trials if row[0] == side) for trials in rows) for side in (1.0, 0.0)
         )
+        return Rates(counts, Scores(self.metrics[1:], passing, failing))
+
+
+class Changed(Agent):
+    """Both sides of a change of a known agent."""
+
+    def __init__(self, known: Known, rng: Random) -> None:
+        asked = known.asked
+        super().__init__(World("", cases=asked.cases, baseline=asked.stored, drop=asked.drop), rng)
+        self.known, mean = known, fmean(known.rates)
+        self.stored = dict(zip(self.ids, known.rates, strict=True))
+        now = {case: max(0.0, p * (1 - asked.drop / mean)) for case, p in self.stored.items()}
+        self.rates = {Side.CANDIDATE: now, Side.BASELINE: self.stored}
+
+    def trial(self, case: str, rate: float, _: Mapping[str, float]) -> list[float]:
+        return self.known.trial(self.rng, int(case[1:]), rate)
+
+
+def found(known: Known, seed: int) -> bool:
+    """Whether one change is found."""
+    agent = Changed(known, Random(f"truth {known.asked.name} {seed}"))
+    state = State(known.metrics, agent.baseline(), (), known.asked.config, seed)
+    return follow(state, agent.run)[0].verdict == "REGRESSION"
+
+
+def said(known: Known, simulations: int | None, seed: int) -> Share:
+    """What `gate power` says of this drop."""
+    asked = known.asked
+    design = Design(asked.cases, asked.stored, asked.config)
+    power = power_of(known.recorded(Random(f"record {seed}")), design, runs=simulations, seed=seed)
+    return power.curve.at(asked.drop, power.runs)
+
+
+def table(pool: ProcessPoolExecutor, runs: int, simulations: int | None, only: str) -> Iterator[str]:
+    yield "| suite | `gate power`, with its interval | independent changes | difference |"
+    yield "|---|---|---|---|"
+    differences = []
+    for seed, asked in enumerate(CONFIGURATIONS):
+        if only not in asked.name:
+            continue
+        known = Known(asked, seed)
+        claim = pool.submit(said, known, simulations, seed)
+        count = sum(pool.map(partial(found, known), range(runs), chunksize=20))
+        share, (low, high) = claim.result(), wilson(count, runs)
+        differences.append(share.share - count / runs)
+        yield (
+            f"| {asked.name} | {share.share:.2f} ({share.low:.2f}–{share.high:.2f}) "
+            f"| {count / runs:.2f} ({low:.2f}–{high:.2f}), n = {runs} | {differences[-1]:+.3f} |"
+        )
+    within = sum(abs(difference) <= 0.05 for difference in differences)
+    yield ""
+    yield f"Within .05: {within} of {len(differences)}; on average {fmean(map(abs, differences)):.3f} apart."
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = page.parser(__doc__, runs=300, seed=0)
+    parser.add_argument(
+        "--simulations", type=int, default=100, help="Of each kind of change; 0: the command's default."
+    )
+    given = parser.parse_args(argv)
+    with ProcessPoolExecutor(given.processes) as pool:
+        page.publish({"power": table(pool, given.runs, given.simulations or None, given.only)}, given.write)
+    return 0
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    sys.exit(main())

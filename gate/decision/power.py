@@ -15,11 +15,11 @@ from statistics import NormalDist, fmean
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gate.decision.comparison import passed
+from gate.decision.comparison import RATE_METRIC, full_values, passed
 from gate.decision.engine.evidence import CASES_SHARE
 from gate.decision.engine.schedule import LONG_E, LONG_WAVES, WAVES
 from gate.decision.engine.state import Config, Metric, Row, State
-from gate.model import Case, Criterion, Side, Trial
+from gate.model import Case, Criterion, Scale, Side, Trial
 from gate.statistics.evalues import case_log_e, suite_e
 from gate.statistics.intervals import wilson
 
@@ -33,9 +33,9 @@ BREAKABLE = 0.8
 """A case that breaks is one of those that passed at least so often."""
 WANTED = 0.8
 """Share of changes that a design is to find."""
-SECONDS = 4.0
+SECONDS = 14.0
 """What a simulation may take by default, about; the number of runs follows from the size of the design."""
-LEAST_RUNS, MOST_RUNS = 16, 200
+LEAST_RUNS, MOST_RUNS = 24, 400
 DESIGNS = (10, 20, 30, 50, 75, 100, 150, 200, 300, 500)
 """Numbers of cases that are tried for a wanted drop."""
 STORED = (5, 15)
@@ -56,11 +56,31 @@ class Design(Struct, frozen=True):
     """Of the pass rate."""
 
 
+class Scores(Struct, frozen=True):
+    """What else is measured of a trial, and shares the error rate with its success: drawn from recorded trials."""
+
+    metrics: tuple[Metric, ...]
+    passing: tuple[tuple[Row, ...], ...]
+    """By case, the values of its trials that passed."""
+    failing: tuple[tuple[Row, ...], ...]
+
+    def draw(self, rng: Random, case: int, passed: bool) -> Row:
+        """Of a trial that came out so: of the case's own, else of any, else of one that came out otherwise."""
+        sides = (self.passing, self.failing) if passed else (self.failing, self.passing)
+        for side in sides:
+            known = side[case] or [row for rows in side for row in rows]
+            if known:
+                return rng.choice(known)
+        return [None] * len(self.metrics)
+
+
 class Rates(Struct, frozen=True, dict=True):
     """What the cases' trials say of their rates."""
 
     counts: tuple[tuple[int, int], ...]
     """By case: passed, and run. Empty: nothing is known, and the rates are those of a typical suite."""
+    scores: Scores | None = None
+    """None: success alone is simulated."""
 
     @cached_property
     def posteriors(self) -> tuple[tuple[float, ...], ...]:
@@ -78,13 +98,14 @@ class Rates(Struct, frozen=True, dict=True):
         known = {count: _posterior(weights, *count) for count in distinct}
         return tuple(known[count] for count in self.counts)
 
-    def draw(self, rng: Random, cases: int) -> list[float]:
+    def draw(self, rng: Random, cases: int) -> list[tuple[int, float]]:
+        """Which of the known cases each one is like, and its rate."""
         if not self.counts:
             parts = rng.choices(TYPICAL, weights=[share for share, _, _ in TYPICAL], k=cases)
-            return [rng.uniform(low, high) for _, low, high in parts]
-        own = cases == len(self.counts)
-        chosen = self.posteriors if own else rng.choices(self.posteriors, k=cases)
-        return [rng.choices(GRID, weights=weights)[0] for weights in chosen]
+            return [(0, rng.uniform(low, high)) for _, low, high in parts]
+        known = range(len(self.counts))
+        chosen = known if cases == len(known) else rng.choices(known, k=cases)
+        return [(i, rng.choices(GRID, weights=self.posteriors[i])[0]) for i in chosen]
 
 
 def _posterior(weights: Sequence[float], passed_trials: int, trials: int) -> tuple[float, ...]:
@@ -167,6 +188,8 @@ class Power(Struct, frozen=True):
     design: Design
     known: bool
     """Whether the rates are a record's; else those of a typical suite."""
+    criteria: int
+    """That are tested beside success."""
     runs: int
     """Simulated runs, of every question together."""
     drops: tuple[Drop, ...]
@@ -198,7 +221,7 @@ def power_of(
 ) -> Power:
     """Simulates changes of an agent with these rates. ``runs``: of each kind of change; None: of a few seconds."""
     ladder = drops_of(design)
-    n = runs or runs_of(design, len(ladder) + 2)
+    n = runs or runs_of(design, len(ladder) + 2, len(rates.scores.metrics) if rates.scores else 0)
     rng = Random(seed)  # noqa: S311 - reproducible, not secret
     fine = [_run(rates, design, rng, tick) for _ in range(n)]
     found = [[_run(rates, design, rng, tick, drop=drop)[0] for _ in range(n)] for drop in ladder]
@@ -208,6 +231,7 @@ def power_of(
     return Power(
         design,
         bool(rates.counts),
+        len(rates.scores.metrics) if rates.scores else 0,
         n * (len(ladder) + 2),
         tuple(
             Drop(drop, curve.at(drop, n * len(ladder)), _share(count, n))
@@ -250,9 +274,10 @@ def drops_of(design: Design) -> tuple[float, ...]:
     return (0.02, 0.05, 0.08, 0.1, 0.15) if design.cases >= 60 else (0.05, 0.1, 0.15, 0.2, 0.3, 0.5)
 
 
-def runs_of(design: Design, questions: int) -> int:
-    """Runs of each question that take a few seconds together."""
-    return max(LEAST_RUNS, min(MOST_RUNS, int(SECONDS / questions / (0.02 + 0.0004 * design.cases))))
+def runs_of(design: Design, questions: int, criteria: int = 0) -> int:
+    """Runs of each question that take `SECONDS` together; ``criteria``: that are tested beside success."""
+    one = (0.02 + 0.0004 * design.cases) * (1 + criteria)
+    return max(LEAST_RUNS, min(MOST_RUNS, int(SECONDS / questions / one)))
 
 
 def _run(
@@ -261,7 +286,8 @@ def _run(
     """The rule's answer on one simulated change, and the agent runs it took."""
     from gate.decision.engine.rule import follow  # weight: only a simulation needs it
 
-    before = rates.draw(rng, design.cases)
+    drawn = rates.draw(rng, design.cases)
+    before = [rate for _, rate in drawn]
     mean = fmean(before)
     now = [p * max(0.0, 1 - drop / mean) if mean else p for p in before]
     if broken:
@@ -271,12 +297,17 @@ def _run(
         now[rng.choice(able)] = 0.0
     ids = [f"{i:04d}" for i in range(design.cases)]
     sides = {Side.BASELINE: dict(zip(ids, before, strict=True)), Side.CANDIDATE: dict(zip(ids, now, strict=True))}
+    like, scores = dict(zip(ids, (i for i, _ in drawn), strict=True)), rates.scores
+
+    def row(case_id: str, rate: float) -> Row:
+        passes = rng.random() < rate
+        return [float(passes), *(scores.draw(rng, like[case_id], passes) if scores else ())]
 
     def trials(side: Side, cases: Iterable[str], n: int) -> dict[str, list[Row]]:
-        return {c: [[float(rng.random() < sides[side][c])] for _ in range(n)] for c in cases}
+        return {c: [row(c, sides[side][c]) for _ in range(n)] for c in cases}
 
-    metric = Metric("success", "binary", margin=design.margin)
-    start = State((metric,), trials(Side.BASELINE, ids, design.stored), (), design.config, rng.randrange(1 << 30))
+    metrics = (Metric("success", "binary", margin=design.margin), *(scores.metrics if scores else ()))
+    start = State(metrics, trials(Side.BASELINE, ids, design.stored), (), design.config, rng.randrange(1 << 30))
     outcome, spent = follow(start, trials)
     tick()
     return outcome.verdict, spent
@@ -294,8 +325,34 @@ def _share(count: int, runs: int) -> Share:
 
 def rates_of(trials: Sequence[Trial], criteria: Sequence[Criterion], cases: Mapping[str, Case] | None = None) -> Rates:
     """Of the candidate's trials of a record. ``cases`` give thresholds of single cases."""
-    groups = outcomes_by_case(trials, criteria, cases).values()
-    return Rates(tuple((sum(group), len(group)) for group in groups))
+    groups = _by_outcome(trials, criteria, cases)
+    counts = tuple((sum(outcome for _, outcome in group), len(group)) for group in groups.values())
+    return Rates(counts, _scores([*groups.values()], criteria))
+
+
+def _scores(groups: Sequence[Sequence[tuple[Trial, bool]]], criteria: Sequence[Criterion]) -> Scores | None:
+    """Those that a change is tested for beside success."""
+    trials = [trial for group in groups for trial, _ in group]
+    measured = [c for c in criteria if c.blocking and c.blocks_regression and not c.hard and c.metric != RATE_METRIC]
+    measured = [c for c in measured if full_values(trials, c)]
+    if not measured:
+        return None
+    names = [c.name for c in measured]
+    sides = ([[_values(t, names) for t, outcome in g if outcome is side] for g in groups] for side in (True, False))
+    passing, failing = (tuple(map(tuple, side)) for side in sides)
+    return Scores(tuple(_metric(c, trials) for c in measured), passing, failing)
+
+
+def _metric(criterion: Criterion, trials: Sequence[Trial]) -> Metric:
+    zero_one = criterion.scale is Scale.UNIT and set(full_values(trials, criterion)) <= {0.0, 1.0}
+    scale = Scale.BINARY if zero_one else criterion.scale
+    margin = scale.default_margin if criterion.margin is None else criterion.margin
+    return Metric(criterion.name, scale.kind, criterion.direction, margin)
+
+
+def _values(trial: Trial, names: Sequence[str]) -> Row:
+    scores = (trial.scores.get(name) for name in names)
+    return [None if score is None else score.value for score in scores]
 
 
 def cost_per_run(trials: Sequence[Trial]) -> float | None:
@@ -308,13 +365,20 @@ def outcomes_by_case(
     trials: Sequence[Trial], criteria: Sequence[Criterion], cases: Mapping[str, Case] | None = None
 ) -> dict[str, list[bool]]:
     """Whether each candidate trial passed, by case; trials that could not be measured are left out."""
-    groups: dict[str, list[bool]] = {}
+    groups = _by_outcome(trials, criteria, cases)
+    return {case_id: [outcome for _, outcome in group] for case_id, group in groups.items()}
+
+
+def _by_outcome(
+    trials: Sequence[Trial], criteria: Sequence[Criterion], cases: Mapping[str, Case] | None
+) -> dict[str, list[tuple[Trial, bool]]]:
+    groups: dict[str, list[tuple[Trial, bool]]] = {}
     known = cases or {}
     for trial in trials:
         case = known.get(trial.case_id) or Case(trial.case_id, ())
         outcome = passed(trial, case, criteria) if trial.side is Side.CANDIDATE else None
         if outcome is not None:
-            groups.setdefault(trial.case_id, []).append(outcome)
+            groups.setdefault(trial.case_id, []).append((trial, outcome))
     return groups
 
 

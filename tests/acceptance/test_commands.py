@@ -84,13 +84,23 @@ def test_explain_of_a_case_shows_its_trials_on_both_sides(project: Project) -> N
 def test_power_says_what_is_found_with_its_interval_and_the_price(project: Project) -> None:
     (flaky,) = (REPOSITORY / "examples" / "support-agent" / "baselines").rglob("*.jsonl")
     text = printed(project, "power", str(flaky), "--simulations", "10")
-    assert re.search(r"25 cases, 5 stored trials a case; \d+ simulated changes, 10 of each kind", text)
+    assert re.search(
+        r"25 cases, 5 stored trials a case, 2 criteria beside success; \d+ simulated changes, 10 of each kind", text
+    )
     assert re.search(r"^−30 points +\d+ % +\d+–\d+ % +█", text, flags=re.MULTILINE)
     assert "one case breaks" in text
     assert "$" in text
     (plain,) = json.loads(printed(project, "power", str(flaky), "--simulations", "10", "--json"))
     assert plain["suite"] == "support-agent"
     assert plain["power"]["drops"][-1]["found"]["share"] > 0.5
+
+
+@pytest.mark.slow
+def test_the_guide_shows_what_power_says_of_the_example(project: Project) -> None:
+    (record,) = (REPOSITORY / "examples" / "support-agent" / "baselines").rglob("*.jsonl")
+    guide = (REPOSITORY / "docs" / "how-to" / "how-many-cases.md").read_text(encoding="utf-8")
+    shown = guide.partition("```text\n")[2].partition("```")[0]
+    assert shown.strip() == printed(project, "power", str(record)).strip()
 
 
 @pytest.mark.slow

@@ -32,6 +32,7 @@ from gate.decision.power import (
 )
 from gate.pipeline.judge_stored import read_whole
 from gate.pipeline.reference import git_context, nearest_stored, store_of
+from gate.pipeline.session import LOCAL_KINDS
 from gate.pipeline.verdict import cases_of, own_terms
 from gate.records import Header, Record
 from gate.reports.formatting import count, dollars
@@ -78,15 +79,24 @@ def power_of_suites(config: Config, environment: Mapping[str, str], asked: Asked
             stored = None if store is None else nearest_stored(store, plan.suite.id, where)
             header = Header(plan.suite.id, plan.planned, plan.criteria)
             record = Record(header, (), None) if stored is None else stored.records[0]
-            answers.append(_answer(record, settings, asked))
+            rerun = "match" if stored is not None and _base_can_run(config, record) else settings.rerun
+            answers.append(_answer(record, replace(settings, rerun=rerun), asked))
     return _shown(answers, asked)
+
+
+def _base_can_run(config: Config, record: Record) -> bool:
+    """Whether a run will ask the base's agent, too."""
+    if config.file.baseline.rerun != "auto":
+        return False
+    local = config.agent_kind in LOCAL_KINDS and bool(record.header.agent and record.header.commit)
+    return local or config.agent.base is not None
 
 
 def _answer(record: Record, settings: Settings, asked: Asked) -> SuitePower:
     header = record.header
     rates = rates_of(record.trials, header.criteria, {case.id: case for case in cases_of(header)})
     size = len(rates.counts) or len(header.plan)
-    engine = Engine(settings.own_alpha, settings.max_epochs, settings.exact_epochs)
+    engine = Engine(settings.own_alpha, settings.max_epochs, settings.exact_epochs, settings.rerun)
     design = Design(size, asked.stored, engine, settings.pass_rate_margin)
     progress = _Progress(console(header.suite_id, 60))
     power = power_of(rates, design, runs=asked.simulations, tick=progress)
@@ -131,7 +141,9 @@ def _text(answer: SuitePower) -> str:
     runs = f"{count(power.runs, 'simulated change')}, {power.blocked.runs} of each kind"
     own = "" if power.known else "; no trials are known, so the cases are a typical suite's"
     size = f"{count(design.cases, 'case')}, {count(design.stored, 'stored trial')} a case"
-    lines = [f"{console(answer.suite)}: {size}; {runs}{own}"]
+    beside = f", {count(power.criteria, 'criterion', 'criteria')} beside success" if power.criteria else ""
+    base = ", the base can be run" if design.config.rerun == "match" else ""
+    lines = [f"{console(answer.suite)}: {size}{beside}{base}; {runs}{own}"]
     rows: list[Sequence[str]] = [("change", "found", "95 % interval", "")]
     rows += [(f"−{100 * one.drop:g} points", *_share(one.found)) for one in power.drops]
     if power.broken is not None:

@@ -8,6 +8,7 @@ from statistics import fmean
 import pytest
 from msgspec.structs import replace
 
+from gate.decision.engine.state import Config
 from gate.decision.history import case_history
 from gate.decision.power import (
     Curve,
@@ -18,9 +19,10 @@ from gate.decision.power import (
     provable,
     rates_of,
     reruns_to_prove,
+    runs_of,
     wanted_designs,
 )
-from gate.model import Invocation, Usage
+from gate.model import Case, Invocation, Usage
 
 from .records import TRAJECTORY, cases, stored, trial
 
@@ -35,7 +37,7 @@ STEADY_AND_FLAKY = [(5, 5)] * 7 + [(3, 5), (4, 5), (0, 5)]
 def test_a_steady_case_has_failures_too_and_one_that_never_passes_has_hardly_any_passes() -> None:
     rng = Random(1)
     drawn = [seen(STEADY_AND_FLAKY, 3).draw(rng, 30) for _ in range(200)]
-    steady, flaky, never = (fmean(rates[i] for rates in drawn) for i in (0, 7, 9))
+    steady, flaky, never = (fmean(rates[i][1] for rates in drawn) for i in (0, 7, 9))
     assert 0.9 < steady < 0.9999
     assert 0.4 < flaky < 0.8
     assert never < 0.2
@@ -71,6 +73,28 @@ def test_nothing_is_known_of_a_suite_without_trials() -> None:
     assert not power.known
 
 
+def test_criteria_beside_success_are_drawn_from_trials_that_came_out_alike() -> None:
+    scored = [trial(case, n, trajectory=float(n > 2 or case != "c1")) for case in ("c1", "c2") for n in range(1, 6)]
+    rates = rates_of(scored, [TRAJECTORY], {c: Case(c, ()) for c in ("c1", "c2")})
+    assert rates.counts == ((3, 5), (5, 5))
+    scores = rates.scores
+    assert scores is not None and [metric.name for metric in scores.metrics] == [TRAJECTORY.name]
+    rng = Random(1)
+    assert scores.draw(rng, 0, True) == [1.0]
+    assert scores.draw(rng, 0, False) == [0.0]
+    assert scores.draw(rng, 1, False) == [0.0], "of another case, where its own never failed"
+
+
+def test_criteria_beside_success_and_a_base_that_is_run_take_part() -> None:
+    scored = [trial(f"c{i}", n, trajectory=float(i > 2 or n > 2)) for i in range(12) for n in range(1, 6)]
+    rates = rates_of(scored, [TRAJECTORY], {f"c{i}": Case(f"c{i}", ()) for i in range(12)})
+    alone = power_of(replace(rates, scores=None), Design(12), runs=8)
+    beside = power_of(rates, Design(12, config=Config(rerun="match")), runs=8)
+    assert (alone.criteria, beside.criteria) == (0, 1)
+    assert beside.runs_per_case != alone.runs_per_case
+    assert runs_of(Design(100), 7, criteria=2) < runs_of(Design(100), 7)
+
+
 def test_a_suite_that_never_passes_has_nothing_to_break() -> None:
     power = power_of(seen([(0, 5)] * 10), Design(10), runs=10)
     assert power.broken is None or power.broken.runs < 10
@@ -90,7 +114,7 @@ def test_what_a_run_costs_is_the_mean_of_what_is_reported() -> None:
     paid = [replace(t, invocations=(Invocation(usage=Usage(cost_usd=0.01)),)) for t in trials]
     assert cost_per_run(paid) == pytest.approx(0.01)
     assert cost_per_run(trials) is None
-    assert rates_of(trials, [TRAJECTORY]) == Rates(((2, 2),))
+    assert rates_of(trials, [TRAJECTORY]).counts == ((2, 2),)
 
 
 def test_a_single_break_is_provable_from_three_stored_trials_on() -> None:
