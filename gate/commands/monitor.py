@@ -24,6 +24,7 @@ FILE = click.Path(path_type=Path)
 @CONFIG
 @click.option("--once", is_flag=True, help="Read what is there, report, and end; for cron. Default: until stopped.")
 @click.option("--status", "looking", is_flag=True, help="Read nothing: report by what is stored.")
+@click.option("--receive", metavar="PORT", type=int, help="Also listen on this port of loopback for OTLP over HTTP.")
 @click.option("--sample-rate", type=float, help="Share of the traces that are scored, 0 to 1; 1 scores all.")
 @click.option("--state", type=FILE, help="File of the monitor's state.")
 @click.option("--against", metavar="RECORD", help="Compare with what CI stored: `baseline`, or a record's file.")
@@ -47,8 +48,10 @@ def monitor(config_path: Path, **given: Any) -> NoReturn:
 
     if given["once"] and given["looking"]:
         raise click.UsageError("either --once or --status")
-    rate = given["sample_rate"]
-    config = load_config(config_path, {} if rate is None else {"monitor.sample_rate": rate})
+    if given["receive"] is not None and (given["once"] or given["looking"]):
+        raise click.UsageError("--receive is for a monitor that stays")
+    overrides = {f"monitor.{name}": given[name] for name in ("sample_rate", "receive") if given[name] is not None}
+    config = load_config(config_path, overrides)
     setup = set_up(config, os.environ, given, looking=given["looking"])
     if given["looking"]:
         _finish(setup, stored_report(setup), given, write=True)

@@ -84,6 +84,8 @@ class MonitorSection(_Section):
 
     traces: Annotated[list[str], BeforeValidator(_listed)] = []
     """Files and folders with OTLP JSON lines or rows of messages; one path or a list. They may grow, and be rotated."""
+    receive: int | None = Field(default=None, ge=1, le=65_535)
+    """Port on loopback on which exporters of OpenTelemetry (OTLP/HTTP) are listened to. Default: files alone."""
     fields: RowPaths | None = None
     """Where rows keep what is read. Default: as under ``fields``."""
     suite: str | None = None

@@ -112,7 +112,6 @@ class MonitorState:
             new = sum(self._insert(one, now, criteria, exported=not export) for one in observations)
             counts = counts + Counts(sampled=new, repeated=len(observations) - new)
             self._set("counts", self.counts + counts)
-            self._set("read", now)
             self._db.executemany(
                 "INSERT OR REPLACE INTO sources VALUES (?, ?, ?, ?, ?, ?)",
                 [(p.identity, p.path, p.offset, p.safe, p.head, p.head_bytes) for p in positions],
@@ -190,12 +189,6 @@ class MonitorState:
     @property
     def status(self) -> Status:
         return Status(self._fact("status") or Status.INSUFFICIENT_DATA.value)
-
-    @property
-    def last_read(self) -> float | None:
-        """When a monitor last stored something, in Unix time."""
-        found = self._fact("read")
-        return None if found is None else float(found)
 
     def positions(self) -> list[Position]:
         rows = self._db.execute("SELECT identity, path, position, safe, head, head_bytes FROM sources")

@@ -18,8 +18,9 @@ from gate.monitor.alerts import Alerts
 from gate.monitor.intake import AHEAD_SECONDS, Intake, TraceFormat
 from gate.monitor.model import Counts, WatchedTrace
 from gate.monitor.observe import Observer
+from gate.monitor.receive import Inbox
 from gate.monitor.report import Expected, MonitorReport, make_report, to_json, to_prometheus
-from gate.monitor.sources import Files, GrowingFile, Line
+from gate.monitor.sources import Files, GrowingFile, Line, Position
 from gate.monitor.store import MonitorState
 from gate.monitor.window import Limits, WindowFinding, decide
 from gate.security import files
@@ -53,6 +54,8 @@ class WatchOptions(Struct, frozen=True):
     """Where the report is written for programs."""
     prometheus: Path | None = None
     expected: Expected | None = None
+    inbox: Inbox | None = None
+    """Where requests are received."""
 
 
 class Watch:
@@ -67,6 +70,8 @@ class Watch:
         self._batch: list[WatchedTrace] = []
         self._criteria = observer.scoring.fingerprint
         self._published = 0.0
+        self._stored: list[Position] | None = None
+        """Where the files stood when something was last stored."""
         self.problems: list[str] = []
         """What could not be published at the last attempt."""
 
@@ -92,6 +97,7 @@ class Watch:
             await self._catch_up(client)
             self._batch.extend(self._intake.arrived_before(time() - self._options.idle))
             await self._store()
+            self._empty_inbox()
             report = await self._publish(client)
             if report.status is not told:
                 say(report)
@@ -147,8 +153,11 @@ class Watch:
         positions = [file.position(self._intake.settled(file.identity, file.offset)) for file in known]
         counts = self._intake.take_counts() + Counts(truncated=sum(file.take_truncated() for file in known))
         now = time()
-        self._state.commit(observed, positions, counts, now=now, criteria=self._criteria, export=self._alerts.exports)
-        self._files.remember(positions)
+        if observed or counts != Counts() or positions != self._stored:
+            exports = self._alerts.exports
+            self._state.commit(observed, positions, counts, now=now, criteria=self._criteria, export=exports)
+            self._files.remember(positions)
+            self._stored = positions
         self._batch.clear()
         finding = decide_now(self._state, self._options, self._criteria, now)
         self._state.change(finding.status, finding.why, now)
@@ -168,6 +177,14 @@ class Watch:
                     self.problems.append(f"{path}: {error.strerror or error}")
         return report
 
+    def _empty_inbox(self) -> None:
+        """Lets go of received requests whose traces are stored; they are in nobody else's file."""
+        if (inbox := self._options.inbox) is None:
+            return
+        for position in self._state.positions():
+            if position.path == str(inbox.path) and position.safe == position.offset:
+                inbox.empty(position.safe)
+
     def _until_next_attempt(self) -> float:
         waits = [delivery.next_at - time() for delivery in self._state.deliveries().values() if delivery.error]
         return min(10.0, max(0.1, *waits, 0.1))
@@ -176,6 +193,8 @@ class Watch:
         notes = []
         if self._files.not_read:
             notes.append(f"files that were not read (compressed, or too many): {self._files.not_read}")
+        if self._options.inbox is not None and self._options.inbox.refused:
+            notes.append(f"requests that were no OTLP: {self._options.inbox.refused}")
         if waiting := self._intake.waiting:
             notes.append(f"traces that are not complete yet: {waiting}")
         if self._intake.problem:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import zlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from secrets import token_hex
 from typing import Self
 
@@ -65,8 +65,9 @@ class AwaitedTurn(Struct):
 class Receiver:
     """Entered for a run. ``expect`` names a turn before it is asked, ``collect`` waits for its spans a bounded time."""
 
-    def __init__(self, port: int = 0) -> None:
-        self._port = port
+    def __init__(self, port: int = 0, take: Callable[[bytes, str, str], None] | None = None) -> None:
+        """``take`` gets every request instead of the turns: its body, ``traces`` or ``logs``, and its media type."""
+        self._port, self._take_whole = port, take
         self._token = token_hex(16) if port == 0 else ""
         self._expected: dict[str, AwaitedTurn] = {}
         self._connections: set[asyncio.Task[None]] = set()
@@ -182,7 +183,9 @@ class Receiver:
         unpacked = _unpacked(body, _header(request, b"content-encoding").strip().lower())
         if unpacked is None:
             return 400, "text/plain", b"the body cannot be unpacked, or is too large"
-        if signal != "metrics":
+        if signal != "metrics" and self._take_whole is not None:
+            self._take_whole(unpacked, signal, kind)
+        elif signal != "metrics":
             self._take(unpacked, signal, kind, turn)
         return 200, kind, b"{}" if kind == _JSON else b""
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import sqlite3
 import subprocess
 import sys
 import threading
 import time
+import urllib.request
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -352,3 +354,39 @@ def test_a_bad_trace_becomes_a_case_once(shop: Project) -> None:
     ):
         ran = shop.gate("promote", *arguments)
         assert (ran.code, said in ran.err) == (2, True), ran.err
+
+
+def test_what_an_exporter_was_told_is_received_outlives_the_process(shop: Project) -> None:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port = found.getsockname()[1]
+    more = f"sample_rate: 1.0, every: 20ms, idle: 100ms, receive: {port}"
+    shop.write("gate.yaml", CONFIG + f"monitor: {{{more}}}\n")
+    child = start(shop, "-q")
+    now, total = time.time_ns(), 20
+    try:
+        assert eventually(lambda: posted(port, request(span("f" * 32, 0, "It is there.", now))))
+        for number in range(total):
+            assert posted(port, request(span(f"{number + 1:032x}", 0, "It is there.", now)))
+        child.send_signal(signal.SIGKILL)
+        child.communicate()
+        child = start(shop, "-q")
+        assert eventually(lambda: state_exists(shop) and len(stored(shop)) == total + 1)
+        child.send_signal(signal.SIGTERM)
+        _, err = child.communicate(timeout=CEILING)
+        assert (child.returncode, err) == (0, "")
+    finally:
+        child.kill()
+        child.communicate()
+    assert {passed for _, passed in stored(shop)} == {1}
+
+
+def posted(port: int, body: str) -> bool:
+    asked = urllib.request.Request(
+        f"http://127.0.0.1:{port}/v1/traces", body.encode(), {"Content-Type": "application/json"}
+    )
+    try:
+        with urllib.request.urlopen(asked, timeout=10) as answer:
+            return bool(answer.status == 200)
+    except OSError:
+        return False

@@ -19,6 +19,7 @@ from gate.judges.meter import Budget
 from gate.model import FULL, STORED, Criterion, Side
 from gate.monitor.alerts import Alerts, Target, target_of
 from gate.monitor.observe import Observer, Scoring, scoring_for
+from gate.monitor.receive import Inbox
 from gate.monitor.report import Average, Expected, MonitorReport, average, headline, to_text
 from gate.monitor.spans import TelemetryTraces
 from gate.monitor.store import MonitorState, open_state
@@ -31,6 +32,7 @@ from gate.records import Record
 from gate.security.redact import Redactor
 from gate.suites.messages import FieldPaths
 from gate.system.http import Client
+from gate.traces.receiver import check_library
 
 PATIENCE = 20.0
 """Seconds that `--once` waits for another monitor to end."""
@@ -68,9 +70,28 @@ def set_up(config: Config, environment: Mapping[str, str], given: Mapping[str, A
         why = "; ".join(f"{one.name}: {one.why}" for one in scoring.skipped)
         what = f"no blocking criterion can judge a conversation without expectations ({why})"
         raise ConfigError(what, where=str(config.path), hint="add one that needs none, such as a judged metric")
-    places = tuple(Path(place) for place in given["traces"]) or tuple(config.root / place for place in section.traces)
+    state_path = given["state"] or (config.root / section.state if section.state else config.output / "monitor.sqlite")
+    options = _options(
+        config, plan, state_path, given, expected_of(config, plan, scoring, given["against"], environment)
+    )
     if not looking:
-        _check_places(places, config)
+        _check_places(options.places, config)
+    alerts = Alerts((), (), suite=plan.suite.id, cool_down=section.cool_down)
+    targets: list[Target] = []
+    if not looking:
+        alerts, targets = _alerts(config, plan.suite.id, environment)
+    redactor = redactor_of_production(environment, *(secret for one in targets for secret in (one.url, one.token)))
+    return Setup(config, plan, scoring, options, state_path, redactor, alerts)
+
+
+def _options(
+    config: Config, plan: Plan, state_path: Path, given: Mapping[str, Any], expected: Expected | None
+) -> WatchOptions:
+    section = config.file.monitor
+    places = tuple(Path(place) for place in given["traces"]) or tuple(config.root / place for place in section.traces)
+    inbox = Inbox(state_path.with_name(f"{state_path.name}.received.jsonl"), section.sample_rate)
+    if section.receive is not None or inbox.path.exists():
+        places = (*places, inbox.path)
     limits = Limits(
         section.warning,
         section.critical,
@@ -78,7 +99,7 @@ def set_up(config: Config, environment: Mapping[str, str], given: Mapping[str, A
         section.min_samples,
         max_unmeasured=config.file.gate.max_error_rate,
     )
-    options = WatchOptions(
+    return WatchOptions(
         places,
         plan.suite.id,
         _fields(config),
@@ -89,15 +110,9 @@ def set_up(config: Config, environment: Mapping[str, str], given: Mapping[str, A
         section.every,
         given["json_path"],
         given["prometheus"] or (config.root / section.prometheus if section.prometheus else None),
-        expected_of(config, plan, scoring, given["against"], environment),
+        expected,
+        inbox if section.receive is not None else None,
     )
-    state_path = given["state"] or (config.root / section.state if section.state else config.output / "monitor.sqlite")
-    alerts = Alerts((), (), suite=plan.suite.id, cool_down=section.cool_down)
-    targets: list[Target] = []
-    if not looking:
-        alerts, targets = _alerts(config, plan.suite.id, environment)
-    redactor = redactor_of_production(environment, *(secret for one in targets for secret in (one.url, one.token)))
-    return Setup(config, plan, scoring, options, state_path, redactor, alerts)
 
 
 def redactor_of_production(environment: Mapping[str, str], *more: str) -> Redactor:
@@ -129,7 +144,7 @@ def _check_places(places: Sequence[Path], config: Config) -> None:
         hint = "a file or a folder with OTLP JSON lines or rows of messages; or name it on the command line"
         raise ConfigError("no traces are named", where=f"{config.path}: monitor.traces", hint=hint)
     for place in places:
-        if not place.exists() and not place.parent.is_dir():
+        if not place.exists() and not place.parent.is_dir() and not place.is_relative_to(config.output):
             raise ConfigError(f"no such file or folder: {place}", where="monitor.traces")
 
 
@@ -211,6 +226,10 @@ async def watch(setup: Setup, state: MonitorState, environment: Mapping[str, str
             )
             judge = await stack.enter_async_context(opened)
         client = await stack.enter_async_context(Client(environment=environment))
+        inbox, port = setup.options.inbox, setup.config.file.monitor.receive
+        if inbox is not None and port is not None and say is not None:
+            check_library()
+            await stack.enter_async_context(stack.enter_context(inbox).receiver(port))
         found = Watch(
             setup.options, state, Observer(setup.scoring, setup.redactor, judge), setup.alerts, TelemetryTraces()
         )

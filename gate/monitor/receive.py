@@ -1,0 +1,66 @@
+"""Requests of OpenTelemetry exporters, kept on disk before they are answered: a file that the monitor reads.
+
+So what was received outlives the process like everything else that is read. Only what may concern the sample is kept.
+"""
+
+from __future__ import annotations
+
+from io import FileIO
+from pathlib import Path
+
+from msgspec.json import Encoder
+
+from gate.monitor.sampling import concerns_sample
+from gate.security import files
+from gate.traces.otlp import from_protobuf
+from gate.traces.receiver import Receiver
+
+ENOUGH_BYTES = 16 * 2**20
+"""Of the file, from which it is emptied once all of it is settled."""
+_ENCODER = Encoder()
+
+
+class Inbox:
+    """The file that received requests are appended to, one a line."""
+
+    def __init__(self, path: Path, rate: float) -> None:
+        self.path, self._rate = path, rate
+        self._file: FileIO | None = None
+        self.refused = 0
+        """Requests that were no OTLP, since this was opened."""
+
+    def __enter__(self) -> Inbox:
+        self._file = files.open_to_append(self.path)
+        if size := self.path.stat().st_size:
+            self._file.seek(size - 1)
+            if self._file.read(1) != b"\n":
+                self._file.write(b"\n")  # a process was killed while it wrote: that request was never answered
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def receiver(self, port: int) -> Receiver:
+        """What listens on loopback, for ``async with``."""
+        return Receiver(port, self.take)
+
+    def take(self, body: bytes, signal: str, kind: str) -> None:
+        """Keeps a request. Raises `OSError` if the disk is full, so that it is not answered and comes again."""
+        assert self._file is not None, "used inside `with`"
+        if kind.endswith("json"):
+            line = body.replace(b"\n", b" ").replace(b"\r", b" ")  # line breaks in JSON are between values alone
+        else:
+            try:
+                line = _ENCODER.encode(from_protobuf(body, logs=signal == "logs")) if body else b""
+            except ValueError:
+                self.refused += 1
+                return
+        if line.strip() and concerns_sample(line, self._rate):
+            self._file.write(line + b"\n")
+
+    def empty(self, settled: int) -> None:
+        """Empties the file if it is large, and everything in it is ``settled``."""
+        assert self._file is not None, "used inside `with`"
+        if settled >= ENOUGH_BYTES and settled == self.path.stat().st_size:
+            self._file.truncate(0)
