@@ -20,6 +20,7 @@ NAMES = (
     "decide",
     "explain",
     "history",
+    "import",
     "init",
     "merge",
     "monitor",
@@ -37,8 +38,10 @@ NAMES = (
 )
 """The sub-commands. Each imports what it works with only when it runs: `gate --help` and shell completion, which import
 all of these files, load neither pydantic nor an HTTP client."""
-FUNCTIONS = {"open": "open_report"}
+FUNCTIONS = {"open": "open_report", "import": "import_suite"}
 """The functions of sub-commands that have names of Python's own."""
+FILES = {"import": "import_suite"}
+"""The files of sub-commands whose names are Python's keywords."""
 GARBAGE_THRESHOLD = 200_000
 """Allocations between two runs of the cyclic garbage collector. A run allocates much that stays and few cycles: at
 Python's default of 700, collecting takes about 5 % of the time."""
@@ -46,7 +49,7 @@ Python's default of 700, collecting takes about 5 % of the time."""
 
 @click.group(
     cls=LazyGroup,
-    lazy={name: f"gate.commands.{name}:{FUNCTIONS.get(name, name)}" for name in NAMES},
+    lazy={name: f"gate.commands.{FILES.get(name, name)}:{FUNCTIONS.get(name, name)}" for name in NAMES},
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
 @click.version_option(__version__, prog_name="gate")

@@ -15,7 +15,7 @@ from gate.formats.documents import read_document, read_document_with_lines, read
 from gate.model import Suite
 from gate.registry import Registry
 from gate.suites import messages, native, traces
-from gate.suites.base import Contents, Document, Format, refuse_duplicates
+from gate.suites.base import Contents, Document, Format, Loss, refuse_duplicates
 from gate.suites.messages import FieldPaths
 from gate.suites.selection import Distribution, Selection, distribution, select, select_all
 
@@ -24,6 +24,8 @@ __all__ = ["FORMATS", "Distribution", "FieldPaths", "Selection", "distribution",
 _BUILT_IN = {
     "messages": "gate.suites.messages:format_of",
     "adk": "gate.suites.adk:FORMAT",
+    "pydantic-evals": "gate.suites.pydantic_evals:FORMAT",
+    "exports": "gate.suites.exports:FORMAT",
     "native": "gate.suites.native:FORMAT",
     "evalview": "gate.suites.evalview:FORMAT",
     "traces": "gate.suites.traces:FORMAT",
@@ -54,6 +56,7 @@ def load(
     name: str | None = None,
     format: str | None = None,
     split: bool = True,
+    losses: list[Loss] | None = None,
 ) -> list[Suite]:
     """The suites in files and folders; relative paths start at ``root``.
 
@@ -61,6 +64,8 @@ def load(
     is the folder's path and whose ``criteria`` are the content of that file. All other files are one suite, whose id is
     ``name`` or the paths as given. ``fields`` says how rows of messages are laid out; ``format`` names the format of
     all files, without which each is read in the first format that recognises it.
+
+    What has no counterpart here is added to ``losses``; without such a list a lost check is an error.
 
     Raises `ConfigError` if any part of a file cannot be understood, and `MeasureError` if there are no cases.
     """
@@ -74,7 +79,7 @@ def load(
     groups: dict[Path | None, list[_File]] = {}
     for file in files:
         groups.setdefault(_criteria_folder(file) if split else None, []).append(file)
-    reader = _Reader(root, layout, form)
+    reader = _Reader(root, layout, form, losses)
     return [_suite(members, sources, folder, reader, name) for folder, members in groups.items()]
 
 
@@ -85,6 +90,15 @@ class _Reader(Struct, frozen=True):
     fields: FieldPaths
     form: Format | None
     """The one that was named."""
+    losses: list[Loss] | None = None
+    """Where to put what is lost; None: a lost check is an error."""
+
+    def understood(self, form: Format, document: Document) -> Contents:
+        if self.losses is None or form.carry is None:
+            return form.read(document)
+        found, lost = form.carry(document)
+        self.losses.extend(lost)
+        return found
 
 
 def _format(name: str, fields: FieldPaths) -> Format:
@@ -147,14 +161,14 @@ def _read(path: Path, base: Path, reader: _Reader) -> Contents:
     document = _document(path, base, root)
     if form is not None:
         if form.recognises(document.data):
-            return form.read(document)
+            return reader.understood(form, document)
         raise ConfigError("not in the format that is named", where=document.where, hint=f"expected {form.shape}")
     if document.data == []:
         return native.read(document)
     for name in FORMATS:
         candidate = _format(name, fields)
         if candidate.recognises(document.data):
-            return candidate.read(document)
+            return reader.understood(candidate, document)
     shapes = "; ".join(_format(name, fields).shape for name in FORMATS)
     raise ConfigError("no suite in any format that is read", where=document.where, hint=f"read are {shapes}")
 

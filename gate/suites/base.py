@@ -53,6 +53,29 @@ class Contents(Struct, frozen=True):
     """Notes for the reader on how the file was understood."""
 
 
+class Loss(Struct, frozen=True):
+    """A part of somebody else's suite that has no counterpart here."""
+
+    case: str
+    """The id of its case; empty for a part of the whole file."""
+    what: str
+    check: bool = True
+    """Whether it would have checked something: then a suite without it promises less than its file does."""
+
+    def __str__(self) -> str:
+        return f"{self.case}: {self.what}" if self.case else self.what
+
+
+def without_losses(document: Document, found: Contents, losses: Sequence[Loss]) -> Contents:
+    """The contents, with notes of what is left out. Raises `ConfigError` if a check would be."""
+    lost = next((loss for loss in losses if loss.check), None)
+    if lost is not None:
+        hint = "`gate import --allow-loss` writes the suite without it"
+        raise document.error(f"{lost}: the gate has no such check", hint=hint)
+    notes = tuple(f"{document.where}: {loss} is not carried over" for loss in losses)
+    return Contents(found.cases, found.recorded, found.criteria, (*found.notes, *notes))
+
+
 class Format(Struct, frozen=True):
     """A way to write suites."""
 
@@ -62,6 +85,8 @@ class Format(Struct, frozen=True):
     """Whether a parsed file is of this format; cheap, and true for broken files of it too."""
     read: Callable[[Document], Contents]
     """Raises `ConfigError` for anything in the file that cannot be understood."""
+    carry: Callable[[Document], tuple[Contents, list[Loss]]] | None = None
+    """As ``read``, with what would be lost instead of an error; None where all that is read is carried over."""
     suffixes: tuple[str, ...] = ()
     """Endings of further files of a folder that are read if this format is named: ``(".csv",)``."""
 

@@ -1,0 +1,75 @@
+"""`gate import`: a suite in any format that is read → files of the gate's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from gate.commands.groups import Once
+
+if TYPE_CHECKING:
+    from gate.suites.base import Loss
+
+
+@click.command("import", cls=Once)
+@click.argument("sources", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--to", "path", required=True, type=click.Path(path_type=Path), help="The suite file to write, JSON.")
+@click.option("--format", "form", metavar="NAME", help="The format of all files, also a plugin's.")
+@click.option("--allow-loss", is_flag=True, help="Write the suite even if checks are lost.")
+def import_suite(sources: tuple[Path, ...], path: Path, form: str | None, allow_loss: bool) -> None:
+    """Convert suites of any format to the gate's own, and list what could not be carried over.
+
+    If a check is lost, nothing is written and the exit code is 2; --allow-loss writes the rest all the same.
+    """
+    from gate.errors import ConfigError
+    from gate.suites import load
+    from gate.suites.convert import convert
+
+    if path.suffix != ".json":
+        raise ConfigError("the suite is written as JSON", where=str(path), hint="name a file that ends in .json")
+    found: list[Loss] = []
+    suites = load(list(sources), root=Path.cwd(), format=form, losses=found)
+    if len(suites) > 1:
+        names = ", ".join(suite.id for suite in suites[:5])
+        raise ConfigError(f"these are {len(suites)} suites: {names}", hint="import each on its own")
+    (suite,) = suites
+    made = convert(suite)
+    losses = [*found, *made.losses]
+    _tell(losses)
+    lost = sum(loss.check for loss in losses)
+    if lost and not allow_loss:
+        hint = "nothing is written; --allow-loss writes the rest"
+        raise ConfigError(f"{lost} check{'s' if lost > 1 else ''} would be lost", where=suite.source, hint=hint)
+    criteria = path.with_name(f"{path.stem}.criteria.json")
+    for target, text in ((path, made.suite), (criteria, made.criteria)):
+        if text:
+            _write(target, text)
+    click.echo(f"{path}: {made.cases} case{'s' if made.cases != 1 else ''}")
+    if made.criteria:
+        click.echo(
+            f"{criteria}: name it in gate.yaml, `criteria: {criteria}`; it is no suite, so name the suite's file, too"
+        )
+
+
+def _tell(losses: list[Loss]) -> None:
+    from gate.security.escape import console
+
+    for loss in losses:
+        kind = "lost check" if loss.check else "not carried over"
+        click.echo(f"{kind}: {console(str(loss), 300)}")
+
+
+def _write(path: Path, text: str) -> None:
+    """Raises `ConfigError` if the file exists or cannot be written: a suite that somebody wrote is never replaced."""
+    from gate.errors import ConfigError
+    from gate.security import files
+
+    if path.exists():
+        raise ConfigError("the file exists", where=str(path), hint="name another with --to")
+    try:
+        files.make_folder(path.parent)
+        files.write_text(path, text)
+    except OSError as error:
+        raise ConfigError(f"cannot be written: {error.strerror}", where=str(path)) from None

@@ -1,0 +1,162 @@
+"""Rows that other products export: what they say is read, and what they check and the gate does not is refused."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from gate.errors import ConfigError, GateError
+from gate.model import Case, Part, Suite, ToolCall
+from gate.suites import load
+from gate.suites.base import Loss
+from tests.unit.suites.files import mutated, write
+
+GOLDEN = {
+    "input": "Where is A1?",
+    "actual_output": "On its way.",
+    "expected_output": "It is on its way.",
+    "retrieval_context": ["A1 left on Monday."],
+    "additional_metadata": {"team": "care"},
+    "expected_tools": [{"name": "find", "inputParameters": {"id": "A1"}}, {"name": "notify"}],
+    "tools_called": [{"name": "find", "inputParameters": {"id": "A1"}, "output": "left"}],
+    "name": "where",
+}
+SAID = (("user", "Hi"), ("assistant", "Hello"), ("user", "A1?"))
+TALK = {
+    "scenario": "a hurry",
+    "expected_outcome": "The user knows.",
+    "turns": [{"role": role, "content": content} for role, content in SAID],
+}
+LANGSMITH = {"id": "0001", "dataset_id": "d", "inputs": {"question": "Why?"}, "outputs": {"answer": "Because."},
+             "metadata": {"a": 1}, "split": "smoke"}  # fmt: skip
+LANGFUSE = {
+    "id": "i1",
+    "input": {"messages": [{"role": "system", "content": "be kind"}, {"role": "user", "content": "Hi"}]},
+    "expectedOutput": "Hello",
+    "metadata": None,
+    "sourceTraceId": "t",
+    "status": "ACTIVE",
+}
+OPENAI = {"item": {"id": 3, "question": "2+2?", "ideal": "4", "topic": "sums"}, "sample": {"output_text": "four"}}
+OLD = {"input": [{"role": "system", "content": "x"}, {"role": "user", "content": "2+2?"}], "ideal": ["4"]}
+AGENTCORE = {
+    "scenario_id": "s1",
+    "schema_type": "AGENTCORE_EVALUATION_PREDEFINED_V1",
+    "assertions": ["Is polite."],
+    "turns": [{"input": "Refund A1", "expected_response": "Done."}],
+    "expected_trajectory": ["find", "refund"],
+}
+ROWS: list[dict[str, Any]] = [GOLDEN, TALK, LANGSMITH, LANGFUSE, OPENAI, OLD, AGENTCORE]
+
+
+def suite_of(folder: Path, *rows: Any, losses: list[Loss] | None = None, suffix: str = "json") -> Suite:
+    text = "".join(json.dumps(row) + "\n" for row in rows) if suffix == "jsonl" else json.dumps(rows)
+    write(folder / f"rows.{suffix}", text)
+    (suite,) = load([folder], root=folder, losses=losses)
+    return suite
+
+
+def case_of(folder: Path, row: Any) -> Case:
+    (case,) = suite_of(folder, row).cases
+    return case
+
+
+def test_a_golden_with_its_calls_and_its_recorded_answer(tmp_path: Path) -> None:
+    suite = suite_of(tmp_path, GOLDEN)
+    (case,), (recorded,) = suite.cases, suite.recorded
+    assert case.id == "where"
+    assert case.metadata == {"team": "care", "retrieval_context": ["A1 left on Monday."]}
+    (turn,) = case.turns
+    assert turn.tools == (ToolCall("find", {"id": "A1"}), ToolCall("notify", any_args=True))
+    assert turn.response == (Part("It is on its way."),)
+    (said,) = recorded.invocations
+    assert (said.text, [call.name for call in said.tool_calls], said.reports_calls) == ("On its way.", ["find"], True)
+
+
+def test_a_conversational_golden_is_held_to_its_outcome(tmp_path: Path) -> None:
+    suite = suite_of(tmp_path, TALK)
+    (case,) = suite.cases
+    assert [turn.user for turn in case.turns] == ["Hi", "A1?"]
+    assert [rubric.text for rubric in case.rubrics] == ["The user knows."]
+    assert "rubric_based_final_response_quality_v1" in (suite.brought or {})
+
+
+@pytest.mark.parametrize(
+    ("row", "name", "user", "response"),
+    [
+        (LANGSMITH, "0001", "Why?", "Because."),
+        (LANGFUSE, "i1", "Hi", "Hello"),
+        (OPENAI, "3", "2+2?", "4"),
+        (OLD, "rows-1", "2+2?", "4"),
+        (AGENTCORE, "s1", "Refund A1", "Done."),
+    ],
+)
+@pytest.mark.parametrize("suffix", ["json", "jsonl"])
+def test_the_other_kinds(tmp_path: Path, suffix: str, row: Any, name: str, user: str, response: str) -> None:
+    (case,) = suite_of(tmp_path, row, suffix=suffix).cases
+    (turn,) = case.turns
+    assert (case.id, turn.user, turn.response) == (name, user, (Part(response),))
+
+
+def test_tags_metadata_and_trajectories_are_kept(tmp_path: Path) -> None:
+    assert case_of(tmp_path / "a", LANGSMITH).tags == {"smoke"}
+    assert case_of(tmp_path / "b", OPENAI).metadata == {"topic": "sums"}
+    (turn,) = case_of(tmp_path / "c", AGENTCORE).turns
+    assert turn.tools == (ToolCall("find", any_args=True), ToolCall("refund", any_args=True))
+
+
+@pytest.mark.parametrize(
+    ("row", "why"),
+    [
+        ({**GOLDEN, "must_not_say": "no"}, "must_not_say"),
+        ({**LANGSMITH, "evaluators": ["exact"]}, "evaluators"),
+        ({**OLD, "ideal": ["4", "four"]}, "further texts of ideal"),
+        ({**AGENTCORE, "turns": [{"input": "a"}, {"input": "b"}]}, "expected_trajectory of several turns"),
+    ],
+)
+def test_a_check_that_the_gate_does_not_have_is_refused_and_listed_on_import(
+    tmp_path: Path, row: Any, why: str
+) -> None:
+    with pytest.raises(ConfigError, match=why) as raised:
+        suite_of(tmp_path, row)
+    assert "gate import" in str(raised.value)
+    losses: list[Loss] = []
+    suite_of(tmp_path, row, losses=losses)
+    assert [loss.what for loss in losses if loss.check] == [why]
+
+
+def test_what_is_no_check_is_a_note(tmp_path: Path) -> None:
+    (note,) = suite_of(tmp_path, {**LANGSMITH, "attachments": {"a": "b"}}).notes
+    assert "attachments is not carried over" in note
+
+
+@pytest.mark.parametrize(
+    ("row", "why"),
+    [
+        ({"inputs": None}, "inputs"),
+        ({"item": {}}, "no input"),
+        ({**GOLDEN, "input": 7}, "input"),
+        ({**GOLDEN, "expected_tools": [3]}, "names of tools"),
+        ({"scenario": "someone"}, "simulated user"),
+        ({"scenario_id": "x", "actor_profile": {}}, "simulated actor"),
+        ({**LANGFUSE, "input": [{"role": "assistant", "content": "x"}]}, "texts of a user"),
+    ],
+)
+def test_rows_that_cannot_be_read_are_refused_with_their_place(tmp_path: Path, row: Any, why: str) -> None:
+    with pytest.raises(ConfigError, match=why) as raised:
+        suite_of(tmp_path, LANGSMITH, row)
+    assert "rows.json" in str(raised.value)
+
+
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(data=st.data())
+def test_mutants_are_suites_or_gate_errors(data: st.DataObject, tmp_path: Path) -> None:
+    row = data.draw(st.sampled_from(ROWS))
+    with suppress(GateError):
+        suite_of(tmp_path, mutated(data, row))
