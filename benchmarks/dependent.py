@@ -9,7 +9,6 @@ verdict. What differs between worlds is how an answer is drawn: anew for every t
 
 from __future__ import annotations
 
-import argparse
 import math
 import sys
 from collections import Counter
@@ -21,9 +20,11 @@ from pathlib import Path
 from random import Random
 from typing import Literal
 
+sys.path.insert(0, str(Path(__file__).parent))
+import page
+
 from gate.decision import Settings, Situation, next_step
 from gate.model import Case, Criterion, Scale, Score, Side, SuiteResult, Trial
-from gate.statistics.intervals import wilson
 
 CRITERION = Criterion("answer", "response_match_score", Scale.UNIT, pass_threshold=0.5)
 TYPICAL = ((0.45, 1.0, 1.0), (0.25, 0.95, 1.0), (0.25, 0.5, 0.95), (0.05, 0.0, 0.0))
@@ -182,38 +183,24 @@ VERDICTS = ("pass", "inconclusive", "regressed")
 
 
 def row(world: World, played: Sequence[tuple[str, int, bool]]) -> str:
-    counts, n = Counter(verdict for verdict, _, _ in played), len(played)
-    shares = [f"{counts[v] / n:.3f}" if counts[v] else "–" for v in VERDICTS]
-    low, high = wilson(sum(counts[v] for v in world.wanted), n)
-    runs = sum(runs for _, runs, _ in played) / n / world.cases
-    once = sum(once for _, _, once in played) / n
-    wanted = f"{' or '.join(world.wanted)} [{low:.3f}, {high:.3f}]"
-    return f"| {' | '.join([world.name, *shares, wanted, f'{runs:.2f}', f'{once:.2f}'])} |"
+    cells = page.verdicts(VERDICTS, [verdict for verdict, _, _ in played], world.wanted)
+    runs = sum(runs for _, runs, _ in played) / len(played) / world.cases
+    once = sum(once for _, _, once in played) / len(played)
+    return f"| {' | '.join([world.name, *cells, f'{runs:.2f}', f'{once:.2f}'])} |"
 
 
-def table(worlds: Iterable[World], runs: int, processes: int) -> Iterable[str]:
+def table(pool: ProcessPoolExecutor, worlds: Iterable[World], runs: int, seed: int) -> Iterable[str]:
     yield f"| world | {' | '.join(VERDICTS)} | wanted, with Wilson's 95 % interval | runs a case | counted once |"
     yield "|---|---|---|---|---|---|---|"
-    with ProcessPoolExecutor(processes) as pool:
-        for world in worlds:
-            yield row(world, list(pool.map(partial(play, world), range(runs), chunksize=5)))
+    for world in worlds:
+        yield row(world, list(pool.map(partial(play, world), range(seed, seed + runs), chunksize=5)))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=200)
-    parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--only", default="", help="worlds whose name holds this text")
-    parser.add_argument("--write", type=Path, help="put the table between the markers of this page")
-    options = parser.parse_args(argv)
-    lines = []
-    for line in table([world for world in WORLDS if options.only in world.name], options.runs, options.processes):
-        print(line, flush=True)
-        lines.append(line)
-    if options.write:
-        begin, end = "<!-- table -->\n", "<!-- /table -->"
-        before, _, rest = options.write.read_text().partition(begin)
-        options.write.write_text(f"{before}{begin}{chr(10).join(lines)}\n{end}{rest.partition(end)[2]}")
+    given = page.parser(__doc__, runs=200, seed=0).parse_args(argv)
+    worlds = [world for world in WORLDS if given.only in world.name]
+    with ProcessPoolExecutor(given.processes) as pool:
+        page.publish({"dependent": table(pool, worlds, given.runs, given.seed)}, given.write)
     return 0
 
 
