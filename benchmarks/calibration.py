@@ -9,7 +9,6 @@ judge scores. Same seed, same tables.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -18,6 +17,9 @@ from pathlib import Path
 from random import Random
 
 from msgspec.structs import replace
+
+sys.path.insert(0, str(Path(__file__).parent))
+import page
 
 from gate.decision import Settings, Situation, next_step
 from gate.model import Case, Criterion, Scale, Score, Side, SuiteResult, Trial, Verdict
@@ -178,37 +180,24 @@ def play(change: Change, judge: Judge, seed: int, *, corrected: bool) -> Verdict
                 trials.append(run(case_id, counts[case_id], change.drop, step.round, request.tag))
 
 
-def decision_rows(runs: int) -> Iterable[str]:
+def decision_rows(first: int, runs: int) -> Iterable[str]:
     yield f"| change | judge | scores | {' | '.join(v.value for v in VERDICTS)} |"
     yield "|---|---|---|---|---|---|---|"
     for change in CHANGES:
         for judge in (LENIENT, HARSH):
             for corrected in (False, True):
-                found = Counter(play(change, judge, seed, corrected=corrected) for seed in range(runs))
+                found = Counter(play(change, judge, seed, corrected=corrected) for seed in range(first, first + runs))
                 shares = [_share(found[v], runs, 2) if found[v] else "–" for v in VERDICTS]
                 how = "corrected" if corrected else "plain"
                 yield f"| {change.name} | {judge.name} | {how} | {' | '.join(shares)} |"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = page.parser(__doc__, seed=0, runs=60)
     parser.add_argument("--draws", type=int, default=10_000)
-    parser.add_argument("--runs", type=int, default=60)
-    parser.add_argument("--only", default="", choices=("intervals", "decision"), help="make this table alone")
-    parser.add_argument("--write", type=Path, help="put the tables between the marks of this page")
-    args = parser.parse_args(argv)
-    for mark, rows in (("intervals", interval_rows(args.draws)), ("decision", decision_rows(args.runs))):
-        if args.only not in ("", mark):
-            continue
-        lines = []
-        for line in rows:
-            print(line, flush=True)
-            lines.append(line)
-        if args.write:
-            page = args.write.read_text()
-            before, _, rest = page.partition(f"<!-- {mark} -->\n")
-            after = rest.partition("<!-- end -->\n")[2]
-            args.write.write_text(before + f"<!-- {mark} -->\n" + "\n".join(lines) + "\n<!-- end -->\n" + after)
+    given = parser.parse_args(argv)
+    tables = {"intervals": interval_rows(given.draws), "decision": decision_rows(given.seed, given.runs)}
+    page.publish({mark: rows for mark, rows in tables.items() if given.only in mark}, given.write)
     return 0
 
 
