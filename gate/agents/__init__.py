@@ -13,6 +13,7 @@ _BUILT_IN = {
     "openai": "gate.agents.openai:OpenAIAgent",
     "adk": "gate.agents.adk:AdkAgent",
     "langgraph": "gate.agents.langgraph:LangGraphAgent",
+    "agui": "gate.agents.agui:AguiAgent",
     "replay": "gate.agents.replay:ReplayAgent",
 }
 AGENTS = Registry[Any]("kind of agent", "agent_gate.agents", _BUILT_IN, base="gate.agents.base:Agent")

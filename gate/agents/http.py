@@ -58,6 +58,11 @@ class Server(BaseModel):
     socket: str | None = None
     """Path of a unix socket, to which the connection is made in place of the address."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _from_text(cls, value: Any) -> Any:
+        return {"url": value} if isinstance(value, str) else value
+
     @field_validator("headers")
     @classmethod
     def _are_headers(cls, value: Mapping[str, str]) -> Mapping[str, str]:
@@ -219,11 +224,6 @@ class HttpRequest(Server):
     """Sent before the first turn of a trial."""
     teardown: SessionRequest | None = None
     """Sent after the last turn, however the trial ended; what comes of it is not looked at."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _from_text(cls, value: Any) -> Any:
-        return {"url": value} if isinstance(value, str) else value
 
     @field_validator("request")
     @classmethod

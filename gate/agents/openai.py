@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 from msgspec.structs import replace
+from pydantic import Field, field_validator
 
-from gate.agents.base import AgentFailure, AgentOptions, Request, read_answer
+from gate.agents.base import AgentFailure, AgentOptions, Request, looks_like, read_answer
 from gate.agents.http import Server, ServerAgent
+from gate.formats.messages import FormatError, to_usage, usage_of
 from gate.formats.paths import find
-from gate.model import ErrorKind, Invocation, RecordedTrial
+from gate.model import ErrorKind, Invocation, RecordedTrial, Usage
+
+MOST_ROUNDS = 20
+"""Requests of one turn whose tool calls are answered."""
 
 
 class OpenAIServer(Server):
@@ -25,6 +31,21 @@ class OpenAIServer(Server):
     """Chat Completions or Responses; the latter shows the calls that the server made."""
     system: str | None = None
     """Instructions that come before every conversation."""
+    body: Mapping[str, Any] = Field(default_factory=dict)
+    """Further keys of each request: ``temperature``, ``max_tokens``, what the server knows."""
+    tools: tuple[Mapping[str, Any], ...] = ()
+    """Tools that the model is told of, as the protocol writes them."""
+    tool_results: Mapping[str, Any] = Field(default_factory=dict)
+    """Tool → what it is said to have returned; ``tool_results`` in a case's metadata goes first. Nothing is executed: a
+    call without a recorded result ends the turn."""
+
+    @field_validator("body")
+    @classmethod
+    def _leaves_ours(cls, value: Mapping[str, Any]) -> Mapping[str, Any]:
+        for name in ("model", "messages", "input", "tools", "stream"):
+            if name in value:
+                raise ValueError(f"{name} is not set here" + (": answers come whole" if name == "stream" else ""))
+        return value
 
 
 class OpenAIOptions(AgentOptions):
@@ -58,18 +79,47 @@ class OpenAIAgent(ServerAgent):
         return cls(options.openai, environment)
 
     async def answer(self, request: Request) -> Invocation:
-        system = [{"role": "system", "content": self._server.system}] if self._server.system else []
-        messages = [*system, *request.messages]
+        """The turn: as many requests as its tool calls have recorded results."""
         chat = self._server.api == "chat"
-        body: dict[str, Any] = {"model": self._server.model, "messages" if chat else "input": messages}
-        answer, duration = await self._ask_for_json(request, body, "/chat/completions" if chat else "/responses")
-        try:
-            said = [find(answer, "choices[0].message")] if chat else find(answer, "output")
-        except LookupError as error:
-            raise AgentFailure(ErrorKind.PROTOCOL, f"the answer has {error}") from error
-        invocation = read_answer({"messages": said, "usage": self._usage(answer)}, user=request.user)
+        system = [{"role": "system", "content": self._server.system}] if self._server.system else []
+        asked: list[Any] = [*system, *request.messages]
+        said: list[Any] = []
+        usages, durations = [], []
+        for _ in range(MOST_ROUNDS):
+            body = {**self._server.body, "model": self._server.model, "messages" if chat else "input": [*asked, *said]}
+            if self._server.tools:
+                body["tools"] = list(self._server.tools)
+            answer, duration = await self._ask_for_json(request, body, "/chat/completions" if chat else "/responses")
+            found = _said(answer, chat=chat)
+            said += found
+            usages.append(self._usage(answer))
+            durations.append(duration)
+            results = self._results(request, found, chat=chat)
+            if not results:
+                break
+            said += results
+        else:
+            raise AgentFailure(ErrorKind.CRASH, f"the model still calls tools after {MOST_ROUNDS} rounds of results")
+        invocation = read_answer({"messages": said}, user=request.user)
         # a chat completion does not show the calls that the server executed itself: one without calls says nothing
-        return replace(invocation, duration=duration, reports_calls=not chat)
+        return replace(
+            invocation,
+            duration=sum(durations),
+            reports_calls=not chat or bool(self._server.tools),
+            usage=_total(usages),
+        )
+
+    def _results(self, request: Request, said: Sequence[Any], *, chat: bool) -> list[dict[str, Any]]:
+        """The recorded results of the calls; none where one of them has none."""
+        of_case = request.metadata.get("tool_results")
+        known = {**self._server.tool_results, **(of_case if isinstance(of_case, Mapping) else {})}
+        calls = _calls(said, chat=chat)
+        if not calls or any(name not in known for _, name in calls):
+            return []
+        texts = [(key, known[name] if isinstance(known[name], str) else json.dumps(known[name])) for key, name in calls]
+        if chat:
+            return [{"role": "tool", "tool_call_id": key, "content": text} for key, text in texts]
+        return [{"type": "function_call_output", "call_id": key, "output": text} for key, text in texts]
 
     def _usage(self, answer: Mapping[str, Any]) -> Any:
         """The usage with the model and system that answered, and the cost if a router (OpenRouter) gives it."""
@@ -81,3 +131,31 @@ class OpenAIAgent(ServerAgent):
         if isinstance(system := answer.get("system_fingerprint"), str):
             told = {"system_fingerprint": system, **told}
         return told if usage.get("cost") is None else {"cost_usd": usage["cost"], **told}
+
+
+def _said(answer: Any, *, chat: bool) -> list[Any]:
+    """What the model added to the conversation."""
+    try:
+        found = [find(answer, "choices[0].message")] if chat else find(answer, "output")
+    except LookupError as error:
+        raise AgentFailure(ErrorKind.PROTOCOL, f"the answer has {error}{looks_like(answer)}") from error
+    if not isinstance(found, list):
+        raise AgentFailure(ErrorKind.PROTOCOL, "the answer's output is no list")
+    return found
+
+
+def _calls(said: Sequence[Any], *, chat: bool) -> list[tuple[Any, str]]:
+    """Id and tool of each function call."""
+    found = [item for item in said if isinstance(item, Mapping)]
+    if not chat:
+        return [(c.get("call_id"), str(c.get("name"))) for c in found if c.get("type") == "function_call"]
+    calls = [call for item in found for call in item.get("tool_calls") or () if isinstance(call, Mapping)]
+    return [(c.get("id"), str(c["function"].get("name"))) for c in calls if isinstance(c.get("function"), Mapping)]
+
+
+def _total(usages: Sequence[Any]) -> Usage | None:
+    """What the requests of a turn consumed together."""
+    try:
+        return usage_of([usage for raw in usages if (usage := to_usage(raw)) is not None])
+    except FormatError as error:
+        raise AgentFailure(ErrorKind.PROTOCOL, f"the answer cannot be read: {error}") from error

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from gate.agents.base import parse_options
+from gate.errors import ConfigError
 from gate.model import Case, ErrorKind, Trial
 from tests.integration.agents.driving import case, drive, read_request, response, serving
 
@@ -80,6 +82,93 @@ def test_responses_show_the_tools_that_the_server_ran() -> None:
     assert invocation.usage.tokens == 7
     assert asked[0][2] == {"model": "m", "input": [{"role": "user", "content": "hi"}]}
     assert "authorization" not in asked[0][1]
+
+
+def test_tool_calls_are_answered_from_the_case_or_the_configuration() -> None:
+    def calling(key: str, name: str) -> dict[str, Any]:
+        call = {"id": key, "type": "function", "function": {"name": name, "arguments": "{}"}}
+        message = {"role": "assistant", "content": None, "tool_calls": [call]}
+        return {"choices": [{"message": message}], "usage": {"prompt_tokens": 5, "completion_tokens": 1}}
+
+    done = {"choices": [{"message": {"role": "assistant", "content": "All set."}}], "usage": {"prompt_tokens": 9}}
+    tools = [{"type": "function", "function": {"name": name, "parameters": {}}} for name in ("look", "pay")]
+    agent = {
+        "openai": {"model": "m", "tools": tools, "tool_results": {"look": {"n": 1}, "pay": "no"}, "body": {"seed": 7}}
+    }
+    asked_case = case("a", "go", metadata={"tool_results": {"pay": "paid"}})
+    trial, asked = served({"/chat/completions": [calling("1", "look"), calling("2", "pay"), done]}, agent, asked_case)
+    invocation = trial.invocations[0]
+    assert invocation.text == "All set."
+    assert [(c.name, c.result) for c in invocation.tool_calls] == [("look", '{"n": 1}'), ("pay", "paid")]
+    assert invocation.reports_calls
+    assert invocation.usage is not None
+    assert (invocation.usage.input_tokens, invocation.usage.output_tokens) == (19, 2)
+    assert asked[0][2] == {"seed": 7, "model": "m", "tools": tools, "messages": [{"role": "user", "content": "go"}]}
+    assert asked[2][2]["messages"][-1] == {"role": "tool", "tool_call_id": "2", "content": "paid"}
+    trial, asked = served({"/chat/completions": [calling("1", "other")]}, agent, asked_case)
+    assert [c.name for c in trial.invocations[0].tool_calls] == ["other"], "without a result the call ends the turn"
+    trial, _ = served({"/chat/completions": calling("1", "look")}, agent, asked_case)
+    assert trial.error is not None
+    assert "still calls tools after 20 rounds" in trial.error.message
+
+
+def test_tool_calls_of_responses_are_answered() -> None:
+    call = {"type": "function_call", "call_id": "c", "name": "look", "arguments": "{}"}
+    text = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Here."}]}
+    agent = {"openai": {"model": "m", "api": "responses", "tool_results": {"look": "found"}}}
+    trial, asked = served({"/responses": [{"output": [call]}, {"output": [text]}]}, agent, case("a", "hi"))
+    assert (trial.invocations[0].text, trial.invocations[0].tool_calls[0].result) == ("Here.", "found")
+    assert asked[1][2]["input"][-1] == {"type": "function_call_output", "call_id": "c", "output": "found"}
+
+
+@pytest.mark.parametrize("key", ["model", "messages", "stream"])
+def test_keys_of_a_request_that_are_not_free(key: str) -> None:
+    with pytest.raises(ConfigError, match=f"{key} is not set here"):
+        parse_options({"openai": {"model": "m", "body": {key: 1}}})
+
+
+# --- AG-UI ---
+
+
+def test_agui() -> None:
+    """Against a server that answers as the protocol says; a real one is asked in tests/connectors."""
+    asked: list[dict[str, Any]] = []
+
+    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while True:
+            _, headers, body = await read_request(reader)
+            asked.append({**json.loads(body), "accept": headers["accept"]})
+            fails = asked[-1]["messages"][-1]["content"] == "fail"
+            events = [
+                {"type": "RUN_STARTED"},
+                {"type": "TOOL_CALL_START", "toolCallId": "1", "toolCallName": "look"},
+                {"type": "TOOL_CALL_ARGS", "toolCallId": "1", "delta": '{"q": 1}'},
+                {"type": "TOOL_CALL_RESULT", "toolCallId": "1", "content": "found"},
+                {"type": "TEXT_MESSAGE_CONTENT", "messageId": "m", "delta": "Here."},
+                {"type": "RUN_ERROR", "message": "no model"} if fails else {"type": "RUN_FINISHED"},
+            ]
+            text = "".join(f"data: {json.dumps(event)}\n\n" for event in events)
+            writer.write(response(text.encode(), kind="text/event-stream"))
+
+    async def main() -> list[Trial]:
+        async with serving(handler) as port:
+            agent = {"agui": {"url": f"http://127.0.0.1:{port}/", "forwarded": {"k": 1}}, "retries": 0}
+            return await drive(agent, [case("a", "one", "two", "fail", state={"s": 1})], Path(), environment={})
+
+    (trial,) = asyncio.run(main())
+    assert [(i.text, i.tool_calls[0].args, i.tool_calls[0].result) for i in trial.invocations] == [
+        ("Here.", {"q": 1}, "found"),
+        ("Here.", {"q": 1}, "found"),
+    ]
+    assert trial.error is not None
+    assert "states an error: no model" in trial.error.message
+    assert (asked[0]["accept"], asked[0]["state"]) == ("text/event-stream", {"s": 1})
+    assert asked[0]["forwardedProps"] == {"k": 1}
+    assert [message["role"] for message in asked[1]["messages"]] == ["user", "assistant", "tool", "assistant", "user"]
+    assert asked[1]["messages"][1]["toolCalls"][0]["function"]["name"] == "look"
+    assert asked[1]["messages"][2]["toolCallId"] == asked[1]["messages"][1]["toolCalls"][0]["id"]
+    assert len({request["threadId"] for request in asked}) == 1
+    assert len({request["runId"] for request in asked}) == 3
 
 
 @pytest.mark.parametrize("body", [{"choices": []}, {"error": "x"}, [], "text", {"choices": [{"message": None}]}])

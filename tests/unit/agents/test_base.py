@@ -33,6 +33,7 @@ LEAST: dict[str, dict[str, Any]] = {
     "http": {"http": {"url": "http://localhost:8000/"}},
     "openai": {"openai": {"model": "m"}},
     "adk": {"adk": {"app": "shop"}},
+    "agui": {"agui": "http://127.0.0.1:9"},
     "langgraph": {"langgraph": {"assistant": "agent"}},
     "replay": {"replay": True},
 }

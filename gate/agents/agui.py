@@ -1,0 +1,84 @@
+"""Drives an agent that serves AG-UI: one POST a turn, answered by a stream of events."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+from pydantic import Field
+
+from gate.agents.base import AgentFailure, AgentOptions, Request, Stream, decode_answer, read_answer
+from gate.agents.http import Server, ServerAgent
+from gate.model import ErrorKind, Invocation, RecordedTrial
+
+
+class AguiServer(Server):
+    """What is under ``agui:``."""
+
+    tools: tuple[Mapping[str, Any], ...] = ()
+    """Tools of the front end that the agent is told of, each with ``name``, ``description`` and ``parameters``. It may
+    call them; nobody executes them."""
+    context: tuple[Mapping[str, Any], ...] = ()
+    """Context that goes with every run, each with ``description`` and ``value``."""
+    forwarded: Mapping[str, Any] = Field(default_factory=dict)
+    """What goes with every run as ``forwardedProps``."""
+
+
+class AguiOptions(AgentOptions):
+    """``agui: {url: …}``."""
+
+    agui: AguiServer
+    """The address of the agent."""
+
+
+class AguiAgent(ServerAgent):
+    """A thread per trial, a run per turn; the events say what was called, and what came of it."""
+
+    Options = AguiOptions
+    reports_calls = True
+
+    def __init__(self, server: AguiServer, environment: Mapping[str, str]) -> None:
+        super().__init__(server, "agui", environment)
+        self._headers["Accept"] = "text/event-stream"
+        self._server = server
+
+    @classmethod
+    def make(
+        cls,
+        options: AguiOptions,
+        *,
+        root: Path,  # noqa: ARG003 - nothing is relative
+        environment: Mapping[str, str],
+        recorded: Sequence[RecordedTrial],  # noqa: ARG003 - replay's
+    ) -> AguiAgent:
+        return cls(options.agui, environment)
+
+    async def answer(self, request: Request) -> Invocation:
+        body = {
+            "threadId": request.session_id,
+            "runId": f"{request.session_id}-{request.turn}",
+            "state": dict(request.state),
+            "messages": [to_agui(message, place) for place, message in enumerate(request.messages)],
+            "tools": list(self._server.tools),
+            "context": list(self._server.context),
+            "forwardedProps": dict(self._server.forwarded),
+        }
+        response = await self._ask(request, body)
+        answer = decode_answer(response.body)
+        if not isinstance(answer, Stream):
+            raise AgentFailure(
+                ErrorKind.PROTOCOL, "the answer is no stream of events, as AG-UI's are: is the path right?"
+            )
+        return replace(read_answer(answer, user=request.user), duration=response.duration)
+
+
+def to_agui(message: Mapping[str, Any], place: int) -> dict[str, Any]:
+    """A message of OpenAI's as one of AG-UI's: an id of its own, and other letters."""
+    told = {"id": f"m{place}", "role": message["role"], "content": message.get("content")}
+    if message.get("tool_calls"):
+        told["toolCalls"] = message["tool_calls"]
+    if message.get("tool_call_id"):
+        told["toolCallId"] = message["tool_call_id"]
+    return {key: value for key, value in told.items() if value is not None}
