@@ -60,7 +60,7 @@ class AguiAgent(ServerAgent):
             "threadId": request.session_id,
             "runId": f"{request.session_id}-{request.turn}",
             "state": dict(request.state),
-            "messages": [to_agui(message, place) for place, message in enumerate(request.messages)],
+            "messages": [{"id": f"m{place}", **message} for place, message in enumerate(request.messages)],
             "tools": list(self._server.tools),
             "context": list(self._server.context),
             "forwardedProps": dict(self._server.forwarded),
@@ -72,13 +72,3 @@ class AguiAgent(ServerAgent):
                 ErrorKind.PROTOCOL, "the answer is no stream of events, as AG-UI's are: is the path right?"
             )
         return replace(read_answer(answer, user=request.user), duration=response.duration)
-
-
-def to_agui(message: Mapping[str, Any], place: int) -> dict[str, Any]:
-    """A message of OpenAI's as one of AG-UI's: an id of its own, and other letters."""
-    told = {"id": f"m{place}", "role": message["role"], "content": message.get("content")}
-    if message.get("tool_calls"):
-        told["toolCalls"] = message["tool_calls"]
-    if message.get("tool_call_id"):
-        told["toolCallId"] = message["tool_call_id"]
-    return {key: value for key, value in told.items() if value is not None}
