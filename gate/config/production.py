@@ -47,6 +47,7 @@ _ADDRESS = {
     ]
 }
 _ADDRESSES = {"anyOf": [*_ADDRESS["anyOf"], {"type": "array", "items": _ADDRESS}]}
+_PLACES = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
 Address = Annotated[AlertAddress, BeforeValidator(_named)]
 Addresses = Annotated[list[Address], BeforeValidator(_listed), WithJsonSchema(_ADDRESSES)]
 
@@ -82,7 +83,7 @@ class RowPaths(_Section):
 class MonitorSection(_Section):
     """Watching the agent in production."""
 
-    traces: Annotated[list[str], BeforeValidator(_listed)] = []
+    traces: Annotated[list[str], BeforeValidator(_listed), WithJsonSchema(_PLACES)] = []
     """Files and folders with OTLP JSON lines or rows of messages; one path or a list. They may grow, and be rotated."""
     receive: int | None = Field(default=None, ge=1, le=65_535)
     """Port on loopback on which exporters of OpenTelemetry (OTLP/HTTP) are listened to. Default: files alone."""
