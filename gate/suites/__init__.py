@@ -25,6 +25,7 @@ _BUILT_IN = {
     "messages": "gate.suites.messages:format_of",
     "adk": "gate.suites.adk:FORMAT",
     "pydantic-evals": "gate.suites.pydantic_evals:FORMAT",
+    "inspect": "gate.suites.inspect_logs:FORMAT",
     "exports": "gate.suites.exports:FORMAT",
     "native": "gate.suites.native:FORMAT",
     "evalview": "gate.suites.evalview:FORMAT",

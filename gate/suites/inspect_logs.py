@@ -1,0 +1,178 @@
+"""Knows Inspect's logs as JSON (``inspect log dump``): a sample's id is a case, each epoch of it a recorded trial.
+
+A log that did not end well is refused: what it lacks was never measured. Inspect's scorers are not run here. Of
+``includes`` the target becomes a text that the answer must contain; any other is said to be left out, and is a lost
+check for `gate import`. The binary form, ``.eval``, is dumped by Inspect itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from msgspec.structs import replace
+
+from gate.formats import messages
+from gate.formats.messages import FormatError
+from gate.model import Case, Invocation, RecordedTrial, Turn, Usage, total_usage
+from gate.security.limits import shorten
+from gate.suites.base import Contents, Document, Format, Loss, without_losses
+
+_ATTACHMENT = "attachment://"
+_INCLUDES = "includes"
+MAX_ERROR_CHARS = 1_000
+Sample = Mapping[str, Any]
+
+
+def recognises(data: Any) -> bool:
+    return isinstance(data, Mapping) and isinstance(data.get("eval"), Mapping) and "status" in data
+
+
+def read(document: Document) -> Contents:
+    """The cases and trials of a log. Raises `ConfigError` for one that did not end well, or cannot be read."""
+    found, losses = carry(document)
+    return without_losses(document, found, [replace(loss, check=False) for loss in losses])
+
+
+def carry(document: Document) -> tuple[Contents, list[Loss]]:
+    """The cases and trials of a log, and the scorers that have no counterpart. Raises as `read`."""
+    _check_whole(document)
+    cases, recorded, losses = dict[str, Case](), list[RecordedTrial](), list[Loss]()
+    seen = set[tuple[str, int]]()
+    for number, sample in enumerate(_samples(document)):
+        case = _case(document, sample, number)
+        known = cases.setdefault(case.id, case)
+        if (known.turns, known.options) != (case.turns, case.options):
+            raise document.error(
+                f"sample {case.id!r} has another input or target than in an earlier epoch", "samples", number
+            )
+        trial = _trial(document, sample, case, number)
+        if (trial.case_id, trial.number) in seen:
+            raise document.error(f"epoch {trial.number} of sample {case.id!r} is there twice", "samples", number)
+        seen.add((trial.case_id, trial.number))
+        recorded.append(trial)
+        if known is case:
+            losses += [Loss(case.id, f"scorer {name}") for name in _scorers(sample) if name != _INCLUDES]
+    criteria: dict[str, Any] | None = {"contains": {}} if any(case.options for case in cases.values()) else None
+    return Contents(tuple(cases.values()), tuple(recorded), criteria), losses
+
+
+def _check_whole(document: Document) -> None:
+    status = document.data["status"]
+    if status != "success":
+        hint = "run it to its end: what a log lacks was never measured"
+        raise document.error(f"the log's status is {shorten(repr(status), 40)}, not success", "status", hint=hint)
+    if document.data.get("invalidated"):
+        raise document.error("the log was invalidated", "invalidated")
+
+
+def _samples(document: Document) -> list[Sample]:
+    samples = document.data.get("samples")
+    if not isinstance(samples, list) or not samples or not all(isinstance(one, Mapping) for one in samples):
+        raise document.error("the log holds no samples", hint="dump it whole: `inspect log dump`")
+    return samples
+
+
+def _case(document: Document, sample: Sample, number: int) -> Case:
+    identifier = sample.get("id")
+    if isinstance(identifier, bool) or not isinstance(identifier, str | int) or identifier == "":
+        raise document.error("a sample has no id", "samples", number)
+    given = sample.get("input")
+    spoken = [{"role": "user", "content": given}] if isinstance(given, str) else given
+    try:
+        user = messages.to_invocation(_plain(spoken, sample)).user
+    except FormatError as error:
+        raise document.error(f"input: {error}", "samples", number) from None
+    targets = sample.get("target") or []
+    targets = [targets] if isinstance(targets, str) else targets
+    if not isinstance(targets, list) or not all(isinstance(text, str) for text in targets):
+        raise document.error("target: expected a text or a list of texts", "samples", number)
+    metadata = sample.get("metadata") or {}
+    if not isinstance(metadata, Mapping):
+        raise document.error("metadata: expected a mapping", "samples", number)
+    contained = targets if _INCLUDES in _scorers(sample) and len(targets) == 1 else []
+    return Case(
+        str(identifier),
+        (Turn(user),),
+        metadata={**metadata, **({"target": targets} if targets else {})},
+        options={"contains": {"values": contained, "ignore_case": True}} if contained else {},
+        location=document.location("samples", number),
+    )
+
+
+def _scorers(sample: Sample) -> Iterator[str]:
+    scores = sample.get("scores")
+    yield from (str(name) for name in scores) if isinstance(scores, Mapping) else ()
+
+
+def _trial(document: Document, sample: Sample, case: Case, number: int) -> RecordedTrial:
+    epoch = sample.get("epoch", 1)
+    if isinstance(epoch, bool) or not isinstance(epoch, int) or epoch < 1:
+        raise document.error("epoch: expected a whole number from 1", "samples", number)
+    origin = f"{document.location('samples', number)}, epoch {epoch}"
+    if error := sample.get("error"):
+        said = error.get("message") if isinstance(error, Mapping) else error
+        return RecordedTrial(case.id, epoch, (), shorten(str(said), MAX_ERROR_CHARS), origin)
+    try:
+        said = messages.to_invocation(_plain(sample.get("messages"), sample))
+        usage, duration = _usage(sample), messages.number(sample.get("working_time"), "working_time")
+    except FormatError as problem:
+        raise document.error(str(problem), "samples", number) from None
+    invocation: Invocation = replace(said, user=case.turns[0].user, usage=usage or said.usage, duration=duration)
+    return RecordedTrial(case.id, epoch, (invocation,), origin=origin)
+
+
+def _usage(sample: Sample) -> Usage | None:
+    """Over all models of a sample."""
+    by_model = sample.get("model_usage")
+    if not isinstance(by_model, Mapping):
+        return None
+    found = []
+    for model, given in by_model.items():
+        used = messages.to_usage(given, cost_usd=given.get("total_cost") if isinstance(given, Mapping) else None)
+        found += [replace(used, model=str(model))] if used is not None else []
+    return total_usage(tuple(found))
+
+
+def _plain(spoken: Any, sample: Sample) -> Any:
+    """Inspect's messages as OpenAI's: a call has its function's name beside its arguments, long texts lie apart."""
+    if not isinstance(spoken, list):
+        return spoken
+    attached = sample.get("attachments")
+    texts: Mapping[str, Any] = attached if isinstance(attached, Mapping) else {}
+    return [_message(one, texts) if isinstance(one, Mapping) else one for one in spoken]
+
+
+def _message(message: Mapping[str, Any], texts: Mapping[str, Any]) -> dict[str, Any]:
+    found = {**message, "content": _attached(message.get("content"), texts)}
+    calls = message.get("tool_calls")
+    if isinstance(calls, list):
+        found["tool_calls"] = [_call(one) for one in calls]
+    if isinstance(error := message.get("error"), Mapping):
+        found |= {"status": "error", "content": str(error.get("message") or found["content"])}
+    return found
+
+
+def _call(call: Any) -> Any:
+    if not isinstance(call, Mapping) or not isinstance(call.get("function"), str):
+        return call
+    return {"id": call.get("id"), "name": call["function"], "arguments": call.get("arguments")}
+
+
+def _attached(content: Any, texts: Mapping[str, Any]) -> Any:
+    if isinstance(content, str) and content.startswith(_ATTACHMENT):
+        return texts.get(content.removeprefix(_ATTACHMENT), content)
+    if isinstance(content, list):
+        return [
+            {**part, "text": _attached(part["text"], texts)} if isinstance(part, Mapping) and "text" in part else part
+            for part in content
+        ]
+    return content
+
+
+FORMAT = Format(
+    shape="an Inspect log, dumped as JSON: `eval` and `samples`",
+    recognises=recognises,
+    read=read,
+    carry=carry,
+)

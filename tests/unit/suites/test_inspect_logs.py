@@ -1,0 +1,128 @@
+"""Inspect's logs: epochs are trials, a log that did not end well is refused, scorers without a counterpart are said."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from gate.errors import ConfigError, GateError
+from gate.model import Suite, Usage
+from gate.suites import load
+from gate.suites.base import Loss
+from tests.unit.suites.files import mutated, write
+
+THOUGHT = [{"type": "reasoning", "reasoning": "hm"}, {"type": "text", "text": "One moment."}]
+CALL = {"id": "c1", "function": "lookup_order", "arguments": {"order": "A100"}, "parse_error": None}
+
+
+def sample(name: str = "where", epoch: int = 1, **changes: Any) -> dict[str, Any]:
+    """As a log of Inspect 0.3 has it."""
+    said = [
+        {"role": "user", "content": "Where is A100?", "source": "input"},
+        {"role": "assistant", "content": THOUGHT, "tool_calls": [CALL]},
+        {"role": "tool", "content": "shipped", "tool_call_id": "c1", "function": "lookup_order"},
+        {"role": "assistant", "content": f"{'attachment://abc' if epoch == 2 else 'It has shipped.'}"},
+    ]  # fmt: skip
+    usage = {"mockllm/model": {"input_tokens": 10, "output_tokens": 5, "total_tokens": 15, "total_cost": 0.25}}
+    return {
+        "id": name,
+        "epoch": epoch,
+        "input": "Where is A100?",
+        "target": "shipped",
+        "messages": said,
+        "scores": {"includes": {"value": "C"}},
+        "model_usage": usage,
+        "working_time": 1.5,
+        "attachments": {"abc": "A long text."},
+        "metadata": {"team": "care"},
+        **changes,
+    }
+
+
+def log(*samples: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    return {"version": 2, "status": "success", "eval": {"task": "orders"}, "samples": list(samples), **changes}
+
+
+def suite_of(folder: Path, data: Any, losses: list[Loss] | None = None) -> Suite:
+    write(folder / "log.json", data)
+    (suite,) = load([folder], root=folder, losses=losses)
+    return suite
+
+
+def test_epochs_are_trials_of_a_case(tmp_path: Path) -> None:
+    suite = suite_of(tmp_path, log(sample(), sample(epoch=2), sample("other")))
+    assert [case.id for case in suite.cases] == ["where", "other"]
+    assert [(trial.case_id, trial.number) for trial in suite.recorded] == [("where", 1), ("where", 2), ("other", 1)]
+    first, second = (trial.invocations[0] for trial in suite.recorded[:2])
+    assert (first.user, first.text, second.text) == ("Where is A100?", "It has shipped.", "A long text.")
+    assert [part.text for part in first.intermediate] == ["One moment."]
+    (call,) = first.tool_calls
+    assert (call.name, call.args, call.result, call.error) == ("lookup_order", {"order": "A100"}, "shipped", None)
+    assert first.usage == Usage(10, 5, 0.25, model="mockllm/model")
+    assert first.duration == 1.5
+    assert suite.cases[0].metadata == {"team": "care", "target": ["shipped"]}
+
+
+def test_the_target_of_includes_is_what_the_answer_must_contain(tmp_path: Path) -> None:
+    suite = suite_of(tmp_path, log(sample()))
+    assert suite.cases[0].options == {"contains": {"values": ["shipped"], "ignore_case": True}}
+    assert suite.brought == {"contains": {}}
+
+
+def test_another_scorer_is_a_note_and_a_lost_check_on_import(tmp_path: Path) -> None:
+    data = log(sample(scores={"model_graded_qa": {"value": "C"}}), sample(epoch=2))
+    data["samples"].pop()
+    (note,) = suite_of(tmp_path, data).notes
+    assert "where: scorer model_graded_qa is not carried over" in note
+    losses: list[Loss] = []
+    suite_of(tmp_path, data, losses)
+    assert [(loss.what, loss.check) for loss in losses] == [("scorer model_graded_qa", True)]
+
+
+def test_a_sample_that_failed_is_a_failed_trial(tmp_path: Path) -> None:
+    suite = suite_of(tmp_path, log(sample(), sample(epoch=2, error={"message": "it crashed", "traceback": "…"})))
+    assert [trial.error for trial in suite.recorded] == [None, "it crashed"]
+
+
+def test_a_tool_that_failed_says_so(tmp_path: Path) -> None:
+    spoken = sample()["messages"]
+    spoken[2] = {**spoken[2], "error": {"type": "timeout", "message": "too slow"}}
+    (trial,) = suite_of(tmp_path, log(sample(messages=spoken))).recorded
+    assert trial.invocations[0].tool_calls[0].error == "too slow"
+
+
+def test_a_chat_as_input(tmp_path: Path) -> None:
+    chat = [{"role": "system", "content": "Be kind."}, {"role": "user", "content": "Hi"}]
+    assert suite_of(tmp_path, log(sample(input=chat))).cases[0].turns[0].user == "Hi"
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (log(sample(), status="error"), "status is 'error'"),
+        (log(sample(), status="cancelled"), "status is 'cancelled'"),
+        (log(sample(), invalidated=True), "invalidated"),
+        (log(), "no samples"),
+        (log(sample(), sample()), "epoch 1 of sample 'where' is there twice"),
+        (log(sample(), sample(epoch=2, input="Why?")), "another input"),
+        (log(sample(epoch=0)), "epoch"),
+        (log(sample(id=None)), "no id"),
+        (log(sample(messages="hello")), "must be a list"),
+        (log(sample(target=3)), "target"),
+    ],
+)
+def test_what_is_no_whole_log_is_refused(tmp_path: Path, data: Any, why: str) -> None:
+    with pytest.raises(ConfigError, match=why):
+        suite_of(tmp_path, data)
+
+
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(data=st.data())
+def test_mutants_are_suites_or_gate_errors(data: st.DataObject, tmp_path: Path) -> None:
+    with suppress(GateError):
+        suite_of(tmp_path, mutated(data, log(sample(), sample(epoch=2))))
