@@ -149,13 +149,19 @@ class Files:
         self._places = tuple(places)
         self._known = {position.identity: position for position in known}
         self.open: dict[str, GrowingFile] = {}
+        self._broken: set[str] = set()
         self.not_read = 0
         """Files that were left out: compressed, too many, or not to be opened."""
 
-    def look(self) -> None:
-        """Finds new and renamed files, and forgets those that are gone."""
-        self.not_read = 0
-        found = dict(self._find())
+    def look(self, *, again: bool = False) -> None:
+        """Finds new and renamed files, and forgets those that are gone.
+
+        ``again``: a moment after the last look, so that what could not be read then is not tried once more.
+        """
+        if not again:
+            self._broken.clear()
+        self.not_read = len(self._broken)
+        found = {identity: path for identity, path in self._find() if identity not in self._broken}
         for identity, path in found.items():
             if identity in self.open:
                 self.open[identity].path = path
@@ -172,6 +178,7 @@ class Files:
     def forget(self, file: GrowingFile) -> None:
         """Lets go of a file that cannot be read."""
         self.open.pop(file.identity, None)
+        self._broken.add(file.identity)
         self.not_read += 1
 
     def _find(self) -> Iterator[tuple[str, Path]]:

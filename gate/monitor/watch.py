@@ -115,7 +115,7 @@ class Watch:
         while unread := [file for file in self._files.open.values() if not file.is_done()]:
             behind = min(unread, key=lambda file: file.clock)
             if not self._read(behind):
-                self._files.look()
+                self._files.look(again=True)
             others = [file.clock for file in unread]
             self._batch.extend(self._intake.ready(min(others)))
             if len(self._batch) >= BATCH:
@@ -192,7 +192,7 @@ class Watch:
     def _notes(self) -> list[str]:
         notes = []
         if self._files.not_read:
-            notes.append(f"files that were not read (compressed, or too many): {self._files.not_read}")
+            notes.append(f"files that were not read (compressed, unreadable, or too many): {self._files.not_read}")
         if self._options.inbox is not None and self._options.inbox.refused:
             notes.append(f"requests that were no OTLP: {self._options.inbox.refused}")
         if waiting := self._intake.waiting:

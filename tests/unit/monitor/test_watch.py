@@ -1,0 +1,111 @@
+"""One round of reading, scoring and storing: unreadable files hold nothing up, and the order of times is kept."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gate.config.criteria import Setting, build_scorers
+from gate.config.specs import read_specs
+from gate.monitor import sources, watch
+from gate.monitor.alerts import Alerts
+from gate.monitor.observe import Observer, scoring_for
+from gate.monitor.report import MonitorReport
+from gate.monitor.sources import GrowingFile, Line
+from gate.monitor.spans import TelemetryTraces
+from gate.monitor.store import MonitorState, open_state
+from gate.monitor.watch import Watch, WatchOptions
+from gate.security.redact import Redactor
+from gate.system.http import Client
+
+HOUR = 3_600 * 10**9
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Iterator[MonitorState]:
+    found = open_state(tmp_path / "m.sqlite")
+    assert found is not None
+    with found:
+        yield found
+
+
+def once(folder: Path, state: MonitorState) -> MonitorReport:
+    specs = read_specs({"not_contains": {"values": ["no"]}}, lambda *_: "criteria")
+    observer = Observer(scoring_for(build_scorers(specs, (), Setting())), Redactor())
+    options = WatchOptions((folder,), "shop", sample_rate=1.0, idle=60.0)
+
+    async def run() -> MonitorReport:
+        async with Client() as client:
+            alerts = Alerts((), (), suite="shop", cool_down=1.0)
+            return await Watch(options, state, observer, alerts, TelemetryTraces()).once(client)
+
+    return asyncio.run(run())
+
+
+def row(name: str) -> str:
+    messages = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yes"}]
+    return json.dumps({"id": name, "messages": messages}) + "\n"
+
+
+def part(trace: int, number: int, at: int) -> str:
+    """A span of an agent; the first of a trace is its root."""
+    said = json.dumps([{"role": "assistant", "parts": [{"type": "text", "content": "yes"}]}])
+    span = {
+        "traceId": f"{trace:032x}",
+        "spanId": f"{number + 1:016x}",
+        "parentSpanId": f"{1:016x}" if number else "",
+        "startTimeUnixNano": str(at),
+        "endTimeUnixNano": str(at),
+        "attributes": [
+            {"key": "gen_ai.operation.name", "value": {"stringValue": "chat" if number else "invoke_agent"}},
+            {"key": "gen_ai.output.messages", "value": {"stringValue": said}},
+        ],
+    }
+    return json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}) + "\n"
+
+
+def test_a_file_that_cannot_be_read_holds_nobody_up(
+    tmp_path: Path, state: MonitorState, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.jsonl").write_text(row(name))
+    whole = GrowingFile.read
+
+    def read(self: GrowingFile) -> list[Line]:
+        if self.path.name == "a.jsonl":
+            raise PermissionError(13, "denied")
+        return whole(self)
+
+    monkeypatch.setattr(GrowingFile, "read", read)
+    found = once(tmp_path, state)
+    assert found.sample_count == 1
+    assert any("not read" in note for note in found.notes)
+    monkeypatch.undo()
+    assert once(tmp_path, state).sample_count == 2
+
+
+def test_files_are_read_side_by_side_in_the_order_of_their_times(
+    tmp_path: Path, state: MonitorState, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two services write the halves of each trace to a file of their own, for hours: no trace is scored by half."""
+    monkeypatch.setattr(sources, "CHUNK", 2_000)
+    start, total = 1_700_000_000 * 10**9, 60
+    for number in (0, 1):
+        lines = [part(trace, number, start + trace * HOUR // 10 + number) for trace in range(1, total + 1)]
+        (tmp_path / f"{number}.jsonl").write_text("".join(lines))
+    monkeypatch.setattr(watch, "BATCH", 5)
+    found = once(tmp_path, state)
+    assert found.sample_count == total
+    assert (found.counts.late, found.counts.empty, found.counts.repeated) == (0, 0, 0)
+
+
+def test_nothing_new_writes_nothing(tmp_path: Path, state: MonitorState) -> None:
+    (tmp_path / "a.jsonl").write_text(row("a"))
+    once(tmp_path, state)
+    before = state.counts
+    once(tmp_path, state)
+    assert state.counts == before
