@@ -30,12 +30,15 @@ from gate.agents.base import (
     refuse_truncated,
 )
 from gate.errors import ConfigError, MeasureError, closest
+from gate.formats.adk import events_to_invocation
+from gate.formats.messages import FormatError
 from gate.model import ErrorKind, Invocation, RecordedTrial
 from gate.security.limits import MAX_ANSWER_BYTES, shorten
 from gate.system.child import Descendants
 from gate.system.processes import GRACE_SECONDS, Child, LineChannel
 
 WORKER = Path(guest.__file__).with_name("worker.py")
+RESULTS = WORKER.with_name("results.py")
 START_SECONDS = 120.0
 """How long importing the agent may take."""
 CANCEL_SECONDS = 1.0
@@ -249,7 +252,7 @@ class PythonAgent(Agent):
         self._suspects: set[tuple[str, int]] = set()
         self._sessions: dict[str, _Worker] = {}
         self._failed_starts = 0
-        self._worker_options: dict[str, Any] = {}
+        self._worker_options: dict[str, Any] = {"results": str(RESULTS)}
 
     @classmethod
     def make(
@@ -281,6 +284,8 @@ class PythonAgent(Agent):
 
     async def answer(self, request: Request) -> Invocation:
         reply = await self._reply(request)
+        if reply.get("form") == "adk":
+            return replace(_read_events(reply["answer"], request.user), duration=reply["duration"])
         if isinstance(reply["answer"], str):
             refuse_truncated(reply["answer"])
         invocation = read_answer(reply["answer"], user=request.user)
@@ -383,6 +388,13 @@ class PythonAgent(Agent):
         }
         argv = [self._interpreter, str(WORKER), json.dumps(options)]
         return await Child.start(argv, cwd=self._root, environment=self._environment, pass_fds=(descriptor,))
+
+
+def _read_events(events: Any, user: str) -> Invocation:
+    try:
+        return events_to_invocation(events, user=user)
+    except FormatError as error:
+        raise AgentFailure(ErrorKind.PROTOCOL, f"the events cannot be read: {error}") from error
 
 
 def _near_module(name: str, folders: Sequence[Path]) -> str:

@@ -246,6 +246,7 @@ class Worker:
         self.writer = writer
         self.pool = concurrent.futures.ThreadPoolExecutor(threads)
         self.limit = limit
+        self.results: Any = None
         self.tasks: dict[str, asyncio.Future[None]] = {}
         self.cancelled: set[str] = set()
 
@@ -278,6 +279,8 @@ class Worker:
         try:
             answer, reply["duration"] = await self.call(request)
             try:
+                if self.results is not None:
+                    reply["form"], answer = self.results.form_of(answer), self.results.told(answer)
                 reply["answer"] = json.loads(self.encode(answer))
             except (TypeError, ValueError, RecursionError) as error:
                 reply["error"] = {"kind": "protocol", "message": str(error), "transient": False}
@@ -332,6 +335,8 @@ async def main(options: dict[str, Any]) -> None:
         if options.get("adapter"):
             function = beside(options["adapter"]).adapted(function)
         worker = Worker(function, writer, options["threads"], options["limit"])
+        if options.get("results"):
+            worker.results = beside(options["results"])
     except BaseException as error:  # noqa: BLE001 - the user's module, which may raise anything
         reply = {"fatal": f"{type(error).__name__}: {error}{place(error)}"}
         if isinstance(error, ImportError) and error.name:

@@ -58,5 +58,9 @@ def answer(message):
     return ask(message)
 
 
+def result(message):
+    return agent.invoke({"messages": [{"role": "user", "content": message}]})
+
+
 if __name__ == "__main__":
     print(ask(json.load(sys.stdin)["messages"][-1]["content"]))

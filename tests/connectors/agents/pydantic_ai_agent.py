@@ -35,6 +35,10 @@ def lookup(order: str) -> dict:
     return {"status": "shipped"}
 
 
+async def result(message):
+    return await agent.run(message)
+
+
 async def answer(message):
     return (await agent.run(message)).output
 

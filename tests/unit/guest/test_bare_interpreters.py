@@ -76,8 +76,10 @@ def ask(process: subprocess.Popen[bytes], line: Any, request: dict[str, Any]) ->
 
 @pytest.mark.parametrize("python", INTERPRETERS)
 def test_an_agent_is_run(python: str, tmp_path: Path) -> None:
-    process, line = start_worker(python, tmp_path, target="users_code:answer")
-    request = {"messages": [{"role": "user", "content": "q"}]}
+    results = str(Path(guest.__file__).with_name("results.py"))
+    process, line = start_worker(python, tmp_path, target="users_code:answer", results=results)
+    traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"  # and no OpenTelemetry to continue it
+    request = {"messages": [{"role": "user", "content": "q"}], "traceparent": traceparent}
     assert ask(process, line, request) == {"output": "q", "modules": []}
 
 
@@ -114,4 +116,4 @@ def test_nothing_but_the_standard_library_is_imported(path: Path) -> None:
 
 
 def test_every_file_is_started_by_a_test_here() -> None:
-    assert [path.name for path in FILES] == ["custom_metric.py", "matcher.py", "worker.py"]
+    assert [path.name for path in FILES] == ["custom_metric.py", "matcher.py", "results.py", "worker.py"]

@@ -1,0 +1,210 @@
+"""What agents of known frameworks return, as answers that the gate reads: recognised by shape, nothing is imported.
+
+Loaded by worker.py. Standard library only, Python 3.8 and later.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def told(answer: Any) -> Any:
+    """The answer in a form of the gate's if a framework made it; any other as it is."""
+    for fits, read in FORMS:
+        try:
+            if fits(answer):
+                return read(answer)
+        except Exception:  # noqa: BLE001, S112 - an object of the same shape, and another's
+            continue
+    return answer
+
+
+def form_of(answer: Any) -> str:
+    """The name of the form that `told` gives and the gate reads with a reader of its own; empty for its usual ones."""
+    return "adk" if is_adk(answer) else ""
+
+
+def has(value: Any, *names: str) -> bool:
+    return not isinstance(value, dict) and all(hasattr(value, name) for name in names)
+
+
+def called(value: Any) -> Any:
+    """A value that one version has as a method and another as an attribute."""
+    return value() if callable(value) and not hasattr(value, "input_tokens") else value
+
+
+def usage_of(usage: Any) -> Any:
+    """Token counts, by the names that frameworks have for them."""
+    found = {}
+    for ours, theirs in (
+        ("input_tokens", ("input_tokens", "prompt_tokens", "request_tokens")),
+        ("output_tokens", ("output_tokens", "completion_tokens", "response_tokens")),
+        ("model_calls", ("requests", "successful_requests")),
+    ):
+        for name in theirs:
+            value = usage.get(name) if isinstance(usage, dict) else getattr(usage, name, None)
+            if isinstance(value, int):
+                found[ours] = value
+                break
+    return found or None
+
+
+def plain(value: Any) -> Any:
+    return value.model_dump(mode="json") if hasattr(value, "model_dump") else value
+
+
+# --- OpenAI Agents SDK ----------------------------------------------------------------------------
+
+
+def is_agents_sdk(answer: Any) -> bool:
+    return has(answer, "final_output", "to_input_list", "new_items")
+
+
+def from_agents_sdk(answer: Any) -> Any:
+    """The items of the run; its usage stands beside them."""
+    usage = usage_of(getattr(getattr(answer, "context_wrapper", None), "usage", None)) or {}
+    model = getattr(getattr(answer, "last_agent", None), "model", None)
+    if isinstance(model, str):
+        usage["model"] = model
+    return {"messages": [plain(item) for item in answer.to_input_list()], "usage": usage or None}
+
+
+# --- pydantic-ai ----------------------------------------------------------------------------------
+
+
+def is_pydantic_ai(answer: Any) -> bool:
+    return has(answer, "output", "new_messages", "all_messages", "usage")
+
+
+def from_pydantic_ai(answer: Any) -> Any:
+    """The output, with the calls and results of the run's own messages; a call that was refused says why."""
+    calls = []
+    by_id = {}
+    usage = usage_of(called(answer.usage)) or {}
+    for message in answer.new_messages():
+        if isinstance(getattr(message, "model_name", None), str):
+            usage["model"] = message.model_name
+        for part in message.parts:
+            kind = getattr(part, "part_kind", "")
+            if kind == "tool-call":
+                call = {"id": part.tool_call_id, "name": part.tool_name, "arguments": arguments(part)}
+                calls.append(call)
+                by_id[part.tool_call_id] = call
+            elif kind == "tool-return" and part.tool_call_id in by_id:
+                by_id[part.tool_call_id]["result"] = plain(part.content)
+            elif kind == "retry-prompt" and getattr(part, "tool_call_id", None) in by_id:
+                by_id[part.tool_call_id]["error"] = str(part.content)
+    return {"output": plain(answer.output), "tool_calls": calls, "usage": usage or None}
+
+
+def arguments(part: Any) -> Any:
+    try:
+        return part.args_as_dict()
+    except Exception:  # noqa: BLE001 - what the model wrote, which need not be JSON
+        return part.args
+
+
+# --- LangChain and LangGraph ----------------------------------------------------------------------
+
+TYPES = ("human", "ai", "system", "tool", "function", "AIMessageChunk")
+
+
+def is_langchain_message(value: Any) -> bool:
+    return has(value, "type", "content", "additional_kwargs", "model_dump") and value.type in TYPES
+
+
+def is_langchain(answer: Any) -> bool:
+    return bool(langchain_messages(answer))
+
+
+def langchain_messages(answer: Any) -> Any:
+    """A message, a list of them, or the state of a graph that has one; empty for anything else."""
+    found = answer.get("messages") if isinstance(answer, dict) else answer
+    found = [found] if is_langchain_message(found) else found
+    return found if isinstance(found, list) and found and all(map(is_langchain_message, found)) else []
+
+
+def from_langchain(answer: Any) -> Any:
+    stated = answer if isinstance(answer, dict) else {}
+    beside = {key: stated[key] for key in ("usage", "cost_usd", "error") if key in stated}
+    return dict(beside, messages=[plain(message) for message in langchain_messages(answer)])
+
+
+# --- google-adk -----------------------------------------------------------------------------------
+
+
+def is_adk(answer: Any) -> bool:
+    if not isinstance(answer, list) or not answer:
+        return False
+    return all(has(event, "author", "invocation_id", "content", "is_final_response") for event in answer)
+
+
+def from_adk(answer: Any) -> Any:
+    return [event.model_dump(mode="json", by_alias=True, exclude_none=True) for event in answer]
+
+
+# --- CrewAI ---------------------------------------------------------------------------------------
+
+
+def is_crewai(answer: Any) -> bool:
+    return has(answer, "raw", "tasks_output", "token_usage")
+
+
+def from_crewai(answer: Any) -> Any:
+    """The text and the usage; a crew's output does not tell of calls."""
+    return {"output": answer.raw, "usage": usage_of(answer.token_usage)}
+
+
+# --- Claude Agent SDK -----------------------------------------------------------------------------
+
+
+def is_claude(answer: Any) -> bool:
+    """A list of messages with the result of the run among them."""
+    return isinstance(answer, list) and any(has(one, "total_cost_usd", "num_turns", "is_error") for one in answer)
+
+
+def from_claude(answer: Any) -> Any:
+    messages = []
+    found: Any = {}
+    for one in answer:
+        if has(one, "total_cost_usd", "num_turns", "is_error"):
+            if one.is_error:
+                return {"error": one.result or one.subtype}
+            found = {"usage": usage_of(one.usage), "cost_usd": one.total_cost_usd}
+        elif isinstance(getattr(one, "content", None), list):
+            messages += claude_messages(one)
+    if found.get("usage") is not None:
+        model = next((one.model for one in reversed(answer) if isinstance(getattr(one, "model", None), str)), None)
+        found["usage"]["model"] = model
+    return dict(found, messages=messages)
+
+
+def claude_messages(one: Any) -> Any:
+    """A message's blocks as messages of OpenAI; what an agent says that is used as a tool is not said to the user."""
+    inner = getattr(one, "parent_tool_use_id", None) is not None
+    texts = [block.text for block in one.content if has(block, "text")]
+    calls = [
+        {"id": block.id, "name": block.name, "arguments": block.input}
+        for block in one.content
+        if has(block, "id", "name", "input")
+    ]
+    found = []
+    if calls or (texts and not inner and hasattr(one, "model")):
+        said = "\n".join(texts) if hasattr(one, "model") and not inner else None
+        found.append({"role": "assistant", "content": said, "tool_calls": calls})
+    for block in one.content:
+        if has(block, "tool_use_id", "content"):
+            failed = bool(getattr(block, "is_error", False))
+            result = {"role": "tool", "tool_call_id": block.tool_use_id, "content": block.content, "is_error": failed}
+            found.append(result)
+    return found
+
+
+FORMS: Any = [
+    (is_agents_sdk, from_agents_sdk),
+    (is_pydantic_ai, from_pydantic_ai),
+    (is_langchain, from_langchain),
+    (is_adk, from_adk),
+    (is_crewai, from_crewai),
+    (is_claude, from_claude),
+]

@@ -1,0 +1,52 @@
+"""What agents of real frameworks return, taken as it is: text, calls with results, usage and cost."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.conftest import Project
+from tests.connectors.test_instrumented_agents import AGENTS, suite
+
+pytestmark = pytest.mark.connectors
+ORDERS = ["A1", "B2"]
+
+
+def turns(project: Project, interpreter: Path, module: str) -> list[dict[str, object]]:
+    for path in AGENTS.glob("*.py"):
+        shutil.copy(path, project.root)
+    project.write("cases.json", suite(ORDERS))
+    agent = {"python": f"{module}:result", "executable": str(interpreter), "env": {"OTEL_SDK_DISABLED": "true"}}
+    criteria = {"tool_trajectory_avg_score": 1.0, "forbidden_tools": {"tools": ["delete"]}}
+    project.write("gate.yaml", {"suite": "cases.json", "agent": agent, "criteria": criteria, "trials": 1})
+    ran = project.gate("run", "--record", "record.jsonl")
+    assert ran.code == 0, ran.out + ran.err
+    lines = map(json.loads, (project.root / "record.jsonl").read_text().splitlines())
+    return [line["turns"][0] for line in lines if "turns" in line]
+
+
+@pytest.mark.parametrize("module", ["openai_agents_agent", "pydantic_ai_agent", "langchain_agent", "claude_messages"])
+def test_a_result_is_an_answer(project: Project, frameworks: Path, module: str) -> None:
+    check(turns(project, frameworks, module), module)
+
+
+def test_events_of_adk_are_an_answer(project: Project, agentevals: Path) -> None:
+    """The environment of agentevals has google-adk."""
+    check(turns(project, agentevals.with_name("python"), "adk_events"), "adk_events")
+
+
+def check(found: list[dict[str, object]], module: str) -> None:
+    assert len(found) == len(ORDERS)
+    for turn in found:
+        (call,) = turn["calls"]  # type: ignore[misc]
+        result = call["result"]
+        assert (json.loads(result) if isinstance(result, str) else result) == {"status": "shipped"}
+        assert call["id"] == "c1"
+        assert turn["response"] == ["It has shipped."]
+        usage = turn["usage"]
+        assert isinstance(usage, dict)
+        assert usage["input_tokens"] in ((20,) if module != "pydantic_ai_agent" else range(1, 1_000))
+        assert usage.get("cost_usd") == (0.25 if module == "claude_messages" else None)
