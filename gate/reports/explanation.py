@@ -452,7 +452,8 @@ def _proof(outcome: Outcome, *, told: bool) -> str:
     if highest is None or highest >= evidence.e_threshold:
         cases = moved(evidence, outcome.cases) or suspects(evidence)
         named = "" if told or not cases else f" ({listing(map(movement, cases))})"
-        parts.append(f"single cases{named} fail more often than chance allows an unchanged agent")
+        which = f"a single case{named} fails" if len(outcome.cases) == 1 else f"single cases{named} fail"
+        parts.append(f"{which} more often than chance allows an unchanged agent")
     return "; ".join(parts)
 
 

@@ -328,7 +328,7 @@ def test_the_story_of_a_regression() -> None:
         "1 trial of 40 cases; 2 suspicious, rerun 3–5 times; 1 confirmed broken (a); "
         "53 agent runs (4 of the baseline's agent) instead of 200",
         "regression proven after reruns of the suspicious cases: "
-        "single cases fail more often than chance allows an unchanged agent",
+        "a single case fails more often than chance allows an unchanged agent",
         "stopped: the clock",
     )
 
