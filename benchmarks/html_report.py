@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import os
 import random
 import shutil
 import statistics
@@ -18,8 +19,8 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from benchmarks import page
 from gate.model import (
     CONFIRM,
     FULL,
@@ -170,14 +171,15 @@ def page_of(folder: Path, cases: int) -> Path:
 # --- measured ---------------------------------------------------------------------------------------
 
 
-def _seconds(act: Callable[[], object]) -> float:
+def _seconds(act: Callable[[], object]) -> tuple[float, float]:
+    """Wall and processor time."""
     gc.collect()
-    started = time.perf_counter()
+    started, worked = time.perf_counter(), time.process_time()
     act()
-    return time.perf_counter() - started
+    return time.perf_counter() - started, time.process_time() - worked
 
 
-def writing(folder: Path, cases: int, rounds: int) -> tuple[list[float], int]:
+def writing(folder: Path, cases: int, rounds: int) -> tuple[list[tuple[float, float]], int]:
     """Seconds that ``--html`` adds to a verdict, for reading the record again and writing the page, and its bytes."""
     from gate.pipeline import judge_stored
     from gate.reports import files
@@ -186,14 +188,12 @@ def writing(folder: Path, cases: int, rounds: int) -> tuple[list[float], int]:
     path, taken = folder / "report.html", []
     write = files.write_reports
 
-    def timed(*given: object) -> object:
-        found: list[object] = []
-        taken.append(_seconds(lambda: found.append(write(*given))))  # type: ignore[arg-type]
-        return found[0]
+    def timed(*given: Any) -> Any:
+        taken.extend(_seconds(lambda: write(*given)) for _ in range(rounds))
+        return given[0]
 
-    judge_stored.write_reports = timed  # type: ignore[assignment]
-    for _ in range(rounds):
-        judge_stored.compare_records(change, base, None, {}, files.Outputs({"html": path}), "gate compare")
+    judge_stored.write_reports = timed
+    judge_stored.compare_records(change, base, None, {}, files.Outputs({"html": path}), "gate compare")
     judge_stored.write_reports = write
     return taken, path.stat().st_size
 
@@ -252,16 +252,19 @@ def main() -> None:
         folder = Path(name)
         taken, size = writing(folder, given.cases, given.rounds)
         seen = browsing(folder / "report.html", given.rounds)
+    wall, worked = ([pair[at] for pair in taken] for at in (0, 1))
     lines = [
         f"| {given.cases:,} cases, n = {given.rounds} | median | from | to | at most |",
         "|---|---|---|---|---|",
-        _line("read the trials again, write the page", taken, "2 s"),
+        _line("read the trials again, write the page", wall, "2 s"),
+        _line("the same, processor time", worked, ""),
         f"| size of the page | {size / 1e6:.1f} MB | | | 15 MB |",
-        *(
-            _line(what, [ms / 1000 for ms in values], "s", "1 s" if "table" in what else "")
-            for what, values in seen.items()
-        ),
     ]
+    for what, values in seen.items():
+        lines.append(_line(what, [ms / 1000 for ms in values], "1 s" if "table" in what else ""))
+    lines += ["", f"The load average was {os.getloadavg()[0]:.1f} at the end."]
+    import page  # beside this program
+
     page.publish({"html report": lines}, given.write)
 
 

@@ -31,7 +31,7 @@ from gate.security.limits import MAX_ID_CHARS, cut
 
 LIMIT = 500
 """Characters of a value in a page."""
-_PIECES = re.compile(r"(?<=[_./:@\-])(?=[^_./:@\-\s])|(?<=[a-z])(?=[A-Z])")
+_PIECES = re.compile(r"(?<=[_./:@\-])(?<!\d[./:@\-])(?=[^_./:@\-\s])|(?<=[a-z])(?=[A-Z])")
 
 
 def render(

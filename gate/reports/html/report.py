@@ -15,6 +15,7 @@ from markupsafe import Markup
 from msgspec import Struct
 
 from gate.decision.comparison import PASS_RATE
+from gate.decision.findings import natural_margin
 from gate.model import (
     CaseResult,
     CaseStatus,
@@ -130,7 +131,7 @@ def _suite(suite: SuiteResult, number: int, explain: str, trials: SuiteTrials | 
         "accepted": suite.accepted,
         "tiles": _tiles(suite),
         "statuses": _statuses(suite),
-        "criteria": [_criterion(criterion) for criterion in suite.criteria[:_MANY]],
+        "criteria": [_criterion(one, _margin(one, suite)) for one in suite.criteria[:_MANY]],
         "further": [words.further_line(one) for one in suite.further[:_MANY]],
         "worse": _cases(words.worse_title(worse), worse),
         "failing": _cases("Cases with failing trials, not shown to be worse", failing),
@@ -209,7 +210,7 @@ def _facts(suite: SuiteResult) -> Mapping[str, str]:
 # --- criteria -------------------------------------------------------------------------------------
 
 
-def _criterion(result: CriterionResult) -> Mapping[str, Any]:
+def _criterion(result: CriterionResult, allowed: float | None) -> Mapping[str, Any]:
     criterion, verdict = result.criterion, words.shown(result)
     advisory = "" if criterion.blocking or criterion.blocks_regression else "warns only"
     tone = TONES[verdict] if words.is_ticked(result) or verdict is not Verdict.PASS else "mute"
@@ -225,7 +226,7 @@ def _criterion(result: CriterionResult) -> Mapping[str, Any]:
             ("baseline", *_two(words.baseline_figure(result)), sample(result.baseline)),
             ("change", *_two(words.change_figure(result)), change_sample(result)),
         ),
-        "plot": _plot(result),
+        "plot": _plot(result, allowed),
         "reason": reason(result),
         "evidence": "; ".join(filter(None, [judge_line(result), evidence(result)])),
         "parts": [f"{one_line(name, 80)} {said}" for name, said in dimensions(result)[:_MANY]],
@@ -235,16 +236,17 @@ def _criterion(result: CriterionResult) -> Mapping[str, Any]:
 def _two(text: str) -> tuple[str, str]:
     """A figure and its interval, which stands below it."""
     value, bracket, rest = text.partition(" [")
-    return value, f"[{rest}" if bracket else ""
+    ends, points, _ = rest.partition(" points")
+    return f"{value}{points}", f"[{ends}" if bracket else ""
 
 
-def _plot(result: CriterionResult) -> Mapping[str, Any] | None:
+def _plot(result: CriterionResult, allowed: float | None) -> Mapping[str, Any] | None:
     """Both intervals on one axis, with the threshold and what is still called unchanged; its ends in words."""
     sides = [side for side in (result.candidate, result.baseline) if side is not None]
     if not sides:
         return None
     scale, limit = result.criterion.scale, result.criterion.threshold
-    band = _band(result)
+    band = _band(result, allowed)
     ends = [value for side in sides for value in (side.low, side.value, side.high)]
     ends += [limit] if limit is not None else []
     ends += [band[0]] if band is not None else []
@@ -252,27 +254,35 @@ def _plot(result: CriterionResult) -> Mapping[str, Any] | None:
     if band is not None:
         band = (band[0], axis.high if result.criterion.direction is Direction.HIGHER else axis.low)
     return {
-        "drawing": intervals(Intervals(axis, result.candidate, result.baseline, band, limit), _described(result)),
+        "drawing": intervals(
+            Intervals(axis, result.candidate, result.baseline, band, limit), _described(result, allowed)
+        ),
         "low": figure(axis.low, scale),
         "high": figure(axis.high, scale),
     }
 
 
-def _band(result: CriterionResult) -> tuple[float, float] | None:
+def _margin(result: CriterionResult, suite: SuiteResult) -> float | None:
+    """The loss that was called unchanged: what the comparison used, else what the criterion says."""
+    found = suite.outcome.evidence.metrics.get(result.criterion.name) if suite.outcome is not None else None
+    return result.criterion.margin if found is None else natural_margin(found.margin, result.criterion)
+
+
+def _band(result: CriterionResult, allowed: float | None) -> tuple[float, float] | None:
     """From the worst mean that is within the margin of the baseline's; None where nothing is compared by a margin."""
     criterion, before = result.criterion, result.baseline
-    if criterion.margin is None or before is None or result.not_compared:
+    if allowed is None or before is None or result.not_compared:
         return None
-    loss = criterion.margin * before.value if criterion.scale.is_relative else criterion.margin
+    loss = allowed * before.value if criterion.scale.is_relative else allowed
     worst = before.value - loss if criterion.direction is Direction.HIGHER else before.value + loss
     return (worst, before.value) if math.isfinite(worst) else None
 
 
-def _described(result: CriterionResult) -> str:
+def _described(result: CriterionResult, allowed: float | None) -> str:
     scale, criterion = result.criterion.scale, result.criterion
     parts = [f"candidate {interval(result.candidate, scale)}"]
     parts += [f"baseline {interval(result.baseline, scale)}"] if result.baseline is not None else []
-    parts += [f"margin {margin(criterion.margin, scale)}"] if criterion.margin is not None else []
+    parts += [f"margin {margin(allowed, scale)}"] if allowed is not None else []
     parts += [f"threshold {figure(criterion.threshold, scale)}"] if criterion.threshold is not None else []
     return f"{one_line(criterion.name, 80)}: {', '.join(parts)}"
 

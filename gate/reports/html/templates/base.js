@@ -33,7 +33,7 @@ const element = (tag, attributes = {}, ...children) => {
   return made;
 };
 
-const SEPARATORS = /(?<=[_./:@-])(?=[^_./:@\-\s])|(?<=[a-z])(?=[A-Z])/u;
+const SEPARATORS = /(?<=[_./:@-])(?<!\d[./:@-])(?=[^_./:@\-\s])|(?<=[a-z])(?=[A-Z])/u;
 
 /** A name that may be broken after its separators. */
 const breakable = (name) => visible(name).split(SEPARATORS).flatMap((piece, at) => (at ? [element('wbr'), document.createTextNode(piece)] : [document.createTextNode(piece)]));

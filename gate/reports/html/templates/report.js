@@ -116,7 +116,7 @@ const callCell = (call, reference, isFirst) => {
   const degree = isFirst || !reference ? 0 : alike(reference, call);
   const state = isFirst ? '' : !reference ? 'added' : degree === 3 ? '' : 'changed';
   const said = { added: 'only here', changed: 'other arguments' }[state];
-  const cell = element('div', { class: `call ${state}` }, said ? element('span', { class: 'state' }, said) : null, element('span', { class: 'tool' }, ...breakable(call.name)), ...argumentRows(call, isFirst ? null : reference));
+  const cell = element('div', { class: `call ${state}` }, said ? element('span', { class: 'note' }, said) : null, element('span', { class: 'tool' }, ...breakable(call.name)), ...argumentRows(call, isFirst ? null : reference));
   if (call.error) cell.append(element('div', { class: 'failed tiny' }, `error: ${call.error}`));
   if (call.result) cell.append(element('details', {}, element('summary', {}, 'result'), element('pre', {}, call.result)));
   return cell;
