@@ -75,6 +75,7 @@ def said(path: Path, what: str) -> Path:
     """The path, after a line on stderr that says what was taken."""
     from gate.security.escape import console
 
+    path = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
     click.echo(f"gate: {what}: {console(str(path), 300)}", err=True)
     return path
 

@@ -21,13 +21,18 @@ def command_line() -> str:
 
 
 def is_plain(environment: Mapping[str, str]) -> bool:
-    """Whether the terminal asks for plain text: ASCII, without colours, and nothing that moves its cursor."""
-    return bool(environment.get("NO_COLOR")) or environment.get("TERM") == "dumb"
+    """Whether the terminal asks for text alone: no colours, and nothing that moves its cursor."""
+    return bool(environment.get("NO_COLOR")) or is_dumb(environment)
+
+
+def is_dumb(environment: Mapping[str, str]) -> bool:
+    """Whether the terminal has nothing but ASCII; of one without colours that is not said."""
+    return environment.get("TERM") == "dumb"
 
 
 def encoding_of(environment: Mapping[str, str]) -> str:
-    """What standard output can show: ASCII where it is to be plain."""
-    return "ascii" if is_plain(environment) else sys.stdout.encoding or "utf-8"
+    """What standard output can show."""
+    return "ascii" if is_dumb(environment) else sys.stdout.encoding or "utf-8"
 
 
 def show(text: str) -> None:

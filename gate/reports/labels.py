@@ -147,16 +147,19 @@ def moved_with(found: CriterionResult, suite: SuiteResult) -> tuple[str, ...]:
 
 
 def same_cause(found: CriterionResult, suite: SuiteResult) -> str:
-    """What a criterion that is worse moved with, where that is told already: its parts, or the cases that broke."""
+    """What a criterion that is worse moved with, where that is told already: its parts, or the pass rate's cases."""
     if parts := moved_with(found, suite):
         return f"moved with {listing(parts)}"
     if found.verdict is not Verdict.REGRESSED or found.criterion.metric == PASS_RATE:
         return ""
-    broken = {case.id for case in suite.cases if case.status is CaseStatus.BROKEN}
+    rate = next((row for row in suite.criteria if row.criterion.name == PASS_RATE), None)
+    if rate is None or rate.verdict is not Verdict.REGRESSED:
+        return ""
+    failing = {c.id for c in suite.cases if c.passed * c.baseline_trials < c.baseline_passed * c.trials}
     sign = 1.0 if found.criterion.direction is Direction.HIGHER else -1.0
     sides = ((case.id, *case.scores.get(found.criterion.name, (None, None))) for case in suite.cases)
     fell = {i for i, now, before in sides if now is not None and before is not None and sign * (before - now) > 1e-9}
-    return "in the same cases" if fell and fell <= broken else ""
+    return "in the same cases" if fell and fell <= failing else ""
 
 
 def told_once(case: CaseResult, suite: SuiteResult) -> CaseResult:

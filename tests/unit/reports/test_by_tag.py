@@ -126,11 +126,15 @@ def test_a_composite_whose_parts_hold_speaks_for_itself() -> None:
 def test_a_criterion_that_fell_in_the_broken_cases_alone_is_told_with_them() -> None:
     row = CriterionResult(PART, Verdict.REGRESSED, candidate=estimate(0.3, 0.2, 0.4))
     broken = replace(BROKEN[0], scores={"trajectory": (0.0, 1.0)})
-    fine = replace(FLAKY, scores={"trajectory": (1.0, 1.0)})
-    suite = replace(REGRESSED, criteria=(row,), cases=(broken, fine))
+    steady = {"passed": 1, "trials": 1, "baseline_passed": 5, "baseline_trials": 5}
+    fine = replace(FLAKY, scores={"trajectory": (1.0, 1.0)}, **steady)
+    rate = CriterionResult(replace(PART, name="pass rate", metric="pass rate"), Verdict.REGRESSED)
+    suite = replace(REGRESSED, criteria=(rate, row), cases=(broken, fine))
     assert same_cause(row, suite) == "in the same cases"
     fell = replace(fine, scores={"trajectory": (0.8, 1.0)})
     assert same_cause(row, replace(suite, cases=(broken, fell))) == ""
+    assert same_cause(row, replace(suite, criteria=(row,))) == ""
+    assert same_cause(rate, suite) == ""
 
 
 # --- pictures and plain terminals -----------------------------------------------------------------

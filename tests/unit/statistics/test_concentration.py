@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.concentration import WORLDS, measure
-from gate.statistics.concentration import LEVEL, concentrated
+from gate.statistics.concentration import STATED, concentrated
 from gate.statistics.intervals import binomial_at_least
 
 GROUPS = [frozenset(range(10)), frozenset(range(5, 25))]
@@ -40,6 +40,6 @@ def test_a_group_that_is_better_is_not_named() -> None:
 def test_a_wrong_group_is_named_no_more_often_than_stated(name: str) -> None:
     runs = 60
     right, wrong = measure(WORLDS[name], runs, f"test {name}")
-    assert binomial_at_least(wrong, runs, LEVEL) > 0.001
+    assert binomial_at_least(wrong, runs, STATED) > 0.001
     if "of 1,200" in name:
         assert right >= 57
