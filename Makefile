@@ -45,7 +45,7 @@ cluster: $(VENV)/.tested
 	GATE_RAY_PYTHON=$(abspath $(VENV)-cluster)/bin/python $(BIN)/python -m pytest -m cluster tests/integration/scoring $(PYTEST_ARGS)
 
 # Real frameworks, and another evaluator of traces, each as released, in environments of their own (large).
-FRAMEWORKS := "pydantic-ai-slim==2.68.0" "langchain==1.4.7" "openinference-instrumentation-langchain==0.1.80" \
+FRAMEWORKS := "pydantic-ai-slim[ag-ui]==2.68.0" "uvicorn==0.54.0" "langchain==1.4.7" "openinference-instrumentation-langchain==0.1.80" \
 	"opentelemetry-sdk==1.45.2" "opentelemetry-exporter-otlp-proto-http==1.45.2"
 connectors: $(VENV)/.tested
 	test -x $(VENV)-frameworks/bin/python || $(PYTHON) -m venv $(VENV)-frameworks

@@ -27,7 +27,7 @@ DONE = "[DONE]"
 """What servers send after the last event."""
 
 
-class Piece(NamedTuple):
+class StreamEvent(NamedTuple):
     """One event; ``data`` is JSON's value, or the text where it is none."""
 
     name: str
@@ -88,17 +88,17 @@ class Assembly(Struct):
         return {**answer, "usage": self.usage} if self.usage else answer
 
 
-def events_of(text: str) -> Iterator[Piece]:
+def events_of(text: str) -> Iterator[StreamEvent]:
     """The events of a stream of server-sent events, or of JSON Lines."""
     name, data = "", list[str]()
     sent = all(EVENT_LINE.match(line) for line in text.splitlines() if line.strip())
     for line in [*text.splitlines(), ""]:
         if not sent:
             if line.strip(" \x1e"):
-                yield Piece("", _value(line.strip(" \x1e")))
+                yield StreamEvent("", _value(line.strip(" \x1e")))
         elif not line:
             if data:
-                yield Piece(name, _value("\n".join(data)))
+                yield StreamEvent(name, _value("\n".join(data)))
             name, data = "", []
         else:
             key, _, value = line.partition(":")
@@ -118,7 +118,7 @@ def _value(text: str) -> Any:
         return text
 
 
-Dialect = Callable[[Assembly, Sequence[Piece]], None]
+Dialect = Callable[[Assembly, Sequence[StreamEvent]], None]
 
 
 def to_invocation(text: str, *, user: str) -> Invocation:
@@ -171,11 +171,11 @@ def _error(name: str, data: Mapping[str, Any]) -> Any:
     return data.get("error") if "error" in data and kind is None else None
 
 
-def _plain(events: Sequence[Piece]) -> str:
+def _plain(events: Sequence[StreamEvent]) -> str:
     return "".join(str(event.data) for event in events if event.data != DONE)
 
 
-def _whole(events: Sequence[Piece], objects: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+def _whole(events: Sequence[StreamEvent], objects: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
     """The last event, where it is a whole answer by itself: LangGraph's values, or a line with all."""
     if any(event.name == "values" for event in events):
         return next(event.data for event in reversed(events) if event.name == "values")  # type: ignore[no-any-return]
@@ -188,13 +188,13 @@ def _whole(events: Sequence[Piece], objects: Sequence[Mapping[str, Any]]) -> Map
 # --- the dialects ---------------------------------------------------------------------------------
 
 
-def _typed(events: Sequence[Piece]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _typed(events: Sequence[StreamEvent]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     for event in events:
         if isinstance(event.data, Mapping):
             yield str(event.data.get("type") or event.name), event.data
 
 
-def read_chat(turn: Assembly, events: Sequence[Piece]) -> None:
+def read_chat(turn: Assembly, events: Sequence[StreamEvent]) -> None:
     """Chunks of Chat Completions; a call's name and arguments come in pieces, joined by its index."""
     for event in events:
         if event.data == DONE:
@@ -222,7 +222,7 @@ def _read_delta(turn: Assembly, delta: Mapping[str, Any]) -> None:
             turn.calls[key]["id"] = piece["id"]
 
 
-def read_responses(turn: Assembly, events: Sequence[Piece]) -> None:
+def read_responses(turn: Assembly, events: Sequence[StreamEvent]) -> None:
     """Events of Responses: the last one holds everything."""
     for kind, data in _typed(events):
         response = data.get("response")
@@ -248,7 +248,7 @@ def _read_items(turn: Assembly, items: Sequence[Mapping[str, Any]]) -> None:
                 turn.result(key, item.get("output"), error=item.get("error"))
 
 
-def read_anthropic(turn: Assembly, events: Sequence[Piece]) -> None:
+def read_anthropic(turn: Assembly, events: Sequence[StreamEvent]) -> None:
     """Events of Anthropic's Messages, of one message or of several in a row."""
     message, blocks = 0, dict[Any, Any]()
     for kind, data in _typed(events):
@@ -283,7 +283,7 @@ def _add_tokens(usage: dict[str, Any], more: Mapping[str, Any]) -> None:
             usage[key] = usage.get(key, 0) + value
 
 
-def read_claude(turn: Assembly, events: Sequence[Piece]) -> None:
+def read_claude(turn: Assembly, events: Sequence[StreamEvent]) -> None:
     """Messages of the Claude Agent SDK, as ``claude -p --output-format stream-json`` prints them."""
     for place, (kind, data) in enumerate(_typed(events)):
         message = data.get("message")
@@ -311,7 +311,7 @@ def _read_claude_end(turn: Assembly, data: Mapping[str, Any]) -> None:
         turn.told["cost_usd"] = data["total_cost_usd"]
 
 
-def read_agui(turn: Assembly, events: Sequence[Piece]) -> None:
+def read_agui(turn: Assembly, events: Sequence[StreamEvent]) -> None:
     """Events of AG-UI, of CopilotKit, Mastra, LangGraph, Microsoft's Agent Framework and others."""
     snapshot: Any = None
     for kind, data in _typed(events):
@@ -347,7 +347,7 @@ def _read_snapshot(turn: Assembly, messages: Sequence[Mapping[str, Any]]) -> Non
             turn.call(call.get("id"), body.get("name"), body.get("arguments"))
 
 
-def read_ui_messages(turn: Assembly, events: Sequence[Piece]) -> None:
+def read_ui_messages(turn: Assembly, events: Sequence[StreamEvent]) -> None:
     """The AI SDK's stream of UI messages."""
     for kind, data in _typed(events):
         key = data.get("toolCallId")
