@@ -29,10 +29,11 @@ def site(out: Path, sources: tuple[Path, ...], config_path: Path, suite_id: str 
     """
     from gate.pipeline.history import history_of_configured
     from gate.pipeline.site import write_site
+    from gate.reports.formatting import count
     from gate.security.escape import console
 
     found = history_of_configured(sources, config_path, os.environ, suite_id=suite_id)
     written = write_site(found, out, link=link)
     for one in found.unread:
         click.echo(f"gate: left out {console(one.where)}: {console(one.why, 300)}", err=True)
-    click.echo(f"{written[0]}: {len(written)} files, {len(found.suites)} suites, {found.records} records")
+    click.echo(f"{written[0]}: {count(len(found.suites), 'suite')}, {count(found.records, 'record')}")

@@ -97,7 +97,7 @@ class Going(Struct, frozen=True):
     by_run: Estimate
     """Change of the mean from one run to the next, with its 95 % interval."""
     by_week: Estimate | None
-    """None where the runs hold no usable times."""
+    """None where the runs hold no usable times, or are all of one day."""
     found: bool
     """Whether it is more than chance, at the error that all criteria share."""
 
@@ -341,7 +341,8 @@ def _going(found: Sequence[Level], times: Sequence[float], error: float) -> Goin
         return Estimate(line.slope, *line.interval(0.95), len(found)), low > 0 or high < 0
 
     by_run = slope(float(one.run) for one in found)
-    weeks = slope((time - times[0]) / 604_800 for time in times) if times[0] > 0 else None
+    spans_days = times[0] > 0 and times[-1] - times[0] >= 86_400
+    weeks = slope((time - times[0]) / 604_800 for time in times) if spans_days else None
     if by_run is None:
         return None
     return Going(len(found), by_run[0], weeks[0] if weeks else None, by_run[1])

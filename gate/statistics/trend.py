@@ -7,7 +7,7 @@ that day, is the noise that a trend has to stand out from. Changes that happen a
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from msgspec import Struct
@@ -73,15 +73,23 @@ def levels(cases: Sequence[CaseRuns], runs: int, reach: float = 0.0) -> list[Lev
 
 
 def _single_variance(cases: Sequence[CaseRuns], reach: float) -> float:
-    """The variance of a single value around its case's mean over all runs."""
-    square, spare = (reach / 2) ** 2, 1
-    for case in cases:
-        n = sum(sums.n for sums in case.values())
-        if n > 1:
-            total = math.fsum(sums.total for sums in case.values())
-            square += max(0.0, math.fsum(sums.squares for sums in case.values()) - total * total / n)
-            spare += n - 1
-    return square / spare
+    """The variance of a single value around its case's mean in its run, which no move adds to.
+
+    If most cases were run once a run, around the case's mean over all runs, which a move makes larger.
+    """
+    within = [sums for case in cases for sums in case.values() if sums.n > 1]
+    spare, most = sum(sums.n - 1 for sums in within), sum(sums.n for case in cases for sums in case.values())
+    if 3 * spare < most:
+        within = [_over_runs(case.values()) for case in cases]
+        spare = sum(sums.n - 1 for sums in within if sums.n)
+    square = math.fsum(max(0.0, sums.squares - sums.total * sums.total / sums.n) for sums in within if sums.n)
+    return (square + (reach / 2) ** 2) / (spare + 1)
+
+
+def _over_runs(found: Iterable[Sums]) -> Sums:
+    held = list(found)
+    total, squares = math.fsum(one.total for one in held), math.fsum(one.squares for one in held)
+    return Sums(sum(one.n for one in held), total, squares, 0.0, 0.0)
 
 
 def _alternated(held: Sequence[Sequence[tuple[int, float]]], weight: Sequence[int], rounds: int) -> list[float]:
