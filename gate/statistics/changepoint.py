@@ -179,11 +179,20 @@ def _parted(values: Sequence[float], start: int, end: int, floor: float, level: 
     after = _parted(values, step.at, end, floor, level)
     parted = Partition((*before.pieces, *after.pieces), (*before.steps, step, *after.steps))
     line = fitted([(float(at), values[at]) for at in range(start, end)], floor)
-    if line is not None and _criterion(line.residual, 2, end - start, floor) <= _criterion(
-        math.fsum(piece.residual for piece in parted.pieces), _parameters(parted), end - start, floor
-    ):
+    if line is not None and _goes(line, level) and _is_simpler(line, parted, end - start, floor):
         return Partition((Piece(start, end, line, line.residual),), ())
     return parted
+
+
+def _goes(line: FittedLine, level: float) -> bool:
+    """Whether its slope is more than chance; else a line explains nothing that was found."""
+    low, high = line.interval(1 - level)
+    return low > 0 or high < 0
+
+
+def _is_simpler(line: FittedLine, parted: Partition, n: int, floor: float) -> bool:
+    steps = math.fsum(piece.residual for piece in parted.pieces)
+    return _criterion(line.residual, 2, n, floor) <= _criterion(steps, _parameters(parted), n, floor)
 
 
 def _parameters(found: Partition) -> int:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import subprocess
 import zipfile
 from pathlib import Path
 
 import pytest
+import yaml
 
-from tests.acceptance.conftest import Project
+from tests.acceptance.conftest import REPOSITORY, Project
 
 AGENT = """\
 import json, sys
@@ -165,3 +169,20 @@ def test_what_cannot_be_written_is_one_line(project: Project, arguments: tuple[s
     assert said in ran.err
     assert len(ran.err.splitlines()) == 1
     assert not (project.root / "out").exists()
+
+
+def test_the_guides_workflow_publishes_the_dashboard_and_replaces_it(project: Project, tmp_path: Path) -> None:
+    page = (REPOSITORY / "docs" / "how-to" / "watch-the-trend.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"^```yaml\n(# \.github/workflows/dashboard\.yml\n.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    steps = yaml.safe_load(block)["jobs"]["dashboard"]["steps"]
+    remote = tmp_path / "pages.git"
+    project.git("init", "-q", "--bare", str(remote))
+    for sha in ("first", "second"):
+        made = next(step["run"] for step in steps if step.get("run", "").startswith("gate site"))
+        assert project.gate(*made.split()[1:-1], str(tmp_path / sha)).code == 0
+        environment = {**os.environ, "REMOTE": str(remote), "GITHUB_SHA": sha}
+        publish = next(step for step in steps if step.get("name") == "Publish")["run"]
+        subprocess.run(["bash", "-e", "-c", publish], cwd=tmp_path / sha, env=environment, check=True)
+    project.git("fetch", "-q", str(remote), "gh-pages")
+    assert project.git("log", "--format=%s", "FETCH_HEAD") == "Dashboard at second"
+    assert {".nojekyll", "index.html", "badge.svg"} <= set(project.git("ls-tree", "--name-only", "FETCH_HEAD").split())
