@@ -190,7 +190,7 @@ def row(world: World, played: Sequence[tuple[str, int, bool]]) -> str:
 
 
 def table(pool: ProcessPoolExecutor, worlds: Iterable[World], runs: int, seed: int) -> Iterable[str]:
-    yield f"| world | {' | '.join(VERDICTS)} | wanted, with Wilson's 95 % interval | runs a case | counted once | n | n |"
+    yield f"| world | {' | '.join(VERDICTS)} | wanted, with Wilson's 95 % interval | runs a case | counted once | n |"
     yield "|---|---|---|---|---|---|---|---|"
     for world in worlds:
         yield row(world, list(pool.map(partial(play, world), range(seed, seed + runs), chunksize=5)))
