@@ -29,12 +29,12 @@ def test_a_deterministic_agent_that_was_reworded_is_proven_by_its_base_or_is_not
     project.write(".gitignore", ".gate/\n*.jsonl\n*.json\n__pycache__/\n")
     project.commit()
     project.store(record="base.jsonl")
-    project.write("agent.py", AGENT.replace("BROKEN", "True").replace("WORDS", "', gladly'"))
+    project.write("agent.py", AGENT.replace("BROKEN", "True").replace("WORDS", "'!'"))
     project.commit("change")
     code, result = project.result("run", "-q", "--record", "change.jsonl")
     suite = result["suites"][0]
-    assert (code, suite["verdict"]) == expected, suite["cause"]
+    assert (code, suite["verdict"]) == expected, suite["headline"]
     if rerun == "auto":
-        assert suite["outcome"]["cases"] == ["c3"]
+        assert "c3" in suite["headline"], suite["headline"]
     else:
         assert "a second stored run tells" in str(suite)
