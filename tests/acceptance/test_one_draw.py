@@ -1,4 +1,4 @@
-"""Agents whose repeats are identical: a change that rewords every answer and breaks a case, through the command line."""
+"""Agents whose repeats are identical: a change that rewords every answer and breaks a case, as users meet it."""
 
 from __future__ import annotations
 
