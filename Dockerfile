@@ -6,7 +6,7 @@ WORKDIR /source
 RUN python3 -m venv /opt/pip && python3 -m venv --without-pip /opt/gate
 COPY pyproject.toml README.md LICENSE ./
 COPY gate gate
-RUN /opt/pip/bin/python -m pip --python /opt/gate/bin/python install --no-cache-dir --compile . uv
+RUN /opt/pip/bin/python -m pip --python /opt/gate/bin/python install --no-cache-dir --compile ".[traces]" uv
 
 FROM ${BASE}
 # hadolint ignore=DL3008

@@ -46,7 +46,8 @@ cluster: $(VENV)/.tested
 
 # Real frameworks, and another evaluator of traces, each as released, in environments of their own (large).
 FRAMEWORKS := "pydantic-ai-slim[ag-ui]==2.68.0" "uvicorn==0.54.0" "langchain==1.4.7" "openinference-instrumentation-langchain==0.1.80" \
-	"opentelemetry-sdk==1.45.2" "opentelemetry-exporter-otlp-proto-http==1.45.2"
+	"opentelemetry-sdk==1.45.2" "opentelemetry-exporter-otlp-proto-http==1.45.2" "openai-agents==0.24.0" \
+	"claude-agent-sdk==0.2.187"
 connectors: $(VENV)/.tested
 	test -x $(VENV)-frameworks/bin/python || $(PYTHON) -m venv $(VENV)-frameworks
 	$(VENV)-frameworks/bin/python -m pip install --quiet $(FRAMEWORKS)

@@ -108,6 +108,8 @@ class TracedAgent(Agent):
             found.append(f"agent.traces: {receiver.late:,} traces were not complete in time (agent.traces.wait)")
         if receiver.unknown:
             found.append(f"agent.traces: {receiver.unknown:,} spans of other traces were dropped: {PROPAGATE}")
+        if receiver.left_out:
+            found.append(f"agent.traces: {receiver.left_out:,} spans beyond the bounds of a turn were left out")
         if receiver.refused:
             told = ", ".join(f"{reason} ({number:,})" for reason, number in receiver.refused.items())
             found.append(f"agent.traces: not read: {told}")

@@ -115,8 +115,7 @@ def _table(compared: tuple[str, ...], config_path: Path | None, given: dict[str,
         _write(form, path, lineup)
     from gate.reports.lineup import text
 
-    render = text.render_line if given["quiet"] else text.render
-    show(render(lineup, encoding=encoding_of(os.environ)))
+    show(text.render_line(lineup) if given["quiet"] else text.render(lineup, encoding=encoding_of(os.environ)))
     raise SystemExit(int(_exit_code(lineup, given)))
 
 

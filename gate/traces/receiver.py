@@ -22,6 +22,8 @@ from gate.traces.tree import MAX_SPANS
 HOST = "127.0.0.1"
 MAX_BODY_BYTES = 20_000_000
 """Of one request, and again of what it unpacks to."""
+MAX_TURN_BYTES = 50_000_000
+"""Of all that is kept of one turn."""
 MAX_HEAD_BYTES = 32_768
 MAX_CONNECTIONS = 512
 IDLE_SECONDS = 60.0
@@ -38,7 +40,8 @@ class AwaitedTurn(Struct):
     parent_id: str
     """The span that the agent's own begin under."""
     pieces: list[Piece] = field(default_factory=list)
-    left_out: int = 0
+    size: int = 0
+    """Bytes of the bodies that held something of it."""
     arrived: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
@@ -46,11 +49,9 @@ class AwaitedTurn(Struct):
         """As W3C Trace Context writes it: sampled."""
         return f"00-{self.trace_id}-{self.parent_id}-01"
 
-    def add(self, piece: Piece) -> None:
-        if len(self.pieces) < MAX_SPANS:
-            self.pieces.append(piece)
-        else:
-            self.left_out += 1
+    @property
+    def full(self) -> bool:
+        return len(self.pieces) >= MAX_SPANS or self.size > MAX_TURN_BYTES
 
     @property
     def complete(self) -> bool:
@@ -76,6 +77,8 @@ class Receiver:
         """Spans and log records of traces that nobody asked for."""
         self.late = 0
         """Turns of which no whole trace came in time."""
+        self.left_out = 0
+        """Spans beyond the bounds of a turn."""
         self.seen = 0
         """Turns of which a trace came."""
 
@@ -212,10 +215,13 @@ class Receiver:
             of_turn = turn if turn is not None else self._expected.get(piece.trace_id)
             if of_turn is None:
                 self.unknown += 1
+            elif of_turn.full:
+                self.left_out += 1
             else:
-                of_turn.add(piece)
+                of_turn.pieces.append(piece)
                 touched[of_turn.trace_id] = of_turn
         for one in touched.values():
+            one.size += len(body)
             one.arrived.set()
 
 

@@ -18,10 +18,7 @@ _MORE_PLAIN = str.maketrans({"−": "-", "–": "-", "│": "|", "└": "+", "�
 
 def render(lineup: Lineup, *, encoding: str = "utf-8") -> str:
     """The whole comparison as lines; in ASCII where the terminal has no UTF-8."""
-    return _encodable("\n".join(_lines(lineup)), encoding)
-
-
-def _encodable(text: str, encoding: str) -> str:
+    text = "\n".join(_lines(lineup))
     try:
         text.encode(encoding)
     except UnicodeEncodeError:
@@ -29,9 +26,9 @@ def _encodable(text: str, encoding: str) -> str:
     return text
 
 
-def render_line(lineup: Lineup, *, encoding: str = "utf-8") -> str:
+def render_line(lineup: Lineup) -> str:
     """One line: how many on what, and who is dominated."""
-    return _encodable(console("; ".join([words.title(lineup), *words.dominated_lines(lineup)])), encoding)
+    return console("; ".join([words.title(lineup), *words.dominated_lines(lineup)]))
 
 
 def _lines(lineup: Lineup) -> Iterator[str]:

@@ -175,6 +175,19 @@ def test_bodies_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     received(work)
 
 
+def test_what_is_kept_of_a_turn_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(receiver, "MAX_TURN_BYTES", 100)
+
+    async def work(opened: Receiver) -> None:
+        turn = opened.expect()
+        for _ in range(3):
+            await sent(opened.endpoint, json.dumps(spans(turn.trace_id)).encode())
+        assert len(await opened.collect(turn, 30)) == 2
+        assert opened.left_out == 4
+
+    received(work)
+
+
 def test_what_is_not_http_is_hung_up_on() -> None:
     def talk(port: int) -> bytes:
         with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
