@@ -186,12 +186,12 @@ def row(world: World, played: Sequence[tuple[str, int, bool]]) -> str:
     cells = page.verdicts(VERDICTS, [verdict for verdict, _, _ in played], world.wanted)
     runs = sum(runs for _, runs, _ in played) / len(played) / world.cases
     once = sum(once for _, _, once in played) / len(played)
-    return f"| {' | '.join([world.name, *cells, f'{runs:.2f}', f'{once:.2f}'])} |"
+    return f"| {' | '.join([world.name, *cells, f'{runs:.2f}', f'{once:.2f}', str(len(played))])} |"
 
 
 def table(pool: ProcessPoolExecutor, worlds: Iterable[World], runs: int, seed: int) -> Iterable[str]:
-    yield f"| world | {' | '.join(VERDICTS)} | wanted, with Wilson's 95 % interval | runs a case | counted once |"
-    yield "|---|---|---|---|---|---|---|"
+    yield f"| world | {' | '.join(VERDICTS)} | wanted, with Wilson's 95 % interval | runs a case | counted once | n |"
+    yield "|---|---|---|---|---|---|---|---|"
     for world in worlds:
         yield row(world, list(pool.map(partial(play, world), range(seed, seed + runs), chunksize=5)))
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
 import subprocess
 import sys
@@ -41,6 +42,8 @@ monitor: {traces: traces/, sample_rate: %s}
 """
 CASE = "cases:\n  - {id: a, input: hello}\n"
 ROUNDS = 3
+PATTERNS = 500
+"""Traces that differ in more than their ids."""
 DAY = 100_000
 """Traces of the larger file, over 1 GB: at one in a hundred, 1,000 are scored."""
 
@@ -51,9 +54,11 @@ def project(folder: Path, rate: float, traces: int) -> None:
         (folder / name).mkdir()
     (folder / "gate.yaml").write_text(CONFIG % rate, encoding="utf-8")
     (folder / "evals" / "a.yaml").write_text(CASE, encoding="utf-8")
+    patterns = [(trace(number), f"{number + 1:032x}".encode()) for number in range(PATTERNS)]
     with (folder / "traces" / "all.jsonl").open("wb") as file:
         for number in range(traces):
-            file.write(trace(number) + b"\n")
+            line, own = patterns[number % PATTERNS]
+            file.write(line.replace(own, f"{number + 1:032x}".encode()) + b"\n")
 
 
 def monitor(folder: Path) -> tuple[float, float, float, int]:
@@ -105,6 +110,7 @@ def speed(traces: int) -> dict[str, object]:
         f"of {DAY:,} traces ({gigabytes:.1f} GB) at one in a hundred: scored": day[3],
         "cpu s of these": round(day[0], 1),
         "mb of these": round(day[2]),
+        f"load average on {os.cpu_count()} cores": round(os.getloadavg()[0], 1),
     }
 
 

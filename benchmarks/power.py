@@ -1,6 +1,6 @@
 """Whether `gate power` is right: what it says of a record, beside what independent changes of the same agent show.
 
-    python benchmarks/power.py [--runs 300] [--simulations 100] [--only TEXT] [--write docs/evidence/power.md]
+    python benchmarks/power.py [--runs 300] [--simulations 100] [--only TEXT] [--write docs/evidence/decision.md]
 
 Ten suites of known rates are run five times a case; `gate power` sees these trials alone. The truth is `--runs` changes
 with other seeds, drawn from the true rates and not from what the trials say of them.

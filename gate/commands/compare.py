@@ -115,7 +115,8 @@ def _table(compared: tuple[str, ...], config_path: Path | None, given: dict[str,
         _write(form, path, lineup)
     from gate.reports.lineup import text
 
-    show(text.render_line(lineup) if given["quiet"] else text.render(lineup, encoding=encoding_of(os.environ)))
+    render = text.render_line if given["quiet"] else text.render
+    show(render(lineup, encoding=encoding_of(os.environ)))
     raise SystemExit(int(_exit_code(lineup, given)))
 
 

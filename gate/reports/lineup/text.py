@@ -18,7 +18,10 @@ _MORE_PLAIN = str.maketrans({"−": "-", "–": "-", "│": "|", "└": "+", "�
 
 def render(lineup: Lineup, *, encoding: str = "utf-8") -> str:
     """The whole comparison as lines; in ASCII where the terminal has no UTF-8."""
-    text = "\n".join(_lines(lineup))
+    return _encodable("\n".join(_lines(lineup)), encoding)
+
+
+def _encodable(text: str, encoding: str) -> str:
     try:
         text.encode(encoding)
     except UnicodeEncodeError:
@@ -26,9 +29,9 @@ def render(lineup: Lineup, *, encoding: str = "utf-8") -> str:
     return text
 
 
-def render_line(lineup: Lineup) -> str:
+def render_line(lineup: Lineup, *, encoding: str = "utf-8") -> str:
     """One line: how many on what, and who is dominated."""
-    return console("; ".join([words.title(lineup), *words.dominated_lines(lineup)]))
+    return _encodable(console("; ".join([words.title(lineup), *words.dominated_lines(lineup)])), encoding)
 
 
 def _lines(lineup: Lineup) -> Iterator[str]:

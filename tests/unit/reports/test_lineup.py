@@ -77,7 +77,8 @@ def test_letters_stand_where_their_means_are() -> None:
 
 
 def test_a_terminal_without_utf_8_gets_ascii() -> None:
-    text.render(lineup(), encoding="ascii").encode("ascii")
+    for render in (text.render, text.render_line):
+        render(lineup("größer", "kleiner"), encoding="ascii").encode("ascii")
 
 
 def test_one_line() -> None:
