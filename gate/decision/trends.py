@@ -204,9 +204,9 @@ def suite_history(suite_id: str, runs: Iterable[PastRun]) -> SuiteHistory:
     headline = sum(not _is_spent(criterion) for criterion in measures)
     found = []
     for criterion in measures:
-        own = [_series(ordered, criterion, "", ERROR / headline)]
+        own = [_series(ordered, criterion, ERROR / headline)]
         error = ERROR / max(1, len(tags)) if criterion.name == PASS_RATE else 0.0
-        own += [_series(ordered, criterion, tag, error) for tag in tags]
+        own += [_series(ordered, criterion, error, tag=tag, cases=cases) for tag, cases in tags.items()]
         found += [one for one in own if one is not None]
     return SuiteHistory(suite_id, ordered, tuple(found), _versions(ordered, measures), _cases(ordered))
 
@@ -225,22 +225,31 @@ def _is_spent(criterion: Criterion) -> bool:
     return criterion.name in SPENT
 
 
-def _tags(runs: Sequence[PastRun]) -> list[str]:
-    """The tags of the newest run that part the suite: not those of a single case, nor of all."""
-    counts: dict[str, int] = {}
-    newest = runs[-1].tags
-    for tags in newest.values():
+def _tags(runs: Sequence[PastRun]) -> dict[str, list[str]]:
+    """The tags of the newest run that part the suite, not those of a single case nor of all, with their cases.
+
+    A case has the tags that it was last seen with, in all runs: a tag that was added yesterday has a history, too.
+    """
+    latest: dict[str, frozenset[str]] = {}
+    for run in runs:
+        latest.update(run.tags)
+    members: dict[str, list[str]] = {}
+    for case, tags in latest.items():
         for tag in tags:
-            counts[tag] = counts.get(tag, 0) + 1
-    kept = sorted((-n, tag) for tag, n in counts.items() if 1 < n < len(newest))
-    return sorted(tag for _, tag in kept[:MOST_TAGS])
+            members.setdefault(tag, []).append(case)
+    newest = runs[-1].tags
+    sizes = {tag: sum(case in newest for case in cases) for tag, cases in members.items()}
+    kept = sorted((-n, tag) for tag, n in sizes.items() if 1 < n < len(newest))
+    return {tag: members[tag] for tag in sorted(tag for _, tag in kept[:MOST_TAGS])}
 
 
 # --- one series -------------------------------------------------------------------------------------
 
 
-def _series(runs: Sequence[PastRun], criterion: Criterion, tag: str, error: float) -> Series | None:
-    cells = [_cells(run, criterion.name, tag) for run in runs]
+def _series(
+    runs: Sequence[PastRun], criterion: Criterion, error: float, *, tag: str = "", cases: Sequence[str] | None = None
+) -> Series | None:
+    cells = [_cells(run, criterion.name, cases) for run in runs]
     measured = [number for number, cell in enumerate(cells) if cell]
     if not measured:
         return None
@@ -253,9 +262,10 @@ def _series(runs: Sequence[PastRun], criterion: Criterion, tag: str, error: floa
     return made if error == 0.0 else _with_course(made, runs, current, cells, error)
 
 
-def _cells(run: PastRun, name: str, tag: str) -> Mapping[str, Sums]:
+def _cells(run: PastRun, name: str, cases: Sequence[str] | None) -> Mapping[str, Sums]:
+    """What the run measured of a criterion; of some cases, or of all."""
     found = run.values.values.get(name, {})
-    return {case: sums for case, sums in found.items() if tag in run.tags.get(case, ())} if tag else found
+    return found if cases is None else {case: found[case] for case in cases if case in found}
 
 
 def _point(number: int, cells: Sequence[Sums], criterion: Criterion) -> Point:

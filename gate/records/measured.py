@@ -57,6 +57,7 @@ def created_in(first: bytes) -> float:
 
 
 _FIRST = Decoder(_First)
+_LINE = Decoder(_Line)
 
 
 class MeasuredReader:
@@ -96,7 +97,10 @@ class MeasuredReader:
             raise self._wrong("not closed", HINT_TRUNCATED)
 
     def _trial(self, raw: bytes, seen: set[tuple[str, int, Side]]) -> Trial:
-        line = self._read(_Line, raw, "trial")
+        try:
+            line = _LINE.decode(raw)  # what is stepped over may nest as deep as it likes
+        except (MsgspecError, ValueError, RecursionError):
+            line = self._read(_Line, raw, "trial")
         key = (line.case, line.n, line.side)
         if line.case not in self._known or key in seen:
             what = "is there twice" if key in seen else "is of a case outside the plan"
