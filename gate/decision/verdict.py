@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
@@ -128,6 +129,7 @@ def _shown(comparison: Comparison, result: SuiteResult, stopped: str) -> SuiteRe
         tools=_tool_times(comparison),
         groups=groups,
         further_groups=further,
+        trend=_trend(comparison),
         concentrated=where(comparison, result.criteria, result.verdict, result.cause),
     )
 
@@ -356,6 +358,31 @@ def _by_dimension(groups: Iterable[Sequence[Trial]], criterion: Criterion) -> di
         for name, group in values.items():
             found.setdefault(name, []).append(group)
     return {name: estimate([mean(g) for g in of], [v for g in of for v in g], Scale.UNIT) for name, of in found.items()}
+
+
+COVERED = 0.9
+"""Share of the paired cases that a stored run has at least, to be a point of the trend."""
+
+
+def _trend(comparison: Comparison) -> tuple[float, ...]:
+    """Pass rates of the runs that the stored trials are of, and of the candidate, over the cases that are paired."""
+    runs: dict[str, dict[str, list[float]]] = {}
+    began: dict[str, float] = {}
+    for case_id in comparison.paired:
+        for trial in comparison.baseline[case_id]:
+            values = _outcomes([trial], comparison, case_id, comparison.comparable(case_id))
+            if trial.run and values:
+                runs.setdefault(trial.run, {}).setdefault(case_id, []).extend(values)
+                began[trial.run] = min(began.get(trial.run, math.inf), trial.started or 0.0)
+    whole = [run for run, found in runs.items() if len(found) >= COVERED * len(comparison.paired)]
+    groups = (
+        _outcomes(comparison.measured(i, full=True), comparison, i, comparison.comparable(i)) for i in comparison.paired
+    )
+    now = [mean(group) for group in groups if group]
+    if len(whole) < 2 or not now:
+        return ()
+    stored = [mean([mean(group) for group in runs[run].values()]) for run in sorted(whole, key=lambda r: began[r])]
+    return (*stored, mean(now))
 
 
 def _tool_times(comparison: Comparison) -> tuple[ToolTime, ...]:

@@ -272,6 +272,8 @@ class SuiteResult(Struct, frozen=True):
     """How many more there are."""
     concentrated: tuple[Concentration, ...] = ()
     """The groups that a regression is concentrated in, or a loss that is not proven; mostly none."""
+    trend: tuple[float, ...] = ()
+    """Pass rate of each run behind the baseline, oldest first, then of this one; empty for fewer than two."""
 
 
 class Result(Struct, frozen=True):

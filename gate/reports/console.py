@@ -138,6 +138,7 @@ def _suite(console: Console, suite: SuiteResult, explain: str, *, verbose: bool)
         [
             ("Cases", words.status_counts(suite)),
             ("Baseline", escape.console(words.baseline_line(suite.baseline))),
+            *([("Trend", "  ".join(trend))] if (trend := words.trend_line(suite))[0] else []),
             *([("Stored", words.stored_line(suite))] if suite.stored else []),
             ("Cost", words.cost_line(suite)),
             *_times(suite),

@@ -21,6 +21,7 @@ from gate.model import (
     Direction,
     Estimate,
     Result,
+    Scale,
     SuiteResult,
     Verdict,
 )
@@ -28,8 +29,8 @@ from gate.model.findings import GotWorse, TradeAccepted, TradeWarned
 from gate.reports import reasons
 from gate.reports.by_tag import in_named
 from gate.reports.explanation import headline
-from gate.reports.formatting import change_interval, count, dollars, interval, listing, seconds
-from gate.reports.sparkline import interval_picture
+from gate.reports.formatting import change_interval, count, dollars, figure, interval, listing, seconds
+from gate.reports.sparkline import interval_picture, sparkline
 
 VERDICTS = {
     Verdict.NOT_APPLIED: "not applied",
@@ -345,6 +346,18 @@ def cost_line(suite: SuiteResult) -> str:
     if suite.judge_cost_usd is not None:
         parts.append(f"{dollars(suite.judge_cost_usd)} judge")
     return " · ".join([*parts, seconds(suite.duration)])
+
+
+def trend_line(suite: SuiteResult) -> tuple[str, str]:
+    """Pass rates of the baseline's runs and of this one: the picture, and words; empty where none are known."""
+    if len(suite.trend) < 3:
+        return "", ""
+    first, before, now = (figure(suite.trend[place], Scale.BINARY) for place in (0, -2, -1))
+    runs = count(len(suite.trend) - 1, "run")
+    low = min(0.5, *suite.trend)
+    return sparkline(
+        suite.trend, low=low, high=1.0
+    ), f"pass rate {first} … {before} in {runs} of the baseline, {now} now"
 
 
 def stored_line(suite: SuiteResult) -> str:

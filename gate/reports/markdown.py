@@ -121,6 +121,8 @@ def _suite(suite: SuiteResult, left_out: int, place: Place, explain: str = "") -
             shown = _bullets(changes, _FEW if left_out else _MANY)
             blocks.append(f"### What changed in the rules or suite\n\n{shown}")
         blocks.append(_criteria(suite, left_out))
+        if (trend := words.trend_line(suite))[0] and left_out < NO_DETAIL:
+            blocks.append(f"`{trend[0]}` {trend[1]}")
         blocks.append(_by_tag(suite, left_out))
         blocks += [_against_further(one, left_out) for one in suite.further]
         blocks += _worst_cases(suite, left_out)

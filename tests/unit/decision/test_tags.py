@@ -7,11 +7,13 @@ from random import Random
 from time import process_time
 
 import pytest
+from msgspec.structs import replace
 
 from gate.decision.tags import MOST_GROUPS
 from gate.model import Case, Complexity, Direction, GroupKind, GroupResult, Scale, SuiteResult, Trial, Verdict
 from gate.reports.by_tag import rows, where
 from gate.reports.explanation import headline
+from gate.reports.labels import trend_line
 
 from .records import TRAJECTORY, judge, stored, trial
 
@@ -125,6 +127,24 @@ def test_a_metric_that_is_worse_when_higher_counts_rises_as_losses() -> None:
     (one,) = result.concentrated
     assert (one.name, one.criterion) == ("refund", "steps")
     assert "steps 4.6 → 7.9" in where(result).replace("7.88", "7.9")
+
+
+def test_the_runs_behind_a_baseline_are_a_trend() -> None:
+    cases = suite({}, 20)
+    now, _ = broken(cases, range(10))
+    before = [
+        replace(trial(c.id, n, trajectory=float(i >= fails)), run=f"run-{n}", started=100.0 - n)
+        for n, fails in ((1, 0), (2, 5))
+        for i, c in enumerate(cases)
+    ]
+    found = judge(cases, [TRAJECTORY], now, before)
+    assert found.trend == (0.75, 1.0, 0.5), "the run that began first comes first"
+    picture, told = trend_line(found)
+    assert (picture, told) == ("▅█▁", "pass rate 75 % … 100 % in 2 runs of the baseline, 50 % now")
+    one = [t for t in before if t.number == 1]
+    assert trend_line(judge(cases, [TRAJECTORY], now, one)) == ("", "")
+    part = [*one, *(t for t in before if t.number == 2 and t.case_id < "case-0010")]
+    assert judge(cases, [TRAJECTORY], now, part).trend == (), "a run of half of the cases is no point of it"
 
 
 def test_thousands_of_tags_are_bounded() -> None:
