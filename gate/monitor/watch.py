@@ -70,8 +70,8 @@ class Watch:
         self._batch: list[WatchedTrace] = []
         self._criteria = observer.scoring.fingerprint
         self._published = 0.0
-        self._stored: list[Position] | None = None
-        """Where the files stood when something was last stored."""
+        self._stored: dict[str, Position] = {}
+        """Where the files stood when that was last stored."""
         self.problems: list[str] = []
         """What could not be published at the last attempt."""
 
@@ -150,14 +150,15 @@ class Watch:
         for start in range(0, len(self._batch), BATCH):
             observed += await self._observer.observe(self._batch[start : start + BATCH])
         known = self._files.open.values()
-        positions = [file.position(self._intake.settled(file.identity, file.offset)) for file in known]
+        standing = [file.position(self._intake.settled(file.identity, file.offset)) for file in known]
+        positions = [position for position in standing if self._stored.get(position.identity) != position]
         counts = self._intake.take_counts() + Counts(truncated=sum(file.take_truncated() for file in known))
         now = time()
-        if observed or counts != Counts() or positions != self._stored:
+        if observed or positions or counts != Counts():
             exports = self._alerts.exports
             self._state.commit(observed, positions, counts, now=now, criteria=self._criteria, export=exports)
             self._files.remember(positions)
-            self._stored = positions
+            self._stored.update((position.identity, position) for position in positions)
         self._batch.clear()
         finding = decide_now(self._state, self._options, self._criteria, now)
         self._state.change(finding.status, finding.why, now)
