@@ -42,7 +42,8 @@ def test_a_page_without_a_place_for_the_table_is_left_alone(tmp_path: Path) -> N
 
 def test_the_pages_have_a_place_for_every_table() -> None:
     text = (REPOSITORY / "docs/evidence/decision.md").read_text(encoding="utf-8")
-    for name in ("rule", "rules", "installed", "agents", "noise", "damage", "assumptions", "baselines", "creep", "power"):
+    names = ("rule", "rules", "installed", "agents", "noise", "damage", "assumptions", "baselines", "creep", "power")
+    for name in names:
         assert f"<!-- {name} -->\n" in text and f"<!-- /{name} -->\n" in text, name
     text = (REPOSITORY / "docs/evidence/flow.md").read_text(encoding="utf-8")
     for name in flow.AGENTS:
