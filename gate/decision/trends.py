@@ -17,7 +17,7 @@ from gate.decision.comparison import pass_rate as pass_rate_criterion
 from gate.decision.history import CaseHistory
 from gate.decision.measured import SPENT, RunValues, estimate_of, spent_beside, together
 from gate.model import Criterion, Direction, Estimate, Scale
-from gate.statistics.changepoint import Jump, Span, course
+from gate.statistics.changepoint import Jump, Piece, course
 from gate.statistics.intervals import deviation, mean, wilson
 from gate.statistics.trend import LEAST_RUNS, Level, Sums, crossing, fitted, levels
 
@@ -325,7 +325,7 @@ def _with_course(
     return replace(series, moves=moves, going=going, ahead=ahead)
 
 
-def _named(found: Sequence[Level], pieces: Sequence[Span], number: int) -> float:
+def _named(found: Sequence[Level], pieces: Sequence[Piece], number: int) -> float:
     """The change from one piece to the next: between the mean levels of both."""
     before, after = pieces[number], pieces[number + 1]
     sides = [[one.value for one in found[piece.start : piece.end]] for piece in (before, after)]

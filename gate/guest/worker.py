@@ -34,7 +34,7 @@ LATER = (408, 425, 429, 503, 529)  # agents/base.py has the same, and why; a tes
 LOG_CHARS = 8_000
 
 
-class Captured:
+class KeptOutput:
     """The last of what one request's code wrote to standard output and error, and its traceback."""
 
     def __init__(self) -> None:
@@ -44,7 +44,7 @@ class Captured:
         self.text = (self.text + text)[-LOG_CHARS:]
 
 
-LOG: contextvars.ContextVar[Captured] = contextvars.ContextVar("log")
+LOG: contextvars.ContextVar[KeptOutput] = contextvars.ContextVar("log")
 
 
 class Tee:
@@ -273,7 +273,7 @@ class Worker:
 
     async def answer(self, number: str, request: dict[str, Any]) -> None:
         reply: dict[str, Any] = {"id": number}
-        log = Captured()
+        log = KeptOutput()
         LOG.set(log)
         continue_trace(request.get("traceparent"))
         try:

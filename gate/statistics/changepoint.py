@@ -140,7 +140,7 @@ class Jump(Struct, frozen=True):
     """Bound on the probability of a step this clear anywhere, if only runs differ, independently and normally."""
 
 
-class Span(Struct, frozen=True):
+class Piece(Struct, frozen=True):
     """Levels that stay, or go steadily up or down."""
 
     start: int
@@ -154,7 +154,7 @@ class Span(Struct, frozen=True):
 class Partition(Struct, frozen=True):
     """A series of levels in pieces."""
 
-    pieces: tuple[Span, ...]
+    pieces: tuple[Piece, ...]
     steps: tuple[Jump, ...]
     """One between any two pieces."""
 
@@ -171,7 +171,7 @@ def course(found: Sequence[Level], *, level: float) -> Partition:
 
 
 def _parted(values: Sequence[float], start: int, end: int, floor: float, level: float) -> Partition:
-    whole = Span(start, end, None, _square(values[start:end]))
+    whole = Piece(start, end, None, _square(values[start:end]))
     step = _largest_step(values, start, end, floor)
     if step is None or step.p > level:
         return Partition((whole,), ())
@@ -180,7 +180,7 @@ def _parted(values: Sequence[float], start: int, end: int, floor: float, level: 
     parted = Partition((*before.pieces, *after.pieces), (*before.steps, step, *after.steps))
     line = fitted([(float(at), values[at]) for at in range(start, end)], floor)
     if line is not None and _goes(line, level) and _is_simpler(line, parted, end - start, floor):
-        return Partition((Span(start, end, line, line.residual),), ())
+        return Partition((Piece(start, end, line, line.residual),), ())
     return parted
 
 
