@@ -291,11 +291,11 @@ def _worse(console: Console, cases: Sequence[CaseResult], *, verbose: bool) -> N
 
 def _log(console: Console, case: CaseResult | None) -> None:
     """The end of what the agent wrote in the trial that is shown."""
-    lines = case.log.splitlines()[-_LISTED:] if case is not None else []
+    lines = words.log_lines(case.log, _LISTED) if case is not None else []
     if lines:
         _line(console, 4, ("the agent wrote:", "dim"))
     for text in lines:
-        _line(console, 6, (escape.console(text, 300), "dim"))
+        _line(console, 6, (text, "dim"))
 
 
 def _further(console: Console, cases: Sequence[CaseResult]) -> None:

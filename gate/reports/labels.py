@@ -31,6 +31,7 @@ from gate.reports.by_tag import in_named
 from gate.reports.explanation import headline
 from gate.reports.formatting import change_interval, count, dollars, figure, interval, listing, seconds
 from gate.reports.sparkline import interval_picture, sparkline
+from gate.security.escape import console
 
 VERDICTS = {
     Verdict.NOT_APPLIED: "not applied",
@@ -358,6 +359,12 @@ def trend_line(suite: SuiteResult) -> tuple[str, str]:
     return sparkline(
         suite.trend, low=low, high=1.0
     ), f"pass rate {first} … {before} in {runs} of the baseline, {now} now"
+
+
+def log_lines(log: str, most: int) -> list[str]:
+    """The last lines of what an agent wrote, harmless for a terminal, with the indentation that tracebacks live by."""
+    lines = log.splitlines()[-most:]
+    return [" " * min(len(text) - len(text.lstrip(" ")), 16) + console(text, 300) for text in lines]
 
 
 def stored_line(suite: SuiteResult) -> str:

@@ -115,6 +115,7 @@ def test_explain_shows_what_a_failing_trial_wrote(project: Project) -> None:
     assert "  failed: crash: KeyError: 'tea'" in shown
     assert "  the agent wrote:\n    looking up tea" in shown
     assert "    WARNING:root:no stock of tea" in shown
+    assert "        return {}[number]\n" in shown, "indented as the traceback was"
 
 
 def test_a_record_of_before_has_no_logs_and_reads_as_before(project: Project) -> None:

@@ -27,7 +27,7 @@ from gate.reports.formatting import (
     sample,
     threshold,
 )
-from gate.reports.labels import further_line, improved_cases, improvement
+from gate.reports.labels import further_line, improved_cases, improvement, log_lines
 from gate.reports.labels import standing as standing_of
 from gate.reports.reasons import reason
 from gate.reports.table import table
@@ -166,8 +166,8 @@ def _trial_lines(side: str, trial: Trial, demanded: Mapping[str, tuple[Criterion
 
 def _log_lines(trial: Trial) -> list[str]:
     """What the agent wrote beside its answers."""
-    written = trial.log.splitlines()
-    return ["  the agent wrote:", *(f"    {console(line, 300)}" for line in written)] if written else []
+    written = log_lines(trial.log, len(trial.log))
+    return ["  the agent wrote:", *(f"    {line}" for line in written)] if written else []
 
 
 def _value(score: Score, criterion: Criterion | None) -> str:
