@@ -7,8 +7,10 @@ beyond a few of each case, the page says that they are left out.
 from __future__ import annotations
 
 import base64
+import gc
 import zlib
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
 from itertools import islice
 from typing import Any
 
@@ -43,6 +45,10 @@ QUIET = {"now": (2, 1), "beside": (1, 1), "before": (1, 1)}
 """The same of a case that neither fails nor passes more often than before."""
 LEVEL = 4
 """Of compression: a page takes half the time of level 6, and 5 % more room."""
+
+
+_Spent = tuple[float | None, int | None]
+"""Dollars and tokens."""
 
 
 class ShownCall(Struct, omit_defaults=True, gc=False):
@@ -119,6 +125,18 @@ class _Held(Struct):
     left: dict[str, int]
 
 
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Nothing made here refers to itself, and looking for what does takes a fifth of the time."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
+
+
 class CaseCollector:
     """Takes trials one at a time, in any order. ``telling`` are the cases of which more is shown."""
 
@@ -133,17 +151,19 @@ class CaseCollector:
         self.measured: dict[str, tuple[list[float], list[float]]] = {
             name: ([], []) for name in ("seconds", "usd", "tokens")
         }
-        for trial in trials.read():
-            if trial.tag != STORED:
-                self._take(trial, "now" if trial.side is Side.CANDIDATE else "beside")
-        for trial in trials.baseline:
-            self._take(trial, "before")
+        with _no_collection():
+            for trial in trials.read():
+                if trial.tag != STORED:
+                    self._take(trial, "now" if trial.side is Side.CANDIDATE else "beside")
+            for trial in trials.baseline:
+                self._take(trial, "before")
 
     def _take(self, trial: Trial, side: str) -> None:
         case = self._cases.get(trial.case_id)
         if case is None:
             return
-        self._count(trial, side)
+        spent = _spent(trial)
+        self._count(trial, side, spent)
         outcome = passed(trial, case, self._criteria)
         held = self._held.get(case.id)
         if held is None:
@@ -160,7 +180,7 @@ class CaseCollector:
             held.left[side] = held.left.get(side, 0) + 1
             return
         held.counts[kind] = held.counts.get(kind, 0) + 1
-        line = encoded(shown_trial(trial, side, outcome, marks, held.users))
+        line = encoded(shown_trial(trial, side, outcome, marks, held.users, spent))
         self._bytes += len(line)
         held.trials.append(line)
 
@@ -174,10 +194,10 @@ class CaseCollector:
             return None
         return holds(criterion, case, score)
 
-    def _count(self, trial: Trial, side: str) -> None:
+    def _count(self, trial: Trial, side: str, spent: _Spent) -> None:
         if side == "beside" or trial.error is not None:
             return
-        for values, value in zip(self.measured.values(), (trial.duration, *_spent(trial)), strict=True):
+        for values, value in zip(self.measured.values(), (trial.duration, *spent), strict=True):
             if value is not None:
                 values[side == "before"].append(value)
 
@@ -246,10 +266,15 @@ class _Pieces:
 
 
 def shown_trial(
-    trial: Trial, side: str, outcome: bool | None, marks: Mapping[str, bool | None], users: list[str]
+    trial: Trial,
+    side: str,
+    outcome: bool | None,
+    marks: Mapping[str, bool | None],
+    users: list[str],
+    spent: _Spent,
 ) -> ShownTrial:
     """A trial as the page shows it. ``users`` is what its case was asked so far, and grows."""
-    cost, tokens = _spent(trial)
+    cost, tokens = spent
     model = next((turn.usage.model for turn in trial.invocations if turn.usage is not None), None)
     return ShownTrial(
         side,
@@ -267,7 +292,7 @@ def shown_trial(
     )
 
 
-def _spent(trial: Trial) -> tuple[float | None, int | None]:
+def _spent(trial: Trial) -> _Spent:
     """Dollars and tokens of a trial; None where no turn reports them."""
     usages = [turn.usage for turn in trial.invocations if turn.usage is not None]
     costs = [usage.cost_usd for usage in usages if usage.cost_usd is not None]
@@ -315,8 +340,20 @@ def _json(value: Any) -> str:
     return msgspec.json.format(msgspec.json.encode(_bounded(value)), indent=1).decode()
 
 
-def _bounded(value: Any, depth: int = 0) -> Any:
-    """A JSON value without what would make the page long."""
+def _bounded(value: Any) -> Any:
+    """A JSON value without what would make the page long, or what a browser would round."""
+    flat = type(value) is dict and len(value) <= MAX_ITEMS
+    return value if flat and all(map(_is_short, value)) and all(map(_is_short, value.values())) else _cut(value)
+
+
+def _is_short(value: Any) -> bool:
+    kind = type(value)
+    if kind is str:
+        return len(value) <= 100
+    return abs(value) < 2**53 if kind is int else kind is float or kind is bool or value is None
+
+
+def _cut(value: Any, depth: int = 0) -> Any:
     if isinstance(value, str):
         return cut(value, MAX_VALUE)
     if isinstance(value, dict | list | tuple):
@@ -326,20 +363,13 @@ def _bounded(value: Any, depth: int = 0) -> Any:
     return value if isinstance(value, int) and abs(value) < 2**53 else cut(str(value), 100)
 
 
-def _is_short(value: Any) -> bool:
-    kind = type(value)
-    return len(value) <= MAX_VALUE if kind is str else kind is float or kind is bool or value is None
-
-
 def _few(value: dict[Any, Any] | list[Any] | tuple[Any, ...], depth: int) -> Any:
     """An object or array with its first items, and how many more it has."""
     more = len(value) - MAX_ITEMS
     if isinstance(value, dict):
-        if more <= 0 and all(map(_is_short, value.values())) and all(len(key) <= 100 for key in value):
-            return value
-        kept = {cut(str(key), 100): _bounded(held, depth) for key, held in islice(value.items(), MAX_ITEMS)}
+        kept = {cut(str(key), 100): _cut(held, depth) for key, held in islice(value.items(), MAX_ITEMS)}
         return {**kept, "…": f"{more} more"} if more > 0 else kept
-    items = [_bounded(item, depth) for item in value[:MAX_ITEMS]]
+    items = [_cut(item, depth) for item in value[:MAX_ITEMS]]
     return [*items, f"… {more} more"] if more > 0 else items
 
 
