@@ -117,11 +117,13 @@ class Lab:
         parts = [part for part in world.suite for _ in range(round(part[0] * world.cases))]
         rng.shuffle(parts)
         self.rates = {c: rng.uniform(*parts[i % len(parts)][1:]) for i, c in enumerate(self.ids)}
-        steady = [c for c in self.ids if self.rates[c] >= 0.9]
-        self.broken = set(rng.sample(steady, min(world.broken, len(steady))))
         self.frozen = {c for c in self.ids if rng.random() < world.cached}
         self.drawn: dict[tuple[str, str], tuple[bool, int]] = {}
         self.shocks: dict[tuple[str, int, int], float] = {}
+        steady = [c for c in self.ids if self.rates[c] >= 0.9]
+        if world.draw == "once":  # what fails for ever cannot break
+            steady = [c for c in steady if self._answer(c, 0, "")[0]]
+        self.broken = set(rng.sample(steady, min(world.broken, len(steady))))
 
     def cluster_of(self, case_id: str) -> int:
         return int(case_id[1:]) // self.world.cluster
