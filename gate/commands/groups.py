@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -34,11 +34,14 @@ class LazyGroup(click.Group):
 
     Args:
         lazy: the ``module:attribute`` of each sub-command, by its name on the command line.
+        sections: the names by what they are for, as the help lists them.
     """
 
-    def __init__(self, *args: Any, lazy: Mapping[str, str], **kwargs: Any) -> None:
+    def __init__(
+        self, *args: Any, lazy: Mapping[str, str], sections: Mapping[str, Sequence[str]], **kwargs: Any
+    ) -> None:
         super().__init__(*args, **kwargs)
-        self._lazy = lazy
+        self._lazy, self._sections = lazy, sections
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         return sorted(self._lazy)
@@ -49,6 +52,14 @@ class LazyGroup(click.Group):
         module, _, attribute = self._lazy[cmd_name].partition(":")
         command: click.Command = getattr(import_module(module), attribute)
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The sub-commands by section, each with its whole first sentence; click itself cuts them off."""
+        for section, names in self._sections.items():
+            found = [(name, self.get_command(ctx, name)) for name in names]
+            rows = [(name, command.get_short_help_str(limit=200)) for name, command in found if command is not None]
+            with formatter.section(f"To {section}"):
+                formatter.write_dl(rows)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -13,29 +13,17 @@ from gate import __version__
 from gate.commands.groups import LazyGroup
 from gate.errors import Cancelled, ExitCode, GateError
 
-NAMES = (
-    "baseline",
-    "calibrate",
-    "compare",
-    "decide",
-    "explain",
-    "history",
-    "import",
-    "init",
-    "merge",
-    "monitor",
-    "open",
-    "power",
-    "promote",
-    "ratchet",
-    "report",
-    "rescore",
-    "run",
-    "schema",
-    "score",
-    "site",
-    "suite",
-)
+SECTIONS = {
+    "start": ("init", "import", "schema"),
+    "measure and judge": ("run", "merge", "suite"),
+    "look again": ("report", "open", "explain", "compare", "history", "site", "rescore"),
+    "keep and accept baselines": ("baseline",),
+    "plan": ("power", "ratchet", "calibrate"),
+    "watch production": ("monitor", "promote"),
+    "check us with your own tools": ("score", "decide"),
+}
+"""The sub-commands by what they are for, in the order in which they are met."""
+NAMES = tuple(sorted(name for names in SECTIONS.values() for name in names))
 """The sub-commands. Each imports what it works with only when it runs: `gate --help` and shell completion, which import
 all of these files, load neither pydantic nor an HTTP client."""
 FUNCTIONS = {"open": "open_report", "import": "import_suite"}
@@ -50,6 +38,7 @@ Python's default of 700, collecting takes about 5 % of the time."""
 @click.group(
     cls=LazyGroup,
     lazy={name: f"gate.commands.{FILES.get(name, name)}:{FUNCTIONS.get(name, name)}" for name in NAMES},
+    sections=SECTIONS,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
 @click.version_option(__version__, prog_name="gate")
