@@ -15,7 +15,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "reference" / "cli.md"
 
 def test_the_help_cuts_no_sentence_off() -> None:
     shown = CliRunner().invoke(cli, ["--help"], terminal_width=60).output
-    assert "..." not in shown
+    assert "..." not in shown.partition("Options:")[2]
     context = click.Context(cli)
     for name in cli.list_commands(context):
         command = cli.get_command(context, name)
