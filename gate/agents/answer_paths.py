@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, fie
 
 from gate.agents.base import AgentFailure, looks_like, refuse_error
 from gate.formats import paths, streams
+from gate.formats.messages import FormatError
 from gate.formats.paths import PathError, find, parent_of, steps_of
 from gate.model import ErrorKind
 
@@ -33,7 +34,7 @@ class CallPaths(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     path: CheckedPath
-    """The list of calls; ``steps[type=tool]`` are those of a list whose ``type`` is ``tool``."""
+    """The list of calls, or a call alone; ``steps[type=tool]`` are those of a list whose ``type`` is ``tool``."""
     name: CheckedPath | None = None
     """The tool's name, within a call. Default, as for the others: the usual names."""
     args: CheckedPath | None = None
@@ -50,6 +51,7 @@ class CallPaths(BaseModel):
     def read(self, body: Any, what: str) -> Any:
         """The calls with their parts under the usual names."""
         calls = part_at(body, self.path, what)
+        calls = [calls] if isinstance(calls, Mapping) else calls
         places = {"name": self.name, "args": self.args}
         later = {"result": self.result, "error": self.error, "id": self.id, "duration": self.duration}
         if not isinstance(calls, list) or not any({**places, **later}.values()):
@@ -62,6 +64,12 @@ class CallPaths(BaseModel):
             }
             for call in calls
         ]
+
+
+def _as_list(calls: Any) -> list[Any]:
+    if not isinstance(calls, list):
+        raise AgentFailure(ErrorKind.PROTOCOL, "what is at events.tool_calls is neither a call nor a list of calls")
+    return calls
 
 
 def _if_there(value: Any, path: str) -> Any:
@@ -90,14 +98,19 @@ class EventPaths(BaseModel):
     def read(self, stream: str) -> dict[str, Any]:
         """The answer that the events add up to. Raises AgentFailure."""
         pieces, calls, usage, found = list[str](), list[Any](), None, False
-        for _, data in streams.events_of(stream):
+        events = list(streams.events_of(stream))
+        try:
+            streams.refuse_broken(events)
+        except FormatError as error:
+            raise AgentFailure(ErrorKind.PROTOCOL, f"the answer cannot be read: {error}") from error
+        for _, data in events:
             found = found or (self.done is not None and paths.as_text(data) == self.done)
             if self.error is not None:
                 refuse_error({"error": _if_there(data, self.error)})
             piece = _if_there(data, self.output)
             pieces += [piece] if isinstance(piece, str) else []
-            if self.tool_calls is not None and isinstance(_if_there(data, self.tool_calls.path), list):
-                calls += self.tool_calls.read(data, "events.tool_calls")
+            if self.tool_calls is not None and _if_there(data, self.tool_calls.path) is not None:
+                calls += _as_list(self.tool_calls.read(data, "events.tool_calls"))
             usage = _if_there(data, self.usage) or usage if self.usage is not None else None
         if self.done is not None and not found:
             raise AgentFailure(ErrorKind.PROTOCOL, f"the stream broke off: {self.done!r} is missing")

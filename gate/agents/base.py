@@ -492,7 +492,7 @@ def _is_answer(text: str) -> bool:
 
 def is_stream(text: str) -> bool:
     """Whether a text is an event stream, or lines of JSON, regardless of the media type."""
-    lines = [line for line in text.splitlines() if line.strip()]
+    lines = [line for line in streams.LINE_END.split(text) if line.strip()]
     if any(line.startswith("data:") for line in lines) and all(streams.EVENT_LINE.match(line) for line in lines):
         return True
     return len(lines) > 1 and all(_is_object(line) for line in lines)

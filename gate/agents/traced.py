@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from gate.agents.base import Agent, AgentOptions, Request, TraceOptions
 from gate.model import CALLS, Invocation, RecordedTrial, ToolCall, Usage, total_usage
-from gate.traces import TracedTurn, conversation_of
+from gate.traces import Captured, TracedTurn, conversation_of
 
 if TYPE_CHECKING:
     from gate.traces.receiver import Receiver  # its HTTP is loaded only where a receiver is opened
@@ -88,7 +88,7 @@ class TracedAgent(Agent):
         traced = conversation_of(pieces).turns
         if not traced:
             return answer if answer.shows_calls or self.reports_calls else replace(answer, unseen=(CALLS,))
-        completed, differing = complete(answer, joined(traced))
+        completed, differing = complete(answer, joined(traced), whole=turn.complete and not turn.full)
         self.differing.update(differing)
         for what in differing:
             request.log.add(f"gate: {what}")
@@ -135,19 +135,29 @@ def joined(turns: Sequence[TracedTurn]) -> TracedTurn:
         usage=usage,
         reports_calls=all(one.reports_calls for one in said),
     )
-    return replace(last, invocation=whole)
+    parts = {name: all(getattr(turn.captured, name) for turn in turns) for name in Captured.__struct_fields__}
+    return replace(last, invocation=whole, captured=Captured(**parts))
 
 
 DIFFERENT_CALLS = "the answer names other calls than its trace; the answer's are scored"
+FURTHER_CALLS = "the trace shows calls that the answer does not name; the calls of both are scored"
 DIFFERENT_USAGE = "the answer tells other token counts than its trace; the answer's are kept"
 FAILED_TRACE = "the trace says that the agent failed, and it answered; the answer is scored"
 
 
-def complete(answer: Invocation, traced: TracedTurn) -> tuple[Invocation, list[str]]:
-    """An answer with what only its trace tells, and where the two differ. What the answer states stands."""
+def complete(answer: Invocation, traced: TracedTurn, *, whole: bool = True) -> tuple[Invocation, list[str]]:
+    """An answer with what only its trace tells, and where the two differ. What the answer states stands.
+
+    A call that only the trace shows was made all the same. ``whole``: every span of the turn came; else none knows
+    which calls are missing.
+    """
     seen, differing = traced.invocation, []
-    if not answer.shows_calls:
-        calls, reports = seen.tool_calls, seen.reports_calls
+    further = Counter(call.name for call in seen.tool_calls) - Counter(call.name for call in answer.tool_calls)
+    of_trace = bool(further) or not answer.shows_calls
+    if of_trace:
+        calls, reports = _united(answer.tool_calls, seen.tool_calls), seen.reports_calls and whole
+        if answer.shows_calls:
+            differing.append(FURTHER_CALLS)
     else:
         calls, reports = _filled(answer.tool_calls, seen.tool_calls), answer.reports_calls
         if traced.captured.calls and [call.name for call in calls] != [call.name for call in seen.tool_calls]:
@@ -158,9 +168,10 @@ def complete(answer: Invocation, traced: TracedTurn) -> tuple[Invocation, list[s
     if traced.error is not None:
         differing.append(FAILED_TRACE)
     lacking: tuple[str, ...] = ()
-    if not answer.shows_calls:
-        lacking = tuple(part for part in ("calls", "arguments", "results") if not getattr(traced.captured, part))
-    whole = replace(
+    if of_trace:
+        known = replace(traced.captured, calls=traced.captured.calls and whole)
+        lacking = tuple(part for part in ("calls", "arguments", "results") if not getattr(known, part))
+    completed = replace(
         answer,
         response=answer.response or seen.response,
         tool_calls=calls,
@@ -169,24 +180,33 @@ def complete(answer: Invocation, traced: TracedTurn) -> tuple[Invocation, list[s
         reports_calls=reports,
         unseen=lacking,
     )
-    return whole, differing
+    return completed, differing
+
+
+def _united(calls: tuple[ToolCall, ...], seen: tuple[ToolCall, ...]) -> tuple[ToolCall, ...]:
+    """The trace's calls, with what the answer states of them, and the answer's that the trace does not show."""
+    own, found = list(calls), list[ToolCall]()
+    for one in seen:
+        place = next((place for place, call in enumerate(own) if call.name == one.name), None)
+        found.append(one if place is None else _with(own.pop(place), one))
+    return (*found, *own)
 
 
 def _filled(calls: tuple[ToolCall, ...], seen: tuple[ToolCall, ...]) -> tuple[ToolCall, ...]:
     """The answer's calls with the results, errors and durations of the trace's, where both name the same in order."""
     if [call.name for call in calls] != [call.name for call in seen]:
         return calls
-    return tuple(
-        [
-            replace(
-                call,
-                args=one.args if call.args is None else call.args,
-                result=one.result if call.result is None else call.result,
-                error=one.error if call.error is None else call.error,
-                duration=one.duration if call.duration is None else call.duration,
-            )
-            for call, one in zip(calls, seen, strict=True)
-        ]
+    return tuple([_with(call, one) for call, one in zip(calls, seen, strict=True)])
+
+
+def _with(call: ToolCall, one: ToolCall) -> ToolCall:
+    """What an answer states of a call, completed by its trace."""
+    return replace(
+        call,
+        args=one.args if call.args is None else call.args,
+        result=one.result if call.result is None else call.result,
+        error=one.error if call.error is None else call.error,
+        duration=one.duration if call.duration is None else call.duration,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -97,6 +97,16 @@ def events_to_invocation(events: Any, *, user: str = "") -> Invocation:
         usage=usage,
         reports_calls=True,
     )
+
+
+def broke_off(events: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether events that were streamed end before an answer does: with a part of one, or with a call."""
+    spoken = [event for event in events if _raw_parts(get(event, "content"))]
+    if not spoken:
+        return False
+    last = spoken[-1]
+    calls = any(get(part, "function_call") is not None for part in _raw_parts(get(last, "content")))
+    return bool(get(last, "partial")) or (calls and not get(last, "long_running_tool_ids"))
 
 
 def to_rubric(data: Any) -> Rubric:

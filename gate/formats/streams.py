@@ -23,6 +23,8 @@ from gate.security.limits import shorten
 
 EVENT_LINE = re.compile(r"(?:data|event|id|retry)?:")
 """A line of server-sent events; one that begins with a colon is a remark."""
+LINE_END = re.compile(r"\r\n|\n|\r")
+"""What ends a line of a stream; other separators of Unicode may stand within a JSON text."""
 DONE = "[DONE]"
 """What servers send after the last event."""
 
@@ -47,6 +49,8 @@ class Assembly(Struct):
     """What the answer states besides: its cost, its model."""
     error: Any = None
     ended: bool = False
+    hides_calls: bool = False
+    """Whether the dialect does not show the calls that the server executed: none that is seen says nothing."""
 
     def say(self, key: Any, piece: Any) -> None:
         if not isinstance(piece, str) or not piece:
@@ -81,21 +85,21 @@ class Assembly(Struct):
             self.spoken = len(self.texts)
 
     def to_answer(self) -> Mapping[str, Any]:
-        if self.error:
-            return {"error": self.error}
         said = [text for _, text in self.texts[self.spoken :]] or [text for _, text in self.texts]
-        answer = {"output": "\n".join(said), "tool_calls": list(self.calls.values()), **self.told}
+        answer: dict[str, Any] = {"output": "\n".join(said), **self.told}
+        if self.calls or not self.hides_calls:
+            answer["tool_calls"] = list(self.calls.values())
         return {**answer, "usage": self.usage} if self.usage else answer
 
 
 def events_of(text: str) -> Iterator[StreamEvent]:
     """The events of a stream of server-sent events, or of JSON Lines."""
     name, data = "", list[str]()
-    sent = all(EVENT_LINE.match(line) for line in text.splitlines() if line.strip())
-    for line in [*text.splitlines(), ""]:
+    lines = LINE_END.split(text)
+    sent = any(EVENT_LINE.match(line) for line in lines)
+    for line in [*lines, ""]:
         if not sent:
-            if line.strip(" \x1e"):
-                yield StreamEvent("", _value(line.strip(" \x1e")))
+            yield from (StreamEvent("", _value(piece)) for part in line.split("\x1e") if (piece := part.strip()))
         elif not line:
             if data:
                 yield StreamEvent(name, _value("\n".join(data)))
@@ -118,6 +122,9 @@ def _value(text: str) -> Any:
         return text
 
 
+_BROKEN = re.compile(r'\s*(?:\[\s*)?\{\s*(?:"|$)')
+"""How an object begins, or a list of them."""
+
 Dialect = Callable[[Assembly, Sequence[StreamEvent]], None]
 
 
@@ -133,9 +140,12 @@ def to_invocation(text: str, *, user: str) -> Invocation:
         raise FormatError("the stream holds no event")
     if not objects:
         return answers.to_invocation(_plain(events), user=user)
+    refuse_broken(events)
     if whole := _whole(events, objects):
         return answers.to_invocation(whole, user=user)
     if any("author" in data and ("content" in data or "actions" in data) for data in objects):
+        if adk.broke_off(objects):
+            raise FormatError("the stream broke off: its last event is partial, or a call without what came of it")
         return adk.events_to_invocation([data for data in objects if not data.get("partial")], user=user)
     read = next((read for fits, read in DIALECTS if any(fits(data) for data in objects)), None)
     if read is None:
@@ -150,6 +160,9 @@ def finished(turn: Assembly, *, user: str) -> Invocation:
     """Raises FormatError for a stream that broke off."""
     if not turn.ended and not turn.error:
         raise FormatError("the stream broke off: its last event is missing")
+    if turn.error:
+        said = turn.error if isinstance(turn.error, str) else json.dumps(turn.error, ensure_ascii=False, default=repr)
+        raise FormatError(f"the agent states an error: {shorten(said, 1000)}")
     return answers.to_invocation(turn.to_answer(), user=user)
 
 
@@ -171,8 +184,21 @@ def _error(name: str, data: Mapping[str, Any]) -> Any:
     return data.get("error") if "error" in data and kind is None else None
 
 
+def refuse_broken(events: Sequence[StreamEvent]) -> None:
+    """Raises FormatError for an event that begins like an object and is none: it may have held a call."""
+    for event in events:
+        if isinstance(event.data, str) and _BROKEN.match(event.data):
+            raise FormatError(f"an event is no JSON that can be read: {shorten(event.data, 120)}")
+
+
 def _plain(events: Sequence[StreamEvent]) -> str:
-    return "".join(str(event.data) for event in events if event.data != DONE)
+    """The text of events that are none of them objects; half an object is no text."""
+    text = "".join(str(event.data) for event in events if event.data != DONE)
+    if not text:
+        raise FormatError("the stream holds no event in which there is anything")
+    if _BROKEN.match(text) and isinstance(_value(text.strip()), str):
+        raise FormatError(f"the stream broke off within an event: {shorten(text, 120)}")
+    return text
 
 
 def _whole(events: Sequence[StreamEvent], objects: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
@@ -195,7 +221,11 @@ def _typed(events: Sequence[StreamEvent]) -> Iterator[tuple[str, Mapping[str, An
 
 
 def read_chat(turn: Assembly, events: Sequence[StreamEvent]) -> None:
-    """Chunks of Chat Completions; a call's name and arguments come in pieces, joined by its index."""
+    """Chunks of Chat Completions; a call's name and arguments come in pieces, joined by its index.
+
+    They do not show the calls that the server executed itself.
+    """
+    turn.hides_calls = True
     for event in events:
         if event.data == DONE:
             turn.ended = True
@@ -223,14 +253,18 @@ def _read_delta(turn: Assembly, delta: Mapping[str, Any]) -> None:
 
 
 def read_responses(turn: Assembly, events: Sequence[StreamEvent]) -> None:
-    """Events of Responses: the last one holds everything."""
+    """Events of Responses: the last one holds everything, or else the items as they were done."""
+    done = list[Mapping[str, Any]]()
     for kind, data in _typed(events):
         response = data.get("response")
+        if kind == "response.output_item.done" and isinstance(data.get("item"), Mapping):
+            done.append(data["item"])
         if kind in ("response.completed", "response.incomplete") and isinstance(response, Mapping):
             turn.ended = True
             turn.told = {k: response[k] for k in ("model",) if isinstance(response.get(k), str)}
             turn.usage = dict(response.get("usage") or {})
-            _read_items(turn, _objects(response.get("output")))
+            told = _objects(response.get("output"))
+            _read_items(turn, told if len(told) >= len(done) else done)
         turn.error = turn.error or (_error("", data) if kind in ("error", "response.failed") else None)
 
 
@@ -302,7 +336,8 @@ def read_claude(turn: Assembly, events: Sequence[StreamEvent]) -> None:
 
 def _read_claude_end(turn: Assembly, data: Mapping[str, Any]) -> None:
     turn.ended = True
-    turn.error = (data.get("result") or data.get("subtype")) if data.get("is_error") else None
+    failed = data.get("is_error") or str(data.get("subtype")).startswith("error")
+    turn.error = (data.get("result") or data.get("subtype") or "an error") if failed else None
     usage = data.get("usage")
     turn.usage = (
         {k: usage[k] for k in ("input_tokens", "output_tokens") if k in usage} if isinstance(usage, dict) else {}
@@ -314,8 +349,9 @@ def _read_claude_end(turn: Assembly, data: Mapping[str, Any]) -> None:
 def read_agui(turn: Assembly, events: Sequence[StreamEvent]) -> None:
     """Events of AG-UI, of CopilotKit, Mastra, LangGraph, Microsoft's Agent Framework and others."""
     snapshot: Any = None
+    key: Any = None
     for kind, data in _typed(events):
-        key, message = data.get("toolCallId"), data.get("messageId")
+        key, message = data.get("toolCallId") or key, data.get("messageId")
         if kind in ("TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_CHUNK"):
             turn.say(message, data.get("delta"))
         elif kind in ("TOOL_CALL_START", "TOOL_CALL_CHUNK"):
@@ -328,23 +364,27 @@ def read_agui(turn: Assembly, events: Sequence[StreamEvent]) -> None:
         elif kind == "MESSAGES_SNAPSHOT":
             snapshot = data.get("messages")
         turn.error = turn.error or (_error("", data) if kind == "RUN_ERROR" else None)
-        turn.ended = turn.ended or kind == "RUN_FINISHED"
-    if not turn.texts and not turn.calls:
-        _read_snapshot(turn, _objects(snapshot))
+        turn.ended = (turn.ended and kind != "RUN_STARTED") or kind == "RUN_FINISHED"
+    _read_snapshot(turn, _objects(snapshot))
 
 
 def _read_snapshot(turn: Assembly, messages: Sequence[Mapping[str, Any]]) -> None:
-    """What follows the user's last message, where no piece of it was streamed."""
+    """What follows the user's last message: its texts where none were streamed, and the calls that were not."""
+    streamed, texts, spoken = set(turn.calls), bool(turn.texts), turn.spoken
     asked = max((place for place, message in enumerate(messages) if message.get("role") == "user"), default=-1)
     for place, message in enumerate(messages[asked + 1 :]):
         if message.get("role") == "tool":
             turn.result(message.get("toolCallId"), message.get("content"), error=message.get("error"))
             continue
-        turn.say(place, message.get("content"))
+        if not texts:
+            turn.say(place, message.get("content"))
         for call in _objects(message.get("toolCalls")):
             body = call.get("function")
             body = body if isinstance(body, Mapping) else {}
-            turn.call(call.get("id"), body.get("name"), body.get("arguments"))
+            if call.get("id") not in streamed:
+                turn.call(call.get("id"), body.get("name"), body.get("arguments"))
+    if texts:
+        turn.spoken = spoken
 
 
 def read_ui_messages(turn: Assembly, events: Sequence[StreamEvent]) -> None:
@@ -353,7 +393,7 @@ def read_ui_messages(turn: Assembly, events: Sequence[StreamEvent]) -> None:
         key = data.get("toolCallId")
         if kind == "text-delta":
             turn.say(data.get("id"), data.get("delta"))
-        elif kind in ("tool-input-available", "tool-input-error"):
+        elif kind in ("tool-input-start", "tool-input-available", "tool-input-error"):
             turn.call(key, data.get("toolName"), data.get("input"))
         elif kind == "tool-output-available":
             turn.result(key, data.get("output"))

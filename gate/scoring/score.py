@@ -183,7 +183,8 @@ async def _score(metric: Metric[Any], case: Case, performance: TrialOutput, judg
 
 def _measured(metric: Metric[Any], case: Case, performance: TrialOutput) -> Score:
     if (unseen := _unseen(metric, performance)) is not None:
-        return unseen
+        seen = metric.score(case, performance) if metric.absence and _is_ours(metric) else unseen
+        return seen if _blocks(seen) else unseen  # what is forbidden was done, whatever else was not recorded
     if _is_ours(metric):
         return metric.score(case, performance)
     with _Answer() as found:

@@ -15,6 +15,7 @@ import h11
 from msgspec import Struct, field
 
 from gate.errors import ConfigError, MeasureError
+from gate.traces.dialects import Kind, Operation
 from gate.traces.reader import TraceReader
 from gate.traces.span import Piece, Span
 from gate.traces.tree import MAX_SPANS
@@ -24,6 +25,9 @@ MAX_BODY_BYTES = 20_000_000
 """Of one request, and again of what it unpacks to."""
 MAX_TURN_BYTES = 50_000_000
 """Of all that is kept of one turn."""
+QUIET_SECONDS = 0.5
+"""How long nothing more comes of a turn that no span holds together, once an agent that the gate starts has ended it;
+such an agent exports every 0.2 s."""
 MAX_HEAD_BYTES = 32_768
 MAX_CONNECTIONS = 512
 IDLE_SECONDS = 60.0
@@ -61,6 +65,15 @@ class AwaitedTurn(Struct):
         return any(span.parent_id in ("", self.parent_id) for span in spans) and all(
             span.parent_id in known for span in spans
         )
+
+    @property
+    def held_together(self) -> bool:
+        """Whether a span of an agent or of a request holds the turn: it ends, and comes, after what is in it.
+
+        Calls of models and tools that stand alone may be followed by others.
+        """
+        roots = [piece for piece in self.pieces if isinstance(piece, Span) and piece.parent_id in ("", self.parent_id)]
+        return any(Operation(span, ()).kind not in (Kind.MODEL, Kind.TOOL) for span in roots)
 
 
 class Receiver:
@@ -128,13 +141,24 @@ class Receiver:
         try:
             async with asyncio.timeout(wait):
                 while not turn.complete:
-                    turn.arrived.clear()
-                    await turn.arrived.wait()
+                    await _arrival(turn)
+                while not turn.held_together and await self._more_comes(turn, wait):
+                    pass
         except TimeoutError:
-            self.late += 1
+            pass
+        self.late += not turn.complete
         self.seen += bool(turn.pieces)
         self.forget(turn)
         return turn.pieces
+
+    async def _more_comes(self, turn: AwaitedTurn, wait: float) -> bool:
+        """Whether anything comes before it is quiet. One whose exporter the gate did not set may be slow."""
+        try:
+            async with asyncio.timeout(QUIET_SECONDS if self._token else wait):
+                await _arrival(turn)
+        except TimeoutError:
+            return False
+        return True
 
     # --- requests ---------------------------------------------------------------------------------
 
@@ -223,6 +247,11 @@ class Receiver:
         for one in touched.values():
             one.size += len(body)
             one.arrived.set()
+
+
+async def _arrival(turn: AwaitedTurn) -> None:
+    turn.arrived.clear()
+    await turn.arrived.wait()
 
 
 async def _next(connection: h11.Connection, reader: asyncio.StreamReader) -> object:

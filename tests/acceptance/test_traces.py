@@ -228,3 +228,30 @@ def test_an_agent_that_is_not_started_needs_a_port(project: Project) -> None:
     ran = project.gate("run")
     assert ran.code == 2
     assert "traces: {port: 4318}" in ran.err
+
+
+def test_a_forbidden_call_fails_though_the_rest_of_its_trace_never_came(project: Project) -> None:
+    """Half a trace: what is forbidden and seen fails, and what is not seen passes nothing."""
+    half = 'spans = spans[1:]\n    spans[0]["parentSpanId"] = "f" * 16\n    body = json.dumps'
+    project.write("traced_agent.py", AGENT.replace("body = json.dumps", half))
+    project.write("cases.json", suite())
+    agent = {"python": "traced_agent:answer", "traces": {"wait": "300ms"}}
+    for name, code in (("lookup", 1), ("delete", 3)):
+        criteria = {"forbidden_tools": {"tools": [name]}}
+        project.write("gate.yaml", {"suite": "cases.json", "agent": agent, "criteria": criteria, "trials": 1})
+        ran = project.gate("run")
+        assert ran.code == code, ran.out
+
+
+def test_an_answer_hides_no_call_that_its_trace_shows(project: Project) -> None:
+    project.write(
+        "traced_agent.py",
+        AGENT.replace('return "It', 'return {"tool_calls": [], "output": "It').replace('shipped."', 'shipped."}'),
+    )
+    project.write("cases.json", suite())
+    criteria = {"forbidden_tools": {"tools": ["lookup"]}}
+    agent = {"python": "traced_agent:answer", "traces": True}
+    project.write("gate.yaml", {"suite": "cases.json", "agent": agent, "criteria": criteria, "trials": 1})
+    ran = project.gate("run")
+    assert ran.code == 1
+    assert "does not name" in ran.out

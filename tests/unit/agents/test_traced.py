@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from msgspec.structs import replace
 
-from gate.agents.traced import DIFFERENT_CALLS, DIFFERENT_USAGE, FAILED_TRACE, complete, joined
+from gate.agents.traced import DIFFERENT_CALLS, DIFFERENT_USAGE, FAILED_TRACE, FURTHER_CALLS, complete, joined
 from gate.model import Invocation, Part, ToolCall, Usage
 from gate.traces import Captured, TracedTurn
 
@@ -44,7 +45,7 @@ def test_calls_of_the_answer_stand_and_get_what_they_lack() -> None:
 
 
 def test_other_calls_and_counts_are_said() -> None:
-    own = Invocation(tool_calls=(ToolCall("other"),), usage=Usage(11, 5), reports_calls=True)
+    own = Invocation(tool_calls=(ToolCall("lookup"), ToolCall("other")), usage=Usage(11, 5), reports_calls=True)
     whole, differing = complete(own, traced(error="down"))
     assert whole.tool_calls == own.tool_calls
     assert whole.usage is not None
@@ -67,3 +68,28 @@ def test_several_turns_of_one_request_are_one() -> None:
     assert whole.invocation.usage.input_tokens == 20
     unknown = joined([traced(replace(SEEN, usage=None)), traced()])
     assert unknown.invocation.usage is None
+
+
+@pytest.mark.parametrize("told", [(), (ToolCall("lookup", {"n": 2}),), (ToolCall("other"),)])
+def test_a_call_that_only_the_trace_shows_was_made(told: tuple[ToolCall, ...]) -> None:
+    """An answer that keeps a call to itself hides it from no criterion."""
+    seen = replace(SEEN, tool_calls=(*SEEN.tool_calls, ToolCall("wipe", {})))
+    whole, differing = complete(Invocation(tool_calls=told, reports_calls=True), traced(seen))
+    assert [call.name for call in whole.tool_calls][:2] == ["lookup", "wipe"]
+    assert {call.name for call in told} <= {call.name for call in whole.tool_calls}
+    assert differing == [FURTHER_CALLS]
+    assert whole.tool_calls[0].args == ({"n": 2} if told[:1] == (ToolCall("lookup", {"n": 2}),) else {"n": 1})
+
+
+def test_half_a_trace_does_not_say_that_there_were_no_other_calls() -> None:
+    half, _ = complete(Invocation(), traced(), whole=False)
+    assert "calls" in half.unseen
+    assert not half.reports_calls
+    told, _ = complete(Invocation(tool_calls=(ToolCall("lookup"),), reports_calls=True), traced(), whole=False)
+    assert told.unseen == ()
+
+
+def test_what_one_of_several_turns_would_not_show_is_unseen() -> None:
+    hidden = traced(replace(SEEN, tool_calls=(), reports_calls=False), Captured(calls=False))
+    assert not joined([hidden, traced()]).captured.calls
+    assert "calls" in complete(Invocation(), joined([hidden, traced()]))[0].unseen

@@ -271,3 +271,83 @@ def test_events_of_the_wrong_shape_raise_nothing_else(events: list[dict[str, Any
         to_invocation(sse(*({"type": kind, **event} for event in events)), user="")
     except FormatError:
         return
+
+
+def plain(text: str) -> Any:
+    return to_invocation(text, user="")
+
+
+@pytest.mark.parametrize("name", DIALECTS)
+@pytest.mark.parametrize("letter", ["\u2028", "\u2029", "\x85"])
+def test_a_separator_within_a_text_ends_no_line(name: str, letter: str) -> None:
+    """Servers in JavaScript send these letters as they are: cut there, the stream would be a text without calls."""
+    text = DIALECTS[name].replace('done."', f'do{letter}ne."')
+    assert text != DIALECTS[name]
+    found = plain(text)
+    assert len(found.tool_calls) == 1
+    assert text_of(found) == f"It is do{letter}ne."
+
+
+@pytest.mark.parametrize("name", DIALECTS)
+def test_a_stream_cut_anywhere_is_never_an_answer_without_its_call(name: str) -> None:
+    whole = DIALECTS[name]
+    for cut in range(10, len(whole)):
+        try:
+            found = plain(whole[:cut])
+        except FormatError:
+            continue
+        assert [call.name for call in found.tool_calls] == [CALL[0]], whole[:cut]
+
+
+def test_an_event_that_is_broken_hides_no_call() -> None:
+    broken = 'data: {"choices": [{"delta": {"tool_calls": [{"function": {"name": "wipe"}]}}]}\n\n'
+    with pytest.raises(FormatError, match="no JSON"):
+        plain(broken + CHAT)
+
+
+def test_a_line_that_is_no_field_is_passed_over() -> None:
+    assert plain("a warning of the proxy\n" + CHAT) == plain(CHAT)
+
+
+def test_a_chat_stream_without_calls_does_not_say_that_there_were_none() -> None:
+    found = plain(sse(chunk({"content": "hello"}), {"choices": [{"delta": {}, "finish_reason": "stop"}]}))
+    assert text_of(found) == "hello"
+    assert not found.shows_calls
+
+
+def test_calls_that_only_the_snapshot_holds_are_seen() -> None:
+    call = {"id": "c9", "function": {"name": "wipe", "arguments": "{}"}}
+    messages = [{"role": "user", "content": "now"}, {"role": "assistant", "content": "Done.", "toolCalls": [call]}]
+    found = plain(
+        sse(
+            {"type": "RUN_STARTED"},
+            {"type": "TEXT_MESSAGE_CONTENT", "messageId": "m", "delta": "Done."},
+            {"type": "MESSAGES_SNAPSHOT", "messages": messages},
+            {"type": "RUN_FINISHED"},
+        )
+    )
+    assert text_of(found) == "Done."
+    assert [call.name for call in found.tool_calls] == ["wipe"]
+
+
+def test_items_that_the_last_event_leaves_out_are_seen() -> None:
+    item = {"type": "function_call", "call_id": "c", "name": "wipe", "arguments": "{}"}
+    last = {"type": "response.completed", "response": {"output": []}}
+    assert [c.name for c in plain(sse({"type": "response.output_item.done", "item": item}, last)).tool_calls] == [
+        "wipe"
+    ]
+
+
+def test_a_run_that_was_stopped_for_its_turns_is_an_error_whatever_it_is_called() -> None:
+    said = {"type": "assistant", "message": {"content": [{"type": "text", "text": "Working"}]}}
+    end = {"type": "result", "subtype": "error_max_turns", "is_error": False}
+    with pytest.raises(FormatError, match="states an error: error_max_turns"):
+        plain(f"{json.dumps(said)}\n{json.dumps(end)}")
+
+
+def test_half_an_answer_of_an_adk_server_is_none() -> None:
+    partial = {"author": "a", "partial": True, "content": {"role": "model", "parts": [{"text": "It "}]}}
+    call = {"author": "a", "content": {"role": "model", "parts": [{"functionCall": {"name": "wipe"}}]}}
+    for events in ([partial], [call]):
+        with pytest.raises(FormatError, match="broke off"):
+            plain(sse(*events))

@@ -209,3 +209,25 @@ def test_what_is_not_http_is_hung_up_on() -> None:
 def test_a_port_that_is_taken_is_one_line() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(MeasureError, match="cannot be opened"):
         received(lambda _: asyncio.sleep(0), port=taken.getsockname()[1])
+
+
+def test_a_call_that_stands_alone_is_not_taken_for_the_whole_turn() -> None:
+    """Without an agent's span nothing says which call was the last: what comes shortly after is still of the turn."""
+
+    async def work(opened: Receiver) -> None:
+        turn = opened.expect()
+
+        async def deliver() -> None:
+            await sent(
+                opened.endpoint, json.dumps(request(chat(2, parent=0, wrote=WROTE, trace=turn.trace_id))).encode()
+            )
+            await asyncio.sleep(receiver.QUIET_SECONDS / 5)
+            later = chat(3, parent=0, wrote=WROTE, trace=turn.trace_id)
+            await sent(opened.endpoint, json.dumps(request(later)).encode())
+
+        delivery = asyncio.create_task(deliver())
+        assert len(await opened.collect(turn, 30)) == 2
+        await delivery
+        assert opened.late == 0
+
+    received(work)
