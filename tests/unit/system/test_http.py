@@ -403,6 +403,7 @@ RAW = zlib.compressobj(wbits=-zlib.MAX_WBITS)
         ("deflate", RAW.compress(TEXT) + RAW.flush()),
         ("identity", TEXT),
     ],
+    ids=["gzip", "two members", "deflate", "raw deflate", "identity"],
 )
 def test_a_packed_body_is_unpacked(encoding: str, body: bytes) -> None:
     (answer,) = ask(sends(response(body, extra=f"Content-Encoding: {encoding}\r\n")))
@@ -417,6 +418,7 @@ def test_a_packed_body_is_unpacked(encoding: str, body: bytes) -> None:
         (gzip.compress(TEXT)[:-9], "ends in the middle"),
         (b"plain text", "no gzip"),
     ],
+    ids=["bomb", "members", "torn", "plain"],
 )
 def test_a_packed_body_is_bounded_and_whole(body: bytes, message: str) -> None:
     with pytest.raises(HttpError, match=message) as caught:
