@@ -243,11 +243,15 @@ def _votes(named: list[tuple[str, Path]], config: Config | None, given: dict[str
 
 
 def _exit_code(lineup: Any, given: dict[str, Any]) -> ExitCode:
-    """0, as a table decides nothing; 3 if the judge was to be asked and could not; 1 only if asked for."""
+    """0, as a table decides nothing; 1 only if asked for, and 3 where that cannot be said or the judge not be asked."""
     if given["fail_if_worse"]:
-        from gate.pipeline.lineup import worse_than_first
+        from gate.pipeline.lineup import incomparable, worse_than_first
 
         if worse_than_first(lineup):
             return ExitCode.FAILED
+        if lost := incomparable(lineup):
+            what = f"{lineup.quality} of {', '.join(map(_shown, lost))} cannot be compared with the first's"
+            click.echo(f"gate: {what}: too few cases were measured, or in another way", err=True)
+            return ExitCode.NOT_MEASURED
     unread = given["prefer"] and (not lineup.preferences or any(one.rate is None for one in lineup.preferences))
     return ExitCode.NOT_MEASURED if unread else ExitCode.PASS

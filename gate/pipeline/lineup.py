@@ -291,3 +291,12 @@ def worse_than_first(lineup: Lineup) -> list[str]:
     judged = [one for one in lineup.measures if one.name not in (COST, LATENCY, TOKENS)]
     places = range(1, len(lineup.entries))
     return [lineup.entries[place].name for place in places if any(one.better(0, place) for one in judged)]
+
+
+def incomparable(lineup: Lineup) -> list[str]:
+    """The entries of which nobody knows whether they are worse than the first: their quality was not measured beside
+    its own."""
+    row = lineup.measure(lineup.quality)
+    known = set() if row is None else {frozenset((one.one, one.other)) for one in row.differences}
+    places = range(1, len(lineup.entries))
+    return [lineup.entries[place].name for place in places if frozenset((0, place)) not in known]

@@ -102,7 +102,8 @@ def with_traces(suites: Sequence[Suite], paths: Sequence[Path], names: Sequence[
     """The suites with the conversations of some files as the recorded trials of their cases.
 
     A conversation belongs to the case whose id or ``metadata.session`` is its session; else to the one that has an id
-    or a tag among its tags; else to the one that begins with the same words of the user. ``names``: the files' names in
+    or a tag among its tags; else to the one that begins with the same words of the user. It has as many turns, unless
+    the agent failed. ``names``: the files' names in
     messages.
 
     Raises:
@@ -188,6 +189,8 @@ class _Index:
             fitting = [place for place in candidates if len(place.case.turns) == turns]
             if len(fitting) == 1:
                 return fitting[0]
+            if conversation.error is not None and len(candidates) == 1:
+                return candidates[0]  # the agent failed, and so it has other turns than were expected
             if fitting:
                 return f"{len(fitting)} cases have {by}"
             return f"{turns} turns, case {shorten(candidates[0].case.id, 80)} has {len(candidates[0].case.turns)}"

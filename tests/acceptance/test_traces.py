@@ -126,6 +126,20 @@ def test_a_failed_agent_in_a_trace_is_a_failed_trial(project: Project) -> None:
     assert "out of cheese" in ran.out
 
 
+def test_a_conversation_that_failed_before_its_last_turn_is_a_failed_trial(project: Project) -> None:
+    """It has fewer turns than its case because the agent failed: left out, the good ones alone would pass."""
+    project.write("gate.yaml", CONFIG | {"criteria": {"response_match_score": 0.8}})
+    turn = {"input": QUESTION, "response": "It has shipped."}
+    project.write("cases.json", [{"id": "s-1", "turns": [turn, turn]}])
+    one, other = conversation(1, **{"session.id": "s-1"}), conversation(2, **{"session.id": "s-1"})
+    project.write("traces.jsonl", traces(one, other))
+    assert project.gate("run", "--replay", "traces.jsonl").code == 0
+    project.write("traces.jsonl", traces(conversation(1, error="out of cheese", **{"session.id": "s-1"})))
+    ran = project.gate("run", "--replay", "traces.jsonl")
+    assert ran.code != 0
+    assert "out of cheese" in ran.out
+
+
 def test_content_that_was_not_recorded_is_not_measured(project: Project) -> None:
     """Tool spans without arguments, model spans without messages: names are known and nothing else."""
     bare = request(agent(1), chat(2), tool(3), chat(4))
