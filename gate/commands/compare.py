@@ -113,10 +113,13 @@ def _table(compared: tuple[str, ...], config_path: Path | None, given: dict[str,
     lineup = line_up(contenders, terms, quality=given["quality"] or "pass rate", votes=votes, judge_cost_usd=cost)
     for form, path in outputs.items():
         _write(form, path, lineup)
+    from shutil import get_terminal_size
+
     from gate.reports.lineup import text
 
-    render = text.render_line if given["quiet"] else text.render
-    show(render(lineup, encoding=encoding_of(os.environ)))
+    encoding, width = encoding_of(os.environ), get_terminal_size((100, 20)).columns
+    quiet = given["quiet"]
+    show(text.render_line(lineup, encoding=encoding) if quiet else text.render(lineup, encoding=encoding, width=width))
     raise SystemExit(int(_exit_code(lineup, given)))
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 
 import click
 
 from gate.commands.common_options import CONFIG
 from gate.commands.groups import Once
+from gate.commands.output import encoding_of, show
 
 
 @click.command(cls=Once)
@@ -35,6 +35,6 @@ def history(
     if as_json:
         click.echo(render(found.suites, found.unread, found.source), nl=False)
         return
-    encoding = (sys.stdout.encoding or "").lower().replace("-", "")
+    encoding = encoding_of(os.environ).lower().replace("-", "")
     listed = cases or bool(sources and all(path.is_file() and path.suffix == ".jsonl" for path in sources))
-    click.echo(history_text(found, cases=listed, tags=tags, ascii_only=not encoding.startswith("utf")))
+    show(history_text(found, cases=listed, tags=tags, ascii_only=not encoding.startswith("utf")))

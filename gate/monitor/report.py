@@ -10,10 +10,11 @@ from typing import Any
 from msgspec import Struct, to_builtins
 from msgspec.json import encode, format
 
-from gate.model import Criterion, Scale
+from gate.model import Criterion, Estimate, Scale
 from gate.monitor.model import Counts, Observation
 from gate.monitor.observe import Scoring, Skipped
 from gate.monitor.window import Limits, PassShare, Status, WindowFinding
+from gate.reports.formatting import change, count, figure, interval
 from gate.reports.table import table
 from gate.security.escape import console
 from gate.statistics.intervals import mean, mean_interval, wilson
@@ -52,6 +53,7 @@ class CriterionAverage(Struct, frozen=True):
     baseline: Average | None = None
     """Of the trials that CI stored; None where there are none, or they were scored otherwise."""
     note: str = ""
+    scale: Scale = Scale.UNIT
 
 
 class Failure(Struct, frozen=True):
@@ -135,6 +137,7 @@ def make_report(
             found.get(c.name),
             expected.criteria.get(c.name) if expected is not None else None,
             "it applied to none of these traces: it needs a reference" if silent and c.name not in applied else "",
+            c.scale,
         )
         for c in scoring.criteria
     )
@@ -197,10 +200,10 @@ def _time(at: float, separator: str = "T") -> str:
 
 def headline(report: MonitorReport) -> str:
     """One line: the status and the figures that it rests on."""
-    share, rate = report.pass_rate, report.pass_rate.rate
-    traces = f"{report.sample_count} trace{'' if report.sample_count == 1 else 's'}"
-    shown = "nothing measured" if rate is None else f"pass rate {rate:.1%} ({share.low:.1%}–{share.high:.1%})"
-    said = f"{report.status.value}: {shown} over {traces}"
+    share, shown = report.pass_rate, "nothing measured"
+    if share.rate is not None:
+        shown = f"pass rate {interval(Estimate(share.rate, share.low, share.high, share.measured), Scale.BINARY)}"
+    said = f"{report.status.value}: {shown} over {count(report.sample_count, 'trace')}"
     if report.average_score is not None:
         said += f", average score {report.average_score.mean:.2f}"
     return f"{said}; {report.why}" if report.why else said
@@ -209,14 +212,15 @@ def headline(report: MonitorReport) -> str:
 def to_text(report: MonitorReport, limits: Limits) -> str:
     """The report for people, fit for a terminal."""
     counts = report.counts
+    warning, critical = (figure(limit, Scale.BINARY) for limit in (limits.warning, limits.critical))
     lines = [
         headline(report),
-        f"  warning below {limits.warning:.0%}, critical below {limits.critical:.0%}; sample rate "
+        f"  warning below {warning}, critical below {critical}; sample rate "
         f"{report.sample_rate:g}; window of {limits.window}, at least {limits.min_samples}",
-        f"  read {counts.lines:,} lines, scored {counts.sampled:,} traces{_troubles(report)}",
+        f"  read {count(counts.lines, 'line')}, scored {count(counts.sampled, 'trace')}{_troubles(report)}",
     ]
     if report.baseline_pass_rate is not None:
-        lines.append(f"  pass rate in CI {_shown(report.baseline_pass_rate)}")
+        lines.append(f"  pass rate in CI {_shown(report.baseline_pass_rate, Scale.BINARY)}")
     lines = [_harmless(line) for line in lines]
     if report.criteria:
         lines += ["", *_table(report.criteria), ""]
@@ -238,15 +242,15 @@ def _harmless(line: str) -> str:
 def _troubles(report: MonitorReport) -> str:
     counts = report.counts
     found = (
-        (counts.bad, "unreadable lines"),
-        (report.unmeasured, "in the window not measured"),
-        (counts.repeated, "repeated"),
-        (counts.cut, "scored incomplete"),
-        (counts.empty, "traces without an agent"),
-        (counts.late, "late spans"),
-        (counts.truncated, "files begun anew"),
+        (counts.bad, "unreadable line", "unreadable lines"),
+        (report.unmeasured, "in the window not measured", "in the window not measured"),
+        (counts.repeated, "repeated", "repeated"),
+        (counts.cut, "scored incomplete", "scored incomplete"),
+        (counts.empty, "trace without an agent", "traces without an agent"),
+        (counts.late, "late span", "late spans"),
+        (counts.truncated, "file begun anew", "files begun anew"),
     )
-    return "".join(f", {number:,} {name}" for number, name in found if number)
+    return "".join(f", {count(number, one, many)}" for number, one, many in found if number)
 
 
 def _table(rows: Sequence[CriterionAverage]) -> list[str]:
@@ -254,16 +258,23 @@ def _table(rows: Sequence[CriterionAverage]) -> list[str]:
     cells = [("criterion", "production", *(("CI", "difference") if compared else ()))]
     for row in rows:
         window, baseline = row.window, row.baseline
-        change = f"{window.mean - baseline.mean:+.3g}" if window is not None and baseline is not None else "–"
-        cells.append((row.name, _shown(window), *((_shown(baseline), change) if compared else ())))
+        against = "–" if window is None or baseline is None else _difference(window.mean - baseline.mean, row.scale)
+        in_ci = (_shown(baseline, row.scale), against) if compared else ()
+        cells.append((row.name, _shown(window, row.scale), *in_ci))
     return table(cells).splitlines()
 
 
-def _shown(found: Average | None) -> str:
+def _shown(found: Average | None, scale: Scale) -> str:
     if found is None:
         return "not measured"
-    ends = "" if found.low is None or found.high is None else f" ({found.low:.3g}–{found.high:.3g})"
-    return f"{found.mean:.3g}{ends} n={found.n}"
+    if found.low is None or found.high is None:
+        return f"{figure(found.mean, scale)} n = {found.n:,}"
+    return f"{interval(Estimate(found.mean, found.low, found.high, found.n), scale)} n = {found.n:,}"
+
+
+def _difference(value: float, scale: Scale) -> str:
+    """In points for rates, else in the scale's own unit."""
+    return figure(value, scale, signed=True) if scale.is_relative else change(value, scale)
 
 
 # --- Prometheus -----------------------------------------------------------------------------------

@@ -15,6 +15,8 @@ from functools import lru_cache
 
 from msgspec import Struct
 
+from gate.model import Scale
+from gate.reports.formatting import figure
 from gate.statistics.intervals import beta_quantile
 
 LEVEL = 0.95
@@ -135,9 +137,11 @@ def _is_below(
 
 
 def _words(status: Status, limit: float, shown: PassShare | None) -> str:
+    bound = figure(limit, Scale.BINARY)
     if shown is None:
-        return f"it was {status.value} before, and nothing shows yet that {limit:.0%} is reached again"
-    return f"{shown.passed} of the last {shown.measured} passed: at most {shown.high:.1%}, below {limit:.0%}"
+        return f"it was {status.value} before, and nothing shows yet that {bound} is reached again"
+    most = figure(shown.high, Scale.BINARY)
+    return f"{shown.passed} of the last {shown.measured} passed: at most {most}, below {bound}"
 
 
 @lru_cache(maxsize=100_000)

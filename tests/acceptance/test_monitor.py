@@ -182,7 +182,7 @@ def test_a_service_follows_its_files_and_ends_gracefully(shop: Project) -> None:
         child.send_signal(signal.SIGTERM)
         out, err = child.communicate(timeout=CEILING)
         assert (child.returncode, err) == (0, "")
-        assert out.splitlines()[0].startswith("healthy: pass rate 100.0%")
+        assert out.splitlines()[0].startswith("healthy: pass rate 100 %")
         assert out.splitlines()[-1].startswith("critical: pass rate")
         append(shop, *(row(f"w{n}") for n in range(10)))
         assert eventually(lambda: len(stored(shop)) == 160)  # by the one that took over

@@ -8,8 +8,9 @@ from itertools import islice
 from gate.decision.comparison import PASS_RATE
 from gate.decision.history import CaseHistory
 from gate.decision.trends import Series, SuiteHistory, VersionValue
+from gate.model import Estimate, Scale
 from gate.pipeline.history import Histories
-from gate.reports.formatting import count, figure
+from gate.reports.formatting import count, figure, interval
 from gate.reports.history import (
     SHORT,
     case_trend,
@@ -83,7 +84,7 @@ def _row(name: str, series: Series, runs: int) -> tuple[str, ...]:
 def _versions(suite: SuiteHistory) -> str:
     shown = suite.whole[:2]
     rows: list[tuple[str, ...]] = [
-        ("version", "from", "runs", *(f"{series.name}: average, min, max, sd, n" for series in shown))
+        ("version", "from", "runs", *(f"{series.name}: average, lowest, highest, sd, n" for series in shown))
     ]
     for version in reversed(suite.versions[-MOST_VERSIONS:]):
         first = suite.runs[version.runs[0]]
@@ -110,12 +111,12 @@ def _cases(cases: Sequence[CaseHistory], *, everyone: bool) -> str:
     shown = [case for case in cases if everyone or case.flaky]
     if not shown:
         return f"none of {count(len(cases), 'case')} is flaky"
-    rows = [("case", "pass rate", "95 % interval", "trials", "", "by run")]
+    rows = [("case", "pass rate, 95 % interval", "trials", "", "by run")]
     for case in shown if everyone else sorted(shown, key=lambda case: case.rate)[:FEW_RUNS]:
         few = len(case.by_record) <= FEW_RUNS
         by_run = " ".join(f"{p}/{n}" for p, n in case.by_record) if few else sparkline(case_trend(case), low=0, high=1)
-        bounds = f"{case.low:.2f}–{case.high:.2f}"
-        rows.append((case.id, f"{case.rate:.2f}", bounds, str(case.trials), "flaky" if case.flaky else "", by_run))
+        rate = interval(Estimate(case.rate, case.low, case.high, 1, case.trials), Scale.BINARY)
+        rows.append((case.id, rate, str(case.trials), "flaky" if case.flaky else "", by_run))
     text = table(rows)
     if everyone:
         return text

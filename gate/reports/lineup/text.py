@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from textwrap import wrap
 
 from gate.model import Direction
 from gate.model.lineup import Lineup, Measure
@@ -12,13 +13,14 @@ from gate.reports.table import table
 from gate.security.escape import console
 
 _WIDTH, _HEIGHT = 48, 11
+_NARROWEST = 40
 _SEVERAL = "*"
 _MORE_PLAIN = str.maketrans({"−": "-", "–": "-", "│": "|", "└": "+", "─": "-", "±": "+", "°": " "})
 
 
-def render(lineup: Lineup, *, encoding: str = "utf-8") -> str:
-    """The whole comparison as lines; in ASCII where the terminal has no UTF-8."""
-    return _encodable("\n".join(_lines(lineup)), encoding)
+def render(lineup: Lineup, *, encoding: str = "utf-8", width: int = 100) -> str:
+    """The whole comparison as lines, sentences within ``width`` columns; in ASCII where the terminal has no UTF-8."""
+    return _encodable("\n".join(_lines(lineup, max(width, _NARROWEST))), encoding)
 
 
 def _encodable(text: str, encoding: str) -> str:
@@ -34,7 +36,7 @@ def render_line(lineup: Lineup, *, encoding: str = "utf-8") -> str:
     return _encodable(console("; ".join([words.title(lineup), *words.dominated_lines(lineup)])), encoding)
 
 
-def _lines(lineup: Lineup) -> Iterator[str]:
+def _lines(lineup: Lineup, width: int) -> Iterator[str]:
     yield words.title(lineup)
     for place in range(len(lineup.entries)):
         yield "  " + console(words.entry_line(lineup, place), 300)
@@ -43,14 +45,21 @@ def _lines(lineup: Lineup) -> Iterator[str]:
     for axis in (lineup.cost, lineup.latency):
         yield from _picture(lineup, axis)
     yield ""
-    yield from (console(line, 400) for line in words.dominated_lines(lineup))
+    for line in words.dominated_lines(lineup):
+        yield from _wrapped(line, width)
     for found in lineup.preferences:
-        yield from ("", console(words.preference_line(lineup, found), 400), f"  {words.position_line(found)}")
+        yield from ("", *_wrapped(words.preference_line(lineup, found), width), f"  {words.position_line(found)}")
     if cost := words.judge_cost(lineup):
         yield cost
     yield ""
-    yield words.reading(lineup)
-    yield from (f"note: {console(note, 400)}" for note in lineup.notes[: words.MOST_NOTES])
+    yield from _wrapped(words.reading(lineup), width)
+    for note in lineup.notes[: words.MOST_NOTES]:
+        yield from _wrapped(f"note: {note}", width)
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    """A sentence over several lines, those after the first indented."""
+    return wrap(console(text, 600), width, subsequent_indent="  ", break_on_hyphens=False)
 
 
 def _block(lineup: Lineup, measure: Measure) -> Iterator[str]:
@@ -69,7 +78,7 @@ def _block(lineup: Lineup, measure: Measure) -> Iterator[str]:
 
 
 def _picture(lineup: Lineup, axis: str) -> Iterator[str]:
-    """Letters on a grid, better to the top and to the left; nothing if fewer than two have both figures."""
+    """Letters on a grid, better to the top and to the left; nothing if fewer than two have both, or all look alike."""
     quality, other = lineup.measure(lineup.quality), lineup.measure(axis)
     if quality is None or other is None:
         return
@@ -78,6 +87,9 @@ def _picture(lineup: Lineup, axis: str) -> Iterator[str]:
         return
     grid = [[" "] * _WIDTH for _ in range(_HEIGHT)]
     (low, high), (left, right) = _ends(quality, places), _ends(other, places)
+    start, end = figure(left, other.scale), figure(right, other.scale)
+    if start == end:  # a picture would spread out what the figures call the same
+        return
     for place in places:
         up = words.place_of(quality.estimates[place], low, high)
         up = up if quality.direction is Direction.HIGHER else 1 - up
@@ -93,7 +105,6 @@ def _picture(lineup: Lineup, axis: str) -> Iterator[str]:
         label = ends[0] if number == 0 else ends[1] if number == _HEIGHT - 1 else ""
         yield f"{label.rjust(margin)} │{''.join(cells)}".rstrip()
     yield f"{' ' * margin} └{'─' * _WIDTH}"
-    start, end = figure(left, other.scale), figure(right, other.scale)
     yield f"{' ' * margin}  {start}{end.rjust(_WIDTH - len(start))}"
 
 

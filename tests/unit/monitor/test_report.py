@@ -68,17 +68,17 @@ def test_the_json_has_status_figures_and_previews() -> None:
 
 def test_the_text_leads_with_the_status_and_says_what_is_skipped() -> None:
     text = to_text(report(), LIMITS)
-    assert text.startswith("critical: pass rate 40.0% (30.3%–50.3%) over 100 traces, average score 0.40; ")
-    assert "1 unreadable lines" in text
+    assert text.startswith("critical: pass rate 40 % [30.3, 50.3] over 100 traces, average score 0.40; ")
+    assert ", 1 unreadable line" in text
     assert "response_match_score: skipped, it needs a reference" in text
 
 
 def test_production_is_laid_beside_ci() -> None:
     expected = Expected({"not_contains": Average(0.9, 30, 0.75, 0.97)}, Average(0.9, 30, 0.75, 0.97), "of CI")
     text = to_text(report(expected=expected), LIMITS)
-    assert "pass rate in CI 0.9 (0.75–0.97) n=30" in text
+    assert "pass rate in CI 90 % [75, 97] n = 30" in text
     row = next(line for line in text.splitlines() if line.startswith("not_contains  "))
-    assert row.split("  ")[-2:] == ["0.9 (0.75–0.97) n=30", "-0.5"]
+    assert row.split("  ")[-2:] == ["90 % [75, 97] n = 30", "−50 points"]
     assert "note: of CI" in text
     assert json.loads(to_json(report(expected=expected)))["criteria"][0]["baseline"]["mean"] == 0.9
 
