@@ -415,6 +415,15 @@ def passed(trial: Trial, case: Case, criteria: Iterable[Criterion]) -> bool | No
     return found
 
 
+def marks(case: Case, criteria: Iterable[Criterion]) -> tuple[tuple[str, float, bool], ...]:
+    """What the scores of an answered trial are held to: name, mark, and whether it is the most rather than the least.
+
+    Where every criterion named has a value, `passed` says whether all of them keep to their marks.
+    """
+    held = [(c, 1.0 if c.hard and mark(c, case) is None else mark(c, case)) for c in criteria if c.blocking]
+    return tuple([(c.name, limit, c.direction is Direction.LOWER) for c, limit in held if limit is not None])
+
+
 def unchecked(trial: Trial, criteria: Iterable[Criterion]) -> bool:
     """Whether no blocking criterion applies to an answered trial: nothing that it holds could fail."""
     asked = False

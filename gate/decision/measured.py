@@ -9,12 +9,26 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gate.decision.comparison import PASS_RATE, RATE_METRIC, passed
-from gate.model import FULL, STORED, Case, Criterion, Direction, Estimate, Scale, Side, Trial
+from gate.decision.comparison import PASS_RATE, RATE_METRIC, marks, passed
+from gate.model import (
+    FULL,
+    STORED,
+    Case,
+    Criterion,
+    Direction,
+    End,
+    Estimate,
+    MeasuredTrial,
+    Scale,
+    Score,
+    Side,
+    Trial,
+    TrialError,
+)
 from gate.statistics.intervals import deviation, mean, t_quantile, wilson
 from gate.statistics.trend import Sums
 
-EPOCHS = (FULL, STORED)
+EPOCHS = (None, FULL, STORED)
 """Tags of trials that count: reruns were picked by outcomes."""
 MOST_VALUE = 1e12
 """No honest cost, time or number of tokens is larger; the square of such a one can still be added up."""
@@ -44,29 +58,65 @@ class RunValues(Struct, frozen=True):
     """Of each case (passed, trials), reruns included."""
 
 
-def reduced(trials: Iterable[Trial], criteria: Sequence[Criterion], cases: Mapping[str, Case]) -> RunValues:
-    """The run of these trials, passed or failed by these criteria; trials are looked at one at a time."""
-    values: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    outcomes: dict[str, tuple[int, int]] = {}
+def reduced(trials: Iterable[MeasuredTrial], criteria: Sequence[Criterion], cases: Mapping[str, Case]) -> RunValues:
+    """The run of these trials, passed or failed by these criteria."""
     judged = [criterion for criterion in criteria if criterion.metric != RATE_METRIC]
     spent = spent_beside(criteria)
+    counted: dict[str, list[MeasuredTrial]] = defaultdict(list)
     seen = failed = unmeasured = 0
     for trial in trials:
         if trial.side is not Side.CANDIDATE:
             continue
-        seen, failed, unmeasured = seen + 1, failed + trial.failed, unmeasured + (not trial.measured)
-        case_id = trial.case_id
-        if not trial.measured or case_id not in cases:
-            continue
-        outcome = passed(trial, cases[case_id], judged)
-        if outcome is not None:
-            held, n = outcomes.get(case_id, (0, 0))
-            outcomes[case_id] = held + outcome, n + 1
-        if trial.tag in EPOCHS:
-            for name, value in _values(trial, outcome, spent):
-                values[name][case_id].append(value)
-    sums = {name: {case_id: _sums(held) for case_id, held in found.items()} for name, found in values.items()}
-    return RunValues(seen, failed, unmeasured, sums, outcomes)
+        seen += 1
+        if trial.error is not None:
+            if trial.end is End.UNMEASURED:
+                unmeasured += 1
+                continue
+            failed += 1
+        counted[trial.case_id].append(trial)
+    values: dict[str, dict[str, Sums]] = defaultdict(dict)
+    outcomes: dict[str, tuple[int, int]] = {}
+    judge = _Judge(judged)
+    for case_id, own in counted.items():
+        if case_id in cases:
+            passes = judge.passes(own, cases[case_id])
+            known = [outcome for outcome in passes if outcome is not None]
+            if known:
+                outcomes[case_id] = sum(known), len(known)
+            for name, found in _values(own, passes, spent).items():
+                values[name][case_id] = _sums(found)
+    return RunValues(seen, failed, unmeasured, dict(values), outcomes)
+
+
+class _Judge:
+    """Says which trials passed; as `passed`, which it asks where a score has no value."""
+
+    def __init__(self, criteria: Sequence[Criterion]) -> None:
+        self._criteria = criteria
+        self._usual = marks(Case("", ()), criteria)
+        """Of cases without thresholds of their own."""
+
+    def passes(self, trials: Iterable[MeasuredTrial], case: Case) -> list[bool | None]:
+        """Of each trial of a case."""
+        held = marks(case, self._criteria) if case.thresholds else self._usual
+        return [self._passes(trial, case, held) for trial in trials]
+
+    def _passes(self, trial: MeasuredTrial, case: Case, held: Sequence[tuple[str, float, bool]]) -> bool | None:
+        if trial.error is None and held:
+            scores, found = trial.scores, True
+            for name, limit, is_most in held:
+                value = scores.get(name)
+                if isinstance(value, Score):
+                    value = value.value
+                if value is None:
+                    break
+                if value > limit if is_most else value < limit:
+                    found = False
+            else:
+                return found
+        whole = {name: one if isinstance(one, Score) else Score(one) for name, one in trial.scores.items()}
+        error = None if trial.error is None else TrialError(*trial.error)
+        return passed(Trial(case.id, trial.number, scores=whole, error=error), case, self._criteria)
 
 
 def spent_beside(criteria: Iterable[Criterion]) -> frozenset[str]:
@@ -75,44 +125,61 @@ def spent_beside(criteria: Iterable[Criterion]) -> frozenset[str]:
     return frozenset(name for name, one in SPENT.items() if one.metric not in measured)
 
 
-def _values(trial: Trial, outcome: bool | None, spent: frozenset[str]) -> list[tuple[str, float]]:
-    found = [(name, score.value) for name, score in trial.scores.items() if score.value is not None]
-    if outcome is not None:
-        found.append((PASS_RATE, float(outcome)))
-    if trial.duration is not None and trial.answered and DURATION in spent:
-        found.append((DURATION, trial.duration))
-    if COST in spent or TOKENS in spent:
-        turns = trial.invocations
-        usage = turns[0].usage if len(turns) == 1 else trial.usage
-        if usage is not None:
-            told = ((COST, usage.cost_usd), (TOKENS, usage.tokens))
-            found += [(name, float(value)) for name, value in told if value is not None and name in spent]
+def _values(
+    trials: Sequence[MeasuredTrial], passes: Sequence[bool | None], spent: frozenset[str]
+) -> dict[str, list[float]]:
+    """The values of one case's trials, by metric; without those of reruns."""
+    found: dict[str, list[float]] = defaultdict(list)
+    priced = COST in spent or TOKENS in spent
+    for trial, outcome in zip(trials, passes, strict=True):
+        if trial.tag not in EPOCHS:
+            continue
+        for name, value in trial.scores.items():
+            if isinstance(value, Score):
+                value = value.value  # noqa: PLW2901
+            if value is not None:
+                found[name].append(value)
+        if outcome is not None:
+            found[PASS_RATE].append(1.0 if outcome else 0.0)
+        if trial.duration is not None and trial.error is None and DURATION in spent:
+            found[DURATION].append(trial.duration)
+        if priced and (usage := trial.usage) is not None:
+            if COST in spent and usage.cost_usd is not None:
+                found[COST].append(usage.cost_usd)
+            if TOKENS in spent and (tokens := usage.tokens) is not None:
+                found[TOKENS].append(float(tokens))
     return found
 
 
 def _sums(values: Sequence[float]) -> Sums:
-    if max(values) > MOST_VALUE:
+    most = max(values)
+    if most > MOST_VALUE:
         values = [min(value, MOST_VALUE) for value in values]
-    return Sums(len(values), sum(values), sum([value * value for value in values]), min(values), max(values))
+        most = MOST_VALUE
+    return Sums(len(values), sum(values), sum([value * value for value in values]), min(values), most)
 
 
-def together(sums: Iterable[Sums]) -> Sums:
-    """The values of several runs of one case."""
-    n, total, squares, least, most = 0, 0.0, 0.0, float("inf"), float("-inf")
-    for one in sums:
-        n, total, squares = n + one.n, total + one.total, squares + one.squares
-        least, most = min(least, one.least), max(most, one.most)
-    return Sums(n, total, squares, least, most)
+def together(sums: Sequence[Sums]) -> Sums:
+    """The values of several runs of one case, one at least."""
+    if len(sums) == 1:
+        return sums[0]
+    return Sums(
+        sum([one.n for one in sums]),
+        sum([one.total for one in sums]),
+        sum([one.squares for one in sums]),
+        min([one.least for one in sums]),
+        max([one.most for one in sums]),
+    )
 
 
 def estimate_of(cases: Sequence[Sums], scale: Scale) -> Estimate:
     """The mean over cases with its 95 % interval, as `gate.decision.conclusions.estimate` has it of single values."""
     means = [one.total / one.n for one in cases]
-    n = sum(one.n for one in cases)
+    n = sum([one.n for one in cases])
     value = mean(means)
     if n == 1:
         return Estimate(value, value, value, 1, 1, level=0.0)
-    total, squares = sum(one.total for one in cases), sum(one.squares for one in cases)
+    total, squares = sum([one.total for one in cases]), sum([one.squares for one in cases])
     sd = (max(0.0, squares - total * total / n) / (n - 1)) ** 0.5
     if scale in (Scale.BINARY, Scale.UNIT) and total == squares:  # zeros and ones alone
         return Estimate(value, *wilson(value * n, n), len(means), n, sd=sd)

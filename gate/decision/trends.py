@@ -7,6 +7,7 @@ said across its border. Pure: reading records is left to `gate.pipeline.history`
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
@@ -201,12 +202,13 @@ def suite_history(suite_id: str, runs: Iterable[PastRun]) -> SuiteHistory:
     ordered = tuple(sorted(unique.values(), key=lambda run: (run.created, run.id)))
     measures = _measures(ordered)
     tags = _tags(ordered)
+    contents = _contents(ordered)
     headline = sum(not _is_spent(criterion) for criterion in measures)
     found = []
     for criterion in measures:
-        own = [_series(ordered, criterion, ERROR / headline)]
+        own = [_series(ordered, contents, criterion, ERROR / headline)]
         error = ERROR / max(1, len(tags)) if criterion.name == PASS_RATE else 0.0
-        own += [_series(ordered, criterion, error, tag=tag, cases=cases) for tag, cases in tags.items()]
+        own += [_series(ordered, contents, criterion, error, tag=tag, cases=cases) for tag, cases in tags.items()]
         found += [one for one in own if one is not None]
     return SuiteHistory(suite_id, ordered, tuple(found), _versions(ordered, measures), _cases(ordered))
 
@@ -243,29 +245,46 @@ def _tags(runs: Sequence[PastRun]) -> dict[str, list[str]]:
     return {tag: members[tag] for tag in sorted(tag for _, tag in kept[:MOST_TAGS])}
 
 
+Contents = Sequence[Mapping[str, int]]
+"""Of each run, its cases, each with a number that stands for the case with its content."""
+
+
+def _contents(runs: Sequence[PastRun]) -> Contents:
+    numbers: dict[tuple[str, str], int] = {}
+    return [{case: numbers.setdefault((case, fp), len(numbers)) for case, fp in run.cases.items()} for run in runs]
+
+
 # --- one series -------------------------------------------------------------------------------------
 
 
 def _series(
-    runs: Sequence[PastRun], criterion: Criterion, error: float, *, tag: str = "", cases: Sequence[str] | None = None
+    runs: Sequence[PastRun],
+    contents: Contents,
+    criterion: Criterion,
+    error: float,
+    *,
+    tag: str = "",
+    cases: Sequence[str] | None = None,
 ) -> Series | None:
     cells = [_cells(run, criterion.name, cases) for run in runs]
     measured = [number for number, cell in enumerate(cells) if cell]
     if not measured:
         return None
     points = tuple(_point(number, list(cells[number].values()), criterion) for number in measured)
-    stretches = _stretches(runs, measured, cells, criterion)
+    stretches = _stretches(runs, contents, measured, cells, criterion)
     current = measured[stretches[-1].start :]
     values = [point.estimate.value for point in points[stretches[-1].start :]]
     summary = Summary(len(values), mean(values), min(values), max(values), deviation(values))
     made = Series(criterion, tag, points, stretches, summary)
-    return made if error == 0.0 else _with_course(made, runs, current, cells, error)
+    return made if error == 0.0 else _with_course(made, runs, contents, current, cells, error)
 
 
 def _cells(run: PastRun, name: str, cases: Sequence[str] | None) -> Mapping[str, Sums]:
     """What the run measured of a criterion; of some cases, or of all."""
     found = run.values.values.get(name, {})
-    return found if cases is None else {case: found[case] for case in cases if case in found}
+    if cases is None:
+        return found
+    return {case: sums for case in cases if (sums := found.get(case)) is not None}
 
 
 def _point(number: int, cells: Sequence[Sums], criterion: Criterion) -> Point:
@@ -277,20 +296,24 @@ def _ends(cells: Sequence[Sums], criterion: Criterion) -> tuple[float, float]:
     if criterion.scale is Scale.BINARY:
         means = [one.total / one.n for one in cells]
         return min(means), max(means)
-    return min(one.least for one in cells), max(one.most for one in cells)
+    return min([one.least for one in cells]), max([one.most for one in cells])
 
 
 def _stretches(
-    runs: Sequence[PastRun], measured: Sequence[int], cells: Sequence[Mapping[str, Sums]], criterion: Criterion
+    runs: Sequence[PastRun],
+    contents: Contents,
+    measured: Sequence[int],
+    cells: Sequence[Mapping[str, Sums]],
+    criterion: Criterion,
 ) -> tuple[Stretch, ...]:
     found = [Stretch(0)]
-    met: set[tuple[str, str]] = set()
+    met: set[int] = set()
     for position, number in enumerate(measured):
-        own = {(case, runs[number].cases.get(case, "")) for case in cells[number]}
+        own = set(map(contents[number].__getitem__, cells[number]))
         if position:
             before, now = _terms(runs[measured[position - 1]], criterion), _terms(runs[number], criterion)
             changed = tuple(sorted(name for name in before.keys() | now.keys() if before.get(name) != now.get(name)))
-            if changed or not own & met:
+            if changed or met.isdisjoint(own):
                 found.append(Stretch(position, changed))
                 met = set()
         met |= own
@@ -307,13 +330,19 @@ def _terms(run: PastRun, criterion: Criterion) -> Mapping[str, str]:
 
 
 def _with_course(
-    series: Series, runs: Sequence[PastRun], current: Sequence[int], cells: Sequence[Mapping[str, Sums]], error: float
+    series: Series,
+    runs: Sequence[PastRun],
+    contents: Contents,
+    current: Sequence[int],
+    cells: Sequence[Mapping[str, Sums]],
+    error: float,
 ) -> Series:
     """With moves, trend and early warning of the newest stretch."""
-    by_case: dict[tuple[str, str], dict[int, Sums]] = {}
+    by_case: dict[int, dict[int, Sums]] = defaultdict(dict)
     for position, number in enumerate(current):
+        content = contents[number]
         for case, sums in cells[number].items():
-            by_case.setdefault((case, runs[number].cases.get(case, "")), {})[position] = sums
+            by_case[content[case]][position] = sums
     scale = series.criterion.scale
     reach = scale.range[1] - scale.range[0] if scale.is_bounded else 0.0
     found = levels(list(by_case.values()), len(current), reach)
@@ -390,10 +419,10 @@ def _versions(runs: Sequence[PastRun], measures: Sequence[Criterion]) -> tuple[V
         values = []
         for criterion in measures:
             alike = [n for n in numbers if _terms(runs[n], criterion) == _terms(runs[-1], criterion)]
-            by_case: dict[str, list[Sums]] = {}
+            by_case: dict[str, list[Sums]] = defaultdict(list)
             for number in alike:
                 for case, sums in runs[number].values.values.get(criterion.name, {}).items():
-                    by_case.setdefault(case, []).append(sums)
+                    by_case[case].append(sums)
             if by_case:
                 cells = [together(sums) for sums in by_case.values()]
                 ends = _ends(cells, criterion)

@@ -34,6 +34,7 @@ from gate.model.evidence import (
     StageKind,
 )
 from gate.model.groups import Concentration, GroupKind
+from gate.model.measured import MeasuredTrial, MeasuredTurn
 from gate.model.results import (
     BaselineInfo,
     CaseResult,
@@ -87,6 +88,8 @@ __all__ = [
     "Invocation",
     "Location",
     "LookTest",
+    "MeasuredTrial",
+    "MeasuredTurn",
     "MetricChange",
     "MetricKind",
     "MetricTest",

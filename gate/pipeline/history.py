@@ -20,7 +20,7 @@ from gate.decision.measured import reduced, same_cases
 from gate.decision.trends import PastRun, SuiteHistory, suite_history
 from gate.errors import ConfigError, GateError, MeasureError
 from gate.hosts.artifact import record_members
-from gate.model import Case, Criterion, Trial
+from gate.model import Case, Criterion, MeasuredTrial
 from gate.pipeline.reference import store_of
 from gate.pipeline.verdict import cases_of
 from gate.records import Header
@@ -233,7 +233,7 @@ def _runs(reader: MeasuredReader, judge: _Judge, ledger: Ledger, where: str) -> 
     tags = {case.id: case.tags for case in header.plan}
     trials, found = iter(reader), []
     for run in header.runs or (StoredRun(header.run_id or f"unnamed {header.created}", header.created, -1),):
-        own: Iterator[Trial] = trials if run.trials < 0 else islice(trials, run.trials)
+        own: Iterator[MeasuredTrial] = trials if run.trials < 0 else islice(trials, run.trials)
         found.append(
             PastRun(
                 run.id,

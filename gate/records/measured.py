@@ -1,20 +1,20 @@
 """What of a record a history needs: scores, durations, usage and errors, without what was said.
 
-Decodes a sixth of the time of `read_record`, since texts are stepped over. The closing line's checksum is held to every
-byte as it is there; the sums of single lines, which protect a record that was never closed, are not looked at.
+Takes a tenth of the time of `read_record`, since texts are stepped over and lines are taken many at once. The closing
+line's checksum is held to every byte as it is there; the sums of single lines, which protect a record that was never
+closed, are not looked at.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import BinaryIO, TypeVar
 
 from msgspec import MsgspecError, Struct, field
 from msgspec.json import Decoder
 
 from gate.errors import BaselineError, GateError
-from gate.model import FULL, ErrorKind, Invocation, Score, Side, Trial, TrialError
-from gate.model.conversation import total_usage
+from gate.model import MeasuredTrial, MeasuredTurn, Score, Side
 from gate.records.lines import CLOSING, read_line
 from gate.records.model import Footer, Header
 from gate.records.reader import HINT_EDITED, HINT_TRUNCATED, RecordReader, lines_of
@@ -22,21 +22,20 @@ from gate.records.wire import Amount, ClosingLine, MalformedError, Ordinal, Scor
 from gate.security.limits import MAX_LINE_BYTES
 
 S = TypeVar("S", bound=Struct)
+BLOCK = 1 << 20
+"""Bytes read at once."""
 
 
-class _Turn(Struct, gc=False):
+class _Turn(MeasuredTurn, frozen=True, gc=False):
     usage: UsageObject | None = None
 
 
-class _Line(Struct, gc=False):
-    """Of a trial's line; other keys are stepped over."""
+class _Line(MeasuredTrial, frozen=True, gc=False, kw_only=True):
+    """A trial's line; other keys are stepped over."""
 
-    case: str
-    n: Ordinal
-    tag: str | None = None
-    side: Side = Side.CANDIDATE
+    case_id: str = field(name="case")
+    number: Ordinal = field(name="n")
     scores: dict[str, float | ScoreObject | None] = field(default_factory=dict)
-    error: tuple[ErrorKind, str] | None = None
     duration: Amount | None = None
     turns: tuple[_Turn, ...] = ()
 
@@ -63,77 +62,87 @@ _LINE = Decoder(_Line)
 class MeasuredReader:
     """Iterates over the trials of a closed record; the header is there from the start, the footer at the end.
 
-    A trial holds case, number, tag, side, scores (value and error alone), error, duration and the turns' usage
-    in one. What was said and called is not there.
-
     Raises:
         GateError: the ``error`` kind, for bytes that are not a closed record, or were edited or cut short.
     """
 
     def __init__(self, file: BinaryIO, *, where: str, error: type[GateError] = BaselineError) -> None:
-        self._lines = lines_of(file)
+        self._file = file
         self._where = where
         self._error = error
-        opened = RecordReader(self._lines, where=where, complete=False, error=error)
+        opened = RecordReader(lines_of(file), where=where, complete=False, error=error)
         self.header: Header = opened.header
         self.footer: Footer | None = None
         self._checksum = opened.checksum
         self._known = frozenset(case.id for case in self.header.plan)
+        self._seen: set[tuple[str, int, Side]] = set()
         self._ranges = {c.name: c.scale.range for c in self.header.criteria} if opened.chained else {}
 
-    def __iter__(self) -> Iterator[Trial]:
-        seen: set[tuple[str, int, Side]] = set()
-        for raw in self._lines:
-            if not raw.endswith(b"\n"):
-                long = len(raw) > MAX_LINE_BYTES
-                raise self._wrong("a line is too long" if long else "cut short", "" if long else HINT_TRUNCATED)
-            if raw.startswith(CLOSING):
-                self.footer = self._closed(raw, len(seen))
-            else:
-                self.footer = None
-                yield self._trial(raw, seen)
-            self._checksum.update(raw)
+    def __iter__(self) -> Iterator[MeasuredTrial]:
+        for block in self._blocks():
+            rest = block
+            while rest:
+                end = _closing_in(rest)
+                if end:
+                    yield from self._taken(rest[:end])
+                closing, newline, rest = rest[end:].partition(b"\n")
+                if newline:
+                    self.footer = self._closed(closing)
+                    self._checksum.update(closing + newline)
         if self.footer is None:
             raise self._wrong("not closed", HINT_TRUNCATED)
 
-    def _trial(self, raw: bytes, seen: set[tuple[str, int, Side]]) -> Trial:
-        try:
-            line = _LINE.decode(raw)  # what is stepped over may nest as deep as it likes
-        except (MsgspecError, ValueError, RecursionError):
-            line = self._read(_Line, raw, "trial")
-        key = (line.case, line.n, line.side)
-        if line.case not in self._known or key in seen:
-            what = "is there twice" if key in seen else "is of a case outside the plan"
-            raise self._wrong(f"trial {line.n} of case {line.case[:60]!r} {what}", HINT_EDITED)
-        seen.add(key)
-        told = [turn.usage for turn in line.turns if turn.usage is not None]
-        usage = total_usage(tuple(told)) if len(told) > 1 else told[0] if told else None
-        return Trial(
-            line.case,
-            line.n,
-            tag=FULL if line.tag is None else line.tag,
-            side=line.side,
-            invocations=() if usage is None else (Invocation(usage=usage),),
-            scores=self._scores(line.scores),
-            error=None if line.error is None else TrialError(*line.error),
-            duration=line.duration,
-        )
+    def _blocks(self) -> Iterator[bytes]:
+        """Whole lines, many at once."""
+        while block := self._file.read(BLOCK):
+            if not block.endswith(b"\n"):
+                block += self._file.readline(MAX_LINE_BYTES + 1)
+            if len(block) > MAX_LINE_BYTES and max(map(len, block.split(b"\n"))) > MAX_LINE_BYTES:
+                raise self._wrong("a line is too long")
+            if not block.endswith(b"\n"):
+                raise self._wrong("cut short", HINT_TRUNCATED)
+            yield block
 
-    def _scores(self, given: dict[str, float | ScoreObject | None]) -> dict[str, Score]:
-        found = {}
-        for name, score in given.items():
-            made = Score(score.value, error=score.error) if isinstance(score, ScoreObject) else Score(score)
-            ends = self._ranges.get(name)
-            if ends is not None and made.value is not None and not ends[0] <= made.value <= ends[1]:
-                raise self._wrong(f"the score {made.value:g} of {name[:60]!r} is outside its scale", HINT_EDITED)
-            found[name] = made
+    def _taken(self, block: bytes) -> list[_Line]:
+        """The trials on these lines."""
+        lines = block[:-1].split(b"\n")
+        try:
+            found = [_LINE.decode(line) for line in lines]  # what is stepped over may nest as deep as it likes
+        except (MsgspecError, ValueError, RecursionError):
+            found = [self._read(_Line, line, "trial") for line in lines]
+        self._check_keys(found)
+        self._check_scores(found)
+        self._checksum.update(block)
+        self.footer = None
         return found
 
-    def _closed(self, raw: bytes, trials: int) -> Footer:
+    def _check_keys(self, trials: Sequence[_Line]) -> None:
+        """Raises for a trial that is there twice, or is of no planned case."""
+        keys = {(trial.case_id, trial.number, trial.side) for trial in trials}
+        if len(keys) == len(trials) and self._seen.isdisjoint(keys) and self._known.issuperset([k[0] for k in keys]):
+            self._seen |= keys
+            return
+        for trial in trials:
+            key = (trial.case_id, trial.number, trial.side)
+            if trial.case_id not in self._known or key in self._seen:
+                what = "is there twice" if key in self._seen else "is of a case outside the plan"
+                raise self._wrong(f"trial {trial.number} of case {trial.case_id[:60]!r} {what}", HINT_EDITED)
+            self._seen.add(key)
+
+    def _check_scores(self, trials: Sequence[_Line]) -> None:
+        """Raises for a score that its scale does not have."""
+        for name, (low, high) in self._ranges.items():
+            found = [score for trial in trials if (score := trial.scores.get(name)) is not None]
+            values = [value for one in found if (value := one.value if isinstance(one, Score) else one) is not None]
+            if values and not (low <= min(values) and max(values) <= high):
+                wrong = next(value for value in values if not low <= value <= high)
+                raise self._wrong(f"the score {wrong:g} of {name[:60]!r} is outside its scale", HINT_EDITED)
+
+    def _closed(self, raw: bytes) -> Footer:
         footer, claimed = to_footer(self._read(ClosingLine, raw, "closing line"))
         if claimed != self._checksum.hexdigest():
             raise self._wrong("the checksum does not fit", HINT_EDITED)
-        if footer.trials != trials:
+        if footer.trials != len(self._seen):
             raise self._wrong("the counts do not fit", HINT_EDITED)
         return footer
 
@@ -141,7 +150,14 @@ class MeasuredReader:
         try:
             return read_line(kind, raw, name)
         except MalformedError as problem:
-            raise self._wrong(str(problem), "") from None
+            raise self._wrong(str(problem)) from None
 
-    def _wrong(self, what: str, hint: str) -> GateError:
+    def _wrong(self, what: str, hint: str = "") -> GateError:
         return self._error(f"unreadable record: {what}", where=self._where, hint=hint)
+
+
+def _closing_in(block: bytes) -> int:
+    """Where the first closing line of some lines begins; their end if there is none."""
+    if block.startswith(CLOSING):
+        return 0
+    return block.find(b"\n" + CLOSING) + 1 or len(block)

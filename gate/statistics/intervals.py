@@ -33,7 +33,7 @@ def deviation(values: Sequence[float]) -> float | None:
     if len(values) < 2:
         return None
     middle = mean(values)
-    return math.sqrt(math.fsum((value - middle) ** 2 for value in values) / (len(values) - 1))
+    return math.sqrt(math.fsum([(value - middle) ** 2 for value in values]) / (len(values) - 1))
 
 
 def log_beta(a: float, b: float) -> float:

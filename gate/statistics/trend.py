@@ -58,16 +58,17 @@ def levels(cases: Sequence[CaseRuns], runs: int, reach: float = 0.0) -> list[Lev
     weight, trials = [0] * runs, [0] * runs
     held = []
     for case in cases:
-        held.append([(run, sums.total / sums.n) for run, sums in sorted(case.items()) if sums.n])
-        for run, sums in case.items():
-            weight[run] += bool(sums.n)
-            trials[run] += sums.n
+        found = sorted([(run, sums.total / sums.n, sums.n) for run, sums in case.items() if sums.n])
+        held.append([(run, y) for run, y, _ in found])
+        for run, _, n in found:
+            weight[run] += 1
+            trials[run] += n
     held = [case for case in held if case]
     if not held:
         return []
     whole = all(len(case) == sum(map(bool, weight)) for case in held)
     effects = _alternated(held, weight, 1 if whole else ROUNDS)
-    middle = math.fsum(math.fsum(y - effects[run] for run, y in case) / len(case) for case in held) / len(held)
+    middle = math.fsum([math.fsum([y - effects[run] for run, y in case]) / len(case) for case in held]) / len(held)
     single = _single_variance(cases, reach)
     return [Level(run, middle + effects[run], single / trials[run]) for run in range(runs) if weight[run]]
 
@@ -78,11 +79,12 @@ def _single_variance(cases: Sequence[CaseRuns], reach: float) -> float:
     If most cases were run once a run, around the case's mean over all runs, which a move makes larger.
     """
     within = [sums for case in cases for sums in case.values() if sums.n > 1]
-    spare, most = sum(sums.n - 1 for sums in within), sum(sums.n for case in cases for sums in case.values())
+    spare, most = sum([sums.n - 1 for sums in within]), sum([sums.n for case in cases for sums in case.values()])
     if 3 * spare < most:
         within = [_over_runs(case.values()) for case in cases]
         spare = sum(sums.n - 1 for sums in within if sums.n)
-    square = math.fsum(max(0.0, sums.squares - sums.total * sums.total / sums.n) for sums in within if sums.n)
+    squares = [sums.squares - sums.total * sums.total / sums.n for sums in within if sums.n]
+    square = math.fsum([one for one in squares if one > 0])
     return (square + (reach / 2) ** 2) / (spare + 1)
 
 

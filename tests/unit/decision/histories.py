@@ -7,12 +7,37 @@ from random import Random
 
 from gate.decision.measured import reduced
 from gate.decision.trends import PastRun
-from gate.model import Case, Criterion, Invocation, Scale, Score, Trial, Usage
+from gate.model import (
+    FULL,
+    Case,
+    Criterion,
+    Invocation,
+    MeasuredTrial,
+    MeasuredTurn,
+    Scale,
+    Score,
+    Trial,
+    Usage,
+)
 
 QUALITY = Criterion("quality", "quality", Scale.UNIT, threshold=0.5, fingerprint="q1")
 WEEK = 604_800.0
 START = 1_767_225_600.0
 """2026-01-01."""
+
+
+def in_numbers(trial: Trial) -> MeasuredTrial:
+    """What a history reads of a trial."""
+    return MeasuredTrial(
+        trial.case_id,
+        trial.number,
+        None if trial.tag == FULL else trial.tag,
+        trial.side,
+        trial.scores,
+        None if trial.error is None else (trial.error.kind, trial.error.message),
+        trial.duration,
+        [MeasuredTurn(turn.usage) for turn in trial.invocations],
+    )
 
 
 def drawn_run(
@@ -43,7 +68,7 @@ def drawn_run(
     return PastRun(
         f"run-{number}",
         START + number * WEEK / 7,
-        reduced(made, criteria, {case_id: Case(case_id, ()) for case_id in ids}),
+        reduced(map(in_numbers, made), criteria, {case_id: Case(case_id, ()) for case_id in ids}),
         tuple(criteria),
         {case_id: f"{case_id}{content}" for case_id in ids},
         {case_id: frozenset({"refund" if n % 3 == 0 else "order"}) for n, case_id in enumerate(ids)},

@@ -6,12 +6,14 @@ from random import Random
 
 import pytest
 
-from gate.decision.comparison import PASS_RATE
+from gate.decision.comparison import PASS_RATE, passed
 from gate.decision.conclusions import estimate
 from gate.decision.measured import COST, DURATION, estimate_of, reduced, together
-from gate.model import CONFIRM, Case, Criterion, ErrorKind, Scale, Score, Side, Trial, TrialError
+from gate.model import CONFIRM, Case, Criterion, Direction, ErrorKind, Scale, Score, Side, Trial, TrialError
 from gate.statistics.intervals import mean
 from gate.statistics.trend import Sums
+
+from .histories import in_numbers
 
 OK = Criterion("ok", "contains", Scale.BINARY, threshold=1.0)
 
@@ -44,7 +46,7 @@ def test_reruns_and_the_base_are_left_out_of_the_values() -> None:
         Trial("b", 1, error=TrialError(ErrorKind.CRASH, "died")),
         Trial("b", 2, error=TrialError(ErrorKind.UNREACHABLE, "gone")),
     ]
-    found = reduced(trials, (OK,), {"a": Case("a", ()), "b": Case("b", ())})
+    found = reduced(map(in_numbers, trials), (OK,), {"a": Case("a", ()), "b": Case("b", ())})
     assert (found.trials, found.failed, found.unmeasured) == (4, 1, 1)
     assert found.outcomes == {"a": (1, 2), "b": (0, 1)}
     assert found.values[PASS_RATE] == {"a": sums_of([1.0]), "b": sums_of([0.0])}
@@ -54,7 +56,7 @@ def test_reruns_and_the_base_are_left_out_of_the_values() -> None:
 def test_absurd_values_do_no_harm() -> None:
     trials = [Trial("a", n, scores={"cost": Score(1e308)}, duration=1e308) for n in range(1, 4)]
     cost = Criterion("cost", "cost", Scale.USD)
-    found = reduced(trials, (cost,), {"a": Case("a", ())})
+    found = reduced(map(in_numbers, trials), (cost,), {"a": Case("a", ())})
     assert COST not in found.values
     for name in ("cost", DURATION):
         assert estimate_of(list(found.values[name].values()), Scale.USD).value <= 1e12
@@ -62,3 +64,35 @@ def test_absurd_values_do_no_harm() -> None:
 
 def test_runs_of_a_case_add_up() -> None:
     assert together([sums_of([1.0, 0.0]), sums_of([0.5])]) == sums_of([1.0, 0.0, 0.5])
+
+
+def drawn_score(rng: Random) -> Score:
+    kind = rng.randrange(6)
+    return Score(None, error="down") if kind == 0 else Score(None) if kind == 1 else Score(rng.choice((0.0, 0.5, 1.0)))
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_a_trial_passes_here_as_it_does_where_it_is_judged(seed: int) -> None:
+    rng = Random(seed)
+    criteria = tuple(
+        Criterion(
+            name,
+            name,
+            Scale.UNIT,
+            rng.choice((Direction.HIGHER, Direction.LOWER)),
+            threshold=rng.choice((None, 0.5, 0.7)),
+            blocking=rng.random() < 0.8,
+            hard=rng.random() < 0.3,
+        )
+        for name in "xyz"[: rng.randrange(4)]
+    )
+    case = Case("a", (), thresholds=rng.choice(({}, {"x": 0.4}, {"z": 1.0})))
+    errors = (None, None, None, TrialError(ErrorKind.CRASH, "died"), TrialError(ErrorKind.LIMIT, "quota"))
+    trials = [
+        Trial("a", n, scores={name: drawn_score(rng) for name in "xyz" if rng.random() < 0.9}, error=rng.choice(errors))
+        for n in range(1, 12)
+    ]
+    wanted = [outcome for trial in trials if (outcome := passed(trial, case, criteria)) is not None]
+    found = reduced(map(in_numbers, trials), criteria, {"a": case})
+    assert found.outcomes.get("a", (0, 0)) == (sum(wanted), len(wanted))
+    assert found.values.get(PASS_RATE, {}) == ({"a": sums_of([float(one) for one in wanted])} if wanted else {})

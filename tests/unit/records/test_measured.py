@@ -6,11 +6,14 @@ import io
 from pathlib import Path
 
 import pytest
+from msgspec.structs import astuple
 
 from gate.errors import GateError, MeasureError
+from gate.model import Score
 from gate.records import Record, parse_record, read_record, record_lines
 from gate.records.measured import MeasuredReader, created_in
 from tests.unit.baselines.samples import make_record
+from tests.unit.decision.histories import in_numbers
 
 GOLDEN = sorted(
     path for path in (Path(__file__).parents[2] / "golden" / "records").glob("*.jsonl") if "open" not in path.name
@@ -28,13 +31,33 @@ def test_it_says_the_same_of_records_of_every_format(path: Path) -> None:
     trials = list(reader)
     assert (reader.header, reader.footer) == (whole.header, whole.footer)
     for short, long in zip(trials, whole.trials, strict=True):
-        assert (short.case_id, short.number, short.tag, short.side) == (long.case_id, long.number, long.tag, long.side)
-        assert {n: (s.value, s.error) for n, s in short.scores.items()} == {
-            n: (s.value, s.error) for n, s in long.scores.items()
-        }
-        assert (short.error, short.duration) == (long.error, long.duration)
+        wanted = in_numbers(long)
+        assert (short.case_id, short.number, short.tag, short.side) == (
+            wanted.case_id,
+            wanted.number,
+            wanted.tag,
+            wanted.side,
+        )
+        scores = [(n, Score(*astuple(s)) if isinstance(s, Score) else Score(s)) for n, s in short.scores.items()]
+        assert scores == list(wanted.scores.items())
+        assert (short.error, short.end, short.duration) == (wanted.error, long.end, wanted.duration)
         assert (short.usage and short.usage.cost_usd) == (long.usage and long.usage.cost_usd)
         assert (short.usage and short.usage.tokens) == (long.usage and long.usage.tokens)
+
+
+@pytest.mark.parametrize("block", [1, 7, 100, 1 << 20])
+def test_it_says_the_same_in_blocks_of_any_size(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = b"".join(record_lines(make_record(trials=3)))
+    wanted = list(measured(data))
+    monkeypatch.setattr("gate.records.measured.BLOCK", block)
+    assert list(measured(data)) == wanted
+
+
+def test_a_line_beyond_the_limit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = b"".join(record_lines(make_record(trials=3)))
+    monkeypatch.setattr("gate.records.measured.MAX_LINE_BYTES", 100)
+    with pytest.raises(MeasureError, match="too long"):
+        list(measured(data))
 
 
 def test_what_the_long_reading_refuses_is_refused() -> None:

@@ -10,7 +10,7 @@ from gate.decision.measured import reduced
 from gate.decision.trends import PastRun, SuiteHistory, suite_history
 from gate.model import Case, Criterion, Direction, Invocation, Scale, Score, Trial, Usage
 from gate.reports.html.site import Shown
-from tests.unit.decision.histories import START, WEEK
+from tests.unit.decision.histories import START, WEEK, in_numbers
 
 TAGS = ("refund", "order", "shipping", "smalltalk")
 CRITERIA = (
@@ -47,7 +47,7 @@ def busy_run(number: int, *, runs: int, suite: int = 0, cases: int = 60) -> Past
     return PastRun(
         f"{suite}-{number}",
         START + number * WEEK / 7,
-        reduced(trials, tuple(criteria), {case_id: Case(case_id, ()) for case_id in ids}),
+        reduced(map(in_numbers, trials), tuple(criteria), {case_id: Case(case_id, ()) for case_id in ids}),
         tuple(criteria),
         dict.fromkeys(ids, "c"),
         {case_id: frozenset({TAGS[n % 4], "smoke"} if n % 7 == 0 else {TAGS[n % 4]}) for n, case_id in enumerate(ids)},

@@ -1,0 +1,42 @@
+"""A trial in numbers: what a history needs of it, without a word of what was said."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+
+from gate.model.conversation import Usage, total_usage
+from gate.model.trial import ENDS, End, ErrorKind, Score, Side
+
+
+class MeasuredTurn(Struct, frozen=True, gc=False):
+    """One turn of it."""
+
+    usage: Usage | None = None
+
+
+class MeasuredTrial(Struct, frozen=True, gc=False):
+    """One execution of a case. It is kept as it stands in a record: a history reads a hundred thousand of them."""
+
+    case_id: str
+    number: int
+    tag: str | None = None
+    """None: `FULL`."""
+    side: Side = Side.CANDIDATE
+    scores: Mapping[str, float | Score | None] = {}
+    """By criterion name. A number, or None where the metric does not apply, says as much as a `Score` of that value."""
+    error: tuple[ErrorKind, str] | None = None
+    duration: float | None = None
+    turns: Sequence[MeasuredTurn] = ()
+
+    @property
+    def end(self) -> End:
+        return End.ANSWERED if self.error is None else ENDS[self.error[0]]
+
+    @property
+    def usage(self) -> Usage | None:
+        """Usage summed over the turns; None where no turn reported any."""
+        if len(self.turns) == 1:
+            return self.turns[0].usage
+        return total_usage(tuple([turn.usage for turn in self.turns if turn.usage is not None]))
