@@ -196,9 +196,16 @@ def _without_uncaptured(trial: Trial, conversation: WatchedTrace, scorers: Seque
     missing = conversation.not_captured
     if not missing:
         return trial
-    names = [scorer.criterion.name for scorer in scorers if _needs(scorer, missing)]
-    lost = {name: Score(None, error=NOT_CAPTURED) for name in names if name in trial.scores}
+    needing = [s for s in scorers if s.criterion.name in trial.scores and _needs(s, missing)]
+    names = [s.criterion.name for s in needing if not _was_done(s, trial)]
+    lost = {name: Score(None, error=NOT_CAPTURED) for name in names}
     return replace(trial, scores={**trial.scores, **lost})
+
+
+def _was_done(scorer: Scorer, trial: Trial) -> bool:
+    """Whether something forbidden was seen, which it stays, whatever else was not captured."""
+    value = trial.scores[scorer.criterion.name].value
+    return scorer.metric.absence and value is not None and value < 1.0
 
 
 def _needs(scorer: Scorer, missing: frozenset[str]) -> bool:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from gate.monitor.model import WatchedTrace
+from gate.suites.traces import unseen_in
 from gate.traces import Captured, Piece, Span, TraceReader, conversation_of
 
 PARTS = {"input": "user", "output": "response", "calls": "calls"}
@@ -35,7 +38,7 @@ class TelemetryTraces:
         ends = [at for piece in pieces if (at := self.seconds(piece)) is not None]
         return WatchedTrace(
             trace,
-            tuple(turn.invocation for turn in found.turns),
+            tuple([replace(turn.invocation, unseen=unseen_in(turn)) for turn in found.turns]),
             found.error,
             max(ends, default=None),
             _missing([turn.captured for turn in found.turns]),

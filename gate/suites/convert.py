@@ -44,7 +44,7 @@ def convert(suite: Suite) -> Converted:
         losses += _differences(case, again)
     if suite.recorded:
         losses.append(Loss("", f"recorded trials ({len(suite.recorded)})", check=False))
-    criteria = suite.criteria or suite.brought
+    criteria = {**(suite.brought or {}), **(suite.criteria or {})}
     text = json.dumps(criteria, indent=2, ensure_ascii=False) + "\n" if criteria else ""
     return Converted(json.dumps({"cases": rows}, indent=2, ensure_ascii=False) + "\n", text, len(rows), tuple(losses))
 

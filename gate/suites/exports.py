@@ -64,6 +64,16 @@ def response_of(value: Any, what: str) -> str:
     return json.dumps(value) if isinstance(value, bool | int | float) else _text(value, _ANSWERS, what)
 
 
+def _further(value: Any, what: str) -> list[tuple[str, bool]]:
+    """What a mapping expects beside the text that is taken of it; one without a usual name is taken whole."""
+    known = [name for name in _ANSWERS if isinstance(value, Mapping) and isinstance(value.get(name), str)]
+    rest = [str(key) for key, held in value.items() if key != known[0] and held not in _EMPTY] if known else []
+    return [(f"{what}.{key}", True) for key in rest]
+
+
+_EMPTY = (None, "", [], {})
+
+
 def _users(messages: Any, what: str) -> list[str]:
     """What the user says in a list of messages."""
     if not isinstance(messages, list) or not all(isinstance(one, Mapping) for one in messages):
@@ -122,7 +132,7 @@ def _rubrics(texts: Any, what: str) -> list[Rubric]:
 
 def _rest(row: Row, known: Sequence[str]) -> list[tuple[str, bool]]:
     """What is in a row under keys that nobody knows: it may be a check."""
-    return [(key, True) for key, value in row.items() if key not in known and value not in (None, "", [], {})]
+    return [(key, True) for key, value in row.items() if key not in known and value not in _EMPTY]
 
 
 # --- one kind each --------------------------------------------------------------------------------
@@ -144,10 +154,12 @@ def _golden(row: Row) -> _Found:
         outcome = row.get("expected_outcome")
         metadata |= {key: row[key] for key in ("scenario", "user_description") if row.get(key)}
         rubrics = _rubrics([outcome], "expected_outcome") if outcome else []
+        losses += [(key, True) for key in ("expected_output", "expected_tools") if row.get(key)]
         return _Found(turns, _name(row.get("name")), metadata, rubrics, losses=losses)
     tools = _calls(row["expected_tools"], "expected_tools", "inputParameters") if row.get("expected_tools") else None
     expected = row.get("expected_output")
     response = _text(expected, _ANSWERS, "expected_output") if expected else None
+    losses += _further(expected, "expected_output")
     turns = _expecting([Turn(_text(row.get("input"), _QUESTIONS, "input"))], response, tools)
     recorded = None
     if row.get("actual_output"):
@@ -168,7 +180,7 @@ def _example(row: Row) -> _Found:
     split = [row["split"]] if isinstance(row.get("split"), str) else row.get("split") or []
     if not isinstance(split, list) or not all(isinstance(one, str) for one in split):
         raise ShapeError("split: expected a text or a list of texts")
-    losses = _rest(row, known)
+    losses = _rest(row, known) + _further(outputs, "outputs")
     losses += [("attachments", False)] if row.get("attachments") or row.get("attachment_urls") else []
     metadata = _mapping(row.get("metadata"), "metadata")
     return _Found(_expecting(turns, response), _name(row.get("id")), metadata, tags=split, losses=losses)
@@ -183,7 +195,9 @@ def _item(row: Row) -> _Found:
     response = _text(expected, _ANSWERS, "expectedOutput") if expected else None
     turns = _expecting(_conversation(plain.get("input"), "input"), response)
     metadata = _mapping(plain.get("metadata"), "metadata")
-    return _Found(turns, _name(plain.get("id")), metadata, losses=_rest(plain, known))
+    return _Found(
+        turns, _name(plain.get("id")), metadata, losses=_rest(plain, known) + _further(expected, "expectedOutput")
+    )
 
 
 _SNAKE = {"expectedOutput": "expected_output", "sourceTraceId": "source_trace_id", "datasetName": "dataset_name",

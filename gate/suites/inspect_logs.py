@@ -52,7 +52,8 @@ def carry(document: Document) -> tuple[Contents, list[Loss]]:
         seen.add((trial.case_id, trial.number))
         recorded.append(trial)
         if known is case:
-            losses += [Loss(case.id, f"scorer {name}") for name in _scorers(sample) if name != _INCLUDES]
+            carried = {_INCLUDES} if case.options else set[str]()
+            losses += [Loss(case.id, f"scorer {name}") for name in _scorers(sample) if name not in carried]
     criteria: dict[str, Any] | None = {"contains": {}} if any(case.options for case in cases.values()) else None
     return Contents(tuple(cases.values()), tuple(recorded), criteria), losses
 

@@ -105,6 +105,14 @@ def test_a_forbidden_call_is_seen_in_any_turn() -> None:
     assert "delete" in found.why
 
 
+def test_a_forbidden_call_that_was_seen_fails_though_another_turn_was_not_captured() -> None:
+    watch = observer({"forbidden_tools": {"tools": ["delete"]}})
+    turns = (turn("one", "go on", ToolCall("delete", {"id": 1})), turn("two"))
+    found = watch.observe_now(WatchedTrace("t", turns, not_captured=frozenset({"calls"})))
+    assert found.passed is False
+    assert "delete" in found.why
+
+
 def test_previews_are_redacted_before_they_are_cut() -> None:
     key = "sk-" + "a1" * 30
     query = f"mail ada@example.com, hush-hush, {'x' * 140} {key} tail"

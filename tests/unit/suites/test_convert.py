@@ -69,3 +69,9 @@ def test_an_eval_set_is_carried_over_with_its_criteria(tmp_path: Path, camel: bo
     assert json.loads(made.criteria) == {"criteria": {"response_match_score": 0.8}}
     (case,) = again(made, tmp_path / "out").cases
     assert case.turns == suite.cases[0].turns
+
+
+def test_criteria_of_both_places_are_kept() -> None:
+    """What the files of cases bring, under what the file beside them states, as a run would have it."""
+    suite = Suite("s", (FULL,), criteria={"latency": {"max": 3}}, brought={"contains": {}, "latency": {}})
+    assert json.loads(convert(suite).criteria) == {"contains": {}, "latency": {"max": 3}}

@@ -118,6 +118,10 @@ def test_tags_metadata_and_trajectories_are_kept(tmp_path: Path) -> None:
         ({**LANGSMITH, "evaluators": ["exact"]}, "evaluators"),
         ({**OLD, "ideal": ["4", "four"]}, "further texts of ideal"),
         ({**AGENTCORE, "turns": [{"input": "a"}, {"input": "b"}]}, "expected_trajectory of several turns"),
+        ({**LANGSMITH, "outputs": {"answer": "So.", "tools": ["look_up"]}}, "outputs.tools"),
+        ({"id": "i", "input": "Why?", "expectedOutput": {"answer": "So.", "route": "x"}}, "expectedOutput.route"),
+        ({**GOLDEN, "expected_output": {"answer": "So.", "route": "sales"}}, "expected_output.route"),
+        ({**TALK, "expected_tools": [{"name": "find"}]}, "expected_tools"),
     ],
 )
 def test_a_check_that_the_gate_does_not_have_is_refused_and_listed_on_import(

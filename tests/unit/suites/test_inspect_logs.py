@@ -84,6 +84,12 @@ def test_another_scorer_is_a_note_and_a_lost_check_on_import(tmp_path: Path) -> 
     assert [(loss.what, loss.check) for loss in losses] == [("scorer model_graded_qa", True)]
 
 
+def test_several_targets_of_includes_are_a_lost_check(tmp_path: Path) -> None:
+    losses: list[Loss] = []
+    suite_of(tmp_path, log(sample(target=["shipped", "sent"])), losses)
+    assert [(loss.what, loss.check) for loss in losses] == [("scorer includes", True)]
+
+
 def test_a_sample_that_failed_is_a_failed_trial(tmp_path: Path) -> None:
     suite = suite_of(tmp_path, log(sample(), sample(epoch=2, error={"message": "it crashed", "traceback": "…"})))
     assert [trial.error for trial in suite.recorded] == [None, "it crashed"]
