@@ -71,7 +71,7 @@ def _further(value: Any, what: str) -> list[tuple[str, bool]]:
     return [(f"{what}.{key}", True) for key in rest]
 
 
-_EMPTY = (None, "", [], {})
+_EMPTY: tuple[Any, ...] = (None, "", [], {})
 
 
 def _users(messages: Any, what: str) -> list[str]:
