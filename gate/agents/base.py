@@ -33,7 +33,7 @@ from gate.formats.messages import OBJECT, FormatError
 from gate.model import ENDS, End, ErrorKind, Invocation, RecordedTrial
 from gate.model.strictness import FEWER, OFF, Tightens
 from gate.security.environment import ALWAYS_ALLOWED, handed_on, is_withheld
-from gate.security.limits import MAX_LOG_CHARS, shorten, tail
+from gate.security.limits import RAW_LOG_CHARS, shorten, tail
 
 MAX_MESSAGE_CHARS = 5_000
 LEAST_PATTERN = 4
@@ -211,7 +211,7 @@ class Clock(Struct):
 
 
 class Log(Struct):
-    """What an agent wrote beside its answers in one trial; the last of it, bounded."""
+    """What an agent wrote beside its answers in one trial; the last of it, bounded, with its secrets."""
 
     text: str = ""
 
@@ -219,7 +219,7 @@ class Log(Struct):
         """Appends what was written, on a line of its own."""
         text = text.strip("\n")
         if text.strip():
-            self.text = tail(f"{self.text}\n{text}" if self.text else text, MAX_LOG_CHARS)
+            self.text = tail(f"{self.text}\n{text}" if self.text else text, RAW_LOG_CHARS)
 
 
 class Request(Struct, frozen=True):

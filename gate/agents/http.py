@@ -43,6 +43,7 @@ CLOSING_SECONDS = 10.0
 """How long the request that ends a session may take."""
 RESERVED_FILES = 64
 """File descriptors that are left to everything but connections."""
+_HALF_WORD = re.compile(r"[\w.~+/=-]*+\Z")
 _VARIABLE = re.compile(r"\{\{\s*([A-Za-z_][\w.]*)\s*\}\}")
 
 
@@ -119,7 +120,7 @@ class ServerAgent(Agent):
         if response.cookies and request.session_id:
             self._cookies.setdefault(request.session_id, Cookies()).take(url, response.cookies)
         if not 200 <= response.status < 300:
-            request.log.add(response.body[: 4 * MAX_LOG_CHARS].decode("utf-8", "replace")[:MAX_LOG_CHARS])
+            request.log.add(_beginning(response.body))
             raise _failure(response)
         return response
 
@@ -137,6 +138,12 @@ class ServerAgent(Agent):
 def _traced(headers: Mapping[str, str], traceparent: str) -> dict[str, str]:
     others = {name: value for name, value in headers.items() if name.lower() != "traceparent"}
     return {**others, "traceparent": traceparent}
+
+
+def _beginning(body: bytes) -> str:
+    """The first of a body, without the word that is cut off: it may be half of a secret."""
+    text = body[: 4 * MAX_LOG_CHARS].decode("utf-8", "replace")
+    return text if len(text) <= MAX_LOG_CHARS else _HALF_WORD.sub("", text[:MAX_LOG_CHARS])
 
 
 def _failure(response: Response) -> AgentFailure:

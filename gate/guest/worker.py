@@ -31,7 +31,7 @@ FIELDS = ("message", "messages", "session_id", "state", "metadata", "case_id", "
 LATER = (408, 425, 429, 503, 529)  # agents/base.py has the same, and why; a test holds them together
 
 
-LOG_CHARS = 8_000
+LOG_CHARS = 16_000
 
 
 class KeptOutput:

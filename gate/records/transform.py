@@ -17,7 +17,7 @@ from gate.errors import MeasureError
 from gate.model import SILENT, Invocation, Part, Score, Side, ToolCall, Trial, TrialError, Usage, text_of
 from gate.records.lines import COMFORTABLE_BYTES, to_line, trial_line
 from gate.records.model import Footer, Header, PlannedCase, Record, count, difference
-from gate.security.limits import cut, shorten, tail
+from gate.security.limits import MAX_LOG_CHARS, cut, shorten, tail
 from gate.security.redact import Redactor
 
 MAX_STORED_TEXT = 500
@@ -55,7 +55,7 @@ def redacted(trial: Trial, redactor: Redactor) -> Trial:
         invocations=tuple([invocation(turn) for turn in trial.invocations]),
         scores={name: score(given) for name, given in trial.scores.items()},
         error=None if trial.error is None else TrialError(trial.error.kind, text(trial.error.message)),
-        log=text(trial.log),
+        log=tail(text(trial.log), MAX_LOG_CHARS),  # cut after it is masked: half a secret has no shape
     )
 
 

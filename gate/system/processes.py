@@ -17,7 +17,7 @@ from typing import Any, Self
 
 from gate.system.child import exit_reason, signal_group
 
-TAIL_BYTES = 4_096
+TAIL_BYTES = 16_384
 """How much of a child's last output is kept for messages."""
 GRACE_SECONDS = 2.0
 """Between SIGTERM and SIGKILL."""

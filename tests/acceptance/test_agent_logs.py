@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 
 from gate.agents.base import Log
-from gate.records import read_record
-from gate.security.limits import MAX_LOG_CHARS
+from gate.model import Trial
+from gate.records import read_record, redacted
+from gate.security.limits import MAX_LOG_CHARS, RAW_LOG_CHARS
+from gate.security.redact import Redactor
 from tests.acceptance.conftest import Project
 
 PYTHON = """
@@ -130,8 +132,20 @@ def test_the_end_of_a_long_log_is_kept() -> None:
     log = Log()
     for number in range(2000):
         log.add(f"line {number}\n")
-    assert len(log.text) == MAX_LOG_CHARS
-    assert log.text.startswith("…") and log.text.endswith("line 1999")
+    assert len(log.text) == RAW_LOG_CHARS
+    kept = redacted(Trial("a", 1, log=log.text), Redactor()).log
+    assert len(kept) == MAX_LOG_CHARS
+    assert kept.startswith("…") and log.text.endswith("line 1999")
     empty = Log()
     empty.add("\n \n")
     assert empty.text == ""
+
+
+@pytest.mark.parametrize("more", [0, 500, 1500, 3000])
+def test_a_secret_of_which_only_the_end_would_be_kept_is_masked_first(more: int) -> None:
+    """A key whose first line lies before what is kept has no shape any more: it is masked before the cut."""
+    key = "-----BEGIN PRIVATE KEY-----\n" + "MIIEvQIBADANBgkq\n" * 100 + "-----END PRIVATE KEY-----"
+    log = Log()
+    log.add(key + "\n" + "x" * (MAX_LOG_CHARS - len(key) + more))
+    kept = redacted(Trial("a", 1, log=log.text), Redactor(["hush-hush"])).log
+    assert "MIIE" not in kept
