@@ -39,7 +39,8 @@ def overview(suite: SuiteHistory) -> str:
     agents = len({run.agent for run in runs if run.agent})
     of = [count(commits, "commit")] if commits else []
     of += [count(agents, "version") + " of the agent"] if agents else []
-    span = day(runs[0].created) if len(runs) == 1 else f"{day(runs[0].created)} to {day(runs[-1].created)}"
+    first, last = day(runs[0].created), day(runs[-1].created)
+    span = first if first == last else f"{first} to {last}"
     return f"{count(len(runs), 'run')}{' of ' + ' and '.join(of) if of else ''}, {span}"
 
 
@@ -54,6 +55,11 @@ def spread_figure(series: Series) -> str:
     if spread is None:
         return "–"
     return change(spread, scale).lstrip("+±") if scale is Scale.BINARY else figure(spread, scale)
+
+
+def deviation_figure(value: float, scale: Scale) -> str:
+    """The standard deviation of single trials; of zeros and ones it is no share of anything."""
+    return figure(value, Scale.UNIT if scale is Scale.BINARY else scale)
 
 
 Together = tuple[tuple[Series, SeriesMove], ...]

@@ -60,10 +60,12 @@ def explain_record(
     ]
     for result in suite.criteria:
         scale = result.criterion.scale
-        lines.append(f"{console(result.criterion.name)}: {standing_of(result)}: {console(reason(result))}")
-        lines.append(f"  candidate {interval(result.candidate, scale)} {sample(result.candidate)}")
-        lines.append(f"  baseline  {interval(result.baseline, scale)} {sample(result.baseline)}")
-        lines.append(f"  change    {change_interval(result.change, scale)} {sample(result.change)}")
+        said, standing = reason(result), f"{standing_of(result)}: "
+        said = said if said.startswith(standing) else standing + said
+        lines.append(f"{console(result.criterion.name)}: {console(said)}")
+        lines.append(f"  candidate {interval(result.candidate, scale)} {sample(result.candidate)}".rstrip())
+        lines.append(f"  baseline  {interval(result.baseline, scale)} {sample(result.baseline)}".rstrip())
+        lines.append(f"  change    {change_interval(result.change, scale)} {sample(result.change)}".rstrip())
         if note := evidence(result):
             lines.append(f"  evidence  {console(note)}")
         if result.spent is not None:
@@ -74,6 +76,11 @@ def explain_record(
     return "\n".join(lines)
 
 
+def _e(value: float) -> str:
+    """An e-value to three digits, written out where that can be read: ``1.25``, ``10,200``, ``3.1e+12``."""
+    return f"{float(f'{value:.3g}'):,.0f}" if 100 <= value < 1e9 else f"{value:.3g}"
+
+
 def _explain_rule(suite: SuiteResult) -> list[str]:
     if suite.outcome is None:
         why = suite.baseline.missing if suite.baseline else ""
@@ -82,7 +89,7 @@ def _explain_rule(suite: SuiteResult) -> list[str]:
     lines = [f"stage: {stage_name(suite.outcome.stage)}; seed {suite.seed}"]
     for look in found.looks:
         lines.append(f"look after epoch {look.epochs}: p = {look.p:.4f}, blocks at {look.threshold:.4f}")
-    e_value = "beyond all bounds" if found.e_value is None else f"{found.e_value:.3g}"
+    e_value = "beyond all bounds" if found.e_value is None else _e(found.e_value)
     lines.append(f"broken cases together: e = {e_value}, blocks at {found.e_threshold:.0f}")
     return lines
 
@@ -94,7 +101,7 @@ def _suspects(suite: SuiteResult) -> list[str]:
 
 def _improved(suite: SuiteResult) -> list[str]:
     cases = improved_cases(suite)[:20]
-    lines = [f"{console(case.id)}: {improvement(case, suite)}, e = {case.improvement:.3g}" for case in cases]
+    lines = [f"{console(case.id)}: {improvement(case, suite)}, e = {_e(case.improvement or 0.0)}" for case in cases]
     return ["", "passed more often than in the baseline", *lines] if lines else []
 
 
@@ -107,7 +114,7 @@ def _tools(suite: SuiteResult) -> list[str]:
 
 
 def _case_line(case: CaseResult) -> str:
-    e_value = f", e = {case.e_value:.3g}" if case.e_value is not None else ""
+    e_value = f", e = {_e(case.e_value)}" if case.e_value is not None else ""
     before = f"baseline {case.baseline_passed} of {case.baseline_trials}"
     return f"{console(case.id)}: {case.status.value}, {case.passed} of {case.trials} passed, {before}{e_value}"
 

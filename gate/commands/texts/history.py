@@ -16,6 +16,7 @@ from gate.reports.history import (
     case_trend,
     commit_of,
     day,
+    deviation_figure,
     findings,
     newest_figure,
     overview,
@@ -102,7 +103,7 @@ def _version_cell(value: VersionValue | None, series: Series) -> str:
         return "–"
     scale, estimate = series.criterion.scale, value.estimate
     figures = [figure(one, scale) for one in (estimate.value, value.least, value.most)]
-    spread = "–" if estimate.sd is None else f"{estimate.sd:.2g}"
+    spread = "–" if estimate.sd is None else deviation_figure(estimate.sd, scale)
     return ", ".join([*figures, spread, str(estimate.trials)])
 
 

@@ -63,12 +63,13 @@ def _axis(measure: Measure) -> Axis:
 
 def _cell(lineup: Lineup, measure: Measure, place: int, axis: Axis) -> Mapping[str, Any]:
     how = words.standing(measure, place, 0) if place else ""
+    against = words.difference_text(measure, place, 0) if place else ""
     return {
         "name": words.name(lineup, place),
         "mean": words.mean_of(measure, place),
         "sample": words.sample_of(measure, place),
         "plot": _bar(measure, place, axis),
-        "difference": words.difference_text(measure, place, 0) if place else "",
+        "difference": "" if against == words.NO_FIGURES else against,
         "standing": how,
         "tone": {"better": "good", "worse": "bad"}.get(how, "mute"),
     }

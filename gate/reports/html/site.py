@@ -18,14 +18,15 @@ from gate.decision.comparison import PASS_RATE
 from gate.decision.history import CaseHistory
 from gate.decision.measured import SPENT
 from gate.decision.trends import PastRun, Series, SuiteHistory, Version, VersionValue
-from gate.model import Direction
+from gate.model import Direction, Estimate, Scale
 from gate.reports.badge import badge, endpoint, look_of
-from gate.reports.formatting import count, figure, threshold
+from gate.reports.formatting import count, figure, interval, threshold
 from gate.reports.history import (
     SHORT,
     break_lines,
     commit_of,
     day,
+    deviation_figure,
     is_worse,
     moved_line,
     moved_together,
@@ -276,7 +277,7 @@ def _version(version: Version, suite: SuiteHistory, followed: Sequence[Series]) 
     first = suite.runs[version.runs[0]]
     values = {value.name: value for value in version.values}
     return {
-        "name": one_line(version.agent, SHORT + 4) if version.agent else commit_of(first),
+        "name": one_line(version.agent[:SHORT], SHORT) if version.agent else commit_of(first),
         "since": f"{commit_of(first)} {day(first.created)}",
         "runs": len(version.runs),
         "cells": [_cell(values.get(one.name), one) for one in followed],
@@ -287,7 +288,7 @@ def _cell(value: VersionValue | None, series: Series) -> Mapping[str, str]:
     if value is None:
         return {"value": "–", "rest": ""}
     scale, estimate = series.criterion.scale, value.estimate
-    spread = "" if estimate.sd is None else f", sd {estimate.sd:.2g}"
+    spread = "" if estimate.sd is None else f", sd {deviation_figure(estimate.sd, scale)}"
     ends = f"{figure(value.least, scale)} to {figure(value.most, scale)}"
     return {"value": figure(estimate.value, scale), "rest": f"{ends}{spread}, n = {estimate.trials:,}"}
 
@@ -309,8 +310,8 @@ def _case(case: CaseHistory, tags: Iterable[str]) -> Mapping[str, Any]:
     return {
         "name": case.id,
         "flaky": case.flaky,
-        "rate": f"{case.rate:.2f}",
-        "bounds": f"{case.low:.2f}–{case.high:.2f}",
+        "rate": figure(case.rate, Scale.BINARY),
+        "bounds": interval(Estimate(case.rate, case.low, case.high, 1), Scale.BINARY).partition(" % ")[2],
         "trials": case.trials,
         "svg": strip(case.by_record, name),
         "tags": sorted(tags)[:MOST_TAGS_SHOWN],
@@ -329,7 +330,7 @@ def _run(run: PastRun, suite: SuiteHistory, link: str) -> Mapping[str, Any]:
         "rate": "–" if point is None or lead is None else figure(point.estimate.value, lead.criterion.scale),
         "cases": f"{len(run.cases):,}",
         "trials": f"{run.values.trials:,}",
-        "version": one_line(run.agent, SHORT + 4) or "–",
+        "version": one_line(run.agent[:SHORT], SHORT) or "–",
         "link": _link(run, link),
     }
 

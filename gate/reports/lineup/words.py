@@ -84,6 +84,8 @@ def dominated_line(lineup: Lineup, found: Dominated) -> str:
     how = "as the intervals show" if found.proven else "by the means alone"
     verb = "is dominated by" if found.proven else "looks dominated by"
     named = f"{name(lineup, found.entry)} {verb} {name(lineup, found.by)}"
+    if len(known) == 1:
+        return f"{named}: better in {known[0]}, {how}"
     return f"{named}: no worse in {', '.join(known)}, and better in at least one, {how}"
 
 
