@@ -23,6 +23,7 @@ from gate.traces.tree import Draft, ModelCall, Trace
 from gate.traces.values import listed
 
 MAX_TAGS = 50
+_TAGS = frozenset({"tag.tags", "langfuse.trace.tags", "ai.telemetry.metadata.tags"})
 
 
 class Captured(Struct, frozen=True):
@@ -104,8 +105,11 @@ def _traces(pieces: Iterable[Piece]) -> list[Trace]:
 
 def _session(trace: Trace) -> str:
     spans = trace.spans()
-    named = next((found for span in spans if (found := session_of(span.attributes))), "")
-    return named or next((found for span in spans if (found := session_of(span.resource))), "")
+    for span in spans:
+        if named := session_of(span.attributes):
+            return named
+    resources = {id(span.resource): span.resource for span in spans}  # most often one
+    return next((found for resource in resources.values() if (found := session_of(resource))), "")
 
 
 def _conversation(session: str, traces: Sequence[Trace]) -> Conversation:
@@ -115,16 +119,15 @@ def _conversation(session: str, traces: Sequence[Trace]) -> Conversation:
         session,
         tuple([_turn(draft) for draft in _joined([draft for _, draft in drafts])]),
         tuple(trace.trace_id for trace in traces),
-        frozenset(tag for trace in traces for span in trace.spans() for tag in _tags(span)),
+        frozenset([tag for trace in traces for span in trace.spans() for tag in _tags(span)]),
         sum(trace.left_out for trace in traces),
     )
 
 
 def _tags(span: Span) -> list[str]:
     found: list[str] = []
-    for key in ("tag.tags", "langfuse.trace.tags", "ai.telemetry.metadata.tags"):
-        if key in span.attributes:
-            found += [tag for tag in listed(span.attributes[key]) if isinstance(tag, str)][:MAX_TAGS]
+    for key in _TAGS.intersection(span.attributes):
+        found += [tag for tag in listed(span.attributes[key]) if isinstance(tag, str)][:MAX_TAGS]
     return found
 
 
@@ -282,14 +285,17 @@ def _calls(draft: Draft) -> list[_Call]:
 
 def _spanned(chain: Sequence[Operation]) -> _Call:
     """One call of its spans, the outermost first."""
-    span = chain[0].span
+    first, span = chain[0], chain[0].span
+    seconds = max(0, span.end - span.start) / 1e9 if span.end else None
+    if len(chain) == 1:
+        return _Call(first.name, first.id, first.arguments, first.result, first.error, seconds)
     return _Call(
-        chain[0].name,
+        first.name,
         next((step.id for step in chain if step.id), ""),
         next((found for step in chain if (found := step.arguments) is not UNSET), UNSET),
         next((found for step in chain if (found := step.result) is not UNSET), UNSET),
         next((found for step in chain if (found := step.error)), ""),
-        max(0, span.end - span.start) / 1e9 if span.end else None,
+        seconds,
     )
 
 

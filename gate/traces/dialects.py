@@ -32,7 +32,7 @@ class Kind(Enum):
     """Anything else; what lies in it counts as if the span were not there."""
 
 
-AGENTIC = frozenset({Kind.AGENT, Kind.WORKFLOW})
+AGENTIC = (Kind.AGENT, Kind.WORKFLOW)
 _OPERATIONS = {
     "chat": Kind.MODEL,
     "generate_content": Kind.MODEL,
@@ -47,6 +47,7 @@ _AI_SDK = {"generateText": Kind.AGENT, "streamText": Kind.AGENT, "doGenerate": K
 _ADK_NAMES = {"invocation": Kind.WORKFLOW, "call_llm": Kind.MODEL, "agent_run": Kind.AGENT}
 _ADK = "gcp.vertex.agent"
 _MERGED = "(merged tools)"
+_MERGED_SPAN = f"execute_tool {_MERGED}"
 """A span of ADK that tells of several calls once more."""
 
 _TOOL_NAME = ("gen_ai.tool.name", "tool.name", "ai.toolCall.name", "mcp.tool.name", "traceloop.entity.name")
@@ -77,6 +78,7 @@ _SESSION = (
     *("gen_ai.conversation.id", "session.id", "gcp.vertex.agent.session_id", "langfuse.session.id"),
     *("traceloop.association.properties.session_id", "ai.telemetry.metadata.sessionId"),
 )
+_SESSION_KEYS = frozenset(_SESSION)
 _DETAILS = "gen_ai.client.inference.operation.details"
 _MESSAGE_EVENTS = {
     "gen_ai.system.message": "system",
@@ -147,7 +149,7 @@ class Operation:
 def kind_of(span: Span) -> Kind:
     """What a span is about, by its attributes; by its name only where its instrumentation has no other mark."""
     attributes = span.attributes
-    if attributes.get("gen_ai.tool.name") == _MERGED or span.name == f"execute_tool {_MERGED}":
+    if attributes.get("gen_ai.tool.name") == _MERGED or span.name == _MERGED_SPAN:
         return Kind.OTHER
     for key, read in _MARKS.items():
         if key in attributes and isinstance(mark := attributes[key], str) and mark:
@@ -205,7 +207,7 @@ def _tool_message(value: Any) -> Mapping[str, Any]:
 
 def session_of(attributes: Mapping[str, Any]) -> str:
     """The session that attributes name; empty if they name none."""
-    return text_in(attributes, *_SESSION)
+    return "" if _SESSION_KEYS.isdisjoint(attributes) else text_in(attributes, *_SESSION)
 
 
 # --- its parts ------------------------------------------------------------------------------------

@@ -49,7 +49,8 @@ def span(raw: Mapping[str, Any], scope: str = "", resource: Mapping[str, Any] = 
     span_id = hex_id(_first(ids, "spanId", "span_id"), 8)
     if not trace_id or not span_id:
         return None
-    status = _object(raw, "status")
+    status = raw.get("status")
+    status = status if isinstance(status, dict) else NOTHING
     name, message = raw.get("name"), status.get("message", status.get("description"))
     return Span(
         trace_id,
@@ -101,12 +102,14 @@ def attributes(raw: Any) -> Mapping[str, Any]:
     if not raw or not isinstance(raw, list):
         return NOTHING
     found = {}
-    for item in raw[:MAX_ATTRIBUTES]:
-        if isinstance(item, dict) and isinstance(key := item.get("key"), str):
-            value = item.get("value")
-            if isinstance(value, dict):
-                text = value.get("stringValue")
-                found[key] = text if isinstance(text, str) else any_value(value)
+    for item in raw if len(raw) <= MAX_ATTRIBUTES else raw[:MAX_ATTRIBUTES]:
+        try:
+            key, value = item["key"], item["value"]
+        except (KeyError, TypeError, IndexError):
+            continue
+        if isinstance(key, str) and isinstance(value, dict):
+            text = value.get("stringValue")
+            found[key] = text if isinstance(text, str) else any_value(value)
     return found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any
 
 from msgspec import UNSET, Struct
@@ -67,7 +67,8 @@ def message(raw: Any, role: str = "user") -> Message:
     parts = raw.get("parts")
     content = parts if isinstance(parts, list) else raw.get("content")
     texts, called, returned = _parts(content, found, raw)
-    called += [call for item in listed(raw.get("tool_calls")) if (call := _called(item)) is not None]
+    if "tool_calls" in raw:
+        called += [call for item in listed(raw["tool_calls"]) if (call := _called(item)) is not None]
     return Message(found, tuple(texts), tuple(called), tuple(returned))
 
 
@@ -93,13 +94,11 @@ def _parts(content: Any, role: str, message: Mapping[str, Any]) -> tuple[list[st
 
 def _read_part(part: Mapping[str, Any], texts: list[str], called: list[Called], returned: list[Returned]) -> None:
     kind = part.get("type")
-    if kind in _CALLS or any(key in part for key in _CALL_KEYS):
-        inner = next((part[key] for key in _CALL_KEYS if isinstance(part.get(key), dict)), part)
-        call = _called(inner)
+    if kind in _CALLS or not _CALL_KEYS.isdisjoint(part):
+        call = _called(_held(part, _CALL_KEYS))
         called += [] if call is None else [call]
-    elif kind in _RESULTS or any(key in part for key in _RESULT_KEYS):
-        inner = next((part[key] for key in _RESULT_KEYS if isinstance(part.get(key), dict)), part)
-        returned.append(_returned(inner, UNSET))
+    elif kind in _RESULTS or not _RESULT_KEYS.isdisjoint(part):
+        returned.append(_returned(_held(part, _RESULT_KEYS), UNSET))
     elif kind in ("reasoning", "thinking") or part.get("thought") is True:
         return
     else:
@@ -108,10 +107,17 @@ def _read_part(part: Mapping[str, Any], texts: list[str], called: list[Called], 
             texts.append(text)
 
 
+def _held(part: Mapping[str, Any], keys: Set[str]) -> Mapping[str, Any]:
+    """What a part holds at one of some keys, of which it has one at most; else itself."""
+    if keys.isdisjoint(part):
+        return part
+    return next((part[key] for key in keys if isinstance(part.get(key), dict)), part)
+
+
 _CALLS = frozenset({"tool_call", "tool-call", "tool_use", "function_call"})
-_CALL_KEYS = ("toolUse", "function_call", "functionCall")
+_CALL_KEYS = dict.fromkeys(("toolUse", "function_call", "functionCall")).keys()
 _RESULTS = frozenset({"tool_call_response", "tool-result", "tool_result", "function_call_output"})
-_RESULT_KEYS = ("toolResult", "function_response", "functionResponse")
+_RESULT_KEYS = dict.fromkeys(("toolResult", "function_response", "functionResponse")).keys()
 _IDS = ("id", "tool_call_id", "toolCallId", "toolUseId", "tool_use_id", "call_id")
 
 

@@ -192,8 +192,11 @@ def _below(
         if step.kind in AGENTIC and not place.covered:
             place = _Place(step, step.span.span_id, False, place.used)
         yield place
+        held = children.get(step.span.span_id)
+        if held is None:
+            continue
         inner = _inner(place)
-        for child in reversed(children.get(step.span.span_id, ())):
+        for child in reversed(held):
             if child not in seen:
                 seen.add(child)
                 stack.append(_Place(steps[child], *inner))

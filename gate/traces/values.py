@@ -21,15 +21,22 @@ MAX_ATTRIBUTES = 5_000
 _JSON = Decoder()
 _PLACEHOLDERS = frozenset({"", "<REDACTED>", "__REDACTED__", "<elided>", "<not specified>", "N/A"})
 """What instrumentation writes in place of content that it was told not to record."""
+_LONGEST = max(map(len, _PLACEHOLDERS))
+_DIGITS = "0123456789abcdef"
 
 
 def is_placeholder(value: Any) -> bool:
     """Whether a value says that the content was left out."""
-    return value is None or value is UNSET or (isinstance(value, str) and value.strip() in _PLACEHOLDERS)
+    if isinstance(value, str):
+        text = value.strip()
+        return len(text) <= _LONGEST and text in _PLACEHOLDERS  # a long text is not hashed
+    return value is None or value is UNSET
 
 
 def hex_id(raw: Any, size: int) -> str:
     """An id of ``size`` bytes in hex, from hex or base64; other texts stay as they are. Empty if there is none."""
+    if isinstance(raw, str) and len(raw) == 2 * size and not raw.strip(_DIGITS):  # as nearly everybody writes it
+        return raw if raw.strip("0") else ""
     if isinstance(raw, int) and not isinstance(raw, bool):
         raw = f"{abs(raw):0{2 * size}x}"
     if not isinstance(raw, str) or not raw:
@@ -62,6 +69,8 @@ def whole(raw: Any) -> int:
 
 def nanoseconds(raw: Any) -> int:
     """A point in time: nanoseconds, as a number or text, or a date of ISO 8601; 0 if it is none of them."""
+    if isinstance(raw, str) and raw.isdecimal():
+        return int(raw) if len(raw) < 20 else 0
     if isinstance(raw, str) and "-" in raw[1:]:
         try:
             return int(datetime.fromisoformat(raw.replace("Z", "+00:00")).timestamp() * 1_000_000) * 1_000
@@ -81,7 +90,7 @@ def parsed(value: Any) -> Any:
         found = _JSON.decode(text)
     except (MsgspecError, RecursionError, UnicodeError):
         return _slowly(text, value)
-    return value if _is_deep(text, found) else found
+    return value if len(text) > MAX_NESTING and _is_deep(text, found) else found
 
 
 def _slowly(text: str, value: str) -> Any:
@@ -128,5 +137,5 @@ def text_in(attributes: Mapping[str, Any], *keys: str) -> str:
     """The first of these attributes that is a text and no placeholder, bounded as a name; else empty."""
     for key in keys:
         if key in attributes and isinstance(value := attributes[key], str) and not is_placeholder(value):
-            return cut(value, MAX_ID_CHARS)
+            return value if len(value) <= MAX_ID_CHARS else cut(value, MAX_ID_CHARS)
     return ""
