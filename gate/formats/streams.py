@@ -336,7 +336,7 @@ def read_claude(turn: Assembly, events: Sequence[StreamEvent]) -> None:
 
 def _read_claude_end(turn: Assembly, data: Mapping[str, Any]) -> None:
     turn.ended = True
-    failed = data.get("is_error") or str(data.get("subtype")).startswith("error")
+    failed = data.get("is_error") or str(data.get("subtype")).startswith("error_")
     turn.error = (data.get("result") or data.get("subtype") or "an error") if failed else None
     usage = data.get("usage")
     turn.usage = (

@@ -125,9 +125,24 @@ def langchain_messages(answer: Any) -> Any:
 
 
 def from_langchain(answer: Any) -> Any:
+    if is_langchain_message(answer) and not getattr(answer, "tool_calls", None):
+        return from_langchain_message(answer)
     stated = answer if isinstance(answer, dict) else {}
     beside = {key: stated[key] for key in ("usage", "cost_usd", "error") if key in stated}
     return dict(beside, messages=[plain(message) for message in langchain_messages(answer)])
+
+
+def from_langchain_message(message: Any) -> Any:
+    """A last message alone does not tell which calls came before it: its text, and no word of calls."""
+    content = message.content
+    if isinstance(content, list):
+        texts = [block if isinstance(block, str) else block.get("text") for block in content]
+        content = "".join(text for text in texts if isinstance(text, str))
+    usage = usage_of(getattr(message, "usage_metadata", None) or {}) or {}
+    model = (getattr(message, "response_metadata", None) or {}).get("model_name")
+    if usage and isinstance(model, str):
+        usage["model"] = model
+    return {"output": content, "usage": usage or None}
 
 
 # --- google-adk -----------------------------------------------------------------------------------
@@ -168,7 +183,7 @@ def from_claude(answer: Any) -> Any:
     found: Any = {}
     for one in answer:
         if has(one, "total_cost_usd", "num_turns", "is_error"):
-            if one.is_error:
+            if one.is_error or str(getattr(one, "subtype", "")).startswith("error_"):
                 return {"error": one.result or one.subtype}
             found = {"usage": usage_of(one.usage), "cost_usd": one.total_cost_usd}
         elif isinstance(getattr(one, "content", None), list):

@@ -22,6 +22,8 @@ from gate.statistics.intervals import mean, mean_interval, wilson
 FORMAT = 1
 """1: the keys of `MonitorReport`."""
 SHOWN_FAILURES = 5
+STALE_SECONDS = 86_400.0
+"""Age of the newest trace from which every report says that nothing new came."""
 SILENT_AFTER = 20
 """Traces to which a criterion never applied, after which the report says so."""
 
@@ -92,6 +94,13 @@ class MonitorReport(Struct, frozen=True):
     baseline_pass_rate: Average | None = None
     """Of the trials that CI stored, which are of other conversations: to be compared with care."""
     version: int = FORMAT
+    newest: float | None = None
+    """When the newest trace of the window ended, Unix time; None: there is none."""
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether nothing new came for so long that the status tells of the past."""
+        return self.newest is not None and self.at - self.newest > STALE_SECONDS
 
 
 def averages(values: Mapping[str, Sequence[float]], criteria: Iterable[Criterion]) -> dict[str, Average]:
@@ -159,6 +168,7 @@ def make_report(
         (*notes, *([expected.note] if expected is not None and expected.note else [])),
         finding.evidence,
         expected.pass_rate if expected is not None else None,
+        newest=max((one.at for one in window), default=None),
     )
 
 
@@ -171,6 +181,7 @@ def to_json(report: MonitorReport) -> str:
     value["pass_rate"] = _share_json(report.pass_rate)
     value["evidence"] = None if report.evidence is None else _share_json(report.evidence)
     value["at"] = _time(report.at)
+    value["newest"] = None if report.newest is None else _time(report.newest)
     for failure in value["failures"]:
         failure["at"] = _time(failure["at"])
     return format(encode(value), indent=2).decode() + "\n"
@@ -206,7 +217,10 @@ def headline(report: MonitorReport) -> str:
     said = f"{report.status.value}: {shown} over {count(report.sample_count, 'trace')}"
     if report.average_score is not None:
         said += f", average score {report.average_score.mean:.2f}"
-    return f"{said}; {report.why}" if report.why else said
+    said = f"{said}; {report.why}" if report.why else said
+    if not report.is_stale or report.newest is None:
+        return said
+    return f"{said}; no newer trace since {_time(report.newest, ' ')} UTC"
 
 
 def to_text(report: MonitorReport, limits: Limits) -> str:
@@ -296,6 +310,7 @@ def to_prometheus(report: MonitorReport, suite: str) -> str:
         ("lines_total", "counter", "Lines read", [(label, counts.lines)]),
         ("unreadable_lines_total", "counter", "Lines that could not be read", [(label, counts.bad)]),
         ("traces_total", "counter", "Traces of the sample that were scored", [(label, counts.sampled)]),
+        ("newest_trace_seconds", "gauge", "When the newest trace ended, Unix time", _of(label, report.newest)),
         ("updated_seconds", "gauge", "When this was written, Unix time", [(label, report.at)]),
     ]
     lines = []

@@ -88,3 +88,22 @@ def test_a_failed_tool_of_claude_is_a_failed_call() -> None:
     gave = Made(content=[Made(tool_use_id="i", content="no network", is_error=True)])
     turn = to_invocation(results.told(claude(call, gave)), user="q")
     assert turn.tool_calls[0].error == "no network"
+
+
+def test_a_run_of_claude_that_ran_out_of_turns_states_an_error() -> None:
+    """Its `is_error` may say otherwise."""
+    ended = Made(total_cost_usd=0.5, num_turns=9, is_error=False, usage={}, result=None, subtype="error_max_turns")
+    assert results.told([ended]) == {"error": "error_max_turns"}
+
+
+@pytest.mark.parametrize("content", ["done", [{"type": "text", "text": "do"}, "ne"]])
+def test_the_last_message_of_langchain_alone_says_nothing_of_the_calls_before_it(content: Any) -> None:
+    said: dict[str, Any] = {"type": "ai", "content": content, "additional_kwargs": {}, "tool_calls": []}
+    said |= {"usage_metadata": {"input_tokens": 3, "output_tokens": 2}, "response_metadata": {"model_name": "m"}}
+    message = Made(**said, model_dump=lambda **_: {"role": "assistant", "content": content})
+    turn = to_invocation(results.told(message), user="q")
+    assert turn.text == "done"
+    assert not turn.shows_calls
+    assert turn.usage is not None
+    assert (turn.usage.tokens, turn.usage.model) == (5, "m")
+    assert to_invocation(results.told([message]), user="q").shows_calls

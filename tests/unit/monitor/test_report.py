@@ -5,11 +5,23 @@ from __future__ import annotations
 import json
 import re
 
+from msgspec.structs import replace
+
 from gate.config.criteria import Setting, build_scorers
 from gate.config.specs import read_specs
 from gate.monitor.model import Counts, Observation
 from gate.monitor.observe import Scoring, scoring_for
-from gate.monitor.report import Average, Expected, MonitorReport, average, make_report, to_json, to_prometheus, to_text
+from gate.monitor.report import (
+    Average,
+    Expected,
+    MonitorReport,
+    average,
+    headline,
+    make_report,
+    to_json,
+    to_prometheus,
+    to_text,
+)
 from gate.monitor.window import Limits, Status, decide
 
 LIMITS = Limits()
@@ -114,3 +126,12 @@ def test_an_average_has_its_interval() -> None:
     assert found.low is not None
     assert found.high is not None
     assert 0 <= found.low < found.mean < found.high <= 1.0
+
+
+def test_a_status_of_the_past_says_so() -> None:
+    """Where traces stop coming the window stays as it was: whoever reads "healthy" has to see how old that is."""
+    fresh, old = report(bad=0), replace(report(bad=0), at=1_700_000_000.0 + 3 * 86_400)
+    assert "no newer trace" not in headline(fresh)
+    assert "no newer trace since 2023-11-14 22:1" in headline(old)
+    assert json.loads(to_json(old))["newest"].startswith("2023-11-14T22:1")
+    assert 'gate_monitor_newest_trace_seconds{suite="s"} 1700000099.0' in to_prometheus(old, "s")
