@@ -337,7 +337,7 @@ def test_a_bad_trace_becomes_a_case_once(shop: Project) -> None:
     once(shop)
     first = shop.gate("promote", "trace-88", "--why", "it knows the order")
     assert (first.code, first.err) == (0, "")
-    assert "masked in it: 2 values" in first.out
+    assert "2 values in it were masked" in first.out
     text = (shop.root / "evals" / "production.yaml").read_text(encoding="utf-8")
     assert secret not in text
     assert "ada@" not in text

@@ -70,7 +70,8 @@ def promote_trace(
     shown = os.path.relpath(place) if place.resolve().is_relative_to(Path.cwd()) else place
     lines = [f"added case {case.id} to {shown}"]
     if case.masked:
-        lines.append(f"masked in it: {count(case.masked, 'value')}; put in something that is made up")
+        was, its = ("was", "its") if case.masked == 1 else ("were", "their")
+        lines.append(f"{count(case.masked, 'value')} in it {was} masked: put something made up in {its} place")
     lines.append(f"say what should have happened, then try it: gate run --case {case.id} --trials 3")
     return "\n".join(lines)
 
