@@ -27,7 +27,7 @@ from gate.reports.formatting import (
     threshold,
     tool_times,
 )
-from gate.reports.sparkline import plain
+from gate.reports.sparkline import encodable
 from gate.reports.trajectory_diff import differences
 from gate.security import escape
 from gate.security.limits import cut
@@ -47,7 +47,6 @@ _MARKS = {
 }
 _UNCHECKED = ("–", "dim")
 """In place of a tick where nothing was compared, and no threshold held."""
-_ASCII = str.maketrans({"✓": "+", "✗": "x", "−": "-", "–": "-", "·": "-", "…": "~", "±": " ", "→": ">", "⏎": "/"})
 _LISTED = 20
 _WORST = 5
 """Cases that got worse, with what they did."""
@@ -86,7 +85,7 @@ def render(
     lines = words.command_lines(result.command)
     _facts(console, [("" if n else "Reproduce", escape.console(line, 500)) for n, line in enumerate(lines)])
     _line(console, 2, (words.exit_line(result.exit_code, result.verdict), "bold " + _MARKS[result.verdict][1]))
-    return _encodable("\n".join(line.rstrip() for line in out.getvalue().splitlines()), encoding)
+    return encodable("\n".join(line.rstrip() for line in out.getvalue().splitlines()), encoding)
 
 
 def render_line(result: Result, *, encoding: str = "utf-8") -> str:
@@ -96,16 +95,7 @@ def render_line(result: Result, *, encoding: str = "utf-8") -> str:
         + escape.console(explanation.headline(suite), 400)
         for suite in result.suites
     ]
-    return _encodable("\n".join([*parts, words.exit_line(result.exit_code, result.verdict)]), encoding)
-
-
-def _encodable(text: str, encoding: str) -> str:
-    """The text itself where the encoding has its symbols; otherwise look-alikes of the same width, then ``?``."""
-    try:
-        text.encode(encoding)
-    except (UnicodeEncodeError, LookupError):
-        return plain(text.translate(_ASCII)).encode("ascii", "replace").decode("ascii")
-    return text
+    return encodable("\n".join([*parts, words.exit_line(result.exit_code, result.verdict)]), encoding)
 
 
 def _suite(console: Console, suite: SuiteResult, explain: str, *, verbose: bool) -> None:

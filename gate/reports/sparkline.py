@@ -1,6 +1,7 @@
 """Small pictures in text: a series as a sparkline, a share as a bar, an estimate with its interval on a line.
 
-They are made of characters of one column each; `plain` has a look-alike in ASCII for each of them.
+They are made of characters of one column each; `plain` has a look-alike in ASCII for each of them, `encodable` for
+the symbols of whole reports.
 """
 
 from __future__ import annotations
@@ -12,9 +13,12 @@ _LEVELS = "▁▂▃▄▅▆▇█"
 _GAP = "·"
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _PLAIN = str.maketrans(
-    dict(zip(_LEVELS, "_.,:-=+#", strict=True))
+    dict(zip(_LEVELS, "_.,:;=+#", strict=True))
     | dict(zip(_EIGHTHS[1:-1], " ..::##", strict=True))
-    | {_GAP: " ", "━": "=", "─": "-", "●": "o", "│": "|", "┊": "!", "┿": "+", "◂": "<", "▸": ">"}
+    | {_GAP: " ", "━": "=", "─": "-", "●": "o", "│": "|", "┊": "!", "┿": "+", "◂": "<", "▸": ">", "└": "+"}
+)
+_SYMBOLS = str.maketrans(
+    {"✓": "+", "✗": "x", "−": "-", "–": "-", "·": "-", "…": "~", "±": " ", "→": ">", "≤": "<", "⏎": "/"}
 )
 MOST_POINTS = 60
 """Points of a series that are drawn: the last ones."""
@@ -23,6 +27,15 @@ MOST_POINTS = 60
 def plain(picture: str) -> str:
     """A picture in ASCII, as wide as before."""
     return picture.translate(_PLAIN)
+
+
+def encodable(text: str, encoding: str) -> str:
+    """The text itself where the encoding has its symbols; otherwise look-alikes of the same width, then ``?``."""
+    try:
+        text.encode(encoding)
+    except (UnicodeEncodeError, LookupError):
+        return plain(text.translate(_SYMBOLS)).encode("ascii", "replace").decode("ascii")
+    return text
 
 
 def sparkline(values: Sequence[float | None], *, low: float | None = None, high: float | None = None) -> str:

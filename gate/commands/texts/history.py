@@ -22,7 +22,7 @@ from gate.reports.history import (
     overview,
     spread_figure,
 )
-from gate.reports.sparkline import plain, sparkline
+from gate.reports.sparkline import encodable, sparkline
 from gate.reports.table import table
 from gate.security.escape import console
 
@@ -42,7 +42,7 @@ def history_text(found: Histories, *, cases: bool, tags: bool = False, ascii_onl
         more = [f"  and {len(found.unread) - MOST_UNREAD:,} more"] if len(found.unread) > MOST_UNREAD else []
         parts.append("\n".join([f"{count(len(found.unread), 'record')} left out:", *named, *more]))
     text = "\n\n".join(parts)
-    return plain(text) if ascii_only else text
+    return encodable(text, "ascii") if ascii_only else text
 
 
 def _suite(suite: SuiteHistory, *, cases: bool, tags: bool) -> str:

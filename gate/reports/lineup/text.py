@@ -9,31 +9,23 @@ from gate.model import Direction
 from gate.model.lineup import Lineup, Measure
 from gate.reports.formatting import figure
 from gate.reports.lineup import words
+from gate.reports.sparkline import encodable
 from gate.reports.table import table
 from gate.security.escape import console
 
 _WIDTH, _HEIGHT = 48, 11
 _NARROWEST = 40
 _SEVERAL = "*"
-_MORE_PLAIN = str.maketrans({"−": "-", "–": "-", "│": "|", "└": "+", "─": "-", "±": "+", "°": " "})
 
 
 def render(lineup: Lineup, *, encoding: str = "utf-8", width: int = 100) -> str:
     """The whole comparison as lines, sentences within ``width`` columns; in ASCII where the terminal has no UTF-8."""
-    return _encodable("\n".join(_lines(lineup, max(width, _NARROWEST))), encoding)
-
-
-def _encodable(text: str, encoding: str) -> str:
-    try:
-        text.encode(encoding)
-    except UnicodeEncodeError:
-        return text.translate(_MORE_PLAIN).encode("ascii", "replace").decode()
-    return text
+    return encodable("\n".join(_lines(lineup, max(width, _NARROWEST))), encoding)
 
 
 def render_line(lineup: Lineup, *, encoding: str = "utf-8") -> str:
     """One line: how many on what, and who is dominated."""
-    return _encodable(console("; ".join([words.title(lineup), *words.dominated_lines(lineup)])), encoding)
+    return encodable(console("; ".join([words.title(lineup), *words.dominated_lines(lineup)])), encoding)
 
 
 def _lines(lineup: Lineup, width: int) -> Iterator[str]:

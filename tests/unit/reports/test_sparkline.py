@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gate.reports.sparkline import MOST_POINTS, bar, interval_picture, plain, sparkline
+from gate.reports.sparkline import MOST_POINTS, bar, encodable, interval_picture, plain, sparkline
 
 
 def test_a_series_rises_from_the_lowest_level_to_the_highest() -> None:
@@ -75,3 +75,15 @@ def test_any_interval_has_its_width_and_an_ascii_form(
     drawn = interval_picture(value, low, high, reach=reach, margin=margin)
     assert len(drawn) == 21
     assert plain(drawn).isascii()
+
+
+def test_symbols_of_reports_have_look_alikes_of_one_column_unless_the_encoding_has_them() -> None:
+    text = "✓ ✗ 4/5 → 0/5 · p ≤ 0.002, −12 …"
+    assert encodable(text, "utf-8") == text
+    assert encodable(text, "ascii") == "+ x 4/5 > 0/5 - p < 0.002, -12 ~"
+    assert encodable("雪", "ascii") == "?"
+
+
+def test_a_gap_looks_like_no_level() -> None:
+    drawn = encodable(sparkline([0.0, None, 1.0]), "ascii")
+    assert drawn[1] not in encodable(sparkline([n / 7 for n in range(8)]), "ascii")
