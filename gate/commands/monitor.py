@@ -70,7 +70,7 @@ def _once(setup: Setup, given: Mapping[str, Any]) -> NoReturn:
         _finish(setup, stored_report(setup, [note]), given)
     with state:
         found = run_coroutine(watch(setup, state, os.environ, None))
-        _finish(setup, found.report(), given, found.problems)
+        _finish(setup, found.report(), given, found.problems, lost=found.lost)
 
 
 def _forever(setup: Setup, given: Mapping[str, Any]) -> NoReturn:
@@ -101,6 +101,7 @@ def _finish(
     problems: list[str] | None = None,
     *,
     write: bool = False,
+    lost: str = "",
 ) -> NoReturn:
     from gate.commands.texts.monitor import exit_code, text_of
     from gate.monitor.report import to_json
@@ -110,6 +111,6 @@ def _finish(
     if write and given["json_path"] is not None:
         files.write_text(given["json_path"], to_json(report))
     click.echo(text_of(report, setup.options.limits, quiet=given["quiet"]))
-    for problem in problems or ():
+    for problem in (*([lost] if lost else []), *(problems or ())):
         click.echo(f"gate: {console(problem)}", err=True)
-    raise SystemExit(int(exit_code(report, given["fail_on"], problems or ())))
+    raise SystemExit(int(exit_code(report, given["fail_on"], problems or (), lost=lost)))

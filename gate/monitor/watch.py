@@ -31,6 +31,8 @@ BATCH = 256
 """Conversations that are scored and stored at once."""
 PUBLISH_SECONDS = 5.0
 """How often figures are published while there is much to catch up with."""
+LEAST_LOST = 3
+"""Lines that could not be read, from which a look may count as lost."""
 ATTEMPTS = 3
 """Of telling a target, in one `once`."""
 _END = re.compile(rb'"(?:endTimeUnixNano|end_time_unix_nano)"\s*:\s*"?(\d{16,20})')
@@ -72,6 +74,7 @@ class Watch:
         self._published = 0.0
         self._stored: dict[str, Position] = {}
         """Where the files stood when that was last stored."""
+        self._bad = self._scored = 0
         self.problems: list[str] = []
         """What could not be published at the last attempt."""
 
@@ -103,6 +106,14 @@ class Watch:
                 say(report)
                 told = report.status
             await asyncio.sleep(self._options.every)
+
+    @property
+    def lost(self) -> str:
+        """Why what was new could not be measured: too much of it could not be read. Empty if it could."""
+        few = self._bad <= self._options.limits.max_unmeasured * (self._bad + self._scored)
+        if self._bad < LEAST_LOST or few:
+            return ""
+        return f"{self._bad:,} new lines could not be read, and {self._scored:,} traces were: {self._intake.problem}"
 
     def report(self) -> MonitorReport:
         """How things stand."""
@@ -153,6 +164,7 @@ class Watch:
         standing = [file.position(self._intake.settled(file.identity, file.offset)) for file in known]
         positions = [position for position in standing if self._stored.get(position.identity) != position]
         counts = self._intake.take_counts() + Counts(truncated=sum(file.take_truncated() for file in known))
+        self._bad, self._scored = self._bad + counts.bad, self._scored + len(observed)
         now = time()
         if observed or positions or counts != Counts():
             exports = self._alerts.exports

@@ -390,3 +390,14 @@ def posted(port: int, body: str) -> bool:
             return bool(answer.status == 200)
     except OSError:
         return False
+
+
+def test_new_lines_that_nobody_can_read_are_not_green(shop: Project) -> None:
+    """The window stays as it was, so its status says nothing of them."""
+    append(shop, *[row(f"a{n}") for n in range(100)])
+    assert once(shop)[0] == 0
+    append(shop, *[json.dumps({"id": f"b{n}", "error": "boom", "messages": None}) + "\n" for n in range(20)])
+    code, report, said = once(shop)
+    assert (code, report["status"]) == (3, "healthy")
+    assert "20 new lines could not be read" in said
+    assert once(shop)[0] == 0  # and said once

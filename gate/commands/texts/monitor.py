@@ -263,11 +263,11 @@ def text_of(report: MonitorReport, limits: Limits, *, quiet: bool) -> str:
     return headline(report) if quiet else to_text(report, limits)
 
 
-def exit_code(report: MonitorReport, fail_on: str, problems: Sequence[str]) -> ExitCode:
-    """The exit code of a look at production."""
+def exit_code(report: MonitorReport, fail_on: str, problems: Sequence[str], *, lost: str = "") -> ExitCode:
+    """The exit code of a look at production; ``lost``: why what was new could not be measured."""
     if fail_on != "never":
         if report.status is Status.CRITICAL or (report.status is Status.WARNING and fail_on == "warning"):
             return ExitCode.FAILED
-        if report.status is Status.INSUFFICIENT_DATA:
+        if report.status is Status.INSUFFICIENT_DATA or lost:
             return ExitCode.NOT_MEASURED
     return ExitCode.PUBLISH if problems else ExitCode.PASS
