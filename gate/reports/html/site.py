@@ -70,14 +70,19 @@ class Shown(Struct, frozen=True):
     version: str = ""
 
 
+BADGE_SECONDS = 30 * 86_400.0
+"""Age of the newest run from which a badge is ``unknown``: nobody has measured the suite since."""
+
+
 def site(shown: Shown) -> dict[str, str]:
     """File name → content."""
     files = {"index.html": _index(shown), "history.json": history_json(shown.suites, shown.unread, shown.source)}
     for suite in shown.suites:
         name, newest = shown.names[suite.suite_id], suite.runs[-1]
         files[f"{name}.html"] = _page(suite, shown)
-        files[f"{name}.svg"] = badge(suite.suite_id, newest.verdict, day(newest.created))
-        files[f"{name}.json"] = endpoint(suite.suite_id, newest.verdict)
+        verdict = newest.verdict if shown.made - newest.created <= BADGE_SECONDS else ""
+        files[f"{name}.svg"] = badge(suite.suite_id, verdict, day(newest.created))
+        files[f"{name}.json"] = endpoint(suite.suite_id, verdict)
     if len(shown.suites) == 1:
         name = shown.names[shown.suites[0].suite_id]
         files |= {"badge.svg": files[f"{name}.svg"], "badge.json": files[f"{name}.json"]}

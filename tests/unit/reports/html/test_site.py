@@ -139,3 +139,11 @@ def test_links_to_reports_need_a_commit_that_is_one() -> None:
 def test_a_single_run_has_a_page() -> None:
     page = site(shown(suite_history("s", drawn_runs(1, lambda _: 1.0))))["suite-0.html"]
     assert "1 run: moves show from 4 on" in page or "1 run of" in page
+
+
+@pytest.mark.parametrize(("days", "said"), [(29, "pass"), (31, "unknown")])
+def test_a_pass_of_long_ago_is_no_badge(days: int, said: str) -> None:
+    """Runs that could not be measured are not stored: an old pass would stay green for ever."""
+    runs = [*BUSY.runs[:-1], replace(BUSY.runs[-1], verdict="pass")]
+    old = replace(shown(replace(BUSY, runs=tuple(runs))), made=runs[-1].created + days * 86_400)
+    assert json.loads(site(old)["badge.json"])["message"] == said
