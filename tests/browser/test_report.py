@@ -156,7 +156,7 @@ def test_rows_come_as_they_are_needed(page: Page, real: Path) -> None:
     show(page, real)
     assert page.locator(".found").inner_text() == f"{CASES} cases"
     assert len(shown(page)) < CASES
-    page.get_by_role("button", name="Show more").click()
+    page.get_by_role("button", name="Show more").dispatch_event("click")  # to scroll to it shows more by itself
     page.wait_for_function(f"document.querySelectorAll('.list .row').length === {CASES}")
 
 
