@@ -72,7 +72,10 @@ def monitor(folder: Path) -> tuple[float, float, float, int]:
         "    print(json.dumps([used.ru_utime + used.ru_stime, used.ru_maxrss / 1024]))\n"
     )
     began = time.perf_counter()
-    done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=True)
+    compiled = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=folder, env=compiled, capture_output=True, text=True, check=True
+    )
     wall = time.perf_counter() - began
     cpu, peak = json.loads(done.stdout.splitlines()[-1])
     status = json.loads((folder / "status.json").read_text(encoding="utf-8"))

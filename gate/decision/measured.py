@@ -129,26 +129,24 @@ def _values(
     trials: Sequence[MeasuredTrial], passes: Sequence[bool | None], spent: frozenset[str]
 ) -> dict[str, list[float]]:
     """The values of one case's trials, by metric; without those of reruns."""
-    found: dict[str, list[float]] = defaultdict(list)
-    priced = COST in spent or TOKENS in spent
-    for trial, outcome in zip(trials, passes, strict=True):
-        if trial.tag not in EPOCHS:
-            continue
-        for name, value in trial.scores.items():
-            if isinstance(value, Score):
-                value = value.value  # noqa: PLW2901
-            if value is not None:
-                found[name].append(value)
-        if outcome is not None:
-            found[PASS_RATE].append(1.0 if outcome else 0.0)
-        if trial.duration is not None and trial.error is None and DURATION in spent:
-            found[DURATION].append(trial.duration)
-        if priced and (usage := trial.usage) is not None:
-            if COST in spent and usage.cost_usd is not None:
-                found[COST].append(usage.cost_usd)
-            if TOKENS in spent and (tokens := usage.tokens) is not None:
-                found[TOKENS].append(float(tokens))
-    return found
+    counted = [trial for trial in trials if trial.tag in EPOCHS]
+    found: dict[str, list[float]] = {}
+    for name in dict.fromkeys([name for trial in counted for name in trial.scores]):
+        scores = [trial.scores.get(name) for trial in counted]
+        found[name] = [v for s in scores if (v := s.value if isinstance(s, Score) else s) is not None]
+    outcomes = (
+        passes if len(counted) == len(trials) else [o for o, t in zip(passes, trials, strict=True) if t.tag in EPOCHS]
+    )
+    found[PASS_RATE] = [1.0 if outcome else 0.0 for outcome in outcomes if outcome is not None]
+    if DURATION in spent:
+        found[DURATION] = [t.duration for t in counted if t.duration is not None and t.error is None]
+    if COST in spent or TOKENS in spent:
+        usages = [usage for trial in counted if (usage := trial.usage) is not None]
+        if COST in spent:
+            found[COST] = [usage.cost_usd for usage in usages if usage.cost_usd is not None]
+        if TOKENS in spent:
+            found[TOKENS] = [float(tokens) for usage in usages if (tokens := usage.tokens) is not None]
+    return {name: values for name, values in found.items() if values}
 
 
 def _sums(values: Sequence[float]) -> Sums:
@@ -183,7 +181,7 @@ def estimate_of(cases: Sequence[Sums], scale: Scale) -> Estimate:
     sd = (max(0.0, squares - total * total / n) / (n - 1)) ** 0.5
     if scale in (Scale.BINARY, Scale.UNIT) and total == squares:  # zeros and ones alone
         return Estimate(value, *wilson(value * n, n), len(means), n, sd=sd)
-    spread, size = (deviation(means) or 0.0, len(means)) if len(means) > 1 else (sd, n)
+    spread, size = (deviation(means, value) or 0.0, len(means)) if len(means) > 1 else (sd, n)
     half = t_quantile(0.975, size - 1) * spread / math.sqrt(size)
     low, high = value - half, value + half
     least, most = scale.range

@@ -28,11 +28,15 @@ def mean(values: Sequence[float]) -> float:
     return found if abs(left) < abs(beyond) else other
 
 
-def deviation(values: Sequence[float]) -> float | None:
-    """The sample standard deviation, √(Σ(x − x̄)² / (n − 1)); None for fewer than two values."""
+def deviation(values: Sequence[float], middle: float | None = None) -> float | None:
+    """The sample standard deviation, √(Σ(x − x̄)² / (n − 1)); None for fewer than two values.
+
+    ``middle``: their mean, where it is known already.
+    """
     if len(values) < 2:
         return None
-    middle = mean(values)
+    if middle is None:
+        middle = mean(values)
     return math.sqrt(math.fsum([(value - middle) ** 2 for value in values]) / (len(values) - 1))
 
 

@@ -151,6 +151,9 @@ def kind_of(span: Span) -> Kind:
     attributes = span.attributes
     if attributes.get("gen_ai.tool.name") == _MERGED or span.name == _MERGED_SPAN:
         return Kind.OTHER
+    named = attributes.get("gen_ai.operation.name")
+    if isinstance(named, str) and named:
+        return _OPERATIONS.get(named, Kind.OTHER)
     for key, read in _MARKS.items():
         if key in attributes and isinstance(mark := attributes[key], str) and mark:
             return read(mark)
@@ -164,13 +167,12 @@ def _of_ai_sdk(mark: str) -> Kind:
 
 
 _MARKS: Mapping[str, Callable[[str], Kind]] = {
-    "gen_ai.operation.name": lambda mark: _OPERATIONS.get(mark, Kind.OTHER),
     "openinference.span.kind": lambda mark: _OPENINFERENCE.get(mark.upper(), Kind.OTHER),
     "traceloop.span.kind": lambda mark: _TRACELOOP.get(mark, Kind.OTHER),
     "ai.operationId": _of_ai_sdk,
     "mcp.method.name": lambda mark: Kind.TOOL if mark == "tools/call" else Kind.OTHER,
 }
-"""Attribute that marks a span → what it makes of it; the first that a span has decides."""
+"""Attribute that marks a span, if ``gen_ai.operation.name`` does not → what it makes of it; the first decides."""
 
 
 def _is_model_call(attributes: Mapping[str, Any]) -> bool:
@@ -290,8 +292,9 @@ def _count(attributes: Mapping[str, Any], keys: Sequence[str]) -> int | None:
 
 def _error(span: Span, logs: Sequence[LogRecord]) -> str:
     kind = span.attributes.get("error.type")
-    raised = [event.attributes for event in span.events if event.name in _RAISED]
-    raised += [record.attributes for record in logs if record.name in _RAISED]
+    raised = [event.attributes for event in span.events if event.name in _RAISED] if span.events else []
+    if logs:
+        raised += [record.attributes for record in logs if record.name in _RAISED]
     status = span.attributes.get("gen_ai.tool.status")
     if not (span.failed or kind or status == "error" or (raised and not span.end)):
         return ""

@@ -140,7 +140,9 @@ _KINDS = {
 }
 
 
-def _first(raw: Mapping[str, Any], *keys: str) -> Any:
+def _first(raw: Mapping[str, Any], usual: str, *keys: str) -> Any:
+    if usual in raw:
+        return raw[usual]
     for key in keys:
         if key in raw:
             return raw[key]

@@ -48,12 +48,20 @@ class ModelCall:
 
     def inputs(self) -> tuple[Message, ...]:
         if self._inputs is None:
-            self._inputs = next((found for step in self.steps if (found := step.inputs())), ())
+            self._inputs = ()
+            for step in self.steps:
+                if found := step.inputs():
+                    self._inputs = found
+                    break
         return self._inputs
 
     def outputs(self) -> tuple[Message, ...]:
         if self._outputs is None:
-            self._outputs = next((found for step in self.steps if (found := step.outputs())), ())
+            self._outputs = ()
+            for step in self.steps:
+                if found := step.outputs():
+                    self._outputs = found
+                    break
         return self._outputs
 
     @property
