@@ -29,12 +29,16 @@ def test_a_signal_cancels_and_is_told(number: signal.Signals) -> None:
             await asyncio.sleep(0)
             closed.append(True)
 
+    of_the_tests = signal.signal(number, signal.SIG_DFL)  # which may run under `nohup`
     before = [signal.getsignal(known) for known in interrupts.SIGNALS]
-    with pytest.raises(Cancelled) as caught:
-        interrupts.run(work())
-    assert caught.value.exit_code == 128 + number
-    assert closed
-    assert [signal.getsignal(known) for known in interrupts.SIGNALS] == before
+    try:
+        with pytest.raises(Cancelled) as caught:
+            interrupts.run(work())
+        assert caught.value.exit_code == 128 + number
+        assert closed
+        assert [signal.getsignal(known) for known in interrupts.SIGNALS] == before
+    finally:
+        signal.signal(number, of_the_tests)
 
 
 def test_what_is_ignored_at_the_start_stays_ignored() -> None:
