@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from msgspec.structs import replace
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from gate.agents.base import AgentFailure, AgentOptions, Request, Stream, decode_answer, read_answer
 from gate.agents.http import Server, ServerAgent
@@ -15,7 +15,7 @@ from gate.model import ErrorKind, Invocation, RecordedTrial
 
 
 class AguiServer(Server):
-    """What is under ``agui:``."""
+    """What is under ``agui:``; a text alone is the address."""
 
     tools: tuple[Mapping[str, Any], ...] = ()
     """Tools of the front end that the agent is told of, each with ``name``, ``description`` and ``parameters``. It may
@@ -24,6 +24,11 @@ class AguiServer(Server):
     """Context that goes with every run, each with ``description`` and ``value``."""
     forwarded: Mapping[str, Any] = Field(default_factory=dict)
     """What goes with every run as ``forwardedProps``."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_text(cls, value: Any) -> Any:
+        return {"url": value} if isinstance(value, str) else value
 
 
 class AguiOptions(AgentOptions):

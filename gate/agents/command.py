@@ -41,6 +41,8 @@ _SHELL = re.compile(r"\d?>{1,2}(?:&\d|[^>]*)|<{1,3}[^>]*|\|{1,2}|&{1,2}|\S*;")
 
 _CALLS_SHELL = re.compile(r"\s*(?:/\S*/)?(?:sh|ash|bash|dash|ksh|zsh)\s+(?:-\S+\s+)*-[a-z]*c\s")
 """A command line that calls a shell by itself: what means something to a shell may stand in it."""
+MOST_OF_ERROR = 4_000
+"""Characters of standard error, its last ones, that an error's text holds."""
 
 
 class CommandOptions(AgentOptions):
@@ -191,8 +193,16 @@ def _question(request: Request) -> IO[bytes]:
 
 def _ended(child: Child) -> AgentFailure:
     """That the program ended without an answer. Its last line says why; those before may tell of what it overcame."""
-    tail = child.tail or "it wrote no error"
+    tail = _end_of(child.tail) or "it wrote no error"
     return AgentFailure(ErrorKind.CRASH, f"the command {child.exit_reason}: {tail}", said=tail.splitlines()[-1])
+
+
+def _end_of(text: str) -> str:
+    """The last of a text, without the word that is cut off: it may be half of a secret."""
+    if len(text) <= MOST_OF_ERROR:
+        return text
+    words = text[-MOST_OF_ERROR:].split(None, 1)
+    return words[1] if len(words) > 1 else "a single word, too long to be shown"
 
 
 class _Line:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from pathlib import Path
+from string import ascii_letters, digits
 from time import time
 from typing import Any, Literal, Self
 from urllib.parse import quote, urljoin, urlsplit
@@ -43,7 +44,7 @@ CLOSING_SECONDS = 10.0
 """How long the request that ends a session may take."""
 RESERVED_FILES = 64
 """File descriptors that are left to everything but connections."""
-_HALF_WORD = re.compile(r"[\w.~+/=-]*+\Z")
+WORD_CHARS = ascii_letters + digits + "_.~+/=-"
 _VARIABLE = re.compile(r"\{\{\s*([A-Za-z_][\w.]*)\s*\}\}")
 
 
@@ -58,11 +59,6 @@ class Server(BaseModel):
     """Sent with every request."""
     socket: str | None = None
     """Path of a unix socket, to which the connection is made in place of the address."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _from_text(cls, value: Any) -> Any:
-        return {"url": value} if isinstance(value, str) else value
 
     @field_validator("headers")
     @classmethod
@@ -143,7 +139,7 @@ def _traced(headers: Mapping[str, str], traceparent: str) -> dict[str, str]:
 def _beginning(body: bytes) -> str:
     """The first of a body, without the word that is cut off: it may be half of a secret."""
     text = body[: 4 * MAX_LOG_CHARS].decode("utf-8", "replace")
-    return text if len(text) <= MAX_LOG_CHARS else _HALF_WORD.sub("", text[:MAX_LOG_CHARS])
+    return text if len(text) <= MAX_LOG_CHARS else text[:MAX_LOG_CHARS].rstrip(WORD_CHARS)
 
 
 def _failure(response: Response) -> AgentFailure:
@@ -231,6 +227,11 @@ class HttpRequest(Server):
     """Sent before the first turn of a trial."""
     teardown: SessionRequest | None = None
     """Sent after the last turn, however the trial ended; what comes of it is not looked at."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_text(cls, value: Any) -> Any:
+        return {"url": value} if isinstance(value, str) else value
 
     @field_validator("request")
     @classmethod

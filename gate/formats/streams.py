@@ -122,7 +122,7 @@ def _value(text: str) -> Any:
         return text
 
 
-_BROKEN = re.compile(r'\s*(?:\[\s*)?\{\s*(?:"|$)')
+_OPENS = re.compile(r'\s*(?:\[\s*)?\{\s*(?:"|$)')
 """How an object begins, or a list of them."""
 
 Dialect = Callable[[Assembly, Sequence[StreamEvent]], None]
@@ -187,7 +187,7 @@ def _error(name: str, data: Mapping[str, Any]) -> Any:
 def refuse_broken(events: Sequence[StreamEvent]) -> None:
     """Raises FormatError for an event that begins like an object and is none: it may have held a call."""
     for event in events:
-        if isinstance(event.data, str) and _BROKEN.match(event.data):
+        if isinstance(event.data, str) and _OPENS.match(event.data):
             raise FormatError(f"an event is no JSON that can be read: {shorten(event.data, 120)}")
 
 
@@ -196,7 +196,7 @@ def _plain(events: Sequence[StreamEvent]) -> str:
     text = "".join(str(event.data) for event in events if event.data != DONE)
     if not text:
         raise FormatError("the stream holds no event in which there is anything")
-    if _BROKEN.match(text) and isinstance(_value(text.strip()), str):
+    if _OPENS.match(text) and isinstance(_value(text.strip()), str):
         raise FormatError(f"the stream broke off within an event: {shorten(text, 120)}")
     return text
 

@@ -102,7 +102,7 @@ def test_a_calibrated_judge_is_corrected_and_its_scores_stay(judged: Project) ->
     assert known["candidate"]["value"] == pytest.approx((0.75 + 43 / 47 - 1) / (50 / 53 + 43 / 47 - 1))
     assert known["candidate"]["low"] < 0.75 < known["candidate"]["high"]
     files = {form: f"report.{form}" for form in ("junit", "html", "markdown")}
-    shown = judged.gate("run", *(f"--report={form}={name}" for form, name in files.items())).out
+    shown = judged.gate("run", "-v", *(f"--report={form}={name}" for form, name in files.items())).out
     said = re.search(r"\*(judge agrees with people .*?)\*", PAGE.read_text())
     assert said
     for text in (shown, *((judged.root / name).read_text() for name in files.values())):

@@ -12,11 +12,13 @@ from tests.integration.judges.judge_stub import JudgeStub, Reply, Request, chat
 
 AGENT = """
 import json, sys
+from time import time_ns
 request = json.load(sys.stdin)
 number = int(request["case_id"].partition("-")[2])
 calls = [{"name": "search", "arguments": {}, "duration": 0.25}, {"name": "search", "arguments": {}, "duration": 0.75}]
 calls += [{"name": "pay", "arguments": {}, "duration": 2.0}, {"name": "pay", "arguments": {}}]
-print(json.dumps({"output": "no" if number in WRONG else "yes", "tool_calls": calls, "cost_usd": 0.0234}))
+output = f"{'no' if number in WRONG else 'yes'}, {time_ns()}"
+print(json.dumps({"output": output, "tool_calls": calls, "cost_usd": 0.0234}))
 """
 CONFIG = """
 suite: suite.json
@@ -79,7 +81,7 @@ def test_what_a_run_tells_beyond_its_verdict(project: Project, stub: JudgeStub) 
     better = [case for case in suite["cases"] if (case["improvement"] or 0) >= 2]
     assert [(c["id"], c["baseline_passed"], c["baseline_trials"], c["passed"]) for c in better] == [("case-0", 0, 5, 2)]
     shown = [(project.root / name).read_text() for name in ("new.md", "new.html")]
-    told = [project.gate(command, "new.jsonl", **key).out for command in ("report", "explain")]
+    told = [project.gate(*command, "new.jsonl", **key).out for command in (("report", "-v"), ("explain",))]
     for text in (*told, *shown):
         assert "passed more often than in the baseline" in text.lower()
         assert "0/5 → 2/2" in text

@@ -28,7 +28,7 @@ if what == "bracket": print("[note] not JSON")
 if what == "json": print(json.dumps({"output": said, "tool_calls": [{"name": "t", "arguments": {"n": 1}}]}))
 if what == "asked": print(json.dumps({"output": json.dumps(asked)}))
 if what == "environment": print(",".join(sorted(os.environ)))
-if what == "fails": print("half"); sys.stderr.write("x" * 100_000 + "no database"); sys.exit(4)
+if what == "fails": print("half"); sys.stderr.write("x" * 100_000 + " no database"); sys.exit(4)
 if what == "nothing": pass
 if what == "torn": print('{"output": "hal')
 if what == "twice": print('{"output": "a"}'); print('{"output": "b"}')
