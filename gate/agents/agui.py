@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from msgspec.structs import replace
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from gate.agents.base import AgentFailure, AgentOptions, Request, Stream, decode_answer, read_answer
+from gate.agents.base import AgentFailure, AgentOptions, ByAddress, Request, Stream, decode_answer, read_answer
 from gate.agents.http import Server, ServerAgent
 from gate.model import ErrorKind, Invocation, RecordedTrial
 
 
-class AguiServer(Server):
+class AguiServer(ByAddress, Server):
     """What is under ``agui:``; a text alone is the address."""
 
     tools: tuple[Mapping[str, Any], ...] = ()
@@ -24,11 +24,6 @@ class AguiServer(Server):
     """Context that goes with every run, each with ``description`` and ``value``."""
     forwarded: Mapping[str, Any] = Field(default_factory=dict)
     """What goes with every run as ``forwardedProps``."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _from_text(cls, value: Any) -> Any:
-        return {"url": value} if isinstance(value, str) else value
 
 
 class AguiOptions(AgentOptions):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, model_validator
 
 from gate.agents.base import AgentFailure, looks_like, refuse_error
 from gate.formats import paths, streams
@@ -14,8 +14,8 @@ from gate.formats.paths import PathError, find, parent_of, steps_of
 from gate.model import ErrorKind
 
 
-def _checked(path: str | None) -> str | None:
-    if path is not None and not steps_of(path.removesuffix("?")):
+def _checked(path: str) -> str:
+    if not steps_of(path.removesuffix("?")):
         raise ValueError("a path must not be empty")
     return path
 
@@ -130,29 +130,24 @@ class ResponsePaths(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
-    output: str | None = None
+    output: CheckedPath | None = None
     """Path of the text."""
-    messages: str | None = None
+    messages: CheckedPath | None = None
     """Path of OpenAI messages, instead of ``output``."""
     tool_calls: Annotated[CallPaths | None, BeforeValidator(_calls_at)] = None
     """The calls: the path of their list, or with the places of their parts."""
-    usage: str | None = None
+    usage: CheckedPath | None = None
     """Path of the token counts."""
-    cost_usd: str | None = None
+    cost_usd: CheckedPath | None = None
     """Path of the cost in US dollars."""
-    model: str | None = None
+    model: CheckedPath | None = None
     """Path of the model that answered, as the provider names it."""
-    system_fingerprint: str | None = None
+    system_fingerprint: CheckedPath | None = None
     """Path of the provider's fingerprint of the system that answered."""
-    session_id: str | None = None
+    session_id: CheckedPath | None = None
     """Path of the id that the server gave the conversation: what ``{{session_id}}`` is in the turns that follow."""
     events: EventPaths | None = None
     """Of an answer that comes piece by piece, the places in each event. Default: the dialects that are known."""
-
-    @field_validator("output", "messages", "usage", "cost_usd", "model", "system_fingerprint", "session_id")
-    @classmethod
-    def _is_a_path(cls, value: str | None) -> str | None:
-        return _checked(value)
 
     @model_validator(mode="after")
     def _says_where(self) -> Self:

@@ -112,7 +112,16 @@ class VersionSource(BaseModel):
         return self
 
 
-class BaseAddress(BaseModel):
+class ByAddress(BaseModel):
+    """What has an address; a text alone is the address."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_text(cls, value: Any) -> Any:
+        return {"url": value} if isinstance(value, str) else value
+
+
+class BaseAddress(ByAddress):
     """Where the base commit's agent is served, for kinds that the gate does not start."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
@@ -121,11 +130,6 @@ class BaseAddress(BaseModel):
     """Its address; ``${NAME}`` is taken from the environment. Where that is empty, the base is not run."""
     headers: Mapping[str, str] | None = None
     """Sent with every request to it. Default: the agent's own."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _from_text(cls, value: Any) -> Any:
-        return {"url": value} if isinstance(value, str) else value
 
 
 class TraceOptions(BaseModel):

@@ -16,7 +16,7 @@ from typing import Any, Literal, Self
 from urllib.parse import quote, urljoin, urlsplit
 
 from msgspec.structs import replace
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from gate.agents.answer_paths import CheckedPath, ResponsePaths, part_at
 from gate.agents.base import (
@@ -24,6 +24,7 @@ from gate.agents.base import (
     Agent,
     AgentFailure,
     AgentOptions,
+    ByAddress,
     Request,
     Stream,
     decode_answer,
@@ -189,7 +190,7 @@ class SessionPaths(BaseModel):
     """Path of the id that the server gave the session: what ``{{session_id}}`` is from then on."""
 
 
-class SessionRequest(BaseModel):
+class SessionRequest(ByAddress):
     """A request that begins or ends a session; a text alone is the address."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
@@ -203,18 +204,13 @@ class SessionRequest(BaseModel):
     response: SessionPaths | None = None
     """What is taken of the answer."""
 
-    @model_validator(mode="before")
-    @classmethod
-    def _from_text(cls, value: Any) -> Any:
-        return {"url": value} if isinstance(value, str) else value
-
     @field_validator("request", "url")
     @classmethod
     def _uses_known_fields(cls, value: Any) -> Any:
         return _known_fields(value)
 
 
-class HttpRequest(Server):
+class HttpRequest(ByAddress, Server):
     """What is under ``http:``; a text alone is the address."""
 
     method: Literal["POST", "PUT", "PATCH", "GET"] = "POST"
@@ -227,11 +223,6 @@ class HttpRequest(Server):
     """Sent before the first turn of a trial."""
     teardown: SessionRequest | None = None
     """Sent after the last turn, however the trial ended; what comes of it is not looked at."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _from_text(cls, value: Any) -> Any:
-        return {"url": value} if isinstance(value, str) else value
 
     @field_validator("request")
     @classmethod
