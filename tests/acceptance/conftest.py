@@ -34,6 +34,10 @@ class Project:
         path = self.root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+        # Python knows a changed module by its size and the second it was written in: two versions of an agent that a
+        # test writes within one second may look alike.
+        for stale in path.parent.glob(f"__pycache__/{path.stem}.*.pyc"):
+            stale.unlink()
         return path
 
     def gate(self, *arguments: str, stdin: str = "", timeout: float = 900, **environment: str) -> Outcome:
