@@ -50,7 +50,21 @@ from gate.model.results import (
 )
 from gate.model.scale import Direction, MetricKind, Scale
 from gate.model.suite import Case, Complexity, Location, RecordedTrial, Rubric, Suite, Turn
-from gate.model.trial import CONFIRM, ENDS, FULL, PROBE, REPEAT, STORED, End, ErrorKind, Score, Side, Trial, TrialError
+from gate.model.trial import (
+    CONFIRM,
+    ENDS,
+    FULL,
+    PROBE,
+    REPEAT,
+    STORED,
+    End,
+    ErrorKind,
+    Replay,
+    Score,
+    Side,
+    Trial,
+    TrialError,
+)
 from gate.model.verdict import SEVERITY, OnTradeoff, Verdict, worst
 
 __all__ = [
@@ -97,6 +111,7 @@ __all__ = [
     "Outcome",
     "Part",
     "RecordedTrial",
+    "Replay",
     "Result",
     "Rubric",
     "Scale",

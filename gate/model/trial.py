@@ -111,6 +111,37 @@ REPEAT = "repeat"
 """Tag of a round that asks a few steady cases again, to see whether repeated trials are draws of their own."""
 
 
+class Replay(Struct, frozen=True):
+    """How much of the outside world that a trial met was answered from an earlier trial's recording.
+
+    The gate's proxy says so, never the agent.
+    """
+
+    source: str
+    """The recorded trial that it was coupled with, the ``recording`` of a trial of the same case; empty where none."""
+    replayed: int
+    """Calls answered from the recording."""
+    live: int
+    """Calls that went to the real model or tool."""
+    difference: str = ""
+    """What differed first, in words: bounded and redacted."""
+    recording: str = ""
+    """By what name later trials replay this one, ``<run id>:<trial number>`` as it was numbered when it was run;
+    empty where nothing of it was recorded. It stays when stored records are united and trials are numbered anew."""
+    saved_usd: float | None = None
+    """What the replayed calls cost when they were recorded, as far as it is known."""
+
+    @property
+    def whole(self) -> bool:
+        """Whether the model was asked the same things: every call was answered from the recording."""
+        return bool(self.source) and self.replayed > 0 and not self.live
+
+    @property
+    def coupled(self) -> bool:
+        """Whether the trial shares a part of what is random with its source."""
+        return bool(self.source) and self.replayed > 0
+
+
 class Trial(Struct, frozen=True):
     """One execution of a case, scored."""
 
@@ -139,6 +170,8 @@ class Trial(Struct, frozen=True):
     """Of a trial out of a stored record, the run that it is of; never stored, since the header says so."""
     log: str = ""
     """What the agent wrote beside its answers, tracebacks and the body of an HTTP error included; the last of it."""
+    replay: Replay | None = None
+    """None: nothing was recorded or replayed."""
 
     @property
     def end(self) -> End:

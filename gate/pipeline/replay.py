@@ -32,7 +32,7 @@ def waits(plan: Plan) -> bool:
     return any(scorer.needs_judge for scorer in plan.scorers)
 
 
-class Replay:
+class Replayer:
     """The recorded trials of one suite."""
 
     def __init__(

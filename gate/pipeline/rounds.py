@@ -21,7 +21,7 @@ from gate.model import FULL, STORED, Side, SuiteResult, Trial, Verdict
 from gate.pipeline.execute import Job
 from gate.pipeline.journal import redactor_of
 from gate.pipeline.memory import Memory
-from gate.pipeline.replay import Replay, check_executor, waits
+from gate.pipeline.replay import Replayer, check_executor, waits
 from gate.pipeline.session import Session
 from gate.pipeline.shards import epochs_of, measured
 from gate.pipeline.top_up import kept_epochs
@@ -172,7 +172,7 @@ class SuiteRun:
     async def _replay_batches(self, jobs: Iterable[Job], trials: int) -> None:
         session, plan = self.session, self.plan
         session.progress.plan(plan.suite.id, trials, "replaying recorded trials")
-        replay = Replay(session.config, plan, session.environment, session.run_budget, self.redactor)
+        replay = Replayer(session.config, plan, session.environment, session.run_budget, self.redactor)
         async with aclosing(replay.run(jobs, trials)) as parts:
             async for part in parts:
                 self.journal.extend(part)

@@ -55,6 +55,7 @@ def redacted(trial: Trial, redactor: Redactor) -> Trial:
         invocations=tuple([invocation(turn) for turn in trial.invocations]),
         scores={name: score(given) for name, given in trial.scores.items()},
         error=None if trial.error is None else TrialError(trial.error.kind, text(trial.error.message)),
+        replay=None if trial.replay is None else replace(trial.replay, difference=text(trial.replay.difference)),
         log=tail(text(trial.log), MAX_LOG_CHARS),  # cut after it is masked: half a secret has no shape
     )
 
@@ -143,6 +144,7 @@ def from_digest(trial: Trial, digest: Digest) -> Trial:
         answer,
         trial.run,
         log,
+        trial.replay,
     )
 
 
@@ -232,6 +234,7 @@ def _stripped(trial: Trial, mask: Redactor) -> Trial:
         scores={name: score(given) for name, given in trial.scores.items()},
         error=None if trial.error is None else TrialError(trial.error.kind, message(trial.error.message)),
         log="",
+        replay=None if trial.replay is None else replace(trial.replay, difference=""),
     )
 
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct, field
-from msgspec.structs import asdict, astuple
+from msgspec.structs import asdict, astuple, replace
 
 from gate.model import (
     FULL,
@@ -22,6 +22,7 @@ from gate.model import (
     Invocation,
     Location,
     Part,
+    Replay,
     Score,
     Side,
     ToolCall,
@@ -30,6 +31,7 @@ from gate.model import (
     Usage,
 )
 from gate.records.model import FORMAT, Footer, Header, PlannedCase, Run
+from gate.security.limits import cut
 
 MAX_COUNT = 2**53
 """No honest count, seed or line number is larger."""
@@ -37,6 +39,10 @@ Count = Annotated[int, Meta(ge=0, le=MAX_COUNT)]
 Ordinal = Annotated[int, Meta(ge=1, le=MAX_COUNT)]
 Amount = Annotated[float, Meta(ge=0)]
 """A duration, a time, a cost."""
+MAX_ADDRESS = 200
+"""Characters of the name of a recording."""
+MAX_DIFFERENCE = 500
+"""Characters of what differed first."""
 
 
 class MalformedError(ValueError):
@@ -230,6 +236,15 @@ class ScoreObject(Score, frozen=True, omit_defaults=True, forbid_unknown_fields=
     """A score with more to say than its value; any other is a number, or null where the metric does not apply."""
 
 
+class ReplayObject(Replay, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
+    source: Annotated[str, Meta(max_length=MAX_ADDRESS)] = ""
+    replayed: Count = 0
+    live: Count = 0
+    difference: Annotated[str, Meta(max_length=MAX_DIFFERENCE)] = ""
+    recording: Annotated[str, Meta(max_length=MAX_ADDRESS)] = ""
+    saved_usd: Amount | None = None
+
+
 class TrialLine(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
     case: str
     n: Ordinal
@@ -246,6 +261,7 @@ class TrialLine(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=T
     turns: tuple[TurnObject, ...] = ()
     answer: Annotated[str, Meta(max_length=32)] = ""
     log: str = ""
+    replay: ReplayObject | None = None
     sum: str | None = None
     """Ties the line to every byte of the record before it (from format 2 on)."""
 
@@ -267,6 +283,7 @@ def trial_line(trial: Trial) -> TrialLine:
         tuple([_turn_object(turn) for turn in trial.invocations]),
         trial.answer,
         trial.log,
+        None if trial.replay is None else _replay_object(trial.replay),
     )
 
 
@@ -286,7 +303,13 @@ def to_trial(line: TrialLine) -> Trial:
         line.again,
         line.answer,
         log=line.log,
+        replay=None if line.replay is None else Replay(*astuple(line.replay)),
     )
+
+
+def _replay_object(replay: Replay) -> ReplayObject:
+    found = ReplayObject(*astuple(replay))
+    return replace(found, difference=cut(found.difference, MAX_DIFFERENCE))
 
 
 def _score_object(score: Score) -> float | ScoreObject | None:

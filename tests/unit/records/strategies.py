@@ -58,6 +58,15 @@ turns = st.builds(
     reports_calls=FLAGS,
     unseen=some(st.sampled_from(model.PARTS)),
 )
+replays = st.builds(
+    model.Replay,
+    source=texts,
+    replayed=COUNTS,
+    live=COUNTS,
+    difference=texts,
+    recording=texts,
+    saved_usd=st.none() | amounts,
+)
 labels = st.integers(0, MAX_LABELS)
 calibrations = st.builds(
     JudgeCalibration,
@@ -156,6 +165,7 @@ def records(draw: st.DrawFn) -> Record:
             again=draw(FLAGS),
             answer=draw(digests),
             log=draw(texts),
+            replay=draw(st.none() | replays),
         )
         for case_id, number, side in draw(keys)
     )

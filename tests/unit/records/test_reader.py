@@ -22,6 +22,7 @@ from gate.model import (
     Invocation,
     Location,
     Part,
+    Replay,
     Scale,
     Score,
     Side,
@@ -219,6 +220,7 @@ def test_the_samples_above_leave_no_field_at_its_default(value: object) -> None:
         "run",
         "unseen",
         "system",
+        "replay",
     }  # newer than the golden records
     for field in fields(value):  # type: ignore[arg-type]
         if field.name not in unusual:
@@ -1057,3 +1059,15 @@ def test_which_criterion_a_previous_version_stands_for_comes_back(tmp_path: Path
     path = tmp_path / "r.jsonl"
     write_record(path, Record(replace(HEADER, criteria=(stand_in,)), (), None))
     assert read_record(path).header.criteria == (stand_in,)
+
+
+def test_a_baseline_keeps_which_recording_a_trial_was_coupled_with_and_drops_what_was_said() -> None:
+    replayed = Replay("run-0:2", 4, 1, "request 5 differs in messages[2]", "run-1:2", 0.02)
+    kept = strip(replace(RECORD, trials=(replace(RECORD.trials[0], replay=replayed),))).trials[0]
+    assert kept.replay == replace(replayed, difference="")
+
+
+def test_what_differed_is_bounded_in_a_record() -> None:
+    trial = Trial("refund", 1, replay=Replay("run-0:1", 0, 1, "x" * 5_000))
+    (read,) = parse_record(text_of(replace(RECORD, trials=(trial,), footer=None)), complete=False).trials
+    assert read.replay is not None and len(read.replay.difference) == 500

@@ -12,7 +12,7 @@ from msgspec import NODEFAULT, Struct
 from msgspec.structs import fields
 
 from gate.errors import BaselineError
-from gate.model import Criterion, Invocation, Score, ToolCall, Trial, Usage
+from gate.model import Criterion, Invocation, Replay, Score, ToolCall, Trial, Usage
 from gate.records import Footer, Header, PlannedCase, Record, parse_record, record_lines, wire
 from gate.records.lines import nests_within
 from tests.unit.records import strategies
@@ -28,10 +28,11 @@ EACH = (
     strategies.turns,
     strategies.calls,
     strategies.usages,
+    strategies.replays,
     strategies.scores_of(None),
 )
 """What a record may hold none of."""
-NOUNS = (Header, PlannedCase, Criterion, Trial, Invocation, ToolCall, Usage, Score, Footer)
+NOUNS = (Header, PlannedCase, Criterion, Trial, Invocation, ToolCall, Usage, Score, Replay, Footer)
 
 
 def written(record: Record) -> bytes:
@@ -104,6 +105,7 @@ SECTIONS: dict[str, type[Struct]] = {
     "Criterion": wire.CriterionObject,
     "Plan": wire.PlannedObject,
     "Trial": wire.TrialLine,
+    "Replay": wire.ReplayObject,
     "Score": wire.ScoreObject,
     "Turn": wire.TurnObject,
     "Call": wire.CallObject,
