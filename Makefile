@@ -47,13 +47,16 @@ cluster: $(VENV)/.tested
 # Real frameworks, and another evaluator of traces, each as released, in environments of their own (large).
 FRAMEWORKS := "pydantic-ai-slim[ag-ui]==2.68.0" "uvicorn==0.54.0" "langchain==1.4.7" "openinference-instrumentation-langchain==0.1.80" \
 	"opentelemetry-sdk==1.45.2" "opentelemetry-exporter-otlp-proto-http==1.45.2" "openai-agents==0.24.0" \
-	"claude-agent-sdk==0.2.187"
+	"claude-agent-sdk==0.2.187" "a2a-sdk[http-server]==1.3.0"
 connectors: $(VENV)/.tested
 	test -x $(VENV)-frameworks/bin/python || $(PYTHON) -m venv $(VENV)-frameworks
 	$(VENV)-frameworks/bin/python -m pip install --quiet $(FRAMEWORKS)
 	test -x $(VENV)-agentevals/bin/python || $(PYTHON) -m venv $(VENV)-agentevals
 	$(VENV)-agentevals/bin/python -m pip install --quiet "agentevals-cli==0.11.0" "google-adk[eval]==2.13.0"
+	test -x $(VENV)-adk/bin/python || $(PYTHON) -m venv $(VENV)-adk
+	$(VENV)-adk/bin/python -m pip install --quiet "google-adk[a2a]==2.13.0" "uvicorn==0.54.0"
 	GATE_FRAMEWORKS_PYTHON=$(abspath $(VENV)-frameworks)/bin/python \
+	GATE_ADK_PYTHON=$(abspath $(VENV)-adk)/bin/python \
 	GATE_AGENTEVALS_PYTHON=$(abspath $(VENV)-agentevals)/bin/python \
 		$(BIN)/python -m pytest -m connectors tests/connectors $(PYTEST_ARGS)
 
@@ -82,7 +85,7 @@ docs: $(VENV)/.tested
 	$(BIN)/python -m docs.tools.transcripts --write
 
 clean:
-	rm -rf $(VENV) $(VENV)-oracle $(VENV)-cluster $(VENV)-frameworks $(VENV)-agentevals .mypy_cache .ruff_cache .pytest_cache .hypothesis .gate
+	rm -rf $(VENV) $(VENV)-oracle $(VENV)-cluster $(VENV)-frameworks $(VENV)-adk $(VENV)-agentevals .mypy_cache .ruff_cache .pytest_cache .hypothesis .gate
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

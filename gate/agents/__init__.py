@@ -14,6 +14,7 @@ _BUILT_IN = {
     "adk": "gate.agents.adk:AdkAgent",
     "langgraph": "gate.agents.langgraph:LangGraphAgent",
     "agui": "gate.agents.agui:AguiAgent",
+    "a2a": "gate.agents.a2a:A2AAgent",
     "replay": "gate.agents.replay:ReplayAgent",
 }
 AGENTS = Registry[Any]("kind of agent", "agent_gate.agents", _BUILT_IN, base="gate.agents.base:Agent")

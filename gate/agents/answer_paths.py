@@ -24,7 +24,8 @@ CheckedPath = Annotated[str, AfterValidator(_checked)]
 PARTS = ("output", "messages", "usage", "cost_usd", "model", "system_fingerprint")
 
 
-def _calls_at(value: Any) -> Any:
+def calls_at(value: Any) -> Any:
+    """The places of calls, of which a text alone is the path of their list."""
     return {"path": value} if isinstance(value, str) else value
 
 
@@ -86,7 +87,7 @@ class EventPaths(BaseModel):
 
     output: CheckedPath
     """A piece of the text."""
-    tool_calls: Annotated[CallPaths | None, BeforeValidator(_calls_at)] = None
+    tool_calls: Annotated[CallPaths | None, BeforeValidator(calls_at)] = None
     """Calls, each whole."""
     usage: CheckedPath | None = None
     """Token counts; the last counts."""
@@ -134,7 +135,7 @@ class ResponsePaths(BaseModel):
     """Path of the text."""
     messages: CheckedPath | None = None
     """Path of OpenAI messages, instead of ``output``."""
-    tool_calls: Annotated[CallPaths | None, BeforeValidator(_calls_at)] = None
+    tool_calls: Annotated[CallPaths | None, BeforeValidator(calls_at)] = None
     """The calls: the path of their list, or with the places of their parts."""
     usage: CheckedPath | None = None
     """Path of the token counts."""

@@ -127,7 +127,7 @@ class ServerAgent(Agent):
     async def _ask_for_json(self, request: Request, body: Any, path: str) -> tuple[Any, float]:
         """The JSON of the answer, and how long it took."""
         response = await self._ask(request, body, path=path)
-        if (kind := _media_type(response)) in STREAMS:
+        if (kind := media_type(response)) in STREAMS:
             refuse_stream(f"a stream ({kind})")
         return decode_answer(response.body, must_be_json=True), response.duration
 
@@ -174,7 +174,8 @@ def connections() -> int:
     return 4096 if soft == resource.RLIM_INFINITY else max(8, min(4096, soft - RESERVED_FILES))
 
 
-def _known_fields(value: Any) -> Any:
+def known_fields(value: Any) -> Any:
+    """A template, if every field in it is one; else ValueError."""
     for name in _VARIABLE.findall(json.dumps(value)):
         if name.partition(".")[0] not in FIELDS:
             raise ValueError(f"unknown field {{{{{name}}}}}; known: {', '.join(FIELDS)}")
@@ -207,7 +208,7 @@ class SessionRequest(ByAddress):
     @field_validator("request", "url")
     @classmethod
     def _uses_known_fields(cls, value: Any) -> Any:
-        return _known_fields(value)
+        return known_fields(value)
 
 
 class HttpRequest(ByAddress, Server):
@@ -227,7 +228,7 @@ class HttpRequest(ByAddress, Server):
     @field_validator("request")
     @classmethod
     def _uses_known_fields(cls, value: Any) -> Any:
-        return _known_fields(value)
+        return known_fields(value)
 
 
 class HttpOptions(AgentOptions):
@@ -350,12 +351,13 @@ def _field(values: Mapping[str, Any], name: str) -> Any:
         return None
 
 
-def _media_type(response: Response) -> str:
+def media_type(response: Response) -> str:
+    """What a response says that its body is, without parameters."""
     return response.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
 def _decode(response: Response) -> Any:
-    kind = _media_type(response)
+    kind = media_type(response)
     if kind == "text/html":
         raise AgentFailure(ErrorKind.PROTOCOL, "the answer is a web page, not JSON or plain text")
     if kind in STREAMS:

@@ -334,14 +334,17 @@ def _read_events(events: list[Mapping[str, Any]], final: Mapping[str, Any] | Non
         responses.extend(raw for part in parts if (raw := get(part, "function_response")) is not None)
         if event is not final:
             texts.extend(_texts(parts))
-        usage = _usage(event)
+        usage = usage_of_event(event)
         if usage is not None:
             usages.append(usage)
     return _with_results(calls, responses), tuple(texts), usage_of(usages)
 
 
-def _usage(event: Mapping[str, Any]) -> Usage | None:
-    """What one model call consumed, by google-adk's sums: tool prompts count as input, thoughts as output."""
+def usage_of_event(event: Mapping[str, Any]) -> Usage | None:
+    """What one model call consumed, by google-adk's sums: tool prompts count as input, thoughts as output.
+
+    Raises `FormatError`.
+    """
     raw, model = get(event, "usage_metadata"), get(event, "model_version")
     if raw is None and model is None:
         return None

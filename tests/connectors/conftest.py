@@ -30,6 +30,12 @@ def agentevals() -> Path:
     return _interpreter("GATE_AGENTEVALS_PYTHON").parent / "agentevals"
 
 
+@pytest.fixture(scope="session")
+def adk() -> Path:
+    """The interpreter with google-adk and its servers."""
+    return _interpreter("GATE_ADK_PYTHON")
+
+
 @pytest.fixture
 def project(tmp_path: Path) -> Iterator[Project]:
     yield Project(tmp_path)

@@ -34,6 +34,7 @@ LEAST: dict[str, dict[str, Any]] = {
     "openai": {"openai": {"model": "m"}},
     "adk": {"adk": {"app": "shop"}},
     "agui": {"agui": "http://127.0.0.1:9"},
+    "a2a": {"a2a": "http://127.0.0.1:9"},
     "langgraph": {"langgraph": {"assistant": "agent"}},
     "replay": {"replay": True},
 }

@@ -1,0 +1,339 @@
+"""Drives an agent that speaks A2A: a message per turn, by JSON-RPC or HTTP+JSON, as the agent's card offers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from time import perf_counter
+from typing import Annotated, Any, Literal, NamedTuple
+from urllib.parse import quote, urljoin, urlsplit
+
+from msgspec import Struct
+from msgspec.structs import replace
+from pydantic import BeforeValidator, Field, field_validator
+
+from gate.agents.answer_paths import CallPaths, CheckedPath, calls_at, part_at
+from gate.agents.base import AgentFailure, AgentOptions, ByAddress, Request, decode_answer, read_answer
+from gate.agents.http import Server, ServerAgent, known_fields, media_type, render
+from gate.errors import ConfigError
+from gate.formats import streams
+from gate.formats.a2a import ANSWERED, OPEN, Exchange, text_of_parts
+from gate.formats.messages import FormatError
+from gate.model import ErrorKind, Invocation, RecordedTrial
+from gate.security.limits import shorten
+from gate.system.http import Response, check_url
+
+CARD = "/.well-known/agent-card.json"
+BINDINGS = ("JSONRPC", "HTTP+JSON")
+FIRST_LOOK = 0.1
+"""Seconds after which a task that goes on is asked for again; each later look waits twice as long."""
+LONGEST_LOOK = 2.0
+HERE = frozenset({"localhost", "127.0.0.1", "::1", "0.0.0.0", "::"})  # noqa: S104 - names that a card may bear
+"""Hosts by which a card means the machine that it was taken from."""
+WORDS = {
+    "failed": "the task failed",
+    "rejected": "the agent rejected the task",
+    "canceled": "the task was canceled",
+    "auth-required": "the task waits for credentials, which go with every request under agent.a2a.headers",
+}
+"""States in which a task ends without an answer."""
+LIMITED = -32_603
+"""JSON-RPC's code of an error within the server: the agent's own."""
+
+
+class A2AServer(ByAddress, Server):
+    """What is under ``a2a:``; a text alone is the address."""
+
+    stream: bool | None = None
+    """Whether answers are streamed. Default: if the agent's card offers it."""
+    endpoint: str | None = None
+    """Path on this server that messages go to. Default: the address in the agent's card, if it is on this server."""
+    context: Literal["server", "gate"] = "server"
+    """Who names a conversation: the server, with its first answer, or the gate, for servers that name none."""
+    metadata: Mapping[str, Any] = Field(default_factory=dict)
+    """What goes with every message as its request's ``metadata``; ``{{state.x}}`` and the other fields are replaced."""
+    tool_calls: Annotated[CallPaths | None, BeforeValidator(calls_at)] = None
+    """Where in a task the calls are, such as ``metadata.calls``. Default: the parts that google-adk sends."""
+    usage: CheckedPath | None = None
+    """Where the token counts are, such as ``metadata.usage``."""
+
+    @field_validator("metadata")
+    @classmethod
+    def _uses_known_fields(cls, value: Any) -> Any:
+        return known_fields(value)
+
+    @field_validator("endpoint")
+    @classmethod
+    def _is_a_path(cls, value: str | None) -> str | None:
+        if value is not None and (not value.startswith("/") or value.startswith("//")):
+            raise ValueError("write a path such as /a2a; the server is that of url")
+        return value
+
+
+class A2AOptions(AgentOptions):
+    """``a2a: {url: …}``."""
+
+    a2a: A2AServer
+    """The address under which the agent's card is, or of the card itself."""
+
+
+class Interface(NamedTuple):
+    """How an agent is spoken to."""
+
+    url: str
+    is_rpc: bool
+    """JSON-RPC, or else HTTP+JSON."""
+    is_old: bool
+    """Protocol 0.3, or else 1.0."""
+    tenant: str = ""
+    streams: bool = False
+    """Whether the card offers streams."""
+
+
+class Context(Struct):
+    """What is known of a trial's conversation."""
+
+    context_id: str = ""
+    task_id: str = ""
+    """The task that waits for the next message; empty if none does."""
+    artifacts: frozenset[str] = frozenset()
+    """Of that task, those that were there before."""
+
+
+class A2AAgent(ServerAgent):
+    """A context per trial, a message per turn; a task that asks for input is continued by the next turn."""
+
+    Options = A2AOptions
+
+    def __init__(self, server: A2AServer, environment: Mapping[str, str]) -> None:
+        super().__init__(server, "a2a", environment)
+        self._headers["Accept"] = "application/json, text/event-stream"
+        self._server = server
+        self._interface: Interface | None = None
+        self._asking = asyncio.Lock()
+        self._conversations: dict[str, Context] = {}
+
+    @classmethod
+    def make(
+        cls,
+        options: A2AOptions,
+        *,
+        root: Path,  # noqa: ARG003 - nothing is relative
+        environment: Mapping[str, str],
+        recorded: Sequence[RecordedTrial],  # noqa: ARG003 - replay's
+    ) -> A2AAgent:
+        return cls(options.a2a, environment)
+
+    async def open_session(self, request: Request) -> None:
+        async with self._asking:  # one asks for the card, and the others wait for it
+            if self._interface is None:
+                self._interface = await self._find_interface(request)
+                self._headers["A2A-Version"] = "0.3" if self._interface.is_old else "1.0"
+        named = request.session_id if self._server.context == "gate" else ""
+        self._conversations[request.session_id] = Context(named)
+
+    async def close_session(self, session_id: str) -> None:
+        self._conversations.pop(session_id, None)
+        await super().close_session(session_id)
+
+    async def _find_interface(self, request: Request) -> Interface:
+        card_url = self._url if urlsplit(self._url).path.endswith(".json") else self._url.rstrip("/") + CARD
+        try:
+            response = await self._ask(request, None, url=card_url, method="GET")
+        except AgentFailure as error:
+            if not error.message.startswith("HTTP 404"):
+                raise
+            text = f"no agent card at {card_url} (HTTP 404): agent.a2a is the address under which {CARD} lies"
+            raise AgentFailure(ErrorKind.PROTOCOL, text) from error
+        try:
+            found = interface_of(decode_answer(response.body, must_be_json=True))
+        except FormatError as error:
+            raise AgentFailure(ErrorKind.PROTOCOL, f"the agent card at {card_url}: {error}") from error
+        streamed = found.streams if self._server.stream is None else self._server.stream
+        return found._replace(url=self._place(found.url), streams=streamed)
+
+    def _place(self, told: str) -> str:
+        """Where messages go: what goes with them, keys too, is for the server that is configured and for no other."""
+        if self._server.endpoint is not None:
+            return urljoin(self._url, self._server.endpoint)
+        if "://" not in told:
+            return urljoin(self._url, told)
+        try:
+            there, here = check_url(told), check_url(self._url)
+        except ConfigError as error:
+            raise AgentFailure(ErrorKind.PROTOCOL, f"the agent card names {error}") from error
+        path = (there.path or "/") + (f"?{there.query}" if there.query else "")
+        ports = [parts.port or {"http": 80, "https": 443}[parts.scheme] for parts in (there, here)]
+        same = there.scheme == here.scheme and ports[0] == ports[1]
+        if self._socket or (same and (there.hostname == here.hostname or there.hostname in HERE)):
+            return urljoin(self._url, path)
+        text = f"the agent card sends messages to {shorten(told, 200)}, which is another server than agent.a2a.url"
+        raise AgentFailure(ErrorKind.PROTOCOL, f"{text}: agent.a2a.endpoint: {shorten(path, 100)} sends them here")
+
+    async def answer(self, request: Request) -> Invocation:
+        held = self._conversations[request.session_id]
+        if request.turn and not held.context_id:
+            text = "the server named no context with its first answer, so the conversation cannot go on"
+            raise AgentFailure(ErrorKind.PROTOCOL, f"{text}: agent.a2a.context: gate names one from the start")
+        message_id = f"{request.session_id}-{request.turn}"
+        exchange = Exchange(message_id, known=held.artifacts)
+        response = await self._send(request, exchange, held)
+        received = perf_counter()
+        async with asyncio.timeout(request.clock.seconds):
+            await self._wait(request, exchange)
+        waited = perf_counter() - received if exchange.reply is None else 0.0
+        _refuse_unanswered(exchange)
+        held.context_id = exchange.context_id or held.context_id
+        held.task_id = exchange.task_id if exchange.state == "input-required" else ""
+        held.artifacts = exchange.artifact_keys if held.task_id else frozenset()
+        return replace(self._read(exchange, request), duration=response.duration + waited)
+
+    async def _send(self, request: Request, exchange: Exchange, held: Context) -> Response:
+        assert self._interface is not None
+        old, streamed = self._interface.is_old, self._interface.streams
+        part = {"kind": "text", "text": request.user} if old else {"text": request.user}
+        message = {
+            "messageId": exchange.message_id,
+            "role": "user" if old else "ROLE_USER",
+            "parts": [part],
+            **({"kind": "message"} if old else {}),
+            **({"contextId": held.context_id} if held.context_id else {}),
+            **({"taskId": held.task_id} if held.task_id else {}),
+        }
+        params: dict[str, Any] = {"message": message}
+        if old and not streamed:
+            params["configuration"] = {"blocking": True}
+        if self._server.metadata:
+            params["metadata"] = render(self._server.metadata, request.payload())
+        name = ("message/stream" if streamed else "message/send") if old else f"Send{'Streaming' * streamed}Message"
+        return await self._call(request, exchange, name, params, f"message:{'stream' if streamed else 'send'}")
+
+    async def _wait(self, request: Request, exchange: Exchange) -> None:
+        """Asks for a task until it goes on no more; one that was streamed is not asked for: its stream broke off."""
+        assert self._interface is not None
+        pause = FIRST_LOOK
+        while exchange.reply is None and exchange.state in OPEN:
+            if self._interface.streams or not exchange.task_id:
+                raise AgentFailure(ErrorKind.PROTOCOL, f"the stream broke off: the task is still {exchange.state}")
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, LONGEST_LOOK)
+            name = "tasks/get" if self._interface.is_old else "GetTask"
+            await self._call(
+                request, exchange, name, {"id": exchange.task_id}, f"tasks/{quote(exchange.task_id, safe='')}"
+            )
+
+    async def _call(
+        self, request: Request, exchange: Exchange, name: str, params: Mapping[str, Any], path: str
+    ) -> Response:
+        """Calls one method, and adds what comes of it to the exchange."""
+        assert self._interface is not None
+        url, is_rpc, tenant = self._interface.url, self._interface.is_rpc, self._interface.tenant
+        if is_rpc:
+            tenanted = {"tenant": tenant, **params} if tenant else params
+            body: Any = {"jsonrpc": "2.0", "id": exchange.message_id, "method": name, "params": tenanted}
+            response = await self._ask(request, body, url=url)
+        else:
+            place = "/".join([url.rstrip("/"), *([quote(tenant, safe="")] if tenant else []), path])
+            asks = path.startswith("tasks/")
+            response = await self._ask(request, None if asks else params, url=place, method="GET" if asks else "POST")
+        try:
+            for result in results_of(response, is_rpc=is_rpc, asked=exchange.message_id):
+                exchange.take(result)
+        except FormatError as error:
+            raise AgentFailure(ErrorKind.PROTOCOL, f"the answer cannot be read: {error}") from error
+        return response
+
+    def _read(self, exchange: Exchange, request: Request) -> Invocation:
+        try:
+            found = exchange.to_invocation(user=request.user)
+        except FormatError as error:
+            raise AgentFailure(ErrorKind.PROTOCOL, f"the answer cannot be read: {error}") from error
+        told, parts = exchange.to_json(), dict[str, Any]()
+        if self._server.tool_calls is not None:
+            parts["tool_calls"] = self._server.tool_calls.read(told, "tool_calls")
+        if self._server.usage is not None:
+            parts["usage"] = part_at(told, self._server.usage, "usage")
+        if not parts:
+            return found
+        stated = read_answer({"output": found.text, **parts}, user=request.user)
+        calls = stated.tool_calls if self._server.tool_calls is not None else found.tool_calls
+        reports = stated.reports_calls or found.reports_calls
+        return replace(found, tool_calls=calls, usage=stated.usage or found.usage, reports_calls=reports)
+
+
+def interface_of(card: Any) -> Interface:
+    """The interface of an agent card that is spoken here: the first of protocol 1, else the first of 0.3.
+
+    Raises:
+        FormatError: it is no card, or names no such interface.
+    """
+    if not isinstance(card, Mapping):
+        raise FormatError("it is no object")
+    told = card.get("supportedInterfaces") or card.get("additionalInterfaces") or []
+    listed = [one for one in told if isinstance(one, Mapping)] if isinstance(told, list) else []
+    if isinstance(card.get("url"), str):  # 0.3
+        listed = [{"url": card["url"], "transport": card.get("preferredTransport", "JSONRPC")}, *listed]
+    found = list[Interface]()
+    for one in listed:
+        binding = str(one.get("protocolBinding") or one.get("transport") or "").upper()
+        version = str(one.get("protocolVersion") or card.get("protocolVersion") or "1.0")
+        url, tenant = one.get("url"), one.get("tenant")
+        old = version.startswith("0.") or "transport" in one
+        if isinstance(url, str) and binding in BINDINGS and not (old and binding != "JSONRPC"):
+            found.append(Interface(url, binding == "JSONRPC", old, tenant if isinstance(tenant, str) else ""))
+    if not found:
+        raise FormatError("it names no interface of JSONRPC or HTTP+JSON (1.0), or of JSONRPC (0.3)")
+    offered = card.get("capabilities")
+    streams = isinstance(offered, Mapping) and offered.get("streaming") is True
+    return min(found, key=lambda one: one.is_old)._replace(streams=streams)
+
+
+def results_of(response: Response, *, is_rpc: bool, asked: str) -> list[Any]:
+    """What a response holds: one result, or those of its events. Raises FormatError, or AgentFailure for an error."""
+    if media_type(response) == "text/event-stream":
+        events = list(streams.events_of(response.body.decode("utf-8", "replace")))
+        streams.refuse_broken(events)
+        bodies = [event.data for event in events]
+        if not bodies:
+            raise FormatError("the stream holds no event")
+    else:
+        bodies = [decode_answer(response.body, must_be_json=True)]
+    return [_result_of(body, asked) if is_rpc else _refuse_stated(body) for body in bodies]
+
+
+def _result_of(body: Any, asked: str) -> Any:
+    if not isinstance(body, Mapping) or body.get("jsonrpc") != "2.0":
+        raise FormatError("it is no JSON-RPC: does agent.a2a.endpoint lead to the agent?")
+    _refuse_stated(body)
+    if body.get("id") != asked:
+        raise FormatError("it answers another request")
+    return body.get("result")
+
+
+def _refuse_stated(body: Any) -> Any:
+    """The body; AgentFailure for an error that it states."""
+    error = body.get("error") if isinstance(body, Mapping) else None
+    if not error:
+        return body
+    code = error.get("code") if isinstance(error, Mapping) else None
+    said = error.get("message") if isinstance(error, Mapping) else None
+    text = shorten(said if isinstance(said, str) else json.dumps(error, ensure_ascii=False, default=repr), 1000)
+    data = error.get("data") if isinstance(error, Mapping) else None
+    detail = f" ({shorten(json.dumps(data, ensure_ascii=False, default=repr), 300)})" if data else ""
+    kind = ErrorKind.CRASH if code in (LIMITED, None) else ErrorKind.PROTOCOL
+    raise AgentFailure(kind, f"the agent states an error: {text}{f' ({code})' if code is not None else ''}{detail}")
+
+
+def _refuse_unanswered(exchange: Exchange) -> None:
+    """Raises AgentFailure for a task that ended without an answer, or in a state that is unknown."""
+    if exchange.reply is not None or exchange.state in ANSWERED:
+        return
+    said = text_of_parts((exchange.status or {}).get("parts"), between=" ")
+    detail = f": {shorten(said, 1000)}" if said else ""
+    if exchange.state not in WORDS:
+        state = shorten(exchange.state or "none", 80)
+        raise AgentFailure(ErrorKind.PROTOCOL, f"the task is in a state that is not known: {state}{detail}")
+    kind = ErrorKind.PROTOCOL if exchange.state == "auth-required" else ErrorKind.CRASH
+    raise AgentFailure(kind, WORDS[exchange.state] + detail)

@@ -1,0 +1,233 @@
+"""Knows what an A2A agent answers, in the words of protocol 1.0 and of 0.3: messages, tasks, and updates of tasks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct, field
+
+from gate.formats.adk import usage_of_event
+from gate.formats.messages import FormatError, OpenCalls, to_call, usage_of
+from gate.model import Invocation, Part, ToolCall, Usage
+from gate.security.limits import shorten
+
+ANSWERED = ("completed", "input-required")
+"""States of a task that has said something to the user: a result, or a question."""
+OPEN = ("submitted", "working")
+"""States of a task that goes on."""
+KINDS = {"task": "task", "message": "message", "statusUpdate": "status-update", "artifactUpdate": "artifact-update"}
+"""What a result may be: its key in 1.0, its ``kind`` in 0.3."""
+ADK = "adk_"
+"""How the keys of metadata begin that google-adk writes."""
+MOST_ARTIFACTS = 1_000
+
+
+class Exchange(Struct):
+    """What one message to the agent led to, put together from one result or from many."""
+
+    message_id: str
+    """Of the message that was sent: what the history holds after it belongs to the turn."""
+    known: frozenset[str] = frozenset()
+    """Artifacts of the same task that earlier turns brought, as `artifact_keys` names them."""
+    task_id: str = ""
+    context_id: str = ""
+    state: str = ""
+    """As 0.3 writes it; empty until a task tells one."""
+    reply: Mapping[str, Any] | None = None
+    """The message with which the agent answered instead of a task."""
+    status: Mapping[str, Any] | None = None
+    """The message of the task's last status."""
+    artifacts: dict[str, dict[str, Any]] = field(default_factory=dict)
+    said: list[Mapping[str, Any]] = field(default_factory=list)
+    """What the agent said on the way, in order."""
+    metadata: dict[str, Any] = field(default_factory=dict)
+    consumed: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    """The usage of each event of google-adk, by the event's id."""
+
+    def take(self, result: Any) -> None:
+        """Adds one result. Raises FormatError for anything that is none."""
+        kind, body = _kind_of(result)
+        self.context_id = _text(body, "contextId") or self.context_id
+        self.task_id = _text(body, "id" if kind == "task" else "taskId") or self.task_id
+        if isinstance(told := body.get("metadata"), Mapping):
+            self.metadata |= told
+            if kind.endswith("update") and (usage := told.get(f"{ADK}usage_metadata")) is not None:
+                self.consumed[_text(told, f"{ADK}event_id")] = {"usage_metadata": usage}
+        if kind == "message":
+            self.reply = body
+        elif kind == "artifact-update":
+            self._add_artifact(_object(body, "artifact"), append=body.get("append") is True)
+        else:
+            self._take_status(_object(body, "status"))
+            if kind == "task":
+                self._take_task(body)
+
+    def _take_status(self, status: Mapping[str, Any]) -> None:
+        self.state = state_of(status.get("state"))
+        if self.status is not None:
+            self._say(self.status)
+        message = status.get("message")
+        self.status = message if isinstance(message, Mapping) else None
+
+    def _take_task(self, task: Mapping[str, Any]) -> None:
+        """A task is told whole: its history and artifacts replace what was known of them."""
+        history = _objects(task.get("history"))
+        asked = [place for place, one in enumerate(history) if is_from_user(one)]
+        sent = [place for place in asked if history[place].get("messageId") == self.message_id]
+        self.said = [one for one in history[(sent or asked or [-1])[-1] + 1 :] if not is_from_user(one)]
+        self.artifacts = {}
+        for artifact in _objects(task.get("artifacts")):
+            self._add_artifact(artifact, append=False)
+
+    def _add_artifact(self, artifact: Mapping[str, Any], *, append: bool) -> None:
+        key = _text(artifact, "artifactId") or f"#{len(self.artifacts)}"
+        if append and key not in self.artifacts:
+            raise FormatError("an artifact is continued that was never begun: a part of the stream is missing")
+        if len(self.artifacts) >= MOST_ARTIFACTS and key not in self.artifacts:
+            raise FormatError(f"the task has more than {MOST_ARTIFACTS:,} artifacts")
+        if append:
+            self.artifacts[key]["parts"] += _objects(artifact.get("parts"))
+        else:
+            self.artifacts[key] = {**artifact, "parts": list(_objects(artifact.get("parts")))}
+
+    def _say(self, message: Mapping[str, Any]) -> None:
+        known = message.get("messageId")
+        if not any(message is one or (known and one.get("messageId") == known) for one in self.said):
+            self.said.append(message)
+
+    @property
+    def artifact_keys(self) -> frozenset[str]:
+        """What tells this task's artifacts from those of its later turns."""
+        return frozenset(_key_of(artifact) for artifact in self.artifacts.values())
+
+    def to_json(self) -> dict[str, Any]:
+        """What the agent told, as one object: the task as 1.0 writes it, or the message."""
+        if self.reply is not None:
+            return {**self.reply, "metadata": self.metadata}
+        status = {"state": self.state} | ({} if self.status is None else {"message": self.status})
+        artifacts = list(self.artifacts.values())
+        return {"status": status, "artifacts": artifacts, "history": self.said, "metadata": self.metadata}
+
+    def to_invocation(self, *, user: str) -> Invocation:
+        """The turn. Raises FormatError if nothing was said and nothing called."""
+        new = [artifact for artifact in self.artifacts.values() if _key_of(artifact) not in self.known]
+        brought = [text for artifact in new if (text := text_of_parts(artifact["parts"], between=""))]
+        last = [text for message in (self.reply, self.status) if message and (text := _text_of(message))]
+        said = [text for message in self.said if message is not self.status and (text := _text_of(message))]
+        if self.state != "input-required" and brought:
+            said, last = said + last, []
+        answer = "\n".join([*brought, *last]) or (said.pop() if said else "")
+        calls = _calls(
+            [*self.said, *new, *([self.status] if self.status else []), *([self.reply] if self.reply else [])]
+        )
+        if not answer and not calls and not (new or self.status or self.reply):
+            raise FormatError("the task ended without an artifact and without a message")
+        return Invocation(
+            user=user,
+            response=(Part(answer),) if answer else (),
+            tool_calls=calls,
+            intermediate=tuple(Part(text) for text in said if text != answer),
+            usage=self._usage(),
+            reports_calls=f"{ADK}app_name" in self.metadata,
+        )
+
+    def _usage(self) -> Usage | None:
+        """The tokens that google-adk writes into the metadata of its events; a task holds those of the last alone."""
+        return usage_of([one for raw in self.consumed.values() if (one := usage_of_event(raw)) is not None])
+
+
+def state_of(raw: Any) -> str:
+    """A state as 0.3 writes it: ``TASK_STATE_INPUT_REQUIRED`` is ``input-required``."""
+    if not isinstance(raw, str):
+        raise FormatError("the task tells no state")
+    return raw.removeprefix("TASK_STATE_").lower().replace("_", "-")
+
+
+def is_from_user(message: Mapping[str, Any]) -> bool:
+    """Whether a message of the history is the user's."""
+    return str(message.get("role")).upper().endswith("USER")
+
+
+def text_of_parts(parts: Any, *, between: str = "\n") -> str:
+    """The parts as text: data as JSON, a file by its address or name. Calls, results and thoughts are left out."""
+    found = []
+    for part in _objects(parts):
+        told = part.get("metadata")
+        if isinstance(told, Mapping) and (told.get(f"{ADK}thought") or f"{ADK}type" in told):
+            continue
+        found.append(_text_of_part(part))
+    return between.join(text for text in found if text)
+
+
+def _text_of_part(part: Mapping[str, Any]) -> str:
+    if isinstance(part.get("text"), str):
+        return str(part["text"])
+    if "data" in part:
+        return json.dumps(part["data"], ensure_ascii=False)
+    file = part.get("file") if isinstance(part.get("file"), Mapping) else part
+    assert isinstance(file, Mapping)
+    named = [file.get(key) for key in ("url", "uri", "filename", "name", "mediaType", "mimeType")]
+    name = next((one for one in named if isinstance(one, str) and one), "")
+    return f"[file {name}]" if name else ""
+
+
+def _text_of(message: Mapping[str, Any]) -> str:
+    return text_of_parts(message.get("parts"))
+
+
+def _calls(told: Sequence[Mapping[str, Any]]) -> tuple[ToolCall, ...]:
+    """The calls that google-adk puts into data parts, each with its result."""
+    calls, waiting = list[ToolCall](), OpenCalls()
+    for part in (part for one in told for part in _objects(one.get("parts"))):
+        marked, data = part.get("metadata"), part.get("data")
+        kind = marked.get(f"{ADK}type") if isinstance(marked, Mapping) else None
+        if kind == "function_call":
+            call = to_call(data)
+            if call.id is None or all(call.id != one.id for one in calls):
+                waiting.add(len(calls), call)
+                calls.append(call)
+        elif kind == "function_response" and isinstance(data, Mapping):
+            place = waiting.take(data.get("id"), data.get("name"))
+            if place is not None:
+                calls[place] = _with_result(calls[place], data.get("response"))
+    return tuple(calls)
+
+
+def _with_result(call: ToolCall, response: Any) -> ToolCall:
+    return ToolCall(name=call.name, args=call.args, id=call.id, result=response)
+
+
+def _kind_of(result: Any) -> tuple[str, Mapping[str, Any]]:
+    if not isinstance(result, Mapping):
+        raise FormatError("a result is no object")
+    for key, kind in KINDS.items():
+        if isinstance(result.get(key), Mapping):
+            return kind, result[key]
+    if result.get("kind") in KINDS.values():
+        return str(result["kind"]), result
+    if "status" in result and "id" in result:
+        return "task", result
+    keys = shorten(", ".join(map(str, result)) or "nothing", 200)
+    raise FormatError(f"a result is neither a message nor a task: it has {keys}")
+
+
+def _key_of(artifact: Mapping[str, Any]) -> str:
+    return json.dumps([artifact.get("artifactId"), artifact["parts"]], sort_keys=True)
+
+
+def _text(body: Mapping[str, Any], key: str) -> str:
+    value = body.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def _object(body: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    value = body.get(key)
+    if not isinstance(value, Mapping):
+        raise FormatError(f"a result has no {key}")
+    return value
+
+
+def _objects(value: Any) -> list[Mapping[str, Any]]:
+    return [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []

@@ -1,0 +1,57 @@
+"""Servers of the field in processes of their own, and the project that asks them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.acceptance.conftest import Outcome, Project
+
+AGENTS = Path(__file__).parent / "agents"
+
+
+@contextmanager
+def served(python: Path, server: str, environment: Mapping[str, str] | None = None) -> Iterator[str]:
+    """The address of a server that prints its port once it listens."""
+    command = [str(python), "-W", "ignore", str(AGENTS / server)]
+    env = {**os.environ, **(environment or {})}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env) as process:
+        try:
+            assert process.stdout is not None
+            yield f"http://127.0.0.1:{int(process.stdout.readline())}"
+        finally:
+            process.terminate()
+
+
+def ask(project: Project, agent: Mapping[str, Any], cases: Sequence[Mapping[str, Any]], **config: Any) -> Outcome:
+    """Runs cases, 64 at once, with one trial each and no repeats."""
+    project.write("cases.json", list(cases))
+    settings = {
+        "suite": "cases.json",
+        "agent": {"concurrency": 64, "retries": 0, **agent},
+        "criteria": {"response_match_score": 0.99},
+        "trials": 1,
+        "gate": {"confirm_after": 0.1},
+        **config,
+    }
+    project.write("gate.yaml", settings)
+    return project.gate("run", "--record", "record.jsonl")
+
+
+def turns_of(project: Project) -> dict[str, list[Any]]:
+    """By case, the turns of the record."""
+    return {line["case"]: line["turns"] for line in _lines(project) if "turns" in line}
+
+
+def errors_of(project: Project) -> dict[str, str]:
+    """By case, why it brought no answer."""
+    return {line["case"]: line["error"][1] for line in _lines(project) if line.get("error")}
+
+
+def _lines(project: Project) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (project.root / "record.jsonl").read_text().splitlines()]
