@@ -76,7 +76,11 @@ class Shell:
         environment |= {f"GIT_{role}_{part}": value for role in ("AUTHOR", "COMMITTER") for part, value in WHO.items()}
         environment |= {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "GIT_TERMINAL_PROMPT": "0"}
         environment |= {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}", "NO_COLOR": "1"}
-        environment |= {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "TERM": "xterm"}
+        environment |= {
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+            "PYTEST_PLUGINS": "gate.pytest_plugin.plugin",
+            "TERM": "xterm",
+        }
         environment |= {"HOME": str(folder), "PWD": str(folder), "LANG": "C.UTF-8"}
         self._folder = folder
         self._shell = subprocess.Popen(
