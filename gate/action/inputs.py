@@ -66,6 +66,7 @@ INPUTS: dict[str, Input] = {
     "on_missing_baseline": Input("", one_of("warn", "fail")),
     "on_publish_error": Input("warn", one_of("warn", "fail")),
     "comment": Input("true", switch),
+    "check_run": Input("true", switch),
     "accept_label": Input(ACCEPT_LABEL, text),
     "artifact": Input("gate-results", text),
     "token": Input("", text),

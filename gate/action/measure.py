@@ -16,7 +16,7 @@ from gate.action.baseline_job import save_as_baseline
 from gate.action.container import ROUTES, gateway_of, prepare, reachable
 from gate.action.repeat import repeat_command
 from gate.action.reuse import EarlierRecords, record_name
-from gate.action.step import RESULTS, Step, StepOutcome, input_overrides
+from gate.action.step import RESULTS, Step, StepOutcome, input_overrides, outcome_of
 from gate.agents.base import expand
 from gate.agents.http import Server
 from gate.config.base_policy import BasePolicy, Rules, base_at, under_base_policy
@@ -89,7 +89,7 @@ def _measure(step: Step, overrides: Mapping[str, Any], stack: ExitStack) -> Step
     step.say(render_console(result))
     number = step.activity.pull_request if step.activity.comments else None
     error = "; ".join(result.problems)
-    outcome = StepOutcome(int(result.exit_code), result, error=error, pull_request=number)
+    outcome = outcome_of(result, rules.config, error=error, pull_request=number)
     if step.inputs["shard"] != (1, 1):
         return _part(outcome)
     if step.activity.mode in (Mode.RECORD, Mode.RELEASE) and result.verdict is not Verdict.ERROR:

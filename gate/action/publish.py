@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from gate.action.check_runs import post_check_runs, suites_of
 from gate.action.reuse import record_name
 from gate.action.runner import SUMMARY_BYTES, Runner, annotations_of
 from gate.action.step import RESULTS, Step, StepOutcome, worse_code
-from gate.config.resolve import read_suites
 from gate.errors import ExitCode, GateError
 from gate.hosts.base import (
     Annotate,
@@ -55,12 +55,14 @@ def publish_outcome(step: Step | None, outcome: StepOutcome, runner: Runner) -> 
     Returns:
         The exit code of the step.
     """
-    done = publish(_effects(step, outcome), runner)
+    place = _place(step, url=step.summary_url) if step is not None else Place()
+    checks = post_check_runs(step, outcome, place)
+    done = publish(_effects(step, outcome, with_places=not checks.urls), runner)
     comments = _comment(step, outcome)
-    problems = (*done.problems, *comments.problems)
-    if comments.comment_urls:
-        problems += publish([SetOutputs({"comment_url": comments.comment_urls[0]})], runner).problems
-    for note in comments.notes:
+    problems = (*checks.problems, *done.problems, *comments.problems)
+    if comments.urls:
+        problems += publish([SetOutputs({"comment_url": comments.urls[0]})], runner).problems
+    for note in dict.fromkeys((*checks.notes, *comments.notes)):
         runner.say(console(note))
     for problem in problems:
         publish([Annotate((Annotation("warning", "Agent Gate: not published", str(problem)),))], runner)
@@ -69,7 +71,8 @@ def publish_outcome(step: Step | None, outcome: StepOutcome, runner: Runner) -> 
     return outcome.exit_code
 
 
-def _effects(step: Step | None, outcome: StepOutcome) -> list[Effect]:
+def _effects(step: Step | None, outcome: StepOutcome, *, with_places: bool = True) -> list[Effect]:
+    """``with_places``: whether remarks that belong to a line are the runner's, and not a check run's already."""
     effects: list[Effect] = []
     result = outcome.result
     if step is not None:
@@ -78,7 +81,8 @@ def _effects(step: Step | None, outcome: StepOutcome) -> list[Effect]:
     if result is not None:
         place = _place(step) if step is not None else Place()
         effects.append(WriteSummary(render_markdown(result, limit=SUMMARY_CHARS, place=place)))
-        effects.append(Annotate(annotations_of(result)))
+        remarks = annotations_of(result)
+        effects.append(Annotate(remarks if with_places else tuple(one for one in remarks if not one.path)))
     if outcome.warning:
         effects.append(Annotate((Annotation("warning", "Agent Gate", outcome.warning),)))
     if outcome.note:
@@ -158,14 +162,6 @@ def _left_unmeasured(step: Step) -> int | None:
     return pull.number if pull is not None else step.activity.pull_request
 
 
-def _suites(step: Step) -> tuple[str, ...] | None:
-    """The configured suites; None if the configuration cannot be read."""
-    try:
-        return tuple(suite.id for suite in read_suites(step.source.load()))
-    except GateError:
-        return None
-
-
 def _comment(step: Step | None, outcome: StepOutcome) -> Publication:
     """Writes each suite's comment on the pull request, if the token may."""
     result = outcome.result
@@ -177,7 +173,7 @@ def _comment(step: Step | None, outcome: StepOutcome) -> Publication:
     if step.activity.is_fork and step.activity.mode is not Mode.REPORT:
         return Publication(notes=("no comment: a fork's token only reads; the `workflow_run` job comments",))
     place = _place(step, url=step.summary_url)
-    effects: list[Effect] = [PostFailure(render_unmeasured(outcome.error, place), _suites(step))]
+    effects: list[Effect] = [PostFailure(render_unmeasured(outcome.error, place), suites_of(step))]
     if result is not None:
         effects = [PostComment(suite.suite_id, render_suite(suite, result, place=place)) for suite in result.suites]
     return publish(effects, PullRequestHost(step.github, number, step.stamp))

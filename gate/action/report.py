@@ -12,7 +12,7 @@ from gate.action.acceptance import with_acceptance
 from gate.action.base_commit import branch_tip, fork_point
 from gate.action.repeat import repeat_command
 from gate.action.reuse import records_of
-from gate.action.step import Step, StepOutcome, input_overrides
+from gate.action.step import Step, StepOutcome, input_overrides, outcome_of
 from gate.config.base_policy import path_at
 from gate.config.load import Config, read_config
 from gate.hosts.github import PullRequest
@@ -43,7 +43,7 @@ def _judge(step: Step, pull: PullRequest, path: Path, overrides: Mapping[str, An
     result = judge_records(records, config, step.environment, command=repeat_command(step, overrides, pull.number))
     result = with_acceptance(step, config, result, pull.number)
     step.say(render_console(result))
-    return StepOutcome(int(result.exit_code), result, pull_request=pull.number)
+    return outcome_of(result, config, pull_request=pull.number)
 
 
 def _untrusted(step: Step, config: Config) -> list[Record]:

@@ -14,11 +14,11 @@ from msgspec.structs import replace
 from gate.action.inputs import is_input, overrides_of, read_inputs
 from gate.action.sealing import seal
 from gate.baselines.tags import is_candidate
-from gate.config.load import ConfigFile, read_config
+from gate.config.load import Config, ConfigFile, read_config
+from gate.config.settings import now, settings_of
+from gate.decision import exit_code
 from gate.errors import EXIT_PRECEDENCE, ConfigError, ExitCode
-from gate.hosts.base import (
-    Stamp,
-)
+from gate.hosts.base import Stamp
 from gate.hosts.events import Activity, Facts, Mode, activity
 from gate.hosts.github import GitHub, connect
 from gate.model import Result
@@ -98,6 +98,15 @@ class StepOutcome(Struct, frozen=True):
     pull_request: int | None = None
     note: str = ""
     """Why there is nothing to publish, if that is no error."""
+    codes: Mapping[str, int] = {}
+    """The exit code that each suite of the result would have alone, by its id."""
+
+
+def outcome_of(result: Result, config: Config, **parts: Any) -> StepOutcome:
+    """The outcome of a step that has a result; ``parts`` are further fields."""
+    settings = settings_of(config, now())
+    codes = {suite.suite_id: int(exit_code([suite], settings)) for suite in result.suites}
+    return StepOutcome(int(result.exit_code), result, codes=codes, **parts)
 
 
 def open_step(environment: Mapping[str, str], workspace: Path, say: Say) -> Step:

@@ -124,5 +124,5 @@ def _publish(result: Result, hosts: Mapping[str, Mapping[str, Any]]) -> None:
     from gate.security.escape import console
 
     done = publish_result(result, hosts, os.environ)
-    for line in (*done.notes, *done.comment_urls, *map(str, done.problems)):
+    for line in (*done.notes, *done.urls, *map(str, done.problems)):
         click.echo(f"gate: {console(line)}", err=True)

@@ -73,13 +73,26 @@ class PostFailure(Struct, frozen=True):
     """Whose comments it concerns; None if that is not known: all of them."""
 
 
-Effect = WriteFile | CopyFile | SetOutputs | WriteSummary | Annotate | PostComment | PostFailure
+class PostCheck(Struct, frozen=True):
+    """What one suite says of the commit itself, for hosts that keep such results beside it."""
+
+    suite_id: str
+    title: str
+    """The verdict in a line."""
+    body: str
+    """Markdown, its outside parts escaped."""
+    conclusion: Literal["success", "neutral", "failure"]
+    annotations: tuple[Annotation, ...] = ()
+    """Most important first."""
+
+
+Effect = WriteFile | CopyFile | SetOutputs | WriteSummary | Annotate | PostComment | PostFailure | PostCheck
 
 
 class Publication(Struct, frozen=True):
     """How publishing went. Its problems never change a verdict."""
 
-    comment_urls: tuple[str, ...] = ()
+    urls: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     """What was left out on purpose, such as a comment that a newer run has written."""
     problems: tuple[PublishError, ...] = ()

@@ -65,6 +65,8 @@ class Activity(Struct, frozen=True):
     is_fork: bool = False
     """Whether the change comes from another repository: no secrets, and a token that only reads."""
     default_branch: str | None = None
+    onto: str | None = None
+    """The branch that the change is to become part of, where the event says it."""
     labelled: Labelled | None = None
     """The label that this event set on ``head``; None if it set none."""
     run: MeasuringRun | None = None
@@ -139,6 +141,7 @@ def _pull_request(payload: Mapping[str, Any], _facts: Facts) -> Activity:
         comments=True,
         is_fork=is_fork,
         default_branch=_default_branch(payload),
+        onto=_need(payload, str, "pull_request", "base", "ref"),
         labelled=labelled,
     )
 
@@ -155,6 +158,7 @@ def _merge_group(payload: Mapping[str, Any], _facts: Facts) -> Activity:
         base_commit=_need(payload, str, "merge_group", "base_sha"),
         pull_request=_queued_pull_request(ref),
         default_branch=_default_branch(payload),
+        onto=_need(payload, str, "merge_group", "base_ref").removeprefix("refs/heads/"),
     )
 
 

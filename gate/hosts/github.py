@@ -29,6 +29,7 @@ from gate.hosts.base import (
     mark_of,
     with_marker,
 )
+from gate.hosts.checks import CheckRuns
 from gate.hosts.events import Facts, Labelled, MeasuringRun, activity
 from gate.hosts.rest import Rest, RestError
 
@@ -98,6 +99,10 @@ class GitHub:
 
     def close(self) -> None:
         self._rest.close()
+
+    def check_runs(self, stamp: Stamp, *, page: str, about: str = "") -> CheckRuns:
+        """What writes the check runs of one run; see `CheckRuns`."""
+        return CheckRuns(self._rest, self._repository, stamp, page=page, about=about)
 
     def login(self) -> str:
         """Who we are. GraphQL, because REST answers this question for persons' tokens alone."""

@@ -29,7 +29,7 @@ def publish_result(
     """
     done = [_publish_on(name, options, result, environment) for name, options in hosts.items()]
     return Publication(
-        tuple(url for one in done for url in one.comment_urls),
+        tuple(url for one in done for url in one.urls),
         tuple(note for one in done for note in one.notes),
         tuple(problem for one in done for problem in one.problems),
     )

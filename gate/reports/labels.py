@@ -317,10 +317,15 @@ def deciding(suite: SuiteResult) -> SuiteResult:
     return next((one for one in suite.further if suite.decided_by and one.reference == suite.decided_by), suite)
 
 
+def verdict_line(suite: SuiteResult) -> str:
+    """The verdict and why, in a line."""
+    return f"{VERDICTS[suite.verdict]}: {headline(suite)}"
+
+
 def further_line(suite: SuiteResult) -> str:
     """The same record against another reference, in a line: its commit, the verdict and why."""
     commit = suite.baseline.commit if suite.baseline else None
-    return f"{VERDICTS[suite.verdict]}: {headline(suite)}" + (f" (commit {commit[:12]})" if commit else "")
+    return verdict_line(suite) + (f" (commit {commit[:12]})" if commit else "")
 
 
 def status(case: CaseResult) -> str:

@@ -80,8 +80,8 @@ def test_a_comment_is_made_and_then_updated_in_place(fake: FakeGitHub, time: Tim
     first = post(fake, time, "one", run=10)
     second = post(fake, time, "two", run=11)
     assert first.problems == second.problems == ()
-    assert len(first.comment_urls) == 1
-    assert first.comment_urls == second.comment_urls
+    assert len(first.urls) == 1
+    assert first.urls == second.urls
     [(login, body)] = bodies(fake)
     assert login == BOT
     assert body.endswith("\ntwo")
@@ -263,7 +263,7 @@ def test_a_comment_whose_answer_was_lost_is_not_written_twice(fake: FakeGitHub, 
     fake.add_pull(1, HEAD)
     fake.fail_once(Answer(201, lost=True), "POST", "/comments")
     done = post(fake, time)
-    assert (done.problems, len(done.comment_urls)) == ((), 1)
+    assert (done.problems, len(done.urls)) == ((), 1)
     assert len(bodies(fake)) == 1
 
 

@@ -121,7 +121,7 @@ def test_a_note_is_made_and_then_updated_in_place(gitlab: FakeGitLab) -> None:
     first = post(gitlab, "one")
     second = post(gitlab, "two", CI_PIPELINE_ID="51")
     assert first.problems == second.problems == ()
-    assert first.comment_urls == second.comment_urls == ("https://gitlab.example/o/p/-/merge_requests/3#note_100",)
+    assert first.urls == second.urls == ("https://gitlab.example/o/p/-/merge_requests/3#note_100",)
     assert [note["body"].partition("\n")[2] for note in gitlab.notes] == ["two"]
 
 

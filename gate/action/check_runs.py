@@ -1,0 +1,84 @@
+"""The check runs of a step: one of each suite on the commit that was judged, saying what the comment says."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec.structs import replace
+
+from gate.action.runner import annotations_of
+from gate.action.step import Step, StepOutcome
+from gate.config.resolve import read_suites
+from gate.errors import ExitCode, GateError, PublishError
+from gate.hosts.base import Effect, PostCheck, PostFailure, Publication, publish
+from gate.hosts.checks import SUMMARY_CHARS
+from gate.hosts.events import Mode
+from gate.model import Result, SuiteResult, Verdict
+from gate.reports.labels import verdict_line
+from gate.reports.markdown import Place, render_suite, render_unmeasured
+
+_LIMIT = SUMMARY_CHARS // 4 - 500
+"""Characters of a summary, which the host may count in bytes; the line about running again is besides."""
+
+
+def post_check_runs(step: Step | None, outcome: StepOutcome, place: Place) -> Publication:
+    """Writes the check runs, if the token may, with the links of ``place``. A shard, and a step that had nothing to
+    judge, write none."""
+    if step is None or outcome.note or not step.inputs["check_run"] or step.inputs["shard"] != (1, 1):
+        return Publication()
+    if not step.activity.head or (step.activity.is_fork and step.activity.mode is not Mode.REPORT):
+        return Publication()  # a fork's token only reads: the job after it writes them
+    try:
+        about = _about(step, outcome.pull_request)
+    except PublishError as error:
+        return Publication(problems=(error,))
+    again = f"\n[Run again]({place.url}): *Re-run jobs* on the run's page.\n" if place.url else ""
+    effects: list[Effect]
+    if outcome.result is None:
+        effects = [PostFailure(render_unmeasured(outcome.error, place) + again, suites_of(step))]
+    else:
+        effects = [_check(suite, outcome, outcome.result, place, again) for suite in outcome.result.suites]
+    return publish(effects, step.github.check_runs(step.stamp, page=place.url, about=about))
+
+
+def _check(suite: SuiteResult, outcome: StepOutcome, result: Result, place: Place, again: str) -> PostCheck:
+    code = outcome.codes[suite.suite_id]
+    alone = replace(result, suites=(suite,), exit_code=ExitCode(code))
+    return PostCheck(
+        suite.suite_id,
+        verdict_line(suite),
+        render_suite(suite, result, limit=_LIMIT, place=place) + again,
+        _conclusion(suite, code),
+        annotations_of(alone),
+    )
+
+
+def _conclusion(suite: SuiteResult, code: int) -> Literal["success", "neutral", "failure"]:
+    """What fails the step fails the check; what does not, without being a pass, is neither."""
+    if code:
+        return "failure"
+    return "success" if suite.verdict is Verdict.PASS else "neutral"
+
+
+def _about(step: Step, number: int | None) -> str:
+    """What tells this verdict on the commit from one against another base: nothing, where it is for the default branch.
+
+    The same commit can be the head of pull requests onto several branches, a release, and what was pushed to a branch.
+    """
+    activity = step.activity
+    if activity.mode is Mode.RELEASE:
+        return "release"
+    onto = activity.onto
+    if activity.mode is Mode.REPORT and number is not None:
+        onto = step.github.pull_request(number).base_branch
+    if onto is not None:
+        return "" if onto == activity.default_branch else f"into {onto}"
+    return "" if activity.mode is Mode.RECORD else step.environment.get("GITHUB_EVENT_NAME", "")
+
+
+def suites_of(step: Step) -> tuple[str, ...] | None:
+    """The configured suites; None if the configuration cannot be read."""
+    try:
+        return tuple(suite.id for suite in read_suites(step.source.load()))
+    except GateError:
+        return None

@@ -1,0 +1,134 @@
+"""Check runs of GitHub: one of each suite on the commit that was judged, as long as the token may write them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from gate.errors import PublishError
+from gate.hosts.base import Annotation, Done, Level, PostCheck, PostFailure, Stamp, key_of
+from gate.hosts.rest import Rest, RestError
+from gate.security.escape import console
+
+PREFIX = "Agent Gate: "
+SUMMARY_CHARS = 65_535
+"""Of a check run's summary."""
+ANNOTATIONS_PER_REQUEST = 50
+MOST_ANNOTATIONS = 200
+"""Of a check run; the report has the rest."""
+_MESSAGE_CHARS = 2_000
+_TITLE_CHARS = 250
+_LEVELS: Mapping[Level, str] = {"error": "failure", "warning": "warning", "notice": "notice"}
+_MARK = re.compile(r"agent-gate ([0-9a-f]{16}) (\d{1,18}) (\d{1,9})")
+NOT_ALLOWED = "no check run: the token may not write any (`checks: write` in the job's permissions adds one per suite)"
+
+
+class CheckRuns:
+    """The check runs of one run on one commit. A newer run of ours on the same commit is never written over.
+
+    ``about`` tells verdicts on one commit apart that rest on different bases: a release, another branch to merge into.
+    """
+
+    def __init__(self, rest: Rest, repository: str, stamp: Stamp, *, page: str, about: str = "") -> None:
+        self._rest = rest
+        self._path = f"repos/{repository}"
+        self._stamp = stamp
+        self._page = page
+        self._about = about
+
+    def apply(self, effect: object) -> Done:
+        """Writes one check run. What the token may not do is no problem but a note."""
+        try:
+            match effect:
+                case PostCheck():
+                    return self._post(effect)
+                case PostFailure():
+                    return self._fail(effect)
+        except RestError as error:
+            if error.status in (401, 403, 404):
+                return Done(note=NOT_ALLOWED)
+            raise
+        except (KeyError, TypeError, ValueError) as error:
+            raise PublishError(f"an answer of the API cannot be read: {error!r}", where="GitHub") from error
+        return Done()
+
+    def _name(self, suite_id: str) -> str:
+        about = f" ({console(self._about, 100)})" if self._about else ""
+        return f"{PREFIX}{console(suite_id, 100)}{about}"
+
+    def _mark(self, suite_id: str) -> str:
+        return f"agent-gate {key_of(suite_id + self._about)} {self._stamp.run} {self._stamp.attempt}"
+
+    def _post(self, check: PostCheck) -> Done:
+        name, mark = self._name(check.suite_id), self._mark(check.suite_id)
+        if any(stamp.is_newer(self._stamp) for _, stamp, _ in self._ours(name=name)):
+            return Done(note=f"no check run {name}: a newer run has written it")
+        marked = [a for a in check.annotations if a.path][:MOST_ANNOTATIONS]
+        remarks = [_annotation(one) for one in marked]
+        size = ANNOTATIONS_PER_REQUEST
+        batches = [remarks[at : at + size] for at in range(0, len(remarks), size)]
+        output = {"title": console(check.title, _TITLE_CHARS), "summary": check.body[:SUMMARY_CHARS]}
+        made = self._create(
+            {
+                "name": name,
+                "head_sha": self._stamp.head,
+                "external_id": mark,
+                "status": "completed",
+                "conclusion": check.conclusion,
+                "output": output | ({"annotations": batches[0]} if batches else {}),
+            }
+            | ({"details_url": self._page} if self._page.startswith(("https://", "http://")) else {})
+        )
+        for batch in batches[1:]:  # each request adds to those that are there
+            further = {"output": output | {"annotations": batch}}
+            self._rest.send("PATCH", f"{self._path}/check-runs/{made['id']}", further, repeatable=False)
+        return Done(url=made["html_url"] or "")
+
+    def _create(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        try:
+            made: Mapping[str, Any] = self._rest.send("POST", f"{self._path}/check-runs", body)
+        except RestError as error:
+            if not error.executed:
+                raise
+            of_us = (run for run, _, _ in self._ours(name=body["name"]) if run["external_id"] == body["external_id"])
+            made = next(of_us, {})
+            if not made:
+                raise
+        return made
+
+    def _fail(self, failure: PostFailure) -> Done:
+        """States of each suite that this run has no verdict on it; of unknown suites, where an earlier run had one."""
+        names = {self._name(suite): self._mark(suite) for suite in failure.suites or ()}
+        for run, stamp, key in self._ours() if failure.suites is None else ():
+            if self._stamp.is_newer(stamp):
+                names[run["name"]] = f"agent-gate {key} {self._stamp.run} {self._stamp.attempt}"
+        done = Done()
+        for name, mark in names.items():
+            if any(stamp.is_newer(self._stamp) for _, stamp, _ in self._ours(name=name)):
+                continue
+            output = {"title": "not measured", "summary": failure.body[:SUMMARY_CHARS]}
+            common = {"name": name, "head_sha": self._stamp.head, "external_id": mark}
+            made = self._create({**common, "status": "completed", "conclusion": "failure", "output": output})
+            done = Done(url=made["html_url"] or "")
+        return done
+
+    def _ours(self, *, name: str = "") -> Iterator[tuple[Mapping[str, Any], Stamp, str]]:
+        """Check runs on the commit that carry our mark, with the run that wrote each and the key of its suite."""
+        path, query = f"{self._path}/commits/{self._stamp.head}/check-runs", {"check_name": name} if name else {}
+        for run in self._rest.pages(path, "check_runs", filter="all", **query):
+            mark = _MARK.fullmatch(run["external_id"] or "")
+            if mark and run["name"].startswith(PREFIX):
+                yield run, Stamp(int(mark[2]), int(mark[3]), self._stamp.head), mark[1]
+
+
+def _annotation(annotation: Annotation) -> dict[str, str | int]:
+    line = annotation.line or 1
+    return {
+        "path": annotation.path,
+        "start_line": line,
+        "end_line": line,
+        "annotation_level": _LEVELS[annotation.level],
+        "title": console(annotation.title, _TITLE_CHARS),
+        "message": console(annotation.message, _MESSAGE_CHARS) or "see the report",
+    }
