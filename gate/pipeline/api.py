@@ -17,6 +17,22 @@ from gate.pipeline.session import RunOptions
 from gate.records import Record
 from gate.reports import load_report
 from gate.reports.files import Outputs
+from gate.reports.notebook import fragment, line
+
+
+class ShownResult(Result, frozen=True):
+    """A result that a notebook shows as a short report instead of all of its fields."""
+
+    @classmethod
+    def of(cls, result: Result) -> ShownResult:
+        return cls(*(getattr(result, name) for name in result.__struct_fields__))
+
+    def _repr_html_(self) -> str:
+        return fragment(self)
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # noqa: ARG002 - IPython's signature
+        printer.text(line(self))
+
 
 Configuration = str | Path | Mapping[str, Any]
 """The path of a gate.yaml, or the content of one."""
@@ -43,7 +59,8 @@ def run(
         reports: name of a report → the file that it is written to.
 
     Returns:
-        The result. A failed gate is a result, too: see ``exit_code`` and ``verdict``.
+        The result, which a notebook shows as a report. A failed gate is a result, too: see ``exit_code`` and
+        ``verdict``.
 
     Raises:
         GateError: what keeps the run from meaning anything. Its ``exit_code`` is that of the command.
@@ -65,7 +82,8 @@ async def run_async(
     """As `run`, in a running event loop. Cancelled, it ends the agents that it started."""
     options = RunOptions(None if record is None else Path(record), command="gate.run", for_itself=True)
     outputs = Outputs({name: Path(path) for name, path in (reports or {}).items()})
-    return await run_gate(_read(config, root, overrides), options, outputs, _seen(environment), NoProgress())
+    read = _read(config, root, overrides)
+    return ShownResult.of(await run_gate(read, options, outputs, _seen(environment), NoProgress()))
 
 
 def judge(
@@ -93,7 +111,7 @@ def judge(
     candidate, other = (Path(one) if isinstance(one, str) else one for one in (record, baseline))
     assert candidate is not None
     read_by = None if config is None else _read(config, root, None)
-    return compare_records(candidate, other, read_by, _seen(environment), Outputs(), "gate.judge")
+    return ShownResult.of(compare_records(candidate, other, read_by, _seen(environment), Outputs(), "gate.judge"))
 
 
 def load_record(path: str | Path) -> Record:
