@@ -198,10 +198,7 @@ def writing(folder: Path, cases: int, rounds: int) -> tuple[list[tuple[float, fl
     return taken, path.stat().st_size
 
 
-READY = """() => new Promise((done) => {
-  const table = document.querySelector('.table-of-cases .list tbody tr');
-  requestAnimationFrame(() => done(table ? performance.now() : -1));
-})"""
+READY = """() => performance.getEntriesByName('table')[0].startTime"""
 SEARCH = """async () => {
   const box = document.querySelector('input[type=search]');
   const started = performance.now();
@@ -226,17 +223,22 @@ def browsing(path: Path, rounds: int) -> dict[str, list[float]]:
     from playwright.sync_api import sync_playwright
 
     found: dict[str, list[float]] = {
-        "until the table can be used": [],
+        "until the table can be used, since the page was opened": [],
         "a search over all cases": [],
         "opening a case": [],
+        "all of the page's own work until it is loaded, processor time": [],
     }
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         for _ in range(rounds):
             opened = browser.new_page(viewport={"width": 1280, "height": 900})
+            session = opened.context.new_cdp_session(opened)
+            session.send("Performance.enable", {"timeDomain": "threadTicks"})
             opened.goto(path.as_uri())
-            for values, script in zip(found.values(), (READY, SEARCH, OPEN), strict=True):
-                values.append(opened.evaluate(script))
+            metrics = {one["name"]: one["value"] for one in session.send("Performance.getMetrics")["metrics"]}
+            seen = [*(opened.evaluate(script) for script in (READY, SEARCH, OPEN)), 1000 * metrics["TaskDuration"]]
+            for values, value in zip(found.values(), seen, strict=True):
+                values.append(value)
             opened.close()
         browser.close()
     return found

@@ -48,6 +48,8 @@ def visible(text: str) -> str:
 
 def one_line(text: str, limit: int) -> str:
     """The text on one line: white space collapsed, newlines shown as ``⏎``, cut to about ``limit`` characters."""
+    if len(text) <= limit and text.isascii() and text.isprintable() and "  " not in text:
+        return text.strip(" ")  # most texts: nothing below would change them
     cut = text[: limit + 1]
     flat = re.sub(r"[^\S\n]+", " ", visible(cut.strip()))
     flat = re.sub(r" ?\n[ \n]*", " ⏎ ", flat).strip(" ")

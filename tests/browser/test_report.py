@@ -147,6 +147,21 @@ def test_printed_it_has_what_a_script_would_hide(page: Page, real: Path) -> None
     assert page.locator(".top").is_hidden()
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     assert page.evaluate("getComputedStyle(document.querySelector('h1')).color") == "rgb(23, 26, 31)"
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert len(shown(page)) == CASES
+
+
+def test_the_table_is_there_before_the_contents_of_cases_are_read(page: Page, real: Path) -> None:
+    show(page, real)
+    order = "[...document.querySelectorAll('script')].map((one) => one.id.split('-')[1] || 'script')"
+    assert list(dict.fromkeys(page.evaluate(order))) == ["cases", "script", "piece"]
+    assert page.evaluate("performance.getEntriesByName('table').length") == 1
+
+
+def test_what_is_for_readers_without_scripts_is_not_made_for_others(page: Page, real: Path) -> None:
+    show(page, real)
+    assert page.locator("noscript *").count() == 0
+    assert page.locator("details.case").count() <= 8
 
 
 # --- the table of cases -----------------------------------------------------------------------------
@@ -156,8 +171,9 @@ def test_rows_come_as_they_are_needed(page: Page, real: Path) -> None:
     show(page, real)
     assert page.locator(".found").inner_text() == f"{CASES} cases"
     assert len(shown(page)) < CASES
-    page.get_by_role("button", name="Show more").dispatch_event("click")  # to scroll to it shows more by itself
-    page.wait_for_function(f"document.querySelectorAll('.list .row').length === {CASES}")
+    while (more := page.get_by_role("button", name="Show more")).count():
+        more.dispatch_event("click")  # to scroll to it shows more by itself
+    page.locator(".list .row").nth(CASES - 1).wait_for()
 
 
 def test_a_search_finds_names_questions_and_reasons(page: Page, real: Path) -> None:
@@ -291,7 +307,8 @@ def test_without_scripts_it_says_what_matters(page: Page, real: Path, context_op
     assert page.locator(".criteria .figures").first.is_visible()
     assert page.locator("details.case").count() >= 5
     assert all(one.is_visible() for one in page.locator("details.case").all())
-    assert page.get_by_text("needs JavaScript").is_visible()
+    assert "needs JavaScript" in page.locator("noscript p.card").inner_text()
+    assert page.locator("noscript p.card").is_visible()
     assert page.locator("#cases").is_hidden()
     assert overflow(page) == []
 

@@ -14,11 +14,11 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import Any
 
-import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
-from gate.decision.comparison import holds, mark, passed
-from gate.model import FULL, STORED, Case, CaseResult, Invocation, Part, Score, Side, ToolCall, Trial, text_of
+from gate.decision.comparison import mark, passed
+from gate.model import FULL, STORED, Case, CaseResult, Direction, Invocation, Score, Side, ToolCall, Trial, text_of
 from gate.reports.html.page import encoded
 from gate.reports.trials import SuiteTrials
 from gate.security.limits import cut
@@ -28,6 +28,8 @@ MAX_TEXT = 4_000
 MAX_REASON = 1_000
 MAX_VALUE = 600
 """Characters of one argument."""
+MAX_WHOLE = 4_000
+"""Bytes of a trial that is taken as it is: no text in it can be longer than one may be."""
 MAX_ITEMS = 40
 MAX_DEPTH = 6
 MAX_CALLS = 60
@@ -54,7 +56,7 @@ _Spent = tuple[float | None, int | None]
 class ShownCall(Struct, omit_defaults=True, gc=False):
     name: str
     args: Any = None
-    result: str = ""
+    result: Any = None
     error: str = ""
     seconds: float | None = None
     any: bool = False
@@ -119,6 +121,10 @@ class CaseContents(Struct):
 class _Held(Struct):
     """One case's trials as far as they are kept."""
 
+    case: Case
+    limits: _Limits
+    """What its trials' scores are held to."""
+    telling: bool
     trials: list[bytes]
     counts: dict[tuple[str, bool], int]
     users: list[str]
@@ -137,6 +143,10 @@ def _no_collection() -> Iterator[None]:
             gc.enable()
 
 
+_Limits = Mapping[str, tuple[float, bool]]
+"""Criterion → what a trial's score has to reach, or to stay within where the second is true."""
+
+
 class CaseCollector:
     """Takes trials one at a time, in any order. ``telling`` are the cases of which more is shown."""
 
@@ -144,7 +154,8 @@ class CaseCollector:
         self._telling = telling
         self._cases: Mapping[str, Case] = {case.id: case for case in trials.cases}
         self._criteria = tuple(trials.criteria)
-        self._by_name = {criterion.name: criterion for criterion in self._criteria}
+        self._blocking = {criterion.name for criterion in self._criteria if criterion.blocking}
+        self._usual = self._limits(Case("", ()))
         self._held: dict[str, _Held] = {}
         self._bytes = 0
         self.failing: dict[str, dict[str, None]] = {}
@@ -158,48 +169,63 @@ class CaseCollector:
             for trial in trials.baseline:
                 self._take(trial, "before")
 
+    def _limits(self, case: Case) -> _Limits:
+        found = {criterion.name: (mark(criterion, case), criterion) for criterion in self._criteria}
+        return {
+            name: (1.0 if limit is None else limit, one.direction is Direction.LOWER)
+            for name, (limit, one) in found.items()
+            if limit is not None or one.hard
+        }
+
+    def _of(self, case_id: str) -> _Held | None:
+        held = self._held.get(case_id)
+        if held is None and (case := self._cases.get(case_id)) is not None:
+            limits = self._limits(case) if case.thresholds else self._usual
+            held = self._held[case_id] = _Held(case, limits, case_id in self._telling, [], {}, [], {})
+        return held
+
     def _take(self, trial: Trial, side: str) -> None:
-        case = self._cases.get(trial.case_id)
-        if case is None:
+        held = self._of(trial.case_id)
+        if held is None:
             return
         spent = _spent(trial)
-        self._count(trial, side, spent)
-        outcome = passed(trial, case, self._criteria)
-        held = self._held.get(case.id)
-        if held is None:
-            held = self._held[case.id] = _Held([], {}, [], {})
+        if trial.error is None and side != "beside":
+            self._count(trial.duration, spent, before=side == "before")
+        outcome = self._passed(trial, held)
         kind = (side, outcome is not False)
-        most = (SIDES if case.id in self._telling else QUIET)[side][kind[1]]
-        shown = held.counts.get(kind, 0) < most and self._bytes <= MAX_HELD
-        failing = side == "now" and outcome is not True
-        marks = self._marks(trial, case) if shown or failing else {}
-        if failing and False in marks.values():
-            names = [name for name, good in marks.items() if good is False]
-            self.failing.setdefault(case.id, {}).update(dict.fromkeys(names))
-        if not shown:
+        most = (SIDES if held.telling else QUIET)[side][kind[1]]
+        if side == "now" and outcome is not True:
+            names = [name for name, limit in held.limits.items() if _holds(trial.scores.get(name), limit) is False]
+            if names:
+                self.failing.setdefault(trial.case_id, {}).update(dict.fromkeys(names))
+        shown = held.counts.get(kind, 0)
+        if shown >= most or self._bytes > MAX_HELD:
             held.left[side] = held.left.get(side, 0) + 1
             return
-        held.counts[kind] = held.counts.get(kind, 0) + 1
-        line = encoded(shown_trial(trial, side, outcome, marks, held.users, spent))
+        held.counts[kind] = shown + 1
+        line = shown_trial(trial, side, outcome, held.limits, held.users, spent)
         self._bytes += len(line)
         held.trials.append(line)
 
-    def _marks(self, trial: Trial, case: Case) -> dict[str, bool | None]:
-        return {name: self._holds(name, case, score) for name, score in trial.scores.items()}
+    def _passed(self, trial: Trial, held: _Held) -> bool | None:
+        """As `passed`, which is asked where a score is missing."""
+        if trial.error is not None or not held.limits:
+            return passed(trial, held.case, self._criteria)
+        found = True
+        for name, (limit, is_most) in held.limits.items():
+            if name not in self._blocking:
+                continue
+            score = trial.scores.get(name)
+            if score is None or score.value is None:
+                return passed(trial, held.case, self._criteria)
+            if score.value > limit if is_most else score.value < limit:
+                found = False
+        return found
 
-    def _holds(self, name: str, case: Case, score: Score) -> bool | None:
-        """Whether a score is as good as a trial's has to be; None where nothing is demanded of it."""
-        criterion = self._by_name.get(name)
-        if criterion is None or score.value is None or (mark(criterion, case) is None and not criterion.hard):
-            return None
-        return holds(criterion, case, score)
-
-    def _count(self, trial: Trial, side: str, spent: _Spent) -> None:
-        if side == "beside" or trial.error is not None:
-            return
-        for values, value in zip(self.measured.values(), (trial.duration, *spent), strict=True):
+    def _count(self, duration: float | None, spent: _Spent, *, before: bool) -> None:
+        for values, value in zip(self.measured.values(), (duration, *spent), strict=True):
             if value is not None:
-                values[side == "before"].append(value)
+                values[before].append(value)
 
     def contents(self, cases: Sequence[CaseResult], order: Iterable[CaseResult]) -> CaseContents:
         """Everything in pieces; the cases that come first in ``order`` find room first."""
@@ -219,7 +245,10 @@ class CaseCollector:
         )
 
     def _content(self, held: _Held, case: CaseResult) -> bytes:
-        expected = [None if calls is None else _calls(calls) for calls in case.expected[:MAX_TURNS]]
+        expected = [
+            None if calls is None else [_bounded_call(call) for call in _calls(calls)]
+            for calls in case.expected[:MAX_TURNS]
+        ]
         head = {
             "users": held.users,
             "expected": expected if any(calls is not None for calls in expected) else [],
@@ -266,57 +295,81 @@ class _Pieces:
 
 
 def shown_trial(
-    trial: Trial,
-    side: str,
-    outcome: bool | None,
-    marks: Mapping[str, bool | None],
-    users: list[str],
-    spent: _Spent,
-) -> ShownTrial:
-    """A trial as the page shows it. ``users`` is what its case was asked so far, and grows."""
+    trial: Trial, side: str, outcome: bool | None, limits: _Limits, users: list[str], spent: _Spent
+) -> bytes:
+    """A trial as the page shows it, in JSON. ``users`` is what its case was asked so far, and grows."""
     cost, tokens = spent
+    for turn in trial.invocations[len(users) : MAX_TURNS]:
+        users.append(cut(turn.user, MAX_TEXT))
+    turns = zip(trial.invocations, users, strict=False)
     model = next((turn.usage.model for turn in trial.invocations if turn.usage is not None), None)
-    return ShownTrial(
+    shown = ShownTrial(
         side,
         trial.number,
         outcome,
         "" if trial.tag == FULL else trial.tag,
-        "" if trial.error is None else f"{trial.error.kind.value}: {cut(trial.error.message, MAX_REASON)}",
+        "" if trial.error is None else f"{trial.error.kind.value}: {trial.error.message}",
         trial.duration,
         cost,
         tokens,
-        "" if model is None else cut(model, 100),
-        tuple([_turn(turn, number, users) for number, turn in enumerate(trial.invocations[:MAX_TURNS])]),
-        {cut(name, 200): _score(score, marks.get(name)) for name, score in trial.scores.items()},
+        model or "",
+        tuple([_turn(turn, user) for turn, user in turns]),
+        {name: _score(score, limits.get(name)) for name, score in trial.scores.items()},
         max(0, len(trial.invocations) - MAX_TURNS),
     )
+    line = encoded(shown)
+    return line if len(line) <= MAX_WHOLE else encoded(_bounded_trial(shown))
+
+
+def _bounded_trial(shown: ShownTrial) -> ShownTrial:
+    turns = tuple([_bounded_turn(turn) for turn in shown.turns])
+    scores = {cut(name, 200): _bounded_score(score) for name, score in shown.scores.items()}
+    error, model = cut(shown.error, MAX_REASON), cut(shown.model, 100)
+    return replace(shown, error=error, model=model, turns=turns, scores=scores)
+
+
+def _bounded_turn(turn: ShownTurn) -> ShownTurn:
+    return replace(
+        turn,
+        user=cut(turn.user, MAX_TEXT),
+        said=cut(turn.said, MAX_TEXT),
+        thought=cut(turn.thought, MAX_TEXT),
+        before=cut(turn.before, MAX_TEXT),
+        calls=tuple([_bounded_call(call) for call in turn.calls]),
+    )
+
+
+def _bounded_call(call: ShownCall) -> ShownCall:
+    result = cut(call.result, MAX_TEXT) if isinstance(call.result, str) else call.result
+    return replace(call, name=cut(call.name, 200), result=result, error=cut(call.error, MAX_REASON))
+
+
+def _bounded_score(score: ShownScore) -> ShownScore:
+    parts = {cut(name, 100): value for name, value in score.parts.items()}
+    return replace(score, reason=cut(score.reason, MAX_REASON), error=cut(score.error, MAX_REASON), parts=parts)
 
 
 def _spent(trial: Trial) -> _Spent:
     """Dollars and tokens of a trial; None where no turn reports them."""
-    usages = [turn.usage for turn in trial.invocations if turn.usage is not None]
-    costs = [usage.cost_usd for usage in usages if usage.cost_usd is not None]
-    tokens = [used for usage in usages if (used := usage.tokens) is not None]
-    return sum(costs) if costs else None, sum(tokens) if tokens else None
+    cost, used = None, None
+    for turn in trial.invocations:
+        if (usage := turn.usage) is not None:
+            if usage.cost_usd is not None:
+                cost = (cost or 0.0) + usage.cost_usd
+            if (tokens := usage.tokens) is not None:
+                used = (used or 0) + tokens
+    return cost, used
 
 
-def _said(parts: tuple[Part, ...], *, thoughts: bool) -> str:
-    return cut("\n".join([part.text for part in parts if part.thought is thoughts]), MAX_TEXT) if parts else ""
-
-
-def _turn(turn: Invocation, number: int, users: list[str]) -> ShownTurn:
-    user = cut(turn.user, MAX_TEXT)
-    if number == len(users):
-        users.append(user)
-    return ShownTurn(
-        user if user and user != users[number] else "",
-        _said(turn.response, thoughts=False),
-        _said(turn.response, thoughts=True),
-        cut(text_of(turn.intermediate), MAX_TEXT) if turn.intermediate else "",
-        _calls(turn.tool_calls) if turn.tool_calls else (),
-        turn.duration,
-        max(0, len(turn.tool_calls) - MAX_CALLS),
-    )
+def _turn(turn: Invocation, user: str) -> ShownTurn:
+    own = turn.user if turn.user and cut(turn.user, MAX_TEXT) != user else ""
+    said = thought = ""
+    if turn.response:
+        said = "\n".join([part.text for part in turn.response if not part.thought])
+        thought = "\n".join([part.text for part in turn.response if part.thought])
+    before = text_of(turn.intermediate) if turn.intermediate else ""
+    calls, more = turn.tool_calls, max(0, len(turn.tool_calls) - MAX_CALLS)
+    return ShownTurn(own, said, thought, before, _calls(calls) if calls else (), turn.duration, more)
 
 
 def _calls(calls: Sequence[ToolCall]) -> tuple[ShownCall, ...]:
@@ -325,19 +378,8 @@ def _calls(calls: Sequence[ToolCall]) -> tuple[ShownCall, ...]:
 
 def _call(call: ToolCall) -> ShownCall:
     name = call.name or (f"any {call.category} tool" if call.category else "(no name)")
-    result = call.result if isinstance(call.result, str) else "" if call.result is None else _json(call.result)
-    return ShownCall(
-        cut(name, 200),
-        _bounded(call.args),
-        cut(result, MAX_TEXT),
-        cut(call.error or "", MAX_REASON),
-        call.duration,
-        call.any_args,
-    )
-
-
-def _json(value: Any) -> str:
-    return msgspec.json.format(msgspec.json.encode(_bounded(value)), indent=1).decode()
+    result = call.result if isinstance(call.result, str) else _bounded(call.result)
+    return ShownCall(name, _bounded(call.args), result, call.error or "", call.duration, call.any_args)
 
 
 def _bounded(value: Any) -> Any:
@@ -373,11 +415,19 @@ def _few(value: dict[Any, Any] | list[Any] | tuple[Any, ...], depth: int) -> Any
     return [*items, f"… {more} more"] if more > 0 else items
 
 
-def _score(score: Score, held: bool | None) -> ShownScore:
-    why, error = cut(score.reason, MAX_REASON), cut(score.error or "", MAX_REASON)
+def _score(score: Score, limit: tuple[float, bool] | None) -> ShownScore:
+    held = None if limit is None else _holds(score, limit)
     if not score.details:
-        return ShownScore(score.value, held, why, error)
+        return ShownScore(score.value, held, score.reason, score.error or "")
     votes = score.details.get("votes")
     known = [vote for vote in votes[:20] if isinstance(vote, int | float)] if isinstance(votes, list | tuple) else []
-    parts = {cut(name, 100): value for name, value in islice(score.dimensions.items(), 20)}
-    return ShownScore(score.value, held, why, error, tuple(known), parts)
+    parts = dict(islice(score.dimensions.items(), 20))
+    return ShownScore(score.value, held, score.reason, score.error or "", tuple(known), parts)
+
+
+def _holds(score: Score | None, limit: tuple[float, bool]) -> bool | None:
+    """Whether a score is as good as a trial's has to be; None where there is none."""
+    if score is None or score.value is None:
+        return None
+    most, is_most = limit
+    return score.value <= most if is_most else score.value >= most

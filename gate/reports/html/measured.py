@@ -23,8 +23,8 @@ def distributions(measured: Mapping[str, tuple[list[float], list[float]]]) -> li
     """A drawing with medians and 95th percentiles for each figure that the agent's answers report."""
     found: list[Mapping[str, Any]] = []
     for name, (title, scale) in _NAMES.items():
-        now, before = measured[name]
-        if not now or max(now) <= 0:
+        now, before = map(sorted, measured[name])
+        if not now or now[-1] <= 0:
             continue
         high = max(_quantile(side, _SHARE) for side in (now, before) if side) or max(now)
         axis = Axis(0.0, high * 1.02)
@@ -49,11 +49,10 @@ def _row(side: str, values: Sequence[float], scale: Scale) -> Mapping[str, Any]:
         "n": f"{len(values):,}",
         "median": figure(_quantile(values, 0.5), scale),
         "p95": figure(_quantile(values, 0.95), scale),
-        "most": figure(max(values), scale),
+        "most": figure(values[-1], scale),
     }
 
 
-def _quantile(values: Sequence[float], share: float) -> float:
+def _quantile(ordered: Sequence[float], share: float) -> float:
     """The smallest value that at least this share of the values does not exceed."""
-    ordered = sorted(values)
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)]

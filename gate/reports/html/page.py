@@ -41,12 +41,15 @@ def render(
     styles: Sequence[str] = (),
     scripts: Sequence[str] = (),
     data: Mapping[str, Any] | None = None,
+    late: Mapping[str, Any] | None = None,
     **values: Any,
 ) -> str:
-    """The page that a template makes of the values; ``data`` are JSON values that its scripts ask for by name."""
+    """The page that a template makes of the values; ``data`` are JSON values that its scripts ask for by name.
+
+    ``late`` are more of them, which come after the scripts, so that these begin before a browser has read it all.
+    """
     style = "\n".join(map(source, ("tokens.css", *styles)))
     script = "\n".join(("(() => {", "'use strict';", *map(source, ("base.js", *scripts)), "})();"))
-    blocks = [(key, Markup(_json(value))) for key, value in (data or {}).items()]  # noqa: S704 - holds no "<"
     return (
         environment()
         .get_template(name)
@@ -55,10 +58,15 @@ def render(
             style=Markup(style),  # noqa: S704 - files of ours
             script=Markup(script),  # noqa: S704 - files of ours
             policy=policy(style, script),
-            data=blocks,
+            data=_blocks(data or {}),
+            late=_blocks(late or {}),
             **values,
         )
     )
+
+
+def _blocks(values: Mapping[str, Any]) -> list[tuple[str, Markup]]:
+    return [(key, Markup(_json(value))) for key, value in values.items()]  # noqa: S704 - holds no "<"
 
 
 def policy(style: str, script: str) -> str:

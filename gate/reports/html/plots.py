@@ -7,6 +7,7 @@ Shapes carry classes, never colours: ``now`` and ``before`` for the two sides, `
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -100,7 +101,10 @@ BINS = 36
 
 
 def histogram(now: Sequence[float], before: Sequence[float], axis: Axis, name: str) -> Markup:
-    """How often which value was measured: the candidate upwards, the baseline downwards, each as shares of its own."""
+    """How often which value was measured: the candidate upwards, the baseline downwards, each as shares of its own.
+
+    Both are sorted, the smallest first.
+    """
     height, half = 96, 46
     parts = [Markup('<svg class="plot histogram" role="img" aria-label="{}" height="{}">').format(name, height)]
     sides = {"now": _shares(now, axis), "before": _shares(before, axis)}
@@ -117,13 +121,12 @@ def histogram(now: Sequence[float], before: Sequence[float], axis: Axis, name: s
     return _EMPTY.join([*parts, Markup("</svg>")])
 
 
-def _shares(values: Sequence[float], axis: Axis) -> list[float]:
-    counts = [0] * BINS
+def _shares(ordered: Sequence[float], axis: Axis) -> list[float]:
+    """The shares of the bins, the first of which has what lies below the axis, and the last what lies beyond it."""
     size = axis.high - axis.low
-    for value in values:
-        share = (value - axis.low) / size if size > 0 else 0.0
-        counts[min(max(int(share * BINS), 0), BINS - 1)] += 1
-    return [count / len(values) for count in counts] if values else []
+    inner = [axis.low + size * at / BINS for at in range(1, BINS)] if size > 0 else [math.inf] * (BINS - 1)
+    ends = [0, *(bisect_left(ordered, edge) for edge in inner), len(ordered)]
+    return [(high - low) / len(ordered) for low, high in pairwise(ends)] if ordered else []
 
 
 def sparkline(values: Sequence[float | None], axis: Axis, name: str) -> Markup:

@@ -86,7 +86,10 @@ class _Shown(Struct, frozen=True):
     """One suite as the page needs it."""
 
     values: Mapping[str, Any]
-    data: Mapping[str, Any]
+    rows: Mapping[str, Any]
+    """What the table of cases is made of."""
+    pieces: Mapping[str, Any]
+    """What is in the cases."""
 
 
 def render(result: Result, trials: Sequence[SuiteTrials] = ()) -> str:
@@ -100,7 +103,8 @@ def render(result: Result, trials: Sequence[SuiteTrials] = ()) -> str:
         title=f"{words.VERDICTS[result.verdict]}: {', '.join(suite.suite_id for suite in result.suites)}",
         styles=("report.css",),
         scripts=("diff.js", "report.js"),
-        data={"suites": len(shown), **{name: held for one in shown for name, held in one.data.items()}},
+        data={f"cases-{number}": one.rows for number, one in enumerate(shown, 1)},
+        late={name: piece for one in shown for name, piece in one.pieces.items()},
         version=one_line(result.version, 30),
         verdict=words.VERDICTS[result.verdict],
         tone=TONES[result.verdict],
@@ -116,10 +120,7 @@ def _suite(suite: SuiteResult, number: int, explain: str, trials: SuiteTrials | 
     contents = None if trials is None else _contents(suite, trials)
     worse, failing = words.worse_cases(suite), words.failing_cases(suite)
     tone = TONES[suite.verdict]
-    data = {
-        f"cases-{number}": _rows(suite, contents),
-        **{f"piece-{number}-{at}": piece for at, piece in enumerate(contents.pieces if contents else ())},
-    }
+    pieces = {f"piece-{number}-{at}": piece for at, piece in enumerate(contents.pieces if contents else ())}
     values = {
         "number": number,
         "tone": tone,
@@ -146,7 +147,7 @@ def _suite(suite: SuiteResult, number: int, explain: str, trials: SuiteTrials | 
         "facts": _facts(suite),
         "omitted": _omitted(contents),
     }
-    return _Shown(values, data)
+    return _Shown(values, _rows(suite, contents), pieces)
 
 
 def _contents(suite: SuiteResult, trials: SuiteTrials) -> CaseContents:

@@ -10,7 +10,8 @@ const ORDERS = {
   gained: ['Largest gain', (a, b) => b.gain - a.gain || a.rank - b.rank],
   slow: ['Slowest', (a, b) => (b.seconds ?? -1) - (a.seconds ?? -1)],
 };
-const AT_ONCE = 80;
+const AT_ONCE = 40;
+const ON_PAPER = 400;
 
 const share = (passed, trials) => (trials ? passed / trials : null);
 const seconds = (value) => {
@@ -59,9 +60,13 @@ const matchText = (one) => {
 
 const pieces = new Map();
 
+/** The contents come after this script: the table can be used before a browser has read them. */
+const whole = new Promise((done) => { if (document.readyState === 'loading') addEventListener('DOMContentLoaded', done); else done(); });
+
 /** The content of a case; null where the page does not have it. */
 const contentOf = async (one) => {
   if (one.piece < 0) return null;
+  await whole;
   const name = `piece-${one.number}-${one.piece}`;
   if (!pieces.has(name)) {
     const bytes = Uint8Array.from(atob(data(name)), (c) => c.charCodeAt(0));
@@ -87,26 +92,27 @@ const telling = (trials) => {
 
 /** A value with what it stands in place of: words where they are alike, else both whole. */
 const replaced = (before, now) => {
-  const shown = marked(before, now);
-  if (before !== null && shown.length > 1) return shown;
+  const pieces = marked(before, now);
+  if (before !== null && pieces.length > 1) return pieces;
   return [before === null ? null : [element('mark', { class: 'out' }, before), ' '], element('mark', { class: 'in' }, now)].flat();
 };
+
+const shown = (value) => (typeof value === 'string' ? value : JSON.stringify(value, null, 1));
 
 const argumentRows = (call, reference) => {
   if (call.args === undefined || call.args === null) return call.any ? [element('div', { class: 'soft tiny' }, 'any arguments')] : [];
   const plain = typeof call.args === 'object' && !Array.isArray(call.args);
-  const show = (value) => (typeof value === 'string' ? value : JSON.stringify(value, null, 1));
   const other = reference && !reference.any ? reference.args : undefined;
-  if (!plain) return [element('div', { class: 'tiny' }, ...marked(other === undefined ? null : show(other), show(call.args)))];
+  if (!plain) return [element('div', { class: 'tiny' }, ...marked(other === undefined ? null : shown(other), shown(call.args)))];
   const known = other && typeof other === 'object' && !Array.isArray(other) ? other : null;
   const list = element('dl');
   for (const [key, value] of Object.entries(call.args)) {
     const differs = known !== null && canonical(known[key] ?? null) !== canonical(value);
-    const text = show(value);
-    list.append(element('dt', {}, key), element('dd', {}, ...(differs ? replaced(key in known ? show(known[key]) : null, text) : [text])));
+    const text = shown(value);
+    list.append(element('dt', {}, key), element('dd', {}, ...(differs ? replaced(key in known ? shown(known[key]) : null, text) : [text])));
   }
   for (const key of known ? Object.keys(known) : []) {
-    if (!(key in call.args)) list.append(element('dt', {}, key), element('dd', {}, element('mark', { class: 'out' }, show(known[key]))));
+    if (!(key in call.args)) list.append(element('dt', {}, key), element('dd', {}, element('mark', { class: 'out' }, shown(known[key]))));
   }
   return [list];
 };
@@ -118,7 +124,7 @@ const callCell = (call, reference, isFirst) => {
   const said = { added: 'only here', changed: 'other arguments' }[state];
   const cell = element('div', { class: `call ${state}` }, said ? element('span', { class: 'note' }, said) : null, element('span', { class: 'tool' }, ...breakable(call.name)), ...argumentRows(call, isFirst ? null : reference));
   if (call.error) cell.append(element('div', { class: 'failed tiny' }, `error: ${call.error}`));
-  if (call.result) cell.append(element('details', {}, element('summary', {}, 'result'), element('pre', {}, call.result)));
+  if (call.result !== undefined && call.result !== '') cell.append(element('details', {}, element('summary', {}, 'result'), element('pre', {}, shown(call.result))));
   return cell;
 };
 
@@ -396,6 +402,12 @@ class CaseTable {
 
 const places = [...document.querySelectorAll('.table-of-cases')];
 const tables = places.map((place) => new CaseTable(place, places.length > 1));
+performance.mark('table');
+
+// What is printed has more than what a screen needs at once: the cases that matter come first.
+addEventListener('beforeprint', () => {
+  for (const table of tables) while (table.drawn < Math.min(ON_PAPER, table.shown.length)) table.grow();
+});
 
 /** Does what the address says: opens a case, or sets filters. */
 const follow = async () => {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import itertools
 import json
 import re
 import zlib
@@ -12,18 +13,24 @@ from typing import Any
 
 import pytest
 
+from gate.decision.comparison import holds, mark, passed
 from gate.model import (
     STORED,
     Case,
     CaseResult,
     CaseStatus,
     Complexity,
+    Criterion,
+    Direction,
+    ErrorKind,
     Invocation,
     Part,
+    Scale,
     Score,
     Side,
     ToolCall,
     Trial,
+    TrialError,
     Usage,
 )
 from gate.reports.html import contents
@@ -120,7 +127,7 @@ def test_a_case_has_what_was_asked_answered_called_and_judged() -> None:
     (one,) = unpacked(held.pieces)["0"]["trials"]
     assert one["turns"][0]["said"] == "done"
     assert one["turns"][0]["thought"] == "hm"
-    assert one["turns"][0]["calls"][0] == {"name": "lookup", "args": {"of": 1}, "result": '{\n "found": true\n}'}
+    assert one["turns"][0]["calls"][0] == {"name": "lookup", "args": {"of": 1}, "result": {"found": True}}
     score = one["scores"][TRAJECTORY.name]
     assert (score["votes"], score["parts"], score["reason"]) == ([1.0, 0.0], {"tone": 0.5}, "as expected")
     assert (one["passed"], one["usd"], one["tokens"]) == (True, 0.01, 15)
@@ -162,6 +169,46 @@ def test_texts_are_bounded() -> None:
     assert len(zlib.decompress(base64.b64decode(piece))) < 40 * 60 * 60_000
     one = unpacked([piece])["0"]["trials"][0]
     assert (one["more"], one["turns"][0]["more"]) == (60, 440)
+
+
+def test_numbers_that_a_browser_would_round_are_texts() -> None:
+    call = ToolCall("pay", {"to": 2**53, "deep": {"of": [2**63]}}, result={"id": 10**18 + 1, "n": 7})
+    held = collected([Trial("a", 1, invocations=(Invocation("q", (), (call,)),))])
+    (shown,) = unpacked(held.pieces)["0"]["trials"][0]["turns"][0]["calls"]
+    assert shown["args"] == {"to": str(2**53), "deep": {"of": [str(2**63)]}}
+    assert shown["result"] == {"id": str(10**18 + 1), "n": 7}
+
+
+@pytest.mark.parametrize("limit", [0, contents.MAX_WHOLE])
+def test_a_short_trial_is_the_same_whether_bounded_or_whole(monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
+    whole = unpacked(collected([trial()]).pieces)
+    monkeypatch.setattr(contents, "MAX_WHOLE", limit)
+    assert unpacked(collected([trial()]).pieces) == whole
+
+
+def test_outcomes_are_those_of_the_verdict() -> None:
+    hard = Criterion("hard", "hard", Scale.BINARY, hard=True)
+    most = Criterion("latency", "latency", Scale.SECONDS, Direction.LOWER, threshold=1.0)
+    soft = Criterion("soft", "soft", Scale.UNIT, threshold=0.5, blocking=False)
+    values = (None, 0.0, 0.4, 1.0, 3.0)
+    made = [
+        Trial("a", number, scores={"hard": Score(a), "latency": Score(b), "soft": Score(c), "other": Score(0.0)})
+        for number, (a, b, c) in enumerate(itertools.product(values, values, values), 1)
+    ]
+    made += [Trial("a", 900, error=TrialError(ErrorKind.CRASH, "")), Trial("a", 901), Trial("a", 902, scores={})]
+    for cut_off in ({}, {"latency": 3.0, "soft": 0.0}):
+        one = Case("a", (), thresholds=cut_off)
+        criteria = (hard, most, soft)
+        for judged in made:
+            found = CaseCollector(SuiteTrials([one], criteria, lambda judged=judged: [judged]), frozenset("a"))
+            results = [CaseResult("a", CaseStatus.OK)]
+            (held,) = unpacked(found.contents(results, results).pieces)["0"]["trials"]
+            assert held.get("passed") == passed(judged, one, criteria)
+            for name, score in judged.scores.items():
+                rule = next((c for c in criteria if c.name == name), None)
+                is_held = rule is not None and (rule.hard or mark(rule, one) is not None)
+                wanted = holds(rule, one, score) if rule and is_held and score.value is not None else None
+                assert held["scores"][name].get("holds") == wanted
 
 
 def test_cases_without_room_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
