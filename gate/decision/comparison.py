@@ -12,7 +12,8 @@ from msgspec.structs import replace
 
 from gate.decision import consistency
 from gate.decision.correction import PLAIN, Correction, correction_for
-from gate.decision.engine.state import FULL, Config, Metric, Rerun, Round, Row, State
+from gate.decision.coupling import Coupling, coupling
+from gate.decision.engine.state import FULL, Config, Link, Metric, Rerun, Round, Row, State
 from gate.decision.repeats import Repeats, repeats
 from gate.model import PROBE, REPEAT, Case, Criterion, Direction, OnTradeoff, Scale, Score, Side, Trial
 from gate.model.facts import Outage
@@ -234,6 +235,16 @@ class Comparison(Struct, frozen=True, dict=True):
         """Which trials are no draws of their own, but repeat another of their run."""
         return repeats(self.stored, self.trials, self.passes)
 
+    @cached_property
+    def coupling(self) -> Coupling:
+        """Which trials share their random part with a stored one, or repeat a draw that counts."""
+        return coupling((t for t in self.stored if t.measured and t.tag == FULL), self.trials)
+
+    @cached_property
+    def dropped(self) -> frozenset[int]:
+        """The trials (by ``id``) that are no draws of their own."""
+        return self.repeats.dropped | self.coupling.dropped
+
     def passes(self, trial: Trial) -> bool:
         """Whether a trial holds every blocking criterion that can be compared; of all, where none can."""
         case = self.by_id.get(trial.case_id)
@@ -241,8 +252,7 @@ class Comparison(Struct, frozen=True, dict=True):
 
     def counted(self, trials: Iterable[Trial]) -> tuple[Trial, ...]:
         """Those of the trials that are draws of their own."""
-        dropped = self.repeats.dropped
-        return tuple([trial for trial in trials if id(trial) not in dropped])
+        return tuple([trial for trial in trials if id(trial) not in self.dropped])
 
     def measured(self, case_id: str, *, full: bool = False) -> tuple[Trial, ...]:
         """The candidate's trials of a case that count: answered, or failed by the agent; ``full``: of epochs."""
@@ -455,12 +465,11 @@ def to_state(comparison: Comparison, *, seed: int, can_run: bool, stopped: bool)
         left,
         settings.kept_epochs,
     )
-    stored = _by_case(t for t in comparison.stored if t.measured and t.tag == FULL)
-    baseline = {
-        case_id: [_row(comparison, t) for t in comparison.counted(stored.get(case_id, ()))]
-        for case_id in comparison.paired
-    }
-    return State(metrics, baseline, _rounds(comparison), config, seed, _clusters(comparison), comparison.repeats.frozen)
+    measured = _by_case(t for t in comparison.stored if t.measured and t.tag == FULL)
+    stored = {case_id: comparison.counted(measured.get(case_id, ())) for case_id in comparison.paired}
+    baseline = {case_id: [_row(comparison, t) for t in trials] for case_id, trials in stored.items()}
+    rounds = _rounds(comparison, stored)
+    return State(metrics, baseline, rounds, config, seed, _clusters(comparison), comparison.repeats.frozen)
 
 
 def _clusters(comparison: Comparison) -> dict[str, str]:
@@ -487,7 +496,7 @@ def correction_of(comparison: Comparison, criterion: Criterion) -> Correction | 
     return correction_for(criterion, set(full_values((*comparison.trials, *comparison.stored), criterion)))
 
 
-def _rounds(comparison: Comparison) -> tuple[Round, ...]:
+def _rounds(comparison: Comparison, stored: Mapping[str, Sequence[Trial]]) -> tuple[Round, ...]:
     """The rounds in the order they were asked for. A trial with an infrastructure error is a row of nothing, unless it
     was run again: then the newer one takes its place. In a round the baseline's come first: it is looked at when the
     candidate's are there, too. One that repeats a draw is a row of nothing, too: it was run, and says nothing new.
@@ -495,19 +504,27 @@ def _rounds(comparison: Comparison) -> tuple[Round, ...]:
     lost = [None] * len(comparison.metrics)
     repeated: Row = tuple(lost)  # unlike a lost one, nothing stands in for it
     groups: dict[tuple[int, str, Side], dict[str, list[Row]]] = {}
+    owners: dict[int, list[Trial]] = {}  # of the rows of a case in a group, the trials that they are of
     for trial in sorted(comparison.trials, key=lambda t: (t.round, t.side is Side.CANDIDATE, t.tag, t.number)):
         if trial.case_id not in comparison.with_baseline:
             continue
         if trial.tag in (PROBE, REPEAT):
             continue  # asked of cases picked by their outcomes, for another question than the one decided here
-        row = repeated if id(trial) in comparison.repeats.dropped else _row(comparison, trial)
+        row = repeated if id(trial) in comparison.dropped else _row(comparison, trial)
         rows = _rows_of(groups, trial, stands_in=comparison.stands_in(trial))
         if rows is not None and lost in rows:
-            rows[rows.index(lost)] = row
+            place = rows.index(lost)
+            rows[place], owners[id(rows)][place] = row, trial
         elif rows is None:
-            group = groups.setdefault((trial.round, trial.tag, trial.side), {})
-            group.setdefault(trial.case_id, []).append(row)
-    return tuple(Round(tag, side, trials) for (_, tag, side), trials in groups.items())
+            rows = groups.setdefault((trial.round, trial.tag, trial.side), {}).setdefault(trial.case_id, [])
+            rows.append(row)
+            owners.setdefault(id(rows), []).append(trial)
+
+    def links(rows_of: Mapping[str, Sequence[Row]]) -> dict[str, tuple[Link | None, ...]]:
+        found = {c: comparison.coupling.links(owners[id(rows)], stored[c]) for c, rows in rows_of.items()}
+        return {case_id: known for case_id, known in found.items() if known}
+
+    return tuple(Round(tag, side, trials, links(trials)) for (_, tag, side), trials in groups.items())
 
 
 def _rows_of(

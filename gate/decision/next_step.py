@@ -286,7 +286,8 @@ def _whole(comparison: Comparison, request: Request) -> Request:
     if request.tag != FULL or request.side is Side.BASELINE:
         return request
     first = not comparison.trials
-    ids = tuple(case.id for case in (comparison.cases if first else comparison.judged))
+    cases, left_out = comparison.cases if first else comparison.judged, frozenset(request.left_out)
+    ids = tuple(case.id for case in cases if case.id not in left_out)
     return replace(request, cases=ids)
 
 

@@ -184,10 +184,11 @@ def _one_way(answers: Answers, steady: Callable[[Trial], bool]) -> tuple[str, ..
 
 
 def _answers(stored: Iterable[Trial], trials: Iterable[Trial]) -> Answers:
+    """The answers that were drawn: what was replayed is equal by design, and says nothing of repeats."""
     found: dict[str, dict[Session, list[Trial]]] = {}
     for of_store, group in ((True, stored), (False, trials)):
         for trial in group:
-            if trial.answer and trial.answered:
+            if trial.answer and trial.answered and not (trial.replay is not None and trial.replay.replayed):
                 session = (trial.run, of_store, Side.BASELINE if of_store else trial.side)
                 found.setdefault(trial.case_id, {}).setdefault(session, []).append(trial)
     return found

@@ -30,12 +30,16 @@ def case_log_e(passed_before: int, before: int, passed_now: int, now: int) -> fl
     Returns:
         The natural logarithm of the e-value; above 0 is evidence for "worse".
     """
-    likely = _log_marginal(passed_before, before, 5, 0.5)
-    gone, half = _log_marginal(passed_now, now, 0.15, 5), _log_marginal(passed_now, now, 2, 2)
-    likely += math.log(0.8 * math.exp(gone) + 0.2 * math.exp(half))
+    likely = log_marginal_of(passed_before, before, passed_now, now)
     if passed_now * before >= passed_before * now:
         return likely - _log_likelihood(passed_before, before) - _log_likelihood(passed_now, now)
     return likely - _log_likelihood(passed_before + passed_now, before + now)
+
+
+def log_marginal_of(passed_before: int, before: int, passed_now: int, now: int) -> float:
+    """log-probability of the outcomes of a case that broke: the numerator of its e-value."""
+    gone, half = _log_marginal(passed_now, now, 0.15, 5), _log_marginal(passed_now, now, 2, 2)
+    return _log_marginal(passed_before, before, 5, 0.5) + math.log(0.8 * math.exp(gone) + 0.2 * math.exp(half))
 
 
 def _log_marginal(successes: int, n: int, a: float, b: float) -> float:

@@ -20,6 +20,9 @@ from gate.statistics.shift import Prior, fit_prior, log_shift_ratio
 Row = Sequence[float | None]
 """The values of one trial, one per metric, larger is better; None if it was not measured."""
 
+Links = Sequence[tuple[int, int]]
+"""Positions of coupled trials, the candidate's and the baseline's; each stands in one pair at most."""
+
 FIRST_RELABELINGS = 500
 """After which a test that is far from significant stops."""
 RELABELINGS = 4000
@@ -69,6 +72,7 @@ def joint_permutation(
     seed: str,
     level: float = 0.02,
     held: Sequence[Sequence[Row]] = (),
+    links: Sequence[Links] = (),
 ) -> JointTest:
     """Westfall–Young min-p over several statistics a metric: the mean drop, and one that a few large drops move most.
 
@@ -88,13 +92,17 @@ def joint_permutation(
         level: the p-value from which on the caller rejects; the smaller, the more relabelings.
         held: of each case, further trials of the baseline whose labels stay, so that "unchanged" says nothing of them.
             They only tell the statistics which cases are steady, and may be of another day.
+        links: of each case, which trials share their random part: such a pair changes labels within itself alone, and
+            the other trials among themselves. "Unchanged" makes a pair and its exchange equally likely, no more.
 
     Returns:
         The p-value of the smallest p among all statistics, and the p-values of each metric.
     """
     rng = Random(seed)  # noqa: S311 - reproducible, not secret
-    parts = [(*case, kept) for case, kept in zip(cases, held or ((),) * len(cases), strict=True)]
-    rows = [row for case in parts for part in case for row in part]
+    none = ((),) * len(cases)
+    sides = zip(cases, held or none, links or none, strict=True)
+    parts = [Parts(now, before, kept, linked) for (now, before), kept, linked in sides]
+    rows = [row for case in parts for row in case.rows]
     binary = [{row[m] for row in rows} <= {0, 1, None} for m in range(metrics)]
     priors = [_prior(parts, m) if binary[m] else None for m in range(metrics)]
     tables = list(_tables(parts, priors, rng))
@@ -129,16 +137,26 @@ def _is_clear(result: JointTest, level: float) -> bool:
     return result.p > (3 * level if result.relabelings >= RELABELINGS else max(0.1, 5 * level))
 
 
-Parts = tuple[Sequence[Row], Sequence[Row], Sequence[Row]]
-"""Trials of a case: the candidate's, the baseline's, and those of the baseline whose labels stay."""
+class Parts(Struct, frozen=True):
+    """The trials of a case."""
+
+    now: Sequence[Row]
+    before: Sequence[Row]
+    held: Sequence[Row] = ()
+    """Those of the baseline whose labels stay."""
+    links: Links = ()
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        return (*self.now, *self.before, *self.held)
 
 
 def _tables(cases: Sequence[Parts], priors: Sequence[Prior | None], rng: Random) -> Iterator[list[int]]:
     """The labellings of each case that has any; those of equal cases are made once, unless they are drawn."""
-    made: dict[tuple[int, int, tuple[Row, ...]], list[int] | None] = {}
-    for now, before, held in cases:
-        key = len(now), len(held), tuple(map(tuple, (*now, *before, *held)))
-        table = made[key] if key in made else _labellings(now, before, held, priors, rng)
+    made: dict[tuple[int, int, tuple[tuple[int, int], ...], tuple[Row, ...]], list[int] | None] = {}
+    for case in cases:
+        key = len(case.now), len(case.held), tuple(case.links), tuple(map(tuple, case.rows))
+        table = made[key] if key in made else _labellings(case, priors, rng)
         if table is None or len(table) < _EXACT:
             made[key] = table
         if table:
@@ -149,7 +167,7 @@ def _prior(cases: Sequence[Parts], m: int) -> Prior:
     """The law of the cases' pass rates in metric ``m``, fitted to what no relabelling changes."""
     totals: Counter[tuple[int, int]] = Counter()
     for case in cases:
-        values = [row[m] for part in case for row in part if row[m] is not None]
+        values = [row[m] for row in case.rows if row[m] is not None]
         totals[values.count(1), len(values)] += 1
     return fit_prior(totals)
 
@@ -167,33 +185,32 @@ def _draws(rng: Random, table: list[int], count: int) -> Iterator[int]:
     return map((table * (fair // size)).__getitem__, found[:count])
 
 
-def _labellings(
-    now: Sequence[Row], before: Sequence[Row], held: Sequence[Row], priors: Sequence[Prior | None], rng: Random
-) -> list[int] | None:
+def _labellings(case: Parts, priors: Sequence[Prior | None], rng: Random) -> list[int] | None:
     """For each way to call ``len(now)`` of the trials the candidate's: all statistics, packed into one integer.
 
     The first is the labelling that was observed. Integers keep ties exact and add up as fast as one number.
     None if no labelling differs from another.
     """
-    rows, k = [*now, *before], len(now)
-    ways = _ways(rows, k, rng) if now and before else ()
+    rows, k = [*case.now, *case.before], len(case.now)
+    ways = _ways(rows, k, case.links, rng) if case.now and case.before else ()
     packed = [0] * len(ways)
-    for m, column in enumerate(zip(*rows, *held, strict=True)):
+    for m, column in enumerate(zip(*case.rows, strict=True)):
         if lanes := _lanes(column, (k, len(rows)), ways, priors[m]):
             packed = [total + (lane << _WIDTH * m * _LANE) for total, lane in zip(packed, lanes, strict=True)]
     return packed if len(set(packed)) > 1 else None
 
 
-def _ways(rows: Sequence[Row], k: int, rng: Random) -> Sequence[Sequence[int]]:
+def _ways(rows: Sequence[Row], k: int, links: Links, rng: Random) -> Sequence[Sequence[int]]:
     """Which trials to call the candidate's, the observed ones first.
 
     Labels are exchanged only among trials that lack the same values: what could not be measured may differ between the
     sides (a judge that is down today), and must not look like a difference between the agents. If there are too many
     ways, a random set that includes the observed one stands for all: given the set, that is as likely as any other.
     """
-    alike: dict[tuple[bool, ...], list[int]] = {}
+    alike: dict[tuple[tuple[bool, ...], int], list[int]] = {}
+    partners = {position: pair for pair, link in enumerate(links, 1) for position in (link[0], k + link[1])}
     for i, row in enumerate(rows):
-        alike.setdefault(tuple(value is None for value in row), []).append(i)
+        alike.setdefault((tuple(value is None for value in row), partners.get(i, 0)), []).append(i)
     groups = [(members, sum(i < k for i in members)) for members in alike.values()]
     if math.prod(math.comb(len(members), j) for members, j in groups) > _EXACT:
         drawn = ([i for members, j in groups for i in rng.sample(members, j)] for _ in range(_EXACT - 1))

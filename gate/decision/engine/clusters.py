@@ -13,6 +13,7 @@ from statistics import fmean
 
 from gate.decision.engine.state import Row
 
+Links = Sequence[tuple[int, int]]
 Sides = tuple[Sequence[Row], Sequence[Row]]
 
 
@@ -25,15 +26,24 @@ def grouped(ids: Iterable[str], clusters: Mapping[str, str]) -> list[list[int]]:
     return list(units.values())
 
 
-def units_of(pairs: Sequence[Sides], units: Sequence[Sequence[int]]) -> list[Sides]:
-    """The rows of each unit on both sides, epoch by epoch."""
-    found = []
+def units_of(
+    pairs: Sequence[Sides], units: Sequence[Sequence[int]], links: Sequence[Links]
+) -> tuple[list[Sides], list[Links]]:
+    """The rows of each unit on both sides, epoch by epoch, and which of them are coupled.
+
+    A unit some of whose cases are coupled is as if all were, since free trials may change labels in pairs, too. Where
+    its cases are coupled otherwise than one another, nothing of it can be relabelled together, and it has no rows.
+    """
+    found: list[Sides] = []
+    coupled: list[Links] = []
     for members in units:
-        present = [pairs[position] for position in members if all(pairs[position])] or [pairs[members[0]]]
-        found.append(
-            present[0] if len(present) == 1 else (_rows([p[0] for p in present]), _rows([p[1] for p in present]))
-        )
-    return found
+        present = [position for position in members if all(pairs[position])] or [members[0]]
+        known = {tuple(links[position]) for position in present if links[position]}
+        now, before = ([pairs[position][side] for position in present] for side in (0, 1))
+        apart = len(known) > 1
+        found.append(([], []) if apart else (now[0], before[0]) if len(present) == 1 else (_rows(now), _rows(before)))
+        coupled.append(next(iter(known)) if len(known) == 1 else ())
+    return found, coupled
 
 
 def _rows(sides: Sequence[Sequence[Row]]) -> list[Row]:

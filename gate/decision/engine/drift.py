@@ -48,7 +48,9 @@ def next_check(evidence: Evidence, config: Config, *, alone: bool = False) -> tu
     if not config.can_run or config.rerun != "match" or done >= len(steps) - (len(BOTH) if alone else 0):
         return ()
     step = steps[done]
-    cases = tuple(evidence.cases) if step.candidate else _unasked(evidence)
+    cases = _live(evidence) if step.candidate else _unasked(evidence)
+    if not cases:
+        return ()
     sides = ((Side.BASELINE, step.baseline), (Side.CANDIDATE, step.candidate))
     requests = tuple(Request(side, CONCURRENT, cases, n) for side, n in sides if n)
     affordable = config.runs_left is None or sum(r.runs for r in requests) <= config.runs_left
@@ -57,19 +59,29 @@ def next_check(evidence: Evidence, config: Config, *, alone: bool = False) -> tu
 
 def steps_of(evidence: Evidence) -> Sequence[Check]:
     """All steps of a check of this suite; one that began with every case, as earlier versions did, goes on so."""
-    cases = len(evidence.cases)
+    cases = len(_live(evidence))
     whole = evidence.checks[0].cases >= cases if evidence.checks else not _is_halved(evidence)
     return (*(WHOLE if whole else HALVES), *BOTH)
 
 
+def went_live(evidence: Evidence) -> bool:
+    """Whether anything was measured in which a drift could show."""
+    return any(case.live for case in evidence.cases.values())
+
+
+def _live(evidence: Evidence) -> tuple[str, ...]:
+    """The cases that a drift can show in: not everything of them was answered from recordings."""
+    return tuple(case.id for case in evidence.cases.values() if case.live)
+
+
 def _is_halved(evidence: Evidence) -> bool:
-    return len(evidence.cases) >= LEAST_HALVED and not evidence.state.clusters
+    return len(_live(evidence)) >= LEAST_HALVED and not evidence.state.clusters
 
 
 def _unasked(evidence: Evidence) -> tuple[str, ...]:
     """The cases of a step of the baseline's agent alone: chosen by what was stored, never by what the change did."""
     asked = evidence.fresh.get(Side.BASELINE, {})
-    left = [case_id for case_id in evidence.cases if case_id not in asked]
+    left = [case_id for case_id in _live(evidence) if case_id not in asked]
     if asked or not _is_halved(evidence):
         return tuple(left)
     order = list(left)

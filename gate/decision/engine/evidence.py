@@ -10,16 +10,15 @@ from statistics import fmean, variance
 from msgspec import Struct, field
 
 from gate.decision.engine.clusters import grouped, log_es_of, units_of
-from gate.decision.engine.state import CONCURRENT, FULL, Config, Metric, Row, State
+from gate.decision.engine.coupled import Compared, apart_from, compared, linked, paired_difference, with_pairs
+from gate.decision.engine.state import CONCURRENT, FULL, Config, Link, Metric, Row, State
 from gate.model import Direction, Scale, Side, Stage, StageKind
 from gate.statistics.agreement import corrected_change
-from gate.statistics.evalues import case_log_e, e_bh, suite_e
+from gate.statistics.evalues import e_bh, suite_e
 from gate.statistics.intervals import detectable_drop, detectable_rate_drop, excluded_change, paired_change, t_quantile
+from gate.statistics.paired import Coupled, coupled_log_e
 from gate.statistics.permutation import JointTest, PerMetricTest, joint_permutation
 from gate.statistics.sequential import combined_p, nominal_level
-
-Pair = tuple[Sequence[Row], Sequence[Row]]
-"""Trials of a case that are compared: the candidate's, the baseline's."""
 
 LOOK_SHARES = (0.45, 0.20, 0.10)
 """Share of alpha that the suite look after epoch 1, 2 and 3 adds to what is spent."""
@@ -61,11 +60,31 @@ class CaseEvidence(Struct):
     looked_before: int = 0
     """How many of ``before`` earlier looks have seen."""
     looked_full: int = 0
+    links: list[Link | None] = field(default_factory=list)
+    """Of each of ``full``, the trial of ``before`` that it was coupled with."""
+    coupled: Coupled = Coupled()
+    """The outcomes of all coupled trials, reruns included."""
+    stored_at: dict[int, int] = field(default_factory=dict)
+    """Position in the baseline's trials → position in ``before``, of those that were measured."""
+    whole: int = 0
+    """The candidate's trials that were answered wholly from recordings, reruns included."""
+    others: int = 0
+    """Those that asked the real model or tools for anything, or may have."""
+
+    @property
+    def live(self) -> bool:
+        """Whether a drift could show in it: not everything was answered from recordings."""
+        return self.others > 0 or not self.whole
 
     @property
     def log_e(self) -> float:
         """Every trial counts, reruns too: an e-value may be fed by a schedule that looks at it."""
-        return case_log_e(self.baseline_passed, self.baseline_trials, self.passed, self.trials)
+        return self.log_e_after()
+
+    def log_e_after(self, failing: int = 0, passing_before: int = 0) -> float:
+        """The same with so many further failing trials of the candidate, and passing ones of the baseline."""
+        passed_before, before = self.baseline_passed + passing_before, self.baseline_trials + passing_before
+        return coupled_log_e(self.coupled, passed_before, before, self.passed, self.trials + failing)
 
     @property
     def e_value(self) -> float:
@@ -79,7 +98,8 @@ class CaseEvidence(Struct):
     @property
     def log_gain(self) -> float:
         """The same evidence with the sides exchanged: that the baseline passes less often than the candidate."""
-        return case_log_e(self.passed, self.trials, self.baseline_passed, self.baseline_trials)
+        sides = (self.passed, self.trials), (self.baseline_passed, self.baseline_trials)
+        return coupled_log_e(self.coupled.exchanged, *sides[0], *sides[1])
 
 
 class Look(Struct, frozen=True):
@@ -182,7 +202,10 @@ class Evidence(Struct, dict=True):
     @cached_property
     def gain_p(self) -> float:
         """The joint test of success with the sides exchanged: whether the candidate passes more often in some cases."""
-        exchanged = [(case.before, case.full) for case in self.cases.values()]
+        exchanged = [
+            Compared(case.before, case.full, [(there, here) for here, there in linked(case.links)])
+            for case in self.cases.values()
+        ]
         return test_rows(exchanged, [0], f"{self.state.seed}:gain", self.state.config.alpha, self.units).p
 
     @cached_property
@@ -221,7 +244,8 @@ def gather(state: State, known: Looks | None = None) -> Evidence:
     whole = _one_look(state)
     for round_ in state.rounds:
         before = evidence.epochs
-        _add(evidence, round_.tag, round_.side, {c: [orient(row) for row in t] for c, t in round_.trials.items()})
+        trials = {c: [orient(row) for row in t] for c, t in round_.trials.items()}
+        _add(evidence, round_.tag, round_.side, trials, round_.links)
         if evidence.epochs > before and not whole:
             share = sum(shares.get(j, 0.0) for j in range(before + 1, evidence.epochs + 1))
             if share:
@@ -289,15 +313,24 @@ def _paired(state: State, orient: Orientation) -> Evidence:
     for case_id in wanted:
         if ran and case_id not in ran:
             continue
-        before = _measured([orient(row) for row in state.baseline[case_id]])
+        rows = [orient(row) for row in state.baseline[case_id]]
+        before = _measured(rows)
+        places = [place for place, row in enumerate(rows) if _is_measured(row)]
         outcomes = [row[0] >= 0.5 for row in before if row[0] is not None]
         case = CaseEvidence(case_id, before, stored=len(outcomes), stored_passed=sum(outcomes), before_job=len(before))
         case.baseline_trials, case.baseline_passed = case.stored, case.stored_passed
+        case.stored_at = {place: position for position, place in enumerate(places)}
         cases[case_id] = case
     return Evidence(state, cases, wanted)
 
 
-def _add(evidence: Evidence, tag: str, side: Side, trials: Mapping[str, Sequence[Row]]) -> None:
+def _add(
+    evidence: Evidence,
+    tag: str,
+    side: Side,
+    trials: Mapping[str, Sequence[Row]],
+    links: Mapping[str, Sequence[Link | None]],
+) -> None:
     evidence.runs[side] += sum(map(len, trials.values()))
     if tag == CONCURRENT:
         evidence.check_rounds[side] += 1
@@ -314,11 +347,12 @@ def _add(evidence: Evidence, tag: str, side: Side, trials: Mapping[str, Sequence
         evidence.waves = 0 if tag == FULL else evidence.waves + 1
     for case_id, rows in trials.items():
         if case_id in evidence.cases:
-            _add_case(evidence.cases[case_id], tag, side, rows)
+            known = links.get(case_id) or (None,) * len(rows)
+            found = [(row, link) for row, link in zip(rows, known, strict=True) if _is_measured(row)]
+            _add_case(evidence.cases[case_id], tag, side, [row for row, _ in found], [link for _, link in found])
 
 
-def _add_case(case: CaseEvidence, tag: str, side: Side, rows: Sequence[Row]) -> None:
-    rows = _measured(rows)
+def _add_case(case: CaseEvidence, tag: str, side: Side, rows: Sequence[Row], links: Sequence[Link | None]) -> None:
     outcomes = [row[0] >= 0.5 for row in rows if row[0] is not None]
     if side is Side.BASELINE:
         case.baseline_trials += len(outcomes)
@@ -331,14 +365,30 @@ def _add_case(case: CaseEvidence, tag: str, side: Side, rows: Sequence[Row]) -> 
         return
     case.trials += len(outcomes)
     case.passed += sum(outcomes)
+    whole = sum(link is not None and link.whole for link in links)
+    case.whole, case.others = case.whole + whole, case.others + len(links) - whole
+    partners = [None if link is None else case.stored_at.get(link.stored) for link in links]
+    case.coupled = with_pairs(case.coupled, rows, [None if p is None else case.before[p] for p in partners])
     if tag == FULL:
         case.full.extend(rows)
-        case.newest_failed = bool(outcomes) and not outcomes[-1]
+        placed = zip(links, partners, strict=True)
+        case.links.extend(None if link is None or p is None else Link(p, link.whole) for link, p in placed)
+        case.newest_failed = bool(outcomes) and not outcomes[-1] and not _failed_alike(case)
+
+
+def _failed_alike(case: CaseEvidence) -> bool:
+    """Whether the newest trial was answered wholly from the recording of one that failed, too: that is no news."""
+    link = case.links[-1] if case.links else None
+    return link is not None and link.whole and case.before[link.stored][0] == 0
+
+
+def _is_measured(row: Row) -> bool:
+    return any(value is not None for value in row)
 
 
 def _measured(rows: Sequence[Row]) -> list[Row]:
     """Without the trials that ended in an error: they count as run, not as seen."""
-    return [row for row in rows if any(value is not None for value in row)]
+    return [row for row in rows if _is_measured(row)]
 
 
 def _look(evidence: Evidence, share: float, known: Looks | None) -> None:
@@ -391,15 +441,21 @@ def _check(evidence: Evidence, known: Looks | None) -> None:
 
 def _against_now(evidence: Evidence, step: int) -> JointTest:
     cases, config = evidence.cases.values(), evidence.state.config
-    pairs = [(c.full + c.again, c.now) for c in cases]
-    held = [c.before[: c.before_job] for c in cases]
+    pairs = [
+        Compared(
+            [row for row, link in zip(c.full, c.links, strict=True) if link is None or not link.whole] + c.again,
+            c.now,
+            held=apart_from(c.links, c.before[: c.before_job]),
+        )
+        for c in cases
+    ]
     seed = f"{evidence.state.seed}:check {step}"
-    return test_rows(pairs, blocking_metrics(evidence), seed, config.alpha, evidence.units, held)
+    return test_rows(pairs, blocking_metrics(evidence), seed, config.alpha, evidence.units)
 
 
 def _against_stored(evidence: Evidence, step: int) -> JointTest:
     """Whether the baseline's agent itself is worse now."""
-    pairs = [(c.now, c.before[: c.before_job]) for c in evidence.cases.values()]
+    pairs = [Compared(c.now, c.before[: c.before_job]) for c in evidence.cases.values()]
     seed = f"{evidence.state.seed}:moved {step}"
     return test_rows(pairs, blocking_metrics(evidence), seed, evidence.state.config.alpha, evidence.units)
 
@@ -409,7 +465,7 @@ class NewTrials(Struct, frozen=True):
 
     side: Side
     weight: float
-    pairs: Sequence[Pair]
+    pairs: Sequence[Compared]
     """Of each case, the new trials and those to compare them with."""
     blocking: Sequence[int]
 
@@ -427,22 +483,24 @@ def _new_parts(evidence: Evidence) -> list[NewTrials]:
 
 
 def _new_baseline(evidence: Evidence) -> NewTrials:
-    pairs: list[Pair] = []
+    pairs: list[Compared] = []
     sizes = []
     for case in evidence.cases.values():
         old, full = case.before[: case.looked_before], case.full[: case.looked_full]
         new = case.before[case.looked_before :] if full else []
-        pairs.append(([*full, *old], new))
+        links = case.links[: case.looked_full]
+        free = [row for row, link in zip(full, links, strict=True) if link is None]
+        pairs.append(Compared([*free, *apart_from(links, old)], new))
         sizes.append((len(new), len(full), len(old)))
     return NewTrials(Side.BASELINE, _weight(sizes), pairs, _comparable(evidence, pairs))
 
 
 def _new_candidate(evidence: Evidence) -> NewTrials:
-    pairs: list[Pair] = []
+    pairs: list[Compared] = []
     sizes = []
     for case in evidence.cases.values():
         old, new = case.full[: case.looked_full], case.full[case.looked_full :]
-        pairs.append((new, [*case.before, *old]))
+        pairs.append(compared(case.full, case.links, case.looked_full, case.before))
         sizes.append((len(new), len(case.before), len(old)))
     return NewTrials(Side.CANDIDATE, _weight(sizes), pairs, _comparable(evidence, pairs))
 
@@ -484,14 +542,14 @@ def _combined_metric(tests: Sequence[tuple[PerMetricTest, float]]) -> PerMetricT
     )
 
 
-def _comparable(evidence: Evidence, pairs: Sequence[Pair]) -> list[int]:
+def _comparable(evidence: Evidence, pairs: Sequence[Compared]) -> list[int]:
     blocking = [m for m, metric in enumerate(evidence.state.metrics) if metric.blocks_regression]
-    return [m for m in blocking if any(_has(now, m) and _has(before, m) for now, before in pairs)]
+    return [m for m in blocking if any(_has(pair.now, m) and _has(pair.before, m) for pair in pairs)]
 
 
 def blocking_metrics(evidence: Evidence) -> list[int]:
     """Those that can be compared: one that a side lacks everywhere would only keep labels from changing hands."""
-    return _comparable(evidence, [(case.full, case.before) for case in evidence.cases.values()])
+    return _comparable(evidence, [Compared(case.full, case.before) for case in evidence.cases.values()])
 
 
 def _has(rows: Sequence[Row], m: int) -> bool:
@@ -499,23 +557,29 @@ def _has(rows: Sequence[Row], m: int) -> bool:
 
 
 def test_rows(
-    pairs: Iterable[Pair],
+    pairs: Iterable[Compared],
     blocking: Sequence[int],
     seed: str,
     level: float,
     units: Sequence[Sequence[int]] = (),
-    held: Sequence[Sequence[Row]] = (),
 ) -> JointTest:
     """The joint test on the blocking metrics alone, fine enough for ``level``.
 
-    ``units``: the positions of cases that are relabelled together. ``held``: further trials of the baseline, by case.
+    ``units``: the positions of cases that are relabelled together.
     """
-    chosen = (tuple([[row[m] for m in blocking] for row in rows] for rows in pair) for pair in pairs)
-    cases = [_level(*pair) if blocking[:1] == [0] else pair for pair in chosen]
-    kept = [[[row[m] for m in blocking] for row in rows] for rows in held]
+
+    def chosen(rows: Sequence[Row]) -> list[Row]:
+        return [[row[m] for m in blocking] for row in rows]
+
+    pairs = list(pairs)
+    sides = [(chosen(pair.now), chosen(pair.before)) for pair in pairs]
+    cases = [_level(*side) for side in sides] if blocking[:1] == [0] else sides
+    links = [pair.links for pair in pairs]
     if units and len(units) < len(cases):
-        return joint_permutation(units_of(list(cases), units), len(blocking), seed=seed, level=level)  # type: ignore[arg-type]
-    return joint_permutation(cases, len(blocking), seed=seed, level=level, held=kept)  # type: ignore[arg-type]
+        cases, links = units_of(cases, units, links)
+        return joint_permutation(cases, len(blocking), seed=seed, level=level, links=links)
+    held = [chosen(pair.held) for pair in pairs]
+    return joint_permutation(cases, len(blocking), seed=seed, level=level, held=held, links=links)
 
 
 def _level(now: Sequence[Row], before: Sequence[Row]) -> tuple[Sequence[Row], Sequence[Row]]:
@@ -555,22 +619,28 @@ def _weigh(evidence: Evidence) -> None:
 
 def bound(evidence: Evidence, m: int) -> Bound | None:
     """The paired mean change of a metric with its 90 % interval (low end missed in 5 %); None where nothing pairs."""
-    ids, pairs = [], []
+    ids, pairs, changes = [], [], []
     for case in evidence.cases.values():
         now, before = ([row[m] for row in rows if row[m] is not None] for rows in (case.full, case.before))
         if now and before:
             ids.append(case.id)
             pairs.append((now, before))
+            changes.append(paired_difference(case.full, case.links, case.before, m))
     units = grouped(ids, evidence.state.clusters)
-    return _bound(evidence.state.metrics[m], pairs, units) if pairs else None  # type: ignore[arg-type]
+    return _bound(evidence.state.metrics[m], pairs, changes, units) if pairs else None  # type: ignore[arg-type]
 
 
-def _bound(metric: Metric, pairs: Sequence[tuple[list[float], list[float]]], units: Sequence[Sequence[int]]) -> Bound:
+def _bound(
+    metric: Metric,
+    pairs: Sequence[tuple[list[float], list[float]]],
+    changes: Sequence[tuple[float, float]],
+    units: Sequence[Sequence[int]],
+) -> Bound:
     """``units``: the positions of the pairs that are one unit, over which the interval is taken."""
     n = len(units)
-    of_cases = [fmean(now) - fmean(before) for now, before in pairs]
+    of_cases = [change for change, _ in changes]
     differences = [fmean(of_cases[position] for position in members) for members in units]
-    inverse = fmean(1 / len(now) + 1 / len(before) for now, before in pairs)
+    inverse = fmean(inverse for _, inverse in changes)
     extra = inverse / 2 / n**2 if metric.kind == "binary" else 0.0
     change, low, high = paired_change(differences, extra_variance=extra)
     within = _within_sd(pairs, of_cases, inverse)

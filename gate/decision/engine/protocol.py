@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from gate.decision.engine.evidence_json import report, stage_name
 from gate.decision.engine.rule import Step, decide
-from gate.decision.engine.state import Config, Continue, Metric, Round, Row, State
+from gate.decision.engine.state import Config, Continue, Link, Metric, Round, Row, State
 from gate.errors import ConfigError
 from gate.model import Direction, Side
 
@@ -101,7 +101,29 @@ def _round(data: Any, where: str, width: int) -> Round:
     data = _mapping(data, where)
     tag = _choice(data.get("tag"), ("full", "confirm", "concurrent"), f"{where}.tag")
     side = _choice(data.get("side", "candidate"), ("candidate", "baseline"), f"{where}.side")
-    return Round(tag, Side(side), _trials(data.get("trials"), f"{where}.trials", width))
+    trials = _trials(data.get("trials"), f"{where}.trials", width)
+    return Round(tag, Side(side), trials, _links(data.get("coupled", {}), f"{where}.coupled", trials))
+
+
+def _links(data: Any, where: str, trials: Mapping[str, Sequence[Row]]) -> dict[str, list[Link | None]]:
+    """Of each trial of a case null, or ``{"stored": position, "whole": bool}``."""
+    found = {}
+    for case, given in _mapping(data, where).items():
+        links = [_link(one, f"{where}[{case!r}][{i}]") for i, one in enumerate(_list(given, f"{where}[{case!r}]"))]
+        if len(links) != len(trials.get(case, ())):
+            raise ConfigError(f"{where}[{case!r}] must hold one entry for each trial of the case, not {len(links)}")
+        found[case] = links
+    return found
+
+
+def _link(data: Any, where: str) -> Link | None:
+    if data is None:
+        return None
+    data = _mapping(data, where)
+    stored, whole = data.get("stored"), data.get("whole", False)
+    if not (_whole(stored) and stored >= 0 and isinstance(whole, bool)):
+        raise ConfigError(f"{where} must be null, or hold the position of a stored trial and whether all was replayed")
+    return Link(stored, whole)
 
 
 def _trials(data: Any, where: str, width: int) -> dict[str, list[Row]]:

@@ -7,7 +7,8 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from gate.decision.engine.drift import answers_now, confirmed, next_check
+from gate.decision.engine.coupled import Compared
+from gate.decision.engine.drift import answers_now, confirmed, next_check, went_live
 from gate.decision.engine.evidence import Evidence, Looks, blocking_metrics, gather, test_rows
 from gate.decision.engine.schedule import NAMING_CASES, next_kept_pass, next_pass, next_wave
 from gate.decision.engine.state import Continue, Round, Row, State
@@ -130,7 +131,7 @@ def _against_now(evidence: Evidence, proof: Stage) -> Step:
     if config.rerun == "concurrent":
         return _judged_alone(evidence, proof)
     few = evidence.case_proof is not None and 0 < len(evidence.named) <= NAMING_CASES
-    if config.rerun == "never" or few:
+    if config.rerun == "never" or few or not went_live(evidence):
         return _outcome(evidence, "REGRESSION", evidence.case_proof or proof if config.rerun == "match" else proof)
     if evidence.checks and not answers_now(evidence):
         return _outcome(evidence, "REGRESSION", proof)
@@ -148,7 +149,7 @@ def _judged_alone(evidence: Evidence, proof: Stage) -> Outcome:
     if not now or not before:
         return _outcome(evidence, "INCONCLUSIVE", Stage(StageKind.NOT_RERUN))
     tested = [0] if evidence.named and proof.of_cases else blocking_metrics(evidence)
-    pairs = [(now[c], before[c]) for c in now if c in before]
+    pairs = [Compared(now[c], before[c]) for c in now if c in before]
     test = test_rows(pairs, tested, f"{evidence.state.seed}:fresh", evidence.state.config.alpha)
     if test.p <= evidence.state.config.alpha:
         return _outcome(evidence, "REGRESSION", replace(proof, confirmed=True))

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from gate.decision.engine.evidence import FALSE_DISCOVERY, ZERO_TRIALS, CaseEvidence, Evidence
 from gate.decision.engine.state import CONFIRM, FULL, Config, Request
 from gate.model import Side
-from gate.statistics.evalues import case_log_e, e_bh, suite_e
+from gate.statistics.evalues import e_bh, suite_e
 
 WAVES = (1, 2, 3, 4, 3, 3, 4, 4)
 """Reruns of a suspicious case, wave by wave, while it stays suspicious. Short where a steady case is about to be proven
@@ -89,15 +89,15 @@ def _wants_proof(evidence: Evidence, config: Config) -> bool:
 
 def _best_log_e(case: CaseEvidence, waves: Sequence[int], config: Config) -> float:
     """The most evidence that these waves could bring."""
-    trials, before, found = case.trials, case.baseline_trials, case.log_e
+    more_now = more_before = 0
+    found = case.log_e
     for n in waves:
         if n in LONG_WAVES and found < math.log(LONG_E):
             break
-        trials += n
-        more = max(0, trials - before) if config.rerun != "never" else 0
-        before += more
-        passed_before = case.baseline_passed + before - case.baseline_trials
-        found = case_log_e(passed_before, before, case.passed, trials)
+        more_now += n
+        missing = case.trials + more_now - case.baseline_trials - more_before
+        more_before += max(0, missing) if config.rerun != "never" else 0
+        found = case.log_e_after(more_now, more_before)
     return found
 
 
@@ -125,11 +125,22 @@ def next_pass(evidence: Evidence, config: Config) -> tuple[Request, ...]:
     last = config.max_epochs if exact is None else exact
     if evidence.epochs >= last:
         return ()
-    request = Request(Side.CANDIDATE, FULL, tuple(evidence.wanted), n)
+    left_out = () if exact is not None else tuple(c for c in evidence.wanted if _is_exhausted(evidence, c))
+    wanted = tuple(c for c in evidence.wanted if c not in left_out)
+    if evidence.wanted and not wanted:
+        return ()
+    request = Request(Side.CANDIDATE, FULL, wanted, n, left_out)
     for requests in ((*_beside(evidence, config), request), (request,)):
         if config.runs_left is None or sum(r.runs for r in requests) <= config.runs_left:
             return requests
     return ()
+
+
+def _is_exhausted(evidence: Evidence, case_id: str) -> bool:
+    """Whether a case met every recorded world, and the model was asked the same things in each: a further trial would
+    cost a run to measure what is known. Chosen by what was asked, never by an outcome."""
+    case = evidence.cases.get(case_id)
+    return case is not None and not case.live and len(case.full) >= case.before_job
 
 
 def next_kept_pass(evidence: Evidence, config: Config) -> tuple[Request, ...]:

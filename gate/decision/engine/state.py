@@ -24,6 +24,7 @@ __all__ = [
     "FULL",
     "Config",
     "Continue",
+    "Link",
     "Metric",
     "Request",
     "Round",
@@ -65,12 +66,23 @@ class Config(Struct, frozen=True):
     """Epochs that will be run in any case, for later changes to compare with: those come before reruns."""
 
 
+class Link(Struct, frozen=True):
+    """That a trial shares its random part with a stored one, whose recording it was answered from."""
+
+    stored: int
+    """The position of that trial in the baseline's trials of the case; each is the partner of one trial at most."""
+    whole: bool = False
+    """Whether everything was answered from the recording: the model was asked the same things."""
+
+
 class Round(Struct, frozen=True):
     """Trials that were run together."""
 
     tag: str
     side: Side
     trials: Mapping[str, Sequence[Row]]
+    links: Mapping[str, Sequence[Link | None]] = {}
+    """Of cases with coupled trials: of each trial, what it was coupled with."""
 
 
 class State(Struct, frozen=True):
@@ -94,6 +106,8 @@ class Request(Struct, frozen=True):
     tag: str
     cases: tuple[str, ...]
     n: int
+    left_out: tuple[str, ...] = ()
+    """Cases that an epoch does without, since a further trial of them would say nothing new."""
 
     @property
     def runs(self) -> int:

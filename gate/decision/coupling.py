@@ -1,0 +1,94 @@
+"""Which trials share their random part with which: by the recordings that they were answered from. Pure.
+
+A trial that was answered from the recording of a stored one is its pair; one draw counts once, however often it was
+replayed. docs/decisions/0023-coupled-trials.md has the reasons.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec import Struct
+
+from gate.decision.engine.state import CONCURRENT, FULL, Link
+from gate.model import Side, Trial
+
+
+class Coupling(Struct, frozen=True):
+    """What the trials' recordings say of them."""
+
+    partners: Mapping[int, tuple[Trial, bool]] = {}
+    """``id`` of a trial of the candidate → the stored trial that it was coupled with, and whether all was replayed."""
+    dropped: frozenset[int] = frozenset()
+    """Trials (by ``id``) whose draw counts already, or that say nothing of what they were run for."""
+
+    def links(self, trials: Sequence[Trial], stored: Sequence[Trial]) -> tuple[Link | None, ...]:
+        """Of each of these trials, its place among the ``stored`` ones of its case; empty where none is coupled."""
+        if not self.partners:
+            return ()
+        places = {id(trial): place for place, trial in enumerate(stored)}
+        found = []
+        for trial in trials:
+            partner, whole = self.partners.get(id(trial), (None, False))
+            place = None if partner is None else places.get(id(partner))
+            found.append(None if place is None else Link(place, whole))
+        return tuple(found) if any(found) else ()
+
+
+NONE = Coupling()
+
+
+def coupling(stored: Iterable[Trial], trials: Iterable[Trial]) -> Coupling:
+    """Which trials are pairs, and which repeat a draw that counts.
+
+    A source that is not among the stored trials makes no pair: the trial stands for itself, and further trials of the
+    same source repeat it. A trial that claims replayed calls without a source does not count: its proxy would have
+    named one.
+    """
+    stored, trials = tuple(stored), tuple(trials)
+    if not any(trial.replay is not None and trial.replay.replayed for trial in (*stored, *trials)):
+        return NONE
+    draws: dict[tuple[str, str], Trial] = {}
+    dropped = set()
+    for trial in stored:
+        names = _names(trial)
+        if any((trial.case_id, name) in draws for name in names):
+            dropped.add(id(trial))
+        else:
+            draws |= {(trial.case_id, name): trial for name in names}
+    partners, taken = {}, set()
+    for trial in sorted(trials, key=_order):
+        replay = trial.replay
+        if replay is None or not replay.replayed:
+            continue
+        key = trial.case_id, replay.source
+        partner = draws.get(key)
+        known = key if partner is None else (trial.case_id, id(partner))
+        if not replay.source or known in taken or _says_nothing(trial, partner):
+            dropped.add(id(trial))
+            continue
+        taken.add(known)
+        if partner is not None:
+            partners[id(trial)] = partner, replay.whole
+    return Coupling(partners, frozenset(dropped))
+
+
+def _names(trial: Trial) -> tuple[str, ...]:
+    """By what a stored trial's draw is known: its own recording, and the one that it was itself answered from."""
+    replay = trial.replay
+    if replay is None:
+        return ()
+    return tuple(name for name in (replay.recording, replay.source if replay.coupled else "") if name)
+
+
+def _order(trial: Trial) -> tuple[int, bool, int]:
+    """In the order of time, so that what stands for a draw is chosen without a look at outcomes, and stays."""
+    return trial.round, trial.tag != FULL, trial.number
+
+
+def _says_nothing(trial: Trial, partner: Trial | None) -> bool:
+    """Whether a replayed trial is no answer to what it was run for: what the baseline's agent does now, or what a
+    provider does now; or a copy of a stored trial on the baseline's own side."""
+    if trial.side is Side.BASELINE:
+        return partner is not None or trial.tag == CONCURRENT
+    return trial.tag == CONCURRENT and trial.replay is not None and trial.replay.whole
