@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from gate.decision import consistency
 from gate.decision.correction import PLAIN, Correction, correction_for
-from gate.decision.coupling import Coupling, coupling
-from gate.decision.engine.state import FULL, Config, Link, Metric, Rerun, Round, Row, State
+from gate.decision.coupling import CoupledTrials, coupling
+from gate.decision.engine.state import FULL, Config, Metric, Partner, Rerun, Round, Row, State
 from gate.decision.repeats import Repeats, repeats
 from gate.model import PROBE, REPEAT, Case, Criterion, Direction, OnTradeoff, Scale, Score, Side, Trial
 from gate.model.facts import Outage
@@ -236,7 +236,7 @@ class Comparison(Struct, frozen=True, dict=True):
         return repeats(self.stored, self.trials, self.passes)
 
     @cached_property
-    def coupling(self) -> Coupling:
+    def coupling(self) -> CoupledTrials:
         """Which trials share their random part with a stored one, or repeat a draw that counts."""
         return coupling((t for t in self.stored if t.measured and t.tag == FULL), self.trials)
 
@@ -520,7 +520,7 @@ def _rounds(comparison: Comparison, stored: Mapping[str, Sequence[Trial]]) -> tu
             rows.append(row)
             owners.setdefault(id(rows), []).append(trial)
 
-    def links(rows_of: Mapping[str, Sequence[Row]]) -> dict[str, tuple[Link | None, ...]]:
+    def links(rows_of: Mapping[str, Sequence[Row]]) -> dict[str, tuple[Partner | None, ...]]:
         found = {c: comparison.coupling.links(owners[id(rows)], stored[c]) for c, rows in rows_of.items()}
         return {case_id: known for case_id, known in found.items() if known}
 

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from gate.decision.engine.state import CONCURRENT, FULL, Link
+from gate.decision.engine.state import CONCURRENT, FULL, Partner
 from gate.model import Side, Trial
 
 
-class Coupling(Struct, frozen=True):
+class CoupledTrials(Struct, frozen=True):
     """What the trials' recordings say of them."""
 
     partners: Mapping[int, tuple[Trial, bool]] = {}
@@ -22,7 +22,7 @@ class Coupling(Struct, frozen=True):
     dropped: frozenset[int] = frozenset()
     """Trials (by ``id``) whose draw counts already, or that say nothing of what they were run for."""
 
-    def links(self, trials: Sequence[Trial], stored: Sequence[Trial]) -> tuple[Link | None, ...]:
+    def links(self, trials: Sequence[Trial], stored: Sequence[Trial]) -> tuple[Partner | None, ...]:
         """Of each of these trials, its place among the ``stored`` ones of its case; empty where none is coupled."""
         if not self.partners:
             return ()
@@ -31,14 +31,14 @@ class Coupling(Struct, frozen=True):
         for trial in trials:
             partner, whole = self.partners.get(id(trial), (None, False))
             place = None if partner is None else places.get(id(partner))
-            found.append(None if place is None else Link(place, whole))
+            found.append(None if place is None else Partner(place, whole))
         return tuple(found) if any(found) else ()
 
 
-NONE = Coupling()
+NONE = CoupledTrials()
 
 
-def coupling(stored: Iterable[Trial], trials: Iterable[Trial]) -> Coupling:
+def coupling(stored: Iterable[Trial], trials: Iterable[Trial]) -> CoupledTrials:
     """Which trials are pairs, and which repeat a draw that counts.
 
     A source that is not among the stored trials makes no pair: the trial stands for itself, and further trials of the
@@ -70,7 +70,7 @@ def coupling(stored: Iterable[Trial], trials: Iterable[Trial]) -> Coupling:
         taken.add(known)
         if partner is not None:
             partners[id(trial)] = partner, replay.whole
-    return Coupling(partners, frozenset(dropped))
+    return CoupledTrials(partners, frozenset(dropped))
 
 
 def _names(trial: Trial) -> tuple[str, ...]:

@@ -133,8 +133,13 @@ class Replay(Struct, frozen=True):
 
     @property
     def whole(self) -> bool:
-        """Whether the model was asked the same things: every call was answered from the recording."""
-        return bool(self.source) and self.replayed > 0 and not self.live
+        """Whether every call was answered from the recording."""
+        return self.coupled and not self.live
+
+    @property
+    def same(self) -> bool:
+        """Whether the model was asked the same things: every call was answered, and none was left out."""
+        return self.whole and not self.difference
 
     @property
     def coupled(self) -> bool:

@@ -92,22 +92,19 @@ def joint_permutation(
         level: the p-value from which on the caller rejects; the smaller, the more relabelings.
         held: of each case, further trials of the baseline whose labels stay, so that "unchanged" says nothing of them.
             They only tell the statistics which cases are steady, and may be of another day.
-        links: of each case, which trials share their random part: such a pair changes labels within itself alone, and
-            the other trials among themselves. "Unchanged" makes a pair and its exchange equally likely, no more.
+        links: of each case, which trials share their random part: such a pair changes labels within itself alone.
 
     Returns:
-        The p-value of the smallest p among all statistics, and the p-values of each metric.
+        The p-value of the smallest p among all statistics, and those of each metric.
     """
-    rng = Random(seed)  # noqa: S311 - reproducible, not secret
-    none = ((),) * len(cases)
-    sides = zip(cases, held or none, links or none, strict=True)
-    parts = [Parts(now, before, kept, linked) for (now, before), kept, linked in sides]
+    rng, none = Random(seed), ((),) * len(cases)  # noqa: S311 - reproducible, not secret
+    parts = [Parts(*pair, kept, tied) for pair, kept, tied in zip(cases, held or none, links or none, strict=True)]
     rows = [row for case in parts for row in case.rows]
     binary = [{row[m] for row in rows} <= {0, 1, None} for m in range(metrics)]
     priors = [_prior(parts, m) if binary[m] else None for m in range(metrics)]
     tables = list(_tables(parts, priors, rng))
     if not tables or not metrics:
-        return JointTest(1.0, tuple(PerMetricTest(1.0, 1.0, 1.0) for _ in range(metrics)), 0)
+        return JointTest(1.0, (PerMetricTest(1.0, 1.0, 1.0),) * metrics, 0)
     observed = sum(table[0] for table in tables)
     totals: list[int] = []
     for relabelings in (FIRST_RELABELINGS, RELABELINGS, _enough(level, binary, len(tables))):

@@ -11,13 +11,13 @@ from statistics import fmean
 
 from msgspec import Struct
 
-from gate.decision.engine.state import Link, Row
+from gate.decision.engine.state import Partner, Row
 from gate.statistics.paired import Coupled
 
 Links = Sequence[tuple[int, int]]
 
 
-class Compared(Struct, frozen=True):
+class ComparedTrials(Struct, frozen=True):
     """Trials of a case that are compared."""
 
     now: Sequence[Row]
@@ -28,18 +28,20 @@ class Compared(Struct, frozen=True):
     """Further trials that keep their label, and only say how steady the case is."""
 
 
-def linked(links: Sequence[Link | None]) -> list[tuple[int, int]]:
+def linked(links: Sequence[Partner | None]) -> list[tuple[int, int]]:
     """The coupled trials' positions, and those of their partners."""
     return [(position, link.stored) for position, link in enumerate(links) if link is not None]
 
 
-def apart_from(links: Sequence[Link | None], before: Sequence[Row]) -> list[Row]:
+def apart_from(links: Sequence[Partner | None], before: Sequence[Row]) -> list[Row]:
     """The trials of the baseline that none of these was coupled with."""
     partners = {link.stored for link in links if link is not None}
     return [row for position, row in enumerate(before) if position not in partners]
 
 
-def compared(full: Sequence[Row], links: Sequence[Link | None], looked: int, before: Sequence[Row]) -> Compared:
+def compared(
+    full: Sequence[Row], links: Sequence[Partner | None], looked: int, before: Sequence[Row]
+) -> ComparedTrials:
     """The candidate's trials from ``looked`` on against all that was there before.
 
     A new trial that was coupled changes labels with its partner; the others among themselves and with the trials that
@@ -50,7 +52,7 @@ def compared(full: Sequence[Row], links: Sequence[Link | None], looked: int, bef
     was_free = any(link is None for link in links[:looked])
     kept = [at for at in range(looked, len(full)) if not (was_free and links[at] is not None)]
     if not old and all(links[at] is None for at in kept):
-        return Compared([full[at] for at in kept], [*before, *full[:looked]])
+        return ComparedTrials([full[at] for at in kept], [*before, *full[:looked]])
     partners = {there for _, there in old}
     free = [place for place in range(len(before)) if place not in partners]
     place_of = {place: position for position, place in enumerate(free)}
@@ -59,7 +61,7 @@ def compared(full: Sequence[Row], links: Sequence[Link | None], looked: int, bef
     pairs = [(position, place_of[link.stored]) for position, link in enumerate(new) if link is not None]
     single = [row for row, link in zip(full[:looked], links[:looked], strict=True) if link is None]
     held = [full[here] for here, _ in old] + [before[there] for _, there in old]
-    return Compared(rows, [*(before[place] for place in free), *single], pairs, held)
+    return ComparedTrials(rows, [*(before[place] for place in free), *single], pairs, held)
 
 
 def with_pairs(known: Coupled, rows: Sequence[Row], partners: Sequence[Row | None]) -> Coupled:
@@ -73,7 +75,7 @@ def with_pairs(known: Coupled, rows: Sequence[Row], partners: Sequence[Row | Non
 
 
 def paired_difference(
-    full: Sequence[Row], links: Sequence[Link | None], before: Sequence[Row], m: int
+    full: Sequence[Row], links: Sequence[Partner | None], before: Sequence[Row], m: int
 ) -> tuple[float, float]:
     """The change of a metric in a case, and by what the variance of one trial is divided in it, as an inverse.
 

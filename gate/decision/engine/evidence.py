@@ -10,8 +10,8 @@ from statistics import fmean, variance
 from msgspec import Struct, field
 
 from gate.decision.engine.clusters import grouped, log_es_of, units_of
-from gate.decision.engine.coupled import Compared, apart_from, compared, linked, paired_difference, with_pairs
-from gate.decision.engine.state import CONCURRENT, FULL, Config, Link, Metric, Row, State
+from gate.decision.engine.coupled import ComparedTrials, apart_from, compared, linked, paired_difference, with_pairs
+from gate.decision.engine.state import CONCURRENT, FULL, Config, Metric, Partner, Row, State
 from gate.model import Direction, Scale, Side, Stage, StageKind
 from gate.statistics.agreement import corrected_change
 from gate.statistics.evalues import e_bh, suite_e
@@ -60,7 +60,7 @@ class CaseEvidence(Struct):
     looked_before: int = 0
     """How many of ``before`` earlier looks have seen."""
     looked_full: int = 0
-    links: list[Link | None] = field(default_factory=list)
+    links: list[Partner | None] = field(default_factory=list)
     """Of each of ``full``, the trial of ``before`` that it was coupled with."""
     coupled: Coupled = Coupled()
     """The outcomes of all coupled trials, reruns included."""
@@ -203,7 +203,7 @@ class Evidence(Struct, dict=True):
     def gain_p(self) -> float:
         """The joint test of success with the sides exchanged: whether the candidate passes more often in some cases."""
         exchanged = [
-            Compared(case.before, case.full, [(there, here) for here, there in linked(case.links)])
+            ComparedTrials(case.before, case.full, [(there, here) for here, there in linked(case.links)])
             for case in self.cases.values()
         ]
         return test_rows(exchanged, [0], f"{self.state.seed}:gain", self.state.config.alpha, self.units).p
@@ -329,7 +329,7 @@ def _add(
     tag: str,
     side: Side,
     trials: Mapping[str, Sequence[Row]],
-    links: Mapping[str, Sequence[Link | None]],
+    links: Mapping[str, Sequence[Partner | None]],
 ) -> None:
     evidence.runs[side] += sum(map(len, trials.values()))
     if tag == CONCURRENT:
@@ -352,7 +352,7 @@ def _add(
             _add_case(evidence.cases[case_id], tag, side, [row for row, _ in found], [link for _, link in found])
 
 
-def _add_case(case: CaseEvidence, tag: str, side: Side, rows: Sequence[Row], links: Sequence[Link | None]) -> None:
+def _add_case(case: CaseEvidence, tag: str, side: Side, rows: Sequence[Row], links: Sequence[Partner | None]) -> None:
     outcomes = [row[0] >= 0.5 for row in rows if row[0] is not None]
     if side is Side.BASELINE:
         case.baseline_trials += len(outcomes)
@@ -372,7 +372,7 @@ def _add_case(case: CaseEvidence, tag: str, side: Side, rows: Sequence[Row], lin
     if tag == FULL:
         case.full.extend(rows)
         placed = zip(links, partners, strict=True)
-        case.links.extend(None if link is None or p is None else Link(p, link.whole) for link, p in placed)
+        case.links.extend(None if link is None or p is None else Partner(p, link.whole) for link, p in placed)
         case.newest_failed = bool(outcomes) and not outcomes[-1] and not _failed_alike(case)
 
 
@@ -442,7 +442,7 @@ def _check(evidence: Evidence, known: Looks | None) -> None:
 def _against_now(evidence: Evidence, step: int) -> JointTest:
     cases, config = evidence.cases.values(), evidence.state.config
     pairs = [
-        Compared(
+        ComparedTrials(
             [row for row, link in zip(c.full, c.links, strict=True) if link is None or not link.whole] + c.again,
             c.now,
             held=apart_from(c.links, c.before[: c.before_job]),
@@ -455,7 +455,7 @@ def _against_now(evidence: Evidence, step: int) -> JointTest:
 
 def _against_stored(evidence: Evidence, step: int) -> JointTest:
     """Whether the baseline's agent itself is worse now."""
-    pairs = [Compared(c.now, c.before[: c.before_job]) for c in evidence.cases.values()]
+    pairs = [ComparedTrials(c.now, c.before[: c.before_job]) for c in evidence.cases.values()]
     seed = f"{evidence.state.seed}:moved {step}"
     return test_rows(pairs, blocking_metrics(evidence), seed, evidence.state.config.alpha, evidence.units)
 
@@ -465,7 +465,7 @@ class NewTrials(Struct, frozen=True):
 
     side: Side
     weight: float
-    pairs: Sequence[Compared]
+    pairs: Sequence[ComparedTrials]
     """Of each case, the new trials and those to compare them with."""
     blocking: Sequence[int]
 
@@ -483,20 +483,20 @@ def _new_parts(evidence: Evidence) -> list[NewTrials]:
 
 
 def _new_baseline(evidence: Evidence) -> NewTrials:
-    pairs: list[Compared] = []
+    pairs: list[ComparedTrials] = []
     sizes = []
     for case in evidence.cases.values():
         old, full = case.before[: case.looked_before], case.full[: case.looked_full]
         new = case.before[case.looked_before :] if full else []
         links = case.links[: case.looked_full]
         free = [row for row, link in zip(full, links, strict=True) if link is None]
-        pairs.append(Compared([*free, *apart_from(links, old)], new))
+        pairs.append(ComparedTrials([*free, *apart_from(links, old)], new))
         sizes.append((len(new), len(full), len(old)))
     return NewTrials(Side.BASELINE, _weight(sizes), pairs, _comparable(evidence, pairs))
 
 
 def _new_candidate(evidence: Evidence) -> NewTrials:
-    pairs: list[Compared] = []
+    pairs: list[ComparedTrials] = []
     sizes = []
     for case in evidence.cases.values():
         old, new = case.full[: case.looked_full], case.full[case.looked_full :]
@@ -542,14 +542,14 @@ def _combined_metric(tests: Sequence[tuple[PerMetricTest, float]]) -> PerMetricT
     )
 
 
-def _comparable(evidence: Evidence, pairs: Sequence[Compared]) -> list[int]:
+def _comparable(evidence: Evidence, pairs: Sequence[ComparedTrials]) -> list[int]:
     blocking = [m for m, metric in enumerate(evidence.state.metrics) if metric.blocks_regression]
     return [m for m in blocking if any(_has(pair.now, m) and _has(pair.before, m) for pair in pairs)]
 
 
 def blocking_metrics(evidence: Evidence) -> list[int]:
     """Those that can be compared: one that a side lacks everywhere would only keep labels from changing hands."""
-    return _comparable(evidence, [Compared(case.full, case.before) for case in evidence.cases.values()])
+    return _comparable(evidence, [ComparedTrials(case.full, case.before) for case in evidence.cases.values()])
 
 
 def _has(rows: Sequence[Row], m: int) -> bool:
@@ -557,7 +557,7 @@ def _has(rows: Sequence[Row], m: int) -> bool:
 
 
 def test_rows(
-    pairs: Iterable[Compared],
+    pairs: Iterable[ComparedTrials],
     blocking: Sequence[int],
     seed: str,
     level: float,

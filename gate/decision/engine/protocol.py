@@ -8,7 +8,7 @@ from typing import Any
 
 from gate.decision.engine.evidence_json import report, stage_name
 from gate.decision.engine.rule import Step, decide
-from gate.decision.engine.state import Config, Continue, Link, Metric, Round, Row, State
+from gate.decision.engine.state import Config, Continue, Metric, Partner, Round, Row, State
 from gate.errors import ConfigError
 from gate.model import Direction, Side
 
@@ -105,7 +105,7 @@ def _round(data: Any, where: str, width: int) -> Round:
     return Round(tag, Side(side), trials, _links(data.get("coupled", {}), f"{where}.coupled", trials))
 
 
-def _links(data: Any, where: str, trials: Mapping[str, Sequence[Row]]) -> dict[str, list[Link | None]]:
+def _links(data: Any, where: str, trials: Mapping[str, Sequence[Row]]) -> dict[str, list[Partner | None]]:
     """Of each trial of a case null, or ``{"stored": position, "whole": bool}``."""
     found = {}
     for case, given in _mapping(data, where).items():
@@ -116,14 +116,14 @@ def _links(data: Any, where: str, trials: Mapping[str, Sequence[Row]]) -> dict[s
     return found
 
 
-def _link(data: Any, where: str) -> Link | None:
+def _link(data: Any, where: str) -> Partner | None:
     if data is None:
         return None
     data = _mapping(data, where)
     stored, whole = data.get("stored"), data.get("whole", False)
     if not (_whole(stored) and stored >= 0 and isinstance(whole, bool)):
         raise ConfigError(f"{where} must be null, or hold the position of a stored trial and whether all was replayed")
-    return Link(stored, whole)
+    return Partner(stored, whole)
 
 
 def _trials(data: Any, where: str, width: int) -> dict[str, list[Row]]:

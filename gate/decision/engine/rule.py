@@ -7,7 +7,7 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from gate.decision.engine.coupled import Compared
+from gate.decision.engine.coupled import ComparedTrials
 from gate.decision.engine.drift import answers_now, confirmed, next_check, went_live
 from gate.decision.engine.evidence import Evidence, Looks, blocking_metrics, gather, test_rows
 from gate.decision.engine.schedule import NAMING_CASES, next_kept_pass, next_pass, next_wave
@@ -149,7 +149,7 @@ def _judged_alone(evidence: Evidence, proof: Stage) -> Outcome:
     if not now or not before:
         return _outcome(evidence, "INCONCLUSIVE", Stage(StageKind.NOT_RERUN))
     tested = [0] if evidence.named and proof.of_cases else blocking_metrics(evidence)
-    pairs = [Compared(now[c], before[c]) for c in now if c in before]
+    pairs = [ComparedTrials(now[c], before[c]) for c in now if c in before]
     test = test_rows(pairs, tested, f"{evidence.state.seed}:fresh", evidence.state.config.alpha)
     if test.p <= evidence.state.config.alpha:
         return _outcome(evidence, "REGRESSION", replace(proof, confirmed=True))

@@ -24,8 +24,8 @@ __all__ = [
     "FULL",
     "Config",
     "Continue",
-    "Link",
     "Metric",
+    "Partner",
     "Request",
     "Round",
     "Row",
@@ -66,7 +66,7 @@ class Config(Struct, frozen=True):
     """Epochs that will be run in any case, for later changes to compare with: those come before reruns."""
 
 
-class Link(Struct, frozen=True):
+class Partner(Struct, frozen=True):
     """That a trial shares its random part with a stored one, whose recording it was answered from."""
 
     stored: int
@@ -81,7 +81,7 @@ class Round(Struct, frozen=True):
     tag: str
     side: Side
     trials: Mapping[str, Sequence[Row]]
-    links: Mapping[str, Sequence[Link | None]] = {}
+    links: Mapping[str, Sequence[Partner | None]] = {}
     """Of cases with coupled trials: of each trial, what it was coupled with."""
 
 
