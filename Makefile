@@ -45,9 +45,9 @@ cluster: $(VENV)/.tested
 	GATE_RAY_PYTHON=$(abspath $(VENV)-cluster)/bin/python $(BIN)/python -m pytest -m cluster tests/integration/scoring $(PYTEST_ARGS)
 
 # Real frameworks, and another evaluator of traces, each as released, in environments of their own (large).
-FRAMEWORKS := "pydantic-ai-slim[ag-ui]==2.68.0" "uvicorn==0.54.0" "langchain==1.4.7" "openinference-instrumentation-langchain==0.1.80" \
-	"opentelemetry-sdk==1.45.2" "opentelemetry-exporter-otlp-proto-http==1.45.2" "openai-agents==0.24.0" \
-	"claude-agent-sdk==0.2.187" "a2a-sdk[http-server]==1.3.0"
+FRAMEWORKS := "pydantic-ai-slim[ag-ui]==2.68.0" "uvicorn==0.54.0" "openinference-instrumentation-langchain==0.1.80" \
+	"opentelemetry-sdk==1.45.2" "opentelemetry-exporter-otlp-proto-http==1.45.2" "a2a-sdk[http-server]==1.3.0" \
+	$(foreach name,pydantic-ai langgraph openai-agents claude-agent-sdk,-r examples/frameworks/$(name)/requirements.txt)
 connectors: $(VENV)/.tested
 	test -x $(VENV)-frameworks/bin/python || $(PYTHON) -m venv $(VENV)-frameworks
 	$(VENV)-frameworks/bin/python -m pip install --quiet $(FRAMEWORKS)
@@ -55,6 +55,9 @@ connectors: $(VENV)/.tested
 	$(VENV)-agentevals/bin/python -m pip install --quiet "agentevals-cli==0.11.0" "google-adk[eval]==2.13.0"
 	test -x $(VENV)-adk/bin/python || $(PYTHON) -m venv $(VENV)-adk
 	$(VENV)-adk/bin/python -m pip install --quiet "google-adk[a2a]==2.13.0" "uvicorn==0.54.0"
+	test -x $(VENV)-crewai/bin/python || $(PYTHON) -m venv $(VENV)-crewai
+	$(VENV)-crewai/bin/python -m pip install --quiet -r examples/frameworks/crewai/requirements.txt
+	GATE_CREWAI_PYTHON=$(abspath $(VENV)-crewai)/bin/python \
 	GATE_FRAMEWORKS_PYTHON=$(abspath $(VENV)-frameworks)/bin/python \
 	GATE_ADK_PYTHON=$(abspath $(VENV)-adk)/bin/python \
 	GATE_AGENTEVALS_PYTHON=$(abspath $(VENV)-agentevals)/bin/python \
@@ -85,7 +88,7 @@ docs: $(VENV)/.tested
 	$(BIN)/python -m docs.tools.transcripts --write
 
 clean:
-	rm -rf $(VENV) $(VENV)-oracle $(VENV)-cluster $(VENV)-frameworks $(VENV)-adk $(VENV)-agentevals .mypy_cache .ruff_cache .pytest_cache .hypothesis .gate
+	rm -rf $(VENV) $(VENV)-oracle $(VENV)-cluster $(VENV)-frameworks $(VENV)-adk $(VENV)-agentevals $(VENV)-crewai .mypy_cache .ruff_cache .pytest_cache .hypothesis .gate
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

@@ -308,7 +308,14 @@ def read_anthropic(turn: Assembly, events: Sequence[StreamEvent]) -> None:
 def _read_head(turn: Assembly, message: Mapping[str, Any]) -> None:
     turn.told |= {k: message[k] for k in ("model",) if isinstance(message.get(k), str)}
     if isinstance(usage := message.get("usage"), Mapping):
-        _add_tokens(turn.usage, {"input_tokens": usage.get("input_tokens")})
+        _add_tokens(turn.usage, {"input_tokens": _whole_input(usage)})
+
+
+def _whole_input(usage: Mapping[str, Any]) -> int | None:
+    """Anthropic counts what went into a cache, or came from it, beside the other input."""
+    counts = [usage.get(key) for key in ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")]
+    known = [count for count in counts if isinstance(count, int) and not isinstance(count, bool)]
+    return sum(known) if isinstance(counts[0], int) else None
 
 
 def _add_tokens(usage: dict[str, Any], more: Mapping[str, Any]) -> None:
@@ -338,10 +345,9 @@ def _read_claude_end(turn: Assembly, data: Mapping[str, Any]) -> None:
     turn.ended = True
     failed = data.get("is_error") or str(data.get("subtype")).startswith("error_")
     turn.error = (data.get("result") or data.get("subtype") or "an error") if failed else None
-    usage = data.get("usage")
-    turn.usage = (
-        {k: usage[k] for k in ("input_tokens", "output_tokens") if k in usage} if isinstance(usage, dict) else {}
-    )
+    turn.usage = {}
+    if isinstance(usage := data.get("usage"), Mapping):
+        _add_tokens(turn.usage, {"input_tokens": _whole_input(usage), "output_tokens": usage.get("output_tokens")})
     if data.get("total_cost_usd") is not None:
         turn.told["cost_usd"] = data["total_cost_usd"]
 

@@ -5,6 +5,7 @@ Loaded by worker.py. Standard library only, Python 3.8 and later.
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 
@@ -34,7 +35,7 @@ def called(value: Any) -> Any:
 
 
 def usage_of(usage: Any) -> Any:
-    """Token counts, by the names that frameworks have for them."""
+    """Token counts, by the names that frameworks have for them; what was never counted stands at 0 and is left out."""
     found = {}
     for ours, theirs in (
         ("input_tokens", ("input_tokens", "prompt_tokens", "request_tokens")),
@@ -42,11 +43,24 @@ def usage_of(usage: Any) -> Any:
         ("model_calls", ("requests", "successful_requests")),
     ):
         for name in theirs:
-            value = usage.get(name) if isinstance(usage, dict) else getattr(usage, name, None)
+            value = part_of(usage, name)
             if isinstance(value, int):
                 found[ours] = value
                 break
+    if not found.get("input_tokens") and not found.get("output_tokens"):
+        found = {"model_calls": found["model_calls"]} if found.get("model_calls") else {}
     return found or None
+
+
+def part_of(value: Any, name: str) -> Any:
+    """A value's part, be it an object or a dictionary."""
+    return value.get(name) if isinstance(value, dict) else getattr(value, name, None)
+
+
+def only(names: Any) -> Any:
+    """The name, if there is one and no other: what several models used has no price of one."""
+    known = {name for name in names if isinstance(name, str)}
+    return known.pop() if len(known) == 1 else None
 
 
 def plain(value: Any) -> Any:
@@ -63,9 +77,10 @@ def is_agents_sdk(answer: Any) -> bool:
 def from_agents_sdk(answer: Any) -> Any:
     """The items of the run; its usage stands beside them."""
     usage = usage_of(getattr(getattr(answer, "context_wrapper", None), "usage", None)) or {}
-    model = getattr(getattr(answer, "last_agent", None), "model", None)
-    if isinstance(model, str):
-        usage["model"] = model
+    agents = [getattr(answer, "last_agent", None)] + [getattr(item, "agent", None) for item in answer.new_items]
+    models = [getattr(agent, "model", None) for agent in agents if agent is not None]
+    if usage and all(isinstance(model, str) for model in models) and only(models):
+        usage["model"] = only(models)
     return {"messages": [plain(item) for item in answer.to_input_list()], "usage": usage or None}
 
 
@@ -81,9 +96,11 @@ def from_pydantic_ai(answer: Any) -> Any:
     calls = []
     by_id = {}
     usage = usage_of(called(answer.usage)) or {}
-    for message in answer.new_messages():
-        if isinstance(getattr(message, "model_name", None), str):
-            usage["model"] = message.model_name
+    said = answer.new_messages()
+    model = only(getattr(message, "model_name", None) for message in said)
+    if usage and model:
+        usage["model"] = model
+    for message in said:
         for part in message.parts:
             kind = getattr(part, "part_kind", "")
             if kind == "tool-call":
@@ -160,38 +177,118 @@ def from_adk(answer: Any) -> Any:
 
 # --- CrewAI ---------------------------------------------------------------------------------------
 
+TO_COWORKERS = ("delegate_work_to_coworker", "ask_question_to_coworker")
+
 
 def is_crewai(answer: Any) -> bool:
-    return has(answer, "raw", "tasks_output", "token_usage")
+    """The output of a crew, or of one agent's own `kickoff`."""
+    return has(answer, "raw", "tasks_output", "token_usage") or has(answer, "raw", "agent_role", "usage_metrics")
 
 
 def from_crewai(answer: Any) -> Any:
-    """The text and the usage; a crew's output does not tell of calls."""
-    return {"output": answer.raw, "usage": usage_of(answer.token_usage)}
+    """The text and the usage; the calls, if the messages of the tasks show all of them."""
+    tasks = getattr(answer, "tasks_output", [answer])
+    counted = getattr(answer, "token_usage", None) or getattr(answer, "usage_metrics", None)
+    found = {"output": answer.raw, "usage": usage_of(counted)}
+    if all_is_shown(tasks, part_of(counted, "successful_requests") or 0):
+        found["tool_calls"] = [call for task in tasks for call in calls_of(task)]
+    return found
+
+
+def all_is_shown(tasks: Any, requests: int) -> bool:
+    """Whether no call can be missing from the messages: they hold each answer of the model, and calls as calls.
+
+    A task that was done again, a history that was summarised and a coworker leave fewer messages than the model was
+    asked for. A model without function calling writes its calls as text.
+    """
+    messages = [message for task in tasks for message in getattr(task, "messages", None) or ()]
+    if not tasks or not all(getattr(task, "messages", None) for task in tasks):
+        return False
+    if any("Action Input:" in str(message.get("content")) for message in messages):
+        return False
+    named = [call["name"] for task in tasks for call in calls_of(task)]
+    if any(name.lower().replace(" ", "_") in TO_COWORKERS for name in named):
+        return False
+    return bool(requests <= sum(message.get("role") == "assistant" for message in messages))
+
+
+def calls_of(task: Any) -> Any:
+    """The calls of a task with their results; a tool that said that it failed is a failed call."""
+    calls = []
+    by_id = {}
+    failures = {(one.tool_name, repr(one.tool_args)): one.message for one in getattr(task, "tool_failures", ())}
+    for message in task.messages:
+        for made in message.get("tool_calls") or ():
+            function = part_of(made, "function")
+            call = {"id": part_of(made, "id"), "name": part_of(function, "name")}
+            call["arguments"] = part_of(function, "arguments")
+            calls.append(call)
+            by_id[call["id"]] = call
+        if message.get("role") == "tool" and message.get("tool_call_id") in by_id:
+            by_id[message["tool_call_id"]]["result"] = message.get("content")
+    for call in calls:
+        failed = failures.get((call["name"], repr(read(call["arguments"]))))
+        if failed is not None:
+            call["error"] = failed
+    return calls
+
+
+def read(text: Any) -> Any:
+    try:
+        return json.loads(text)
+    except (TypeError, ValueError):
+        return text
 
 
 # --- Claude Agent SDK -----------------------------------------------------------------------------
 
+KNOWN_SESSIONS = 10_000
+TOLD: Any = {}
+"""Session → the cost that it had after its last run here: a result tells the cost of its session so far."""
+
 
 def is_claude(answer: Any) -> bool:
     """A list of messages with the result of the run among them."""
-    return isinstance(answer, list) and any(has(one, "total_cost_usd", "num_turns", "is_error") for one in answer)
+    return isinstance(answer, list) and any(is_result(one) for one in answer)
+
+
+def is_result(one: Any) -> bool:
+    return has(one, "total_cost_usd", "num_turns", "is_error")
 
 
 def from_claude(answer: Any) -> Any:
     messages = []
     found: Any = {}
     for one in answer:
-        if has(one, "total_cost_usd", "num_turns", "is_error"):
+        if is_result(one):
             if one.is_error or str(getattr(one, "subtype", "")).startswith("error_"):
                 return {"error": one.result or one.subtype}
-            found = {"usage": usage_of(one.usage), "cost_usd": one.total_cost_usd}
+            found = {"usage": usage_of(with_cached(one.usage)), "cost_usd": cost_since(one)}
         elif isinstance(getattr(one, "content", None), list):
             messages += claude_messages(one)
     if found.get("usage") is not None:
-        model = next((one.model for one in reversed(answer) if isinstance(getattr(one, "model", None), str)), None)
-        found["usage"]["model"] = model
+        found["usage"]["model"] = only(getattr(one, "model", None) for one in answer)
     return dict(found, messages=messages)
+
+
+def with_cached(usage: Any) -> Any:
+    """Anthropic counts what went into a cache, or came from it, beside the other input."""
+    if not isinstance(usage, dict) or not isinstance(usage.get("input_tokens"), int):
+        return usage
+    cached = [usage.get("cache_" + way + "_input_tokens") for way in ("creation", "read")]
+    return dict(usage, input_tokens=usage["input_tokens"] + sum(one for one in cached if isinstance(one, int)))
+
+
+def cost_since(result: Any) -> Any:
+    """What the run alone cost."""
+    total, session = result.total_cost_usd, getattr(result, "session_id", None)
+    if not isinstance(total, (int, float)) or not isinstance(session, str):
+        return total
+    before = TOLD.pop(session, 0)
+    while len(TOLD) >= KNOWN_SESSIONS:
+        TOLD.pop(next(iter(TOLD)))
+    TOLD[session] = total
+    return total - before if total >= before else total
 
 
 def claude_messages(one: Any) -> Any:

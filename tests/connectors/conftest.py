@@ -36,6 +36,12 @@ def adk() -> Path:
     return _interpreter("GATE_ADK_PYTHON")
 
 
+@pytest.fixture(scope="session")
+def crewai() -> Path:
+    """The interpreter with CrewAI, which pins libraries that other frameworks have newer."""
+    return _interpreter("GATE_CREWAI_PYTHON")
+
+
 @pytest.fixture
 def project(tmp_path: Path) -> Iterator[Project]:
     yield Project(tmp_path)

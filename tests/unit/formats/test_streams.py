@@ -345,6 +345,16 @@ def test_a_run_that_was_stopped_for_its_turns_is_an_error_whatever_it_is_called(
         plain(f"{json.dumps(said)}\n{json.dumps(end)}")
 
 
+@pytest.mark.parametrize("name", ["anthropic", "claude"])
+def test_input_that_anthropic_has_cached_is_input(name: str) -> None:
+    more = '"input_tokens": 7, "cache_creation_input_tokens": 100, "cache_read_input_tokens": 1000, "other": null'
+    stream = DIALECTS[name].replace('"input_tokens": 7', more)
+    assert more in stream
+    usage = to_invocation(stream, user="q").usage
+    assert usage is not None
+    assert usage.input_tokens == 1_107
+
+
 def test_half_an_answer_of_an_adk_server_is_none() -> None:
     partial = {"author": "a", "partial": True, "content": {"role": "model", "parts": [{"text": "It "}]}}
     call = {"author": "a", "content": {"role": "model", "parts": [{"functionCall": {"name": "wipe"}}]}}

@@ -56,13 +56,88 @@ def test_a_refused_call_of_pydantic_ai_says_why() -> None:
     assert (turn.usage.input_tokens, turn.usage.model_calls, turn.usage.model) == (3, 1, "m")
 
 
-def test_a_crew_tells_text_and_usage_and_nothing_of_calls() -> None:
-    answer = Made(raw="done", tasks_output=[], token_usage=Made(prompt_tokens=3, completion_tokens=2))
+def chat(name: str, number: int) -> list[dict[str, Any]]:
+    """A call and its result, as a crew keeps them."""
+    call = {"id": f"c{number}", "function": {"name": name, "arguments": '{"order": "A1"}'}}
+    return [
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": f"c{number}", "content": "shipped"},
+    ]
+
+
+def task(*messages: dict[str, Any], failures: Any = ()) -> Any:
+    said = [{"role": "user", "content": "Where is A1?"}, *messages, {"role": "assistant", "content": "done"}]
+    return Made(messages=said, tool_failures=failures)
+
+
+def crew(*tasks: Any, requests: int = 0) -> Any:
+    usage = Made(prompt_tokens=3, completion_tokens=2, successful_requests=requests)
+    return to_invocation(results.told(Made(raw="done", tasks_output=list(tasks), token_usage=usage)), user="q")
+
+
+def test_a_crew_tells_the_calls_of_its_tasks_in_order() -> None:
+    failed = Made(tool_name="refund", tool_args={"order": "A1"}, message="no money")
+    turn = crew(task(*chat("lookup", 1)), task(*chat("refund", 2), failures=[failed]), requests=4)
+    assert turn.text == "done"
+    assert turn.shows_calls
+    assert [(one.name, one.args, one.result, one.error) for one in turn.tool_calls] == [
+        ("lookup", {"order": "A1"}, "shipped", None),
+        ("refund", {"order": "A1"}, "shipped", "no money"),
+    ]
+    assert turn.usage is not None
+    assert (turn.usage.tokens, turn.usage.model_calls) == (5, 4)
+
+
+def test_one_agent_of_crewai_tells_the_same() -> None:
+    said = task(*chat("lookup", 1)).messages
+    answer = Made(raw="done", agent_role="support", usage_metrics={"prompt_tokens": 3}, messages=said)
     turn = to_invocation(results.told(answer), user="q")
+    assert [one.name for one in turn.tool_calls] == ["lookup"]
+    assert turn.usage is not None
+    assert (turn.usage.input_tokens, turn.usage.output_tokens) == (3, None)
+
+
+@pytest.mark.parametrize(
+    ("tasks", "requests"),
+    [
+        ([], 0),
+        ([Made(messages=[])], 0),
+        ([task(*chat("lookup", 1))], 3),  # the model was asked once more than the messages show
+        ([task({"role": "system", "content": "Thought: …\nAction Input: {}"})], 1),
+        ([task(*chat("Delegate work to coworker", 1))], 2),
+        ([task(*chat("ask_question_to_coworker", 1))], 0),
+    ],
+    ids=["no tasks", "no messages", "done again", "calls as text", "delegated", "asked"],
+)
+def test_a_crew_whose_calls_may_be_missing_says_nothing_of_calls(tasks: list[Any], requests: int) -> None:
+    turn = crew(*tasks, requests=requests)
     assert turn.text == "done"
     assert not turn.shows_calls
-    assert turn.usage is not None
-    assert turn.usage.tokens == 5
+    assert turn.tool_calls == ()
+
+
+def test_what_was_never_counted_is_not_zero() -> None:
+    usage = Made(prompt_tokens=0, completion_tokens=0, successful_requests=0)
+    answer = Made(raw="done", tasks_output=[], token_usage=usage)
+    assert to_invocation(results.told(answer), user="q").usage is None
+    assert results.usage_of(Made(input_tokens=0, output_tokens=0, requests=2)) == {"model_calls": 2}
+
+
+def handed_over(*models: Any) -> Any:
+    agents = [Made(model=model) for model in models]
+    context = Made(usage=Made(input_tokens=3, output_tokens=2, requests=2))
+    items = [Made(agent=agent) for agent in agents]
+    said = [{"role": "assistant", "content": "done"}]
+    run = Made(final_output="done", to_input_list=lambda: said, new_items=items, context_wrapper=context)
+    run.last_agent = agents[-1]
+    return to_invocation(results.told(run), user="q").usage
+
+
+@pytest.mark.parametrize(("models", "named"), [(["m", "m"], "m"), (["m", "n"], None), ([None, "m"], None)])
+def test_a_run_of_several_models_names_none_of_them(models: list[Any], named: str | None) -> None:
+    """Its tokens would have the price of one."""
+    usage = handed_over(*models)
+    assert (usage.tokens, usage.model) == (5, named)
 
 
 def claude(*messages: Any, error: bool = False) -> list[Any]:
@@ -77,6 +152,39 @@ def test_what_a_subagent_of_claude_says_is_not_said_to_the_user() -> None:
     turn = to_invocation(results.told(claude(inner, call, said)), user="q")
     assert (turn.text, turn.intermediate) == ("outer", ())
     assert [one.name for one in turn.tool_calls] == ["search"]
+
+
+def ended(total: Any, session: Any = "s", **usage: int) -> list[Any]:
+    tokens = {"input_tokens": 3, "output_tokens": 2, **usage}
+    said = Made(content=[Made(text="done")], model="m")
+    one = Made(total_cost_usd=total, num_turns=1, is_error=False, usage=tokens, result="done", subtype="success")
+    one.session_id = session
+    return [said, one]
+
+
+def test_a_session_of_claude_costs_what_each_run_added_to_it() -> None:
+    """Its result tells the cost of the session so far."""
+    own = loaded()
+    costs = [own.told(ended(*run))["cost_usd"] for run in ((0.5,), (0.75,), (0.25, "other"), (1.0,), (0.125,))]
+    assert costs == [0.5, 0.25, 0.25, 0.25, 0.125]  # the last one began anew
+    assert own.told(ended(None))["cost_usd"] is None
+    assert own.told(ended(0.5, None))["cost_usd"] == 0.5
+
+
+def test_few_sessions_of_claude_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = loaded()
+    monkeypatch.setattr(own, "KNOWN_SESSIONS", 2)
+    for session in "abc":
+        own.told(ended(0.5, session))
+    assert sorted(own.TOLD) == ["b", "c"]
+
+
+def test_input_that_claude_has_cached_is_input() -> None:
+    turn = to_invocation(
+        results.told(ended(0.5, "k", cache_creation_input_tokens=100, cache_read_input_tokens=1_000)), user="q"
+    )
+    assert turn.usage is not None
+    assert turn.usage.input_tokens == 1_103
 
 
 def test_a_failed_run_of_claude_states_an_error() -> None:
