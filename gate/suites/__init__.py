@@ -26,6 +26,7 @@ _BUILT_IN = {
     "adk": "gate.suites.adk:FORMAT",
     "pydantic-evals": "gate.suites.pydantic_evals:FORMAT",
     "inspect": "gate.suites.inspect_logs:FORMAT",
+    "promptfoo": "gate.suites.promptfoo:FORMAT",
     "exports": "gate.suites.exports:FORMAT",
     "native": "gate.suites.native:FORMAT",
     "evalview": "gate.suites.evalview:FORMAT",
@@ -193,7 +194,7 @@ def _document(path: Path, base: Path, root: Path) -> Document:
         text = read_text(path, where)
         return Document(text, where, name, row_lines=range(1, text.count("\n") + 2))
     data, lines = read_document_with_lines(path, where=where)
-    return Document(data, where, name, lines, root=root)
+    return Document(data, where, name, lines, root=root, folder=path.parent)
 
 
 def _name(path: Path, base: Path) -> str:

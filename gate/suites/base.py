@@ -29,6 +29,8 @@ class Document(Struct, frozen=True):
     """JSON Lines: the line of each item of ``data``; other text: its lines."""
     root: Path | None = None
     """The folder that the suite's paths start at, where a format keeps its project's settings; None: not known."""
+    folder: Path | None = None
+    """The file's own folder, where its references start; None: it is not a file."""
 
     def location(self, *keys: Key) -> Location:
         """Where the value at ``keys`` is written."""

@@ -1,0 +1,100 @@
+"""What a promptfoo configuration refers to: files below its folder, bounded in size and number. Runs none of them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from gate.errors import ConfigError
+from gate.formats.documents import parse_document, read_json_lines, read_text
+from gate.suites.base import Document
+
+SCHEME = "file://"
+CODE = (".js", ".cjs", ".mjs", ".ts", ".cts", ".mts", ".py", ".rb", ".go")
+"""Endings of programs, which are never run."""
+_FUNCTION = re.compile(r"(\.\w+):\w+$")
+"""A function named behind its file: ``checks.py:polite``."""
+MAX_FILES = 1_000
+MAX_BYTES = 100_000_000
+"""Of all files together that one configuration refers to."""
+
+
+class NotReadError(Exception):
+    """A reference that is never followed, with the reason; its user says what is lost by it."""
+
+
+class Folder:
+    """The files that a configuration may refer to."""
+
+    def __init__(self, document: Document) -> None:
+        self._document = document
+        self._read: dict[Path, str] = {}
+
+    def value(self, reference: str) -> Any:
+        """What a file holds: the value of JSON and YAML, the rows of CSV and JSON Lines, any other's text.
+
+        Raises:
+            NotReadError: a program, a pattern, a spreadsheet or an address.
+            ConfigError: no such file, one outside the folder, too large, or not of its format.
+        """
+        path = self._path(reference)
+        where = self._where(path)
+        if path.suffix in (".json", ".yaml", ".yml"):
+            return parse_document(self._text(path), where)
+        if path.suffix == ".jsonl":
+            self._text(path)
+            return [row for _, row in read_json_lines(path, where=where)]
+        if path.suffix == ".csv":
+            return _rows(self._text(path), where)
+        return self._text(path)
+
+    def text(self, reference: str) -> str:
+        """A file as it stands. Raises as `value`."""
+        return self._text(self._path(reference))
+
+    def _path(self, reference: str) -> Path:
+        name = reference.removeprefix(SCHEME)
+        if "://" in name:
+            raise NotReadError(f"{name.split('://')[0]} addresses are not fetched")
+        if Path(_FUNCTION.sub(r"\1", name)).suffix in CODE:
+            raise NotReadError(f"{name} is a program, which is never run")
+        if any(sign in name for sign in "*?[{"):
+            raise NotReadError(f"{name} is a pattern of names; list the files")
+        if name.endswith((".xlsx", ".xls")):
+            raise NotReadError(f"{name} is a spreadsheet; save it as CSV")
+        folder = self._document.folder
+        if folder is None:
+            raise self._document.error(f"{reference}: a reference has no folder to start from")
+        path = folder / name
+        if not path.resolve().is_relative_to(folder.resolve()):
+            raise self._document.error(f"{name} lies outside the folder of the configuration")
+        return path
+
+    def _text(self, path: Path) -> str:
+        if path not in self._read:
+            if len(self._read) >= MAX_FILES:
+                raise self._document.error(f"more than {MAX_FILES:,} files are referred to")
+            self._read[path] = read_text(path, self._where(path))
+            if sum(len(text) for text in self._read.values()) > MAX_BYTES:
+                raise self._document.error(f"the files referred to hold more than {MAX_BYTES:,} characters")
+        return self._read[path]
+
+    def _where(self, path: Path) -> str:
+        return f"{Path(self._document.where).parent / path.name}"
+
+
+def _rows(text: str, where: str) -> list[Mapping[str, str]]:
+    """The rows of a CSV file by its header. Raises `ConfigError` for a row that is longer than the header."""
+    reader = csv.DictReader(io.StringIO(text.removeprefix("\ufeff"), newline=""), strict=True, restval="")
+    try:
+        rows = list(reader)
+    except csv.Error as error:
+        raise ConfigError(f"not CSV: {error}", where=f"{where}:{reader.line_num}") from None
+    for number, row in enumerate(rows, 2):
+        if None in row:
+            raise ConfigError("a row has more fields than the header", where=f"{where}, row {number}")
+    return [{name.strip(): value for name, value in row.items()} for row in rows]

@@ -1,0 +1,195 @@
+"""promptfoo's results, version 3: each test with its content is a case, each repeat of it a recorded trial.
+
+Repeats are grouped by what their test is, never by its number, which grows with ``--repeat``. An answer that came from
+promptfoo's cache is the one before it, so equal cached repeats are one trial.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from gate.formats import messages
+from gate.formats.messages import FormatError
+from gate.model import Invocation, Part, RecordedTrial, ToolCall, Usage
+from gate.security.limits import shorten
+from gate.suites.base import Contents, Document, Loss
+from gate.suites.promptfoo.assertions import MalformedError
+from gate.suites.promptfoo.cases import Made, Prompt, Test, criteria_of, key_of, losses_of, make, mapping, told_apart
+
+VERSION = 3
+ERROR = 2
+"""``failureReason`` of a test that ended in an error, not in an answer."""
+MAX_ERROR_CHARS = 1_000
+Row = Mapping[str, Any]
+
+
+class _Read(Struct, frozen=True):
+    """One row."""
+
+    row: Row
+    made: Made
+    origin: str
+
+
+def recognises(data: Any) -> bool:
+    held = data.get("results") if isinstance(data, Mapping) else None
+    return isinstance(held, Mapping) and isinstance(held.get("results"), list) and "version" in held
+
+
+def carry(document: Document) -> tuple[Contents, list[Loss]]:
+    """The cases and trials of results, and the assertions that cannot be repeated. Raises `ConfigError`."""
+    held = document.data["results"]
+    if held["version"] != VERSION:
+        hint = "export them again with a current promptfoo: `promptfoo export eval ID -o results.json`"
+        raise document.error(f"results of version {held['version']!r}, not {VERSION}", "results", "version", hint=hint)
+    losses = list[Loss]()
+    rows = list(_rows(document, held["results"]))
+    made = told_apart([one.made for one in rows])
+    groups = defaultdict[str, list[_Read]](list)
+    for one, known in zip(rows, made, strict=True):
+        groups[key_of(known.case)].append(_Read(one.row, known, one.origin))
+    recorded = list[RecordedTrial]()
+    for group in groups.values():
+        kept = list(_fresh(group))
+        if len(kept) < len(group):
+            what = f"repeats with the same answer from the cache ({len(group) - len(kept)} of {len(group)})"
+            losses.append(Loss(group[0].made.case.id, what, check=False))
+        recorded += [_trial(document, one, number) for number, one in enumerate(kept, 1)]
+    if any(_cached(one.row) for one in rows):
+        what = "when answers from promptfoo's cache were measured (`--no-cache` measures anew)"
+        losses.append(Loss("", what, check=False))
+    cases = tuple(group[0].made.case for group in groups.values())
+    return Contents(cases, tuple(recorded), criteria_of(made)), [*losses, *losses_of(made)]
+
+
+def _rows(document: Document, listed: list[Any]) -> Iterator[_Read]:
+    several = len({_prompt(row)[0] for row in listed if isinstance(row, Mapping)}) > 1
+    _one_agent(document, listed)
+    for index, row in enumerate(listed):
+        place = ("results", "results", index)
+        if not isinstance(row, Mapping) or not isinstance(row.get("testCase"), Mapping):
+            raise document.error("a result has no testCase", *place)
+        raw = row["testCase"]
+        label, text = _prompt(row)
+        origin = f"{document.location(*place)}, result {index + 1}"
+        try:
+            test = Test(raw, mapping(row.get("vars", raw.get("vars")), "vars"), document.location(*place))
+            said = Prompt(text or label or "-", label if several else "", recorded=True)
+            yield _Read(row, make(test, said, None), origin)
+        except MalformedError as error:
+            raise document.error(str(error), *place) from None
+
+
+def _prompt(row: Row) -> tuple[str, str]:
+    """Label and text of a row's prompt."""
+    given = row.get("prompt")
+    held = given if isinstance(given, Mapping) else {}
+    return str(held.get("label") or ""), str(held.get("raw") or "")
+
+
+def _one_agent(document: Document, listed: list[Any]) -> None:
+    """Trials of one case are of one agent: results of several providers are several recordings."""
+    names = {json.dumps(row.get("provider"), sort_keys=True) for row in listed if isinstance(row, Mapping)}
+    if len(names) > 1:
+        hint = "write one file each: `promptfoo eval --filter-providers NAME -o NAME.json`"
+        raise document.error(f"results of {len(names)} providers: one recording is of one agent", "results", hint=hint)
+
+
+def _fresh(group: list[_Read]) -> Iterator[_Read]:
+    """The rows that were answered, and of those from the cache the first with its answer."""
+    seen = set[str]()
+    for one in group:
+        said = json.dumps(_response(one.row).get("output"), sort_keys=True)
+        if _cached(one.row) and said in seen:
+            continue
+        seen.add(said)
+        yield one
+
+
+def _response(row: Row) -> Mapping[str, Any]:
+    held = row.get("response")
+    return held if isinstance(held, Mapping) else {}
+
+
+def _cached(row: Row) -> bool:
+    return _response(row).get("cached") is True
+
+
+def _trial(document: Document, one: _Read, number: int) -> RecordedTrial:
+    row, case = one.row, one.made.case
+    origin = f"{one.origin}, trial {number}"
+    if error := _failure(one):
+        return RecordedTrial(case.id, number, (), shorten(error, MAX_ERROR_CHARS), origin)
+    response = _response(row)
+    try:
+        said, calls = _output(response.get("output"))
+        usage = _usage(response)
+        duration = None if _cached(row) else messages.number(row.get("latencyMs"), "latencyMs")
+    except FormatError as problem:
+        raise document.error(str(problem), "results") from None
+    invocation = Invocation(
+        case.turns[0].user,
+        (Part(said),) if said else (),
+        calls,
+        usage=usage,
+        duration=None if duration is None else duration / 1_000,
+    )
+    return RecordedTrial(case.id, number, (invocation,), origin=origin)
+
+
+def _failure(one: _Read) -> str:
+    """Why a trial failed whatever is checked here: an error, or an assertion that cannot be repeated here."""
+    row = one.row
+    if row.get("failureReason") == ERROR or not _response(row):
+        return str(row.get("error") or "no answer").split("\n    at ")[0]
+    if row.get("success") is True:
+        return ""
+    failed = list(_components(row.get("gradingResult")))
+    kinds = {assertion["type"] for assertion in one.made.lost}
+    unseen = [held for held in failed if held["assertion"].get("type") in kinds]
+    if unseen:
+        kind, reason = unseen[0]["assertion"].get("type"), unseen[0].get("reason") or "no reason given"
+        return f"promptfoo's assertion {kind} failed: {reason}"
+    return "" if failed else str(row.get("error") or "promptfoo counts it as failed, without an assertion that did")
+
+
+def _components(grading: Any) -> Iterator[Mapping[str, Any]]:
+    """The assertions that did not hold."""
+    listed = grading.get("componentResults") if isinstance(grading, Mapping) else None
+    for held in listed if isinstance(listed, list) else []:
+        if isinstance(held, Mapping) and held.get("pass") is not True and isinstance(held.get("assertion"), Mapping):
+            yield held
+
+
+def _output(output: Any) -> tuple[str, tuple[ToolCall, ...]]:
+    """The text and the calls of an answer: a text, a message or a list of calls as OpenAI has them, or any JSON."""
+    if output is None or isinstance(output, str):
+        return output or "", ()
+    held: Any = output if isinstance(output, Mapping) else {"tool_calls": output}
+    listed = held.get("tool_calls")
+    if isinstance(listed, list) and listed and all(isinstance(one, Mapping) and "function" in one for one in listed):
+        spoken = [
+            {"role": "user", "content": "-"},
+            {"role": "assistant", "content": held.get("content"), "tool_calls": listed},
+        ]
+        found = messages.to_invocation(spoken)
+        return found.text, found.tool_calls
+    return json.dumps(output, ensure_ascii=False), ()
+
+
+def _usage(response: Mapping[str, Any]) -> Usage | None:
+    """What the provider says; the row itself counts what nobody reported as 0."""
+    tokens, cost = response.get("tokenUsage"), response.get("cost")
+    held = tokens if isinstance(tokens, Mapping) else {}
+    if response.get("cached") is True or (not held and cost is None):
+        return None
+    return Usage(_whole(held.get("prompt")), _whole(held.get("completion")), messages.number(cost, "cost"))
+
+
+def _whole(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

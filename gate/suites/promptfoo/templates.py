@@ -1,0 +1,59 @@
+"""Nunjucks as far as prompts need it: variables put into a text. Anything that computes is refused, not guessed."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+MAX_CHARS = 1_000_000
+"""Of a text with its variables put in."""
+_PLACE = re.compile(r"\{\{-?[ \t\n]*([A-Za-z_]\w*(?:\.\w+)*)[ \t\n]*-?\}\}")
+_ANY = re.compile(r"\{\{|\{%|\{#")
+
+
+class TemplateError(Exception):
+    """A template that does more than name variables."""
+
+
+def rendered(template: str, variables: Mapping[str, Any]) -> str:
+    """The template with its variables put in; one that is not given is empty, as in Nunjucks.
+
+    Raises:
+        TemplateError: a filter, a block, a call, or too much text.
+    """
+    if _ANY.search(_PLACE.sub("", template)):
+        raise TemplateError("its template does more than name variables")
+    text = _PLACE.sub(lambda found: _text(_at(variables, found[1].split("."))), template)
+    if len(text) > MAX_CHARS:
+        raise TemplateError(f"it is longer than {MAX_CHARS:,} characters")
+    return text
+
+
+def filled(value: Any, variables: Mapping[str, Any]) -> Any:
+    """A value with the variables put into all of its texts. Raises as `rendered`."""
+    if isinstance(value, str):
+        return rendered(value, variables)
+    if isinstance(value, Mapping):
+        return {key: filled(held, variables) for key, held in value.items()}
+    return [filled(held, variables) for held in value] if isinstance(value, list) else value
+
+
+def _at(value: Any, path: list[str]) -> Any:
+    for name in path:
+        if isinstance(value, Mapping):
+            value = value.get(name)
+        elif isinstance(value, list) and name.isdigit() and int(name) < len(value):
+            value = value[int(name)]
+        else:
+            return None
+    return value
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool | list | dict):
+        return json.dumps(value, ensure_ascii=False)
+    return str(value)
