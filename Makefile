@@ -47,6 +47,7 @@ cluster: $(VENV)/.tested
 # Real frameworks, and another evaluator of traces, each as released, in environments of their own (large).
 FRAMEWORKS := "pydantic-ai-slim[ag-ui]==2.68.0" "uvicorn==0.54.0" "openinference-instrumentation-langchain==0.1.80" \
 	"opentelemetry-sdk==1.45.2" "opentelemetry-exporter-otlp-proto-http==1.45.2" "a2a-sdk[http-server]==1.3.0" \
+	"mcp==2.3.0" "langgraph-cli[inmem]==0.4.40" \
 	$(foreach name,pydantic-ai langgraph openai-agents claude-agent-sdk,-r examples/frameworks/$(name)/requirements.txt)
 connectors: $(VENV)/.tested
 	test -x $(VENV)-frameworks/bin/python || $(PYTHON) -m venv $(VENV)-frameworks

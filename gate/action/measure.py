@@ -18,7 +18,7 @@ from gate.action.repeat import repeat_command
 from gate.action.reuse import EarlierRecords, record_name
 from gate.action.step import RESULTS, Step, StepOutcome, input_overrides, outcome_of
 from gate.agents.base import expand
-from gate.agents.http import Server
+from gate.agents.http import server_of
 from gate.config.base_policy import BasePolicy, Rules, base_at, under_base_policy
 from gate.config.load import Config
 from gate.errors import ConfigError, ExitCode, GateError, MeasureError
@@ -139,8 +139,8 @@ def _ready(step: Step, overrides: Mapping[str, Any]) -> tuple[Mapping[str, str],
         environment = prepare(command, root=config.root, cache=cache, environment=environment, say=step.say)
         if config.agent_kind == "python" and "executable" not in config.agent.model_fields_set:
             found["agent.executable"] = f"{environment['VIRTUAL_ENV']}/bin/python"
-    server = getattr(config.agent, config.agent_kind, None)
-    if isinstance(server, Server):
+    server = server_of(config.agent, config.agent_kind)
+    if server is not None:
         url = expand(server.url, environment, where=f"agent.{config.agent_kind}.url")
         gateway = gateway_of(ROUTES.read_text(encoding="ascii"))
         found[f"agent.{config.agent_kind}.url"] = reachable(url, gateway)

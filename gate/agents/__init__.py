@@ -15,6 +15,7 @@ _BUILT_IN = {
     "langgraph": "gate.agents.langgraph:LangGraphAgent",
     "agui": "gate.agents.agui:AguiAgent",
     "a2a": "gate.agents.a2a:A2AAgent",
+    "mcp": "gate.agents.mcp:McpAgent",
     "replay": "gate.agents.replay:ReplayAgent",
 }
 AGENTS = Registry[Any]("kind of agent", "agent_gate.agents", _BUILT_IN, base="gate.agents.base:Agent")

@@ -92,7 +92,7 @@ class Interface(NamedTuple):
     """Whether the card offers streams."""
 
 
-class Dialogue(Struct):
+class A2AContext(Struct):
     """What is known of a trial's conversation."""
 
     context_id: str = ""
@@ -113,7 +113,7 @@ class A2AAgent(ServerAgent):
         self._server = server
         self._interface: Interface | None = None
         self._asking = asyncio.Lock()
-        self._conversations: dict[str, Dialogue] = {}
+        self._conversations: dict[str, A2AContext] = {}
 
     @classmethod
     def make(
@@ -132,7 +132,7 @@ class A2AAgent(ServerAgent):
                 self._interface = await self._find_interface(request)
                 self._headers["A2A-Version"] = "0.3" if self._interface.is_old else "1.0"
         named = request.session_id if self._server.context == "gate" else ""
-        self._conversations[request.session_id] = Dialogue(named)
+        self._conversations[request.session_id] = A2AContext(named)
 
     async def close_session(self, session_id: str) -> None:
         self._conversations.pop(session_id, None)
@@ -190,7 +190,7 @@ class A2AAgent(ServerAgent):
         held.artifacts = exchange.artifact_keys if held.task_id else frozenset()
         return replace(self._read(exchange, request), duration=response.duration + waited)
 
-    async def _send(self, request: Request, exchange: Exchange, held: Dialogue) -> Response:
+    async def _send(self, request: Request, exchange: Exchange, held: A2AContext) -> Response:
         assert self._interface is not None
         old, streamed = self._interface.is_old, self._interface.streams
         part = {"kind": "text", "text": request.user} if old else {"text": request.user}

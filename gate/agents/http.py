@@ -72,6 +72,12 @@ class Server(BaseModel):
         return value
 
 
+def server_of(options: AgentOptions, kind: str) -> Server | None:
+    """The server that an agent is behind; None for a kind that has none, or is started here."""
+    found = getattr(options, kind, None)
+    return found if isinstance(found, Server) and found.url else None
+
+
 class ServerAgent(Agent):
     """An agent behind a server, asked through one client, whose statuses are read as failures."""
 
@@ -96,16 +102,25 @@ class ServerAgent(Agent):
         await self._client.__aexit__()
 
     async def _ask(
-        self, request: Request, body: Any, *, path: str = "", url: str = "", method: str = "POST"
+        self,
+        request: Request,
+        body: Any,
+        *,
+        path: str = "",
+        url: str = "",
+        method: str = "POST",
+        headers: Mapping[str, str] | None = None,
     ) -> Response:
         """A response of status 2xx. Raises AgentFailure. Waiting for a connection is not the request's time.
 
-        The cookies that a server set in a session go with its later requests, and with those of no other.
+        ``headers`` come on top of those of every request. The cookies that a server set in a session go with its later
+        requests, and with those of no other.
         """
         url = url or (self._url.rstrip("/") + path if path else self._url)
         data = b"" if body is None else json.dumps(body).encode()
         cookies = self._cookies.get(request.session_id)
-        headers = self._headers if cookies is None else with_cookies(self._headers, cookies.header(url))
+        headers = {**self._headers, **headers} if headers else self._headers
+        headers = headers if cookies is None else with_cookies(headers, cookies.header(url))
         headers = headers if not request.traceparent else _traced(headers, request.traceparent)
         request.clock.stop()
         try:
@@ -271,7 +286,7 @@ class HttpAgent(ServerAgent):
         if self._http.setup is not None:
             body = await self._ask_beside(self._http.setup, request)
             if self._http.setup.response is not None:
-                self._ids[request.session_id] = _session_id(body, self._http.setup.response.session_id)
+                self._ids[request.session_id] = session_id_at(body, self._http.setup.response.session_id)
 
     async def close_session(self, session_id: str) -> None:
         if self._http.teardown is not None:
@@ -311,12 +326,13 @@ class HttpAgent(ServerAgent):
         elif told is not None:
             refuse_error(answer)
             if told.session_id is not None:
-                self._ids[request.session_id] = _session_id(answer, told.session_id)
+                self._ids[request.session_id] = session_id_at(answer, told.session_id)
             answer = told.read(answer) if told.names_parts else answer
         return replace(read_answer(answer, user=request.user), duration=response.duration)
 
 
-def _session_id(answer: Any, path: str) -> str | int:
+def session_id_at(answer: Any, path: str) -> str | int:
+    """The id that a server gave a conversation. Raises AgentFailure if none is there."""
     found = part_at(answer, path, "session_id")
     if isinstance(found, bool) or not isinstance(found, str | int) or found == "":
         raise AgentFailure(ErrorKind.PROTOCOL, f"the session id at {path!r} is neither text nor a number")

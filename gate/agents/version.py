@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from gate.agents.base import AgentOptions, VersionSource, allowed_environment, expand
-from gate.agents.http import Server
+from gate.agents.http import Server, server_of
 from gate.errors import ConfigError, GateError, MeasureError
 from gate.security.limits import shorten
 from gate.system.child import run
@@ -48,8 +48,8 @@ async def version_of(
         return _checked(expand(source.text, environment, where=WHERE), ConfigError)
     if source.command is not None:
         return await asyncio.to_thread(_printed, source.command, options, root, environment)
-    server = getattr(options, kind, None)
-    if not isinstance(server, Server):
+    server = server_of(options, kind)
+    if server is None:
         hint = "a header is for agents behind HTTP; give a text or a command"
         raise ConfigError(f"a {kind}: agent sends no headers", where=WHERE, hint=hint)
     return await _told(source, server, environment, url)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from gate.agents.base import AgentOptions, expand
-from gate.agents.http import Server
+from gate.agents.http import server_of
 from gate.agents.version import version_of
 from gate.baselines.pairing import Reference
 from gate.config.base_policy import place_of
@@ -41,7 +41,7 @@ async def base_agent(session: Session, reference: Reference, stack: ExitStack) -
 def check_base_address(config: Config) -> None:
     """Raises ConfigError for an address where it has no meaning."""
     kind = config.agent_kind
-    if config.agent.base is not None and not isinstance(getattr(config.agent, kind, None), Server):
+    if config.agent.base is not None and server_of(config.agent, kind) is None:
         hint = "leave it out: the gate starts the base commit's agent itself" if kind in LOCAL_KINDS else "leave it out"
         raise ConfigError(f"a {kind}: agent has no address", where="agent.base", hint=hint)
 
@@ -104,7 +104,8 @@ async def _served(session: Session, reference: Reference) -> ServedBase:
     if problem:
         note = "" if session.where.anchored else f"the base commit's agent is not run again: {problem}"
         return ServedBase(config, None, note)
-    server: Server = getattr(config.agent, kind)
+    server = server_of(config.agent, kind)
+    assert server is not None
     changed = {"url": url} | ({"headers": address.headers} if address.headers is not None else {})
     return ServedBase(config, config.agent.model_copy(update={kind: server.model_copy(update=changed)}))
 

@@ -16,9 +16,11 @@ AGENTS = Path(__file__).parent / "agents"
 
 
 @contextmanager
-def served(python: Path, server: str, environment: Mapping[str, str] | None = None) -> Iterator[str]:
+def served(
+    python: Path, server: str, environment: Mapping[str, str] | None = None, *, arguments: Sequence[str] = ()
+) -> Iterator[str]:
     """The address of a server that prints its port once it listens."""
-    command = [str(python), "-W", "ignore", str(AGENTS / server)]
+    command = [str(python), "-W", "ignore", str(AGENTS / server), *arguments]
     env = {**os.environ, **(environment or {})}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env) as process:
         try:
@@ -40,6 +42,7 @@ def ask(project: Project, agent: Mapping[str, Any], cases: Sequence[Mapping[str,
         **config,
     }
     project.write("gate.yaml", settings)
+    (project.root / "record.jsonl").unlink(missing_ok=True)  # one that exists is continued
     return project.gate("run", "--record", "record.jsonl")
 
 

@@ -12,7 +12,7 @@ FILES = {
 # The criteria for your agent. `gate run` measures them, compares with the baseline, and answers with an exit code.
 suite: evals/
 agent:
-  python: my_agent:answer          # or command: / http: / openai: / agui: / a2a: / adk: / langgraph: / replay:
+  python: my_agent:answer          # or command: / http: / openai: / agui: / a2a: / mcp: / adk: / langgraph: / replay:
 criteria:
   tool_trajectory_avg_score: 0.8   # a number is a threshold on the suite's mean
   response_match_score: 0.5

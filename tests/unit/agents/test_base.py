@@ -35,6 +35,7 @@ LEAST: dict[str, dict[str, Any]] = {
     "adk": {"adk": {"app": "shop"}},
     "agui": {"agui": "http://127.0.0.1:9"},
     "a2a": {"a2a": "http://127.0.0.1:9"},
+    "mcp": {"mcp": {"url": "http://127.0.0.1:9", "tool": "ask"}},
     "langgraph": {"langgraph": {"assistant": "agent"}},
     "replay": {"replay": True},
 }

@@ -1,0 +1,471 @@
+"""Drives an agent that is a tool of an MCP server: an MCP session per trial, a call per turn, over HTTP or stdio.
+
+The protocol is spoken directly: what is needed of it are four messages, and its library brings 28 packages.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from time import perf_counter
+from typing import Annotated, Any, Self
+
+from msgspec import Struct
+from msgspec.structs import replace
+from pydantic import field_validator, model_validator
+
+from gate import __version__
+from gate.agents.answer_paths import ResponsePaths
+from gate.agents.base import (
+    WORDS_SCHEMA,
+    Agent,
+    AgentFailure,
+    AgentOptions,
+    Request,
+    allowed_environment,
+    decode_answer,
+    read_answer,
+)
+from gate.agents.http import (
+    CLOSING_SECONDS,
+    FIELDS,
+    Server,
+    ServerAgent,
+    known_fields,
+    media_type,
+    render,
+    session_id_at,
+)
+from gate.errors import ConfigError, nearest
+from gate.formats import answers, streams
+from gate.formats.json_text import parse_json
+from gate.model import ErrorKind, Invocation, RecordedTrial
+from gate.security.limits import MAX_ANSWER_BYTES, shorten
+from gate.system.child import Descendants
+from gate.system.http import Response
+from gate.system.processes import Child, LineChannel
+
+OFFERED = "2025-11-25"
+"""The version of the protocol that is offered; a server may answer with an older one."""
+SPOKEN = frozenset({"2024-11-05", "2025-03-26", "2025-06-18", OFFERED})
+STARTING_SECONDS = 120.0
+"""How long a process may take to start and to greet."""
+MOST_PAGES = 100
+"""Pages that a list of tools may have."""
+METHOD_NOT_FOUND = -32601
+INTERNAL_ERROR = -32603
+
+
+class McpServer(Server):
+    """What is under ``mcp:``."""
+
+    url: str = ""
+    """Address of a server that speaks streamable HTTP; or name a ``command``."""
+    command: Annotated[tuple[str, ...], WORDS_SCHEMA] = ()
+    """Program and arguments of a server that speaks over its standard streams; no shell runs it."""
+    reuse: bool = False
+    """Whether a process serves further trials after its first; else each trial has one of its own."""
+    tool: str
+    """The tool that is the agent."""
+    arguments: Mapping[str, Any] | None = None
+    """The tool's arguments, in which ``{{message}}``, ``{{session_id}}``, … are replaced. Default: those named as a
+    field get it, and a required one of any other name gets the message."""
+    response: ResponsePaths | None = None
+    """Paths to the parts of what the tool returned. Default: it has one of the usual forms."""
+
+    @field_validator("command", mode="before")
+    @classmethod
+    def _split(cls, value: Any) -> Any:
+        return shlex.split(value) if isinstance(value, str) else value
+
+    @field_validator("arguments")
+    @classmethod
+    def _uses_known_fields(cls, value: Any) -> Any:
+        return known_fields(value)
+
+    @field_validator("response")
+    @classmethod
+    def _is_whole(cls, value: ResponsePaths | None) -> ResponsePaths | None:
+        if value is not None and value.events is not None:
+            raise ValueError("a tool returns its result whole: events are of http alone")
+        return value
+
+    @model_validator(mode="after")
+    def _has_one_way(self) -> Self:
+        if bool(self.url) == bool(self.command):
+            raise ValueError("name either the url of the server or the command that is one")
+        if self.command and (self.headers or self.socket):
+            raise ValueError("headers and socket are for a server behind a url; a process gets variables by agent.env")
+        return self
+
+
+class McpOptions(AgentOptions):
+    """``mcp: {url: …, tool: …}``, or ``mcp: {command: …, tool: …}``."""
+
+    mcp: McpServer
+    """The server, and the tool to call."""
+
+    @property
+    def tells_tools(self) -> bool:
+        told = self.mcp.response
+        return told is None or not told.names_parts or told.messages is not None or told.tool_calls is not None
+
+
+class McpSession(Struct):
+    """One trial's session with the server."""
+
+    mcp_id: str = ""
+    """What the server calls it, over HTTP."""
+    version: str = ""
+    given: str | int | None = None
+    """The id that the tool gave the conversation."""
+    line: _Line | None = None
+    """The process, over stdio."""
+
+
+class McpAgent(Agent):
+    """Opens a session, looks the tool up once, and calls it for every turn. Nothing is sent again."""
+
+    Options = McpOptions
+    _server: McpServer
+    _arguments: Mapping[str, Any] | None
+    _sessions: dict[str, McpSession]
+
+    @classmethod
+    def make(
+        cls,
+        options: McpOptions,
+        *,
+        root: Path,
+        environment: Mapping[str, str],
+        recorded: Sequence[RecordedTrial],  # noqa: ARG003 - replay's
+    ) -> McpAgent:
+        if options.mcp.url:
+            return _OverHttp(options.mcp, environment)
+        return _OverStdio(options.mcp, root, allowed_environment(environment, options.env))
+
+    @abstractmethod
+    async def _exchange(self, session: McpSession, request: Request, message: Mapping[str, Any]) -> tuple[Any, float]:
+        """The response to a message that has an id, and how long it took. Raises AgentFailure."""
+
+    @abstractmethod
+    async def _notify(self, session: McpSession, request: Request, message: Mapping[str, Any]) -> None:
+        """Sends a message that nobody answers."""
+
+    async def _greet(self, session: McpSession, request: Request) -> None:
+        """Begins the session, and finds out how the tool is called if nobody has."""
+        about = {"protocolVersion": OFFERED, "capabilities": {}, "clientInfo": {"name": "gate", "version": __version__}}
+        found, _ = await self._call(session, request, "initialize", about)
+        version = found.get("protocolVersion")
+        if version not in SPOKEN:
+            told = shorten(str(version), 40)
+            raise AgentFailure(ErrorKind.PROTOCOL, f"the server speaks version {told} of MCP, and {OFFERED} is spoken")
+        session.version = str(version)
+        await self._notify(session, request, {"jsonrpc": "2.0", "method": "notifications/initialized"})
+        if self._arguments is None:
+            self._arguments = await self._look_up(session, request)
+
+    async def _look_up(self, session: McpSession, request: Request) -> Mapping[str, Any]:
+        """The arguments of each call, as a template. Raises AgentFailure for a tool that is not there."""
+        names, cursor = list[str](), None
+        for _ in range(MOST_PAGES):
+            page, _ = await self._call(session, request, "tools/list", {} if cursor is None else {"cursor": cursor})
+            tools = page.get("tools")
+            for tool in tools if isinstance(tools, list) else []:
+                if isinstance(tool, Mapping) and tool.get("name") == self._server.tool:
+                    return self._server.arguments or arguments_for(tool.get("inputSchema"))
+                names += [str(tool.get("name"))] if isinstance(tool, Mapping) else []
+            cursor = page.get("nextCursor")
+            if not isinstance(cursor, str) or not cursor:
+                break
+        hint = shorten(nearest(self._server.tool, names), 300) if names else "it has none"
+        raise AgentFailure(ErrorKind.PROTOCOL, f"the server has no tool {self._server.tool!r}: {hint}")
+
+    async def _call(
+        self, session: McpSession, request: Request, method: str, params: Mapping[str, Any]
+    ) -> tuple[Mapping[str, Any], float]:
+        message = {"jsonrpc": "2.0", "id": f"{method}-{request.turn}", "method": method, "params": params}
+        answer, duration = await self._exchange(session, request, message)
+        return _result_of(answer), duration
+
+    async def answer(self, request: Request) -> Invocation:
+        session = self._sessions[request.session_id]
+        payload = request.payload()
+        if session.given is not None:
+            payload["session_id"] = session.given
+        params = {"name": self._server.tool, "arguments": render(self._arguments, payload)}
+        if request.traceparent:
+            params["_meta"] = {"traceparent": request.traceparent}
+        result, duration = await self._call(session, request, "tools/call", params)
+        told = self._server.response
+        answer = body_of(result, named=told is not None)
+        if told is not None:
+            if told.session_id is not None:
+                session.given = session_id_at(answer, told.session_id)
+            answer = told.read(answer) if told.names_parts else answer
+        return replace(read_answer(answer, user=request.user), duration=duration)
+
+
+class _OverHttp(McpAgent, ServerAgent):
+    """A session of streamable HTTP; the server's id goes with every message of it."""
+
+    def __init__(self, server: McpServer, environment: Mapping[str, str]) -> None:
+        ServerAgent.__init__(self, server, "mcp", environment)
+        self._headers["Accept"] = "application/json, text/event-stream"
+        self._server, self._arguments, self._sessions = server, None, {}
+
+    async def open_session(self, request: Request) -> None:
+        session = self._sessions[request.session_id] = McpSession()
+        await self._greet(session, request)
+
+    async def close_session(self, session_id: str) -> None:
+        session = self._sessions.pop(session_id, None)
+        if session is not None and session.mcp_id:
+            request = Request("", 1, session_id, 0, "", ())
+            with suppress(AgentFailure, TimeoutError):
+                async with asyncio.timeout(CLOSING_SECONDS):
+                    await self._ask(request, None, method="DELETE", headers=_headers_of(session))
+        await ServerAgent.close_session(self, session_id)
+
+    async def _exchange(self, session: McpSession, request: Request, message: Mapping[str, Any]) -> tuple[Any, float]:
+        try:
+            response = await self._ask(request, message, headers=_headers_of(session))
+        except AgentFailure as error:
+            if session.mcp_id and error.message.startswith("HTTP 404"):
+                raise AgentFailure(ErrorKind.CRASH, f"the server has ended the session: {error.message}") from error
+            raise
+        session.mcp_id = session.mcp_id or response.headers.get("mcp-session-id", "")
+        return _answer_in(response, message["id"]), response.duration
+
+    async def _notify(self, session: McpSession, request: Request, message: Mapping[str, Any]) -> None:
+        await self._ask(request, message, headers=_headers_of(session))
+
+
+class _Line(Struct):
+    """A process that speaks over its standard streams."""
+
+    child: Child
+    lines: LineChannel
+    alive: bool = True
+
+    async def end(self) -> None:
+        self.alive = False
+        self.lines.close()
+        await self.child.end()
+
+
+class _OverStdio(McpAgent):
+    """A process per trial, or one that serves trial after trial."""
+
+    is_child = True
+    starts_clock = True
+
+    def __init__(self, server: McpServer, root: Path, environment: Mapping[str, str]) -> None:
+        self._server, self._arguments, self._sessions = server, None, {}
+        self._root = root
+        self._descendants = Descendants()
+        self._environment = self._descendants.marked(environment)
+        self._idle: list[McpSession] = []
+
+    async def __aenter__(self) -> Self:
+        self._descendants.watch()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        try:
+            open_ones = [*self._idle, *self._sessions.values()]
+            await asyncio.gather(*(session.line.end() for session in open_ones if session.line is not None))
+        finally:
+            self._descendants.end()
+
+    async def open_session(self, request: Request) -> None:
+        while self._idle:
+            session = self._idle.pop()
+            if session.line is not None and session.line.alive:
+                session.given = None
+                self._sessions[request.session_id] = session
+                return
+        session = self._sessions[request.session_id] = McpSession()
+        try:
+            async with asyncio.timeout(STARTING_SECONDS):
+                child, lines = await LineChannel.over_pipes(self._start, MAX_ANSWER_BYTES)
+                session.line = _Line(child, lines)
+                await self._greet(session, request)
+        except TimeoutError as error:
+            text = (
+                f"the server did not greet within {STARTING_SECONDS:g} s: does {self._server.command[0]!r} speak MCP?"
+            )
+            raise AgentFailure(ErrorKind.CRASH, text) from error
+
+    async def close_session(self, session_id: str) -> None:
+        session = self._sessions.pop(session_id, None)
+        if session is None or session.line is None:
+            return
+        if self._server.reuse and session.line.alive:
+            self._idle.append(session)
+        else:
+            await session.line.end()
+
+    async def _start(self, **options: Any) -> Child:
+        try:
+            return await Child.start(self._server.command, cwd=self._root, environment=self._environment, **options)
+        except (FileNotFoundError, PermissionError, NotADirectoryError) as error:
+            raise ConfigError(
+                f"cannot run {self._server.command[0]!r}: {error.strerror}",
+                where="agent.mcp.command",
+                hint="is it installed, executable, and named relative to the configuration?",
+            ) from error
+        except OSError as error:
+            raise AgentFailure(ErrorKind.HOST, f"cannot run the command: {error}", transient=True) from error
+
+    async def _exchange(self, session: McpSession, request: Request, message: Mapping[str, Any]) -> tuple[Any, float]:
+        line = session.line
+        if line is None or not line.alive:
+            raise AgentFailure(ErrorKind.CRASH, "the process that held the session has ended")
+        line.child.forget()
+        start = perf_counter()
+        if message["method"] == "tools/call":
+            request.clock.start()
+        try:
+            line.lines.send(message)
+            answer = await self._next(line, message["id"])
+        except BaseException:
+            await line.end()
+            raise
+        finally:
+            request.log.add(line.child.tail)
+        return _with_cause(answer, line.child.tail), perf_counter() - start
+
+    async def _notify(self, session: McpSession, request: Request, message: Mapping[str, Any]) -> None:  # noqa: ARG002
+        assert session.line is not None
+        session.line.lines.send(message)
+
+    async def _next(self, line: _Line, asked: str) -> Any:
+        """The response to a message; what the server asks meanwhile is not offered, and what it tells is skipped."""
+        while True:
+            try:
+                await line.lines.drain()
+                read = await line.lines.next()
+            except ConnectionError:
+                read = b""
+            except ValueError as error:
+                raise AgentFailure(ErrorKind.PROTOCOL, f"an answer of more than {MAX_ANSWER_BYTES:,} bytes") from error
+            if not read:
+                await line.child.settle()
+                await line.child.end(0)
+                said = line.child.tail.splitlines()
+                text = said[-1] if said else "it wrote no error"
+                raise AgentFailure(ErrorKind.CRASH, f"the server {line.child.exit_reason}: {text}", said=text)
+            with suppress(ValueError, ConfigError):
+                message = parse_json(read.decode("utf-8", "replace"), "a message")
+                if isinstance(message, Mapping) and "method" in message and "id" in message:
+                    line.lines.send(_refusal(message))
+                elif isinstance(message, Mapping) and message.get("id") == asked:
+                    return message
+
+
+def arguments_for(schema: Any) -> dict[str, Any]:
+    """The arguments of a tool that nobody described, by its schema. Raises AgentFailure where that is not clear."""
+    schema = schema if isinstance(schema, Mapping) else {}
+    known = schema.get("properties")
+    names = [str(name) for name in known] if isinstance(known, Mapping) else []
+    filled = {name: f"{{{{{name}}}}}" for name in names if name in FIELDS}
+    required = schema.get("required")
+    others = [str(name) for name in required if name not in filled] if isinstance(required, list) else []
+    if not others and not filled.keys() & {"message", "messages"} and len(names) - len(filled) == 1:
+        others = [name for name in names if name not in filled]
+    if len(others) + bool(filled.keys() & {"message", "messages"}) != 1:
+        told = shorten(", ".join(names), 300) or "none"
+        text = f"which of the tool's arguments the message is cannot be told ({told})"
+        raise AgentFailure(ErrorKind.PROTOCOL, f"{text}: agent.mcp.arguments: {{name: '{{{{message}}}}', …}}")
+    return {**filled, **dict.fromkeys(others, "{{message}}")}
+
+
+def body_of(result: Mapping[str, Any], *, named: bool = False) -> Any:
+    """What a tool returned: structured content where it is an answer, or paths lead into it; else the text."""
+    text = text_of(result.get("content"))
+    if result.get("isError"):
+        raise AgentFailure(ErrorKind.CRASH, f"the tool states an error: {shorten(text or 'without a word', 1000)}")
+    structured = result.get("structuredContent")
+    if isinstance(structured, Mapping) and (named or not structured.keys().isdisjoint(answers.CONTENT)):
+        return structured
+    if (
+        isinstance(structured, Mapping)
+        and structured.keys() == {"result"}
+        and not isinstance(structured["result"], str)
+    ):
+        return structured["result"]
+    if not text and structured is not None:
+        return structured
+    return decode_answer(text.encode())
+
+
+def text_of(content: Any) -> str:
+    """The blocks of a result as text, each on lines of its own."""
+    found = []
+    for block in content if isinstance(content, list) else []:
+        if not isinstance(block, Mapping):
+            continue
+        inner = block.get("resource")
+        told = [block.get("text"), inner.get("text") if isinstance(inner, Mapping) else None]
+        text = next((one for one in told if isinstance(one, str)), None)
+        found.append(
+            f"[{block.get('type')} {block.get('mimeType') or block.get('uri') or ''}]" if text is None else text
+        )
+    return "\n".join(found)
+
+
+def _headers_of(session: McpSession) -> dict[str, str]:
+    told = {"Mcp-Session-Id": session.mcp_id, "MCP-Protocol-Version": session.version}
+    return {name: value for name, value in told.items() if value}
+
+
+def _answer_in(response: Response, asked: str) -> Any:
+    """The response to a message; it may come as the last event of a stream."""
+    if media_type(response) != "text/event-stream":
+        if not response.body.strip():
+            raise AgentFailure(ErrorKind.PROTOCOL, "the answer is empty: does agent.mcp.url lead to an MCP server?")
+        return decode_answer(response.body, must_be_json=True)
+    events = list(streams.events_of(response.body.decode("utf-8", "replace")))
+    found = [event.data for event in events if isinstance(event.data, Mapping) and event.data.get("id") == asked]
+    found = [one for one in found if "result" in one or "error" in one]
+    if not found:
+        raise AgentFailure(ErrorKind.PROTOCOL, "the stream broke off: it holds no result of the call")
+    return found[-1]
+
+
+def _result_of(answer: Any) -> Mapping[str, Any]:
+    """The result of a response. Raises AgentFailure."""
+    if not isinstance(answer, Mapping) or answer.get("jsonrpc") != "2.0":
+        raise AgentFailure(ErrorKind.PROTOCOL, "the answer is no JSON-RPC: does agent.mcp.url lead to an MCP server?")
+    error = answer.get("error")
+    if error is not None:
+        code, said = (error.get("code"), error.get("message")) if isinstance(error, Mapping) else (None, error)
+        kind = ErrorKind.CRASH if code in (INTERNAL_ERROR, None) else ErrorKind.PROTOCOL
+        raise AgentFailure(kind, f"the server states an error: {shorten(str(said), 1000)} ({code})")
+    result = answer.get("result")
+    if not isinstance(result, Mapping):
+        raise AgentFailure(ErrorKind.PROTOCOL, "the response has no result")
+    return result
+
+
+def _with_cause(answer: Any, written: str) -> Any:
+    """A failed result with the last line of standard error: some servers keep what happened to themselves."""
+    result = answer.get("result") if isinstance(answer, Mapping) else None
+    if not isinstance(result, Mapping) or not result.get("isError") or not written:
+        return answer
+    cause = {"type": "text", "text": f"(its last line of error: {shorten(written.splitlines()[-1], 500)})"}
+    content = result.get("content")
+    return {**answer, "result": {**result, "content": [*(content if isinstance(content, list) else []), cause]}}
+
+
+def _refusal(message: Mapping[str, Any]) -> dict[str, Any]:
+    """The response to what a server asks: it is alive, and nothing else is offered."""
+    head = {"jsonrpc": "2.0", "id": message["id"]}
+    if message["method"] == "ping":
+        return {**head, "result": {}}
+    return {**head, "error": {"code": METHOD_NOT_FOUND, "message": "not offered by this client"}}

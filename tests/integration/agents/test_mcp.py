@@ -1,0 +1,246 @@
+"""The MCP connector against servers that do what real ones do rarely; real ones are in tests/connectors."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gate.agents.base import AgentFailure, parse_options
+from gate.agents.mcp import arguments_for, body_of, text_of
+from gate.errors import ConfigError
+from gate.model import ErrorKind, Trial
+from tests.integration.agents.driving import case, drive, read_request, response, serving
+
+GREETING = {"protocolVersion": "2025-06-18", "capabilities": {}, "serverInfo": {"name": "s", "version": "1"}}
+SCHEMA = {"type": "object", "properties": {"question": {"type": "string"}}, "required": ["question"]}
+TOOLS = {"tools": [{"name": "ask", "inputSchema": SCHEMA}]}
+
+
+def result(text: str, **more: Any) -> dict[str, Any]:
+    return {"content": [{"type": "text", "text": text}], **more}
+
+
+def over_http(
+    answers: dict[str, Any], *turns: str, reply: Callable[[Any], bytes] | None = None, **options: Any
+) -> tuple[Trial, list[tuple[str, dict[str, str], Any]]]:
+    """The trial, and the messages that the server got; ``reply`` writes the answer to a call in its own way."""
+    asked: list[tuple[str, dict[str, str], Any]] = []
+    told = {"initialize": GREETING, "tools/list": TOOLS, **answers}
+
+    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while True:
+            line, headers, raw = await read_request(reader)
+            body = json.loads(raw) if raw else {}
+            asked.append((line.split()[0], headers, body))
+            method = body.get("method")
+            if "id" not in body:
+                writer.write(response(b"", "202 Accepted"))
+            elif method == "tools/call" and reply is not None:
+                writer.write(reply(body))
+                writer.close()
+                return
+            else:
+                found = told[method]
+                found = found.pop(0) if isinstance(found, list) else found
+                answer = found if "error" in found else {"result": found}
+                data = json.dumps({"jsonrpc": "2.0", "id": body["id"], **answer}).encode()
+                head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nMcp-Session-Id: s1\r\n"
+                writer.write(head + b"Content-Length: %d\r\n\r\n%b" % (len(data), data))
+
+    async def main() -> list[Trial]:
+        async with serving(handler) as port:
+            agent = {"mcp": {"url": f"http://127.0.0.1:{port}/mcp", "tool": "ask", **options}, "retries": 0}
+            return await drive(agent, [case("a", *turns)], Path(), environment={})
+
+    (trial,) = asyncio.run(main())
+    return trial, asked
+
+
+def test_a_session_over_http() -> None:
+    answers = {"tools/call": [result("One."), result("Two.")]}
+    trial, asked = over_http(answers, "one", "two")
+    assert trial.error is None
+    assert [invocation.text for invocation in trial.invocations] == ["One.", "Two."]
+    methods = [body.get("method", method) for method, _, body in asked]
+    assert methods == ["initialize", "notifications/initialized", "tools/list", "tools/call", "tools/call", "DELETE"]
+    assert "mcp-session-id" not in asked[0][1]
+    assert {headers["mcp-session-id"] for _, headers, _ in asked[1:]} == {"s1"}
+    assert {headers["mcp-protocol-version"] for _, headers, _ in asked[1:]} == {"2025-06-18"}
+    assert asked[3][2]["params"] == {"name": "ask", "arguments": {"question": "one"}}
+
+
+def test_the_tool_names_the_conversation() -> None:
+    answers = {"tools/call": [result("x", structuredContent={"text": f"{n}.", "thread": "t7"}) for n in (1, 2)]}
+    arguments = {"question": "{{message}}", "thread": "{{session_id}}"}
+    trial, asked = over_http(
+        answers, "one", "two", arguments=arguments, response={"output": "text", "session_id": "thread"}
+    )
+    assert trial.error is None
+    calls = [body["params"]["arguments"] for _, _, body in asked if body.get("method") == "tools/call"]
+    assert calls[0]["thread"] not in ("", "t7")
+    assert calls[1] == {"question": "two", "thread": "t7"}
+
+
+@pytest.mark.parametrize(
+    "body", ["", 'data: {"jsonrpc": "2.0", "method": "notifications/progress"}\n\n', 'data: {"jsonrpc"']
+)
+def test_a_stream_without_the_result_is_no_answer(body: str) -> None:
+    head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
+    trial, asked = over_http({}, "one", reply=lambda _: f"{head}{body}".encode())
+    assert trial.error is not None
+    assert "the stream broke off" in trial.error.message
+    assert [body.get("method") for _, _, body in asked].count("tools/call") == 1, "nothing is sent again"
+
+
+@pytest.mark.parametrize(
+    ("answers", "kind", "message"),
+    [
+        (
+            {"initialize": {**GREETING, "protocolVersion": "2031-01-01"}},
+            ErrorKind.PROTOCOL,
+            "speaks version 2031-01-01",
+        ),
+        ({"tools/list": {"tools": []}}, ErrorKind.PROTOCOL, "the server has no tool 'ask': it has none"),
+        ({"tools/list": {"tools": [{"name": "asks"}]}}, ErrorKind.PROTOCOL, "did you mean 'asks'?"),
+        ({"tools/call": result("no stock", isError=True)}, ErrorKind.CRASH, "the tool states an error: no stock"),
+        ({"tools/call": {"error": {"code": -32603, "message": "boom"}}}, ErrorKind.CRASH, "boom (-32603)"),
+        ({"tools/call": {"error": {"code": -32602, "message": "bad"}}}, ErrorKind.PROTOCOL, "bad (-32602)"),
+        ({"tools/call": result("Error 429: rate limit", isError=True)}, ErrorKind.LIMIT, "rate limit"),
+        ({"tools/call": result("")}, ErrorKind.PROTOCOL, "the answer is empty"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_errors(answers: dict[str, Any], kind: ErrorKind, message: str) -> None:
+    trial, _ = over_http(answers, "one")
+    assert trial.error is not None
+    assert message in trial.error.message
+    assert trial.error.kind is kind
+
+
+def test_tools_are_looked_up_page_by_page_and_once() -> None:
+    pages = [{"tools": [{"name": "other"}], "nextCursor": "2"}, TOOLS]
+    trial, asked = over_http({"tools/list": pages, "tools/call": result("Hi.")}, "one")
+    assert trial.error is None
+    assert [body["params"] for _, _, body in asked if body.get("method") == "tools/list"] == [{}, {"cursor": "2"}]
+
+
+SERVER = """
+import json, os, sys
+print("starting up")
+for line in sys.stdin:
+    message = json.loads(line)
+    if "id" not in message or "method" not in message:
+        continue
+    method = message["method"]
+    if method == "initialize":
+        told = GREETING
+    elif method == "tools/list":
+        told = TOOLS
+    else:
+        said = message["params"]["arguments"]["question"]
+        print(json.dumps({"jsonrpc": "2.0", "method": "notifications/message", "params": {}}), flush=True)
+        print(json.dumps({"jsonrpc": "2.0", "id": 9, "method": "sampling/createMessage"}), flush=True)
+        refused = json.loads(sys.stdin.readline())["error"]["code"]
+        if said == "die":
+            os._exit(7)
+        told = {"content": [{"type": "text", "text": f"{said} {refused} {os.getpid()}"}]}
+    print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": told}), flush=True)
+"""
+
+
+def over_stdio(root: Path, *names: str, **options: Any) -> dict[str, Trial]:
+    (root / "server.py").write_text(SERVER.replace("GREETING", repr(GREETING)).replace("TOOLS", repr(TOOLS)))
+    mcp = {"command": [sys.executable, "server.py"], "tool": "ask", **options}
+    cases = [case(name, name, "again") for name in names]
+    trials = asyncio.run(drive({"mcp": mcp, "retries": 0, "concurrency": 1}, cases, root, environment={}))
+    return {trial.case_id: trial for trial in trials}
+
+
+@pytest.mark.parametrize("reuse", [False, True])
+def test_a_process_per_trial_or_for_many(tmp_path: Path, *, reuse: bool) -> None:
+    """Banners on its output are skipped, and what it asks its client is refused, not left unanswered."""
+    trials = over_stdio(tmp_path, "one", "two", reuse=reuse)
+    said = [[turn.text.split() for turn in trials[name].invocations] for name in ("one", "two")]
+    assert [[words[:2] for words in turns] for turns in said] == [
+        [["one", "-32601"], ["again", "-32601"]],
+        [["two", "-32601"], ["again", "-32601"]],
+    ]
+    assert len({words[2] for words in said[0]}) == 1, "a session stays with its process"
+    assert (said[0][0][2] == said[1][0][2]) is reuse
+
+
+def test_a_process_that_ends_fails_its_trial_alone(tmp_path: Path) -> None:
+    trials = over_stdio(tmp_path, "one", "die", "two", reuse=True)
+    assert trials["die"].error is not None
+    assert trials["die"].error.message == "the server exited with status 7: it wrote no error"
+    assert trials["one"].error is None
+    assert trials["two"].error is None
+
+
+@pytest.mark.parametrize(
+    ("schema", "arguments"),
+    [
+        (SCHEMA, {"question": "{{message}}"}),
+        ({"properties": {"message": {}, "session_id": {}}}, {"message": "{{message}}", "session_id": "{{session_id}}"}),
+        ({"properties": {"text": {}}}, {"text": "{{message}}"}),
+        (
+            {"properties": {"q": {}, "state": {}, "depth": {}}, "required": ["q"]},
+            {"q": "{{message}}", "state": "{{state}}"},
+        ),
+    ],
+)
+def test_arguments_by_the_schema(schema: dict[str, Any], arguments: dict[str, str]) -> None:
+    assert arguments_for(schema) == arguments
+
+
+@pytest.mark.parametrize(
+    "schema", [None, {}, {"properties": {"a": {}, "b": {}}}, {"properties": {"a": {}}, "required": ["a", "b"]}]
+)
+def test_arguments_that_are_not_clear(schema: Any) -> None:
+    with pytest.raises(AgentFailure, match=r"agent\.mcp\.arguments"):
+        arguments_for(schema)
+
+
+@pytest.mark.parametrize(
+    ("told", "body"),
+    [
+        (result("Hi.", structuredContent={"result": "Hi."}), "Hi."),
+        (result('{"output": "x"}', structuredContent={"result": {"output": "x"}}), {"output": "x"}),
+        (result('{"output": "x"}'), {"output": "x"}),
+        (result("x", structuredContent={"output": "y", "tool_calls": []}), {"output": "y", "tool_calls": []}),
+        ({"structuredContent": {"k": 1}}, {"k": 1}),
+    ],
+)
+def test_what_a_tool_returned(told: dict[str, Any], body: Any) -> None:
+    assert body_of(told) == body
+
+
+def test_blocks_as_text() -> None:
+    blocks = [
+        {"type": "text", "text": "a"},
+        {"type": "resource", "resource": {"text": "b"}},
+        {"type": "image", "mimeType": "i/p"},
+        7,
+    ]
+    assert text_of(blocks) == "a\nb\n[image i/p]"
+
+
+@pytest.mark.parametrize(
+    ("told", "message"),
+    [
+        ({"tool": "ask"}, "name either the url of the server or the command"),
+        ({"tool": "ask", "url": "http://x", "command": "x"}, "name either the url"),
+        ({"tool": "ask", "command": "x", "headers": {"A": "b"}}, "a process gets variables by agent.env"),
+        ({"tool": "ask", "url": "http://x", "arguments": {"q": "{{mesage}}"}}, "unknown field {{mesage}}"),
+        ({"tool": "ask", "url": "http://x", "response": {"events": {"output": "x"}}}, "returns its result whole"),
+    ],
+)
+def test_options_that_cannot_work(told: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message.replace("{", r"\{")):
+        parse_options({"mcp": told})
