@@ -9,6 +9,7 @@ import click
 
 from gate.commands.common_options import CONFIG, record_before_or, record_or_newest
 from gate.commands.groups import OnceGroup
+from gate.commands.output import show, width_of
 
 RELEASE = click.option("--release", metavar="TAG", default="", help="The release tag of this commit.")
 
@@ -54,7 +55,8 @@ def baseline_list(config_path: Path) -> None:
     from gate.config.load import load_config
     from gate.pipeline.baseline_upkeep import list_baselines
 
-    click.echo(list_baselines(load_config(config_path), os.environ))
+    width = width_of(os.environ)
+    show(list_baselines(load_config(config_path), os.environ, width), width)
 
 
 @baseline.command("show")
@@ -64,7 +66,8 @@ def baseline_show(config_path: Path) -> None:
     from gate.config.load import load_config
     from gate.pipeline.baseline_upkeep import show_baseline
 
-    click.echo(show_baseline(load_config(config_path), os.environ))
+    width = width_of(os.environ)
+    show(show_baseline(load_config(config_path), os.environ, width), width)
 
 
 @baseline.command("diff")
@@ -76,4 +79,5 @@ def baseline_diff(record: Path | None, other: Path | None, config_path: Path) ->
     from gate.commands.texts.baseline_diff import diff_records
 
     new = record_or_newest(record, config_path)
-    click.echo(diff_records(record_before_or(other, new, config_path), new))
+    width = width_of(os.environ)
+    show(diff_records(record_before_or(other, new, config_path), new, width), width)

@@ -9,6 +9,7 @@ import click
 
 from gate.commands.common_options import AGAINST, CONFIG, record_or_newest
 from gate.commands.groups import Once
+from gate.commands.output import show, width_of
 
 
 @click.command(cls=Once)
@@ -24,4 +25,5 @@ def explain(record: Path | None, baseline: str | None, config_path: Path, case_i
     """
     from gate.commands.texts.explain import explain_record
 
-    click.echo(explain_record(record_or_newest(record, config_path), baseline, config_path, os.environ, case_id))
+    width, newest = width_of(os.environ), record_or_newest(record, config_path)
+    show(explain_record(newest, baseline, config_path, os.environ, case_id, width), width)

@@ -9,7 +9,7 @@ import click
 
 from gate.commands.common_options import CONFIG
 from gate.commands.groups import Once
-from gate.commands.output import encoding_of, show
+from gate.commands.output import encoding_of, show, width_of
 
 
 @click.command(cls=Once)
@@ -37,4 +37,5 @@ def history(
         return
     encoding = encoding_of(os.environ).lower().replace("-", "")
     listed = cases or bool(sources and all(path.is_file() and path.suffix == ".jsonl" for path in sources))
-    show(history_text(found, cases=listed, tags=tags, ascii_only=not encoding.startswith("utf")))
+    width, plain = width_of(os.environ), not encoding.startswith("utf")
+    show(history_text(found, cases=listed, tags=tags, ascii_only=plain, width=width), width)

@@ -11,6 +11,7 @@ import click
 
 from gate.commands.common_options import CONFIG
 from gate.commands.groups import Once
+from gate.commands.output import show, width_of
 
 if TYPE_CHECKING:
     from gate.commands.texts.monitor import Setup
@@ -79,7 +80,8 @@ def _forever(setup: Setup, given: Mapping[str, Any]) -> NoReturn:
     from gate.system.signals import run as run_coroutine
 
     def say(report: MonitorReport) -> None:
-        click.echo(text_of(report, setup.options.limits, quiet=given["quiet"]))
+        width = width_of(os.environ)
+        show(text_of(report, setup.options.limits, quiet=given["quiet"], width=width), width)
 
     try:
         state = wait_for_state(setup.state_path, patience=0.0)
@@ -90,7 +92,7 @@ def _forever(setup: Setup, given: Mapping[str, Any]) -> NoReturn:
         with state:
             run_coroutine(watch(setup, state, os.environ, say))
     except (Cancelled, KeyboardInterrupt):
-        click.echo(text_of(stored_report(setup), setup.options.limits, quiet=True))
+        show(text_of(stored_report(setup), setup.options.limits, quiet=True), width_of(os.environ))
     raise SystemExit(0)
 
 
@@ -110,7 +112,8 @@ def _finish(
 
     if write and given["json_path"] is not None:
         files.write_text(given["json_path"], to_json(report))
-    click.echo(text_of(report, setup.options.limits, quiet=given["quiet"]))
+    width = width_of(os.environ)
+    show(text_of(report, setup.options.limits, quiet=given["quiet"], width=width), width)
     for problem in (*([lost] if lost else []), *(problems or ())):
         click.echo(f"gate: {console(problem)}", err=True)
     raise SystemExit(int(exit_code(report, given["fail_on"], problems or (), lost=lost)))

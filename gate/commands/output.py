@@ -35,10 +35,24 @@ def encoding_of(environment: Mapping[str, str]) -> str:
     return "ascii" if is_dumb(environment) else sys.stdout.encoding or "utf-8"
 
 
-def show(text: str) -> None:
-    """Prints what a command found; a reader that leaves early changes nothing of it."""
+def width_of(environment: Mapping[str, str]) -> int | None:
+    """The terminal's columns, or ``COLUMNS``; None where a file or a program reads: its lines are not broken."""
+    if not (sys.stdout.isatty() or environment.get("COLUMNS", "").isdigit()):
+        return None
+    from shutil import get_terminal_size  # weight: few commands need it
+
+    return get_terminal_size((100, 20)).columns
+
+
+def show(text: str, width: int | None = None) -> None:
+    """Prints what a command found, in lines of at most ``width`` columns.
+
+    A reader that leaves early changes nothing of it.
+    """
+    from gate.reports.table import fit
+
     try:
-        click.echo(text)
+        click.echo(fit(text, width))
     except BrokenPipeError:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115, PTH123  (or the interpreter complains when it flushes at exit)
 

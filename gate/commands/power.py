@@ -9,6 +9,7 @@ import click
 
 from gate.commands.common_options import CONFIG
 from gate.commands.groups import Once
+from gate.commands.output import show, width_of
 
 
 @click.command(cls=Once)
@@ -30,6 +31,7 @@ def power(
     from gate.commands.texts.power import Asked, power_of_record, power_of_suites
     from gate.config.load import load_config
 
-    asked = Asked(drop, stored, simulations, as_json)
+    width = None if as_json else width_of(os.environ)
+    asked = Asked(drop, stored, simulations, as_json, width)
     found = power_of_record(record, asked) if record else power_of_suites(load_config(config_path), os.environ, asked)
-    click.echo(found)
+    show(found, width)

@@ -9,6 +9,7 @@ import click
 
 from gate.commands.common_options import CONFIG
 from gate.commands.groups import Once
+from gate.commands.output import show, width_of
 
 
 @click.command(cls=Once)
@@ -23,4 +24,4 @@ def ratchet(record: Path | None, config_path: Path, write: bool) -> None:
     from gate.config.load import load_config
     from gate.pipeline.ratchet import ratchet as propose
 
-    click.echo(propose(load_config(config_path), record, os.environ, write=write))
+    show(propose(load_config(config_path), record, os.environ, write=write), width_of(os.environ))

@@ -10,6 +10,7 @@ import click
 
 from gate.commands.common_options import CASE, COMPLEXITY, CONDITION, CONFIG, TAG, overrides_of, with_options
 from gate.commands.groups import Once
+from gate.commands.output import show, width_of
 
 
 @click.command(cls=Once)
@@ -20,4 +21,4 @@ def suite(config_path: Path, **given: Any) -> None:
     from gate.commands.texts.suite import describe_suites
     from gate.config.load import load_config
 
-    click.echo(describe_suites(load_config(config_path, overrides_of(given)), os.environ))
+    show(describe_suites(load_config(config_path, overrides_of(given)), os.environ), width_of(os.environ))

@@ -223,7 +223,7 @@ def headline(report: MonitorReport) -> str:
     return f"{said}; no newer trace since {_time(report.newest, ' ')} UTC"
 
 
-def to_text(report: MonitorReport, limits: Limits) -> str:
+def to_text(report: MonitorReport, limits: Limits, width: int | None = None) -> str:
     """The report for people, fit for a terminal."""
     counts = report.counts
     warning, critical = (figure(limit, Scale.BINARY) for limit in (limits.warning, limits.critical))
@@ -237,7 +237,7 @@ def to_text(report: MonitorReport, limits: Limits) -> str:
         lines.append(f"  pass rate in CI {_shown(report.baseline_pass_rate, Scale.BINARY)}")
     lines = [_harmless(line) for line in lines]
     if report.criteria:
-        lines += ["", *_table(report.criteria), ""]
+        lines += ["", *_table(report.criteria, width), ""]
     more = [f"{one.name}: skipped, {one.why}" for one in report.skipped]
     more += [f"{row.name}: {row.note}" for row in report.criteria if row.note]
     if report.failures:
@@ -267,7 +267,7 @@ def _troubles(report: MonitorReport) -> str:
     return "".join(f", {count(number, one, many)}" for number, one, many in found if number)
 
 
-def _table(rows: Sequence[CriterionAverage]) -> list[str]:
+def _table(rows: Sequence[CriterionAverage], width: int | None) -> list[str]:
     compared = any(row.baseline for row in rows)
     cells = [("criterion", "production", *(("CI", "difference") if compared else ()))]
     for row in rows:
@@ -275,7 +275,7 @@ def _table(rows: Sequence[CriterionAverage]) -> list[str]:
         against = "–" if window is None or baseline is None else _difference(window.mean - baseline.mean, row.scale)
         in_ci = (_shown(baseline, row.scale), against) if compared else ()
         cells.append((row.name, _shown(window, row.scale), *in_ci))
-    return table(cells).splitlines()
+    return table(cells, width).splitlines()
 
 
 def _shown(found: Average | None, scale: Scale) -> str:

@@ -235,7 +235,7 @@ def _acceptance(suite_id: str, key: str, by: str, why: str) -> Acceptance:
 # --- showing --------------------------------------------------------------------------------------
 
 
-def list_baselines(config: Config, environment: Mapping[str, str]) -> str:
+def list_baselines(config: Config, environment: Mapping[str, str], width: int | None = None) -> str:
     """The stored baselines, newest first, each with its verdicts."""
     git = Git(config.root, environment=environment)
     with _store(config, environment) as store:
@@ -253,7 +253,7 @@ def list_baselines(config: Config, environment: Mapping[str, str]) -> str:
         commit = (entry.commit or "–")[:12] + ("+" if entry.dirty else "")
         said = _standing(ledger, entry, is_anchor=is_anchor)
         rows.append((entry.suite_id, commit, _time(entry.created), said, entry.where))
-    return table(rows)
+    return table(rows, width)
 
 
 def _standing(ledger: Ledger, entry: Entry, *, is_anchor: bool) -> str:
@@ -268,7 +268,7 @@ def _standing(ledger: Ledger, entry: Entry, *, is_anchor: bool) -> str:
     return ", ".join(words) or "–"
 
 
-def show_baseline(config: Config, environment: Mapping[str, str]) -> str:
+def show_baseline(config: Config, environment: Mapping[str, str], width: int | None = None) -> str:
     """What a run here would be compared with, criterion by criterion, and the anchor."""
     git = Git(config.root, environment=environment)
     where = git_context(config, git)
@@ -278,11 +278,11 @@ def show_baseline(config: Config, environment: Mapping[str, str]) -> str:
         for plan in make_plans(config, as_if_judged(config, environment)):
             found = find_baselines(config, store, plan.suite.id, replace(where, anchored=True), git, plan=plan.planned)
             ledger = store.ledger(plan.suite.id)
-            parts += [_show(plan, reference, ledger) for reference in found.all]
+            parts += [_show(plan, reference, ledger, width) for reference in found.all]
     return "\n\n".join(parts)
 
 
-def _show(plan: Plan, reference: Reference, ledger: Ledger) -> str:
+def _show(plan: Plan, reference: Reference, ledger: Ledger, width: int | None) -> str:
     info = reference.info
     if not reference.records:
         return f"{console(plan.suite.id)}: {console(info.missing)}"
@@ -292,7 +292,7 @@ def _show(plan: Plan, reference: Reference, ledger: Ledger) -> str:
     head += f", {info.trials_per_case:.1f} trials a case from {count(info.records, 'record')}, {console(info.source)}"
     suite = judge_record(as_baseline(reference.records[0]), [NO_REFERENCE], Terms(plan.criteria))
     rows = [(r.criterion.name, interval(r.candidate, r.criterion.scale), sample(r.candidate)) for r in suite.criteria]
-    return "\n".join([head, *_told(ledger, key_of(info.commit)), table(rows)])
+    return "\n".join([head, *_told(ledger, key_of(info.commit)), table(rows, width, head=False)])
 
 
 def _told(ledger: Ledger, key: str) -> list[str]:

@@ -1,14 +1,121 @@
-"""Tables for the terminal."""
+"""Tables and lines for the terminal, laid out for its width."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
+from itertools import takewhile
+from unicodedata import category, east_asian_width
 
 from gate.security.escape import console
 
+GAP = "  "
+LEAST_NAME = 14
+"""Columns that a table's first column keeps at least; where that is too much, each row becomes a paragraph."""
+NARROWEST = 20
+"""Columns below which nothing is laid out: a line is as wide as this."""
+_AFTER = re.compile(r"(?<=[_./:@\-])(?=[^_./:@\-\s])")
+_BULLET = re.compile(r" *[-·] ")
 
-def table(rows: Sequence[Sequence[str]]) -> str:
-    """Columns aligned by spaces; everything in them made harmless for a terminal."""
+
+def columns(text: str) -> int:
+    """How many columns of a terminal a text takes."""
+    if text.isascii():
+        return len(text)
+    return sum(0 if category(one) in ("Mn", "Me") else 2 if east_asian_width(one) in "WF" else 1 for one in text)
+
+
+def table(rows: Sequence[Sequence[str]], width: int | None = None, *, head: bool = True) -> str:
+    """Columns aligned by spaces, with a head as the first row; everything in them is made harmless for a terminal.
+
+    Where ``width`` columns are too few, long names are broken after their separators; where that does not help, each
+    row becomes a paragraph, in which every figure follows the head of its column.
+    """
     clean = [[console(cell, 200) for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*clean, strict=True)] if clean else []
-    return "\n".join("  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in clean)
+    if not clean:
+        return ""
+    widths = [max(map(columns, column)) for column in zip(*clean, strict=True)]
+    if width is not None:
+        width = max(width, NARROWEST)
+        spare = width - sum(widths[1:]) - len(GAP) * (len(widths) - 1)
+        if spare < min(widths[0], LEAST_NAME):
+            return "\n".join(_paragraphs(clean if head else [[""] * len(clean[0]), *clean], width))
+        widths[0] = min(widths[0], spare)
+    return "\n".join(line for row in clean for line in _row(row, widths))
+
+
+def _row(cells: Sequence[str], widths: Sequence[int]) -> Iterator[str]:
+    first, *names = wrapped(cells[0], widths[0], "  " if widths[0] > LEAST_NAME else "") or [""]
+    yield GAP.join(_padded(cell, width) for cell, width in zip((first, *cells[1:]), widths, strict=True)).rstrip()
+    yield from names
+
+
+def _padded(text: str, width: int) -> str:
+    return text + " " * (width - columns(text))
+
+
+def _paragraphs(rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
+    head, *others = rows
+    for first, *cells in others:
+        yield from wrapped(first, width, "  ")
+        line = ""
+        for name, cell in zip(head[1:], cells, strict=True):
+            if not cell:
+                continue
+            said = f"{name}: {cell}" if name else cell
+            joined = f"{line}; {said}" if line else f"  {said}"
+            if line and columns(joined) > width:
+                yield from wrapped(line + ";", width, "    ")
+                joined = f"  {said}"
+            line = joined
+        if line:
+            yield from wrapped(line, width, "    ")
+
+
+def fit(text: str, width: int | None) -> str:
+    """The text with every line of it broken where it is longer than ``width`` columns; as it is without one."""
+    if width is None:
+        return text
+    lines = []
+    for line in text.split("\n"):
+        bullet = _BULLET.match(line)
+        hang = len(bullet[0]) if bullet else _indent(line) + 2
+        lines += wrapped(line, max(width, NARROWEST), " " * hang)
+    return "\n".join(lines)
+
+
+def _indent(line: str) -> int:
+    return sum(1 for _ in takewhile(str.isspace, line))
+
+
+def wrapped(text: str, width: int, hang: str) -> list[str]:
+    """A line as several of at most ``width`` columns, broken between words; a word only where it is longer than a
+    line, after a separator if it has one. Those after the first begin with ``hang``.
+    """
+    if columns(text) <= width:
+        return [text]
+    hang = hang if len(hang) <= width // 2 else ""
+    lines, line = [], " " * min(_indent(text), width // 2)
+    empty = True
+    for word in text.split():
+        for at, piece in enumerate(_pieces(word, width - len(hang))):
+            gap = "" if empty or at else " "
+            if not empty and columns(line) + len(gap) + columns(piece) > width:
+                lines.append(line)
+                line, gap = hang, ""
+            line += gap + piece
+            empty = False
+    return [*lines, line]
+
+
+def _pieces(word: str, width: int) -> Iterator[str]:
+    """The word whole where a line holds it; else its parts, each no longer than a line."""
+    if columns(word) <= width:
+        yield word
+        return
+    for part in _AFTER.split(word):
+        while columns(part) > width:
+            cut = next(n for n in range(len(part), 0, -1) if columns(part[:n]) <= width)
+            yield part[:cut]
+            part = part[cut:]  # noqa: PLW2901
+        yield part

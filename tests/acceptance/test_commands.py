@@ -9,6 +9,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from gate.reports.table import columns
 from tests.acceptance.conftest import REPOSITORY, Project
 
 CONFIG = """\
@@ -108,6 +109,44 @@ def test_power_says_how_many_cases_find_a_wanted_drop(project: Project) -> None:
     wanted = printed(project, "power", "old.jsonl", "--simulations", "10", "--drop", "0.5")
     assert re.search(r"−50 points with 15 stored trials a case: \d+ cases", wanted)
     assert "a typical suite's" not in printed(project, "power", "--simulations", "10")
+
+
+PRINTING = {
+    "explain": ("explain", "new.jsonl"),
+    "explain a case": ("explain", "new.jsonl", "--case", "case-3"),
+    "history": ("history",),
+    "history of files": ("history", "old.jsonl", "new.jsonl", "--tags"),
+    "baseline list": ("baseline", "list"),
+    "baseline show": ("baseline", "show"),
+    "baseline diff": ("baseline", "diff", "new.jsonl", "old.jsonl"),
+    "suite": ("suite",),
+    "ratchet": ("ratchet", "old.jsonl"),
+    "report": ("report", "new.jsonl"),
+    "report -v": ("report", "-v", "new.jsonl"),
+    "compare": ("compare", "new.jsonl", "old.jsonl"),
+    "compare several": ("compare", "new.jsonl", "old.jsonl", "a_name_of_some_length_for_a_model=old.jsonl"),
+    "power": ("power", "old.jsonl", "--simulations", "10"),
+    "monitor": ("monitor", "--once", "--sample-rate", "1", "--state", "monitor.db", "traces.jsonl"),
+}
+
+
+@pytest.mark.parametrize("command", PRINTING)
+def test_no_command_prints_lines_longer_than_the_terminal(project: Project, command: str) -> None:
+    """Words that no terminal holds, as the path of a file, may be broken; those that it holds may not."""
+    turns = [{"role": "user", "content": "item 1"}, {"role": "assistant", "content": "Done. " * 40}]
+    project.write("traces.jsonl", "".join(json.dumps({"id": str(n), "messages": turns}) + "\n" for n in range(3)))
+    wide = project.gate(*PRINTING[command], COLUMNS="400")
+    held = " ".join(word for word in wide.out.split() if len(word) <= 40)
+    words = {*re.findall(r"[A-Za-z]{2,}", held)} - {"criterion", "version", "change"}  # heads that paragraphs omit
+    assert words and wide.code in (0, 1, 3), wide.err
+    for width in (60, 80, 120):
+        ran = project.gate(*PRINTING[command], COLUMNS=str(width))
+        assert (ran.code, [line for line in ran.out.splitlines() if columns(line) > width]) == (wide.code, [])
+        assert words <= {*re.findall(r"[A-Za-z]{2,}", ran.out)}
+
+
+def test_what_a_program_reads_has_its_lines_whole(project: Project) -> None:
+    assert max(map(len, printed(project, "explain", "new.jsonl").splitlines())) > 100
 
 
 def test_history_flags_what_flips(project: Project) -> None:

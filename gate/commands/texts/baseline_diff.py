@@ -16,14 +16,16 @@ from gate.security.escape import console
 # --- differences ----------------------------------------------------------------------------------
 
 
-def diff_records(old: Path, new: Path) -> str:
+def diff_records(old: Path, new: Path, width: int | None = None) -> str:
     """What differs between two records, case by case."""
     found = diff(read_whole(old), read_whole(new))
     lines = [f"{name}: {a!r} → {b!r}" for name, (a, b) in found.header.items()]
     lines += [f"criterion {name}: {a or 'absent'} → {b or 'absent'}" for name, (a, b) in found.criteria.items()]
     rows = [("criterion", "old", "new")]
     rows += [(name, _mean(a), _mean(b)) for name, (a, b) in found.means.items()]
-    return "\n".join(["\n".join(map(console, lines)) or "same plan and criteria", table(rows), *_case_diffs(found)])
+    return "\n".join(
+        ["\n".join(map(console, lines)) or "same plan and criteria", table(rows, width), *_case_diffs(found)]
+    )
 
 
 def _mean(mean: Any) -> str:

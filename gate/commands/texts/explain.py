@@ -38,7 +38,12 @@ from gate.security.escape import console
 
 
 def explain_record(
-    path: Path, baseline: str | None, config_path: Path, environment: Mapping[str, str], case_id: str | None
+    path: Path,
+    baseline: str | None,
+    config_path: Path,
+    environment: Mapping[str, str],
+    case_id: str | None,
+    width: int | None = None,
 ) -> str:
     """How the verdict on a record comes about; or one case's trials on both sides."""
     record = read_whole(path)
@@ -72,7 +77,7 @@ def explain_record(
             lines.append(f"  spent     {percentage(result.spent)} of this comparison's error budget")
         lines += [f"  of which  {console(name, 80)} {said}" for name, said in dimensions(result)]
     lines += [console(further_line(one)) for one in suite.further]
-    lines += ["", *_explain_rule(suite), *_suspects(suite), *_improved(suite), *_tools(suite)]
+    lines += ["", *_explain_rule(suite), *_suspects(suite), *_improved(suite), *_tools(suite, width)]
     return "\n".join(lines)
 
 
@@ -105,12 +110,16 @@ def _improved(suite: SuiteResult) -> list[str]:
     return ["", "passed more often than in the baseline", *lines] if lines else []
 
 
-def _tools(suite: SuiteResult) -> list[str]:
+def _tools(suite: SuiteResult, width: int | None) -> list[str]:
     rows = [("tool", "calls", "timed", "seconds", "seconds per call")]
     for one in suite.tools:
         mean = "–" if one.seconds_per_call is None else f"{one.seconds_per_call:.3g}"
         rows.append((one.name, str(one.calls), str(one.timed), f"{one.seconds:.3g}", mean))
-    return ["", "time per tool, over the turns in which the agent times its tools", table(rows)] if suite.tools else []
+    return (
+        ["", "time per tool, over the turns in which the agent times its tools", table(rows, width)]
+        if suite.tools
+        else []
+    )
 
 
 def _case_line(case: CaseResult) -> str:

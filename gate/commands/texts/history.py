@@ -34,9 +34,11 @@ FEW_RUNS = 12
 """Runs up to which a case's counts are listed one by one; beyond, as a sparkline."""
 
 
-def history_text(found: Histories, *, cases: bool, tags: bool = False, ascii_only: bool = False) -> str:
+def history_text(
+    found: Histories, *, cases: bool, tags: bool = False, ascii_only: bool = False, width: int | None = None
+) -> str:
     """What was found. ``cases``: each case, not only the flaky ones; ``tags``: each criterion by tag."""
-    parts = [_suite(suite, cases=cases, tags=tags) for suite in found.suites]
+    parts = [_suite(suite, cases=cases, tags=tags, width=width) for suite in found.suites]
     if found.unread:
         named = [f"  {console(one.where)}: {console(one.why, 300)}" for one in islice(found.unread, MOST_UNREAD)]
         more = [f"  and {len(found.unread) - MOST_UNREAD:,} more"] if len(found.unread) > MOST_UNREAD else []
@@ -45,16 +47,16 @@ def history_text(found: Histories, *, cases: bool, tags: bool = False, ascii_onl
     return encodable(text, "ascii") if ascii_only else text
 
 
-def _suite(suite: SuiteHistory, *, cases: bool, tags: bool) -> str:
-    blocks = [f"{console(suite.suite_id)} · {overview(suite)}", _criteria(suite, tags=tags)]
+def _suite(suite: SuiteHistory, *, cases: bool, tags: bool, width: int | None) -> str:
+    blocks = [f"{console(suite.suite_id)} · {overview(suite)}", _criteria(suite, tags=tags, width=width)]
     blocks.append("\n".join(f"- {console(line)}" for line in findings(suite)))
     if len(suite.versions) > 1:
-        blocks.append(_versions(suite))
-    blocks.append(_cases(suite.cases, everyone=cases))
+        blocks.append(_versions(suite, width))
+    blocks.append(_cases(suite.cases, everyone=cases, width=width))
     return "\n\n".join(filter(None, blocks))
 
 
-def _criteria(suite: SuiteHistory, *, tags: bool) -> str:
+def _criteria(suite: SuiteHistory, *, tags: bool, width: int | None) -> str:
     """Criteria, the pass rate by tag below it, the lowest first; ``tags``: each criterion by tag."""
     rows: list[tuple[str, ...]] = [HEAD]
     for series in suite.whole:
@@ -62,7 +64,7 @@ def _criteria(suite: SuiteHistory, *, tags: bool) -> str:
         if tags or series.name == PASS_RATE:
             parts = sorted(suite.by_tag(series.name), key=lambda one: one.newest.estimate.value)
             rows += [_row(f"- {one.tag}", one, len(suite.runs)) for one in parts]
-    return table(rows)
+    return table(rows, width)
 
 
 def _row(name: str, series: Series, runs: int) -> tuple[str, ...]:
@@ -82,7 +84,7 @@ def _row(name: str, series: Series, runs: int) -> tuple[str, ...]:
     )
 
 
-def _versions(suite: SuiteHistory) -> str:
+def _versions(suite: SuiteHistory, width: int | None) -> str:
     shown = suite.whole[:2]
     rows: list[tuple[str, ...]] = [
         ("version", "from", "runs", *(f"{series.name}: average, lowest, highest, sd, n" for series in shown))
@@ -93,7 +95,7 @@ def _versions(suite: SuiteHistory) -> str:
         cells = [_version_cell(values.get(series.name), series) for series in shown]
         name = version.agent[:SHORT] or commit_of(first)
         rows.append((name, f"{commit_of(first)} {day(first.created)}", str(len(version.runs)), *cells))
-    text = table(rows)
+    text = table(rows, width)
     left = len(suite.versions) - MOST_VERSIONS
     return f"{text}\n{left:,} older versions: --json has all" if left > 0 else text
 
@@ -107,7 +109,7 @@ def _version_cell(value: VersionValue | None, series: Series) -> str:
     return ", ".join([*figures, spread, str(estimate.trials)])
 
 
-def _cases(cases: Sequence[CaseHistory], *, everyone: bool) -> str:
+def _cases(cases: Sequence[CaseHistory], *, everyone: bool, width: int | None) -> str:
     """Each case's pass rate; flaky ones are flagged."""
     shown = [case for case in cases if everyone or case.flaky]
     if not shown:
@@ -118,7 +120,7 @@ def _cases(cases: Sequence[CaseHistory], *, everyone: bool) -> str:
         by_run = " ".join(f"{p}/{n}" for p, n in case.by_record) if few else sparkline(case_trend(case), low=0, high=1)
         rate = interval(Estimate(case.rate, case.low, case.high, 1, case.trials), Scale.BINARY)
         rows.append((case.id, rate, str(case.trials), "flaky" if case.flaky else "", by_run))
-    text = table(rows)
+    text = table(rows, width)
     if everyone:
         return text
     left = f"; the lowest {FEW_RUNS} are shown, --cases shows all" if len(shown) > FEW_RUNS else ""

@@ -258,9 +258,9 @@ def stored_report(setup: Setup, notes: Sequence[str] = ()) -> MonitorReport:
         return report_of(state, setup.options, Observer(setup.scoring, setup.redactor), notes)
 
 
-def text_of(report: MonitorReport, limits: Limits, *, quiet: bool) -> str:
+def text_of(report: MonitorReport, limits: Limits, *, quiet: bool, width: int | None = None) -> str:
     """The report as it is printed."""
-    return headline(report) if quiet else to_text(report, limits)
+    return headline(report) if quiet else to_text(report, limits, width)
 
 
 def exit_code(report: MonitorReport, fail_on: str, problems: Sequence[str], *, lost: str = "") -> ExitCode:

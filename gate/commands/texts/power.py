@@ -54,6 +54,8 @@ class Asked(Struct, frozen=True):
     simulations: int | None = None
     """Runs of each question; None: what takes a few seconds."""
     as_json: bool = False
+    width: int | None = None
+    """Columns of the terminal; None: as wide as it gets."""
 
 
 class SuitePower(Struct, frozen=True):
@@ -127,7 +129,7 @@ class _Progress:
 def _shown(answers: Sequence[SuitePower], asked: Asked) -> str:
     if asked.as_json:
         return json.dumps([_plain(answer) for answer in answers], indent=2)
-    return "\n\n".join(map(_text, answers))
+    return "\n\n".join(_text(answer, asked.width) for answer in answers)
 
 
 def _plain(answer: SuitePower) -> dict[str, Any]:
@@ -135,7 +137,7 @@ def _plain(answer: SuitePower) -> dict[str, Any]:
     return plain
 
 
-def _text(answer: SuitePower) -> str:
+def _text(answer: SuitePower, width: int | None) -> str:
     power = answer.power
     design = power.design
     runs = f"{count(power.runs, 'simulated change')}, {power.blocked.runs} of each kind"
@@ -150,7 +152,7 @@ def _text(answer: SuitePower) -> str:
         rows.append(("one case breaks", *_share(power.broken)))
     rows.append(("none: blocked", *_share(power.blocked)))
     rows.append(("none: inconclusive", *_share(power.inconclusive)))
-    return "\n".join([*lines, table(rows), _smallest(power), _cost(power), *map(_wanted, answer.wanted)])
+    return "\n".join([*lines, table(rows, width), _smallest(power), _cost(power), *map(_wanted, answer.wanted)])
 
 
 def _share(found: Share) -> tuple[str, str, str]:

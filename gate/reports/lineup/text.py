@@ -33,7 +33,7 @@ def _lines(lineup: Lineup, width: int) -> Iterator[str]:
     for place in range(len(lineup.entries)):
         yield "  " + console(words.entry_line(lineup, place), 300)
     for measure in lineup.measures:
-        yield from ("", *_block(lineup, measure))
+        yield from ("", *_block(lineup, measure, width))
     for axis in (lineup.cost, lineup.latency):
         yield from _picture(lineup, axis)
     yield ""
@@ -54,7 +54,7 @@ def _wrapped(text: str, width: int) -> list[str]:
     return wrap(console(text, 600), width, subsequent_indent="  ", break_on_hyphens=False)
 
 
-def _block(lineup: Lineup, measure: Measure) -> Iterator[str]:
+def _block(lineup: Lineup, measure: Measure, width: int) -> Iterator[str]:
     yield f"{console(measure.name, 100)} ({words.wanted(measure)})"
     rows = []
     for place in range(len(lineup.entries)):
@@ -63,7 +63,7 @@ def _block(lineup: Lineup, measure: Measure) -> Iterator[str]:
             against = words.difference_text(measure, place, 0)
             row += ["" if against == words.NO_FIGURES else f"to A: {against}", words.standing(measure, place, 0)]
         rows.append([*row, *[""] * (5 - len(row))])
-    yield from (f"  {line}" for line in table(rows).splitlines())
+    yield from (f"  {line}" for line in table(rows, width - 2, head=False).splitlines())
 
 
 # --- quality against cost and latency -------------------------------------------------------------
