@@ -12,6 +12,8 @@ from msgspec import Struct
 
 from gate.errors import ConfigError, MeasureError
 from gate.formats.documents import read_document, read_document_with_lines, read_json_lines, read_text
+from gate.formats.eval_archive import SUFFIX as EVAL_ARCHIVE
+from gate.formats.eval_archive import read_eval_archive
 from gate.model import Suite
 from gate.registry import Registry
 from gate.suites import messages, native, traces
@@ -40,7 +42,7 @@ FORMATS = Registry[Format | Callable[[FieldPaths], Format]](
 
 CRITERIA_FILE = "test_config.json"
 CONFIG_FILES = ("gate.yaml", "gate.yml")
-SUFFIXES = (".evalset.json", ".test.json", ".json", ".jsonl", ".yaml", ".yml")
+SUFFIXES = (".evalset.json", ".test.json", ".json", ".jsonl", ".yaml", ".yml", EVAL_ARCHIVE)
 """The files of a folder that are read, longest suffix first."""
 
 
@@ -190,6 +192,8 @@ def _document(path: Path, base: Path, root: Path) -> Document:
     if path.suffix == ".jsonl":
         rows = list(read_json_lines(path, where=where))
         return Document([row for _, row in rows], where, name, row_lines=tuple(line for line, _ in rows))
+    if path.suffix == EVAL_ARCHIVE:
+        return Document(read_eval_archive(path, where), where, name)
     if not path.name.endswith(SUFFIXES):
         text = read_text(path, where)
         return Document(text, where, name, row_lines=range(1, text.count("\n") + 2))

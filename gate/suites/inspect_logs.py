@@ -1,8 +1,8 @@
-"""Knows Inspect's logs as JSON (``inspect log dump``): a sample's id is a case, each epoch of it a recorded trial.
+"""Knows Inspect's logs, ``.eval`` and JSON: a sample's id is a case, each epoch of it a recorded trial.
 
 A log that did not end well is refused: what it lacks was never measured. Inspect's scorers are not run here. Of
 ``includes`` the target becomes a text that the answer must contain; any other is said to be left out, and is a lost
-check for `gate import`. The binary form, ``.eval``, is dumped by Inspect itself.
+check for `gate import`.
 """
 
 from __future__ import annotations
@@ -65,6 +65,11 @@ def _check_whole(document: Document) -> None:
         raise document.error(f"the log's status is {shorten(repr(status), 40)}, not success", "status", hint=hint)
     if document.data.get("invalidated"):
         raise document.error("the log was invalidated", "invalidated")
+    results, held = document.data.get("results"), document.data.get("samples")
+    counted = results.get("total_samples") if isinstance(results, Mapping) else None
+    if isinstance(counted, int) and isinstance(held, list) and 0 < len(held) < counted:
+        hint = "take the whole log: what it lacks is not known to have passed"
+        raise document.error(f"the log holds {len(held)} of {counted} samples", "results", hint=hint)
 
 
 def _samples(document: Document) -> list[Sample]:
@@ -172,7 +177,7 @@ def _attached(content: Any, texts: Mapping[str, Any]) -> Any:
 
 
 FORMAT = Format(
-    shape="an Inspect log, dumped as JSON: `eval` and `samples`",
+    shape="an Inspect log, `.eval` or dumped as JSON: `eval` and `samples`",
     recognises=recognises,
     read=read,
     carry=carry,

@@ -34,7 +34,7 @@ _CRITERIA: Mapping[str, Any] = {
 """What a criterion says that does not stand for itself; the others are brought as they are."""
 
 
-class MalformedError(Exception):
+class NotPromptfooError(Exception):
     """An assertion is not of promptfoo's shape; its reader says where."""
 
 
@@ -70,9 +70,9 @@ class Checks(Struct):
     """The assertions that are."""
 
     def add(self, assertion: Any) -> None:
-        """One more assertion, or set of them. Raises `MalformedError`."""
+        """One more assertion, or set of them. Raises `NotPromptfooError`."""
         if not isinstance(assertion, Mapping) or not isinstance(assertion.get("type"), str):
-            raise MalformedError("an assertion is a mapping with a type")
+            raise NotPromptfooError("an assertion is a mapping with a type")
         if assertion["type"] == "assert-set":
             self._add_set(assertion)
         elif assertion.get("weight") == 0:
@@ -83,7 +83,7 @@ class Checks(Struct):
     def _add_set(self, assertion: Mapping[str, Any]) -> None:
         members = assertion.get("assert")
         if not isinstance(members, list):
-            raise MalformedError("assert-set: expected a list under assert")
+            raise NotPromptfooError("assert-set: expected a list under assert")
         self.losses += [(f"assert-set with {key}", True) for key in assertion if key not in (*_KEYS, "assert")]
         self.laxer("assert-set", assertion.get("threshold"))
         for member in members:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from gate.model import Case, Location, Turn
 from gate.security.limits import shorten
 from gate.suites.base import Loss
-from gate.suites.promptfoo.assertions import Checks, MalformedError
+from gate.suites.promptfoo.assertions import Checks, NotPromptfooError
 from gate.suites.promptfoo.files import SCHEME, Folder
 from gate.suites.promptfoo.templates import TemplateError
 
@@ -61,21 +61,21 @@ class Made(Struct, frozen=True):
 
 
 def mapping(value: Any, what: str) -> dict[str, Any]:
-    """Raises `MalformedError` if it is none."""
+    """Raises `NotPromptfooError` if it is none."""
     if value is None:
         return {}
     if not isinstance(value, Mapping):
-        raise MalformedError(f"{what}: expected a mapping")
+        raise NotPromptfooError(f"{what}: expected a mapping")
     return dict(value)
 
 
 def make(test: Test, prompt: Prompt, folder: Folder | None) -> Made:
-    """The case of a test. Raises `MalformedError`, and `TemplateError` if its prompt is none for one turn."""
+    """The case of a test. Raises `NotPromptfooError`, and `TemplateError` if its prompt is none for one turn."""
     raw = test.raw
     checks = Checks(test.variables, folder)
     listed = raw.get("assert") or []
     if not isinstance(listed, list):
-        raise MalformedError("assert: expected a list")
+        raise NotPromptfooError("assert: expected a list")
     for assertion in listed:
         checks.add(assertion)
     checks.laxer("test", raw.get("threshold"))

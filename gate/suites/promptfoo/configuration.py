@@ -13,7 +13,7 @@ from msgspec import Struct
 from gate.formats.positions import Key
 from gate.security.limits import shorten
 from gate.suites.base import Contents, Document, Loss
-from gate.suites.promptfoo.assertions import MalformedError, from_text
+from gate.suites.promptfoo.assertions import NotPromptfooError, from_text
 from gate.suites.promptfoo.cases import Made, Prompt, Test, criteria_of, key_of, losses_of, make, mapping, told_apart
 from gate.suites.promptfoo.files import SCHEME, Folder, NotReadError
 from gate.suites.promptfoo.templates import TemplateError, rendered
@@ -46,7 +46,7 @@ def carry(document: Document) -> tuple[Contents, list[Loss]]:
     """The cases of a configuration, and what is lost of it. Raises `ConfigError` for what cannot be read."""
     try:
         return _Configuration(document).carry()
-    except MalformedError as error:
+    except NotPromptfooError as error:
         raise document.error(str(error)) from None
 
 
@@ -95,7 +95,7 @@ class _Configuration:
             label = given.get("label") or ""
             given = given.get("raw", given.get("id"))
         if not isinstance(given, str) or not given or not isinstance(label, str):
-            raise MalformedError("prompts: expected texts, or mappings with raw or id")
+            raise NotPromptfooError("prompts: expected texts, or mappings with raw or id")
         bare = "\n" not in given and "{" not in given
         named = given.startswith(SCHEME) or (
             bare and given.endswith((".txt", ".md", ".json", ".yaml", ".yml", ".js", ".py"))
@@ -141,7 +141,7 @@ class _Configuration:
             elif isinstance(one, Mapping):
                 yield here, dict(one)
             else:
-                raise MalformedError("tests: expected mappings or names of files")
+                raise NotPromptfooError("tests: expected mappings or names of files")
 
     def _from_file(self, reference: str) -> list[dict[str, Any]]:
         try:
@@ -151,7 +151,7 @@ class _Configuration:
             return []
         held = [held] if isinstance(held, Mapping) else held
         if not isinstance(held, list) or not all(isinstance(one, Mapping) for one in held):
-            raise MalformedError(f"{reference}: expected a list of tests")
+            raise NotPromptfooError(f"{reference}: expected a list of tests")
         return [_from_row(one) for one in held] if reference.endswith(".csv") else [dict(one) for one in held]
 
     def _scenarios(self) -> Iterator[tuple[tuple[Key, ...], dict[str, Any]]]:
@@ -166,7 +166,7 @@ class _Configuration:
                 data = [held for _, held in self._listed(scenario.get("config") or [{}], keys)]
                 tests = [held for _, held in self._listed(scenario.get("tests") or [{}], keys)]
                 if len(data) * len(tests) > MAX_CASES:
-                    raise MalformedError(f"more than {MAX_CASES:,} cases")
+                    raise NotPromptfooError(f"more than {MAX_CASES:,} cases")
                 for first, second in product(data, tests):
                     try:
                         yield keys, self._over(first, second)
@@ -193,7 +193,7 @@ class _Configuration:
     def _asserts(self, given: Any, depth: int = 0) -> list[Any]:
         """Assertions with their templates in place."""
         if not isinstance(given or [], list):
-            raise MalformedError("assert: expected a list")
+            raise NotPromptfooError("assert: expected a list")
         return [self._assert(one, depth) for one in given or []]
 
     def _assert(self, one: Any, depth: int) -> Any:
@@ -211,7 +211,7 @@ class _Configuration:
         for name in reference.removeprefix("#/").split("/"):
             value = value.get(name) if isinstance(value, Mapping) else None
         if not reference.startswith("#/") or not isinstance(value, Mapping):
-            raise MalformedError(f"{_short(reference)}: there is no such template of an assertion")
+            raise NotPromptfooError(f"{_short(reference)}: there is no such template of an assertion")
         return value
 
     # --- cases ---
@@ -234,7 +234,7 @@ class _Configuration:
                     self._make(Test(test, variables, location), prompt, several=len(prompts) > 1)
         except (NotReadError, TemplateError) as error:
             self._losses.append(Loss(str(named), f"the whole test: {error}"))
-        except MalformedError as error:
+        except NotPromptfooError as error:
             raise self._document.error(f"{_short(named)}: {error}", *keys) from None
 
     def _make(self, test: Test, prompt: _Template, *, several: bool) -> None:
@@ -243,7 +243,7 @@ class _Configuration:
         text = rendered(template, _escaped(test.variables) if _is_json(template) else test.variables)
         self._made.append(make(test, Prompt(text, prompt.label if several else ""), self._folder))
         if len(self._made) > MAX_CASES:
-            raise MalformedError(f"more than {MAX_CASES:,} cases")
+            raise NotPromptfooError(f"more than {MAX_CASES:,} cases")
 
     def _wanted(self, test: Mapping[str, Any], prompts: list[_Template]) -> list[_Template]:
         names = test.get("prompts")
@@ -261,7 +261,7 @@ class _Configuration:
             for value in held.values()
         ]
         if prod(map(len, values)) > MAX_CASES:
-            raise MalformedError(f"more than {MAX_CASES:,} combinations of variables")
+            raise NotPromptfooError(f"more than {MAX_CASES:,} combinations of variables")
         for chosen in product(*values):
             plain = dict(zip(held, chosen, strict=True))
             yield {name: _nested(value, plain) for name, value in plain.items()}

@@ -18,7 +18,7 @@ from gate.formats.messages import FormatError
 from gate.model import Invocation, Part, RecordedTrial, ToolCall, Usage
 from gate.security.limits import shorten
 from gate.suites.base import Contents, Document, Loss
-from gate.suites.promptfoo.assertions import MalformedError
+from gate.suites.promptfoo.assertions import NotPromptfooError
 from gate.suites.promptfoo.cases import Made, Prompt, Test, criteria_of, key_of, losses_of, make, mapping, told_apart
 
 VERSION = 3
@@ -81,7 +81,7 @@ def _rows(document: Document, listed: list[Any]) -> Iterator[_Read]:
             test = Test(raw, mapping(row.get("vars", raw.get("vars")), "vars"), document.location(*place))
             said = Prompt(text or label or "-", label if several else "", recorded=True)
             yield _Read(row, make(test, said, None), origin)
-        except MalformedError as error:
+        except NotPromptfooError as error:
             raise document.error(str(error), *place) from None
 
 

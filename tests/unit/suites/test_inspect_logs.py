@@ -14,7 +14,7 @@ from gate.errors import ConfigError, GateError
 from gate.model import Suite, Usage
 from gate.suites import load
 from gate.suites.base import Loss
-from tests.unit.suites.files import mutated, write
+from tests.unit.suites.files import SHARED, mutated, needs_shared, write
 
 THOUGHT = [{"type": "reasoning", "reasoning": "hm"}, {"type": "text", "text": "One moment."}]
 CALL = {"id": "c1", "function": "lookup_order", "arguments": {"order": "A100"}, "parse_error": None}
@@ -132,3 +132,36 @@ def test_what_is_no_whole_log_is_refused(tmp_path: Path, data: Any, why: str) ->
 def test_mutants_are_suites_or_gate_errors(data: st.DataObject, tmp_path: Path) -> None:
     with suppress(GateError):
         suite_of(tmp_path, mutated(data, log(sample(), sample(epoch=2))))
+
+
+ARCHIVE = Path(__file__).parent / "samples" / "inspect" / "orders.eval"
+"""What Inspect 0.3.285 wrote of a task of ours: two samples, three epochs each, a scripted model that calls a tool."""
+
+
+def test_a_genuine_archive_is_read_without_inspect() -> None:
+    pytest.importorskip("zstandard")
+    (suite,) = load([ARCHIVE], root=ARCHIVE.parent)
+    assert sorted(case.id for case in suite.cases) == ["two", "where"]
+    assert sorted((trial.case_id, trial.number) for trial in suite.recorded) == [
+        (name, epoch) for name in ("two", "where") for epoch in (1, 2, 3)
+    ]
+    said = suite.recorded[0].invocations[0]
+    assert [(call.name, call.args, call.result) for call in said.tool_calls] == [
+        ("lookup_order", {"order": "A100"}, "shipped")
+    ]
+    assert said.usage == Usage(20, 10, model="mockllm/model")
+
+
+@needs_shared
+def test_a_genuine_archive_of_another_task_is_read(tmp_path: Path) -> None:
+    pytest.importorskip("zstandard")
+    (found,) = (SHARED / "samples" / "inspect").glob("*.eval")
+    (suite,) = load([found], root=found.parent)
+    assert [(trial.case_id, trial.number) for trial in suite.recorded] == [
+        ("where2", 1), ("where2", 2), ("where", 1), ("where", 2)
+    ]  # fmt: skip
+
+
+def test_a_log_that_lacks_samples_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="holds 1 of 2 samples"):
+        suite_of(tmp_path, log(sample(), results={"total_samples": 2}))
