@@ -1,0 +1,116 @@
+"""One attempt at a trial: which of its requests the recording answers, what went out instead, and what differed first.
+
+A trial is coupled with one recorded trial of its case, and answered from that alone: the n-th equal request of the one
+gets the n-th answer of the other. Repeats stay different trials, and what a trial shares with the baseline it shares
+with one trial of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from time import perf_counter
+
+from gate.model import Side
+from gate.security.limits import shorten
+from gate.world.asked import Asked, content
+from gate.world.cassette import Cassette, RecordedExchange, RecordedTape, as_replayed
+from gate.world.differences import MOST_CHARS, first_difference
+from gate.world.options import Mode
+from gate.world.volatile import Volatile
+
+
+class Coupling:
+    """The recorded trial that a trial is coupled with."""
+
+    def __init__(self, source: str, tape: RecordedTape, cassette: Cassette) -> None:
+        self.source, self.tape, self.cassette = source, tape, cassette
+
+
+class Attempt:
+    """What one attempt at a trial has asked so far."""
+
+    def __init__(self, name: str, case_id: str, trial: int, side: Side, coupling: Coupling | None) -> None:
+        self.name, self.case_id, self.trial, self.side, self.coupling = name, case_id, trial, side, coupling
+        self.exchanges: list[RecordedExchange] = []
+        self.whole = True
+        """Whether everything that was asked is among the exchanges."""
+        self.asked = self.replayed = self.live = 0
+        self.difference = ""
+        self.missing = ""
+        """What the recording should have answered and could not, where that ends the trial."""
+        self.closed = False
+        self.calls: set[asyncio.Task[None]] = set()
+        """Requests that are being answered from outside."""
+        self._began: float | None = None
+        self._spared: list[tuple[float, float]] = []
+        self._left: dict[str, deque[RecordedExchange]] = {}
+        for exchange in () if coupling is None else coupling.tape.exchanges:
+            self._left.setdefault(exchange.key, deque()).append(exchange)
+
+    @property
+    def now(self) -> float:
+        """Seconds since the first turn began."""
+        if self._began is None:
+            self._began = perf_counter()
+        return perf_counter() - self._began
+
+    def recorded(self, key: str) -> RecordedExchange | None:
+        """The next recorded answer to this request, which is then used up."""
+        left = self._left.get(key)
+        return left.popleft() if left else None
+
+    def replay(self, exchange: RecordedExchange, number: int) -> None:
+        """Counts an exchange that was answered from the recording."""
+        self.replayed += 1
+        self._spared.append((exchange.start, exchange.start + exchange.seconds))
+        self.exchanges.append(as_replayed(exchange, number))
+
+    def spared(self) -> float:
+        """Seconds that the recorded answers of the turn took when they were recorded; of those at once, once."""
+        total = end = 0.0
+        for start, stop in sorted(self._spared):
+            total += max(0.0, stop - max(start, end))
+            end = max(end, stop)
+        self._spared.clear()
+        return total
+
+    def differs(self, asked: Asked, number: int, volatile: Volatile) -> None:
+        """Remembers how the first request that the recording does not answer differs from what was recorded."""
+        if not self.difference and self.coupling is not None:
+            self.difference = shorten(self._explained(asked, number, volatile), MOST_CHARS)
+
+    def _explained(self, asked: Asked, number: int, volatile: Volatile) -> str:
+        assert self.coupling is not None
+        rest = sorted((one for left in self._left.values() for one in left), key=lambda one: one.number)
+        alike = [one for one in rest if (one.upstream, one.method) == (asked.upstream, asked.method)]
+        near = next((one for one in alike if one.path == asked.path), None)
+        if near is None:
+            count = len(self.coupling.tape.exchanges)
+            if alike:
+                return f"request {number} differs in path: {alike[0].path} → {asked.path}"
+            if rest:
+                return f"request {number} goes to {asked.upstream}, where {rest[0].upstream} was asked"
+            return f"request {number} is one more than the {count} that were recorded"
+        kept = self.coupling.cassette.body(near.request)
+        before = Asked(asked.upstream, asked.kind, asked.method, near.path, {}, kept or b"", asked.at)
+        old, new = (volatile.plain(content(one), asked.at) for one in (before, asked))
+        place = first_difference(old, new)
+        return f"request {number} differs in {place}" if place else f"request {number} differs from what was recorded"
+
+    def ended(self) -> None:
+        """Once the trial is over: requests of the recording that were not asked are a difference, too."""
+        rest = [one for left in self._left.values() for one in left]
+        if rest and not self.difference:
+            first = min(rest, key=lambda one: one.number)
+            self.difference = f"request {first.number} of the recording was not asked ({first.method} {first.path})"
+
+
+class Answering:
+    """How a request is to be answered: from the recording, from outside, or not at all."""
+
+    def __init__(self, mode: Mode, exchange: RecordedExchange | None, body: bytes | None) -> None:
+        self.exchange = exchange if body is not None else None
+        self.body = body
+        self.goes_out = self.exchange is None and mode in ("live", "replay-then-live")
+        self.ends_trial = self.exchange is None and mode == "fail"

@@ -1,0 +1,279 @@
+"""One run's recording: a file of lines, each a body, an exchange or the end of a trial; bodies are kept once.
+
+Lines are only ever appended, each by one write, so that what was recorded outlives a kill at any point. What a trial
+was answered has a digest over its exchanges, which name their bodies by digest: whoever trusts that digest, because a
+record states it, may take the answers from a file that anybody could have written.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import re
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from io import FileIO
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType, field
+from msgspec.structs import replace
+
+from gate.security import files
+from gate.security.limits import MAX_ANSWER_BYTES
+from gate.world.asked import digest
+
+VERSION = 1
+"""1: body, exchange and end lines."""
+MAX_LINE_BYTES = 2 * MAX_ANSWER_BYTES
+MAX_FILE_BYTES = 10_000_000_000
+_RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+_WINDOW = 32_768
+"""Bytes of an earlier body that a later one is packed against: what zlib looks back."""
+
+
+class RecordedExchange(Struct, frozen=True, omit_defaults=True):
+    """One request of a trial and its answer."""
+
+    number: int
+    """From 1, in the order of asking."""
+    upstream: str
+    method: str
+    path: str
+    key: str
+    """Equal for requests that ask the same."""
+    request: str
+    """Digest of the body that is kept of the request: redacted."""
+    status: int
+    response: str
+    headers: tuple[tuple[str, str], ...] = ()
+    """Of the answer, those that its reader needs."""
+    start: float = 0.0
+    """Seconds after the trial's first turn began."""
+    first: float = 0.0
+    """Seconds until the first byte of the answer."""
+    seconds: float = 0.0
+    """Seconds until its last."""
+    replayed: bool = False
+    """Whether it was answered from a recording."""
+
+
+class _Body(Struct, frozen=True, omit_defaults=True):
+    digest: str
+    size: int
+    data: str
+    """zlib's, in base64."""
+    after: str = ""
+    """Digest of the body that it is packed against."""
+
+
+class _End(Struct, frozen=True):
+    case_id: str
+    trial: int
+    tape: str
+    count: int
+
+
+class _Line(Struct, frozen=True, omit_defaults=True):
+    """A line of the file: exactly one of its parts is there."""
+
+    cassette: int | UnsetType = UNSET
+    body: _Body | UnsetType = UNSET
+    exchange: RecordedExchange | UnsetType = UNSET
+    end: _End | UnsetType = UNSET
+    attempt: str = ""
+    """The attempt at a trial that an exchange or an end is of."""
+
+
+_ENCODER = msgspec.json.Encoder(order="deterministic")
+_LINE = msgspec.json.Decoder(_Line)
+
+
+def tape_of(case_id: str, trial: int, exchanges: Sequence[RecordedExchange]) -> str:
+    """The digest of what a trial was answered; empty where it asked nothing."""
+    return digest(_ENCODER.encode([case_id, trial, *exchanges])) if exchanges else ""
+
+
+def path_of_run(folder: Path, run: str) -> Path | None:
+    """Where a run's recording is kept; None for an id that names no file."""
+    return folder / f"{run}.jsonl" if _RUN.fullmatch(run) else None
+
+
+class CassetteWriter:
+    """Appends to a run's recording. Raises OSError where it cannot be opened."""
+
+    def __init__(self, path: Path, limit_bytes: int) -> None:
+        self._limit = limit_bytes
+        self.full = False
+        """Whether something was not recorded for want of room."""
+        files.make_folder(path.parent)
+        self._file: FileIO = files.open_to_append(path)
+        os.fchmod(self._file.fileno(), 0o600)
+        self._size = self._file.seek(0, os.SEEK_END)
+        self._known: set[str] = set()
+        self._models: dict[str, tuple[str, bytes]] = {}
+        """The first body of a kind of request, which later ones are packed against."""
+        if self._size:
+            self._go_on()
+        else:
+            self._write(_Line(cassette=VERSION))
+
+    def _go_on(self) -> None:
+        """Ends a line that was cut off, and learns which bodies are there."""
+        self._file.seek(self._size - 1)
+        if self._file.read(1) != b"\n":
+            self._write_bytes(b"\n")
+        self._file.seek(0)
+        for line in _lines(self._file):
+            if isinstance(line.body, _Body):
+                self._known.add(line.body.digest)
+
+    def body(self, data: bytes, group: str) -> str:
+        """Keeps a body; returns its digest. ``group``: bodies that are likely to be alike."""
+        name = digest(data)
+        if name not in self._known:
+            model = self._models.setdefault(group, (name, data))
+            after = "" if model[0] == name else model[0]
+            packed = _pack(data, model[1] if after else b"")
+            if self._write(_Line(body=_Body(name, len(data), base64.b64encode(packed).decode(), after))):
+                self._known.add(name)
+        return name
+
+    def keep(self, exchange: RecordedExchange, attempt: str) -> bool:
+        """Adds an exchange. Returns whether it, and its bodies, are kept."""
+        if not {exchange.request, exchange.response} <= self._known:
+            return False
+        return self._write(_Line(exchange=exchange, attempt=attempt))
+
+    def end(self, case_id: str, trial: int, tape: str, count: int, attempt: str) -> bool:
+        """Adds that a trial ended, with everything that it asked. Returns whether it is kept."""
+        return self._write(_Line(end=_End(case_id, trial, tape, count), attempt=attempt))
+
+    def _write(self, line: _Line) -> bool:
+        return self._write_bytes(_ENCODER.encode(line) + b"\n")
+
+    def _write_bytes(self, data: bytes) -> bool:
+        if self._size + len(data) > self._limit:
+            self.full = True
+            return False
+        self._file.write(data)
+        self._size += len(data)
+        return True
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class RecordedTape(Struct, frozen=True):
+    """What one trial asked and was answered."""
+
+    case_id: str
+    trial: int
+    exchanges: tuple[RecordedExchange, ...]
+
+
+class Cassette:
+    """A run's recording, read once; bodies are unpacked when they are asked for. What is not sound is not there."""
+
+    def __init__(self, path: Path) -> None:
+        self._bodies: dict[str, _Body] = {}
+        self._tapes: dict[str, RecordedTape] = {}
+        attempts: dict[str, list[RecordedExchange]] = {}
+        with path.open("rb") as file:
+            for line in _lines(file):
+                if isinstance(line.body, _Body):
+                    self._bodies.setdefault(line.body.digest, line.body)
+                elif isinstance(line.exchange, RecordedExchange):
+                    attempts.setdefault(line.attempt, []).append(line.exchange)
+                elif isinstance(line.end, _End):
+                    self._ended(line.end, attempts.pop(line.attempt, []))
+
+    def _ended(self, end: _End, exchanges: list[RecordedExchange]) -> None:
+        ordered = tuple(sorted(exchanges, key=lambda exchange: exchange.number))
+        if len(ordered) == end.count and tape_of(end.case_id, end.trial, ordered) == end.tape:
+            self._tapes[end.tape] = RecordedTape(end.case_id, end.trial, ordered)
+
+    def tape(self, name: str) -> RecordedTape | None:
+        """What has this digest; None if it is not there, or not whole."""
+        return self._tapes.get(name)
+
+    @property
+    def tapes(self) -> Mapping[str, RecordedTape]:
+        return self._tapes
+
+    def body(self, name: str, depth: int = 0) -> bytes | None:
+        """The body with this digest; None if it is not there, or another one."""
+        kept = self._bodies.get(name)
+        if kept is None or not 0 <= kept.size <= MAX_ANSWER_BYTES or depth > 1:
+            return None
+        model = self.body(kept.after, depth + 1) if kept.after else b""
+        if model is None:
+            return None
+        try:
+            data = _unpack(base64.b64decode(kept.data, validate=True), model, kept.size)
+        except (ValueError, zlib.error):
+            return None
+        return data if digest(data) == name else None
+
+
+def _lines(file: Any) -> Iterator[_Line]:
+    """The lines that can be read; one that was cut off, or is of a later version, is left out."""
+    file.seek(0)
+    rest = b""
+    while piece := file.read(1 << 20):
+        *whole, rest = (rest + piece).split(b"\n")
+        yield from _decoded(whole)
+        if len(rest) > MAX_LINE_BYTES:
+            return
+    yield from _decoded([rest])
+
+
+def _decoded(lines: Iterable[bytes]) -> Iterator[_Line]:
+    for line in lines:
+        if not line:
+            continue
+        try:
+            yield _LINE.decode(line)
+        except (msgspec.DecodeError, RecursionError):
+            continue
+
+
+def _pack(data: bytes, model: bytes) -> bytes:
+    packer = zlib.compressobj(9, zdict=model[-_WINDOW:]) if model else zlib.compressobj(9)
+    return packer.compress(data) + packer.flush()
+
+
+def _unpack(data: bytes, model: bytes, size: int) -> bytes:
+    unpacker = zlib.decompressobj(zdict=model[-_WINDOW:]) if model else zlib.decompressobj()
+    found = unpacker.decompress(data, size + 1)
+    if len(found) != size or not unpacker.eof:
+        raise ValueError("another size than it says")
+    return found
+
+
+class Library(Struct):
+    """The recordings of a folder, each read when it is first asked for."""
+
+    folder: Path
+    _read: dict[str, Cassette | None] = field(default_factory=dict)
+
+    def cassette(self, run: str) -> Cassette | None:
+        """That of a run; None if there is none, or it cannot be read."""
+        if run not in self._read:
+            self._read[run] = self._open(run)
+        return self._read[run]
+
+    def _open(self, run: str) -> Cassette | None:
+        path = path_of_run(self.folder, run)
+        try:
+            if path is None or path.is_symlink() or not 0 < path.stat().st_size <= MAX_FILE_BYTES:
+                return None
+            return Cassette(path)
+        except OSError:
+            return None
+
+
+def as_replayed(exchange: RecordedExchange, number: int) -> RecordedExchange:
+    """The exchange as a later trial had it that was answered from it."""
+    return replace(exchange, number=number, replayed=True)

@@ -1,0 +1,67 @@
+"""Where two requests differ first, in words."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from gate.security.limits import shorten
+
+MOST_CHARS = 400
+_AROUND = 30
+"""Characters of a long text that are shown around where it begins to differ."""
+_SHOWN = 70
+
+
+def first_difference(before: Any, now: Any, path: str = "") -> str:
+    """The place where two JSON values differ first and what stands there in each; empty if they are equal."""
+    if isinstance(before, dict) and isinstance(now, dict):
+        return _of_mappings(before, now, path)
+    if isinstance(before, list) and isinstance(now, list):
+        return _of_lists(before, now, path)
+    if type(before) is type(now) and before == now:
+        return ""
+    if isinstance(before, str) and isinstance(now, str):
+        old, new = _windows(before, now)
+        return f"{path or 'the body'}: {old} → {new}"
+    return f"{path or 'the body'}: {_said(before)} → {_said(now)}"
+
+
+def _of_mappings(before: dict[str, Any], now: dict[str, Any], path: str) -> str:
+    names = [*before, *(name for name in now if name not in before)]
+    for name in names:
+        place = f"{path}.{name}" if path else str(name)
+        if name not in now:
+            return f"{place}: {_said(before[name])} → not there"
+        if name not in before:
+            return f"{place}: not there → {_said(now[name])}"
+        if found := first_difference(before[name], now[name], place):
+            return found
+    return ""
+
+
+def _of_lists(before: list[Any], now: list[Any], path: str) -> str:
+    for number, (old, new) in enumerate(zip(before, now, strict=False)):
+        if found := first_difference(old, new, f"{path}[{number}]"):
+            return found
+    if len(before) == len(now):
+        return ""
+    shorter = min(len(before), len(now))
+    place = f"{path}[{shorter}]"
+    if len(now) > shorter:
+        return f"{place}: not there → {_said(now[shorter])}"
+    return f"{place}: {_said(before[shorter])} → not there"
+
+
+def _windows(before: str, now: str) -> tuple[str, str]:
+    """Both texts from shortly before the place where they begin to differ."""
+    if len(before) <= _SHOWN and len(now) <= _SHOWN:
+        return _said(before), _said(now)
+    at = next((n for n, (old, new) in enumerate(zip(before, now, strict=False)) if old != new), -1)
+    start = max(0, (at if at >= 0 else min(len(before), len(now))) - _AROUND)
+    lead = "…" if start else ""
+    return _said(lead + before[start:]), _said(lead + now[start:])
+
+
+def _said(value: Any) -> str:
+    return shorten(json.dumps(value, ensure_ascii=False, default=repr), _SHOWN)

@@ -1,0 +1,130 @@
+"""The key ``world`` of a configuration: what of the outside world is recorded and replayed, and where it is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from gate.errors import ConfigError
+
+Mode = Literal["live", "replay", "replay-then-live", "fail"]
+"""What answers a request: the outside world; the recording, and an error where it has none; the recording as long as it
+has one; the recording, and where it has none the trial is not measured."""
+Kind = Literal["model", "tool", "mcp"]
+MOST_PATTERNS = 50
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+
+
+class UpstreamOptions(_Section):
+    """A server that may be reached through the proxy; a text alone is its address."""
+
+    url: str
+    """Its address, which the rest of a request's path is appended to."""
+    kind: Kind = "tool"
+    """Whether it is asked as a model, as a tool, or as an MCP server over streamable HTTP."""
+    env: str | None = Field(default=None, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
+    """The variable that tells the agent the proxy's address for it. Default: ``GATE_WORLD_`` and the name in capitals."""
+    mode: Mode | None = None
+    """Instead of ``models`` or ``tools``, for this server alone."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_text(cls, value: Any) -> Any:
+        return {"url": value} if isinstance(value, str) else value
+
+    @field_validator("url")
+    @classmethod
+    def _is_address(cls, value: str) -> str:
+        parts = urlsplit(value)
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+            raise ValueError(f"{value!r} is no http:// or https:// address without a query")
+        return value.rstrip("/")
+
+
+class WorldOptions(_Section):
+    """What of the outside world is recorded while the baseline is measured, and replayed while a change is."""
+
+    models: Mode = "replay-then-live"
+    """What answers calls of models: ``live``, ``replay``, ``replay-then-live`` or ``fail``."""
+    tools: Mode = "replay-then-live"
+    """What answers calls of tools that go through the proxy, likewise."""
+    upstreams: Mapping[str, UpstreamOptions] = {}
+    """Servers that may be reached, by name, besides the models' own: ``openai``, ``anthropic`` and ``gemini``."""
+    store: str | None = None
+    """Folder of the recordings, relative to the configuration file. Default: the user's cache folder."""
+    normalise: list[str] = Field(default=[], max_length=MOST_PATTERNS)
+    """Texts that are alike whatever stands at ``{number}``, ``{word}`` or ``{hex}``, such as ``ticket {number}``."""
+    port: int = Field(default=0, ge=0, le=65_535)
+    """The proxy's port on loopback, for an agent that the gate does not start; 0: a free one, told to the agent."""
+    megabytes: int = Field(default=200, ge=1, le=10_000)
+    """The most that one run's recording takes; what is asked beyond is answered live and not recorded."""
+
+    @field_validator("upstreams")
+    @classmethod
+    def _named_plainly(cls, value: Mapping[str, UpstreamOptions]) -> Mapping[str, UpstreamOptions]:
+        for name in value:
+            if not name.replace("-", "").replace("_", "").isalnum() or not name.isascii():
+                raise ValueError(f"{name!r}: a name has letters, digits, - and _ alone")
+        return value
+
+    @field_validator("normalise")
+    @classmethod
+    def _says_something(cls, value: list[str]) -> list[str]:
+        from gate.world.volatile import check_pattern  # what a pattern is stands beside what reads it
+
+        for pattern in value:
+            check_pattern(pattern)
+        return value
+
+
+class Upstream(UpstreamOptions):
+    """A server with everything that its defaults come to."""
+
+    name: str
+    told: tuple[str, ...] = ()
+    """The variables that tell the agent the proxy's address for it."""
+    answered_by: Mode = "replay-then-live"
+
+
+_MODELS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "openai": ("https://api.openai.com/v1", ("OPENAI_BASE_URL", "OPENAI_API_BASE")),
+    "anthropic": ("https://api.anthropic.com", ("ANTHROPIC_BASE_URL", "ANTHROPIC_API_BASE")),
+    "gemini": ("https://generativelanguage.googleapis.com", ("GOOGLE_GEMINI_BASE_URL", "GEMINI_API_BASE")),
+}
+"""Providers that are known: their address, and the variables that their clients take another one from."""
+
+
+def upstreams_of(options: WorldOptions, environment: Mapping[str, str]) -> dict[str, Upstream]:
+    """By name. The address of a provider is the configuration's, else the environment's, else the provider's own."""
+    found = {}
+    for name, (default, variables) in _MODELS.items():
+        given = options.upstreams.get(name)
+        told = next((environment[variable] for variable in variables if environment.get(variable)), default)
+        url = given.url if given is not None else UpstreamOptions(url=told).url
+        mode = (given.mode if given is not None else None) or options.models
+        found[name] = Upstream(name=name, url=url, kind="model", told=variables, answered_by=mode)
+    for name, one in options.upstreams.items():
+        if name in _MODELS:
+            continue
+        variable = one.env or "GATE_WORLD_" + name.replace("-", "_").upper()
+        mode = one.mode or (options.models if one.kind == "model" else options.tools)
+        found[name] = Upstream(name=name, url=one.url, kind=one.kind, told=(variable,), answered_by=mode)
+    return found
+
+
+def store_folder(options: WorldOptions, root: Path, environment: Mapping[str, str]) -> Path:
+    """Where recordings are kept. Raises ConfigError where no folder is named and the user has none."""
+    if options.store is not None:
+        return root / Path(options.store).expanduser()
+    cache = environment.get("XDG_CACHE_HOME")
+    home = environment.get("HOME")
+    if not cache and not home:
+        raise ConfigError("there is no cache folder for recordings", where="world", hint="name one: world.store")
+    return (Path(cache) if cache else Path(str(home)) / ".cache") / "agent-gate" / "world"

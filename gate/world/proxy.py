@@ -1,0 +1,220 @@
+"""The HTTP side: takes an agent's requests on loopback, and answers them from the recording or from their server.
+
+Only servers that the configuration names are reached, whatever an agent asks for. What signs in passes through.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterable
+from time import perf_counter, time
+
+import httpx
+
+from gate.security.limits import MAX_ANSWER_BYTES
+from gate.system.serving import Incoming, Outgoing
+from gate.world.asked import Asked, address, meant, path_without_keys
+from gate.world.attempt import Answering, Attempt
+from gate.world.cassette import RecordedExchange
+from gate.world.options import Upstream
+from gate.world.world import World
+
+CONNECT_SECONDS = 10.0
+READ_SECONDS = 600.0
+TRIAL_HEADER = b"x-gate-trial"
+"""Names the trial by its session id, in requests of an agent that the gate does not start."""
+_OWN = frozenset(
+    {
+        *("connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer"),
+        *("transfer-encoding", "upgrade", "host", "content-length", "accept-encoding", "expect", "x-gate-trial"),
+    }
+)
+"""Headers of one connection, and those that are the proxy's own."""
+KEPT = frozenset({"content-type", "content-encoding", "mcp-session-id", "location"})
+"""Headers of an answer that are recorded."""
+PASSING = frozenset({401, 403, 407, 408, 409, 425, 429})
+"""Statuses of a moment, or of who asks: never recorded, as no 5xx is."""
+LATER = 503
+REFUSED = 422
+"""A status that clients do not try again."""
+
+
+class Proxy:
+    """Answers requests for a world. Entered for a run."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._client = httpx.AsyncClient(
+            timeout=httpx.Timeout(READ_SECONDS, connect=CONNECT_SECONDS),
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=256),
+        )
+
+    async def aclose(self) -> None:
+        await self._client.aclose()
+
+    async def handle(self, request: Incoming, out: Outgoing) -> None:
+        """Answers one request."""
+        token, name, rest = _parts(request)
+        upstream = self._world.upstreams.get(name)
+        known, attempt = self._world.attempt_of(token)
+        if not known:
+            return await _refuse(out, 404, "no trial has this address: it is over, or the address is not one of the gate's")
+        if upstream is None:
+            names = ", ".join(self._world.upstreams)
+            return await _refuse(out, 404, f"{name!r} is no server of this run: world.upstreams names {names}")
+        if _climbs(rest):
+            return await _refuse(out, 400, "a path with .. in it")
+        asked = Asked(
+            name, upstream.kind, request.method, path_without_keys(rest), meant(request.headers), request.body, time()
+        )
+        if attempt is None:
+            return await self._outside(upstream, request, rest, out)
+        return await self._within(attempt, upstream, asked, request, rest, out)
+
+    async def _outside(self, upstream: Upstream, request: Incoming, rest: str, out: Outgoing) -> None:
+        """A request that no trial makes, as while an agent is imported: passed on where that is allowed."""
+        if self._world.replays and upstream.answered_by in ("replay", "fail"):
+            return await _refuse(out, REFUSED, "it is asked outside of a trial, and nothing goes out in this mode")
+        self._world.outside += 1
+        await self._pass_on(upstream, request, rest, out)
+        return None
+
+    async def _within(
+        self, attempt: Attempt, upstream: Upstream, asked: Asked, request: Incoming, rest: str, out: Outgoing
+    ) -> None:
+        attempt.asked += 1
+        number, key = attempt.asked, self._world.address(asked)
+        answering = self._world.answering(attempt, upstream, key)
+        if answering.exchange is not None and answering.body is not None:
+            attempt.replay(answering.exchange, number)
+            headers = [*answering.exchange.headers, ("x-gate-replayed", "1")]
+            return await out.whole(answering.exchange.status, headers, _answer_of(asked, answering.body))
+        attempt.differs(asked, number, self._world.volatile)
+        if not answering.goes_out:
+            why = attempt.difference or "nothing is recorded of this trial"
+            if answering.ends_trial:
+                attempt.missing = attempt.missing or why
+            return await _refuse(out, REFUSED, f"the recording has no answer: {why}")
+        return await self._live(attempt, upstream, asked, key, number, request, rest, out)
+
+    async def _live(
+        self,
+        attempt: Attempt,
+        upstream: Upstream,
+        asked: Asked,
+        key: str,
+        number: int,
+        request: Incoming,
+        rest: str,
+        out: Outgoing,
+    ) -> None:
+        attempt.live += 1
+        start, began = attempt.now, perf_counter()
+        task = asyncio.current_task()
+        assert task is not None
+        attempt.calls.add(task)
+        passed = None
+        try:
+            passed = await self._pass_on(upstream, request, rest, out)
+        finally:
+            attempt.calls.discard(task)
+            if passed is None:
+                attempt.whole = False
+        if passed is None or passed.status in PASSING or passed.status >= 500:
+            return
+        exchange = RecordedExchange(
+            number=number,
+            upstream=asked.upstream,
+            method=asked.method,
+            path=asked.path,
+            key=key,
+            request="",
+            status=passed.status,
+            response="",
+            headers=passed.headers,
+            start=round(start, 4),
+            first=round(passed.first - began, 4),
+            seconds=round(passed.last - began, 4),
+        )
+        self._world.record(attempt, asked, exchange, passed.body)
+
+    async def _pass_on(self, upstream: Upstream, request: Incoming, rest: str, out: Outgoing) -> _Passed | None:
+        """Sends the request to its server, and its answer on as it comes. None where it did not come whole."""
+        headers = [(n.decode("latin-1"), v.decode("latin-1")) for n, v in request.headers]
+        sent = [(name, value) for name, value in headers if name.lower() not in _OWN]
+        sent.append(("accept-encoding", "identity"))
+        going = self._client.build_request(request.method, upstream.url + rest, headers=sent, content=request.body)
+        try:
+            answer = await self._client.send(going, stream=True)
+        except httpx.TransportError as error:
+            await _refuse(out, LATER, f"{upstream.name} cannot be reached: {type(error).__name__}: {error}")
+            return None
+        try:
+            first = perf_counter()
+            told = [(name.lower(), value) for name, value in answer.headers.multi_items()]
+            length = [item for item in told if item[0] == "content-length"]
+            await out.begin(answer.status_code, [*(item for item in told if item[0] not in _OWN), *length])
+            pieces = await _relay(answer, out)
+            await out.end()
+        except httpx.TransportError as error:
+            raise ConnectionAbortedError("the server's answer broke off") from error
+        finally:
+            await answer.aclose()
+        kept = tuple(item for item in told if item[0] in KEPT)
+        return None if pieces is None else _Passed(answer.status_code, kept, pieces, first, perf_counter())
+
+
+class _Passed:
+    """An answer that was passed on."""
+
+    def __init__(
+        self, status: int, headers: tuple[tuple[str, str], ...], body: bytes, first: float, last: float
+    ) -> None:
+        self.status, self.headers, self.body, self.first, self.last = status, headers, body, first, last
+
+
+async def _relay(answer: httpx.Response, out: Outgoing) -> bytes | None:
+    """Passes an answer on piece by piece; returns it, or None where it is too large to be kept."""
+    pieces: list[bytes] = []
+    size = 0
+    async for piece in answer.aiter_raw():
+        await out.send(piece)
+        size += len(piece)
+        if size <= MAX_ANSWER_BYTES:
+            pieces.append(piece)
+    return b"".join(pieces) if size <= MAX_ANSWER_BYTES else None
+
+
+def _parts(request: Incoming) -> tuple[str, str, str]:
+    """The token of a worker or a trial, the server's name, and the rest of the path with its query."""
+    target = request.target
+    if "://" in target:
+        target = "/" + target.partition("://")[2].partition("/")[2]
+    token = request.header(TRIAL_HEADER).strip()
+    path = target[1:]
+    if not token:
+        token, _, path = path.partition("/")
+    cut = min((at for at in (path.find("/"), path.find("?")) if at >= 0), default=len(path))
+    return token, path[:cut], path[cut:]
+
+
+def _climbs(path: str) -> bool:
+    plain = path.partition("?")[0].lower().replace("%2e", ".").replace("%2f", "/").replace("%5c", "/").replace("\\", "/")
+    return ".." in plain.split("/")
+
+
+def _answer_of(asked: Asked, body: bytes) -> bytes:
+    return body
+
+
+async def _refuse(out: Outgoing, status: int, message: str) -> None:
+    """An error in the form that clients of models read, which they do not try again unless it says later."""
+    body = json.dumps({"error": {"message": f"gate: {message}", "type": "gate_world", "code": "gate_world"}}).encode()
+    headers: Iterable[tuple[str, str]] = [("content-type", "application/json")]
+    if status != LATER:
+        headers = [*headers, ("x-should-retry", "false")]
+    await out.whole(status, headers, body)
+
+
+__all__ = ["Proxy", "address", "Answering"]

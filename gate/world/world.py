@@ -1,0 +1,242 @@
+"""The outside world of one run: which trial asks at which address, what answers it, and what is kept of that."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from contextlib import AsyncExitStack
+from pathlib import Path
+from secrets import token_hex
+from typing import Self
+
+from msgspec import json as msgspec_json
+
+from gate.errors import MeasureError
+from gate.model import FULL, Replay, Side, Trial
+from gate.security.limits import MAX_ANSWER_BYTES
+from gate.security.redact import Redactor
+from gate.system.serving import HOST, LoopbackServer
+from gate.world.asked import Asked, address
+from gate.world.attempt import Answering, Attempt, Coupling
+from gate.world.cassette import CassetteWriter, Library, RecordedExchange, path_of_run, tape_of
+from gate.world.options import Upstream, WorldOptions
+from gate.world.volatile import Volatile
+
+MAX_REQUEST_BYTES = MAX_ANSWER_BYTES
+
+
+class Place:
+    """An address of a process that answers one trial after the other, and which it is on."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self.environment = environment
+        """The variables that tell the process the address."""
+        self.session_id = ""
+
+
+class World:
+    """Entered for a run. A trial is opened before its first turn and closed after its last, attempt by attempt."""
+
+    def __init__(
+        self,
+        options: WorldOptions,
+        upstreams: Mapping[str, Upstream],
+        folder: Path,
+        redactor: Redactor,
+        run: str,
+    ) -> None:
+        self.upstreams = upstreams
+        self.volatile = Volatile(options.normalise)
+        self.replays = False
+        """Whether trials are answered from recordings: what the baseline is made of is always asked anew."""
+        self.outside = 0
+        """Calls that no trial made."""
+        self.unkept: dict[str, int] = {}
+        """Why trials were not recorded whole → how many."""
+        self.lost = 0
+        """Trials of the baseline whose recording is not there."""
+        self._options, self._folder, self._redactor, self._run = options, folder, redactor, run
+        self._library = Library(folder)
+        self._couplings: dict[str, list[Coupling]] = {}
+        self._places: dict[str, Place] = {}
+        self._attempts: dict[str, Attempt] = {}
+        self._last: dict[tuple[str, int, Side], Attempt] = {}
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        from gate.world.proxy import Proxy  # its client is loaded only where a world is opened
+
+        path = path_of_run(self._folder, self._run)
+        assert path is not None, "a run's id names a file"
+        try:
+            self._writer = CassetteWriter(path, self._options.megabytes * 1_000_000)
+        except OSError as error:
+            hint = "name another folder: world.store"
+            what = f"recordings cannot be written: {error.strerror or error}"
+            raise MeasureError(what, where=str(path), hint=hint) from error
+        self._stack.callback(self._writer.close)
+        proxy = Proxy(self)
+        self._stack.push_async_callback(proxy.aclose)
+        server = LoopbackServer(
+            proxy.handle, port=self._options.port, max_body_bytes=MAX_REQUEST_BYTES, where="world.port"
+        )
+        self._server = await self._stack.enter_async_context(server)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._stack.aclose()
+
+    # --- before trials ----------------------------------------------------------------------------
+
+    def couple(self, trials: Iterable[Trial]) -> None:
+        """Answers the n-th trial of each case from the n-th of the baseline's that a record vouches for."""
+        self.replays = True
+        for trial in trials:
+            if trial.tag != FULL or not trial.measured or trial.replay is None or not trial.replay.tape:
+                continue
+            cassette = self._library.cassette(trial.run)
+            tape = None if cassette is None else cassette.tape(trial.replay.tape)
+            if cassette is None or tape is None:
+                self.lost += 1
+                continue
+            source = f"{trial.run}:{trial.number}"
+            self._couplings.setdefault(trial.case_id, []).append(Coupling(source, tape, cassette))
+
+    # --- addresses --------------------------------------------------------------------------------
+
+    def place(self) -> Place:
+        """An address for a process that is told it once, as it starts."""
+        token = token_hex(16)
+        place = Place(self.environment(token))
+        self._places[token] = place
+        return place
+
+    def environment(self, token: str) -> dict[str, str]:
+        """The variables that tell an agent where its servers are; ``token``: of a trial, or of a place."""
+        base = f"http://{HOST}:{self._server.port}/{token}"
+        told = {variable: f"{base}/{one.name}" for one in self.upstreams.values() for variable in one.told}
+        return {**told, "GATE_WORLD_URL": base}
+
+    def attempt_of(self, token: str) -> tuple[bool, Attempt | None]:
+        """Whether anybody has this address, and the attempt that is on there."""
+        place = self._places.get(token)
+        if place is not None:
+            return True, self._attempts.get(place.session_id)
+        attempt = self._attempts.get(token)
+        return attempt is not None, attempt
+
+    # --- trials -----------------------------------------------------------------------------------
+
+    def open(self, session_id: str, case_id: str, trial: int, side: Side) -> None:
+        """An attempt at a trial begins."""
+        coupled = self._couplings.get(case_id, ()) if side is Side.CANDIDATE else ()
+        coupling = coupled[trial - 1] if 0 < trial <= len(coupled) else None
+        self._attempts[session_id] = Attempt(session_id, case_id, trial, side, coupling)
+
+    def spared(self, session_id: str) -> float:
+        """Seconds that the turn would have taken longer, had its recorded answers been asked anew."""
+        return self._attempts[session_id].spared()
+
+    def close(self, session_id: str) -> str:
+        """An attempt is over. Returns what the recording should have answered and could not, if that ends the trial."""
+        attempt = self._attempts.pop(session_id)
+        attempt.closed = True
+        for call in attempt.calls:
+            call.cancel()
+        self._last[attempt.case_id, attempt.trial, attempt.side] = attempt
+        return attempt.missing
+
+    def settle(self, case_id: str, trial: int, side: Side, *, measured: bool) -> Replay | None:
+        """What the last attempt at a trial was answered from. Recorded whole if it is ``measured``, so that it counts."""
+        attempt = self._last.pop((case_id, trial, side), None)
+        if attempt is None:
+            return None
+        attempt.ended()
+        tape = self._kept(attempt) if measured and side is Side.CANDIDATE else ""
+        source = attempt.coupling.source if attempt.coupling is not None else ""
+        said = self._redactor.redact(attempt.difference)
+        return Replay(source, attempt.replayed, attempt.live, said, tape)
+
+    def _kept(self, attempt: Attempt) -> str:
+        """The digest of what the attempt was answered, once all of it is kept; empty where not all is."""
+        ordered = sorted(attempt.exchanges, key=lambda one: one.number)
+        if not ordered or not attempt.whole:
+            return ""
+        for one in ordered:
+            if one.replayed and not self._copied(attempt, one):
+                return ""
+        tape = tape_of(attempt.case_id, attempt.trial, ordered)
+        kept = self._writer.end(attempt.case_id, attempt.trial, tape, len(ordered), attempt.name)
+        return tape if kept else ""
+
+    def _copied(self, attempt: Attempt, exchange: RecordedExchange) -> bool:
+        """Keeps a replayed exchange as one of this run, too: its record may be a baseline one day."""
+        assert attempt.coupling is not None
+        for name in (exchange.request, exchange.response):
+            body = attempt.coupling.cassette.body(name)
+            if body is None:
+                return False
+            self._writer.body(body, f"{exchange.upstream} {exchange.path} {name == exchange.request}")
+        return self._writer.keep(exchange, attempt.name)
+
+    # --- requests ---------------------------------------------------------------------------------
+
+    def address(self, asked: Asked) -> str:
+        return address(asked, self.volatile)
+
+    def answering(self, attempt: Attempt, upstream: Upstream, key: str) -> Answering:
+        """What answers this request of an attempt."""
+        mode = upstream.answered_by if self.replays and attempt.side is Side.CANDIDATE else "live"
+        exchange = attempt.recorded(key) if mode != "live" else None
+        body = None
+        if exchange is not None:
+            assert attempt.coupling is not None
+            body = attempt.coupling.cassette.body(exchange.response)
+        return Answering(mode, exchange, body)
+
+    def record(self, attempt: Attempt, asked: Asked, exchange: RecordedExchange, body: bytes) -> None:
+        """Keeps what went out and came back; an answer that holds a secret is not kept, since it could not be exact."""
+        if attempt.closed or attempt.side is not Side.CANDIDATE:
+            return
+        if self._redactor.holds_value(body) or self._holds_secret(body):
+            attempt.whole = False
+            self.unkept["an answer holds a secret"] = self.unkept.get("an answer holds a secret", 0) + 1
+            return
+        group = f"{asked.upstream} {asked.path}"
+        request = self._writer.body(self._shown(asked), group + " True")
+        from_outside = self._writer.body(body, group + " False")
+        kept = _with_bodies(exchange, request, from_outside)
+        attempt.exchanges.append(kept)
+        if not self._writer.keep(kept, attempt.name):
+            attempt.whole = False
+            self.unkept["world.megabytes is reached"] = self.unkept.get("world.megabytes is reached", 0) + 1
+
+    def _holds_secret(self, body: bytes) -> bool:
+        text = body.decode("utf-8", "replace")
+        return self._redactor.redact(text) != text
+
+    def _shown(self, asked: Asked) -> bytes:
+        """A request's body as it may be kept."""
+        value = asked.value
+        if value is not None:
+            return msgspec_json.encode(self._redactor.redact_json(value))
+        return self._redactor.redact(asked.body.decode("utf-8", "replace")).encode()
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader should know of the recordings of the run."""
+        found = [f"world: {number:,} calls are not recorded: {why}" for why, number in self.unkept.items()]
+        if self.lost:
+            found.append(f"world: the recordings of {self.lost:,} trials of the baseline are not in {self._folder}")
+        if self.outside:
+            found.append(f"world: {self.outside:,} calls were made outside of a trial, and are not recorded")
+        return found
+
+
+def _with_bodies(exchange: RecordedExchange, request: str, response: str) -> RecordedExchange:
+    from msgspec.structs import replace
+
+    return replace(exchange, request=request, response=response)
+
+
+_ = asyncio
