@@ -34,6 +34,7 @@ from gate.model import ENDS, End, ErrorKind, Invocation, RecordedTrial
 from gate.model.strictness import FEWER, OFF, Tightens
 from gate.security.environment import ALWAYS_ALLOWED, handed_on, is_withheld
 from gate.security.limits import RAW_LOG_CHARS, shorten, tail
+from gate.world.world import World
 
 MAX_MESSAGE_CHARS = 5_000
 LEAST_PATTERN = 4
@@ -349,6 +350,9 @@ class Agent(ABC):
     """Whether the agent starts the clock of a turn itself, when a request goes out; else it runs from the beginning."""
     reports_calls: bool = False
     """Whether every answer reports the tool calls of its turn, also if it made none."""
+    world: World | None = None
+    """What records and replays the outside world: a process is told an address of its own there, once, and holds one
+    session at a time. Set before the agent is entered."""
 
     @classmethod
     @abstractmethod

@@ -9,6 +9,7 @@ import shlex
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from secrets import token_hex
 from time import perf_counter
@@ -34,6 +35,7 @@ from gate.model import ErrorKind, Invocation, RecordedTrial
 from gate.security.limits import MAX_ANSWER_BYTES
 from gate.system.child import Descendants
 from gate.system.processes import Child, Collector, LineChannel
+from gate.world.world import WorkerAddress
 
 _SHELL = re.compile(r"\d?>{1,2}(?:&\d|[^>]*)|<{1,3}[^>]*|\|{1,2}|&{1,2}|\S*;")
 """Words that mean something to a shell alone."""
@@ -110,6 +112,8 @@ class CommandAgent(Agent):
 
     async def close_session(self, session_id: str) -> None:
         line = self._lines.pop(session_id, None)
+        if line is not None and line.place is not None:
+            line.place.session_id = ""
         if line is not None and line.alive:
             self._idle.append(line)
         elif line is not None:
@@ -163,6 +167,8 @@ class CommandAgent(Agent):
         if line is None:
             line = self._idle.pop() if self._idle else await self._open_line()
             self._lines[request.session_id] = line
+            if line.place is not None:
+                line.place.session_id = request.session_id
         elif not line.alive:
             raise AgentFailure(ErrorKind.CRASH, "the process that held the session has ended")
         start = perf_counter()
@@ -176,8 +182,10 @@ class CommandAgent(Agent):
         return replace(read_answer(answer, user=request.user), duration=perf_counter() - start)
 
     async def _open_line(self) -> _Line:
-        child, lines = await LineChannel.over_pipes(self._start, MAX_ANSWER_BYTES)
-        return _Line(child, lines)
+        place = None if self.world is None else self.world.place()
+        start = self._start if place is None else partial(self._start, place.environment)
+        child, lines = await LineChannel.over_pipes(start, MAX_ANSWER_BYTES)
+        return _Line(child, lines, place)
 
 
 def _question(request: Request) -> IO[bytes]:
@@ -208,8 +216,10 @@ def _end_of(text: str) -> str:
 class _Line:
     """A persistent process, asked one thing at a time."""
 
-    def __init__(self, child: Child, lines: LineChannel) -> None:
+    def __init__(self, child: Child, lines: LineChannel, place: WorkerAddress | None) -> None:
         self._child = child
+        self.place = place
+        """Its address of the outside world, where that is recorded or replayed."""
         self._lines = lines
         self.alive = True
 

@@ -36,6 +36,7 @@ from gate.model import ErrorKind, Invocation, RecordedTrial
 from gate.security.limits import MAX_ANSWER_BYTES, shorten
 from gate.system.child import Descendants
 from gate.system.processes import GRACE_SECONDS, Child, LineChannel
+from gate.world.world import WorkerAddress
 
 WORKER = Path(guest.__file__).with_name("worker.py")
 RESULTS = WORKER.with_name("results.py")
@@ -43,6 +44,9 @@ START_SECONDS = 120.0
 """How long importing the agent may take."""
 CANCEL_SECONDS = 1.0
 """How long an async function may take to notice that its turn is over, before its process is ended."""
+MOST_ALONE = 64
+"""Workers at most that hold one session each."""
+STARTED_AT_ONCE = 2
 MAX_STARTS = 3
 """Failed starts in a row, after which no worker is started again."""
 _PLACE = re.compile(r" \([^()]{1,500}:\d+\)$")
@@ -86,8 +90,10 @@ class _NoSuchModuleError(MeasureError):
 class _Worker:
     """One child process, and the requests that are in flight in it."""
 
-    def __init__(self, child: Child, lines: LineChannel) -> None:
+    def __init__(self, child: Child, lines: LineChannel, place: WorkerAddress | None) -> None:
         self.child = child
+        self.place = place
+        """Its address of the outside world, where that is recorded or replayed."""
         self._lines = lines
         self._pending: dict[str, asyncio.Future[dict[str, Any]]] = {}
         self._reading: asyncio.Task[None] | None = None
@@ -252,6 +258,9 @@ class PythonAgent(Agent):
         self._suspects: set[tuple[str, int]] = set()
         self._sessions: dict[str, _Worker] = {}
         self._failed_starts = 0
+        self._being_started: set[int] = set()
+        self._changed = asyncio.Event()
+        """Set, and replaced, when a worker is released or started."""
         self._worker_options: dict[str, Any] = {"results": str(RESULTS)}
 
     @classmethod
@@ -270,6 +279,8 @@ class PythonAgent(Agent):
         self._descendants.watch()
         try:
             self._workers = list(await asyncio.gather(*(self._start() for _ in self._workers)))
+            if self.world is not None and "workers" not in self._options.model_fields_set:
+                self._workers += [None] * (min(self._options.concurrency, MOST_ALONE) - 1)
         except BaseException:
             await self.__aexit__()
             raise
@@ -300,7 +311,10 @@ class PythonAgent(Agent):
             return await self._ask(await self._worker(request, self._suspect_worker), request, key)
 
     async def close_session(self, session_id: str) -> None:
-        self._sessions.pop(session_id, None)
+        worker = self._sessions.pop(session_id, None)
+        if worker is not None and worker.place is not None:
+            worker.place.session_id = ""
+            self._tell_waiting()
 
     async def _ask(self, worker: _Worker, request: Request, key: tuple[str, int]) -> dict[str, Any]:
         request.clock.start()
@@ -331,6 +345,8 @@ class PythonAgent(Agent):
             if held.alive:
                 return held
             raise AgentFailure(ErrorKind.CRASH, "the process that held the session has ended", collateral=True)
+        if self.world is not None:
+            return await self._alone_with(request, slots)
         living = [worker for worker in slots if worker is not None and worker.alive]
         if len(living) < len(slots):
             request.clock.stop()
@@ -340,8 +356,39 @@ class PythonAgent(Agent):
         self._sessions[request.session_id] = worker
         return worker
 
-    async def _restart(self, slots: list[_Worker | None]) -> list[_Worker]:
-        for index, worker in enumerate(slots):
+    async def _alone_with(self, request: Request, slots: list[_Worker | None]) -> _Worker:
+        """A worker that holds no other session: by its address alone the outside world knows which trial it is on.
+
+        Further ones are started a few at a time, so that what is answered from a recording is done before they are.
+        """
+        request.clock.stop()
+        while True:
+            held = set(map(id, self._sessions.values()))
+            free = next((w for w in slots if w is not None and w.alive and id(w) not in held), None)
+            if free is not None:
+                assert free.place is not None
+                free.place.session_id = request.session_id
+                self._sessions[request.session_id] = free
+                return free
+            dead = (n for n, worker in enumerate(slots) if worker is None or not worker.alive)
+            vacant = next((n for n in dead if n not in self._being_started), None)
+            if vacant is None or len(self._being_started) >= STARTED_AT_ONCE:
+                await self._changed.wait()
+                continue
+            self._being_started.add(vacant)
+            try:
+                await self._restart(slots, [vacant])
+            finally:
+                self._being_started.discard(vacant)
+                self._tell_waiting()
+
+    def _tell_waiting(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    async def _restart(self, slots: list[_Worker | None], which: Sequence[int] | None = None) -> list[_Worker]:
+        for index in range(len(slots)) if which is None else which:
+            worker = slots[index]
             if worker is not None and worker.alive:
                 continue
             if self._failed_starts >= MAX_STARTS:
@@ -360,12 +407,15 @@ class PythonAgent(Agent):
         return MeasureError(what, where="agent.python", hint=_near_module(name, folders))
 
     async def _start(self) -> _Worker:
+        place = None if self.world is None else self.world.place()
         try:
-            child, lines = await LineChannel.over_socket(self._launch, 2 * MAX_ANSWER_BYTES)
+            child, lines = await LineChannel.over_socket(
+                lambda descriptor: self._launch(descriptor, place), 2 * MAX_ANSWER_BYTES
+            )
         except OSError as error:
             what = f"the interpreter cannot be started: {error.strerror}"
             raise MeasureError(what, where=self._interpreter) from error
-        worker = _Worker(child, lines)
+        worker = _Worker(child, lines, place)
         try:
             await worker.wait_ready()
         except _NoSuchModuleError as error:
@@ -376,7 +426,7 @@ class PythonAgent(Agent):
             raise
         return worker
 
-    async def _launch(self, descriptor: int) -> Child:
+    async def _launch(self, descriptor: int, place: WorkerAddress | None) -> Child:
         options = {
             **self._worker_options,
             "fd": descriptor,
@@ -387,7 +437,8 @@ class PythonAgent(Agent):
             "line_limit": 8 * MAX_ANSWER_BYTES,
         }
         argv = [self._interpreter, str(WORKER), json.dumps(options)]
-        return await Child.start(argv, cwd=self._root, environment=self._environment, pass_fds=(descriptor,))
+        environment = {**self._environment, **({} if place is None else place.environment)}
+        return await Child.start(argv, cwd=self._root, environment=environment, pass_fds=(descriptor,))
 
 
 def _read_events(events: Any, user: str) -> Invocation:

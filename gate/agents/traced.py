@@ -76,7 +76,11 @@ class TracedAgent(Agent):
 
     async def answer(self, request: Request) -> Invocation:
         turn = self._receiver.expect()
-        env = {"TRACEPARENT": turn.traceparent, "OTEL_EXPORTER_OTLP_ENDPOINT": self._receiver.endpoint_of(turn)}
+        env = {
+            **request.environment,
+            "TRACEPARENT": turn.traceparent,
+            "OTEL_EXPORTER_OTLP_ENDPOINT": self._receiver.endpoint_of(turn),
+        }
         try:
             answer = await self._inner.answer(replace(request, traceparent=turn.traceparent, environment=env))
             request.clock.stop()  # what follows is not the agent's time

@@ -19,6 +19,7 @@ from gate.model.strictness import DOWN, FREE, UP, Tightens, steps
 from gate.scoring.options import Executor
 from gate.suites import Selection
 from gate.suites.messages import FieldPaths
+from gate.world.options import WorldOptions
 
 PASS_RATE_MARGIN = Scale.BINARY.default_margin
 """The loss of pass rate that still counts as unchanged, if the configuration gives none."""
@@ -183,6 +184,8 @@ class File(Section):
     """Hosts that the result is published on: a name, a list of names, or names with the host's options."""
     monitor: Annotated[MonitorSection, FREE] = unstated()
     """Watching the agent in production by the same criteria: traces, sample, limits, alerts."""
+    world: Annotated[WorldOptions | None, FREE] = None
+    """Recording the models and tools that the agent asks, and replaying them as long as it asks the same."""
     seed: int = Field(default=0, ge=0)
     """Seed of the gate's own randomness."""
     output: Annotated[str, FREE] = ".gate"

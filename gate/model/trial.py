@@ -126,8 +126,9 @@ class Replay(Struct, frozen=True):
     difference: str = ""
     """What differed first, in words: bounded and redacted."""
     recording: str = ""
-    """By what name later trials replay this one, ``<run id>:<trial number>`` as it was numbered when it was run;
-    empty where nothing of it was recorded. It stays when stored records are united and trials are numbered anew."""
+    """By what name later trials replay this one, ``<run id>:<trial number>:<digest>`` as it was numbered when it was
+    run; empty where nothing of it was recorded. It stays when stored records are united and trials numbered anew. The
+    digest is that of what it was answered: a recording that somebody else wrote has another one."""
     saved_usd: float | None = None
     """What the replayed calls cost when they were recorded, as far as it is known."""
 

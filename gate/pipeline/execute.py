@@ -14,7 +14,8 @@ from msgspec.structs import replace
 
 from gate.agents.base import Agent, AgentFailure, Clock, Log, Request, naming_hidden
 from gate.errors import MeasureError
-from gate.model import FULL, STORED, Case, ErrorKind, Invocation, Side, Trial, TrialError, total_duration
+from gate.model import FULL, STORED, Case, End, ErrorKind, Invocation, Replay, Side, Trial, TrialError, total_duration
+from gate.world.world import World
 
 FIRST_PAUSE = 0.5
 """Seconds before the first retry; each further one waits twice as long. Up to half of a pause is left out at random."""
@@ -52,18 +53,20 @@ async def execute(
     deadline: float | None = None,
     seed: int = 0,
     transient: Sequence[str] = (),
+    world: World | None = None,
 ) -> AsyncGenerator[Trial, None]:
     """Finished, unscored trials as they finish, in no order.
 
     ``agent`` is entered already. ``jobs`` is consumed as there is room, at most twice ``concurrency`` ahead of what was
     taken from here. ``timeout`` is in seconds per turn. After ``deadline``, on the monotonic clock, nothing is started.
     After an infrastructure error that may pass a trial is tried ``retries`` more times; ``transient``: texts that tell
-    such an error too. What the agent itself fails at is an outcome, and never tried away. Raises MeasureError where
+    such an error too. What the agent itself fails at is an outcome, and never tried away. ``world``: what answers its
+    calls of models and tools, where that is recorded or replayed. Raises MeasureError where
     every trial of the first wave of an epoch failed and there are more: the agent is down. Close the iterator
     (``contextlib.aclosing``) to cancel what is in flight; nothing is left running then.
     """
     limits = _Limits(concurrency, timeout, retries, deadline, transient)
-    run = _Run(agent, iter(jobs), limits, Random(seed))  # noqa: S311 - jitter
+    run = _Run(agent, iter(jobs), limits, Random(seed), world)  # noqa: S311 - jitter
     tasks = [asyncio.create_task(run.work(after=index * RAMP_SECONDS)) for index in range(concurrency)]
     try:
         ended = 0
@@ -98,8 +101,9 @@ class _Limits(Struct, frozen=True):
 class _Run:
     """What the workers of one ``execute`` share."""
 
-    def __init__(self, agent: Agent, jobs: Iterator[Job], limits: _Limits, random: Random) -> None:
+    def __init__(self, agent: Agent, jobs: Iterator[Job], limits: _Limits, random: Random, world: World | None) -> None:
         self._agent = agent
+        self._world = world
         self._jobs = jobs
         self._limits = limits
         self._random = random
@@ -147,6 +151,7 @@ class _Run:
                 break
             await self._pause(attempts, failure.retry_after)
             attempts += 1
+        error = None if failure is None else _error(failure)
         return Trial(
             case_id=job.case.id,
             number=job.number,
@@ -154,27 +159,40 @@ class _Run:
             tag=job.tag,
             side=job.side,
             invocations=tuple(invocations),
-            error=None if failure is None else _error(failure),
+            error=error,
             duration=total_duration(invocations),
             attempts=attempts,
             started=started,
             again=job.again,
             log=log.text,
+            replay=self._replay(job, error),
         )
+
+    def _replay(self, job: Job, error: TrialError | None) -> Replay | None:
+        """How much of the outside world was replayed; None where nothing of it is recorded or replayed."""
+        if self._world is None:
+            return None
+        measured = error is None or error.end is End.FAILED
+        return self._world.settle(job.case.id, job.number, job.side, measured=measured)
 
     async def _attempt(self, job: Job, log: Log) -> tuple[list[Invocation], AgentFailure | None]:
         """Holds the conversation once, in a session of its own; what happened before a failure is kept."""
-        session_id = token_hex(16)
+        session_id, world, failed = token_hex(16), self._world, None
         invocations: list[Invocation] = []
+        if world is not None:
+            world.open(session_id, job.case.id, job.number, job.side)
         try:
             for request in _requests(job, session_id, invocations, log):
-                invocations.append(await self._answer(request))
+                asked = request if world is None else replace(request, environment=world.environment(session_id))
+                answered = await self._answer(asked)
+                invocations.append(answered if world is None else _as_recorded(answered, world.spared(session_id)))
         except AgentFailure as failure:
             failure.message = naming_hidden(failure.message, self._agent.hidden)
-            return invocations, failure.under(self._limits.transient)
+            failed = failure.under(self._limits.transient)
         finally:
             await self._agent.close_session(session_id)
-        return invocations, None
+            missing = "" if world is None else await world.close(session_id)
+        return invocations, AgentFailure(ErrorKind.MISSING, missing) if missing else failed
 
     async def _answer(self, request: Request) -> Invocation:
         clock = request.clock
@@ -200,6 +218,13 @@ class _Run:
     async def _wait_until_resumed(self) -> None:
         while (left := self._resume_at - asyncio.get_running_loop().time()) > 0:
             await asyncio.sleep(left + self._random.random() * min(left, FIRST_PAUSE))  # not all at once
+
+
+def _as_recorded(invocation: Invocation, spared: float) -> Invocation:
+    """The invocation with the time that its replayed answers took when they were recorded."""
+    if invocation.duration is None or not spared:
+        return invocation
+    return replace(invocation, duration=invocation.duration + spared)
 
 
 def _error(failure: AgentFailure) -> TrialError:

@@ -161,7 +161,8 @@ async def _run_suite(session: Session, plan: Plan, found: References) -> Ran:
             run_id = journal.header.run_id
             found = _baselines(session, plan, run_id)
         base = await base_agent(session, found.first, stack)
-        async with TrialRunner(session.config, plan, session.environment, session.run_budget, base) as runner:
+        run_id = journal.header.run_id
+        async with TrialRunner(session.config, plan, session.environment, session.run_budget, base, run_id) as runner:
             run = SuiteRun(session, plan, found.all, journal, runner, base.possible, memory)
             await run.measure()
             await check_version(session)

@@ -75,6 +75,8 @@ class SuiteRun:
             )
             for one in references
         ]
+        if runner.world is not None and self.pairings and not session.where.anchored:
+            runner.world.couple(self.pairings[0].trials)  # a baseline is always measured anew
         self.reported = any(reported_before(journal.header, one) for one in references)
         self.redactor = redactor_of(session.environment)
         self.trials: list[Trial] = []

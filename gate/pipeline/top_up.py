@@ -118,7 +118,8 @@ class _Work:
         session.progress.plan(self._plan.suite.id, runs, f"storing {count(wanted, 'trial')} a case for later changes")
         session.run_budget.stopped = ""  # asked anew before each trial
         done = 0
-        async with TrialRunner(session.config, self._plan, session.environment, session.run_budget) as runner:
+        config, run_id = session.config, journal.header.run_id
+        async with TrialRunner(config, self._plan, session.environment, session.run_budget, run_id=run_id) as runner:
             try:
                 async for scored in runner.run([job for jobs in epochs for job in jobs]):
                     trial, line = to_record(scored, redactor)

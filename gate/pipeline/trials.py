@@ -17,7 +17,10 @@ from gate.metrics.custom.metric import InAgentMetric
 from gate.model import Side, Trial
 from gate.pipeline.budget import PROBES, RunBudget
 from gate.pipeline.execute import Job, execute
+from gate.pipeline.journal import redactor_of
 from gate.scoring.score import score_trial
+from gate.world.options import store_folder, upstreams_of
+from gate.world.world import World
 
 if TYPE_CHECKING:
     from gate.judges.client import Judge
@@ -38,9 +41,12 @@ class TrialRunner:
         environment: Mapping[str, str],
         run_budget: RunBudget,
         base: BaseAgent | None = None,
+        run_id: str = "",
     ) -> None:
         self.config, self.plan, self.environment, self.run_budget = config, plan, environment, run_budget
-        self._base = base
+        self._base, self._run_id = base, run_id
+        self.world: World | None = None
+        """The outside world, where it is recorded or replayed."""
         self._agents: dict[Side, Agent] = {}
         self._judge: Judge | None = None
         self._receiver: Receiver | None = None
@@ -48,7 +54,17 @@ class TrialRunner:
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
+        self.world = await self._open_world()
         return self
+
+    async def _open_world(self) -> World | None:
+        options = self.config.file.world
+        if options is None or self.config.agent_kind == "replay" or not self._run_id:
+            return None
+        upstreams = upstreams_of(options, self.environment)
+        folder = store_folder(options, self.config.root, self.environment)
+        world = World(options, upstreams, folder, redactor_of(self.environment), self._run_id)
+        return await self._stack.enter_async_context(world)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -86,6 +102,7 @@ class TrialRunner:
             deadline=self.run_budget.deadline,
             seed=self.config.file.seed,
             transient=options.transient,
+            world=self.world,
         )
         judge, processes = await self._open_judge(), await self._open_in_agent()
         async with aclosing(finished), aclosing(self._scored(finished, judge, processes)) as scored:
@@ -140,6 +157,7 @@ class TrialRunner:
                 environment=self.environment,
                 recorded=self.plan.suite.recorded,
             )
+            agent.world = self.world
             if receiver is not None:
                 assert self.config.agent.traces is not None
                 agent = TracedAgent(agent, receiver, self.config.agent.traces)
@@ -160,9 +178,10 @@ class TrialRunner:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader should know of the traces that were received."""
+        """What a reader should know of the traces that were received, and of the recordings."""
         traced = (agent for agent in self._agents.values() if isinstance(agent, TracedAgent))
-        return tuple(dict.fromkeys(note for agent in traced for note in agent.notes))
+        found = dict.fromkeys(note for agent in traced for note in agent.notes)
+        return (*found, *(() if self.world is None else self.world.notes))
 
     async def _open_judge(self) -> Judge | None:
         """The judge of the run; None where no criterion asks one."""

@@ -13,10 +13,10 @@ from time import perf_counter
 
 from gate.model import Side
 from gate.security.limits import shorten
-from gate.world.asked import Asked, content
 from gate.world.cassette import Cassette, RecordedExchange, RecordedTape, as_replayed
 from gate.world.differences import MOST_CHARS, first_difference
 from gate.world.options import Mode
+from gate.world.outbound import OutboundRequest, content
 from gate.world.volatile import Volatile
 
 
@@ -40,8 +40,8 @@ class Attempt:
         self.missing = ""
         """What the recording should have answered and could not, where that ends the trial."""
         self.closed = False
-        self.calls: set[asyncio.Task[None]] = set()
-        """Requests that are being answered from outside."""
+        self.calls: dict[asyncio.Future[None], asyncio.Task[None]] = {}
+        """Requests that are being answered from outside: what is done once they are kept, and who answers them."""
         self._began: float | None = None
         self._spared: list[tuple[float, float]] = []
         self._left: dict[str, deque[RecordedExchange]] = {}
@@ -75,12 +75,12 @@ class Attempt:
         self._spared.clear()
         return total
 
-    def differs(self, asked: Asked, number: int, volatile: Volatile) -> None:
+    def differs(self, asked: OutboundRequest, number: int, volatile: Volatile) -> None:
         """Remembers how the first request that the recording does not answer differs from what was recorded."""
         if not self.difference and self.coupling is not None:
             self.difference = shorten(self._explained(asked, number, volatile), MOST_CHARS)
 
-    def _explained(self, asked: Asked, number: int, volatile: Volatile) -> str:
+    def _explained(self, asked: OutboundRequest, number: int, volatile: Volatile) -> str:
         assert self.coupling is not None
         rest = sorted((one for left in self._left.values() for one in left), key=lambda one: one.number)
         alike = [one for one in rest if (one.upstream, one.method) == (asked.upstream, asked.method)]
@@ -93,7 +93,7 @@ class Attempt:
                 return f"request {number} goes to {asked.upstream}, where {rest[0].upstream} was asked"
             return f"request {number} is one more than the {count} that were recorded"
         kept = self.coupling.cassette.body(near.request)
-        before = Asked(asked.upstream, asked.kind, asked.method, near.path, {}, kept or b"", asked.at)
+        before = OutboundRequest(asked.upstream, asked.kind, asked.method, near.path, {}, kept or b"", asked.at)
         old, new = (volatile.plain(content(one), asked.at) for one in (before, asked))
         place = first_difference(old, new)
         return f"request {number} differs in {place}" if place else f"request {number} differs from what was recorded"

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from gate.security import files
 from gate.security.limits import MAX_ANSWER_BYTES
-from gate.world.asked import digest
+from gate.world.outbound import digest
 
 VERSION = 1
 """1: body, exchange and end lines."""

@@ -30,7 +30,7 @@ class UpstreamOptions(_Section):
     kind: Kind = "tool"
     """Whether it is asked as a model, as a tool, or as an MCP server over streamable HTTP."""
     env: str | None = Field(default=None, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
-    """The variable that tells the agent the proxy's address for it. Default: ``GATE_WORLD_`` and the name in capitals."""
+    """The variable that tells the agent its address on the proxy. Default: ``GATE_WORLD_`` and the name in capitals."""
     mode: Mode | None = None
     """Instead of ``models`` or ``tools``, for this server alone."""
 

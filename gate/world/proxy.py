@@ -14,10 +14,10 @@ import httpx
 
 from gate.security.limits import MAX_ANSWER_BYTES
 from gate.system.serving import Incoming, Outgoing
-from gate.world.asked import Asked, address, meant, path_without_keys
-from gate.world.attempt import Answering, Attempt
+from gate.world.attempt import Attempt
 from gate.world.cassette import RecordedExchange
 from gate.world.options import Upstream
+from gate.world.outbound import OutboundRequest, meant, path_without_keys
 from gate.world.world import World
 
 CONNECT_SECONDS = 10.0
@@ -59,13 +59,15 @@ class Proxy:
         upstream = self._world.upstreams.get(name)
         known, attempt = self._world.attempt_of(token)
         if not known:
-            return await _refuse(out, 404, "no trial has this address: it is over, or the address is not one of the gate's")
+            return await _refuse(
+                out, 404, "no trial has this address: it is over, or the address is not one of the gate's"
+            )
         if upstream is None:
             names = ", ".join(self._world.upstreams)
             return await _refuse(out, 404, f"{name!r} is no server of this run: world.upstreams names {names}")
         if _climbs(rest):
             return await _refuse(out, 400, "a path with .. in it")
-        asked = Asked(
+        asked = OutboundRequest(
             name, upstream.kind, request.method, path_without_keys(rest), meant(request.headers), request.body, time()
         )
         if attempt is None:
@@ -81,7 +83,7 @@ class Proxy:
         return None
 
     async def _within(
-        self, attempt: Attempt, upstream: Upstream, asked: Asked, request: Incoming, rest: str, out: Outgoing
+        self, attempt: Attempt, upstream: Upstream, asked: OutboundRequest, request: Incoming, rest: str, out: Outgoing
     ) -> None:
         attempt.asked += 1
         number, key = attempt.asked, self._world.address(asked)
@@ -89,7 +91,7 @@ class Proxy:
         if answering.exchange is not None and answering.body is not None:
             attempt.replay(answering.exchange, number)
             headers = [*answering.exchange.headers, ("x-gate-replayed", "1")]
-            return await out.whole(answering.exchange.status, headers, _answer_of(asked, answering.body))
+            return await out.whole(answering.exchange.status, headers, answering.body)
         attempt.differs(asked, number, self._world.volatile)
         if not answering.goes_out:
             why = attempt.difference or "nothing is recorded of this trial"
@@ -102,7 +104,7 @@ class Proxy:
         self,
         attempt: Attempt,
         upstream: Upstream,
-        asked: Asked,
+        asked: OutboundRequest,
         key: str,
         number: int,
         request: Incoming,
@@ -111,18 +113,33 @@ class Proxy:
     ) -> None:
         attempt.live += 1
         start, began = attempt.now, perf_counter()
-        task = asyncio.current_task()
+        task, done = asyncio.current_task(), asyncio.get_running_loop().create_future()
         assert task is not None
-        attempt.calls.add(task)
-        passed = None
+        attempt.calls[done] = task
         try:
             passed = await self._pass_on(upstream, request, rest, out)
-        finally:
-            attempt.calls.discard(task)
             if passed is None:
                 attempt.whole = False
-        if passed is None or passed.status in PASSING or passed.status >= 500:
-            return
+            elif passed.status not in PASSING and passed.status < 500:
+                self._keep(attempt, asked, passed, key=key, number=number, start=start, began=began)
+        except BaseException:
+            attempt.whole = False
+            raise
+        finally:
+            attempt.calls.pop(done, None)
+            done.set_result(None)
+
+    def _keep(
+        self,
+        attempt: Attempt,
+        asked: OutboundRequest,
+        passed: _Passed,
+        *,
+        key: str,
+        number: int,
+        start: float,
+        began: float,
+    ) -> None:
         exchange = RecordedExchange(
             number=number,
             upstream=asked.upstream,
@@ -200,12 +217,10 @@ def _parts(request: Incoming) -> tuple[str, str, str]:
 
 
 def _climbs(path: str) -> bool:
-    plain = path.partition("?")[0].lower().replace("%2e", ".").replace("%2f", "/").replace("%5c", "/").replace("\\", "/")
+    plain = (
+        path.partition("?")[0].lower().replace("%2e", ".").replace("%2f", "/").replace("%5c", "/").replace("\\", "/")
+    )
     return ".." in plain.split("/")
-
-
-def _answer_of(asked: Asked, body: bytes) -> bytes:
-    return body
 
 
 async def _refuse(out: Outgoing, status: int, message: str) -> None:
@@ -215,6 +230,3 @@ async def _refuse(out: Outgoing, status: int, message: str) -> None:
     if status != LATER:
         headers = [*headers, ("x-should-retry", "false")]
     await out.whole(status, headers, body)
-
-
-__all__ = ["Proxy", "address", "Answering"]

@@ -26,9 +26,11 @@ _ID = re.compile(
     r")(?![A-Za-z0-9])"
 )
 _TIME = (
-    r"(?:[T ,]{1,2}(?:at )?\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d{1,9})?)?(?: ?[AaPp][Mm])?(?: ?(?:Z|UTC|GMT|[+-]\d{2}:?\d{2}))?)?"
+    r"(?:[T ,]{1,2}(?:at )?\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d{1,9})?)?(?: ?[AaPp][Mm])?"
+    r"(?: ?(?:Z|UTC|GMT|[+-]\d{2}:?\d{2}))?)?"
 )
-_EPOCH = re.compile(r"(?<![\d.])1\d{9}(?:\d{3})?(?:\.\d{1,9})?(?![\d.])")
+"""The time of day that may stand behind a date."""
+_EPOCH = re.compile(r"(?<![\d.])1\d{9}(?:\d{3})?(?:\.\d{1,9})?(?!\d|\.\d)")
 
 
 def check_pattern(pattern: str) -> None:

@@ -10,22 +10,25 @@ from secrets import token_hex
 from typing import Self
 
 from msgspec import json as msgspec_json
+from msgspec.structs import replace
 
 from gate.errors import MeasureError
 from gate.model import FULL, Replay, Side, Trial
 from gate.security.limits import MAX_ANSWER_BYTES
 from gate.security.redact import Redactor
 from gate.system.serving import HOST, LoopbackServer
-from gate.world.asked import Asked, address
 from gate.world.attempt import Answering, Attempt, Coupling
 from gate.world.cassette import CassetteWriter, Library, RecordedExchange, path_of_run, tape_of
 from gate.world.options import Upstream, WorldOptions
+from gate.world.outbound import OutboundRequest, address
 from gate.world.volatile import Volatile
 
 MAX_REQUEST_BYTES = MAX_ANSWER_BYTES
+LAST_SECONDS = 0.5
+"""How long the calls that are under way when a trial ends may go on."""
 
 
-class Place:
+class WorkerAddress:
     """An address of a process that answers one trial after the other, and which it is on."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
@@ -58,7 +61,7 @@ class World:
         self._options, self._folder, self._redactor, self._run = options, folder, redactor, run
         self._library = Library(folder)
         self._couplings: dict[str, list[Coupling]] = {}
-        self._places: dict[str, Place] = {}
+        self._places: dict[str, WorkerAddress] = {}
         self._attempts: dict[str, Attempt] = {}
         self._last: dict[tuple[str, int, Side], Attempt] = {}
         self._stack = AsyncExitStack()
@@ -91,23 +94,26 @@ class World:
     def couple(self, trials: Iterable[Trial]) -> None:
         """Answers the n-th trial of each case from the n-th of the baseline's that a record vouches for."""
         self.replays = True
-        for trial in trials:
-            if trial.tag != FULL or not trial.measured or trial.replay is None or not trial.replay.tape:
+        whole = list(trials)
+        runs = list(dict.fromkeys(trial.run for trial in whole))
+        for trial in sorted(whole, key=lambda trial: (runs.index(trial.run), trial.number)):  # not as they finished
+            if trial.tag != FULL or not trial.measured or trial.replay is None or not trial.replay.recording:
                 continue
-            cassette = self._library.cassette(trial.run)
-            tape = None if cassette is None else cassette.tape(trial.replay.tape)
+            run, _, name = trial.replay.recording.partition(":")
+            cassette = self._library.cassette(run)
+            tape = None if cassette is None else cassette.tape(name.rpartition(":")[2])
             if cassette is None or tape is None:
                 self.lost += 1
                 continue
-            source = f"{trial.run}:{trial.number}"
-            self._couplings.setdefault(trial.case_id, []).append(Coupling(source, tape, cassette))
+            found = Coupling(trial.replay.recording, tape, cassette)
+            self._couplings.setdefault(trial.case_id, []).append(found)
 
     # --- addresses --------------------------------------------------------------------------------
 
-    def place(self) -> Place:
+    def place(self) -> WorkerAddress:
         """An address for a process that is told it once, as it starts."""
         token = token_hex(16)
-        place = Place(self.environment(token))
+        place = WorkerAddress(self.environment(token))
         self._places[token] = place
         return place
 
@@ -137,17 +143,23 @@ class World:
         """Seconds that the turn would have taken longer, had its recorded answers been asked anew."""
         return self._attempts[session_id].spared()
 
-    def close(self, session_id: str) -> str:
-        """An attempt is over. Returns what the recording should have answered and could not, if that ends the trial."""
+    async def close(self, session_id: str) -> str:
+        """An attempt is over. Returns what the recording should have answered and could not, if that ends the trial.
+
+        An answer may be with the agent before it is kept here, so calls that are under way get a moment to end.
+        """
         attempt = self._attempts.pop(session_id)
+        if attempt.calls:
+            await asyncio.wait(tuple(attempt.calls), timeout=LAST_SECONDS)
         attempt.closed = True
-        for call in attempt.calls:
+        for call in attempt.calls.values():
             call.cancel()
+            attempt.whole = False
         self._last[attempt.case_id, attempt.trial, attempt.side] = attempt
         return attempt.missing
 
     def settle(self, case_id: str, trial: int, side: Side, *, measured: bool) -> Replay | None:
-        """What the last attempt at a trial was answered from. Recorded whole if it is ``measured``, so that it counts."""
+        """What the last attempt at a trial was answered from; recorded to be replayed if it is ``measured``."""
         attempt = self._last.pop((case_id, trial, side), None)
         if attempt is None:
             return None
@@ -155,7 +167,8 @@ class World:
         tape = self._kept(attempt) if measured and side is Side.CANDIDATE else ""
         source = attempt.coupling.source if attempt.coupling is not None else ""
         said = self._redactor.redact(attempt.difference)
-        return Replay(source, attempt.replayed, attempt.live, said, tape)
+        recording = f"{self._run}:{trial}:{tape}" if tape else ""
+        return Replay(source, attempt.replayed, attempt.live, said, recording)
 
     def _kept(self, attempt: Attempt) -> str:
         """The digest of what the attempt was answered, once all of it is kept; empty where not all is."""
@@ -181,7 +194,7 @@ class World:
 
     # --- requests ---------------------------------------------------------------------------------
 
-    def address(self, asked: Asked) -> str:
+    def address(self, asked: OutboundRequest) -> str:
         return address(asked, self.volatile)
 
     def answering(self, attempt: Attempt, upstream: Upstream, key: str) -> Answering:
@@ -194,7 +207,7 @@ class World:
             body = attempt.coupling.cassette.body(exchange.response)
         return Answering(mode, exchange, body)
 
-    def record(self, attempt: Attempt, asked: Asked, exchange: RecordedExchange, body: bytes) -> None:
+    def record(self, attempt: Attempt, asked: OutboundRequest, exchange: RecordedExchange, body: bytes) -> None:
         """Keeps what went out and came back; an answer that holds a secret is not kept, since it could not be exact."""
         if attempt.closed or attempt.side is not Side.CANDIDATE:
             return
@@ -205,7 +218,7 @@ class World:
         group = f"{asked.upstream} {asked.path}"
         request = self._writer.body(self._shown(asked), group + " True")
         from_outside = self._writer.body(body, group + " False")
-        kept = _with_bodies(exchange, request, from_outside)
+        kept = replace(exchange, request=request, response=from_outside)
         attempt.exchanges.append(kept)
         if not self._writer.keep(kept, attempt.name):
             attempt.whole = False
@@ -215,7 +228,7 @@ class World:
         text = body.decode("utf-8", "replace")
         return self._redactor.redact(text) != text
 
-    def _shown(self, asked: Asked) -> bytes:
+    def _shown(self, asked: OutboundRequest) -> bytes:
         """A request's body as it may be kept."""
         value = asked.value
         if value is not None:
@@ -231,12 +244,3 @@ class World:
         if self.outside:
             found.append(f"world: {self.outside:,} calls were made outside of a trial, and are not recorded")
         return found
-
-
-def _with_bodies(exchange: RecordedExchange, request: str, response: str) -> RecordedExchange:
-    from msgspec.structs import replace
-
-    return replace(exchange, request=request, response=response)
-
-
-_ = asyncio

@@ -77,6 +77,7 @@ COVERED = {
     "security/limits.py": "unit/formats/test_documents.py",
     "suites/*.py": "unit/suites/test_load.py",
     "traces/*.py": "unit/traces/test_conversation.py",
+    "world/*.py": "acceptance/test_world.py",
     "system/prices.py": "unit/formats/test_messages.py",
     "system/*.py": "unit/system/test_child.py",
 }

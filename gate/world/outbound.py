@@ -19,7 +19,7 @@ DIGEST_CHARS = 40
 _ENCODER = msgspec.json.Encoder(order="deterministic")
 
 
-class Asked(Struct, frozen=True):
+class OutboundRequest(Struct, frozen=True):
     """One request to a server."""
 
     upstream: str
@@ -47,18 +47,15 @@ def digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()[:DIGEST_CHARS]
 
 
-def address(asked: Asked, volatile: Volatile) -> str:
+def address(asked: OutboundRequest, volatile: Volatile) -> str:
     """Equal for two requests only if they ask the same of the same server, but for what varies by itself."""
     value = content(asked)
-    if value is not None:
-        body = _ENCODER.encode(volatile.plain(value, asked.at))
-    else:
-        body = _plain_text(asked, volatile)
+    body = _plain_text(asked, volatile) if value is None else _ENCODER.encode(volatile.plain(value, asked.at))
     head = (asked.upstream, asked.method, volatile.plain(asked.path, asked.at), sorted(asked.headers.items()))
     return digest(_ENCODER.encode(head) + b"\n" + body)
 
 
-def content(asked: Asked) -> Any:
+def content(asked: OutboundRequest) -> Any:
     """What is asked, as JSON; the number of a call of MCP is how the answer is found, and no part of it."""
     value = asked.value
     if asked.kind == "mcp" and isinstance(value, dict) and "jsonrpc" in value:
@@ -69,7 +66,7 @@ def content(asked: Asked) -> Any:
     return value
 
 
-def _plain_text(asked: Asked, volatile: Volatile) -> bytes:
+def _plain_text(asked: OutboundRequest, volatile: Volatile) -> bytes:
     try:
         return str(volatile.plain(asked.body.decode(), asked.at)).encode()
     except UnicodeDecodeError:

@@ -1,0 +1,214 @@
+"""A change that alters nothing the model sees asks it nothing; one that does goes live from there on."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gate.model import Trial
+from gate.records import read_record
+from tests.acceptance.conftest import Project
+from tests.integration.world.provider import Provider, providing
+
+CASES = 4
+SUITE = "".join(json.dumps({"id": f"c{n}", "input": f"item {n}", "response": "answer"}) + "\n" for n in range(CASES))
+KEY = "sk-proj-0123456789abcdefghijklmnop"
+AGENT = """
+import json, os, sys, urllib.request
+SYSTEM = "You are helpful."
+
+def ask(messages):
+    body = json.dumps({"model": "m", "messages": messages}).encode()
+    headers = {"content-type": "application/json", "authorization": "Bearer SECRET"}
+    asked = urllib.request.Request(os.environ["OPENAI_BASE_URL"] + "/chat/completions", body, headers)
+    with urllib.request.urlopen(asked) as got:
+        return json.load(got)["choices"][0]["message"]["content"]
+
+def answer(message):
+    messages = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": message}]
+    first = ask(messages)
+    second = ask([*messages, {"role": "assistant", "content": first}, {"role": "user", "content": "And?"}])
+    return first + " " + second
+
+if __name__ == "__main__":
+    print(json.dumps({"output": answer(json.load(sys.stdin)["messages"][-1]["content"])}))
+""".replace("SECRET", KEY)
+PYTHON: dict[str, Any] = {"python": "agent:answer", "concurrency": 4}
+
+
+@pytest.fixture
+def provider() -> Iterator[Provider]:
+    with providing() as found:
+        yield found
+
+
+def prepared(project: Project, agent: dict[str, Any], **world: Any) -> None:
+    project.write("evals.jsonl", SUITE)
+    project.write("agent.py", AGENT)
+    project.write(".gitignore", ".gate/\n__pycache__/\nresult.json\n")
+    configured(project, agent, **world)
+    project.commit()
+
+
+def configured(project: Project, agent: dict[str, Any], **world: Any) -> None:
+    content = {"suite": "evals.jsonl", "agent": agent, "criteria": {"response_match_score": 0.1}}
+    project.write("gate.yaml", {**content, "world": {"store": str(store(project)), **world}})
+
+
+def store(project: Project) -> Path:
+    return project.root.parent / f"{project.root.name}-recordings"
+
+
+def run(project: Project, provider: Provider, *options: str, code: int = 0) -> list[Trial]:
+    path = project.root / ".gate" / f"{provider.calls}-{len(options)}.jsonl"
+    path.unlink(missing_ok=True)
+    ran = project.gate("run", "-q", "--record", str(path), *options, OPENAI_BASE_URL=provider.url)
+    assert ran.code == code, ran.out + ran.err
+    return list(read_record(path, complete=False).trials)
+
+
+def texts(trials: list[Trial]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for trial in sorted(trials, key=lambda trial: trial.number):
+        found.setdefault(trial.case_id, []).append(" ".join(one.text for one in trial.invocations))
+    return found
+
+
+@pytest.mark.parametrize("agent", [PYTHON, {"command": [sys.executable, "agent.py"]}], ids=["python", "command"])
+def test_an_unchanged_agent_asks_no_model_and_its_repeats_stay_different(
+    project: Project, provider: Provider, agent: dict[str, Any]
+) -> None:
+    prepared(project, agent)
+    project.store(trials=3, OPENAI_BASE_URL=provider.url)
+    recorded = texts(list(read_record(project.root / ".gate/base.jsonl").trials))
+    before = provider.calls
+    assert before == CASES * 3 * 2
+    assert all(len(set(answers)) == 3 for answers in recorded.values())
+    project.write("agent.py", AGENT + "# another comment\n")
+    trials = run(project, provider, "--trials", "3")
+    assert provider.calls == before
+    assert texts(trials) == recorded
+    for trial in trials:
+        assert trial.replay is not None
+        assert (trial.replay.replayed, trial.replay.live, trial.replay.difference) == (2, 0, "")
+        assert trial.replay.whole
+    assert len({trial.replay.source for trial in trials if trial.replay}) == CASES * 3
+
+
+def test_what_differs_goes_live_and_is_said(project: Project, provider: Provider) -> None:
+    prepared(project, PYTHON)
+    project.store(trials=2, OPENAI_BASE_URL=provider.url)
+    before = provider.calls
+    project.write("agent.py", AGENT.replace('"content": "And?"', '"content": "And " + message[-1]'))
+    trials = run(project, provider, "--trials", "2")
+    assert provider.calls - before == CASES * 2
+    differences = {trial.replay.difference for trial in trials if trial.replay and trial.case_id == "c1"}
+    assert differences == {'request 2 differs in messages[3].content: "And?" → "And 1"'}
+    assert {(trial.replay.replayed, trial.replay.live) for trial in trials if trial.replay} == {(1, 1)}
+
+
+def test_a_trial_beyond_the_recorded_ones_is_a_draw_of_its_own(project: Project, provider: Provider) -> None:
+    prepared(project, PYTHON)
+    project.store(trials=2, OPENAI_BASE_URL=provider.url)
+    before = provider.calls
+    project.write("agent.py", AGENT + "# another comment\n")
+    trials = run(project, provider, "--trials", "3")
+    assert provider.calls - before == CASES * 2
+    own = [trial for trial in trials if trial.replay is not None and not trial.replay.source]
+    assert len(own) == CASES
+    assert all(trial.replay is not None and trial.replay.live == 2 for trial in own)
+
+
+def test_the_default_branch_is_always_measured_anew(project: Project, provider: Provider) -> None:
+    prepared(project, PYTHON)
+    project.store(trials=1, OPENAI_BASE_URL=provider.url)
+    project.commit("the next one")
+    before = provider.calls
+    trials = run(project, provider, "--trials", "1")
+    assert provider.calls - before == CASES * 2
+    assert all(trial.replay is not None and trial.replay.recording and not trial.replay.source for trial in trials)
+
+
+def test_recordings_hold_no_keys_and_need_none(project: Project, provider: Provider) -> None:
+    prepared(project, PYTHON)
+    project.store(trials=1, OPENAI_BASE_URL=provider.url)
+    assert provider.headers[0]["authorization"] == f"Bearer {KEY}"
+    (path,) = store(project).iterdir()
+    assert path.stat().st_mode & 0o077 == 0
+    assert KEY.encode() not in path.read_bytes()
+    before = provider.calls
+    project.write("agent.py", AGENT.replace(KEY, "none"))
+    assert all(trial.replay is not None and trial.replay.whole for trial in run(project, provider, "--trials", "1"))
+    assert provider.calls == before
+
+
+@pytest.mark.parametrize(("mode", "ended"), [("fail", "missing"), ("replay", "crash")])
+def test_nothing_goes_out_where_the_recording_has_no_answer(
+    project: Project, provider: Provider, mode: str, ended: str
+) -> None:
+    prepared(project, PYTHON, models=mode)
+    project.store(trials=1, OPENAI_BASE_URL=provider.url)
+    before = provider.calls
+    project.write("agent.py", AGENT.replace("helpful", "terse"))
+    path = project.root / ".gate" / "change.jsonl"
+    project.gate("run", "-q", "--trials", "1", "--record", str(path), OPENAI_BASE_URL=provider.url)
+    trials = read_record(path, complete=False).trials
+    assert provider.calls == before
+    assert {trial.error.kind.value for trial in trials if trial.error is not None} == {ended}
+    assert all(trial.error is not None for trial in trials)
+    if mode == "fail":
+        assert 'messages[0].content: "You are helpful." → "You are terse."' in str(trials[0].error)
+
+
+def test_a_recording_that_somebody_else_wrote_is_not_used(project: Project, provider: Provider) -> None:
+    prepared(project, PYTHON)
+    project.store(trials=1, OPENAI_BASE_URL=provider.url)
+    before = provider.calls
+    (path,) = store(project).iterdir()
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for line in lines:
+        if "exchange" in line:
+            line["exchange"]["status"] = 201
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    project.write("agent.py", AGENT + "# another comment\n")
+    ran = project.gate("run", OPENAI_BASE_URL=provider.url)
+    assert "the recordings of 4 trials of the baseline are not in" in " ".join(ran.out.split())
+    assert provider.calls > before
+
+
+def test_what_was_recorded_outlives_a_kill(project: Project, provider: Provider) -> None:
+    prepared(project, PYTHON)
+    record = project.root / ".gate" / "killed.jsonl"
+    environment = {**os.environ, "OPENAI_BASE_URL": provider.url}
+    command = [sys.executable, "-m", "gate", "run", "-q", "--trials", "40", "--record", str(record)]
+    with subprocess.Popen(command, cwd=project.root, env=environment, stdout=subprocess.DEVNULL) as gate:
+        while provider.calls < 60 and gate.poll() is None:
+            time.sleep(0.01)
+        gate.send_signal(signal.SIGKILL)
+    kept = {trial.replay.recording for trial in read_record(record, complete=False).trials if trial.replay}
+    assert kept
+    resumed = project.gate("run", "-q", "--trials", "40", "--record", str(record), OPENAI_BASE_URL=provider.url)
+    assert resumed.code == 0, resumed.err
+    assert project.gate("baseline", "save", str(record)).code == 0
+    before = provider.calls
+    project.write("agent.py", AGENT + "# another comment\n")
+    trials = run(project, provider, "--trials", "40")
+    assert provider.calls == before
+    assert kept <= {trial.replay.source for trial in trials if trial.replay is not None}
+
+
+def test_a_bad_minute_of_the_provider_is_not_replayed(project: Project, provider: Provider) -> None:
+    prepared(project, {**PYTHON, "retries": 0})
+    provider.status = 500
+    project.gate("run", "-q", "--trials", "1", "--record", ".gate/bad.jsonl", OPENAI_BASE_URL=provider.url)
+    trials = read_record(project.root / ".gate/bad.jsonl", complete=False).trials
+    assert {trial.replay.recording for trial in trials if trial.replay is not None} == {""}

@@ -1,0 +1,200 @@
+"""The proxy over real sockets: byte for byte, each trial its own answers, and no server that is not named."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from gate.model import Side, Trial
+from gate.security.redact import Redactor
+from gate.world.options import WorldOptions, upstreams_of
+from gate.world.world import World
+from tests.integration.world.provider import Provider, providing
+
+BODY = {"model": "m", "messages": [{"role": "user", "content": "hello"}]}
+
+
+def asynchronous(test: Callable[[Path], Coroutine[Any, Any, None]]) -> Callable[[Path], None]:
+    def run(tmp_path: Path) -> None:
+        asyncio.run(test(tmp_path))
+
+    run.__name__ = test.__name__
+    return run
+
+
+@asynccontextmanager
+async def world_of(folder: Path, provider: Provider, run: str, **options: Any) -> AsyncIterator[World]:
+    made = WorldOptions.model_validate(options)
+    upstreams = upstreams_of(made, {"OPENAI_BASE_URL": provider.url})
+    async with World(made, upstreams, folder, Redactor(), run) as world:
+        yield world
+
+
+async def ask(world: World, token: str, body: Any = BODY, *, stream: bool = False) -> httpx.Response:
+    url = world.environment(token)["OPENAI_BASE_URL"] + "/chat/completions"
+    async with httpx.AsyncClient(timeout=60, verify=False) as client:
+        answer = await client.post(url, json={**body, "stream": True} if stream else body)
+    return answer
+
+
+async def trial(
+    world: World, case: str, number: int, *, stream: bool = False, times: int = 1
+) -> tuple[list[bytes], Trial]:
+    session = f"session-{case}-{number}"
+    world.open(session, case, number, Side.CANDIDATE)
+    answers = [(await ask(world, session, stream=stream)).content for _ in range(times)]
+    await world.close(session)
+    replay = world.settle(case, number, Side.CANDIDATE, measured=True)
+    return answers, Trial(case, number, replay=replay, run="recorded")
+
+
+@asynchronous
+async def test_streams_are_replayed_byte_for_byte(tmp_path: Path) -> None:
+    with providing() as provider:
+        async with world_of(tmp_path, provider, "recorded") as world:
+            first, recorded = await trial(world, "c", 1, stream=True, times=2)
+        assert first[0] != first[1] and "–".encode() in first[0] and first[0].endswith(b"data: [DONE]\n\n")
+        async with world_of(tmp_path, provider, "later") as world:
+            world.couple([recorded])
+            world.open("s", "c", 1, Side.CANDIDATE)
+            again = await ask(world, "s", stream=True)
+            assert (await ask(world, "s", stream=True)).content == first[1]
+            assert again.content == first[0]
+            assert again.headers["content-type"] == "text/event-stream; charset=utf-8"
+            assert provider.calls == 2
+
+
+@asynchronous
+async def test_trials_at_once_share_no_answer(tmp_path: Path) -> None:
+    async def all_of(world: World) -> list[tuple[list[bytes], Trial]]:
+        return await asyncio.gather(*(trial(world, "c", number, times=4) for number in range(1, 65)))
+
+    with providing() as provider:
+        async with world_of(tmp_path, provider, "recorded") as world:
+            before = await all_of(world)
+        assert len({answer for answers, _ in before for answer in answers}) == 64 * 4
+        async with world_of(tmp_path, provider, "later") as world:
+            world.couple([one for _, one in before])
+            after = await all_of(world)
+        assert [answers for answers, _ in after] == [answers for answers, _ in before]
+        assert provider.calls == 64 * 4
+        assert all(one.replay is not None and one.replay.whole for _, one in after)
+
+
+@asynchronous
+async def test_what_is_used_up_goes_live_and_a_later_run_replays_both(tmp_path: Path) -> None:
+    with providing() as provider:
+        async with world_of(tmp_path, provider, "recorded") as world:
+            first, recorded = await trial(world, "c", 1)
+        async with world_of(tmp_path, provider, "second") as world:
+            world.couple([recorded])
+            longer, mixed = await trial(world, "c", 1, times=2)
+        assert longer[0] == first[0] and provider.calls == 2
+        assert mixed.replay is not None
+        assert (mixed.replay.replayed, mixed.replay.live) == (1, 1)
+        assert mixed.replay.difference == "request 2 is one more than the 1 that were recorded"
+        async with world_of(tmp_path, provider, "third") as world:
+            world.couple([mixed])
+            assert (await trial(world, "c", 1, times=2))[0] == longer
+        assert provider.calls == 2
+
+
+@asynchronous
+async def test_fewer_requests_than_recorded_are_a_difference(tmp_path: Path) -> None:
+    with providing() as provider:
+        async with world_of(tmp_path, provider, "recorded") as world:
+            _, recorded = await trial(world, "c", 1, times=2)
+        async with world_of(tmp_path, provider, "later") as world:
+            world.couple([recorded])
+            _, shorter = await trial(world, "c", 1)
+    assert shorter.replay is not None
+    assert shorter.replay.difference == "request 2 of the recording was not asked (POST /chat/completions)"
+
+
+@asynchronous
+async def test_an_address_is_of_one_trial_for_as_long_as_it_is_on(tmp_path: Path) -> None:
+    with providing() as provider:
+        async with world_of(tmp_path, provider, "recorded") as world:
+            world.open("mine", "c", 1, Side.CANDIDATE)
+            assert (await ask(world, "guessed")).status_code == 404
+            await world.close("mine")
+            assert (await ask(world, "mine")).status_code == 404
+            assert provider.calls == 0
+
+
+@asynchronous
+async def test_a_workers_address_is_of_the_trial_that_it_is_on(tmp_path: Path) -> None:
+    with providing() as provider:
+        async with world_of(tmp_path, provider, "recorded") as world:
+            address = world.place()
+            url = address.environment["OPENAI_BASE_URL"] + "/chat/completions"
+            async with httpx.AsyncClient(verify=False) as client:
+                assert (await client.post(url, json=BODY)).status_code == 200
+                assert world.outside == 1
+                world.open("on", "c", 1, Side.CANDIDATE)
+                address.session_id = "on"
+                await client.post(url, json=BODY)
+            await world.close("on")
+            replay = world.settle("c", 1, Side.CANDIDATE, measured=True)
+            assert replay is not None and replay.live == 1 and world.outside == 1
+
+
+@asynchronous
+async def test_a_header_names_the_trial_of_an_agent_that_the_gate_does_not_start(tmp_path: Path) -> None:
+    with providing() as provider:
+        async with world_of(tmp_path, provider, "recorded") as world:
+            world.open("theirs", "c", 1, Side.CANDIDATE)
+            base = world.environment("x")["GATE_WORLD_URL"].removesuffix("/x")
+            async with httpx.AsyncClient(headers={"X-Gate-Trial": "theirs"}, verify=False) as client:
+                await client.post(f"{base}/openai/chat/completions", json=BODY)
+            await world.close("theirs")
+            assert "x-gate-trial" not in provider.headers[0]
+            assert world.settle("c", 1, Side.CANDIDATE, measured=True) is not None
+
+
+@asynchronous
+async def test_no_other_server_is_reached(tmp_path: Path) -> None:
+    with providing() as provider, providing() as other:
+        async with world_of(tmp_path, provider, "recorded") as world:
+            world.open("s", "c", 1, Side.CANDIDATE)
+            base = world.environment("s")["GATE_WORLD_URL"]
+            host = other.url.removeprefix("http://")
+            targets = ["other/x", f"openai@{host}/x", "openai/../../x", "openai/%2e%2e/x", "openai/..%2fx"]
+            for target in targets:
+                reader, writer = await asyncio.open_connection("127.0.0.1", int(base.split(":")[2].split("/")[0]))
+                writer.write(f"POST /s/{target} HTTP/1.1\r\nHost: {host}\r\nContent-Length: 2\r\n\r\n{{}}".encode())
+                status = (await reader.readline()).split()[1]
+                assert status in (b"404", b"400"), target
+                writer.close()
+            assert (provider.calls, other.calls) == (0, 0)
+
+
+@asynchronous
+async def test_an_answer_that_holds_a_secret_is_passed_on_and_not_kept(tmp_path: Path) -> None:
+    secret = "sk-proj-0123456789abcdefghijklmnop"
+    with providing() as provider:
+        provider.says = f" {secret}"
+        async with world_of(tmp_path, provider, "recorded") as world:
+            answers, made = await trial(world, "c", 1)
+            assert world.notes == ["world: 1 calls are not recorded: an answer holds a secret"]
+        assert secret.encode() in answers[0]
+        assert made.replay is not None and made.replay.recording == ""
+        assert secret.encode() not in (tmp_path / "recorded.jsonl").read_bytes()
+
+
+@asynchronous
+async def test_an_unreachable_server_says_try_later(tmp_path: Path) -> None:
+    with providing() as provider:
+        pass
+    async with world_of(tmp_path, provider, "recorded") as world:
+        world.open("s", "c", 1, Side.CANDIDATE)
+        answer = await ask(world, "s")
+        await world.close("s")
+    assert answer.status_code == 503
+    assert "openai cannot be reached" in json.loads(answer.content)["error"]["message"]

@@ -1,0 +1,36 @@
+"""Where two requests differ first, in words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gate.world.differences import first_difference
+
+LONG = "word " * 100
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "said"),
+    [
+        ({"a": 1}, {"a": 1}, ""),
+        ({"a": 1}, {"a": 2}, "a: 1 → 2"),
+        ({"a": 1}, {"a": True}, "a: 1 → true"),
+        ({"a": [{"b": "x"}]}, {"a": [{"b": "y"}]}, 'a[0].b: "x" → "y"'),
+        ({"a": 1}, {"a": 1, "b": None}, "b: not there → null"),
+        ({"a": 1, "b": 2}, {"a": 1}, "b: 2 → not there"),
+        ({"m": [1]}, {"m": [1, 2]}, "m[1]: not there → 2"),
+        ({"m": [1, 2]}, {"m": [1]}, "m[1]: 2 → not there"),
+        ("x", "y", 'the body: "x" → "y"'),
+        ({"a": 1}, [1], 'the body: {"a": 1} → [1]'),
+    ],
+)
+def test_the_first_place_is_named(before: Any, now: Any, said: str) -> None:
+    assert first_difference(before, now) == said
+
+
+def test_long_texts_are_shown_from_where_they_begin_to_differ() -> None:
+    said = first_difference({"a": LONG + "red" + LONG}, {"a": LONG + "blue" + LONG})
+    assert "red" in said and "blue" in said
+    assert len(said) < 300

@@ -1,0 +1,50 @@
+"""Which requests ask the same, and which do not."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from gate.world.options import Kind
+from gate.world.outbound import OutboundRequest, address, meant, path_without_keys
+from gate.world.volatile import Volatile
+
+
+def key(body: Any, *, path: str = "/chat/completions", kind: Kind = "model", **headers: str) -> str:
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    return address(OutboundRequest("openai", kind, "POST", path, headers, data, 1_770_000_000.0), Volatile())
+
+
+def test_the_order_of_keys_and_the_spelling_of_json_say_nothing() -> None:
+    assert key({"a": 1, "b": "é"}) == key(b'{ "b": "\\u00e9",\n "a": 1 }')
+
+
+def test_what_is_asked_and_of_whom_tells_requests_apart() -> None:
+    body = {"messages": [{"role": "user", "content": "hello"}], "temperature": 0.5}
+    others = [
+        key({**body, "temperature": 0.6}),
+        key({**body, "messages": [{"role": "user", "content": "hello "}]}),
+        key(body, path="/responses"),
+        key(body, **{"anthropic-beta": "new"}),
+        key(b"not json"),
+        key(b"\xff\xfe"),
+    ]
+    assert len({key(body), *others}) == len(others) + 1
+
+
+def test_the_number_of_a_call_of_mcp_is_no_part_of_it() -> None:
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "find", "arguments": {"q": 1}}}
+    progress = {**call, "id": 9, "params": {**call["params"], "_meta": {"progressToken": 3}}}
+    assert key(call, kind="mcp") == key(progress, kind="mcp")
+    assert key(call) != key({**call, "id": 2})
+    assert key(call, kind="mcp") != key({**call, "params": {"name": "find", "arguments": {"q": 2}}}, kind="mcp")
+
+
+def test_keys_are_no_part_of_what_is_asked() -> None:
+    assert path_without_keys("/v1beta/models/m:streamGenerateContent?alt=sse&key=AIzaSecret") == (
+        "/v1beta/models/m:streamGenerateContent?alt=sse"
+    )
+    assert path_without_keys("/models?key=x") == "/models"
+    assert meant([(b"authorization", b"Bearer x"), (b"anthropic-version", b"2023-06-01"), (b"x-api-key", b"y")]) == {
+        "anthropic-version": "2023-06-01"
+    }
