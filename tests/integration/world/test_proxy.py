@@ -39,8 +39,7 @@ async def world_of(folder: Path, provider: Provider, run: str, **options: Any) -
 async def ask(world: World, token: str, body: Any = BODY, *, stream: bool = False) -> httpx.Response:
     url = world.environment(token)["OPENAI_BASE_URL"] + "/chat/completions"
     async with httpx.AsyncClient(timeout=60, verify=False) as client:
-        answer = await client.post(url, json={**body, "stream": True} if stream else body)
-    return answer
+        return await client.post(url, json={**body, "stream": True} if stream else body)
 
 
 async def trial(
