@@ -46,7 +46,8 @@ cluster: $(VENV)/.tested
 
 # Real frameworks, and another evaluator of traces, each as released, in environments of their own (large).
 FRAMEWORKS := "pydantic-ai-slim[ag-ui]==2.68.0" "uvicorn==0.54.0" "openinference-instrumentation-langchain==0.1.80" \
-	"opentelemetry-sdk==1.45.2" "opentelemetry-exporter-otlp-proto-http==1.45.2" "a2a-sdk[http-server]==1.3.0" \
+	"opentelemetry-sdk==1.45.1" "opentelemetry-exporter-otlp-proto-http==1.45.1" "opentelemetry-exporter-otlp-json-http==0.66b1" \
+	"agent-framework-core==1.23.0" "agent-framework-openai==1.17.0" "a2a-sdk[http-server]==1.3.0" \
 	"mcp==2.3.0" "langgraph-cli[inmem]==0.4.40" \
 	$(foreach name,pydantic-ai langgraph openai-agents claude-agent-sdk,-r examples/frameworks/$(name)/requirements.txt)
 connectors: $(VENV)/.tested
@@ -57,7 +58,7 @@ connectors: $(VENV)/.tested
 	test -x $(VENV)-adk/bin/python || $(PYTHON) -m venv $(VENV)-adk
 	$(VENV)-adk/bin/python -m pip install --quiet "google-adk[a2a]==2.13.0" "uvicorn==0.54.0"
 	test -x $(VENV)-crewai/bin/python || $(PYTHON) -m venv $(VENV)-crewai
-	$(VENV)-crewai/bin/python -m pip install --quiet -r examples/frameworks/crewai/requirements.txt
+	$(VENV)-crewai/bin/python -m pip install --quiet "strands-agents[openai]==1.62.0" -r examples/frameworks/crewai/requirements.txt
 	GATE_CREWAI_PYTHON=$(abspath $(VENV)-crewai)/bin/python \
 	GATE_FRAMEWORKS_PYTHON=$(abspath $(VENV)-frameworks)/bin/python \
 	GATE_ADK_PYTHON=$(abspath $(VENV)-adk)/bin/python \

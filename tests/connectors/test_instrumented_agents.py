@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from examples.frameworks.scripted_model import serving
 from tests.acceptance.conftest import Project
 
 pytestmark = pytest.mark.connectors
@@ -54,6 +55,42 @@ def test_a_functions_spans_are_its_trajectory(project: Project, frameworks: Path
         assert (call["name"], call["args"], call["result"]) == ("lookup", {"order": order}, {"status": "shipped"})
         assert turns[order]["usage"]["model_calls"] == 2
         assert turns[order]["response"] == ["It has shipped."]
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip"])
+@pytest.mark.parametrize("protocol", ["http/protobuf", "http/json"])
+def test_both_encodings_of_the_sdks_exporters_are_received(
+    project: Project, frameworks: Path, protocol: str, compression: str
+) -> None:
+    env = {"OTEL_EXPORTER_OTLP_PROTOCOL": protocol, "OTEL_EXPORTER_OTLP_COMPRESSION": compression}
+    agent = {"python": "pydantic_ai_agent:answer", "executable": str(frameworks), "traces": True, "env": env}
+    prepared(project, agent, ["A1", "B2"])
+    turns = measured(project)
+    (call,) = turns["B2"]["calls"]
+    assert (call["name"], call["args"], call["result"]) == ("lookup", {"order": "B2"}, {"status": "shipped"})
+    assert turns["B2"]["usage"]["model_calls"] == 2
+
+
+@pytest.mark.parametrize(("environment", "framework"), [("frameworks", "microsoft_agent"), ("crewai", "strands_agent")])
+def test_a_framework_that_exports_by_itself_is_judged_by_its_spans(
+    project: Project, request: pytest.FixtureRequest, environment: str, framework: str
+) -> None:
+    interpreter = request.getfixturevalue(environment)
+    with serving() as variables:
+        agent = {"python": f"{framework}:answer", "executable": str(interpreter), "traces": True, "env": variables}
+        prepared(project, agent, ["A1", "B2"])
+        project.write("cases.json", [{**case, "tools": [looked_up(case["id"])]} for case in suite(["A1", "B2"])])
+        turns = measured(project)
+    for order, turn in turns.items():
+        (call,) = turn["calls"]
+        assert (call["name"], call["args"]["order_id"], call["result"]["status"]) == ("lookup_order", order, "shipped")
+        usage = turn["usage"]
+        assert (usage["input_tokens"], usage["output_tokens"], usage["model_calls"]) == (200, 40, 2)
+        assert (usage["model"], turn["response"]) == ("gpt-5-mini", [f"Order {order} has shipped."])
+
+
+def looked_up(order: str) -> dict[str, Any]:
+    return {"name": "lookup_order", "args": {"order_id": order}}
 
 
 @pytest.mark.parametrize("framework", ["pydantic_ai_agent", "langchain_agent"])

@@ -1,18 +1,21 @@
 """An agent of pydantic-ai with a scripted model, instrumented by the framework itself; it answers with bare text."""
 
+import importlib
 import json
+import os
 import sys
 
 from opentelemetry import trace
-from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from pydantic_ai import Agent
 from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import FunctionModel
 
+encoding = "json" if os.environ.get("OTEL_EXPORTER_OTLP_PROTOCOL") == "http/json" else "proto"
+exporters = importlib.import_module(f"opentelemetry.exporter.otlp.{encoding}.http.trace_exporter")
 provider = TracerProvider()
-provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+provider.add_span_processor(BatchSpanProcessor(exporters.OTLPSpanExporter()))
 trace.set_tracer_provider(provider)
 Agent.instrument_all()
 
