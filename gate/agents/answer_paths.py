@@ -10,13 +10,12 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, mod
 from gate.agents.base import AgentFailure, looks_like, refuse_error
 from gate.formats import paths, streams
 from gate.formats.messages import FormatError
-from gate.formats.paths import PathError, find, parent_of, steps_of
+from gate.formats.paths import PathError, find, parent_of
 from gate.model import ErrorKind
 
 
 def _checked(path: str) -> str:
-    if not steps_of(path.removesuffix("?")):
-        raise ValueError("a path must not be empty")
+    paths.checked(path.removesuffix("?"))
     return path
 
 

@@ -64,7 +64,7 @@ class AlertsSection(_Section):
 
 
 class RowPaths(_Section):
-    """Where in a row of production everything is: keys and list indexes, joined by dots."""
+    """Where in a row of production everything is: paths such as ``info.id`` or ``log[0].text``."""
 
     id: Path = "id"
     """What tells a conversation from every other."""

@@ -1,4 +1,7 @@
-"""Paths into JSON: ``choices[0].message.content``, ``steps[type=tool]``, ``rows.0.id``."""
+"""Paths into JSON: ``choices[0].message.content``, ``steps[type=tool]``, ``rows.0.id``, ``attributes["a.b"]``.
+
+The one grammar of paths, wherever a configuration has them.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,13 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from gate.errors import nearest
+from gate.formats.positions import Key
 from gate.security.limits import shorten
 
-_STEP = re.compile(r"\.?([^.\[\]]+)|\[(-?\d+)\]|\[([^\[\]=]+)=([^\[\]]*)\]")
+_STEP = re.compile(r'\.?([^.\[\]]+)|\[(-?\d+)\]|\["([^"]+)"\]|\[([^\[\]="]+)=([^\[\]]*)\]')
 MOST_SHOWN = 300
 """Characters of the keys that an error names."""
+EXAMPLES = """choices[0].message.content or steps[type=tool]; a key with dots or brackets is written ["a.b"]"""
 
 
 class Only(NamedTuple):
@@ -31,7 +36,8 @@ class PathError(LookupError):
 
     def __init__(self, path: str, step: Step, value: Any) -> None:
         super().__init__(f"nothing at {path!r}")
-        self.step = step
+        self.step = f"{step.key}={step.value}" if isinstance(step, Only) else str(step)
+        """The step that leads nowhere, as text."""
         self.hint = _hint(step, value)
         """What is there instead: the nearest key, or all of them. Empty: nothing that has keys."""
 
@@ -52,20 +58,40 @@ def steps_of(path: str) -> tuple[Step, ...]:
     while at < len(path):
         match = _STEP.match(path, at)
         if match is None or (at == 0 and path[0] == "."):
-            raise ValueError(f"{path!r} is not a path such as choices[0].message.content or steps[type=tool]")
-        key, index, name, wanted = match.groups()
-        steps.append(
-            key if key is not None else int(index) if index is not None else Only(name.strip(), wanted.strip())
-        )
+            raise ValueError(f"{shorten(repr(path), MOST_SHOWN)} is not a path such as {EXAMPLES}")
+        key, index, quoted, name, wanted = match.groups()
+        if name is not None:
+            steps.append(Only(name.strip(), wanted.strip()))
+        else:
+            steps.append(int(index) if index is not None else key if quoted is None else quoted)
         at = match.end()
     return tuple(steps)
+
+
+def checked(path: str) -> str:
+    """A path that has a step; ValueError for any other text."""
+    if not steps_of(path):
+        raise ValueError("a path must not be empty")
+    return path
+
+
+def keys_of(value: Any, path: str) -> tuple[Key, ...] | None:
+    """The keys and indexes by which a path leads to where it does; None if it filters, so that this is no one place."""
+    keys: list[Key] = []
+    for step in steps_of(path):
+        if isinstance(step, Only):
+            return None
+        inner = _step(value, step, path)
+        keys.append(str(step) if isinstance(value, Mapping) else int(step) % len(value))
+        value = inner
+    return tuple(keys)
 
 
 def find(value: Any, path: str) -> Any:
     """The value at a path.
 
     A key leads into an object, a number into a list, also from its end (``[-1]``), and a filter keeps those objects of
-    a list that it fits. Raises PathError if a step leads nowhere.
+    a list that it fits. ``["…"]`` is a key that has dots or brackets. Raises PathError if a step leads nowhere.
     """
     for step in steps_of(path):
         value = _step(value, step, path)
@@ -73,13 +99,15 @@ def find(value: Any, path: str) -> Any:
 
 
 def _step(value: Any, step: Step, path: str) -> Any:
+    if type(value) is dict and type(step) is str and step in value:  # by far the most frequent
+        return value[step]
     if isinstance(step, Only):
         if not isinstance(value, list):
             raise PathError(path, step, value)
         return [item for item in value if isinstance(item, Mapping) and as_text(item.get(step.key)) == step.value]
     try:
         if isinstance(value, Mapping):
-            return value[str(step)]
+            return value[str(step)] if str(step) in value else value[int(step)]  # YAML has keys that are numbers
         if isinstance(value, list):
             return value[int(step)]
     except (LookupError, ValueError):

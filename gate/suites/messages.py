@@ -7,26 +7,26 @@ simulated user says something else in every trial; the case is what the rows agr
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
 from hashlib import blake2b
 from typing import Annotated, Any
 
 from msgspec import Struct
 from msgspec.json import Encoder
 from msgspec.structs import replace
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-from gate.errors import ConfigError, nearest
-from gate.formats import messages
+from gate.errors import ConfigError
+from gate.formats import messages, paths
 from gate.formats.messages import FormatError
+from gate.formats.paths import PathError
 from gate.formats.positions import Key
 from gate.model import Case, Complexity, Invocation, Part, RecordedTrial, ToolCall, Turn
 from gate.security.limits import shorten
 from gate.suites.base import Contents, Document, Format
 from gate.suites.spill import Spill
 
-Path = Annotated[str, Field(min_length=1)]
-"""Keys and list indexes, joined by dots: ``info.task.actions``, ``choices.0.message``."""
+Path = Annotated[str, Field(min_length=1), AfterValidator(paths.checked)]
+"""``info.task.actions``, ``choices[0].message``: see gate/formats/paths.py."""
 
 
 class _Model(BaseModel):
@@ -112,10 +112,13 @@ def format_of(fields: FieldPaths) -> Format:
 
 def read(document: Document, fields: FieldPaths) -> Contents:
     """The cases of the rows, and the trials that the rows recorded of them."""
-    keys: tuple[Key, ...] = () if fields.rows is None else _steps(fields.rows)
-    data = document.data if fields.rows is None else _Place(document, document.data, ()).at(fields.rows)
+    data: Any = document.data
+    keys: tuple[Key, ...] | None = ()
+    if fields.rows is not None:
+        data = _Place(document, document.data, ()).at(fields.rows)
+        keys = paths.keys_of(document.data, fields.rows)
     if not isinstance(data, list):
-        raise document.error("rows must be a list", *keys, hint="say where it is with `rows`")
+        raise document.error("rows must be a list", *(keys or ()), hint="say where it is with `rows`")
     return _gather(document, data, keys, fields)
 
 
@@ -128,13 +131,19 @@ def read_lines(lines: Iterable[tuple[int, Any]], document: Document, fields: Fie
 
 
 def _gather(
-    document: Document, data: Iterable[Any], keys: tuple[Key, ...], fields: FieldPaths, *, spill: Spill | None = None
+    document: Document,
+    data: Iterable[Any],
+    keys: tuple[Key, ...] | None,
+    fields: FieldPaths,
+    *,
+    spill: Spill | None = None,
 ) -> Contents:
+    """The contents of rows; ``keys`` are the place of their list, None if they were taken out of one by a filter."""
     wanted = None if fields.trials is None else {str(trial) for trial in fields.trials}
     known: set[str] = set()
     groups: dict[str, _Group] = {}
     for index, raw in enumerate(data):
-        row = _row(_Place(document, raw, (*keys, index)), fields, groups)
+        row = _row(_Place(document, raw, () if keys is None else (*keys, index)), fields, groups)
         if wanted is not None:
             if row.trial is None:
                 raise document.error("trials can be chosen only where `trial` says which one a row is")
@@ -154,27 +163,12 @@ def _gather(
 # --- paths ----------------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=1_000)
-def _steps(path: str) -> tuple[Key, ...]:
-    return tuple([int(step) if step.isdecimal() else step for step in path.split(".")])
-
-
-def _step(value: Any, step: Key) -> tuple[bool, Any]:
-    """Whether a step leads somewhere, and where."""
-    if type(value) is dict and step in value:
-        return True, value[step]
-    if isinstance(value, Mapping) and str(step) in value:
-        return True, value[str(step)]
-    if isinstance(value, list) and isinstance(step, int) and step < len(value):
-        return True, value[step]
-    return False, None
-
-
 def value_at(value: Any, path: str) -> Any:
     """The value at a path; None if it leads nowhere."""
-    for step in _steps(path):
-        _, value = _step(value, step)
-    return value
+    try:
+        return paths.find(value, path)
+    except PathError:
+        return None
 
 
 class _Place(Struct, frozen=True):
@@ -186,15 +180,13 @@ class _Place(Struct, frozen=True):
 
     def at(self, path: str | None) -> Any:
         """The value at a path, which must be there; None for no path. Raises `ConfigError`."""
-        value = None if path is None else self.value
-        for step in _steps(path) if path else ():
-            found, inner = _step(value, step)
-            if not found:
-                known = [str(key) for key in value] if isinstance(value, Mapping) else []
-                hint = shorten(nearest(str(step), known), 300) if known else ""
-                raise self.document.error(f"path {path!r} leads nowhere at {str(step)!r}", *self.keys, hint=hint)
-            value = inner
-        return value
+        if path is None:
+            return None
+        try:
+            return paths.find(self.value, path)
+        except PathError as problem:
+            what = f"path {path!r} leads nowhere at {problem.step!r}"
+            raise self.document.error(what, *self.keys, hint=problem.hint) from problem
 
     def label(self, path: str | None) -> str | int | None:
         """The id or number at a path. Raises `FormatError`."""

@@ -14,7 +14,7 @@ async def result(message):
         duration_api_ms=1,
         is_error=False,
         num_turns=2,
-        session_id="s",
+        session_id=order,
         total_cost_usd=0.25,
         usage={"input_tokens": 20, "output_tokens": 10},
         result="It has shipped.",

@@ -6,25 +6,55 @@ from typing import Any
 
 import pytest
 
-from gate.formats.paths import Only, PathError, find, steps_of
+from gate.formats.paths import Only, PathError, checked, find, keys_of, steps_of
 
 
 @pytest.mark.parametrize(
     ("path", "steps"),
-    [("a", ("a",)), ("a.b[0].c-d", ("a", "b", 0, "c-d")), ("[1][-1]", (1, -1)), ("a b.ü", ("a b", "ü"))],
+    [
+        ("a", ("a",)),
+        ("a.b[0].c-d", ("a", "b", 0, "c-d")),
+        ("rows.0.id", ("rows", "0", "id")),
+        ("[1][-1]", (1, -1)),
+        ("a b.ü", ("a b", "ü")),
+        ('a["b.c"].d', ("a", "b.c", "d")),
+        ('["a[0]"]["x=y"]', ("a[0]", "x=y")),
+    ],
 )
 def test_paths(path: str, steps: tuple[Any, ...]) -> None:
     assert steps_of(path) == steps
 
 
-@pytest.mark.parametrize("path", [".a", "a..b", "a[", "a[x]", "a]", "a.", "[1.5]"])
+@pytest.mark.parametrize(
+    "path", [".a", "a..b", "a[", "a[x]", "a]", "a.", "[1.5]", 'a[""]', 'a["b]', 'a["b"=1]', "a[0:]"]
+)
 def test_what_is_no_path(path: str) -> None:
     with pytest.raises(ValueError, match="is not a path"):
         steps_of(path)
 
 
+def test_a_text_that_is_no_path_teaches_how_to_write_one() -> None:
+    with pytest.raises(ValueError, match=r'a key with dots or brackets is written \["a\.b"\]'):
+        checked("a[b]")
+    with pytest.raises(ValueError, match="must not be empty"):
+        checked("")
+    assert checked("a") == "a"
+
+
+def test_the_place_that_a_path_leads_to() -> None:
+    body = {"a": [{"b.c": 1}, {"b.c": 2}], 7: [3]}
+    assert keys_of(body, 'a[-1]["b.c"]') == ("a", 1, "b.c")
+    assert keys_of(body, "a.0") == ("a", 0)
+    assert keys_of(body, "a[x=1]") is None
+    with pytest.raises(PathError):
+        keys_of(body, "a.2")
+
+
 def test_finding() -> None:
-    body = {"a": [{"b": None}, "x"], "0": "zero"}
+    body = {"a": [{"b": None}, "x"], "0": "zero", 7: "seven", "d.e[0]": "dots"}
+    assert find(body, "7") == "seven"
+    assert find(body, '["d.e[0]"]') == "dots"
+    assert find(body, "a.1") == find(body, "a.-1") == "x"
     assert find(body, "a[0].b") is None
     assert find(body, "a[-1]") == "x"
     assert find(body, "0") == "zero"
@@ -58,6 +88,7 @@ def test_an_error_names_what_is_there(body: Any, path: str, hint: str) -> None:
     with pytest.raises(PathError) as caught:
         find(body, path)
     assert caught.value.hint == hint
+    assert path.endswith(caught.value.step) or caught.value.step == "0"
 
 
 def test_a_hint_is_bounded() -> None:

@@ -80,6 +80,36 @@ def test_rows_inside_a_file(tmp_path: Path) -> None:
     assert str(suite.cases[0].location).endswith("rows.json:5")
 
 
+def test_rows_have_the_paths_of_answers(tmp_path: Path) -> None:
+    """One grammar: indexes from the end, filters, keys with dots."""
+    noise = {"kind": "remark"}
+    rows = {"runs": [{"kept": []}, {"kept": [noise, {**row(), "kind": "row"}]}]}
+    suite = read(rows, tmp_path, rows="runs[-1].kept[kind=row]", metadata={"first": "log[0].role"})
+    (case,) = suite.cases
+    assert case.metadata == {"first": "user"}
+    assert str(case.location) == "rows.json:1"  # a filter leaves no one place
+    dotted = {**row(), "a.b": {"c[0]": "x"}}
+    assert read([dotted], tmp_path, metadata={"n": '["a.b"]["c[0]"]'}).cases[0].metadata == {"n": "x"}
+
+
+def test_a_row_of_a_nested_list_knows_its_line(tmp_path: Path) -> None:
+    text = json.dumps({"runs": [[], [row(), {**row(), "task": 8}]]}, indent=1)
+    fields = FieldPaths.model_validate({**FIELDS, "rows": "runs.-1"})
+    (suite,) = load([write(tmp_path / "rows.json", text)], root=tmp_path, fields=fields)
+    lines = text.splitlines()
+    for case in suite.cases:
+        line = int(str(case.location).rpartition(":")[2])
+        assert lines[line - 1].strip() == "{"
+    assert suite.cases[0].location != suite.cases[1].location
+
+
+@pytest.mark.parametrize("path", ["log[x]", "a..b", ".a", "a[0", ""])
+def test_what_is_no_path_is_refused(path: str) -> None:
+    """Earlier versions took brackets for a part of a key."""
+    with pytest.raises(ValidationError, match=r"is not a path such as|at least 1 character"):
+        FieldPaths.model_validate({**FIELDS, "messages": path})
+
+
 def test_null_says_nothing_and_empty_says_none(tmp_path: Path) -> None:
     silent, none = (read([row(want=want)], tmp_path).cases[0].turns[0] for want in (
         {"calls": None, "text": None}, {"calls": [], "text": ""}))  # fmt: skip
