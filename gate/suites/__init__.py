@@ -26,6 +26,7 @@ __all__ = ["FORMATS", "Distribution", "FieldPaths", "Selection", "distribution",
 _BUILT_IN = {
     "messages": "gate.suites.messages:format_of",
     "adk": "gate.suites.adk:FORMAT",
+    "adk-results": "gate.suites.adk_results:FORMAT",
     "pydantic-evals": "gate.suites.pydantic_evals:FORMAT",
     "inspect": "gate.suites.inspect_logs:FORMAT",
     "promptfoo": "gate.suites.promptfoo:FORMAT",

@@ -1,0 +1,161 @@
+"""Knows google-adk's results (`.adk/eval_history`): what a case expected is a case, each of its runs a recorded trial.
+
+Its metrics are computed anew. A run that failed there by a metric which is not here failed here, too.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from msgspec.structs import replace
+
+from gate.formats import adk
+from gate.formats.messages import FormatError
+from gate.formats.positions import Key
+from gate.model import Case, Invocation, RecordedTrial, ToolCall, Turn
+from gate.security.limits import shorten
+from gate.suites.base import Contents, Document, Format, Loss, without_losses
+
+FAILED = 2
+"""google-adk's ``EvalStatus.FAILED``."""
+METRICS = {
+    "tool_trajectory_avg_score", "response_match_score", "response_evaluation_score", "safety_v1", "hallucinations_v1",
+    "final_response_match_v2", "rubric_based_final_response_quality_v1", "rubric_based_tool_use_quality_v1",
+    "rubric_based_multi_turn_trajectory_quality_v1", "multi_turn_task_success_v1", "multi_turn_tool_use_quality_v1",
+    "multi_turn_trajectory_quality_v1", "tool_call_count_v1", "inference_call_count_v1", "token_usage_v1",
+    "invocation_duration_v1",
+}  # fmt: skip
+"""google-adk's metrics that are computed here as well."""
+_UNKNOWN = "(not recorded)"
+"""What the user said in a case of which no run came to an answer: it failed, and its results say no more."""
+_INTERMEDIATE = "include_intermediate_responses_in_final"
+_KEYS = ("eval_case_results", "evalCaseResults")
+Body = Mapping[str, Any]
+
+
+def recognises(data: Any) -> bool:
+    if isinstance(data, str):  # older versions wrote the JSON as one text in JSON
+        return data.lstrip().startswith("{") and any(key in data for key in _KEYS)
+    return isinstance(data, Mapping) and any(key in data for key in _KEYS)
+
+
+def read(document: Document) -> Contents:
+    """The cases and trials of a file. Raises `ConfigError` for one that cannot be read."""
+    found, losses = carry(document)
+    return without_losses(document, found, [replace(loss, check=False) for loss in losses])
+
+
+def carry(document: Document) -> tuple[Contents, list[Loss]]:
+    """The cases and trials of a file, and the metrics that have no counterpart. Raises `ConfigError`."""
+    cases, recorded, losses = dict[str, Case](), list[RecordedTrial](), list[Loss]()
+    criteria, counts = dict[str, Any](), defaultdict[str, int](int)
+    for keys, body in _results(document):
+        try:
+            case = _case(document, body, keys)
+            metrics = [adk.mapping(one, "a result of a metric") for one in _items(body, "overall_eval_metric_results")]
+            counts[case.id] += 1
+            trial = _trial(body, case, metrics, f"{document.location(*keys)}, run {counts[case.id]}", counts[case.id])
+        except FormatError as error:
+            raise document.error(str(error), *keys) from None
+        known = cases.get(case.id)
+        if known is None or not known.turns:
+            cases[case.id] = case
+        elif case.turns and known.turns != case.turns:
+            raise document.error(f"case {case.id!r} expects something else than in an earlier run", *keys)
+        recorded.append(trial)
+        for metric in metrics:
+            losses += [loss for loss in _criterion(criteria, metric) if loss not in losses]
+    kept = tuple(case if case.turns else replace(case, turns=(Turn(_UNKNOWN),)) for case in cases.values())
+    return Contents(kept, tuple(recorded), criteria or None), losses
+
+
+def _results(document: Document) -> Iterator[tuple[tuple[Key, ...], Body]]:
+    data = document.data
+    if isinstance(data, str):
+        try:
+            data = json.loads(data)
+        except (ValueError, RecursionError) as error:
+            raise document.error(f"not JSON within JSON: {error}") from None
+    key = next((key for key in _KEYS if key in data), _KEYS[0])
+    listed = data.get(key)
+    if not isinstance(listed, list):
+        raise document.error(f"{key}: expected a list", key)
+    for index, body in enumerate(listed):
+        if not isinstance(body, Mapping):
+            raise document.error("a result is an object", key, index)
+        yield (key, index), body
+
+
+def _items(body: Body, name: str) -> list[Any]:
+    return adk.items(adk.get(body, name), name)
+
+
+def _case(document: Document, body: Body, keys: tuple[Key, ...]) -> Case:
+    """What a run was measured against; without turns if it came to no answer."""
+    name = adk.get(body, "eval_id")
+    if not isinstance(name, str) or not name:
+        raise FormatError("a result has no eval_id")
+    turns = []
+    for pair in _pairs(body):
+        raw = adk.get(pair, "expected_invocation")
+        if raw is None:
+            raise FormatError(f"case {name!r} was held by a simulated user, who says something else in every run")
+        expected = adk.to_invocation(raw)
+        calls = tuple(ToolCall(call.name, call.args) for call in expected.tool_calls)
+        stated = expected.response if adk.get(raw, "final_response") is not None else None
+        turns.append(Turn(expected.user, calls, stated))
+    return Case(name, tuple(turns), location=document.location(*keys))
+
+
+def _pairs(body: Body) -> list[Body]:
+    what = "eval_metric_result_per_invocation"
+    return [adk.mapping(pair, f"an item of {what}") for pair in _items(body, what)]
+
+
+def _trial(body: Body, case: Case, metrics: list[Body], origin: str, number: int) -> RecordedTrial:
+    status = adk.get(body, "final_eval_status")
+    if not case.turns:
+        return RecordedTrial(case.id, number, (), "google-adk records no answer", origin)
+    invocations = tuple(_invocation(pair) for pair in _pairs(body))
+    unseen = [str(adk.get(one, "metric_name")) for one in metrics if not _is_here(one)]
+    failed = [str(adk.get(one, "metric_name")) for one in metrics if adk.get(one, "eval_status") == FAILED]
+    if lost := [name for name in failed if name in unseen]:
+        return RecordedTrial(case.id, number, (), f"google-adk's metric {shorten(lost[0], 100)} failed", origin)
+    if status == FAILED and not failed:
+        return RecordedTrial(case.id, number, (), "google-adk counts it as failed, by no metric", origin)
+    return RecordedTrial(case.id, number, invocations, origin=origin)
+
+
+def _invocation(pair: Body) -> Invocation:
+    return adk.to_invocation(adk.get(pair, "actual_invocation"))
+
+
+def _is_here(metric: Body) -> bool:
+    return adk.get(metric, "metric_name") in METRICS and not adk.get(metric, "custom_function_path")
+
+
+def _criterion(criteria: dict[str, Any], metric: Body) -> Iterator[Loss]:
+    """Adds a metric to the criteria, with its threshold and options; the losses of one that cannot be."""
+    name = adk.get(metric, "metric_name")
+    if not _is_here(metric):
+        yield Loss("", f"metric {shorten(str(name), 100)}")
+        return
+    stated = adk.get(metric, "criterion")
+    threshold = adk.get(metric, "threshold")
+    found = dict(stated) if isinstance(stated, Mapping) else {"threshold": threshold}
+    if adk.get(found, _INTERMEDIATE):
+        yield Loss("", f"option {_INTERMEDIATE} of {name}")
+    used = {key: value for key, value in found.items() if value is not None and key != _INTERMEDIATE}
+    if used:  # one without a threshold only informs
+        criteria.setdefault(name, used)
+
+
+FORMAT = Format(
+    shape="google-adk's results: `eval_case_results`",
+    recognises=recognises,
+    read=read,
+    carry=carry,
+)
