@@ -14,6 +14,8 @@ import pytest
 
 from tests import warm
 
+collect_ignore = ["repositories"]
+"""Samples of strangers' repositories, with tests of their own."""
 REPOSITORY = Path(__file__).parents[2]
 
 

@@ -1,23 +1,39 @@
-"""The files that `gate init` writes: a configuration, a suite of two cases, and an agent to replace."""
+"""What `gate init` proposes for what it found, writes, and shows of the first case."""
 
 from __future__ import annotations
 
+import asyncio
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from shlex import join
+from typing import Any
 
-from gate.errors import ConfigError
+import yaml
+from msgspec import Struct
+
+from gate.commands.texts import adapters, ci
+from gate.commands.texts.survey import FoundAgent, FoundSuite, Survey
+from gate.errors import ConfigError, ExitCode, GateError
+from gate.model import Result, Suite
 from gate.security import files
 
-FILES = {
-    "gate.yaml": """\
+CONFIG = "gate.yaml"
+CASES = "evals/first.yaml"
+HEAD = """\
 # The criteria for your agent. `gate run` measures them, compares with the baseline, and answers with an exit code.
-suite: evals/
-agent:
-  python: my_agent:answer          # or command: / http: / openai: / agui: / a2a: / mcp: / adk: / langgraph: / replay:
-criteria:
-  tool_trajectory_avg_score: 0.8   # a number is a threshold on the suite's mean
-  response_match_score: 0.5
-""",
-    "evals/first.yaml": """\
+"""
+FIRST_SECONDS = 45
+"""The longest that the first case may take for one turn."""
+SAMPLE_AGENT = '''\
+def answer(message: str) -> dict:
+    """Replace this with a call of your agent; return what it said and which tools it called, [] if none."""
+    if "weather" in message:
+        call = {"name": "get_weather", "arguments": {"city": "Paris"}, "result": "sunny"}
+        return {"output": "It is sunny in Paris.", "tool_calls": [call]}
+    return {"output": "Hello! How can I help?", "tool_calls": []}
+'''
+SAMPLE_CASES = """\
 cases:
   - id: greeting
     input: Hello!
@@ -27,35 +43,174 @@ cases:
     input: What is the weather in Paris?
     tools: [{name: get_weather, args: {city: Paris}}]
     response: It is sunny in Paris.
-""",
-    ".gitignore": ".gate/\n__pycache__/\n",
-    "my_agent.py": '''\
-def answer(message: str) -> dict:
-    """Replace this with a call of your agent; return what it said and which tools it called, [] if none."""
-    if "weather" in message:
-        call = {"name": "get_weather", "arguments": {"city": "Paris"}, "result": "sunny"}
-        return {"output": "It is sunny in Paris.", "tool_calls": [call]}
-    return {"output": "Hello! How can I help?", "tool_calls": []}
-''',
-}
+"""
+OWN_CASES = """\
+# Two cases to begin with. Put in what your users say, and what has to come of it:
+#   tools: [{name: look_up_order, args: {order: A7}}]   the calls that it needs; [] for none
+#   response: Your order is on its way.                 the answer, compared by its words
+cases:
+  - id: greeting
+    input: Hello! What can you help me with?
+  - id: unknown
+    input: Please answer in one sentence, and say so if you do not know something that I ask for.
+"""
+IGNORED = ".gate/\n__pycache__/\n"
+KINDS = "python: or command: / http: / openai: / agui: / a2a: / mcp: / adk: / langgraph: / replay:"
 
 
-def write_project(folder: Path) -> list[Path]:
-    """Writes the files that are missing; never touches an existing one.
+class FirstFiles(Struct, frozen=True):
+    """The files of a first project, by name, and what to say of them."""
+
+    files: Mapping[str, str]
+    said: tuple[str, ...] = ()
+
+
+def propose(found: Survey, agent: FoundAgent | None, folder: Path, *, workflow: bool) -> FirstFiles:
+    """The files for the agent that was chosen, or for a sample to replace where there is none."""
+    suites = [suite for suite in found.suites if not suite.problem]
+    sources = [suite.source for suite in suites] or [CASES if (folder / CASES).parent.exists() else "evals/"]
+    proposed = {CONFIG: _configuration(found, agent, suites, sources)}
+    if not suites:
+        proposed[CASES] = OWN_CASES if agent is not None else SAMPLE_CASES
+    if agent is None:
+        proposed["my_agent.py"] = SAMPLE_AGENT
+    elif agent.adapter:
+        proposed[f"{adapters.MODULE}.py"] = agent.adapter
+    said = []
+    if workflow:
+        path, text = ci.workflow_of(folder, _keys(found, agent))
+        proposed |= {path: text} if path else {}
+    if not (folder / ".gitignore").exists():
+        proposed[".gitignore"] = IGNORED
+    elif ".gate" not in (folder / ".gitignore").read_text("utf-8", "replace"):
+        said.append("add .gate/ to .gitignore: results are written there")
+    return FirstFiles(proposed, tuple(said))
+
+
+def _configuration(
+    found: Survey, agent: FoundAgent | None, suites: Sequence[FoundSuite], sources: Sequence[str]
+) -> str:
+    parts = [HEAD, _yaml({"suite": sources[0] if len(sources) == 1 else list(sources)})]
+    if agent is None:
+        parts.append("agent:\n  python: my_agent:answer          # " + KINDS.removeprefix("python: ") + "\n")
+    else:
+        section = dict(agent.agent)
+        if "python" in section:
+            section |= {"executable": found.executable} if found.executable else {}
+            section |= {"env": [f"{key}_*" for key in keys]} if (keys := _keys(found, agent)) else {}
+        parts.append(f"# {agent.framework} in {agent.where}; otherwise {KINDS}\n" + _yaml({"agent": section}))
+    return "".join([*parts, _criteria([one for suite in suites for one in suite.suites], sample=agent is None)])
+
+
+def _yaml(content: Mapping[str, Any]) -> str:
+    return yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=110)
+
+
+def _criteria(suites: Sequence[Suite], *, sample: bool) -> str:
+    """Those that the cases can be measured by; none where the files bring their own."""
+    if any(suite.criteria is not None or suite.brought for suite in suites):
+        return "# The criteria are those of the suite's own files; `criteria:` here would take their place.\n"
+    turns = [turn for suite in suites for case in suite.cases for turn in case.turns]
+    lines = []
+    if sample or any(turn.tools is not None for turn in turns):
+        lines.append("  tool_trajectory_avg_score: 0.8   # a number is a threshold on the suite's mean\n")
+    if sample or any(turn.response for turn in turns):
+        lines.append("  response_match_score: 0.5\n")
+    if not lines:
+        lines.append(
+            "  regex: {patterns: ['\\S']}        # it says something; see docs/how-to/choose-metrics.md for more\n"
+        )
+        lines.append("  latency: {max: 60}               # seconds\n")
+    return "criteria:\n" + "".join(lines)
+
+
+def _keys(found: Survey, agent: FoundAgent | None) -> list[str]:
+    """Prefixes of the variables that the agent's process has to see."""
+    own = {"OpenAI Agents SDK": {"OPENAI"}, "Google ADK": {"GOOGLE"}}.get(agent.framework if agent else "", set())
+    return sorted(found.keys | own)[:10] if agent is not None else []
+
+
+def write(folder: Path, proposal: FirstFiles) -> tuple[list[str], list[str]]:
+    """Writes the files that are missing; returns their names, and those of the files that are there and stay.
 
     Raises:
         ConfigError: the configuration already exists, or the folder cannot be written.
     """
-    if (folder / "gate.yaml").exists():
-        raise ConfigError("gate.yaml already exists", where=str(folder), hint="edit it, or name another folder")
-    written = []
+    if (folder / CONFIG).exists():
+        raise ConfigError(f"{CONFIG} already exists", where=str(folder), hint="edit it, or name another folder")
+    written, kept = [], []
     try:
-        for name, text in FILES.items():
-            path = folder / name
-            if path.exists():
+        for name, text in proposal.files.items():
+            if (folder / name).exists():
+                kept.append(name)
                 continue
-            files.write_text(path, text)
-            written.append(path)
+            files.write_text(folder / name, text)
+            written.append(name)
     except OSError as error:
         raise ConfigError(f"cannot write: {error.strerror}", where=str(folder)) from error
-    return written
+    return written, kept
+
+
+# --- the first case -------------------------------------------------------------------------------
+
+
+class First(Struct, frozen=True):
+    """What came of the first case."""
+
+    lines: tuple[str, ...]
+    code: ExitCode
+
+
+def run_first(folder: Path, environment: Mapping[str, str]) -> First:
+    """One trial of one case, compared with nothing: what it came to, and what to do where it failed."""
+    from gate.config.load import load_config
+    from gate.config.resolve import read_suites
+    from gate.pipeline.flow import run_gate
+    from gate.pipeline.progress import NoProgress
+    from gate.pipeline.session import RunOptions
+    from gate.reports.files import Outputs
+
+    path = folder / CONFIG
+    try:
+        case = read_suites(load_config(path))[0].cases[0].id
+        overrides: dict[str, Any] = {"select.ids": [case], "trials": 1, "baseline.store": "none"}
+        overrides |= {"agent.timeout": FIRST_SECONDS, "agent.retries": 0}
+        options = RunOptions(command=join(["gate", "run", "--case", case, "--trials", "1"]), for_itself=True)
+        result = asyncio.run(run_gate(load_config(path, overrides), options, Outputs(), environment, NoProgress()))
+    except GateError as error:
+        return First((str(error), *_remedies(str(error), path, environment)), error.exit_code)
+    return First(_told(result, path, environment), result.exit_code)
+
+
+def _told(result: Result, path: Path, environment: Mapping[str, str]) -> tuple[str, ...]:
+    from gate.reports.console import render_line
+
+    reasons = [reason for suite in result.suites for case in suite.cases for reason in case.reasons][:3]
+    texts = [text for suite in result.suites for case in suite.cases for text in case.actual_text[:1]]
+    answered = [f"it answered: {text}" for text in texts[:1] if text]
+    return (*render_line(result).splitlines(), *reasons, *answered, *_remedies(" ".join(reasons), path, environment))
+
+
+REMEDIES = (
+    (
+        r"No module named|could not be imported",
+        "install it where the gate runs, or name the agent's own environment: agent.executable: .venv",
+    ),
+    (r"refused|cannot connect|connection|unreachable|name or service", "start the server, then: gate run"),
+    (r"no answer within|timed out|timeout", "allow more time under agent.timeout, and run: gate run"),
+    (r"\b404\b|not found", "check the address and its path under agent in gate.yaml"),
+)
+
+
+def _remedies(text: str, path: Path, environment: Mapping[str, str]) -> list[str]:
+    """What to do about a failure, in a line; empty where nothing is known."""
+    if text.startswith("judge:"):
+        return []  # it says what to do itself
+    if re.search(r"api.?key|credential|unauthorized|\b401\b|authenticat", text, re.IGNORECASE):
+        named = sorted(set(re.findall(r"\b[A-Z][A-Z0-9_]*_(?:API_KEY|TOKEN)\b", text)))
+        name = named[0] if named else "the key of your provider"
+        if name in environment:
+            return [f"to do: hand {name} on to the agent: agent.env: [{name}] in {path.name}"]
+        return [f"to do: set {name} here and in CI; {path.name} hands on what agent.env names"]
+    found = next((remedy for pattern, remedy in REMEDIES if re.search(pattern, text, re.IGNORECASE)), "")
+    return [f"to do: {found}"] if found else []

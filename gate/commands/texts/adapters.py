@@ -1,0 +1,66 @@
+"""The file that `gate init` writes between the gate and a framework's agent: a function that asks it one turn."""
+
+from __future__ import annotations
+
+MODULE = "gate_agent"
+"""Its name, without the suffix."""
+HEAD = '"""Asks the agent one turn for the gate; yours to change. The gate reads what {framework} returns."""\n\n'
+
+LANGGRAPH = """\
+from {module} import {name}
+
+
+async def answer(messages, session_id, turn):
+    config = {{"configurable": {{"thread_id": f"{{session_id}}-{{turn}}"}}}}  # every turn brings the whole history
+    return await {call}.ainvoke({{"messages": messages}}, config)
+"""
+ADK = """\
+from google.adk.runners import InMemoryRunner
+from google.genai import types
+
+from {module} import {name}
+
+runner = InMemoryRunner(agent={call}, app_name="gate")
+sessions = {{}}
+
+
+async def answer(message, session_id, state):
+    if session_id not in sessions:
+        session = await runner.session_service.create_session(app_name="gate", user_id="gate", state=state)
+        sessions[session_id] = session.id
+    said = types.Content(role="user", parts=[types.Part(text=message)])
+    events = runner.run_async(user_id="gate", session_id=sessions[session_id], new_message=said)
+    return [event async for event in events]
+"""
+AGENTS_SDK = """\
+from agents import Runner
+
+from {module} import {name}
+
+
+async def answer(messages):
+    return await Runner.run({call}, messages)
+"""
+PYDANTIC_AI = """\
+from {module} import {name}
+
+histories = {{}}
+
+
+async def answer(message, session_id):
+    result = await {call}.run(message, message_history=histories.get(session_id))
+    histories[session_id] = result.all_messages()
+    return result
+"""
+CREWAI = """\
+from {module} import {name}
+
+
+def answer(message):
+    return {call}.kickoff(inputs={{"message": message}})  # the inputs are those that your tasks name in braces
+"""
+
+
+def adapter(template: str, framework: str, module: str, name: str, call: str) -> str:
+    """The text of the file; ``call`` is the expression that is the agent, mostly its name."""
+    return HEAD.format(framework=framework) + template.format(module=module, name=name, call=call)

@@ -1,0 +1,384 @@
+"""What a repository holds that `gate init` can start from. Reads files within bounds; imports and runs nothing.
+
+What is read is anybody's: text that does not parse is passed over, links are not followed.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct, field
+
+from gate.commands.texts import adapters
+from gate.commands.texts.openapi import agent_of as agent_of_openapi
+from gate.errors import GateError
+from gate.formats.documents import parse_document
+from gate.model import Suite
+from gate.reports.formatting import count
+
+MOST_FILES, MOST_READ, MOST_BYTES, DEEPEST = 20_000, 1_000, 300_000, 8
+"""Files that are listed; files that are read, and of each this much; folders in each other."""
+MOST_AGENTS = 50
+PASSED_OVER = frozenset({"node_modules", "__pycache__", "site-packages", "build", "dist", "target", "vendor"})
+SUITE_NAMES = re.compile(r"\.(evalset|test)\.json$|^promptfooconfig\.(ya?ml|json)$")
+DATA_NAMES = re.compile(r"golden|dataset|evals?\b|cases", re.IGNORECASE)
+OPENAPI_NAMES = re.compile(r"^(openapi|swagger)\.(json|ya?ml)$")
+PROVIDERS = (("OPENAI", r"\bopenai[:/]|OpenAI"), ("ANTHROPIC", r"\banthropic[:/]|Anthropic"), ("GOOGLE", r"\bgemini\b"))
+"""Prefix of a provider's variables → what in a module's text speaks of it."""
+KEY_NAMES = re.compile(r"\b([A-Z][A-Z0-9]{1,30})_API_KEY\b")
+PREFERRED = ("root_agent", "graph", "app", "agent", "crew", "assistant", "main_agent", "triage_agent")
+FUNCTIONS = ("answer", "ask", "chat", "respond", "reply", "run_agent", "invoke_agent")
+"""Names of functions that take a message and give an answer."""
+
+
+class FoundAgent(Struct, frozen=True):
+    """An agent that the repository seems to hold, and how it can be asked."""
+
+    framework: str
+    where: str
+    """File and line."""
+    why: str
+    agent: Mapping[str, Any]
+    """What stands under ``agent`` in gate.yaml."""
+    adapter: str = ""
+    """The content of the file that asks it, if it needs one."""
+    rank: tuple[int, ...] = (9,)
+    """Those with the least are proposed first."""
+
+
+class FoundSuite(Struct, frozen=True):
+    """Cases that are there, in whatever format."""
+
+    source: str
+    kind: str
+    suites: tuple[Suite, ...] = ()
+    problem: str = ""
+    """Why they cannot be read as they are."""
+
+
+class Survey(Struct):
+    """All that was found."""
+
+    agents: list[FoundAgent] = field(default_factory=list)
+    suites: list[FoundSuite] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    keys: set[str] = field(default_factory=set)
+    """Prefixes of the names of API keys: ``OPENAI``."""
+    executable: str = ""
+    """A virtual environment in the repository."""
+
+
+class _Tree(Struct, frozen=True):
+    root: Path
+    files: tuple[Path, ...]
+    """Relative to the root, in a fixed order."""
+
+    def text(self, path: Path) -> str:
+        try:
+            with (self.root / path).open("rb") as file:
+                return file.read(MOST_BYTES).decode("utf-8", "replace")
+        except OSError:
+            return ""
+
+    def document(self, path: Path) -> Any:
+        try:
+            return parse_document(self.text(path), path.as_posix())
+        except GateError:
+            return None
+
+
+def survey(root: Path) -> Survey:
+    """Looks at the files of a folder."""
+    tree, found = _Tree(root, tuple(_files(root))), Survey()
+    _look_at_langgraph(tree, found)
+    python = [path for path in tree.files if path.suffix == ".py" and path.stem != adapters.MODULE][:MOST_READ]
+    tests = [path for path in python if _is_test(path)]
+    for path in python:
+        if path not in tests:
+            _look_at_module(tree, path, found)
+    for path in tree.files:
+        if OPENAPI_NAMES.match(path.name):
+            _look_at_openapi(tree, path, found)
+        if path.name.startswith(".env") and path.name != ".env":  # an example of one; the file itself holds secrets
+            found.keys |= set(KEY_NAMES.findall(tree.text(path)))
+    _look_at_suites(tree, found)
+    _look_at_tests(tree, tests, found)
+    found.agents.sort(key=lambda one: one.rank)
+    found.executable = next((n for n in (".venv", "venv", "env") if (root / n / "pyvenv.cfg").is_file()), "")
+    return found
+
+
+def _files(root: Path) -> Iterator[Path]:
+    listed = 0
+    for folder, folders, names in os.walk(root):
+        here = Path(folder)
+        depth = len(here.relative_to(root).parts)
+        folders[:] = sorted(name for name in folders if depth < DEEPEST and _is_entered(here / name))
+        for name in sorted(names):
+            if listed >= MOST_FILES:
+                return
+            if not (here / name).is_symlink() and (here / name).is_file():
+                listed += 1
+                yield (here / name).relative_to(root)
+
+
+def _is_entered(folder: Path) -> bool:
+    hidden = folder.name.startswith(".") or folder.name in PASSED_OVER
+    return not (hidden or folder.is_symlink() or (folder / "pyvenv.cfg").exists())
+
+
+def _is_test(path: Path) -> bool:
+    return path.name.startswith(("test_", "conftest")) or path.name.endswith("_test.py") or "tests" in path.parts
+
+
+# --- agents ---------------------------------------------------------------------------------------
+
+
+def _look_at_langgraph(tree: _Tree, found: Survey) -> None:
+    """The graphs that ``langgraph.json`` names, as ``./folder/file.py:variable``."""
+    for path in tree.files:
+        if path.name != "langgraph.json":
+            continue
+        graphs = tree.document(path)
+        graphs = graphs.get("graphs") if isinstance(graphs, dict) else None
+        for name, target in list(graphs.items())[:20] if isinstance(graphs, dict) else ():
+            file, _, variable = str(target.get("path") if isinstance(target, dict) else target).partition(":")
+            place = Path(os.path.normpath(path.parent / file))
+            if place.suffix == ".py" and place in tree.files and variable.isidentifier():
+                is_made = f"def {variable}(" in tree.text(place)
+                why = f"{path.as_posix()} names the graph {name!r}"
+                call = f"{variable}()" if is_made else variable
+                _add(tree, found, "LangGraph", adapters.LANGGRAPH, place, variable, call, 1, why, rank=0)
+
+
+def _look_at_module(tree: _Tree, path: Path, found: Survey) -> None:
+    text = tree.text(path)
+    module = _parsed(text)
+    if module is None:
+        return
+    names = _imports(module)
+    if names:
+        found.keys |= set(KEY_NAMES.findall(text))
+        found.keys |= {prefix for prefix, pattern in PROVIDERS if re.search(pattern, text)}
+    for node in module.body:
+        if isinstance(node, ast.ClassDef) and any(
+            _dotted(d, names).endswith("crewai.project.CrewBase") for d in node.decorator_list
+        ):
+            call = f"{node.name}().crew()"
+            _add(
+                tree,
+                found,
+                "CrewAI",
+                adapters.CREWAI,
+                path,
+                node.name,
+                call,
+                node.lineno,
+                f"class {node.name}, @CrewBase",
+            )
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            _look_at_function(path, node, found)
+        else:
+            _look_at_assignment(tree, path, node, names, found)
+
+
+def _parsed(text: str) -> ast.Module | None:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _imports(module: ast.Module) -> dict[str, str]:
+    """Local name → what it stands for: ``Agent`` → ``agents.Agent``."""
+    names: dict[str, str] = {}
+    for node in module.body:
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                first = alias.name.partition(".")[0]
+                names[alias.asname or first] = alias.name if alias.asname else first
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
+    return names
+
+
+def _dotted(node: ast.expr, names: Mapping[str, str]) -> str:
+    """What an expression names, with imports resolved; empty for anything else."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    if not isinstance(node, ast.Name):
+        return ""
+    return ".".join([names.get(node.id, node.id), *reversed(parts)])
+
+
+MADE_BY = (
+    (re.compile(r"^google\.adk\..*\w*Agent$"), "Google ADK", adapters.ADK),
+    (re.compile(r"^agents\.Agent$"), "OpenAI Agents SDK", adapters.AGENTS_SDK),
+    (re.compile(r"^pydantic_ai\.(\w+\.)*Agent$"), "pydantic-ai", adapters.PYDANTIC_AI),
+    (re.compile(r"^crewai\.(\w+\.)*Crew$"), "CrewAI", adapters.CREWAI),
+    (
+        re.compile(r"^(langchain\.agents\.create_agent|langgraph\.prebuilt\.\w*create_react_agent)$"),
+        "LangGraph",
+        adapters.LANGGRAPH,
+    ),
+)
+"""What makes an agent → the framework, and how its agents are asked."""
+
+
+def _look_at_assignment(tree: _Tree, path: Path, node: ast.stmt, names: Mapping[str, str], found: Survey) -> None:
+    """``name = Agent(…)`` at the top of a module."""
+    target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
+    value = getattr(node, "value", None)
+    if not (isinstance(target, ast.Name) and isinstance(value, ast.Call)):
+        return
+    maker = _dotted(value.func, names)
+    if (
+        isinstance(value.func, ast.Attribute)
+        and value.func.attr == "compile"
+        and any(n.startswith("langgraph.") for n in names.values())
+    ):
+        maker = "langgraph.prebuilt.create_react_agent"  # a graph that is built by hand
+    made = next((one for one in MADE_BY if one[0].match(maker)), None)
+    if made is not None and (made[1] != "Google ADK" or target.id == "root_agent"):
+        _add(tree, found, made[1], made[2], path, target.id, target.id, node.lineno, f"{target.id} = {maker}(…)")
+
+
+def _look_at_function(path: Path, node: ast.FunctionDef | ast.AsyncFunctionDef, found: Survey) -> None:
+    """A function that takes a message, near the top of the repository."""
+    arguments = node.args
+    required = len(arguments.posonlyargs) + len(arguments.args) - len(arguments.defaults)
+    if node.name not in FUNCTIONS or required != 1 or len(path.parts) > 3:
+        return
+    place = _place(path, frozenset())
+    if place is None:
+        return
+    module, folder = place
+    agent = {"python": f"{module}:{node.name}", **({"path": [folder]} if folder else {})}
+    why = f"def {node.name}({arguments.args[0].arg if arguments.args else '…'})"
+    rank = (5, FUNCTIONS.index(node.name), len(path.parts))
+    found.agents.append(FoundAgent("a Python function", f"{path.as_posix()}:{node.lineno}", why, agent, rank=rank))
+
+
+def _add(
+    tree: _Tree,
+    found: Survey,
+    framework: str,
+    template: str,
+    path: Path,
+    name: str,
+    call: str,
+    line: int,
+    why: str,
+    *,
+    rank: int = 2,
+) -> None:
+    place = _place(path, frozenset(tree.files))
+    if place is None or len(found.agents) >= MOST_AGENTS:
+        return
+    module, folder = place
+    agent: dict[str, Any] = {"python": f"{adapters.MODULE}:answer", **({"path": [folder]} if folder else {})}
+    text = adapters.adapter(template, framework, module, name, call)
+    preferred = PREFERRED.index(name) if name in PREFERRED else len(PREFERRED)
+    where = f"{path.as_posix()}:{line}"
+    if any(one.adapter == text for one in found.agents):  # langgraph.json names it, too
+        return
+    found.agents.append(FoundAgent(framework, where, why, agent, text, rank=(rank, preferred, -line)))
+
+
+def _place(path: Path, files: frozenset[Path]) -> tuple[str, str] | None:
+    """The name that a module is imported by, and from which folder, empty for the root; None if it has no name."""
+    top = path.parent
+    while top.parts and top / "__init__.py" in files:
+        top = top.parent
+    parts = path.relative_to(top).with_suffix("").parts
+    parts = parts[:-1] if parts[-1] == "__init__" else parts
+    if not parts or not all(part.isidentifier() for part in parts):
+        return None
+    return ".".join(parts), top.as_posix() if top.parts else ""
+
+
+def _look_at_openapi(tree: _Tree, path: Path, found: Survey) -> None:
+    described = agent_of_openapi(tree.document(path))
+    if described is not None:
+        why, agent = described
+        found.agents.append(FoundAgent("an HTTP server", path.as_posix(), why, agent, rank=(6,)))
+
+
+# --- suites and tests -----------------------------------------------------------------------------
+
+
+def _look_at_suites(tree: _Tree, found: Survey) -> None:
+    named = [path for path in tree.files if SUITE_NAMES.search(path.name)]
+    for path in tree.files:
+        if path not in named and len(named) < MOST_READ and _may_hold_cases(tree, path):
+            named += [path] if _holds_cases(tree.document(path)) else []
+    for kind, sources in _grouped(tree, named).items():
+        for source in sources[:20]:
+            found.suites.append(_read(tree.root, source, kind))
+
+
+def _may_hold_cases(tree: _Tree, path: Path) -> bool:
+    if path.suffix not in (".yaml", ".yml", ".json"):
+        return False
+    evalview = path.suffix != ".json" and path.parts[0] == "tests" and (tree.root / ".evalview").is_dir()
+    return evalview or DATA_NAMES.search(path.as_posix()) is not None
+
+
+def _holds_cases(content: Any) -> bool:
+    """A mapping of one EvalView case or of cases, or a list of DeepEval's goldens and the like."""
+    if isinstance(content, dict):
+        return {"name", "input", "expected"} <= content.keys() or isinstance(content.get("cases"), list)
+    first = content[0] if isinstance(content, list) and content else None
+    return isinstance(first, dict) and "input" in first and bool({"expected_output", "expected"} & first.keys())
+
+
+def _grouped(tree: _Tree, paths: Sequence[Path]) -> dict[str, list[str]]:
+    """Kind → its sources: each file, or the folder of those that are many."""
+    kinds: dict[str, list[Path]] = {}
+    for path in paths:
+        kinds.setdefault(_kind(path, tree), []).append(path)
+    grouped = {}
+    for kind, members in kinds.items():
+        folders = sorted({path.parent for path in members})
+        grouped[kind] = [p.as_posix() for p in (members if len(members) <= 5 else folders)]
+    return grouped
+
+
+def _kind(path: Path, tree: _Tree) -> str:
+    if path.name.endswith((".evalset.json", ".test.json")):
+        return "ADK eval sets"
+    if path.name.startswith("promptfooconfig."):
+        return "promptfoo's configuration"
+    return "EvalView's cases" if path.suffix != ".json" and (tree.root / ".evalview").is_dir() else "cases"
+
+
+def _read(root: Path, source: str, kind: str) -> FoundSuite:
+    from gate.suites import load
+
+    try:
+        return FoundSuite(source, kind, tuple(load([Path(source)], root=root)))
+    except GateError as error:
+        return FoundSuite(source, kind, problem=str(error))
+
+
+def _look_at_tests(tree: _Tree, tests: Sequence[Path], found: Survey) -> None:
+    """Tests in Python stay where they are: nobody else can run them."""
+    deepeval = [path for path in tests if re.search(r"^(from|import) deepeval\b", tree.text(path), re.MULTILINE)]
+    if deepeval:
+        found.notes.append(
+            f"{deepeval[0].as_posix()}: tests of DeepEval are Python and stay; see gate import for goldens"
+        )
+    if tests:
+        found.notes.append(
+            f"{count(len(tests), 'file')} of tests: `pytest --gate gate.yaml` shows the cases among them"
+        )

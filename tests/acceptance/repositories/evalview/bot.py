@@ -1,0 +1,2 @@
+def ask(message):
+    return {"output": "A1 has shipped.", "tool_calls": [{"name": "lookup", "arguments": {}}]}

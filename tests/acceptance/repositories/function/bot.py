@@ -1,0 +1,7 @@
+def answer(question: str) -> str:
+    """A bot without a framework."""
+    return f"You asked: {question}"
+
+
+def main() -> None:
+    print(answer(input()))

@@ -1,0 +1,5 @@
+from bot import answer
+
+
+def test_answer() -> None:
+    assert answer("x")

@@ -1,0 +1,4 @@
+from pathlib import Path
+
+Path("imported").touch()
+raise SystemExit("nobody imports this")

@@ -1,0 +1,2 @@
+def chat(message):
+    return "A1 has shipped."

@@ -1,0 +1,173 @@
+"""`gate init` in repositories as strangers have them: what is found, proposed and written, and the first verdict."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.acceptance.conftest import REPOSITORY, Project
+
+SAMPLES = Path(__file__).with_name("repositories")
+NO_MODULE = "agent.executable: .venv"
+FOUND: dict[str, tuple[str, dict[str, Any], int]] = {
+    "adk": ("Google ADK in orders/agent.py:9", {"env": ["GOOGLE_*"]}, 3),
+    "langgraph": ("langgraph.json names the graph 'orders'", {"path": ["src"], "env": ["LANGSMITH_*", "OPENAI_*"]}, 3),
+    "agents_sdk": ("1. OpenAI Agents SDK in triage.py:13: triage_agent", {"env": ["OPENAI_*"]}, 3),
+    "pydantic_ai": ("pydantic-ai in app/support.py:4", {"env": ["OPENAI_*"]}, 3),
+    "crewai": ("CrewAI in src/orders/crew.py:13", {"path": ["src"], "env": ["OPENAI_*"]}, 3),
+    "function": ("def answer(question)", {"python": "bot:answer"}, 0),
+    "promptfoo": ("promptfoo's configuration in promptfooconfig.yaml", {"python": "bot:chat"}, 0),
+    "deepeval": ("goldens.json: 2 cases, used where they are", {"python": "bot:respond"}, 0),
+    "evalview": ("EvalView's cases in tests/test-cases/order.yaml: 1 case,", {"python": "bot:ask"}, 2),
+}
+"""Sample → what is said, what stands under ``agent`` (besides the file that asks a framework), the exit code."""
+
+
+def sample(project: Project, name: str) -> set[str]:
+    """A copy of a sample as the project; its files."""
+    shutil.copytree(SAMPLES / name, project.root, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+    return files(project)
+
+
+def files(project: Project) -> set[str]:
+    own = (".gate", ".git", "__pycache__")
+    paths = (path.relative_to(project.root) for path in project.root.rglob("*") if path.is_file())
+    return {path.as_posix() for path in paths if not set(own) & set(path.parts)}
+
+
+def config_of(project: Project) -> dict[str, Any]:
+    content: dict[str, Any] = yaml.safe_load((project.root / "gate.yaml").read_text())
+    return content
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_a_repository_is_recognised(project: Project, name: str) -> None:
+    said, agent, code = FOUND[name]
+    before = {path: (project.root / path).read_bytes() for path in sample(project, name)}
+    ran = project.gate("init")
+    assert said in ran.out
+    assert ran.code == code, ran.out + ran.err
+    framework = "python" not in agent
+    assert config_of(project)["agent"] == ({"python": "gate_agent:answer"} if framework else {}) | agent
+    assert {path: (project.root / path).read_bytes() for path in before} == before
+    assert ("gate_agent.py" in files(project)) == framework
+    if framework:
+        compile((project.root / "gate_agent.py").read_text(), "gate_agent.py", "exec")
+        assert NO_MODULE in ran.out
+
+
+def test_a_suite_that_is_there_is_pointed_to(project: Project) -> None:
+    sample(project, "adk")
+    project.gate("init", "--no-run")
+    config = config_of(project)
+    assert config["suite"] == "evals/orders.evalset.json"
+    assert set(config["criteria"]) == {"tool_trajectory_avg_score", "response_match_score"}
+    assert "evals/first.yaml" not in files(project)
+
+
+def test_criteria_of_the_suite_stay_its_own(project: Project) -> None:
+    sample(project, "adk")
+    project.write("evals/test_config.json", {"criteria": {"tool_trajectory_avg_score": 1.0}})
+    project.gate("init", "--no-run")
+    assert "criteria" not in config_of(project)
+
+
+def test_a_described_server_is_asked_by_its_description(project: Project) -> None:
+    sample(project, "server")
+    ran = project.gate("init")
+    assert (ran.code, "start the server" in ran.out) == (3, True)
+    request = {"message": "{{message}}", "session_id": "{{session_id}}"}
+    http = {"url": "http://127.0.0.1:9/chat", "request": request, "response": {"output": "reply"}}
+    assert config_of(project)["agent"] == {"http": http}
+
+
+def test_an_address_is_enough(project: Project) -> None:
+    ran = project.gate("init", "--url", "http://127.0.0.1:9/ask")
+    assert ran.code == 3
+    assert config_of(project)["agent"] == {"http": "http://127.0.0.1:9/ask"}
+
+
+def test_nothing_is_run_while_looking_and_nothing_hostile_shown(project: Project) -> None:
+    sample(project, "hostile")
+    (project.root / "loop").symlink_to(project.root, target_is_directory=True)
+    (project.root / "binary.py").write_bytes(b"\x00\xff" * 1_000)
+    project.write("nested.yaml", "cases: " + "[" * 20_000)
+    ran = project.gate("init")
+    assert ran.code == 0, ran.out + ran.err
+    assert not (project.root / "imported").exists()
+    assert "\x1b" not in ran.out + ran.err
+    assert config_of(project)["suite"] == "evals/first.yaml", "the broken file beside it is not read"
+
+
+def test_an_empty_folder_gets_a_sample_that_passes(project: Project) -> None:
+    ran = project.gate("init")
+    assert ran.code == 0
+    assert "exit code 0: pass" in ran.out
+    assert files(project) == {"gate.yaml", "my_agent.py", "evals/first.yaml", ".gitignore"}
+
+
+def test_what_is_there_stays_and_is_named(project: Project) -> None:
+    project.write("evals/first.yaml", "cases: [{id: mine, input: Hello!, response: Hello! How can I help?}]\n")
+    ran = project.gate("init", "--no-run")
+    assert ran.code == 0
+    assert "used where they are" in ran.out
+    assert "mine" in (project.root / "evals/first.yaml").read_text()
+    project.write("my_agent.py", "x = 1\n")
+    (project.root / "gate.yaml").unlink()
+    assert "kept my_agent.py: it is there already" in project.gate("init", "--no-run").out
+    again = project.gate("init")
+    assert (again.code, "gate.yaml already exists" in again.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("mark", "file"), [(".github/CODEOWNERS", ".github/workflows/gate.yml"), (".gitlab-ci.yml", ".gitlab-ci.yml")]
+)
+def test_the_workflow_is_that_of_the_host(project: Project, mark: str, file: str) -> None:
+    sample(project, "agents_sdk")
+    project.write(mark, "")
+    project.write("requirements.txt", "")
+    ran = project.gate("init", "--no-run")
+    if mark == file:
+        assert f"kept {file}" in ran.out
+        return
+    workflow = yaml.safe_load((project.root / file).read_text())
+    step = workflow["jobs"]["gate"]["steps"][-1]
+    assert step["with"] == {"setup": "pip install -r requirements.txt"}
+    assert step["env"] == {"OPENAI_API_KEY": "${{ secrets.OPENAI_API_KEY }}"}
+    pinned = workflow["jobs"]["gate"]["steps"][0]["uses"]
+    assert pinned in (REPOSITORY / "docs/how-to/github.md").read_text()
+
+
+def test_a_missing_key_is_named_with_the_place_to_hand_it_on(project: Project) -> None:
+    project.write("bot.py", "import os\n\ndef answer(message):\n    raise KeyError('set ACME_API_KEY: unauthorized')\n")
+    ran = project.gate("init", ACME_API_KEY="secret-value-1234")
+    assert ran.code == 1 or ran.code == 3
+    assert "to do: hand ACME_API_KEY on to the agent: agent.env: [ACME_API_KEY] in gate.yaml" in ran.out
+    assert "secret-value-1234" not in ran.out + ran.err
+    assert "to do: set ACME_API_KEY here" in project_again(project)
+
+
+def project_again(project: Project) -> str:
+    (project.root / "gate.yaml").unlink()
+    return project.gate("init").out
+
+
+def test_one_of_several_agents_is_chosen(project: Project) -> None:
+    sample(project, "agents_sdk")
+    assert project.gate("init", "--no-run", "--agent", "3").code == 0
+    assert "from triage import orders" in (project.root / "gate_agent.py").read_text()
+    (project.root / "gate.yaml").unlink()
+    refused = project.gate("init", "--agent", "4")
+    assert (refused.code, "3 were found" in refused.err) == (2, True)
+
+
+def test_a_large_repository_is_looked_at_within_bounds(project: Project) -> None:
+    for number in range(1_500):
+        project.write(f"pkg/m{number:04}.py", "x = 1\n")
+    project.write("pkg/z.json", json.dumps({"cases": [{"id": "a", "input": "x"}]}))
+    assert project.gate("init", "--no-run").code == 0
