@@ -21,6 +21,7 @@ def first_turn(project: Project, name: str, interpreter: Path) -> dict[str, obje
     (project.root / ".venv").symlink_to(interpreter.parent.parent, target_is_directory=True)
     with scripted_model() as address:
         keys = {"OPENAI_API_KEY": "x", "OPENAI_BASE_URL": f"{address}/v1", "GOOGLE_API_KEY": "x", "CI": "1"}
+        keys["OPENAI_API_BASE"] = keys["OPENAI_BASE_URL"]
         ran = project.gate("init", **keys, GOOGLE_GEMINI_BASE_URL=address, OPENAI_AGENTS_DISABLE_TRACING="1")
     assert ran.code == 0, ran.out + ran.err
     (record,) = (project.root / ".gate" / "records").rglob("*.jsonl")
@@ -37,6 +38,12 @@ def test_the_first_case_is_answered(project: Project, frameworks: Path, name: st
 
 def test_the_first_case_of_adk_is_answered(project: Project, adk: Path) -> None:
     check(first_turn(project, "adk", adk))
+
+
+def test_the_first_case_of_crewai_is_answered(project: Project, crewai: Path) -> None:
+    turn = first_turn(project, "crewai", crewai)
+    assert "shipped" in str(turn["response"])
+    assert turn["usage"]
 
 
 def check(turn: dict[str, object]) -> None:
