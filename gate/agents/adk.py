@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from msgspec.structs import replace
@@ -14,6 +15,10 @@ from gate.formats import adk
 from gate.formats.messages import FormatError
 from gate.formats.paths import find
 from gate.model import ErrorKind, Invocation, RecordedTrial
+
+LOCKED = "database is locked"
+REMEDY = "adk api_server --session_service_uri memory:// holds many sessions at once, or lower agent.concurrency"
+"""What helps a server that keeps its sessions in a file, as it does where nobody tells it otherwise."""
 
 
 class AdkServer(Server):
@@ -58,6 +63,14 @@ class AdkAgent(ServerAgent):
 
     def _names(self, request: Request) -> tuple[str, str]:
         return request.app.get("app_name") or self._server.app, request.app.get("user_id") or self._server.user
+
+    async def _ask_for_json(self, request: Request, body: Any, path: str) -> tuple[Any, float]:
+        try:
+            return await super()._ask_for_json(request, body, path)
+        except AgentFailure as error:
+            if LOCKED not in error.message:
+                raise
+            raise AgentFailure(error.kind, f"{error.message}; {REMEDY}") from error
 
     async def open_session(self, request: Request) -> None:
         app, user = self._names(request)

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, islice
 from pathlib import Path
+from typing import Any, Literal
 from urllib.parse import quote
 
 from msgspec.structs import replace
+from pydantic import Field, field_validator
 
+from gate.agents.answer_paths import ResponsePaths
 from gate.agents.base import AgentFailure, AgentOptions, Request, read_answer
-from gate.agents.http import Server, ServerAgent
-from gate.formats.paths import find
-from gate.model import ErrorKind, Invocation, RecordedTrial
+from gate.agents.http import Server, ServerAgent, known_fields, render
+from gate.formats import messages as formats
+from gate.formats.paths import PathError, find
+from gate.model import ErrorKind, Invocation, Part, RecordedTrial
 from gate.security.limits import shorten
+
+MOST_RESUMES = 20
+"""Interrupts of one turn that are answered."""
+INTERRUPTS = "__interrupt__"
+REMEDY = "agent.langgraph.resume, answers it; interrupts: ask takes it for the turn's answer"
 
 
 class LangGraphServer(Server):
@@ -22,6 +33,32 @@ class LangGraphServer(Server):
     """Address of the LangGraph server."""
     assistant: str
     """The assistant's or graph's id."""
+    config: Mapping[str, Any] = Field(default_factory=dict)
+    """The ``config`` of every run, such as ``{configurable: {model: small}}``; ``{{state.x}}`` and the other fields are
+    replaced."""
+    context: Mapping[str, Any] = Field(default_factory=dict)
+    """The static context of every run, likewise."""
+    input: Mapping[str, Any] | None = None
+    """The input of every run, likewise. Default: the turn as a message, and with the first one the case's state."""
+    response: ResponsePaths | None = None
+    """Paths to the parts of the state that a run ends with. Default: its ``messages``."""
+    resume: tuple[Any, ...] = ()
+    """Answers to the interrupts of each turn, in order, likewise; those under ``resume`` in a case's metadata go first,
+    and are for the whole conversation."""
+    interrupts: Literal["fail", "ask"] = "fail"
+    """What an interrupt without an answer is: a failure, or the turn's answer, which the next turn's words answer."""
+
+    @field_validator("config", "context", "input", "resume")
+    @classmethod
+    def _uses_known_fields(cls, value: Any) -> Any:
+        return known_fields(value)
+
+    @field_validator("response")
+    @classmethod
+    def _is_whole(cls, value: ResponsePaths | None) -> ResponsePaths | None:
+        if value is not None and (value.events is not None or value.session_id is not None):
+            raise ValueError("a run is awaited, and its thread is the session: events and session_id are of http alone")
+        return value
 
 
 class LangGraphOptions(AgentOptions):
@@ -30,17 +67,26 @@ class LangGraphOptions(AgentOptions):
     langgraph: LangGraphServer
     """The server, and the graph to ask."""
 
+    @property
+    def tells_tools(self) -> bool:
+        told = self.langgraph.response
+        return told is None or not told.names_parts or told.messages is not None or told.tool_calls is not None
+
 
 class LangGraphAgent(ServerAgent):
     """Reads the messages of the state that a run ends with; what follows the last user message is the turn."""
 
     Options = LangGraphOptions
-    reports_calls = True
 
     def __init__(self, server: LangGraphServer, environment: Mapping[str, str]) -> None:
         super().__init__(server, "langgraph", environment)
-        self._assistant = server.assistant
+        self._server = server
         self._threads: dict[str, str] = {}
+        self._waiting: dict[str, int] = {}
+        """Of each session whose last run waits for an answer, how many messages its state had."""
+        self._given: dict[str, Iterator[Any]] = {}
+        """Of each session, the answers to interrupts that its case holds and that were not used."""
+        self.reports_calls = server.response is None or not server.response.names_parts
 
     @classmethod
     def make(
@@ -59,22 +105,87 @@ class LangGraphAgent(ServerAgent):
             self._threads[request.session_id] = str(find(thread, "thread_id"))
         except LookupError as error:
             raise AgentFailure(ErrorKind.PROTOCOL, f"the new thread has {error}") from error
+        told = request.metadata.get("resume", [])
+        self._given[request.session_id] = iter(told if isinstance(told, list) else [told])
 
     async def close_session(self, session_id: str) -> None:
         self._threads.pop(session_id, None)
+        self._waiting.pop(session_id, None)
+        self._given.pop(session_id, None)
         await super().close_session(session_id)
 
     async def answer(self, request: Request) -> Invocation:
+        seen = self._waiting.pop(request.session_id, None)
+        asked = {"input": self._input(request)} if seen is None else {"command": {"resume": request.user}}
+        answers = chain(self._given[request.session_id], render(list(self._server.resume), request.payload()))
+        state, duration = await self._run(request, asked)
+        for _ in range(MOST_RESUMES):
+            interrupts = interrupts_of(state)
+            known = list(islice(answers, len(interrupts)))
+            if len(known) < len(interrupts):
+                return replace(self._interrupted(state, interrupts, seen, request), duration=duration)
+            if not interrupts:
+                return replace(self._read(state, seen, request), duration=duration)
+            named = {str(one.get("id")): value for one, value in zip(interrupts, known, strict=True)}
+            state, more = await self._run(request, {"command": {"resume": known[0] if len(known) == 1 else named}})
+            duration += more
+        raise AgentFailure(ErrorKind.CRASH, f"the graph still interrupts after {MOST_RESUMES} answers")
+
+    def _input(self, request: Request) -> Any:
+        if self._server.input is not None:
+            return render(self._server.input, request.payload())
         said = {"messages": [{"role": "user", "content": request.user}]}
-        turn_input = {**request.state, **said} if request.turn == 0 else said
+        return {**request.state, **said} if request.turn == 0 else said
+
+    async def _run(self, request: Request, asked: Mapping[str, Any]) -> tuple[Any, float]:
+        """The state that one run ends with."""
+        body = {"assistant_id": self._server.assistant, **asked}
+        for name in ("config", "context"):
+            if told := getattr(self._server, name):
+                body[name] = render(told, request.payload())
         path = f"/threads/{quote(self._threads[request.session_id], safe='')}/runs/wait"
-        state, duration = await self._ask_for_json(
-            request, {"assistant_id": self._assistant, "input": turn_input}, path
-        )
+        state, duration = await self._ask_for_json(request, body, path)
         if isinstance(state, Mapping) and "__error__" in state:
             raise AgentFailure(ErrorKind.CRASH, f"the run failed: {shorten(str(state['__error__']), 1000)}")
+        return state, duration
+
+    def _read(self, state: Any, seen: int | None, request: Request) -> Invocation:
+        """What a state tells of the turn; of a turn that answered an interrupt, the messages beyond those ``seen``."""
+        told = self._server.response
+        if told is not None and told.names_parts:
+            return read_answer(told.read(state), user=request.user)
         try:
             messages = find(state, "messages")
-        except LookupError as error:
-            raise AgentFailure(ErrorKind.PROTOCOL, f"the state has {error}") from error
-        return replace(read_answer({"messages": messages}, user=request.user), duration=duration)
+        except PathError as error:
+            text = f"the state has {error}{f'; {error.hint}' if error.hint else ''}"
+            raise AgentFailure(
+                ErrorKind.PROTOCOL, f"{text}; agent.langgraph.response says where the answer is"
+            ) from error
+        return read_answer({"messages": messages if seen is None else messages[seen:]}, user=request.user)
+
+    def _interrupted(
+        self, state: Any, interrupts: Sequence[Mapping[str, Any]], seen: int | None, request: Request
+    ) -> Invocation:
+        """What a run said that waits for somebody."""
+        asked = [one.get("value") for one in interrupts]
+        question = "\n".join(one if isinstance(one, str) else json.dumps(one, ensure_ascii=False) for one in asked)
+        if self._server.interrupts == "fail":
+            text = f"nobody answers the graph's interrupt: {shorten(question, 500)}"
+            raise AgentFailure(ErrorKind.PROTOCOL, f"{text}; metadata: {{resume: […]}} of the case, or {REMEDY}")
+        messages = state.get("messages")
+        messages = messages if isinstance(messages, list) else []
+        self._waiting[request.session_id] = len(messages)
+        asked_at = max((place for place, one in enumerate(messages) if formats.is_from_user(one)), default=-1)
+        new = messages[asked_at + 1 if seen is None else seen :]
+        said = (
+            read_answer({"messages": new}, user=request.user) if new else Invocation(request.user, reports_calls=True)
+        )
+        reports = said.reports_calls and self.reports_calls
+        spoken = (*said.intermediate, *said.response)
+        return replace(said, response=(Part(question),), intermediate=spoken, reports_calls=reports)
+
+
+def interrupts_of(state: Any) -> list[Mapping[str, Any]]:
+    """The interrupts that a run waits at, each with ``value`` and ``id``."""
+    told = state.get(INTERRUPTS) if isinstance(state, Mapping) else None
+    return [one for one in told if isinstance(one, Mapping)] if isinstance(told, list) else []

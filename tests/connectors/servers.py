@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import socket
 import subprocess
+import time
+import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -58,3 +62,32 @@ def errors_of(project: Project) -> dict[str, str]:
 
 def _lines(project: Project) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (project.root / "record.jsonl").read_text().splitlines()]
+
+
+@contextmanager
+def commanded(command: Sequence[str], folder: Path, environment: Mapping[str, str], alive: str) -> Iterator[str]:
+    """The address of a server that is started by its own command, once ``alive`` answers; ``{port}`` is a free one."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    argv = [word.format(port=port) for word in command]
+    url, log = f"http://127.0.0.1:{port}", folder / "server.log"
+    env = {**os.environ, **environment}
+    with (
+        log.open("wb") as output,
+        subprocess.Popen(argv, cwd=folder, env=env, stdout=output, stderr=output, start_new_session=True) as process,
+    ):
+        try:
+            while not _answers(url + alive):
+                assert process.poll() is None, log.read_text()
+                time.sleep(0.2)
+            yield url
+        finally:
+            os.killpg(process.pid, signal.SIGTERM)
+
+
+def _answers(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=10) as response:
+            return bool(response.status == 200)
+    except OSError:
+        return False

@@ -233,6 +233,15 @@ def test_adk_failures(routes: dict[str, Any], kind: ErrorKind) -> None:
     assert trial.error.kind is kind
 
 
+def test_adk_whose_sessions_are_in_a_file_says_what_helps() -> None:
+    routes = {SESSIONS: ("500 Internal Server Error", {"detail": "database is locked"})}
+    trial, _ = served(routes, {"adk": {"app": "shop"}}, case("a"))
+    assert trial.error is not None
+    assert trial.error.message.endswith(
+        "--session_service_uri memory:// holds many sessions at once, or lower agent.concurrency"
+    )
+
+
 # --- LangGraph ---
 
 
@@ -268,3 +277,66 @@ def test_langgraph_failures(state: Any, kind: ErrorKind) -> None:
     trial, _ = served(routes, {"langgraph": {"assistant": "agent"}}, case("a"))
     assert trial.error is not None
     assert trial.error.kind is kind
+
+
+WAIT = "/threads/t/runs/wait"
+
+
+def waiting(*interrupts: Any) -> dict[str, Any]:
+    said = [
+        {"type": "human", "content": "go"},
+        {"type": "ai", "content": "Hm.", "tool_calls": [{"id": "1", "name": "f", "args": {}}]},
+    ]
+    return {"messages": said, "__interrupt__": [{"id": f"i{n}", "value": value} for n, value in enumerate(interrupts)]}
+
+
+DONE: dict[str, Any] = {"messages": [*waiting()["messages"], {"type": "ai", "content": "Done."}]}
+
+
+def graph(states: list[Any], asked_case: Case, **options: Any) -> tuple[Trial, list[Any]]:
+    routes = {"/threads": {"thread_id": "t"}, WAIT: states}
+    trial, asked = served(routes, {"langgraph": {"assistant": "a", **options}}, asked_case)
+    return trial, [body for path, _, body in asked if path == WAIT]
+
+
+def test_langgraph_interrupts_at_once_are_answered_by_their_ids() -> None:
+    asked_case = case("a", "go", metadata={"resume": [True]})
+    trial, asked = graph(
+        [waiting("one?", "two?"), waiting("three?"), DONE], asked_case, resume=["b", "{{metadata.resume}}"]
+    )
+    assert trial.error is None
+    assert trial.invocations[0].text == "Done."
+    assert [body["command"]["resume"] for body in asked[1:]] == [{"i0": True, "i1": "b"}, [True]]
+
+
+def test_langgraph_interrupts_of_a_turn_that_nobody_answers() -> None:
+    trial, _ = graph([waiting({"why": "ö"})], case("a", "go"))
+    assert trial.error is not None
+    assert trial.error.message.startswith(
+        'nobody answers the graph\'s interrupt: {"why": "ö"}; metadata: {resume: […]}'
+    )
+    trial, asked = graph([waiting("sure?"), DONE], case("a", "go", "yes"), interrupts="ask")
+    assert [invocation.text for invocation in trial.invocations] == ["sure?", "Done."]
+    assert [len(invocation.tool_calls) for invocation in trial.invocations] == [1, 0]
+    assert trial.invocations[0].intermediate[0].text == "Hm."
+    assert asked[1] == {"assistant_id": "a", "command": {"resume": "yes"}}
+    trial, _ = graph([waiting("again?") for _ in range(30)], case("a", "go"), resume=["x"] * 30)
+    assert trial.error is not None
+    assert "still interrupts after 20 answers" in trial.error.message
+
+
+def test_langgraph_with_a_state_of_its_own() -> None:
+    options = {
+        "input": {"question": "{{message}}"},
+        "response": {"output": "reply"},
+        "config": {"tags": ["{{case_id}}"]},
+    }
+    trial, asked = graph([{"reply": "Hi."}], case("a", "go"), **options)
+    assert trial.error is None
+    assert (trial.invocations[0].text, trial.invocations[0].reports_calls) == ("Hi.", False)
+    assert asked == [{"assistant_id": "a", "input": {"question": "go"}, "config": {"tags": ["a"]}}]
+    trial, _ = graph([{"mesages": []}], case("a", "go"))
+    assert trial.error is not None
+    assert "did you mean 'mesages'" in trial.error.message
+    with pytest.raises(ConfigError, match="its thread is the session"):
+        parse_options({"langgraph": {"assistant": "a", "response": {"session_id": "x"}}})
