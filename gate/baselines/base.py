@@ -186,6 +186,9 @@ class Store(ABC):
     def read(self, entry: Entry) -> Record:
         """The record of an entry. Raises `BaselineError` if it is damaged."""
 
+    def bring(self, entries: Sequence[Entry]) -> None:  # noqa: B027  # most stores read one as fast as many
+        """Says which entries are about to be read, so that they can be fetched in one go."""
+
     def contents(self) -> Iterator[Stored]:
         """Every record of every suite, the newest first as far as the store can tell without reading them.
 

@@ -199,6 +199,10 @@ class GitStore(Store):
 
                 yield Stored(f"{self._where}:{file.path}", opened)
 
+    def bring(self, entries: Sequence[Entry]) -> None:
+        wanted = {entry.where for entry in entries}
+        self._bring([file.blob for file in self._listed().files if file.path in wanted])
+
     def read(self, entry: Entry) -> Record:
         file = next((file for file in self._listed().files if file.path == entry.where), None)
         if file is None:

@@ -273,7 +273,9 @@ class SuiteResult(Struct, frozen=True):
     concentrated: tuple[Concentration, ...] = ()
     """The groups that a regression is concentrated in, or a loss that is not proven; mostly none."""
     trend: tuple[float, ...] = ()
-    """Pass rate of each run behind the baseline, oldest first, then of this one; empty for fewer than two."""
+    """Pass rate of each stored run before, oldest first, then of this one; empty for fewer than two.
+
+    Of the default branch's commits where the store has them, else of the runs behind the baseline."""
 
 
 class Result(Struct, frozen=True):

@@ -30,6 +30,7 @@ from gate.pipeline.earlier_session import Spoiled
 from gate.pipeline.journal import open_journal, without
 from gate.pipeline.judge_stored import close_with
 from gate.pipeline.memory import Memory
+from gate.pipeline.past import past_rates
 from gate.pipeline.progress import Progress
 from gate.pipeline.reference import References, find_baselines, store_kind
 from gate.pipeline.rounds import SuiteRun
@@ -198,7 +199,14 @@ def _terms(session: Session, plan: Plan, run: SuiteRun, notes: Sequence[Note], f
         release=session.where.release,
         store=store_kind(session.config, session.environment),
         compared=tuple(map(identity, found.all)) if alone else (),
+        past=_past(session, plan, found) if alone else (),
     )
+
+
+def _past(session: Session, plan: Plan, found: References) -> tuple[float, ...]:
+    cases = {case.id: case for case in plan.suite.cases}
+    store, where = session.store, session.where
+    return past_rates(store, found.first, plan.suite.id, where, plan.planned, cases, plan.criteria)
 
 
 def _check_judged(plans: Sequence[Plan], settings: Settings) -> None:

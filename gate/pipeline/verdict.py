@@ -23,7 +23,7 @@ from gate.config.load import Config
 from gate.config.resolve import Plan
 from gate.config.settings import expired_quarantine, now, settings_of
 from gate.decision import Settings, Situation, exit_code, verdict_on
-from gate.decision.comparison import passed
+from gate.decision.comparison import PASS_RATE, passed
 from gate.decision.conclusions import doubted
 from gate.decision.consistency import compares_trials
 from gate.errors import MeasureError
@@ -109,6 +109,8 @@ class Terms(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True)
     """The kind of store that baselines were looked up in; empty: the configuration's."""
     compared: tuple[str, ...] = ()
     """What the run compared its record with, as `identity` has it; empty: it does not say."""
+    past: tuple[float, ...] = ()
+    """Pass rates of the default branch's runs before, the oldest first; shown, and no part of the verdict."""
 
     def plain(self) -> dict[str, Any]:
         """As JSON values, for the record."""
@@ -284,12 +286,18 @@ def judge_record(record: Record, references: Sequence[Reference], terms: Terms) 
         warnings=tuple(dict.fromkeys((*found.warnings, *map(_told, terms.notes)))),
         **_spent(whole),
     )
-    said = with_stored(said, whole)
+    said = with_stored(replace(said, trend=_trend(said, terms)), whole)
     doubts = terms.doubts
     if any(reference.records for reference in references):
         doubts = (*doubts, *terms.doubts_if_compared)
     said = doubted(said, *map(Stated, doubts)) if doubts else said
     return replace(said, scope=_scope(record.header)) if record.header.whole else said
+
+
+def _trend(found: SuiteResult, terms: Terms) -> tuple[float, ...]:
+    """The runs of the default branch where the terms have them, else those behind the baseline."""
+    rate = next((row.candidate for row in found.criteria if row.criterion.name == PASS_RATE), None)
+    return (*terms.past, rate.value) if rate is not None and len(terms.past) >= 2 else found.trend
 
 
 def _told(note: Note) -> Caution:

@@ -355,15 +355,13 @@ def cost_line(suite: SuiteResult) -> str:
 
 
 def trend_line(suite: SuiteResult) -> tuple[str, str]:
-    """Pass rates of the baseline's runs and of this one: the picture, and words; empty where none are known."""
+    """Pass rates of the stored runs before and of this one: the picture, and words; empty where none are known."""
     if len(suite.trend) < 3:
         return "", ""
     first, before, now = (figure(suite.trend[place], Scale.BINARY) for place in (0, -2, -1))
-    runs = count(len(suite.trend) - 1, "run")
+    runs = count(len(suite.trend) - 1, "stored run")
     low = min(0.5, *suite.trend)
-    return sparkline(
-        suite.trend, low=low, high=1.0
-    ), f"pass rate {first} … {before} in {runs} of the baseline, {now} now"
+    return sparkline(suite.trend, low=low, high=1.0), f"pass rate {first} … {before} in {runs} before, {now} now"
 
 
 def log_lines(log: str, most: int) -> list[str]:

@@ -186,3 +186,15 @@ def test_the_guides_workflow_publishes_the_dashboard_and_replaces_it(project: Pr
     project.git("fetch", "-q", str(remote), "gh-pages")
     assert project.git("log", "--format=%s", "FETCH_HEAD") == "Dashboard at second"
     assert {".nojekyll", "index.html", "badge.svg"} <= set(project.git("ls-tree", "--name-only", "FETCH_HEAD").split())
+
+
+def test_a_change_is_shown_beside_the_runs_of_the_default_branch(project: Project) -> None:
+    project.git("checkout", "-q", "-b", "change")
+    project.commit("a change that touches nothing")
+    _, result = project.result("run", "--markdown", "comment.md")
+    project.git("checkout", "-q", "main")
+    (suite,) = result["suites"]
+    assert suite["trend"] == [1.0, 1.0, 1.0, 1.0, 0.5, 0.5, 0.5]
+    assert "pass rate 100 % … 50 % in 6 stored runs before, 50 % now" in (project.root / "comment.md").read_text()
+    again = project.gate("report", "--json", "again.json")
+    assert json.loads((project.root / "again.json").read_text())["suites"][0]["trend"] == suite["trend"], again.err

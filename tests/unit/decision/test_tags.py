@@ -140,7 +140,7 @@ def test_the_runs_behind_a_baseline_are_a_trend() -> None:
     found = judge(cases, [TRAJECTORY], now, before)
     assert found.trend == (0.75, 1.0, 0.5), "the run that began first comes first"
     picture, told = trend_line(found)
-    assert (picture, told) == ("▅█▁", "pass rate 75 % … 100 % in 2 runs of the baseline, 50 % now")
+    assert (picture, told) == ("▅█▁", "pass rate 75 % … 100 % in 2 stored runs before, 50 % now")
     one = [t for t in before if t.number == 1]
     assert trend_line(judge(cases, [TRAJECTORY], now, one)) == ("", "")
     part = [*one, *(t for t in before if t.number == 2 and t.case_id < "case-0010")]
