@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from gate.monitor.model import WatchedTrace
 from gate.suites.traces import unseen_in
-from gate.traces import Captured, Piece, Span, TraceReader, conversation_of
+from gate.traces import Captured, Piece, Span, TraceReader, conversation_of, typed
 
 PARTS = {"input": "user", "output": "response", "calls": "calls"}
 """What a score needs → the part of a turn that shows it."""
@@ -20,6 +20,10 @@ class TelemetryTraces:
 
     def __init__(self) -> None:
         self._reader = TraceReader()
+
+    def at_once(self, line: bytes) -> Sequence[Piece] | None:
+        """The spans of a line in the usual spelling; None: ask `pieces`."""
+        return typed.spans(line)
 
     def pieces(self, value: Any) -> Sequence[Piece]:
         """The spans and log records in a line's value; empty if it holds none."""
@@ -32,7 +36,7 @@ class TelemetryTraces:
 
     def conversation(self, trace: str, pieces: Sequence[Any]) -> WatchedTrace | None:
         """What the pieces of a trace tell; None if there is no agent in it."""
-        found = conversation_of(pieces)
+        found = conversation_of(pieces, trace)
         if not found.turns:
             return None
         ends = [at for piece in pieces if (at := self.seconds(piece)) is not None]

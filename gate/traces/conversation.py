@@ -23,7 +23,7 @@ from gate.traces.tree import Draft, ModelCall, Trace
 from gate.traces.values import listed
 
 MAX_TAGS = 50
-_TAGS = frozenset({"tag.tags", "langfuse.trace.tags", "ai.telemetry.metadata.tags"})
+_TAGS = ("tag.tags", "langfuse.trace.tags", "ai.telemetry.metadata.tags")
 
 
 class Captured(Struct, frozen=True):
@@ -126,8 +126,9 @@ def _conversation(session: str, traces: Sequence[Trace]) -> Conversation:
 
 def _tags(span: Span) -> list[str]:
     found: list[str] = []
-    for key in _TAGS.intersection(span.attributes):
-        found += [tag for tag in listed(span.attributes[key]) if isinstance(tag, str)][:MAX_TAGS]
+    for key in _TAGS:
+        if key in span.attributes:
+            found += [tag for tag in listed(span.attributes[key]) if isinstance(tag, str)][:MAX_TAGS]
     return found
 
 

@@ -12,7 +12,8 @@ from gate.traces.values import MAX_ATTRIBUTES, hex_id, nanoseconds, whole
 
 SPANS = ("resourceSpans", "resource_spans", "batches")
 LOGS = ("resourceLogs", "resource_logs")
-_FAILED = (2, "2", "STATUS_CODE_ERROR", "ERROR", "StatusCode.ERROR")
+FAILED = (2, "2", "STATUS_CODE_ERROR", "ERROR", "StatusCode.ERROR")
+"""How a status says that a span failed."""
 INSTALL = "pip install 'agent-gate[traces]'"
 
 
@@ -61,7 +62,7 @@ def span(raw: Mapping[str, Any], scope: str = "", resource: Mapping[str, Any] = 
         nanoseconds(_first(raw, "endTimeUnixNano", "end_time_unix_nano", "end_time")),
         attributes(raw.get("attributes")),
         tuple([_event(event) for event in _objects(raw, "events")]) if raw.get("events") else (),
-        status.get("code", status.get("status_code")) in _FAILED if status else False,
+        status.get("code", status.get("status_code")) in FAILED if status else False,
         message if isinstance(message, str) else "",
         scope,
         resource or attributes(_object(raw, "resource").get("attributes")),

@@ -28,6 +28,9 @@ class Piece(Struct, frozen=True):
 class Numbers:
     """A format of traces: ``{"pieces": [[trace, number, end], …]}``."""
 
+    def at_once(self, line: bytes) -> None:
+        return None
+
     def pieces(self, value: Any) -> list[Piece]:
         found = value.get("pieces", ()) if isinstance(value, dict) else ()
         return [Piece(*one) for one in found]
