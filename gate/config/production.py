@@ -109,6 +109,9 @@ class MonitorSection(_Section):
     """How long to wait for more once everything is read."""
     cool_down: Seconds = 1800.0
     """How long after an alert nobody is told that the status is better again; that it is worse is told at once."""
+    silence: Annotated[Seconds, Field(gt=0)] = 86_400.0
+    """How long nothing new may be scored, or too little be there for a status, until that is ``insufficient_data``
+    and those who get alerts are told so."""
     alerts: AlertsSection = Field(default_factory=dict, validate_default=True)
     """Who is told of a change of status."""
     otlp: Variable | None = None

@@ -1,9 +1,11 @@
 """Tells others of a change of status, once, and exports scores: webhooks, chats and OTLP, by HTTP.
 
 A target is told when the status is another than the one it was told last; a worse one at once, a better one once the
-cool-down is over. What it was told is kept in the state, so a restart repeats nothing and a failed attempt is made up
-for. An attempt that may have arrived (no answer came) is repeated: each message carries an id by which a receiver can
-tell. Addresses come from the environment alone and are never shown; redirects are not followed.
+cool-down is over. That nothing can be said (`insufficient_data`) is told at once where it is a fault, and once it has
+lasted where there are only few traces: a quiet night is no alarm. What a target was told is kept in the state, so a
+restart repeats nothing and a failed attempt is made up for. An attempt that may have arrived (no answer came) is
+repeated: each message carries an id by which a receiver can tell. Addresses come from the environment alone and are
+never shown; redirects are not followed.
 """
 
 from __future__ import annotations
@@ -145,8 +147,11 @@ def _plain(text: str) -> str:
 class Alerts:
     """The targets of a monitor."""
 
-    def __init__(self, targets: Sequence[Target], exports: Sequence[Target], *, suite: str, cool_down: float) -> None:
-        self._targets, self._exports, self._suite, self._cool_down = targets, exports, suite, cool_down
+    def __init__(
+        self, targets: Sequence[Target], exports: Sequence[Target], *, suite: str, cool_down: float, silence: float
+    ) -> None:
+        self._targets, self._exports, self._suite = targets, exports, suite
+        self._cool_down, self._silence = cool_down, silence
 
     @property
     def exports(self) -> bool:
@@ -170,9 +175,10 @@ class Alerts:
         client: Client,
     ) -> str:
         known = known or Delivery(Status.HEALTHY)
-        if not is_due(known, report.status, now, self._cool_down):
-            return known.error and f"{target.name}: {known.error}"
         change = state.last_change()
+        lasted = report.blind or (change is not None and now >= change.at + self._silence)
+        if not is_due(known, report.status, now, self._cool_down, lasted=lasted):
+            return known.error and f"{target.name}: {known.error}"
         alert = Alert(f"{self._suite}:{change.number if change else 0}", known.told, report.status, self._suite, report)
         problem, wait = await send(client, target, {"Idempotency-Key": alert.id}, FORMS[target.form](alert))
         if not problem:
@@ -199,14 +205,16 @@ class Alerts:
         return ""
 
 
-def is_due(known: Delivery, status: Status, now: float, cool_down: float) -> bool:
+def is_due(known: Delivery, status: Status, now: float, cool_down: float, *, lasted: bool = True) -> bool:
     """Whether a target is to be told of a status now.
 
-    A target that was told nothing knows a healthy agent. That there are too few traces is told to nobody: it is in
-    every report, and comes of a quiet night.
+    A target that was told nothing knows a healthy agent. ``lasted``: whether `INSUFFICIENT_DATA` is more than a quiet
+    night.
     """
-    if status is Status.INSUFFICIENT_DATA or status is known.told or now < known.next_at:
+    if status is known.told or now < known.next_at:
         return False
+    if status is Status.INSUFFICIENT_DATA:
+        return lasted and (known.told is Status.HEALTHY or now >= known.at + cool_down)
     return WORSE.index(status) > WORSE.index(known.told) or now >= known.at + cool_down
 
 

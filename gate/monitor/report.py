@@ -94,6 +94,8 @@ class MonitorReport(Struct, frozen=True):
     baseline_pass_rate: Average | None = None
     """Of the trials that CI stored, which are of other conversations: to be compared with care."""
     version: int = FORMAT
+    blind: bool = False
+    """Whether there are traces, or were, of which nothing can be said: the judge is down, or nothing new comes."""
     newest: float | None = None
     """When the newest trace of the window ended, Unix time; None: there is none."""
 
@@ -165,11 +167,17 @@ def make_report(
         scoring.skipped,
         tuple(Failure(one.trace, one.at, one.why, one.query, one.output) for one in reversed(failed)),
         counts,
-        (*notes, *([expected.note] if expected is not None and expected.note else [])),
+        (*_why_unmeasured(window), *notes, *([expected.note] if expected is not None and expected.note else [])),
         finding.evidence,
         expected.pass_rate if expected is not None else None,
+        blind=finding.blind,
         newest=max((one.at for one in window), default=None),
     )
+
+
+def _why_unmeasured(window: Sequence[Observation]) -> list[str]:
+    why = next((one.why for one in reversed(window) if one.passed is None and one.why), "")
+    return [f"the newest trace that could not be measured: {why}"] if why else []
 
 
 # --- JSON -----------------------------------------------------------------------------------------

@@ -209,6 +209,12 @@ class MonitorState:
         ).fetchall()
         return [_observation(row) for row in reversed(rows)]
 
+    def last_seen(self, criteria: str) -> float | None:
+        """When the newest trace that was scored by these criteria was read, Unix time; None if there is none."""
+        found: float | None
+        (found,) = self._db.execute("SELECT max(seen) FROM traces WHERE criteria = ?", (criteria,)).fetchone()
+        return found
+
     def outcomes(self, most: int, criteria: str, since: float) -> list[bool | None]:
         """Whether the traces of `window` passed, the oldest first."""
         rows = self._db.execute(

@@ -22,7 +22,7 @@ from gate.monitor.receive import Inbox
 from gate.monitor.report import Expected, MonitorReport, make_report, to_json, to_prometheus
 from gate.monitor.sources import Files, GrowingFile, Line, Position
 from gate.monitor.store import MonitorState
-from gate.monitor.window import Limits, WindowFinding, decide
+from gate.monitor.window import Limits, WindowFinding, after_silence, decide
 from gate.security import files
 from gate.suites.messages import FieldPaths
 from gate.system.http import Client
@@ -50,6 +50,8 @@ class WatchOptions(Struct, frozen=True):
     limits: Limits = Limits()
     max_age: float | None = None
     """Seconds that a trace stays in the window; None: until others replace it."""
+    silence: float = 86_400.0
+    """Seconds without a new scored trace after which the status is not healthy any more."""
     idle: float = 30.0
     every: float = 5.0
     json: Path | None = None
@@ -218,7 +220,8 @@ class Watch:
 def decide_now(state: MonitorState, options: WatchOptions, criteria: str, now: float) -> WindowFinding:
     """What the window shows."""
     outcomes = state.outcomes(options.limits.window, criteria, _since(options, now))
-    return decide(outcomes, state.status, options.limits)
+    found, seen = decide(outcomes, state.status, options.limits), state.last_seen(criteria)
+    return found if seen is None else after_silence(found, now - seen, options.silence)
 
 
 def report_of(

@@ -14,6 +14,7 @@ from enum import Enum
 from functools import lru_cache
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from gate.model import Scale
 from gate.reports.formatting import figure
@@ -33,7 +34,7 @@ class Status(str, Enum):
     CRITICAL = "critical"
     """The pass rate is shown to be below `Limits.critical`."""
     INSUFFICIENT_DATA = "insufficient_data"
-    """Too few traces were measured to say anything."""
+    """Too few traces were measured to say anything, or none that is new."""
 
 
 WORSE = (Status.INSUFFICIENT_DATA, Status.HEALTHY, Status.WARNING, Status.CRITICAL)
@@ -89,6 +90,8 @@ class WindowFinding(Struct, frozen=True):
     unmeasured: int = 0
     """Traces of the window without an outcome."""
     why: str = ""
+    blind: bool = False
+    """Whether traces are there, or were, and nothing can be said of them: other than that there are few as yet."""
 
 
 def decide(outcomes: Sequence[bool | None], before: Status, limits: Limits) -> WindowFinding:
@@ -103,11 +106,12 @@ def decide(outcomes: Sequence[bool | None], before: Status, limits: Limits) -> W
     measured = [outcome for outcome in outcomes if outcome is not None]
     unmeasured = len(outcomes) - len(measured)
     share = _share(sum(measured), len(measured), (1 - LEVEL) / 2)
+    too_many = unmeasured > limits.max_unmeasured * len(outcomes)
+    if too_many and len(outcomes) >= limits.min_samples:
+        why = f"{unmeasured} of {len(outcomes)} traces could not be measured"
+        return WindowFinding(Status.INSUFFICIENT_DATA, share, None, unmeasured, why, blind=True)
     if len(measured) < limits.min_samples:
         why = f"{len(measured)} of the {limits.min_samples} measured traces that a status needs"
-        return WindowFinding(Status.INSUFFICIENT_DATA, share, None, unmeasured, why)
-    if unmeasured > limits.max_unmeasured * len(outcomes):
-        why = f"{unmeasured} of {len(outcomes)} traces could not be measured"
         return WindowFinding(Status.INSUFFICIENT_DATA, share, None, unmeasured, why)
     evidence: PassShare | None = None
     for status, limit in ((Status.CRITICAL, limits.critical), (Status.WARNING, limits.warning)):
@@ -116,6 +120,14 @@ def decide(outcomes: Sequence[bool | None], before: Status, limits: Limits) -> W
         if is_below:
             return WindowFinding(status, share, shown, unmeasured, _words(status, limit, shown))
     return WindowFinding(Status.HEALTHY, share, evidence, unmeasured, "")
+
+
+def after_silence(found: WindowFinding, silent: float, limit: float) -> WindowFinding:
+    """What a window shows once nothing new was measured for ``silent`` seconds: beyond ``limit`` nothing good."""
+    if silent <= limit or found.status is not Status.HEALTHY:
+        return found
+    why = f"no trace was scored for {silent / 3600:.0f} h: the window tells of the past"
+    return replace(found, status=Status.INSUFFICIENT_DATA, why=why, blind=True)
 
 
 def _is_below(

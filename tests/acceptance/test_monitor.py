@@ -401,3 +401,13 @@ def test_new_lines_that_nobody_can_read_are_not_green(shop: Project) -> None:
     assert (code, report["status"]) == (3, "healthy")
     assert "20 new lines could not be read" in said
     assert once(shop)[0] == 0  # and said once
+
+
+def test_a_window_to_which_nothing_comes_is_not_green(shop: Project, receiver: Any) -> None:
+    more = "monitor: {traces: traces/, sample_rate: 1.0, silence: 1ms, alerts: {webhook: HOOK_URL}}\n"
+    shop.write("gate.yaml", CONFIG + more)
+    append(shop, *(row(f"t{n}") for n in range(40)))
+    code, found, text = once(shop, HOOK_URL=f"{receiver.address}/hook")
+    assert (code, found["status"]) == (3, "insufficient_data")
+    assert "the window tells of the past" in text
+    assert [body["status"] for _, body in receiver.got] == ["insufficient_data"]

@@ -76,7 +76,7 @@ def set_up(config: Config, environment: Mapping[str, str], given: Mapping[str, A
     )
     if not looking:
         _check_places(options.places, config)
-    alerts = Alerts((), (), suite=plan.suite.id, cool_down=section.cool_down)
+    alerts = Alerts((), (), suite=plan.suite.id, cool_down=section.cool_down, silence=section.silence)
     targets: list[Target] = []
     if not looking:
         alerts, targets = _alerts(config, plan.suite.id, environment)
@@ -106,6 +106,7 @@ def _options(
         section.sample_rate,
         limits,
         section.max_age,
+        section.silence,
         section.idle,
         section.every,
         given["json_path"],
@@ -156,7 +157,8 @@ def _alerts(config: Config, suite: str, environment: Mapping[str, str]) -> tuple
         for address in getattr(section.alerts, form)
     ]
     exports = [target_of("otlp", section.otlp, "", environment)] if section.otlp else []
-    return Alerts(targets, exports, suite=suite, cool_down=section.cool_down), [*targets, *exports]
+    alerts = Alerts(targets, exports, suite=suite, cool_down=section.cool_down, silence=section.silence)
+    return alerts, [*targets, *exports]
 
 
 # --- CI's own averages ----------------------------------------------------------------------------

@@ -73,9 +73,9 @@ def serving(receiver: Receiver) -> Iterator[Receiver]:
         server.server_close()
 
 
-def report(status: Status, failures: tuple[Failure, ...] = ()) -> MonitorReport:
+def report(status: Status, failures: tuple[Failure, ...] = (), *, blind: bool = False) -> MonitorReport:
     share = PassShare(40, 100, 0.3, 0.5)
-    return MonitorReport(status, "why", 5.0, 0.01, 100, share, 0, None, (), (), failures, Counts())
+    return MonitorReport(status, "why", 5.0, 0.01, 100, share, 0, None, (), (), failures, Counts(), blind=blind)
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def tell(
     """Stores the status, and tells the target."""
     state.change(status, "why", now)
     targets, exports = ([target], []) if form == "target" else ([], [target])
-    subject = Alerts(targets, exports, suite="shop", cool_down=100.0)
+    subject = Alerts(targets, exports, suite="shop", cool_down=100.0, silence=1000.0)
 
     async def once() -> list[str]:
         async with Client() as client:
@@ -190,7 +190,7 @@ def test_one_targets_failure_keeps_no_other_from_being_told(state: MonitorState)
 
         async def once() -> list[str]:
             async with Client() as client:
-                subject = Alerts(targets, [], suite="shop", cool_down=1.0)
+                subject = Alerts(targets, [], suite="shop", cool_down=1.0, silence=100.0)
                 return await subject.tell(state, report(Status.CRITICAL), 0.0, client)
 
         assert asyncio.run(once()) == ["slack:A: HTTP 500"]
@@ -239,10 +239,32 @@ def test_scores_are_exported_as_events_of_the_genai_conventions(state: MonitorSt
     assert "gen_ai.evaluation.score.value" not in plain[2], "not measured is no zero"
 
 
-def test_too_few_traces_are_told_to_nobody() -> None:
-    assert not is_due(Delivery(Status.HEALTHY), Status.INSUFFICIENT_DATA, 1e9, 1.0)
-    assert not is_due(Delivery(Status.CRITICAL), Status.INSUFFICIENT_DATA, 1e9, 1.0)
+def test_a_quiet_night_is_told_to_nobody_and_what_lasts_is() -> None:
+    assert not is_due(Delivery(Status.HEALTHY), Status.INSUFFICIENT_DATA, 1e9, 1.0, lasted=False)
+    assert not is_due(Delivery(Status.CRITICAL), Status.INSUFFICIENT_DATA, 1e9, 1.0, lasted=False)
     assert not is_due(Delivery(Status.HEALTHY), Status.HEALTHY, 1e9, 1.0)
+    assert is_due(Delivery(Status.HEALTHY), Status.INSUFFICIENT_DATA, 1e9, 1.0)
+    assert is_due(Delivery(Status.CRITICAL, 10.0), Status.INSUFFICIENT_DATA, 12.0, 1.0)
+    assert not is_due(Delivery(Status.CRITICAL, 10.0), Status.INSUFFICIENT_DATA, 10.5, 1.0)
+
+
+def test_that_nothing_can_be_measured_is_told_at_once_and_that_there_is_little_once_it_lasted(
+    state: MonitorState,
+) -> None:
+    with serving(Receiver()) as receiver:
+        target = webhook(receiver)
+        assert tell(state, target, Status.INSUFFICIENT_DATA, 1.0) == []
+        assert tell(state, target, Status.INSUFFICIENT_DATA, 900.0) == []
+        assert receiver.got == [], "there is little as yet"
+        tell(state, target, Status.HEALTHY, 901.0)
+        tell(state, target, Status.INSUFFICIENT_DATA, 902.0, blind=True)
+        tell(state, target, Status.INSUFFICIENT_DATA, 903.0, blind=True)
+        tell(state, target, Status.HEALTHY, 904.0)
+        tell(state, target, Status.INSUFFICIENT_DATA, 905.0)
+        tell(state, target, Status.INSUFFICIENT_DATA, 2_000.0)
+        told = [(body["before"], body["status"]) for _, body in receiver.got]
+    lost, found = ("healthy", "insufficient_data"), ("insufficient_data", "healthy")
+    assert told == [lost, found, lost], "at once, and the other one when it had lasted"
 
 
 def test_addresses_come_from_the_environment_and_are_never_shown() -> None:

@@ -40,7 +40,7 @@ def once(folder: Path, state: MonitorState) -> MonitorReport:
 
     async def run() -> MonitorReport:
         async with Client() as client:
-            alerts = Alerts((), (), suite="shop", cool_down=1.0)
+            alerts = Alerts((), (), suite="shop", cool_down=1.0, silence=100.0)
             return await Watch(options, state, observer, alerts, TelemetryTraces()).once(client)
 
     return asyncio.run(run())

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gate.monitor.window import WORSE, Limits, Status, decide
+from gate.monitor.window import WORSE, Limits, Status, after_silence, decide
 
 LIMITS = Limits()
 
@@ -101,3 +101,24 @@ def test_a_drop_is_seen_within_the_window() -> None:
             status = decide(window, status, LIMITS).status
         seen += status is Status.CRITICAL
     assert seen >= 45
+
+
+def test_a_window_to_which_nothing_is_added_is_not_healthy_for_ever() -> None:
+    good = decide([True] * 200, Status.HEALTHY, Limits())
+    assert after_silence(good, 60.0, 3600.0) is good
+    silent = after_silence(good, 90_000.0, 86_400.0)
+    assert (silent.status, silent.blind) == (Status.INSUFFICIENT_DATA, True)
+    assert silent.why == "no trace was scored for 25 h: the window tells of the past"
+    bad = decide([False] * 200, Status.HEALTHY, Limits())
+    assert after_silence(bad, 90_000.0, 86_400.0) is bad
+
+
+def test_traces_that_could_not_be_measured_are_told_from_traces_that_are_not_there() -> None:
+    few = decide([True] * 10, Status.HEALTHY, Limits())
+    assert (few.status, few.blind) == (Status.INSUFFICIENT_DATA, False)
+    down = decide([None] * 40, Status.HEALTHY, Limits())
+    assert (down.status, down.blind, down.why) == (
+        Status.INSUFFICIENT_DATA,
+        True,
+        "40 of 40 traces could not be measured",
+    )
