@@ -16,6 +16,8 @@ CLOCK = "<now>"
 NEAR_SECONDS = 26 * 3600
 """How far from the clock a time may be that was taken from it: a day, and what time zones differ by."""
 MAX_DEPTH = 200
+MOST_KNOWN, MOST_CHARS_KNOWN = 5_000, 50_000
+"""How many texts are remembered, and of which length."""
 _PLACEHOLDERS = {"{number}": r"\d{1,40}", "{word}": r"[A-Za-z0-9_.-]{1,200}", "{hex}": r"[0-9A-Fa-f]{1,200}"}
 LEAST_LITERAL = 2
 _ID = re.compile(
@@ -49,22 +51,33 @@ class Volatile:
 
     def __init__(self, patterns: Sequence[str] = ()) -> None:
         self._own = _compiled(tuple(patterns))
+        self._known: dict[tuple[str, int], tuple[str, bool]] = {}
 
     def plain(self, value: Any, now: float) -> Any:
         """A JSON value with marks in place of what varies; ``now`` is the Unix time of the asking."""
-        day = _days(datetime.fromtimestamp(now, UTC).date())
         ids: dict[str, str] = {}
+        hour = int(now // 3600)
 
         def numbered(match: re.Match[str]) -> str:
             return ids.setdefault(match[0], f"<id {len(ids) + 1}>")
 
         def text(value: str) -> str:
-            if self._own is not None:
-                value = self._own.sub("<own>", value)
-            value = _epochs(day.sub(CLOCK, value), now)
-            return _ID.sub(numbered, value)
+            found = self._known.get((value, hour))
+            without, has_id = self._timeless(value, now, hour) if found is None else found
+            return _ID.sub(numbered, without) if has_id else without
 
         return _mapped(value, text, now, 0)
+
+    def _timeless(self, text: str, now: float, hour: int) -> tuple[str, bool]:
+        """A text without what is of the hour, and whether it has an id. Most texts of a request were in one before."""
+        found = text if self._own is None else self._own.sub("<own>", text)
+        found = _epochs(_days(datetime.fromtimestamp(now, UTC).date()).sub(CLOCK, found), now)
+        answer = found, _ID.search(found) is not None
+        if len(text) <= MOST_CHARS_KNOWN:
+            if len(self._known) >= MOST_KNOWN:
+                self._known.clear()
+            self._known[text, hour] = answer
+        return answer
 
 
 def _mapped(value: Any, text: Callable[[str], str], now: float, depth: int) -> Any:

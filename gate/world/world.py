@@ -164,23 +164,24 @@ class World:
         if attempt is None:
             return None
         attempt.ended()
-        tape = self._kept(attempt) if measured and side is Side.CANDIDATE else ""
+        recording = self._kept(attempt) if measured and side is Side.CANDIDATE else ""
         source = attempt.coupling.source if attempt.coupling is not None else ""
         said = self._redactor.redact(attempt.difference)
-        recording = f"{self._run}:{trial}:{tape}" if tape else ""
         return Replay(source, attempt.replayed, attempt.live, said, recording)
 
     def _kept(self, attempt: Attempt) -> str:
-        """The digest of what the attempt was answered, once all of it is kept; empty where not all is."""
+        """By what name a later trial replays the attempt, once all of it is kept; empty where not all is."""
         ordered = sorted(attempt.exchanges, key=lambda one: one.number)
         if not ordered or not attempt.whole:
             return ""
+        if attempt.coupling is not None and not attempt.live:
+            return attempt.coupling.source  # nothing is new
         for one in ordered:
             if one.replayed and not self._copied(attempt, one):
                 return ""
         tape = tape_of(attempt.case_id, attempt.trial, ordered)
         kept = self._writer.end(attempt.case_id, attempt.trial, tape, len(ordered), attempt.name)
-        return tape if kept else ""
+        return f"{self._run}:{attempt.trial}:{tape}" if kept else ""
 
     def _copied(self, attempt: Attempt, exchange: RecordedExchange) -> bool:
         """Keeps a replayed exchange as one of this run, too: its record may be a baseline one day."""
