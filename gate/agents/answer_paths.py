@@ -7,7 +7,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, model_validator
 
-from gate.agents.base import AgentFailure, looks_like, refuse_error
+from gate.agents.base import AgentFailure, Stream, looks_like, refuse_error
 from gate.formats import paths, streams
 from gate.formats.messages import FormatError
 from gate.formats.paths import PathError, find, parent_of
@@ -93,10 +93,14 @@ class EventPaths(BaseModel):
     error: CheckedPath | None = None
     """What went wrong."""
     done: str | None = None
-    """The data of the event without which the stream broke off, as text. Default: none is expected."""
+    """The data of the event without which the stream broke off, as text. Default: none is expected, and the body has to
+    say where it ends, by a length or by chunks."""
 
-    def read(self, stream: str) -> dict[str, Any]:
+    def read(self, stream: Stream) -> dict[str, Any]:
         """The answer that the events add up to. Raises AgentFailure."""
+        if self.done is None and not stream.whole:
+            text = "nothing says that the stream is over (events.done names what does)"
+            raise AgentFailure(ErrorKind.PROTOCOL, f"{text}: {streams.ENDLESS}")
         pieces, calls, usage, found = list[str](), list[Any](), None, False
         events = list(streams.events_of(stream))
         try:

@@ -385,9 +385,10 @@ def read_answer(answer: Any, *, user: str) -> Invocation:
         AgentFailure: the answer is unreadable or states an error.
     """
     refuse_error({"error": streams.error_in(answer)} if isinstance(answer, Stream) else answer)
-    read = streams.to_invocation if isinstance(answer, Stream) else answers.to_invocation
     try:
-        return read(answer, user=user)
+        if isinstance(answer, Stream):
+            return streams.to_invocation(answer, user=user, whole=answer.whole)
+        return answers.to_invocation(answer, user=user)
     except FormatError as error:
         raise AgentFailure(ErrorKind.PROTOCOL, f"the answer cannot be read: {error}{looks_like(answer)}") from error
 
@@ -464,6 +465,9 @@ STREAMS = frozenset(
 
 class Stream(str):
     """An answer that came piece by piece: server-sent events, or lines of JSON."""
+
+    whole: bool = True
+    """Whether what carried it said where it ends; else only its own last event can."""
 
 
 def refuse_stream(what: str) -> NoReturn:

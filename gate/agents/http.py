@@ -34,6 +34,7 @@ from gate.agents.base import (
     refuse_error,
     refuse_stream,
 )
+from gate.formats import streams
 from gate.formats.paths import find
 from gate.model import ErrorKind, Invocation, RecordedTrial
 from gate.security.limits import MAX_LOG_CHARS
@@ -235,6 +236,8 @@ class HttpRequest(ByAddress, Server):
     """JSON in which ``{{message}}``, ``{{messages}}``, ``{{session_id}}``, … are replaced. Default: all of them."""
     response: ResponsePaths | None = None
     """Paths to the parts of the answer. Default: the answer has one of the usual forms."""
+    until_close: bool = False
+    """Whether a body that only the end of the connection ends is taken as whole. Half of one looks the same."""
     setup: SessionRequest | None = None
     """Sent before the first turn of a trial."""
     teardown: SessionRequest | None = None
@@ -320,7 +323,7 @@ class HttpAgent(ServerAgent):
         body = payload if self._http.request is None else render(self._http.request, payload)
         method, told = self._http.method, self._http.response
         response = await self._ask(request, None if method == "GET" else body, method=method)
-        answer = _decode(response)
+        answer = _decode(response if not self._http.until_close else response._replace(whole=True))
         if told is not None and isinstance(answer, Stream):
             answer = answer if told.events is None else told.events.read(answer)
         elif told is not None:
@@ -377,5 +380,11 @@ def _decode(response: Response) -> Any:
     if kind == "text/html":
         raise AgentFailure(ErrorKind.PROTOCOL, "the answer is a web page, not JSON or plain text")
     if kind in STREAMS:
-        return Stream(response.body.decode("utf-8", "replace").removeprefix("\ufeff"))
-    return decode_answer(response.body, must_be_json=kind == "application/json" or kind.endswith("+json"))
+        answer: Any = Stream(response.body.decode("utf-8", "replace").removeprefix("\ufeff"))
+    else:
+        answer = decode_answer(response.body, must_be_json=kind == "application/json" or kind.endswith("+json"))
+    if isinstance(answer, Stream):
+        answer.whole = response.whole
+    elif isinstance(answer, str) and not response.whole:
+        raise AgentFailure(ErrorKind.PROTOCOL, f"nothing says where the text ends (Content-Length): {streams.ENDLESS}")
+    return answer

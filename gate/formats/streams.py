@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from msgspec import Struct, field
 
@@ -128,8 +128,13 @@ _OPENS = re.compile(r'\s*(?:\[\s*)?\{\s*(?:"|$)')
 Dialect = Callable[[Assembly, Sequence[StreamEvent]], None]
 
 
-def to_invocation(text: str, *, user: str) -> Invocation:
+ENDLESS = "the connection was closed, which may be its end or not: http.until_close: true takes it for the end"
+
+
+def to_invocation(text: str, *, user: str, whole: bool = True) -> Invocation:
     """The turn that a stream of a known dialect tells.
+
+    ``whole``: whether what carried it told its end; else an event of its own has to.
 
     Raises:
         FormatError: no dialect is known that it speaks, or it ends before its end.
@@ -139,11 +144,14 @@ def to_invocation(text: str, *, user: str) -> Invocation:
     if not events:
         raise FormatError("the stream holds no event")
     if not objects:
-        return answers.to_invocation(_plain(events), user=user)
+        return answers.to_invocation(_plain(events) if whole else _endless(), user=user)
     refuse_broken(events)
-    if whole := _whole(events, objects):
-        return answers.to_invocation(whole, user=user)
+    if answer := _whole(events, objects):
+        ends = whole or not any(event.name == "values" for event in events)  # a later value would replace it
+        return answers.to_invocation(answer if ends else _endless(), user=user)
     if any("author" in data and ("content" in data or "actions" in data) for data in objects):
+        if not whole:
+            _endless()
         if adk.broke_off(objects):
             raise FormatError("the stream broke off: its last event is partial, or a call without what came of it")
         return adk.events_to_invocation([data for data in objects if not data.get("partial")], user=user)
@@ -154,6 +162,10 @@ def to_invocation(text: str, *, user: str) -> Invocation:
     turn = Assembly()
     read(turn, events)
     return finished(turn, user=user)
+
+
+def _endless() -> NoReturn:
+    raise FormatError(f"no event of the stream says that it is over: {ENDLESS}")
 
 
 def finished(turn: Assembly, *, user: str) -> Invocation:

@@ -50,6 +50,9 @@ class Response(NamedTuple):
     """Seconds from the request's first byte sent to the answer's last byte read, on an open connection."""
     cookies: tuple[str, ...] = ()
     """The values of its ``Set-Cookie`` headers."""
+    whole: bool = True
+    """Whether the body says where it ends, by a length, by chunks or by its packing; else the connection was closed,
+    and nobody knows whether more was to come."""
 
 
 class HttpError(Exception):
@@ -93,6 +96,7 @@ class _Parser:
         "reusable",
         "size",
         "status",
+        "whole",
     )
 
     def __init__(self, limit: int) -> None:
@@ -108,6 +112,7 @@ class _Parser:
         self.headers: dict[str, str] = {}
         self.cookies: tuple[str, ...] = ()
         self.reusable = True
+        self.whole = True
 
     @property
     def body(self) -> bytes:
@@ -182,7 +187,7 @@ class _Parser:
                 raise _Malformed("a malformed Content-Length")
             self._expect(int(length), "data")
         else:
-            self.reusable = False
+            self.reusable = self.whole = False
             self._state = "close"
 
     def _expect(self, size: int, state: str) -> None:
@@ -314,7 +319,9 @@ class _Connection(asyncio.Protocol):
         if not parser.reusable:
             self.abort()
         duration = perf_counter() - self._sent
-        self._answer.set_result(Response(parser.status, parser.headers, parser.body, duration, parser.cookies))
+        self._answer.set_result(
+            Response(parser.status, parser.headers, parser.body, duration, parser.cookies, parser.whole)
+        )
 
     def _fail(self, error: HttpError) -> None:
         assert self._answer is not None
@@ -536,7 +543,9 @@ class Client:
                 kind = ErrorKind.UNREACHABLE if unopened else ErrorKind.PROTOCOL
                 raise HttpError(kind, text, transient=True) from error
             cookies = tuple(response.headers.get_list("set-cookie"))
-            return Response(response.status_code, dict(response.headers), content, perf_counter() - start, cookies)
+            duration, headers = perf_counter() - start, dict(response.headers)
+            whole = "content-length" in headers or "transfer-encoding" in headers
+            return Response(response.status_code, headers, content, duration, cookies, whole)
 
     async def _bounded(self, response: httpx.Response) -> bytes:
         chunks, size = [], 0
@@ -579,7 +588,7 @@ def _decoded(response: Response, limit: int) -> Response:
     except zlib.error as error:
         raise HttpError(ErrorKind.PROTOCOL, f"an answer that is no {encoding}: {error}", transient=False) from error
     headers = {name: value for name, value in response.headers.items() if name != "content-encoding"}
-    return response._replace(headers=headers, body=body)
+    return response._replace(headers=headers, body=body, whole=True)
 
 
 def _inflated(data: bytes, limit: int) -> bytes:

@@ -228,3 +228,88 @@ def test_a_missing_key_is_named() -> None:
 def test_what_cannot_work_is_said_before_anything_runs(http: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message.replace("{", r"\{").replace("}", r"\}")):
         parse_options({"http": {"url": "http://127.0.0.1:1/", **http}})
+
+
+HEAD = "HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\n{framing}\r\n"
+EVENTS = 'data: {"d": "hel"}\n\ndata: {"d": "lo"}\n\n'
+PIECES = ({"delta": {"content": "hel"}}, {"delta": {"content": "lo"}, "finish_reason": "stop"})
+CHAT = "".join(f"data: {json.dumps({'choices': [piece]})}\n\n" for piece in PIECES)
+
+
+def closing(
+    kind: str, body: str, framing: str = "", http: dict[str, Any] | None = None, *, proxy: bool = False
+) -> Trial:
+    """The trial whose answer is ended by closing the connection."""
+
+    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await read_request(reader)
+        writer.write((HEAD.format(kind=kind, framing=framing) + body).encode())
+        await writer.drain()
+        writer.close()
+
+    async def main() -> list[Trial]:
+        async with serving(handler) as port:
+            url = "http://agent.invalid/" if proxy else f"http://127.0.0.1:{port}/"
+            environment = {"HTTP_PROXY": f"http://127.0.0.1:{port}"} if proxy else {}
+            agent = {"http": {"url": url, **(http or {})}, "retries": 0}
+            return await drive(agent, [case("a")], Path(), environment=environment)
+
+    (trial,) = asyncio.run(main())
+    return trial
+
+
+def chunks(text: str, end: str = "0\r\n\r\n") -> str:
+    return f"{len(text):x}\r\n{text}\r\n{end}"
+
+
+D = {"response": {"events": {"output": "d"}}}
+DONE = {"response": {"events": {"output": "d", "done": "[DONE]"}}}
+SSE, TEXT = "text/event-stream", "text/plain"
+CHUNKED = "Transfer-Encoding: chunked\r\n"
+
+
+@pytest.mark.parametrize("proxy", [False, True])
+@pytest.mark.parametrize(
+    ("kind", "body", "framing", "http"),
+    [
+        (SSE, chunks(EVENTS), CHUNKED, D),
+        (SSE, EVENTS, f"Content-Length: {len(EVENTS)}\r\n", D),
+        (SSE, EVENTS + "data: [DONE]\n\n", "", DONE),
+        (SSE, EVENTS, "", {**D, "until_close": True}),
+        (SSE, CHAT, "", {}),
+        (TEXT, "hello", "", {"until_close": True}),
+        ("application/json", '{"output": "hello"}', "", {}),
+    ],
+    ids=["chunks", "length", "done", "told", "dialect", "text", "json"],
+)
+def test_answers_that_say_where_they_end(
+    kind: str, body: str, framing: str, http: dict[str, Any], *, proxy: bool
+) -> None:
+    trial = closing(kind, body, framing, http, proxy=proxy)
+    assert trial.error is None, trial.error
+    assert trial.invocations[0].text == "hello"
+
+
+@pytest.mark.parametrize("proxy", [False, True])
+@pytest.mark.parametrize(
+    ("kind", "body", "framing", "http"),
+    [
+        (SSE, chunks(EVENTS, ""), CHUNKED, D),
+        (SSE, EVENTS, f"Content-Length: {len(EVENTS) + 1}\r\n", D),
+        (SSE, EVENTS, "", D),
+        (SSE, EVENTS, "", {**DONE, "until_close": True}),
+        (SSE, "data: hel\n\n", "", {}),
+        (SSE, 'event: values\ndata: {"output": "hel"}\n\n', "", {}),
+        (SSE, 'data: {"author": "a", "content": {"parts": [{"text": "hel"}]}}\n\n', "", {}),
+        (SSE, CHAT.partition("\n\n")[0] + "\n\n", "", {"until_close": True}),
+        (TEXT, "hel", "", {}),
+    ],
+    ids=["chunks", "length", "events", "done", "plain events", "values", "adk", "dialect", "text"],
+)
+def test_half_an_answer_is_none(kind: str, body: str, framing: str, http: dict[str, Any], *, proxy: bool) -> None:
+    """What only the closing of the connection ends may be half of it, whatever the reason: nobody can tell."""
+    trial = closing(kind, body, framing, http, proxy=proxy)
+    assert trial.error is not None
+    assert trial.error.kind is ErrorKind.PROTOCOL
+    if not framing and not http.get("until_close"):
+        assert "http.until_close: true takes it for the end" in trial.error.message
