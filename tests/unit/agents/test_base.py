@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from pydantic import ValidationError
 
 from gate.agents import AGENTS
@@ -53,6 +55,13 @@ def test_every_kind_is_created_from_its_least_options(kind: str, tmp_path: Path)
 def test_every_kind_is_in_the_guide(kind: str) -> None:
     guide = Path(__file__).parents[3] / "docs" / "reference" / "agents.md"
     assert f"## `{kind}:`" in guide.read_text()
+
+
+def test_what_the_guide_of_servers_tells_to_write_is_read() -> None:
+    guide = (Path(__file__).parents[3] / "docs" / "how-to" / "agents-behind-servers.md").read_text()
+    written = [yaml.safe_load(block)["agent"] for block in re.findall(r"```yaml\n(.*?)```", guide, re.DOTALL)]
+    kinds = {parse_options(agent)[0] for agent in written}
+    assert kinds == {"langgraph", "adk", "a2a", "mcp", "agui"}
 
 
 @pytest.mark.parametrize(
