@@ -17,8 +17,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from msgspec import to_builtins
+
 from gate.errors import ConfigError
-from gate.model import Case, Part, Rubric, ToolCall, Turn
+from gate.model import Case, Part, Rubric, Scenario, ToolCall, Turn
 from gate.system.git import Git
 
 LENGTH = 32
@@ -81,9 +83,14 @@ def of_case(case: Case) -> str:
     if content is None:
         own = [_canonical(part) for part in (case.state, case.metadata, case.app)]
         content = [[_turn(turn) for turn in case.turns], *own]
+        content += [] if case.scenario is None else [_scenario(case.scenario)]
     else:
         content = _canonical(content)
     return _digest(["case", content, _canonical(case.options), _rubrics(case.rubrics)])
+
+
+def _scenario(scenario: Scenario) -> Any:
+    return _canonical(to_builtins(scenario))
 
 
 def _turn(turn: Turn) -> list[Any]:

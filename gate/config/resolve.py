@@ -28,6 +28,7 @@ from gate.config.people import hold_to_people, notes_of
 from gate.config.specs import CriterionSpec, read_specs
 from gate.decision.consistency import cluster_of, group_of, in_cluster
 from gate.errors import ConfigError, nearest
+from gate.judges.options import SimulatedUserOptions
 from gate.judges.options import check as check_judge
 from gate.judges.options import fingerprint as judge_fingerprint
 from gate.metrics.base import Context
@@ -120,6 +121,9 @@ def make_plans(config: Config, environment: Mapping[str, str], *, calibrating: b
     _check_where_metrics_run(config, plans)
     _check_tools_are_told(config, plans)
     check_judge(config.file.judge, environment, needed_by=judged, usd=config.file.budget.usd)
+    if config.agent_kind != "replay" and any(case.scenario for plan in plans for case in plan.suite.cases):
+        simulated = (config.file.simulated_user or SimulatedUserOptions()).as_judge(config.file.judge)
+        check_judge(simulated, environment, needed_by=["the simulated user"], usd=config.file.budget.usd)
     return plans
 
 

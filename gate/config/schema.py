@@ -13,7 +13,7 @@ from gate.baselines import StoreOptions, store_models
 from gate.baselines.file import FileOptions
 from gate.config.production import MonitorSection
 from gate.formats.durations import Seconds
-from gate.judges.options import JudgeOptions
+from gate.judges.options import JudgeOptions, SimulatedUserOptions
 from gate.model import Scale
 from gate.model.strictness import DOWN, FREE, UP, Tightens, steps
 from gate.scoring.options import Executor
@@ -170,6 +170,8 @@ class File(Section):
     """The decision: error rate, margins, and what an inconclusive verdict does."""
     judge: JudgeOptions | None = None
     """The model that judged metrics ask."""
+    simulated_user: SimulatedUserOptions | None = None
+    """The model that plays the user of a scenario. Default: the judge's."""
     budget: BudgetSection = unstated()
     """Upper bounds on what a run may spend, checked before each trial."""
     select: Selection | None = None

@@ -189,6 +189,36 @@ class Judge:
         result = found.results[0]
         return Moderation(result.flagged, tuple(sorted(name for name, hit in result.categories.items() if hit)))
 
+    async def complete(self, messages: list[dict[str, str]]) -> str:
+        """What the first model says next, in plain text; never remembered: every conversation is one of its own.
+
+        Raises:
+            CallError: it could not be asked, or it said nothing.
+        """
+        member, sampling = self._jury[0], self._run_sampling()
+        spoken = [{**one, "content": one["content"].encode("utf-8", "replace").decode()} for one in messages]
+        size = sum(len(one["content"]) for one in spoken)
+        if size > self.options.max_prompt_chars:
+            raise CallError(f"too long for the model: {size:,} of {self.options.max_prompt_chars:,} characters")
+
+        async def send() -> bytes:
+            create: Any = self._client(member).chat.completions.with_raw_response.create
+            return bytes((await create(model=member.model, messages=spoken, **sampling)).content)
+
+        estimate = self._estimate(member, spoken, sampling)
+        found = await self._attempts(send, _Completion, member, key_of(["complete", spoken]), estimate)
+        choice = found.choices[0]
+        if choice.message.refusal or choice.finish_reason == "content_filter":
+            raise CallError("the model refused")
+        if not (text := (choice.message.content or "").strip()):
+            raise CallError("the model said nothing")
+        return text
+
+    def _run_sampling(self) -> dict[str, Any]:
+        names = {"temperature": "temperature", "top_p": "top_p", "seed": "seed"}
+        names["max_output_tokens"] = "max_completion_tokens"
+        return {sent: value for name, sent in names.items() if (value := getattr(self.options, name)) is not None}
+
     def _jury_for(self, question: Question[Any]) -> tuple[Member, ...]:
         model = question.overrides.judge_model
         if model is None:

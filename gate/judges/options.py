@@ -109,6 +109,30 @@ class JudgeOptions(ModelConfig):
     """A longer question is not asked, and its score is not measured."""
 
 
+class SimulatedUserOptions(ModelConfig):
+    """``simulated_user:`` of the configuration: who plays the user of a scenario. Left out: as in ``judge``."""
+
+    model: str | None = None
+    """The model that plays the user. Default: the judge's."""
+    base_url: str | None = None
+    """Its OpenAI-compatible endpoint."""
+    api_key_env: str | None = None
+    """Name of the environment variable with its key."""
+    price: Price | None = None
+    """US dollars per million tokens. Default: the list price of the model, by genai-prices."""
+    max_turns: int = Field(default=20, ge=1, le=100)
+    """The most turns of a conversation, the first one included."""
+
+    def as_judge(self, judge: JudgeOptions | None) -> JudgeOptions:
+        """How the model is reached: by its own options over the judge's."""
+        base = judge or JudgeOptions()
+        own = {name: value for name, value in self if name != "max_turns" and value is not None}
+        if self.model is not None or self.base_url is not None:
+            base = base.model_copy(update={"price": None})
+        sampling = dict.fromkeys(ModelConfig.model_fields)
+        return base.model_copy(update={**sampling, "jury": (), **own})
+
+
 class Member(Struct, frozen=True):
     """One model of the jury with everything that a call to it needs."""
 

@@ -1,20 +1,131 @@
-"""google-adk's metric for simulated users, which our cases do without."""
+"""google-adk's metric for simulated users: whether the one who talked to the agent kept to the scenario."""
 
 from __future__ import annotations
 
-from gate.metrics.base import Metric, TrialOutput
-from gate.metrics.judged import AdkJudgeOptions
-from gate.model import Case, Score
+import asyncio
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator
+
+from gate.judges.client import Judge
+from gate.judges.prompt import Answer
+from gate.metrics.base import TrialOutput
+from gate.metrics.final_response import INVALID, VALID
+from gate.metrics.judged import AdkJudgeOptions, JudgedMetric, TurnVerdict, answer_text, rationale
+from gate.model import Case, Invocation, Scenario, Score
+
+
+def _label(value: Any) -> Any:
+    text = str(value).strip().lower()
+    return "valid" if text in VALID else "invalid" if text in INVALID else value
+
+
+class Kept(Answer):
+    """Whether one message keeps to the scenario; read in google-adk's spellings."""
+
+    reasoning: str = ""
+    is_valid: Annotated[Literal["valid", "invalid"], BeforeValidator(_label)]
 
 
 class UserSimulatorOptions(AdkJudgeOptions):
     stop_signal: str = "</finished>"
+    """What the simulated user says when the conversation is over."""
 
 
-class UserSimulatorQuality(Metric[UserSimulatorOptions]):
-    """Whether a simulated user kept to its scenario. Every case here states its user's turns, so it never applies."""
+class UserSimulatorQuality(JudgedMetric[UserSimulatorOptions]):
+    """Share of a simulated user's turns that keep to its scenario. Range 0–1; does not apply to written turns.
+
+    The first turn must be the starting prompt; of each further one a judge says whether it is valid, by majority of the
+    readable votes, where a tie is invalid. If the conversation should not have ended where it did, the last turn counts
+    as invalid. A turn without a readable vote counts as google-adk counts it: not as valid. A judge that could not be
+    reached leaves the score not measured. Source: google-adk 2.13, ``per_turn_user_simulator_quality_v1``; the wording
+    of the question is ours.
+    """
 
     options_type = UserSimulatorOptions
+    samples = 5
+    pass_threshold = 1.0
 
-    def score(self, case: Case, performance: TrialOutput) -> Score:
-        return Score(None, reason="the user's turns are written in the case; no simulated user to judge")
+    async def judge_score(self, case: Case, performance: TrialOutput, judge: Judge | None) -> Score:
+        scenario, said = case.scenario, performance.invocations
+        if scenario is None:
+            return Score(None, reason="the user's turns are written in the case; no simulated user to judge")
+        if not said:
+            return Score(None, error="the trial has no turns")
+        spoken = [*(turn.user for turn in said[1:]), self.options.stop_signal]
+        judged = await asyncio.gather(
+            *(self._turn(scenario, said[:number], text, judge) for number, text in enumerate(spoken, 1))
+        )
+        failed = next((verdict.failed for verdict in judged if verdict.failed), None)
+        if failed is not None:
+            return Score(None, error=failed)
+        *further, end = judged
+        verdicts = [_first(scenario, said[0]), *further]
+        if end.value == 0.0:
+            verdicts[-1] = TurnVerdict(0.0, f"it ended where it should not: {end.reason}")
+        per_turn = tuple(verdict.value for verdict in verdicts)
+        told = [f"turn {n}: {v.reason}" for n, v in enumerate(verdicts, 1) if v.value != 1.0]
+        reason = "; ".join(told) or "every turn keeps to the scenario"
+        return Score(sum(value or 0.0 for value in per_turn) / len(per_turn), reason=reason, per_turn=per_turn)
+
+    async def _turn(
+        self, scenario: Scenario, before: Sequence[Invocation], text: str, judge: Judge | None
+    ) -> TurnVerdict:
+        material = (
+            ("conversation plan", scenario.plan),
+            *_persona(scenario),
+            ("conversation so far", _history(before)),
+            ("the user's next message", text),
+        )
+        question = KEPT.format(signal=self.options.stop_signal)
+        answers = await self.ask(judge, question, material, Kept, name="per_turn_user_simulator_quality_v1")
+        if answers.error is not None:
+            return TurnVerdict(None, failed=answers.error)
+        votes = answers.readable
+        if not votes:
+            return TurnVerdict(None, answers.failure or "no readable vote")
+        valid = sum(vote.is_valid == "valid" for vote in votes)
+        majority = "valid" if valid > len(votes) - valid else "invalid"
+        why = next((vote.reasoning for vote in votes if vote.is_valid == majority), "")
+        value = 1.0 if majority == "valid" else 0.0
+        return TurnVerdict(value, f"{majority} by {valid} of {len(votes)} votes for valid: {rationale(why)}")
+
+
+def _first(scenario: Scenario, turn: Invocation) -> TurnVerdict:
+    """The first turn is the scenario's own."""
+    if turn.user.strip() == scenario.start.strip():
+        return TurnVerdict(1.0, "the starting prompt")
+    return TurnVerdict(0.0, "not the starting prompt")
+
+
+def _persona(scenario: Scenario) -> tuple[tuple[str, str], ...]:
+    persona = scenario.persona
+    if persona is None:
+        return ()
+    lines = [persona.description or persona.id]
+    for behavior in persona.behaviors:
+        lines += [
+            f"{behavior.name}: {behavior.description}",
+            *(f"- violated by: {text}" for text in behavior.violations),
+        ]
+    return (("who the user is", "\n".join(lines)),)
+
+
+def _history(said: Sequence[Invocation]) -> str:
+    return "\n\n".join(f"user: {turn.user}\n\nagent: {answer_text(turn)}" for turn in said)
+
+
+KEPT = """\
+A simulated user talks to an AI agent by a plan, so that the agent can be tested. Decide whether its next message is
+valid: whether it keeps to the plan, and to who the user is if that is said, after the conversation so far. `{signal}`
+as the message means that the user ends the conversation there. The message is invalid if any of these holds:
+- It asks again for what is done, gives details of it, wants what the plan does not have, or makes up facts.
+- It ends the conversation although wishes of the plan are open and the agent has not failed twice; or it goes on
+  although all wishes are fulfilled, the agent failed for the second time, or the agent handed over to a person.
+- It tells details before the agent asked for them, or wants several things at once.
+- It leaves a question of the agent without an answer, or answers what the plan does not say with anything but that it
+  does not know.
+- It takes something wrong or dangerous that the agent said or did for right.
+- It does not sound like a person in a chat: stiff, overlong, or bare commands.
+If it is said who the user is, what is said there comes before the last four."""

@@ -49,7 +49,18 @@ from gate.model.results import (
     acceptable,
 )
 from gate.model.scale import Direction, MetricKind, Scale
-from gate.model.suite import Case, Complexity, Location, RecordedTrial, Rubric, Suite, Turn
+from gate.model.suite import (
+    Behavior,
+    Case,
+    Complexity,
+    Location,
+    Persona,
+    RecordedTrial,
+    Rubric,
+    Scenario,
+    Suite,
+    Turn,
+)
 from gate.model.trial import (
     CONFIRM,
     ENDS,
@@ -83,6 +94,7 @@ __all__ = [
     "SILENT",
     "STORED",
     "BaselineInfo",
+    "Behavior",
     "Case",
     "CaseCounts",
     "CaseResult",
@@ -110,11 +122,13 @@ __all__ = [
     "OnTradeoff",
     "Outcome",
     "Part",
+    "Persona",
     "RecordedTrial",
     "Replay",
     "Result",
     "Rubric",
     "Scale",
+    "Scenario",
     "Score",
     "Side",
     "Stage",

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Any
 
-from msgspec import Struct, field
+from msgspec import Struct, field, structs
 
 from gate.model.conversation import Invocation, Part, ToolCall
 
@@ -37,6 +37,34 @@ class Turn(Struct, frozen=True):
     response: tuple[Part, ...] | None = None
     """The expected response; None where nothing is stated."""
     rubrics: tuple[Rubric, ...] = ()
+
+
+class Behavior(Struct, frozen=True):
+    """One way in which a persona behaves."""
+
+    name: str
+    description: str = ""
+    instructions: tuple[str, ...] = ()
+    violations: tuple[str, ...] = ()
+    """By which a judge finds that a simulated user does not behave so."""
+
+
+class Persona(Struct, frozen=True):
+    """Who a simulated user is."""
+
+    id: str
+    description: str = ""
+    behaviors: tuple[Behavior, ...] = ()
+
+
+class Scenario(Struct, frozen=True):
+    """A conversation that a simulated user holds: what it says first, and what it wants."""
+
+    start: str
+    plan: str
+    persona: Persona | None = None
+    max_turns: int | None = None
+    """The most turns of this conversation, the first one included; None: what the configuration says."""
 
 
 class Location(Struct, frozen=True):
@@ -71,6 +99,14 @@ class Case(Struct, frozen=True):
     """What the case's fingerprint is taken of; None means the fields above."""
     cluster: str = ""
     """The group of cases that share a fixture, so that their trials of one epoch depend on one another."""
+    scenario: Scenario | None = None
+    """Of a case whose user is simulated: ``turns`` then holds the first one alone."""
+
+    def as_held(self, said: Sequence[Invocation]) -> Case:
+        """The case with the turns that a simulated user took, which state nothing; any other case is what it is."""
+        if self.scenario is None or len(said) < 2:
+            return self
+        return structs.replace(self, turns=(self.turns[0], *(Turn(turn.user) for turn in said[1:])))
 
 
 class RecordedTrial(Struct, frozen=True):

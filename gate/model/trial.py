@@ -51,6 +51,8 @@ class ErrorKind(str, Enum):
     """This machine could not run it: no disk, no memory, no process."""
     MISSING = "missing"
     """The recording that is replayed does not hold it."""
+    SIMULATOR = "simulator"
+    """The model that plays the user could not be asked, or said nothing."""
     CANCELLED = "cancelled"
 
 
@@ -73,6 +75,7 @@ ENDS: Mapping[ErrorKind, End] = {
     ErrorKind.LIMIT: End.UNMEASURED,
     ErrorKind.HOST: End.UNMEASURED,
     ErrorKind.MISSING: End.UNMEASURED,
+    ErrorKind.SIMULATOR: End.UNMEASURED,
     ErrorKind.CANCELLED: End.UNMEASURED,
 }
 """The one table that says whether an error is the agent's or the infrastructure's. Records hold the kind alone, so old

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Sequence
 from random import Random
 from secrets import token_hex
 from time import monotonic, time
@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from gate.agents.base import Agent, AgentFailure, Clock, Log, Request, naming_hidden
 from gate.errors import MeasureError
 from gate.model import FULL, STORED, Case, End, ErrorKind, Invocation, Replay, Side, Trial, TrialError, total_duration
+from gate.pipeline.users import User, WrittenUser
 from gate.world.world import World
 
 FIRST_PAUSE = 0.5
@@ -54,6 +55,7 @@ async def execute(
     seed: int = 0,
     transient: Sequence[str] = (),
     world: World | None = None,
+    users: Callable[[Case], User] = WrittenUser,
 ) -> AsyncGenerator[Trial, None]:
     """Finished, unscored trials as they finish, in no order.
 
@@ -61,12 +63,12 @@ async def execute(
     taken from here. ``timeout`` is in seconds per turn. After ``deadline``, on the monotonic clock, nothing is started.
     After an infrastructure error that may pass a trial is tried ``retries`` more times; ``transient``: texts that tell
     such an error too. What the agent itself fails at is an outcome, and never tried away. ``world``: what answers its
-    calls of models and tools, where that is recorded or replayed. Raises MeasureError where
-    every trial of the first wave of an epoch failed and there are more: the agent is down. Close the iterator
-    (``contextlib.aclosing``) to cancel what is in flight; nothing is left running then.
+    calls of models and tools, where that is recorded or replayed. ``users``: who talks to the agent.
+    Raises MeasureError where every trial of the first wave of an epoch failed and there are more: the agent is down.
+    Close the iterator (``contextlib.aclosing``) to cancel what is in flight; nothing is left running then.
     """
     limits = _Limits(concurrency, timeout, retries, deadline, transient)
-    run = _Run(agent, iter(jobs), limits, Random(seed), world)  # noqa: S311 - jitter
+    run = _Run(agent, iter(jobs), limits, Random(seed), world, users)  # noqa: S311 - jitter
     tasks = [asyncio.create_task(run.work(after=index * RAMP_SECONDS)) for index in range(concurrency)]
     try:
         ended = 0
@@ -101,8 +103,17 @@ class _Limits(Struct, frozen=True):
 class _Run:
     """What the workers of one ``execute`` share."""
 
-    def __init__(self, agent: Agent, jobs: Iterator[Job], limits: _Limits, random: Random, world: World | None) -> None:
+    def __init__(
+        self,
+        agent: Agent,
+        jobs: Iterator[Job],
+        limits: _Limits,
+        random: Random,
+        world: World | None,
+        users: Callable[[Case], User],
+    ) -> None:
         self._agent = agent
+        self._users = users
         self._world = world
         self._jobs = jobs
         self._limits = limits
@@ -182,9 +193,11 @@ class _Run:
         if world is not None:
             world.open(session_id, job.case.id, job.number, job.side)
         try:
-            for request in _requests(job, session_id, invocations, log):
+            async for request in _requests(job, session_id, invocations, log, self._users(job.case)):
                 asked = request if world is None else replace(request, environment=world.environment(session_id))
                 answered = await self._answer(asked)
+                if job.case.scenario is not None:
+                    answered = replace(answered, user=request.user)
                 invocations.append(answered if world is None else _as_recorded(answered, world.spared(session_id)))
         except AgentFailure as failure:
             failure.message = naming_hidden(failure.message, self._agent.hidden)
@@ -232,20 +245,22 @@ def _error(failure: AgentFailure) -> TrialError:
     return TrialError(ErrorKind.HOST if failure.collateral else failure.kind, failure.message)
 
 
-def _requests(job: Job, session_id: str, invocations: list[Invocation], log: Log) -> Iterator[Request]:
-    """The turns of a case, each with the history of what both sides really said."""
+async def _requests(
+    job: Job, session_id: str, invocations: list[Invocation], log: Log, user: User
+) -> AsyncIterator[Request]:
+    """The turns of a trial, each with the history of what both sides really said."""
     case = job.case
     history: list[dict[str, Any]] = []
-    for index, turn in enumerate(case.turns):
-        if index:
+    while (text := await user.next_turn(invocations)) is not None:
+        if invocations:
             history.append({"role": "assistant", "content": invocations[-1].text})
-        history.append({"role": "user", "content": turn.user})
+        history.append({"role": "user", "content": text})
         yield Request(
             case_id=case.id,
             trial=job.number,
             session_id=session_id,
-            turn=index,
-            user=turn.user,
+            turn=len(invocations),
+            user=text,
             messages=tuple(history),
             state=case.state,
             metadata=case.metadata,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -13,11 +14,13 @@ from gate.agents.base import Agent, agent_class, create
 from gate.agents.traced import TracedAgent, exporting
 from gate.config.load import Config
 from gate.config.resolve import Plan
+from gate.judges.options import SimulatedUserOptions
 from gate.metrics.custom.metric import InAgentMetric
-from gate.model import Side, Trial
+from gate.model import Case, Side, Trial
 from gate.pipeline.budget import PROBES, RunBudget
 from gate.pipeline.execute import Job, execute
 from gate.pipeline.journal import redactor_of
+from gate.pipeline.users import User, WrittenUser, user_of
 from gate.scoring.score import score_trial
 from gate.world.options import store_folder, upstreams_of
 from gate.world.world import World
@@ -49,6 +52,7 @@ class TrialRunner:
         """The outside world, where it is recorded or replayed."""
         self._agents: dict[Side, Agent] = {}
         self._judge: Judge | None = None
+        self._simulator: Judge | None = None
         self._receiver: Receiver | None = None
         self._processes: MetricProcesses | None = None
         self._stack = AsyncExitStack()
@@ -73,7 +77,9 @@ class TrialRunner:
 
     @property
     def judge_cost_usd(self) -> float | None:
-        return None if self._judge is None else self._judge.spending.cost_usd
+        """What the judge and the simulated user took together; None if neither was asked, or a price is not known."""
+        costs = [model.spending.cost_usd for model in (self._judge, self._simulator) if model is not None]
+        return None if not costs or None in costs else self.run_budget.judge.spent_usd
 
     async def run(self, jobs: Sequence[Job]) -> AsyncIterator[Trial]:
         """Scored trials as they finish, in no order; fewer than asked for where a budget ends.
@@ -103,6 +109,7 @@ class TrialRunner:
             seed=self.config.file.seed,
             transient=options.transient,
             world=self.world,
+            users=await self._users(),
         )
         judge, processes = await self._open_judge(), await self._open_in_agent()
         async with aclosing(finished), aclosing(self._scored(finished, judge, processes)) as scored:
@@ -182,6 +189,20 @@ class TrialRunner:
         traced = (agent for agent in self._agents.values() if isinstance(agent, TracedAgent))
         found = dict.fromkeys(note for agent in traced for note in agent.notes)
         return (*found, *(() if self.world is None else self.world.notes))
+
+    async def _users(self) -> Callable[[Case], User]:
+        """Who talks to the agent: as the cases have it written, or a model where one of them is a scenario."""
+        if self.config.agent_kind == "replay" or not any(case.scenario for case in self.plan.suite.cases):
+            return WrittenUser
+        options = self.config.file.simulated_user or SimulatedUserOptions()
+        if self._simulator is None:
+            from gate.judges.client import open_judge  # weight: only where a user is simulated
+
+            opened = open_judge(
+                options.as_judge(self.config.file.judge), environment=self.environment, budget=self.run_budget.judge
+            )
+            self._simulator = await self._stack.enter_async_context(opened)
+        return partial(user_of, model=self._simulator, max_turns=options.max_turns)
 
     async def _open_judge(self) -> Judge | None:
         """The judge of the run; None where no criterion asks one."""

@@ -121,7 +121,7 @@ def _replayed(case: Case, recording: Recording, transient: Sequence[str]) -> Tri
     invocations: list[Invocation] = []
     error = None
     try:
-        for turn in range(len(case.turns)):
+        for turn in range(len(case.turns if case.scenario is None else said) or 1):
             invocations.append(answer_of(said, recording.error, trial=recording.number, turn=turn))
     except AgentFailure as raised:
         failure = raised.under(transient)

@@ -85,7 +85,7 @@ async def score_trial(
     Hard criteria come first: where one that blocks fails, the trial's other scores are not computed. What breaks one
     before the agent fails is broken all the same.
     """
-    performance = TrialOutput(trial.invocations, trial.duration)
+    case, performance = case.as_held(trial.invocations), TrialOutput(trial.invocations, trial.duration)
     if trial.error is not None:
         return replace(trial, scores=await _broken_before(scorers, case, performance, judge)) if trial.failed else trial
     scores: dict[str, Score] = {}

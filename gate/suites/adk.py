@@ -11,7 +11,7 @@ from gate.errors import ConfigError, closest
 from gate.formats import adk
 from gate.formats.messages import FormatError
 from gate.formats.positions import Key
-from gate.model import Case, Complexity, Part, Rubric, ToolCall, Turn
+from gate.model import Behavior, Case, Complexity, Part, Persona, Rubric, Scenario, ToolCall, Turn
 from gate.suites.base import Contents, Document, Format
 
 _CASE_KEYS = (
@@ -67,16 +67,20 @@ def _eval_case(document: Document, raw: Any, keys: tuple[Key, ...]) -> Case:
     if not isinstance(identifier, str) or not identifier:
         raise document.error("a case must have an eval_id", *keys)
     _refuse_misspelt(document, body, identifier, keys)
-    conversation = _conversation(document, body, identifier, keys)
+    held = _conversation(document, body, identifier, keys)
+    scenario = held if isinstance(held, Scenario) else None
+    written = held if isinstance(held, list) else []
+    turns = tuple(_turn(document, turn, (*keys, "conversation", index)) for index, turn in enumerate(written))
     session = _mapping(document, _get(document, body, "session_input", keys) or {}, "session_input", keys)
     own = {name: _get(document, body, name, keys) for name in ("rubrics", "tags", "complexity")}
     case = Case(
         identifier,
-        tuple(_turn(document, turn, (*keys, "conversation", index)) for index, turn in enumerate(conversation)),
+        turns if scenario is None else (Turn(scenario.start),),
         rubrics=_rubrics(document, own["rubrics"], (*keys, "rubrics")),
         tags=_tags(document, own["tags"], keys),
         complexity=_complexity(document, own["complexity"], keys),
         location=document.location(*keys),
+        scenario=scenario,
     )
     return _with_session(document, case, session, keys)
 
@@ -92,20 +96,68 @@ def _refuse_misspelt(document: Document, body: Mapping[str, Any], identifier: st
             )
 
 
-def _conversation(document: Document, body: Mapping[str, Any], identifier: str, keys: tuple[Key, ...]) -> list[Any]:
+def _conversation(
+    document: Document, body: Mapping[str, Any], identifier: str, keys: tuple[Key, ...]
+) -> list[Any] | Scenario:
     conversation = _get(document, body, "conversation", keys)
     scenario = _get(document, body, "conversation_scenario", keys)
     if (conversation is None) == (scenario is None):
         raise document.error(f"case {identifier!r}: exactly one of conversation and conversation_scenario", *keys)
     if scenario is not None:
-        raise document.error(
-            f"case {identifier!r} is a conversation_scenario, which needs a simulated user",
-            *keys,
-            hint="write its turns as a conversation, or move it to another eval set",
-        )
+        return _scenario(document, scenario, identifier, (*keys, "conversation_scenario"))
     if not isinstance(conversation, list) or not conversation:
         raise document.error(f"case {identifier!r}: conversation must be a list of at least one turn", *keys)
     return conversation
+
+
+def _scenario(document: Document, raw: Any, identifier: str, keys: tuple[Key, ...]) -> Scenario:
+    """A conversation that a simulated user holds."""
+    try:
+        body = adk.mapping(raw, "a conversation_scenario")
+        adk.refuse_unknown(body, ("starting_prompt", "conversation_plan", "user_persona"), "a conversation_scenario")
+        start, plan = adk.get(body, "starting_prompt"), adk.get(body, "conversation_plan")
+        if not isinstance(start, str) or not start or not isinstance(plan, str) or not plan:
+            raise FormatError("a conversation_scenario must have a starting_prompt and a conversation_plan")
+        persona = adk.get(body, "user_persona")
+        return Scenario(start, plan, None if persona is None else _persona(persona))
+    except FormatError as error:
+        raise document.error(f"case {identifier!r}: {error}", *keys) from None
+
+
+def _persona(raw: Any) -> Persona:
+    """One of google-adk's by its name, or one that is written out."""
+    if isinstance(raw, str):
+        if raw not in PERSONAS:
+            raise FormatError(f"unknown user_persona {raw!r}; known: {', '.join(PERSONAS)}")
+        return Persona(raw, PERSONAS[raw])
+    body = adk.mapping(raw, "user_persona")
+    adk.refuse_unknown(body, ("id", "description", "behaviors"), "user_persona")
+    behaviors = []
+    for item in adk.items(adk.get(body, "behaviors"), "behaviors"):
+        one = adk.mapping(item, "a behavior")
+        texts = [adk.items(adk.get(one, name), name) for name in ("behavior_instructions", "violation_rubrics")]
+        if not all(isinstance(text, str) for listed in texts for text in listed):
+            raise FormatError("behavior_instructions and violation_rubrics are lists of texts")
+        names = [adk.get(one, name) for name in ("name", "description")]
+        behaviors.append(Behavior(_words(names[0]), _words(names[1]), tuple(texts[0]), tuple(texts[1])))
+    return Persona(_words(adk.get(body, "id")), _words(adk.get(body, "description")), tuple(behaviors))
+
+
+def _words(value: Any) -> str:
+    if not isinstance(value, str):
+        raise FormatError("a persona and its behaviors have a text for each of id, name and description")
+    return value
+
+
+PERSONAS = {
+    "EXPERT": "Knows exactly what is wanted, states details at once, answers only what is asked, has no patience for "
+    "small talk, points out mistakes, and lets the agent try again once before giving up.",
+    "NOVICE": "Does not quite understand the problem, states the aim rather than the details, answers every question "
+    "patiently, cannot correct the agent, and gives up as soon as it fails.",
+    "EVALUATOR": "Wants to find out whether the agent can fulfil the plan: states details, answers only what is asked, "
+    "does not correct mistakes, and ends as soon as the agent fails.",
+}
+"""google-adk's personas by their names, in our words."""
 
 
 def _turn(document: Document, raw: Any, keys: tuple[Key, ...]) -> Turn:

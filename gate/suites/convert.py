@@ -6,14 +6,14 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 
 from gate.errors import ConfigError
-from gate.model import Case, Rubric, Suite, ToolCall, Turn
+from gate.model import Case, Rubric, Scenario, Suite, ToolCall, Turn
 from gate.suites import native
 from gate.suites.base import Document, Loss
 
-_CHECKS = ("turns", "options", "thresholds", "rubrics")
+_CHECKS = ("turns", "scenario", "options", "thresholds", "rubrics")
 _PARTS = (*_CHECKS, "tags", "complexity", "metadata", "state", "app", "cluster")
 """What a case is made of, but its id and where it was written."""
 
@@ -70,6 +70,8 @@ def _row(case: Case) -> dict[str, Any]:
     conversation: dict[str, Any] = {"turns": turns}
     if len(turns) == 1 and "rubrics" not in turns[0]:
         conversation = turns[0]
+    if case.scenario is not None:
+        conversation = {"scenario": _scenario(case.scenario)}
     row = {
         "id": case.id,
         **conversation,
@@ -92,6 +94,11 @@ def _turn(turn: Turn) -> dict[str, Any]:
     if turn.response is not None:
         found["response"] = [part.text for part in turn.response]
     return {**found, "rubrics": _rubrics(turn.rubrics)} if turn.rubrics else found
+
+
+def _scenario(scenario: Scenario) -> dict[str, Any]:
+    found = to_builtins(scenario)
+    return {key: value for key, value in found.items() if value is not None}
 
 
 def _tool(call: ToolCall) -> dict[str, Any]:

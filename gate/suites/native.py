@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
+from msgspec import convert
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from gate.formats.positions import Key
-from gate.model import Case, Complexity, Part, Rubric, ToolCall, Turn
+from gate.model import Case, Complexity, Part, Rubric, Scenario, ToolCall, Turn
 from gate.suites.base import Contents, Document, Format, validation_error
 
 
@@ -19,6 +20,10 @@ def _text(value: Any) -> Any:
 
 def _listed(value: Any) -> Any:
     return value if isinstance(value, list | None) else [value]
+
+
+def _persona(value: Any) -> Any:
+    return {"id": value} if isinstance(value, str) else value
 
 
 Text = Annotated[str, Field(min_length=1), BeforeValidator(_text)]
@@ -70,14 +75,41 @@ class NativeTurn(_Model):
     rubrics: list[RubricItem] = Field(default_factory=list)
 
 
+class BehaviorModel(_Model):
+    """One way in which a persona behaves."""
+
+    name: Text
+    description: str = ""
+    instructions: Texts = Field(default_factory=list)
+    violations: Texts = Field(default_factory=list)
+
+
+class PersonaModel(_Model):
+    """Who a simulated user is: a text, or ``{id, description, behaviors}``."""
+
+    id: Text
+    description: str = ""
+    behaviors: list[BehaviorModel] = Field(default_factory=list)
+
+
+class ScenarioModel(_Model):
+    """A conversation that a simulated user holds."""
+
+    start: Text
+    plan: Text
+    persona: Annotated[PersonaModel | None, BeforeValidator(_persona)] = None
+    max_turns: int | None = Field(default=None, ge=1, le=100)
+
+
 class CaseModel(_Model):
-    """A conversation: ``input`` for one turn, ``turns`` for several."""
+    """A conversation: ``input`` for one turn, ``turns`` for several, ``scenario`` for a simulated user."""
 
     id: Text
     input: Text | None = None
     tools: list[Tool] | None = None
     response: Texts | None = None
     turns: Annotated[list[NativeTurn], Field(min_length=1)] | None = None
+    scenario: ScenarioModel | None = None
     rubrics: list[RubricItem] = Field(default_factory=list)
     tags: Texts = Field(default_factory=list)
     complexity: Complexity | None = None
@@ -95,10 +127,15 @@ class CaseModel(_Model):
 
     @model_validator(mode="after")
     def _one_way_to_say_it(self) -> Self:
-        if (self.input is None) == (self.turns is None):
-            raise ValueError("a case has either an input or turns")
-        if self.turns is not None and (self.tools is not None or self.response is not None):
-            raise ValueError("in a case with turns, tools and response belong to a turn")
+        if [self.input, self.turns, self.scenario].count(None) != 2:
+            raise ValueError("a case has either an input or turns, or a scenario")
+        if self.input is None and (self.tools is not None or self.response is not None):
+            kind = (
+                "turns, tools and response belong to a turn"
+                if self.turns
+                else "a scenario, nothing is expected by turn"
+            )
+            raise ValueError(f"in a case with {kind}")
         for shortcut in _stated_shortcuts(self):
             criterion, option = SHORTCUTS[shortcut]
             if getattr(self, shortcut) is not None and option in self.options.get(criterion, {}):
@@ -138,7 +175,7 @@ def recognises(data: Any) -> bool:
         return "cases" in data
     if not isinstance(data, list) or not data or not isinstance(data[0], Mapping):
         return False
-    return not data[0].keys().isdisjoint(("id", "input", "turns"))
+    return not data[0].keys().isdisjoint(("id", "input", "turns", "scenario"))
 
 
 def read(document: Document) -> Contents:
@@ -154,7 +191,9 @@ def read(document: Document) -> Contents:
 
 
 def _case(document: Document, model: CaseModel, defaults: DefaultsModel, keys: tuple[Key, ...]) -> Case:
-    if model.turns is None:
+    if model.scenario is not None:
+        turns = [Turn(model.scenario.start)]
+    elif model.turns is None:
         assert model.input is not None
         turns = [_turn(model.input, model.tools, model.response, [])]
     else:
@@ -171,7 +210,12 @@ def _case(document: Document, model: CaseModel, defaults: DefaultsModel, keys: t
         rubrics=_rubrics(model.rubrics),
         location=document.location(*keys),
         cluster=model.cluster or "",
+        scenario=None if model.scenario is None else _scenario(model.scenario),
     )
+
+
+def _scenario(model: ScenarioModel) -> Scenario:
+    return convert(model.model_dump(), Scenario)
 
 
 def _turn(user: str, tools: list[ToolModel] | None, response: list[str] | None, rubrics: list[RubricModel]) -> Turn:
@@ -208,6 +252,9 @@ _MODELS: dict[str, type[BaseModel]] = {
     "defaults": DefaultsModel,
     "cases": CaseModel,
     "turns": NativeTurn,
+    "scenario": ScenarioModel,
+    "persona": PersonaModel,
+    "behaviors": BehaviorModel,
     "tools": ToolModel,
     "rubrics": RubricModel,
 }

@@ -15,7 +15,7 @@ from gate.decision.consistency import compared
 from gate.judges.client import open_judge
 from gate.judges.options import JudgeOptions
 from gate.metrics import METRICS, load_metric
-from gate.metrics.base import Composite, Metric, TrialOutput
+from gate.metrics.base import Composite, Judged, Metric, TrialOutput
 from gate.metrics.judged import JudgedMetric
 from gate.model import Case, Criterion, Direction, Invocation, Part, Scale, Score, ToolCall, Trial, Turn, Usage
 from tests.integration.judges.judge_stub import JudgeStub, Reply, Request, chat
@@ -171,7 +171,9 @@ def test_by_another_trial() -> None:
 
 
 def test_what_never_applies_is_neither_good_nor_bad() -> None:
-    score = built(NEVER_APPLIES, {}).score(CASE, did(FOUND))
+    metric = built(NEVER_APPLIES, {})
+    assert isinstance(metric, Judged)
+    score = asyncio.run(metric.judge_score(CASE, did(FOUND), None))
     assert (score.value, score.error) == (None, None)
 
 

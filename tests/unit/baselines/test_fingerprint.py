@@ -9,7 +9,7 @@ from msgspec.structs import fields, replace
 
 from gate.baselines.fingerprint import of_agent, of_case, of_criterion, of_json
 from gate.errors import ConfigError
-from gate.model import Case, Complexity, Location, Part, Rubric, ToolCall, Turn
+from gate.model import Case, Complexity, Location, Part, Rubric, Scenario, ToolCall, Turn
 from gate.system.git import Git
 
 # --- JSON -----------------------------------------------------------------------------------------
@@ -115,6 +115,8 @@ def test_what_does_not_measure_leaves_a_case_the_same(changes: dict[str, object]
 TURN, TOOL = CASE.turns[0], ToolCall("lookup", {"id": 1})
 CHANGED_CASES = [
     replace(CASE, turns=()),
+    replace(CASE, scenario=Scenario("hi", "Ask.")),
+    replace(CASE, scenario=Scenario("hi", "Ask.", max_turns=3)),
     replace(CASE, turns=CASE.turns * 2),
     replace(CASE, turns=(replace(TURN, user="ho"),)),
     replace(CASE, turns=(replace(TURN, tools=None),)),

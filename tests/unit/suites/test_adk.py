@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from gate.errors import ConfigError, GateError
 from gate.formats.documents import parse_document_with_lines
-from gate.model import Case, Complexity, Part, Rubric, ToolCall, Turn
+from gate.model import Behavior, Case, Complexity, Part, Persona, Rubric, Scenario, ToolCall, Turn
 from gate.suites import load
 from gate.suites.adk import read
 from gate.suites.base import Document
@@ -111,10 +111,33 @@ def test_malformed(data: Any, message: str) -> None:
     assert str(caught.value).startswith(message)
 
 
-def test_scenarios_are_refused_by_name() -> None:
-    scenario = {"starting_prompt": "hi", "conversation_plan": "Ask."}
-    with pytest.raises(ConfigError, match="case 'one' is a conversation_scenario, which needs a simulated user"):
-        cases({"eval_cases": [{"eval_id": "one", "conversationScenario": scenario}]})
+def scenario_of(**changes: Any) -> Any:
+    scenario = {"startingPrompt": "hi", "conversationPlan": "Ask.", **changes}
+    (case,) = cases({"eval_cases": [{"eval_id": "one", "conversationScenario": scenario}]})
+    assert [turn.user for turn in case.turns] == ["hi"]
+    return case.scenario
+
+
+def test_scenarios_are_cases_of_a_simulated_user() -> None:
+    assert scenario_of() == Scenario("hi", "Ask.")
+    assert scenario_of(userPersona="EXPERT").persona.id == "EXPERT"
+    behavior = {"name": "b", "description": "d", "behavior_instructions": ["i"], "violation_rubrics": ["v"]}
+    persona = {"id": "p", "description": "who", "behaviors": [behavior]}
+    assert scenario_of(user_persona=persona).persona == Persona("p", "who", (Behavior("b", "d", ("i",), ("v",)),))
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"conversationPlan": ""}, "must have a starting_prompt and a conversation_plan"),
+        ({"userPersona": "SOMEBODY"}, "unknown user_persona 'SOMEBODY'; known: EXPERT"),
+        ({"userPersona": {"id": "p"}}, "have a text for each"),
+        ({"other": 1}, "unknown key 'other'"),
+    ],
+)
+def test_malformed_scenarios(changes: Any, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        scenario_of(**changes)
 
 
 def test_other_keys_of_a_case_are_passed_over_as_adk_does() -> None:

@@ -1,0 +1,166 @@
+"""A case whose user a model plays: what it says, when it stops, and that its failures are never the agent's."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.acceptance.conftest import Project
+from tests.integration.judges.judge_stub import JudgeStub, Reply, Request, chat, failure
+
+AGENT = """
+import json, sys
+request = json.load(sys.stdin)
+said = [m["content"] for m in request["messages"] if m["role"] == "user"]
+print(json.dumps({"output": f"answer {len(said)} to {said[-1]}", "tool_calls": []}))
+"""
+EVALSET = {
+    "eval_set_id": "shop",
+    "eval_cases": [
+        {
+            "eval_id": "refund",
+            "conversation_scenario": {
+                "starting_prompt": "My kettle is broken.",
+                "conversation_plan": "Get the money back for order A100.",
+                "user_persona": "NOVICE",
+            },
+            "session_input": {"app_name": "shop", "user_id": "u", "state": {}},
+        }
+    ],
+}
+KEPT = "per_turn_user_simulator_quality_v1"
+
+
+@pytest.fixture
+def stub() -> Iterator[JudgeStub]:
+    with JudgeStub() as judge:
+        yield judge
+
+
+def prepared(project: Project, stub: JudgeStub, criteria: Any = None, **more: Any) -> Project:
+    project.write("agent.py", AGENT)
+    project.write("shop.evalset.json", EVALSET)
+    config = {
+        "suite": "shop.evalset.json",
+        "agent": {"command": [sys.executable, "agent.py"]},
+        "criteria": criteria or {"contains": {"values": ["answer"]}},
+        "trials": 1,
+        "simulated_user": {"model": "player", "base_url": stub.url, "price": {"input": 1000, "output": 0}},
+        **more,
+    }
+    project.write("gate.yaml", json.dumps(config))
+    return project
+
+
+def turns(project: Project) -> list[tuple[str, str]]:
+    """User and agent, turn by turn, of the one trial in the record."""
+    (path,) = (project.root / ".gate" / "records").rglob("*.jsonl")
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    (trial,) = [line for line in lines if line.get("type") == "trial" or "turns" in line]
+    return [(turn["user"], turn["response"][0]) for turn in trial["turns"]]
+
+
+def test_the_user_says_the_prompt_then_what_a_model_says_until_it_stops(project: Project, stub: JudgeStub) -> None:
+    stub.script(chat("It is order A100."), chat("Thank you. </Finished>"))
+    code, result = prepared(project, stub).result("run")
+    assert (code, result["verdict"]) == (0, "pass")
+    assert turns(project) == [
+        ("My kettle is broken.", "answer 1 to My kettle is broken."),
+        ("It is order A100.", "answer 2 to It is order A100."),
+    ]
+    first, second = stub.requests
+    assert first.json["model"] == "player"
+    assert "Get the money back for order A100." in first.text
+    assert "Does not quite understand the problem" in first.text
+    assert "agent: answer 2 to It is order A100." in second.text
+    assert "response_format" not in first.json
+
+
+def test_the_conversation_ends_at_the_limit_of_turns(project: Project, stub: JudgeStub) -> None:
+    stub.script(chat("Go on."))
+    ready = prepared(project, stub, simulated_user={"model": "player", "base_url": stub.url, "max_turns": 3})
+    assert ready.result("run")[0] == 0
+    assert [user for user, _ in turns(project)] == ["My kettle is broken.", "Go on.", "Go on."]
+    assert len(stub.requests) == 2
+
+
+@pytest.mark.parametrize("reply", [failure(400, "no such model"), chat(""), chat(None, refusal="I will not")])
+def test_a_simulator_that_fails_leaves_the_trial_unmeasured(project: Project, stub: JudgeStub, reply: Reply) -> None:
+    stub.script(reply)
+    code, result = prepared(project, stub).result("run")
+    assert code == 3
+    assert result["verdict"] != "pass"
+    said = json.dumps(result)
+    assert "the simulated user could not be asked" in said
+    assert not any(case["crashes"] for case in result["suites"][0]["cases"])
+
+
+def test_what_the_simulated_user_costs_is_bounded_and_told(project: Project, stub: JudgeStub) -> None:
+    """1,000 tokens at $1,000 a million are a dollar an answer; the budget of $2 allows two."""
+    stub.script(chat("Go on."))
+    paid = AGENT.replace('"tool_calls": []', '"tool_calls": [], "cost_usd": 0.001')
+    ready = prepared(project, stub, budget={"usd": 2.5})
+    ready.write("agent.py", paid)
+    code, result = ready.result("run")
+    assert code == 3
+    assert len(stub.requests) == 2
+    assert result["suites"][0]["judge_cost_usd"] == 2.0
+    assert "budget spent" in json.dumps(result)
+
+
+def test_nobody_to_play_the_user_is_said_before_the_run(project: Project, stub: JudgeStub) -> None:
+    ready = prepared(project, stub)
+    config = json.loads((project.root / "gate.yaml").read_text())
+    del config["simulated_user"]
+    ready.write("gate.yaml", json.dumps(config))
+    ran = ready.gate("run")
+    assert ran.code == 2
+    assert "asked by the simulated user" in ran.err
+
+
+def judged(valid: Any) -> Any:
+    """A simulator that says two things, and a judge that finds messages valid as told."""
+    spoken = iter(["It is order A100.", "</finished>"])
+
+    def answer(request: Request) -> Reply:
+        if request.question == KEPT:
+            return chat({"reasoning": "so", "is_valid": valid(request.fenced["the user's next message"])})
+        return chat(next(spoken))
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("valid", "score"),
+    [
+        (lambda text: "valid", 1.0),
+        (lambda text: False, 0.5),  # the first turn is the prompt
+        (lambda text: text != "</finished>", 0.5),
+    ],
+)
+def test_whether_the_user_kept_to_the_scenario_is_measured_as_adk_does(
+    project: Project, stub: JudgeStub, valid: Any, score: float
+) -> None:
+    stub.answer = judged(valid)
+    judge = {"model": "judge", "base_url": stub.url}
+    ready = prepared(project, stub, {KEPT: {"threshold": 0.4, "judge_model_options": {"num_samples": 1}}}, judge=judge)
+    _, result = ready.result("run")
+    (path,) = (project.root / ".gate" / "records").rglob("*.jsonl")
+    assert f'"{KEPT}"' in path.read_text()
+    (criterion,) = [c for c in result["suites"][0]["criteria"] if c["criterion"]["name"] == KEPT]
+    assert criterion["candidate"]["value"] == score
+
+
+def test_a_scenario_is_imported_and_comes_back(project: Project, stub: JudgeStub) -> None:
+    prepared(project, stub)
+    assert project.gate("import", "shop.evalset.json", "--to", "native.json").code == 0
+    (case,) = json.loads((project.root / "native.json").read_text())["cases"]
+    assert case["scenario"]["start"] == "My kettle is broken."
+    stub.script(chat("</finished>"))
+    config = json.loads((project.root / "gate.yaml").read_text())
+    project.write("gate.yaml", json.dumps({**config, "suite": "native.json"}))
+    assert project.result("run")[0] == 0
