@@ -14,7 +14,7 @@ from gate.commands.groups import LazyGroup
 from gate.errors import Cancelled, ExitCode, GateError
 
 SECTIONS = {
-    "start": ("init", "import", "schema"),
+    "start": ("init", "doctor", "import", "schema"),
     "measure and judge": ("run", "merge", "suite"),
     "look again": ("report", "open", "explain", "compare", "history", "site", "rescore"),
     "keep and accept baselines": ("baseline",),

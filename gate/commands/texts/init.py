@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from shlex import join
@@ -13,6 +12,7 @@ import yaml
 from msgspec import Struct
 
 from gate.commands.texts import adapters, ci
+from gate.commands.texts.remedies import remedy_for
 from gate.commands.texts.survey import FoundAgent, FoundSuite, Survey
 from gate.errors import ConfigError, ExitCode, GateError
 from gate.model import Result, Suite
@@ -191,26 +191,6 @@ def _told(result: Result, path: Path, environment: Mapping[str, str]) -> tuple[s
     return (*render_line(result).splitlines(), *reasons, *answered, *_remedies(" ".join(reasons), path, environment))
 
 
-REMEDIES = (
-    (
-        r"No module named|could not be imported",
-        "install it where the gate runs, or name the agent's own environment: agent.executable: .venv",
-    ),
-    (r"refused|cannot connect|connection|unreachable|name or service", "start the server, then: gate run"),
-    (r"no answer within|timed out|timeout", "allow more time under agent.timeout, and run: gate run"),
-    (r"\b404\b|not found", "check the address and its path under agent in gate.yaml"),
-)
-
-
 def _remedies(text: str, path: Path, environment: Mapping[str, str]) -> list[str]:
-    """What to do about a failure, in a line; empty where nothing is known."""
-    if text.startswith("judge:"):
-        return []  # it says what to do itself
-    if re.search(r"api.?key|credential|unauthorized|\b401\b|authenticat", text, re.IGNORECASE):
-        named = sorted(set(re.findall(r"\b[A-Z][A-Z0-9_]*_(?:API_KEY|TOKEN)\b", text)))
-        name = named[0] if named else "the key of your provider"
-        if name in environment:
-            return [f"to do: hand {name} on to the agent: agent.env: [{name}] in {path.name}"]
-        return [f"to do: set {name} here and in CI; {path.name} hands on what agent.env names"]
-    found = next((remedy for pattern, remedy in REMEDIES if re.search(pattern, text, re.IGNORECASE)), "")
+    found = remedy_for(text, path.name, environment)
     return [f"to do: {found}"] if found else []

@@ -1,0 +1,63 @@
+"""`gate doctor`: what the agent reports, and what each criterion, the judge, the baselines and the job need."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import click
+
+from gate.commands.common_options import CONFIG
+from gate.commands.groups import Once
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gate.commands.texts.checkup import Checkup
+
+MARKS = {"ok": "ok", "note": "--", "problem": "!!"}
+
+
+@click.command(cls=Once)
+@CONFIG
+@click.option("--no-ask", is_flag=True, help="Do not ask the agent.")
+@click.option("--json", "to_json", is_flag=True, help="Print JSON.")
+def doctor(config_path: Path, no_ask: bool, to_json: bool) -> NoReturn:
+    """Say what the agent reports, and what each criterion, the judge, the baselines and the CI job need.
+
+    Asks the agent: the suite's first case twice, and three requests on memory and sessions. Nothing is stored. Ends
+    with the exit code that a run would end with: 0 without problems, 2 for the configuration, 3 for what cannot be
+    measured, 4 for baselines.
+    """
+    from gate.commands.output import show
+    from gate.commands.texts.doctor import as_json, examine, exit_code
+    from gate.system.signals import run as run_coroutine
+
+    found = run_coroutine(examine(config_path, os.environ, ask=not no_ask))
+    code = exit_code(found)
+    show(as_json(found) if to_json else f"{_table(found)}\n\n{_end(found)}")
+    raise SystemExit(int(code))
+
+
+def _table(found: Sequence[Checkup]) -> str:
+    from gate.security.escape import console
+
+    lines, area = [], ""
+    widest = min(max(len(console(one.name, 60)) for one in found), 40)
+    for one in found:
+        if one.area != area:
+            lines += [*([""] if area else []), one.area]
+            area = one.area
+        remedy = f" (to do: {console(one.remedy, 300)})" if one.remedy and one.state != "ok" else ""
+        lines.append(f"  {MARKS[one.state]} {console(one.name, 60).ljust(widest)}  {console(one.found, 500)}{remedy}")
+    return "\n".join(lines)
+
+
+def _end(found: Sequence[Checkup]) -> str:
+    from gate.commands.texts.doctor import exit_code
+    from gate.reports.formatting import count
+
+    problems = sum(one.state == "problem" for one in found)
+    said = count(problems, "problem") if problems else "no problems"
+    return f"exit code {int(exit_code(found))}: {said}"

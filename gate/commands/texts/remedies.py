@@ -1,0 +1,31 @@
+"""What to do where an agent or a judge could not be asked, by what the error says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+REMEDIES = (
+    (
+        r"No module named|could not be imported",
+        "install it where the gate runs, or name the agent's own environment: agent.executable: .venv",
+    ),
+    (r"refused|cannot connect|connection|unreachable|name or service", "start the server, then: gate run"),
+    (r"no answer within|timed out|timeout", "allow more time under agent.timeout, and run: gate run"),
+    (r"\b404\b|not found", "check the address and its path under agent in gate.yaml"),
+)
+KEY = re.compile(r"api.?key|credential|unauthorized|\b401\b|authenticat", re.IGNORECASE)
+KEY_NAME = re.compile(r"\b[A-Z][A-Z0-9_]*_(?:API_KEY|TOKEN)\b")
+
+
+def remedy_for(error: str, config: str, environment: Mapping[str, str]) -> str:
+    """One line; empty where nothing is known. Names of variables appear in it, values never."""
+    if error.startswith("judge:"):
+        return ""  # it says what to do itself
+    if KEY.search(error):
+        named = sorted(set(KEY_NAME.findall(error)))
+        name = named[0] if named else "the key of your provider"
+        if name in environment:
+            return f"hand {name} on to the agent: agent.env: [{name}] in {config}"
+        return f"set {name} here and in CI; {config} hands on what agent.env names"
+    return next((remedy for pattern, remedy in REMEDIES if re.search(pattern, error, re.IGNORECASE)), "")
