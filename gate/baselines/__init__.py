@@ -15,6 +15,7 @@ from gate.baselines.diff import RecordDiff, diff
 from gate.registry import Registry
 
 _BUILT_IN = {
+    "bucket": "gate.baselines.bucket:BucketStore",
     "file": "gate.baselines.file:FileStore",
     "git": "gate.baselines.git:GitStore",
 }

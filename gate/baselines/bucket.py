@@ -1,0 +1,168 @@
+"""Baselines in an object store: S3 and what speaks its protocol, Google Cloud Storage, Azure Blob Storage.
+
+obstore speaks to them. A write is made only on top of what was read, by the store's own conditions, so that no writer
+loses what another stored.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import urlsplit
+
+from gate.baselines.base import StoreOptions, StoreSettings
+from gate.baselines.blobs import BlobStore
+from gate.errors import BaselineError, ConfigError
+from gate.security.limits import MAX_DOCUMENT_BYTES, shorten
+
+if TYPE_CHECKING:
+    from obstore.store import ObjectStore
+
+INSTALL = "pip install 'agent-gate[buckets]'"
+SCHEMES: Mapping[str, tuple[str, ...]] = {
+    "s3": (
+        "AWS_ACCESS_KEY_ID",
+        "AWS_SECRET_ACCESS_KEY",
+        "AWS_SESSION_TOKEN",
+        "AWS_REGION",
+        "AWS_DEFAULT_REGION",
+        "AWS_ENDPOINT_URL",
+        "AWS_ROLE_ARN",
+        "AWS_ROLE_SESSION_NAME",
+        "AWS_WEB_IDENTITY_TOKEN_FILE",
+        "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+        "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+        "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
+    ),
+    "gs": (
+        "GOOGLE_APPLICATION_CREDENTIALS",
+        "GOOGLE_SERVICE_ACCOUNT",
+        "GOOGLE_SERVICE_ACCOUNT_KEY",
+        "GOOGLE_SERVICE_ACCOUNT_PATH",
+    ),
+    "az": (
+        "AZURE_STORAGE_ACCOUNT_NAME",
+        "AZURE_STORAGE_ACCOUNT_KEY",
+        "AZURE_STORAGE_SAS_KEY",
+        "AZURE_STORAGE_TOKEN",
+        "AZURE_STORAGE_CLIENT_ID",
+        "AZURE_STORAGE_CLIENT_SECRET",
+        "AZURE_STORAGE_TENANT_ID",
+        "AZURE_FEDERATED_TOKEN_FILE",
+    ),
+}
+"""Scheme of the address → the variables that sign in there. No other variable is read."""
+TIMEOUT = "30s"
+"""Of one request."""
+RETRIES: Any = {"max_retries": 4, "retry_timeout": timedelta(seconds=60)}
+"""After a failure that may pass."""
+_NO_BUCKET = re.compile(r"NoSuchBucket|ContainerNotFound|bucket does not exist", re.IGNORECASE)
+_QUERY = re.compile(r"\?[^\s\"')]+")
+"""What may hold a signature."""
+
+
+class BucketOptions(StoreOptions):
+    """Where the bucket is; who signs in, the environment says."""
+
+    url: str = ""
+    """``s3://BUCKET/PREFIX``, ``gs://BUCKET/PREFIX`` or ``az://CONTAINER/PREFIX``; the prefix may be left out."""
+    endpoint: str = ""
+    """Another server that speaks the protocol, such as ``https://minio.example.com``."""
+
+
+class BucketStore(BlobStore):
+    """`BlobStore` in a bucket. Reads and writes whole objects; knows by their tag which version it has read."""
+
+    Options = BucketOptions
+
+    def __init__(self, bucket: ObjectStore, where: str) -> None:
+        self._bucket = bucket
+        self._where = where
+        self._seen: dict[str, tuple[bytes, Any]] = {}
+
+    @classmethod
+    def open(cls, settings: StoreSettings) -> Self:
+        """Connects to nothing yet. Raises ConfigError for an address that is none, or where obstore is missing."""
+        options = BucketOptions.model_validate(settings.options)
+        parts = urlsplit(options.url)
+        if parts.scheme not in SCHEMES or not parts.netloc or "@" in parts.netloc or parts.query:
+            known = ", ".join(f"{scheme}://BUCKET/PREFIX" for scheme in SCHEMES)
+            raise ConfigError(f"{options.url!r} is no bucket", where="baseline.url", hint=f"known: {known}")
+        try:
+            from obstore.exceptions import BaseError
+            from obstore.store import from_url  # weight: 15 MB, for those who use it
+        except ImportError:
+            raise ConfigError("buckets need obstore, which is not installed", where="baseline", hint=INSTALL) from None
+        given = signing_in(settings.environment, SCHEMES[parts.scheme])
+        if options.endpoint:
+            given["endpoint"] = options.endpoint
+        plain = (options.endpoint or given.get("aws_endpoint_url", "")).startswith("http://")
+        client = {"timeout": TIMEOUT, "connect_timeout": "10s", "allow_http": plain}
+        try:
+            bucket = from_url(options.url, config=given, client_options=client, retry_config=RETRIES)  # type: ignore[call-overload]
+        except (BaseError, ValueError) as error:
+            raise ConfigError(told(error), where="baseline.url", hint="check the variables that sign in") from None
+        return cls(bucket, options.url.rstrip("/"))
+
+    def get(self, key: str) -> bytes | None:
+        """What is kept under a key; None if nothing is. Raises `BaselineError`."""
+        from obstore.exceptions import BaseError
+
+        try:
+            found = self._bucket.get(key)
+            if found.meta["size"] > MAX_DOCUMENT_BYTES:
+                what = f"{found.meta['size']:,} bytes, at most {MAX_DOCUMENT_BYTES:,} are read"
+                raise BaselineError(what, where=f"{self._where}/{key}")
+            data = bytes(found.bytes())
+        except FileNotFoundError as error:
+            if _NO_BUCKET.search(str(error)):  # a mistyped name is not a store without baselines
+                raise BaselineError("there is no such bucket", where=self._where) from None
+            self._seen.pop(key, None)
+            return None
+        except (BaseError, OSError) as error:
+            raise BaselineError(told(error), where=f"{self._where}/{key}") from None
+        tag = {name: found.meta.get(name) for name in ("e_tag", "version")}
+        self._seen[key] = data, {name: value for name, value in tag.items() if value}
+        return data
+
+    def put(self, key: str, data: bytes, before: bytes | None) -> bool:
+        """Writes on top of ``before`` alone, by the store's own condition. Raises `BaselineError`."""
+        from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
+
+        mode: Any = "create"
+        if before is not None:
+            seen, mode = self._seen.get(key, (None, {}))
+            if seen != before or not mode:
+                return False
+        try:
+            self._bucket.put(key, data, mode=mode, use_multipart=False)
+        except (AlreadyExistsError, PreconditionError, FileNotFoundError):
+            return False
+        except (BaseError, OSError) as error:
+            raise BaselineError(told(error), where=f"{self._where}/{key}") from None
+        return True
+
+    def keys(self, prefix: str) -> Iterable[str]:
+        """The keys that begin with a prefix. Raises `BaselineError`."""
+        from obstore.exceptions import BaseError
+
+        try:
+            # A store lists by whole folders: what comes first of a key need not be one.
+            folder = prefix.rpartition("/")[0]
+            listed = [entry["path"] for part in self._bucket.list(folder or None) for entry in part]
+        except (BaseError, OSError) as error:
+            raise BaselineError(told(error), where=self._where) from None
+        return [key for key in listed if key.startswith(prefix)]
+
+
+def signing_in(environment: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
+    """Of these variables those that are set, as obstore names its settings."""
+    return {name.lower(): environment[name] for name in names if environment.get(name)}
+
+
+def told(error: Exception) -> str:
+    """What an object store raised, on one line, without the query of an address, which may hold a signature."""
+    first = str(error).partition("\n")[0]
+    return f"the bucket cannot be used: {shorten(_QUERY.sub('?…', first), 300)}"
