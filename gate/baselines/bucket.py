@@ -67,9 +67,9 @@ class BucketOptions(StoreOptions):
     """Where the bucket is; who signs in, the environment says."""
 
     url: str = ""
-    """``s3://BUCKET/PREFIX``, ``gs://BUCKET/PREFIX`` or ``az://CONTAINER/PREFIX``; the prefix may be left out."""
+    """Address of the bucket, ``s3://``, ``gs://`` or ``az://``, such as ``s3://BUCKET/PREFIX``."""
     endpoint: str = ""
-    """Another server that speaks the protocol, such as ``https://minio.example.com``."""
+    """Server of the bucket, where it is another that speaks the protocol, such as ``https://minio.example.com``."""
 
 
 class BucketStore(BlobStore):

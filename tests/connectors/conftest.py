@@ -42,6 +42,12 @@ def crewai() -> Path:
     return _interpreter("GATE_CREWAI_PYTHON")
 
 
+@pytest.fixture(scope="session")
+def buckets() -> Path:
+    """The interpreter of the environment with the servers of object stores."""
+    return _interpreter("GATE_BUCKETS_PYTHON")
+
+
 @pytest.fixture
 def project(tmp_path: Path) -> Iterator[Project]:
     yield Project(tmp_path)

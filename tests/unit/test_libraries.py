@@ -38,7 +38,8 @@ HAND_WRITTEN, DEPENDENCIES = rows("Written by hand"), rows("Dependencies")
 def dependencies() -> set[str]:
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
-    named = [*project["dependencies"], *(line for extra in ("inspect", "ray", "traces") for line in extras[extra])]
+    ours = ("buckets", "inspect", "ray", "traces")
+    named = [*project["dependencies"], *(line for extra in ours for line in extras[extra])]
     return {re.split(r"[<>=~!\[; ]", line, maxsplit=1)[0].lower() for line in named}
 
 
