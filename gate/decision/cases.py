@@ -8,6 +8,7 @@ from math import exp
 from msgspec import Struct
 
 from gate.decision.comparison import Comparison, Incomparable, all_unchecked, full_values, holds, passed
+from gate.decision.replayed import difference, same_world
 from gate.model import Case, CaseResult, CaseStatus, Criterion, Outcome, Part, ToolCall, Trial, text_of
 from gate.model.facts import CasesNotCompared
 from gate.security.limits import cut, shorten, tail
@@ -118,6 +119,8 @@ def _case_result(comparison: Comparison, case: Case, outcome: Outcome | None) ->
         tags=tuple(sorted(case.tags)),
         complexity=case.complexity,
         log=tail(worst.log, MAX_LOG_SHOWN) if worst is not None else "",
+        same_world=same_world(comparison, attempts),
+        difference=difference(attempts),
     )
 
 

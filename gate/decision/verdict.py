@@ -24,6 +24,7 @@ from gate.decision.correction import calibrated_judge
 from gate.decision.crashes import counted_as_failed, crash_facts, excused, lost_ids, proven, unconfirmed
 from gate.decision.facts import cause, changes, course, warnings
 from gate.decision.findings import natural
+from gate.decision.replayed import replayed_share
 from gate.decision.tags import by_group, where
 from gate.decision.thresholds import baseline_groups, case_values, failures
 from gate.decision.trade import trade_of, traded
@@ -130,6 +131,7 @@ def _shown(comparison: Comparison, result: SuiteResult, stopped: str) -> SuiteRe
         groups=groups,
         further_groups=further,
         trend=_trend(comparison),
+        replayed=replayed_share(comparison),
         concentrated=where(comparison, result.criteria, result.verdict, result.cause),
     )
 

@@ -311,6 +311,37 @@ class Course(Struct, frozen=True):
     """Jobs of the matrix, which share it."""
 
 
+class LiveCase(Struct, frozen=True):
+    """A case that asked the real model or tools for something."""
+
+    case_id: str
+    runs: int
+    """Its trials that did."""
+    calls: int
+    """What they asked for."""
+    difference: str = ""
+    """What differed first from what was recorded; empty where that is not known."""
+
+
+class ReplayedShare(Struct, frozen=True):
+    """How much of what this run asked of the outside world was answered from the baseline's recordings."""
+
+    cases: int
+    """Judged cases that were run."""
+    same: int
+    """Those in all of whose trials the model was asked the same things, and answered from recordings."""
+    runs: int
+    """Trials that asked the real model or tools for something."""
+    calls: int
+    """What they asked for."""
+    replayed: int
+    """What was answered from recordings."""
+    saved_usd: float | None = None
+    """What that cost when it was recorded, as far as it is known; None: not known."""
+    live: tuple[LiveCase, ...] = ()
+    """The other cases."""
+
+
 # --- what changed in the suite and its criteria ---------------------------------------------------
 
 

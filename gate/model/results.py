@@ -11,7 +11,7 @@ from gate.errors import ExitCode
 from gate.model.conversation import ToolCall, ToolTime
 from gate.model.criterion import Criterion
 from gate.model.evidence import Outcome
-from gate.model.facts import Cause, Caution, Course, Doubt, RuleChange, TradedOff
+from gate.model.facts import Cause, Caution, Course, Doubt, ReplayedShare, RuleChange, TradedOff
 from gate.model.findings import AnyFinding, Apart, Unconfirmed
 from gate.model.groups import Concentration, GroupKind
 from gate.model.suite import Complexity, Location
@@ -166,6 +166,10 @@ class CaseResult(Struct, frozen=True):
     complexity: Complexity = Complexity.MEDIUM
     log: str = ""
     """What the agent wrote beside its answers in the worst candidate trial, with its traceback; the end of it."""
+    same_world: bool = False
+    """Whether the model was asked the same things in each trial as in a recorded one, and answered from there."""
+    difference: str = ""
+    """What differed first from what was recorded, where something went live; empty where that is not known."""
 
 
 class CrashFacts(Struct, frozen=True):
@@ -272,6 +276,8 @@ class SuiteResult(Struct, frozen=True):
     """How many more there are."""
     concentrated: tuple[Concentration, ...] = ()
     """The groups that a regression is concentrated in, or a loss that is not proven; mostly none."""
+    replayed: ReplayedShare | None = None
+    """How much was answered from recordings; None where nothing could be."""
     trend: tuple[float, ...] = ()
     """Pass rate of each stored run before, oldest first, then of this one; empty for fewer than two.
 

@@ -201,6 +201,21 @@ class Trial(Struct, frozen=True):
         return self.error is None or self.error.end is End.FAILED
 
     @property
+    def saved_usd(self) -> float | None:
+        """What the trial would have cost and did not, since it was replayed; None where that is not known."""
+        if self.replay is None or not self.replay.coupled:
+            return None
+        if self.replay.saved_usd is None and self.replay.whole and self.usage is not None:
+            return self.usage.cost_usd
+        return self.replay.saved_usd
+
+    @property
+    def spent_usd(self) -> float | None:
+        """What the trial did cost: its usage without what was replayed; None where the agent reports none."""
+        usage = self.usage
+        return None if usage is None or usage.cost_usd is None else max(0.0, usage.cost_usd - (self.saved_usd or 0.0))
+
+    @property
     def usage(self) -> Usage | None:
         """Usage summed over the turns; None where no turn reported any."""
         return total_usage(tuple(i.usage for i in self.invocations if i.usage is not None))

@@ -136,7 +136,7 @@ class SuiteRun:
         found = measured(
             header.shard, self._own, self.trials, suite_id=self.plan.suite.id, seed=header.seed, config=config
         )
-        costs = [usage.cost_usd for t in self.trials if (usage := t.usage) is not None and usage.cost_usd is not None]
+        costs = [spent for trial in self.trials if (spent := trial.spent_usd) is not None]
         return replace(found, cost_usd=sum(costs) if costs else None, commit=self.session.where.head)
 
     def forget(self) -> None:

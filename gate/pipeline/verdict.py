@@ -459,7 +459,7 @@ def with_stored(suite: SuiteResult, record: Record) -> SuiteResult:
 
 def _spent(record: Record) -> dict[str, Any]:
     """What the record's run cost."""
-    costs = [usage.cost_usd for t in record.trials if (usage := t.usage) is not None and usage.cost_usd is not None]
+    costs = [spent for trial in record.trials if (spent := trial.spent_usd) is not None]
     footer = record.footer
     return {
         "cost_usd": sum(costs) if costs else None,

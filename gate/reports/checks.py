@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from gate.errors import ExitCode
 from gate.model import CaseResult, CaseStatus, CriterionResult, Result, SuiteResult, Verdict, acceptable
-from gate.reports import explanation
+from gate.reports import explanation, replayed
 from gate.reports import labels as words
 from gate.reports.formatting import change_interval, change_sample, evidence, interval, judge_line, sample, threshold
 from gate.reports.reasons import reason, why_apart
@@ -100,7 +100,8 @@ def _verdict(suite: SuiteResult, undecided_fails: bool, explain: str) -> ReportI
     headline = explanation.headline(suite)
     warnings = (f"warning: {warning}" for warning in explanation.warnings(suite))
     details = [f"details: {explain}"] if explain else []
-    told = (headline, *explanation.story(suite), *explanation.changes(suite), *warnings, *details)
+    met = [line for line in (replayed.line(suite), *replayed.differences(suite)) if line]
+    told = (headline, *met, *explanation.story(suite), *explanation.changes(suite), *warnings, *details)
     check = ReportItem("verdict", output=told)
     return _judged(check, suite, suite.verdict, headline, blocking=True, undecided_fails=undecided_fails)
 
@@ -142,7 +143,7 @@ def _criterion(
 def _case(suite: SuiteResult, case: CaseResult, group: tuple[str, ...] = ()) -> ReportItem:
     check = ReportItem(case.id, group, kind=case.status.value, case=case)
     if case.status in _PASSED and case.passed >= case.trials:
-        return check
+        return replace(check, output=(told,)) if (told := replayed.of_case(case)) else check
     message = "; ".join([f"{words.STATUSES[case.status]}: {words.tally(case)}", *case.reasons[:3]])
     details = (*case.reasons, *_diff(case))
     outcome, more = Outcome.SKIPPED, ""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from gate.model import CaseResult, CriterionResult, Result, SuiteResult, Verdict
-from gate.reports import by_tag, explanation, headline
+from gate.reports import by_tag, explanation, headline, replayed
 from gate.reports import labels as words
 from gate.reports.formatting import (
     change_sample,
@@ -50,6 +50,8 @@ _UNCHECKED = ("–", "dim")
 _LISTED = 20
 _WORST = 5
 """Cases that got worse, with what they did."""
+_DIFFERENCES = 6
+"""Differences from what was recorded, each with the cases that show it."""
 _TAGS = 6
 """Tags that are shown without ``-v``: those that lost."""
 _FURTHER = 3
@@ -121,6 +123,7 @@ def _suite(console: Console, suite: SuiteResult, explain: str, *, verbose: bool)
     _improved(console, suite)
     _facts(console, [("details:", escape.console(explain, 500))] if explain else [])
     _listed(console, "What changed in the rules or suite", explanation.changes(suite))
+    _listed(console, "What the model sees now", replayed.differences(suite, _DIFFERENCES))
     _listed(console, "How the verdict came about", headline.story(suite))
     _listed(console, "Warnings", explanation.warnings(suite), "yellow")
     _facts(
@@ -130,6 +133,8 @@ def _suite(console: Console, suite: SuiteResult, explain: str, *, verbose: bool)
             ("Baseline", escape.console(words.baseline_line(suite.baseline))),
             *([("Trend", "  ".join(trend))] if (trend := words.trend_line(suite))[0] else []),
             *([("Stored", words.stored_line(suite))] if suite.stored else []),
+            *([("Replayed", escape.console(line))] if (line := replayed.line(suite)) else []),
+            *([("Calls", calls)] if (calls := replayed.calls(suite)) else []),
             ("Cost", words.cost_line(suite)),
             *_times(suite),
             *([("Candidate", escape.console(suite.commit[:12]))] if suite.commit else []),

@@ -9,6 +9,7 @@ from junit_xml import TestCase, TestSuite, to_xml_report_string
 
 from gate.model import Result, SuiteResult
 from gate.reports import labels as words
+from gate.reports import replayed
 from gate.reports.checks import Outcome, ReportItem, checks_of
 from gate.security.escape import xml_text
 from gate.security.limits import MAX_ID_CHARS, shorten
@@ -17,6 +18,10 @@ _MESSAGE_CHARS = 1_000
 _OUTPUT_CHARS = 20_000
 MOST_INDENTED = 500
 """Tests of a report that is indented for people; a larger one is for programs, and indenting takes the longest."""
+
+
+_WHERE_KNOWN = ("stored", "replayed", "calls")
+"""Properties that are left out where they say nothing."""
 
 
 def render(result: Result) -> str:
@@ -33,11 +38,13 @@ def _suite(suite: SuiteResult, result: Result) -> TestSuite:
         "commit": suite.commit or "",
         "baseline": words.baseline_line(suite.baseline),
         "stored": words.stored_line(suite),
+        "replayed": replayed.line(suite),
+        "calls": replayed.calls(suite),
         "cost": words.cost_line(suite),
         "seed": suite.seed,
         "command": " && ".join(words.command_lines(result.command)),
     }
-    named = {key: _attribute(str(value)) for key, value in properties.items() if key != "stored" or value}
+    named = {key: _attribute(str(value)) for key, value in properties.items() if key not in _WHERE_KNOWN or value}
     tests = [_test(suite, check) for check in checks_of(suite, result)]
     return TestSuite(_classname(suite.suite_id), tests, properties=named)
 

@@ -26,7 +26,7 @@ from gate.model import (
     Verdict,
 )
 from gate.model.findings import GotWorse, TradeAccepted, TradeWarned
-from gate.reports import reasons
+from gate.reports import reasons, replayed
 from gate.reports.by_tag import in_named
 from gate.reports.explanation import headline
 from gate.reports.formatting import change_interval, count, dollars, figure, interval, listing, seconds
@@ -330,13 +330,13 @@ def further_line(suite: SuiteResult) -> str:
 
 def status(case: CaseResult) -> str:
     """The status in a word or two."""
-    return STATUSES[case.status]
+    return replayed.SAME if replayed.is_same(case) else STATUSES[case.status]
 
 
 def status_counts(suite: SuiteResult) -> str:
     """``40 cases: 3 broken, 2 flaky, 1 never passed, 34 ok``."""
     known = Counter(map(status, suite.cases))
-    order = dict.fromkeys([*STATUSES.values(), *known])
+    order = dict.fromkeys([*STATUSES.values(), replayed.SAME, *known])
     last = STATUSES[CaseStatus.OK]
     names = [*(name for name in order if known[name] and name != last), *([last] if known[last] else [])]
     named = ", ".join(f"{known[name]:,} {name}" for name in names)

@@ -13,7 +13,7 @@ from msgspec import Struct
 from gate.decision.comparison import PASS_RATE
 from gate.model import CaseResult, CaseStatus, Criterion, CriterionResult, Estimate, Result, SuiteResult, Verdict
 from gate.model.findings import CaseTally
-from gate.reports import by_tag, explanation
+from gate.reports import by_tag, explanation, replayed
 from gate.reports import headline as lead
 from gate.reports import labels as words
 from gate.reports.formatting import (
@@ -120,6 +120,7 @@ def _suite(suite: SuiteResult, left_out: int, place: Place, explain: str = "") -
         if changes := explanation.changes(suite):
             shown = _bullets(changes, _FEW if left_out else _MANY)
             blocks.append(f"### What changed in the rules or suite\n\n{shown}")
+        blocks.append(_replayed(suite, left_out))
         blocks.append(_criteria(suite, left_out))
         if (trend := words.trend_line(suite))[0] and left_out < NO_DETAIL:
             blocks.append(f"`{trend[0]}` {trend[1]}")
@@ -151,6 +152,17 @@ def _lead(suite: SuiteResult, place: Place, limit: int) -> str:
         label = escape.markdown_code(place.accept_label, 100) if suite.verdict is Verdict.REGRESSED else ""
         lines.append(f"**Next:** {todo}{f', or someone with write access sets {label}' if label else ''}.")
     return "  \n".join(lines)
+
+
+def _replayed(suite: SuiteResult, left_out: int) -> str:
+    """What the change made the model see, and what it did not."""
+    if not (line := replayed.line(suite)):
+        return ""
+    told = "  \n".join(filter(None, [escape.markdown(line), escape.markdown(replayed.calls(suite))]))
+    differ = replayed.differences(suite)
+    if not differ or left_out >= NO_DETAIL:
+        return told
+    return f"{told}\n\n{_fold('What differed first', _bullets(differ, _MANY))}"
 
 
 def _criteria(suite: SuiteResult, left_out: int) -> str:

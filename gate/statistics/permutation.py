@@ -99,8 +99,7 @@ def joint_permutation(
     """
     rng, none = Random(seed), ((),) * len(cases)  # noqa: S311 - reproducible, not secret
     parts = [Parts(*pair, kept, tied) for pair, kept, tied in zip(cases, held or none, links or none, strict=True)]
-    rows = [row for case in parts for row in case.rows]
-    binary = [{row[m] for row in rows} <= {0, 1, None} for m in range(metrics)]
+    binary = [{row[m] for case in parts for row in case.rows} <= {0, 1, None} for m in range(metrics)]
     priors = [_prior(parts, m) if binary[m] else None for m in range(metrics)]
     tables = list(_tables(parts, priors, rng))
     if not tables or not metrics:

@@ -25,7 +25,7 @@ from gate.model import (
     SuiteResult,
     Verdict,
 )
-from gate.reports import explanation, headline
+from gate.reports import explanation, headline, replayed
 from gate.reports import labels as words
 from gate.reports.by_tag import where
 from gate.reports.formatting import (
@@ -143,6 +143,7 @@ def _suite(suite: SuiteResult, number: int, explain: str, trials: SuiteTrials | 
         "explain": explain,
         "changes": explanation.changes(suite)[:_MANY],
         "story": headline.story(suite)[:_MANY],
+        "differ": replayed.differences(suite, _MANY),
         "warnings": explanation.warnings(suite)[:_MANY],
         "facts": _facts(suite),
         "omitted": _omitted(contents),
@@ -201,6 +202,8 @@ def _facts(suite: SuiteResult) -> Mapping[str, str]:
         "Cases": words.status_counts(suite),
         "Baseline": words.baseline_line(suite.baseline),
         "Stored": words.stored_line(suite),
+        "Replayed": replayed.line(suite),
+        "Calls": replayed.calls(suite),
         "Cost": words.cost_line(suite),
         "Time per tool": "; ".join(f"{name} {said}" for name, said in tool_times(suite)[:_FEW]),
         "Candidate": shorten(suite.commit or "", 40),
@@ -293,7 +296,8 @@ def _described(result: CriterionResult, allowed: float | None) -> str:
 
 def _tone(case: CaseResult) -> str:
     tone = _CASE_TONES.get(case.status, "mute")
-    return "warn" if tone == "good" and words.status(case) != words.STATUSES[CaseStatus.OK] else tone
+    is_plain = words.status(case) in (words.STATUSES[CaseStatus.OK], replayed.SAME)
+    return "warn" if tone == "good" and not is_plain else tone
 
 
 def _cases(title: str, cases: Sequence[CaseResult]) -> Mapping[str, Any]:
@@ -310,7 +314,7 @@ def _case(case: CaseResult) -> Mapping[str, Any]:
         "status": words.status(case),
         "tally": words.tally(case),
         "place": str(case.location) if case.location else "",
-        "reasons": case.reasons[:10],
+        "reasons": [*case.reasons[:10], *([told] if (told := replayed.of_case(case)) else [])],
         "turns": differences(case),
         "log": Markup(html(cut(case.log, _LOG))),  # noqa: S704 - escaped, lines kept
     }
@@ -361,7 +365,7 @@ def _table_row(case: CaseResult, known: _Known) -> tuple[Any, ...]:
         case.complexity.value,
         [known.criteria[name] for name in contents.failing.get(case.id, ()) if name in known.criteria],
         round(case.duration / case.trials, 4) if case.duration is not None and case.trials else None,
-        cut(case.reasons[0], _TEXT) if case.reasons else "",
+        cut(case.reasons[0] if case.reasons else replayed.of_case(case), _TEXT),
         contents.asked.get(case.id, ""),
         contents.where.get(case.id, -1),
         known.rank.get(case.id, len(known.rank)),

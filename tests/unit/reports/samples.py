@@ -28,10 +28,12 @@ from gate.model.facts import (
     CriterionFails,
     CutShort,
     FewCases,
+    LiveCase,
     NewCases,
     NotEnoughEvidence,
     NoWorse,
     RemovedCases,
+    ReplayedShare,
     Stated,
     ThinBaseline,
     ThresholdsHold,
@@ -378,6 +380,7 @@ def hostile(texts: tuple[str, ...] = CORPUS) -> SuiteResult:
         commit=pick(4),
         accepted=pick(5),
         tools=tuple(ToolTime(text, 2, 1, 0.5, 0.5) for text in texts),
+        replayed=ReplayedShare(9, 1, 8, 8, 8, live=tuple(LiveCase(text, 1, 1, text) for text in texts)),
     )
 
 
