@@ -16,7 +16,7 @@ from gate.errors import Cancelled, ExitCode, GateError
 SECTIONS = {
     "start": ("init", "doctor", "import", "schema"),
     "measure and judge": ("run", "merge", "suite"),
-    "look again": ("report", "open", "explain", "compare", "history", "site", "rescore"),
+    "look again": ("report", "open", "explain", "compare", "diff-requests", "history", "site", "rescore"),
     "keep and accept baselines": ("baseline",),
     "plan": ("power", "ratchet", "calibrate"),
     "watch production": ("monitor", "promote"),
@@ -26,10 +26,10 @@ SECTIONS = {
 NAMES = tuple(sorted(name for names in SECTIONS.values() for name in names))
 """The sub-commands. Each imports what it works with only when it runs: `gate --help` and shell completion, which import
 all of these files, load neither pydantic nor an HTTP client."""
-FUNCTIONS = {"open": "open_report", "import": "import_suite"}
+FUNCTIONS = {"open": "open_report", "import": "import_suite", "diff-requests": "diff_requests"}
 """The functions of sub-commands that have names of Python's own."""
-FILES = {"import": "import_suite"}
-"""The files of sub-commands whose names are Python's keywords."""
+FILES = {"import": "import_suite", "diff-requests": "diff_requests"}
+"""The files of sub-commands whose names are no names of Python's modules."""
 GARBAGE_THRESHOLD = 200_000
 """Allocations between two runs of the cyclic garbage collector. A run allocates much that stays and few cycles: at
 Python's default of 700, collecting takes about 5 % of the time."""

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from gate.model import CaseResult, CaseStatus, SuiteResult
-from gate.model.facts import ReplayedShare
 from gate.reports.formatting import count, dollars
+from gate.security.escape import console
 
 SAME = "same requests"
 """The status of a case that passes because the model was asked the same things: nothing of it was measured again."""
 ASKED_THE_SAME = "the model was asked the same things"
 MOST_DIFFERENCES = 20
+MOST_LISTED = 200
 MOST_NAMED = 3
 """Cases that are named beside one difference."""
 
@@ -43,16 +46,27 @@ def differences(suite: SuiteResult, most: int = MOST_DIFFERENCES) -> tuple[str, 
     share = suite.replayed
     if share is None:
         return ()
-    groups = _by_difference(share)
-    told = [_difference(what, ids) for what, ids in groups[:most]]
-    return (*told, *([f"{len(groups) - most:,} further differences"] if len(groups) > most else ()))
+    return _by_difference({case.case_id: case.difference for case in share.live}, most)
 
 
-def _by_difference(share: ReplayedShare) -> list[tuple[str, list[str]]]:
+def asked_text(cases: int, differing: Mapping[str, str], unknown: int) -> str:
+    """What two records' trials asked of the outside world, for a terminal."""
+    same = cases - len(differing)
+    lines = [f"{same:,} of {count(cases, 'case')}: nothing the model sees changed. {len(differing):,} differ."]
+    lines += [f"  {console(told, 600)}" for told in _by_difference(differing, MOST_LISTED)]
+    if unknown:
+        lines.append(f"{count(unknown, 'case')} not compared: what they asked is not recorded on both sides")
+    return "\n".join(lines)
+
+
+def _by_difference(differing: Mapping[str, str], most: int) -> tuple[str, ...]:
+    """The cases by what differed first, the most frequent difference first."""
     groups: dict[str, list[str]] = {}
-    for case in share.live:
-        groups.setdefault(case.difference, []).append(case.case_id)
-    return sorted(groups.items(), key=lambda one: (not one[0], -len(one[1])))
+    for case_id, what in differing.items():
+        groups.setdefault(what, []).append(case_id)
+    ordered = sorted(groups.items(), key=lambda one: (not one[0], -len(one[1])))
+    told = [_difference(what, ids) for what, ids in ordered[:most]]
+    return (*told, *([f"{len(ordered) - most:,} further differences"] if len(ordered) > most else ()))
 
 
 def _difference(what: str, ids: list[str]) -> str:

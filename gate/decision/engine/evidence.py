@@ -14,7 +14,7 @@ from gate.decision.engine.coupled import ComparedTrials, apart_from, compared, l
 from gate.decision.engine.state import CONCURRENT, FULL, Config, Metric, Partner, Row, State
 from gate.model import Direction, Scale, Side, Stage, StageKind
 from gate.statistics.agreement import corrected_change
-from gate.statistics.evalues import e_bh, suite_e
+from gate.statistics.evalues import case_log_e, e_bh, suite_e
 from gate.statistics.intervals import detectable_drop, detectable_rate_drop, excluded_change, paired_change, t_quantile
 from gate.statistics.paired import Coupled, coupled_log_e
 from gate.statistics.permutation import JointTest, PerMetricTest, joint_permutation
@@ -80,6 +80,12 @@ class CaseEvidence(Struct):
     def log_e(self) -> float:
         """Every trial counts, reruns too: an e-value may be fed by a schedule that looks at it."""
         return self.log_e_after()
+
+    @property
+    def seems_worse(self) -> bool:
+        """Whether its passes and failures speak for a break, were all trials draws of their own: worth a rerun, and no
+        proof. Pairs need more failures for the same evidence, and would have to be asked for them first."""
+        return case_log_e(self.baseline_passed, self.baseline_trials, self.passed, self.trials) >= 0
 
     def log_e_after(self, failing: int = 0, passing_before: int = 0) -> float:
         """The same with so many further failing trials of the candidate, and passing ones of the baseline."""

@@ -20,15 +20,13 @@ NAMING_WAVES = 3
 """Waves that are still run, once the suite is proven worse, to say which cases broke."""
 NAMING_CASES = 10
 """Where more are suspicious the whole is worse, and their names would cost much and tell little."""
-RERUN_E = 1.0
-"""As long as the evidence does not speak for the case, it is worth another trial: they are few."""
 RERUN_RATE = 0.5
 """A case that passed less often at the baseline is not rerun: its failing says little."""
 
 
 def suspicious(case: CaseEvidence) -> bool:
     """Its newest full-pass trial failed, it used to pass, and what is known since does not clear it."""
-    return case.newest_failed and case.stored_passed >= RERUN_RATE * case.stored and case.e_value >= RERUN_E
+    return case.newest_failed and case.stored_passed >= RERUN_RATE * case.stored and case.seems_worse
 
 
 def next_wave(evidence: Evidence, config: Config, *, naming: bool = False) -> tuple[Request, ...]:
@@ -38,7 +36,7 @@ def next_wave(evidence: Evidence, config: Config, *, naming: bool = False) -> tu
     waves = _waves(naming)
     if evidence.waves >= len(waves):
         return ()
-    least = RERUN_E if evidence.waves < len(WAVES) else LONG_E
+    least = 0.0 if evidence.waves < len(WAVES) else LONG_E
     named = evidence.named if naming and not _wants_proof(evidence, config) else ()
     n = waves[evidence.waves]
     cases = [c for c in _suspects(evidence) if c.e_value >= least and c.id not in named]

@@ -158,3 +158,12 @@ def test_a_coupled_trial_is_compared_with_its_partner(
 ) -> None:
     found = paired_difference([PASSED, FAILED], links, [PASSED, FAILED, PASSED], 0)
     assert found == pytest.approx((change, inverse))
+
+
+def test_a_pair_that_broke_is_rerun_as_soon_as_a_trial_of_its_own_would_be() -> None:
+    stored = {f"c{i:03d}": [PASSED] * 5 for i in range(100)}
+    stored["c000"] = [PASSED, FAILED, PASSED, PASSED, PASSED]
+    now = {case: [FAILED if case == "c000" else PASSED] for case in stored}
+    step = decide(suite(stored, now, {case: [Partner(0)] for case in stored}))
+    assert isinstance(step, Continue)
+    assert {(request.tag, request.cases) for request in step.requests} == {(CONFIRM, ("c000",))}

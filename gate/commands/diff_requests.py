@@ -1,0 +1,36 @@
+"""`gate diff-requests`: what a change made the model and the tools see."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from gate.commands.common_options import DEFAULT_CONFIG
+from gate.commands.groups import Once
+from gate.commands.output import show, width_of
+
+
+@click.command("diff-requests", cls=Once)
+@click.argument("before", metavar="A", type=click.Path(path_type=Path))
+@click.argument("now", metavar="B", type=click.Path(path_type=Path))
+@click.option(
+    "-c",
+    "--config",
+    "config_path",
+    type=click.Path(path_type=Path),
+    help="Configuration file, for its `world` section. Default: gate.yaml, if it is there.",
+)
+def diff_requests(before: Path, now: Path, config_path: Path | None) -> None:
+    """Show what the trials of record B asked of models and tools otherwise than those of record A.
+
+    Names what differed first, with the cases that show it: the effect of a change before any answer. Records say it of
+    trials that were replayed; of others the recordings of `world.store` are compared. Asks no model.
+    """
+    from gate.pipeline.asked import compare_requests
+    from gate.reports.replayed import asked_text
+
+    config = config_path or (DEFAULT_CONFIG if DEFAULT_CONFIG.exists() else None)
+    found = compare_requests(before, now, config, os.environ)
+    show(asked_text(found.cases, found.differing, found.unknown), width_of(os.environ))

@@ -1,0 +1,87 @@
+"""What two records' trials asked of the outside world, compared trial by trial: `gate diff-requests`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from msgspec import Struct
+
+from gate.baselines.union import trials_of
+from gate.config.load import load_config
+from gate.errors import MeasureError
+from gate.model import Side, Trial
+from gate.pipeline.judge_stored import read_whole
+from gate.records import Record
+from gate.world.attempt import Coupling
+from gate.world.cassette import Library
+from gate.world.compared import difference_of
+from gate.world.options import WorldOptions, store_folder
+from gate.world.volatile import Volatile
+
+HINT = "runs record it where the configuration has `world:`, and leave the recordings in the folder world.store"
+
+
+class AskedDifference(Struct, frozen=True):
+    """What the trials of one record asked otherwise than those of another."""
+
+    cases: int
+    """Cases of which it is known."""
+    differing: Mapping[str, str]
+    """Case → what differed first."""
+    unknown: int
+    """Cases of both records whose recordings are not there."""
+
+
+def compare_requests(
+    before: Path, now: Path, config_path: Path | None, environment: Mapping[str, str]
+) -> AskedDifference:
+    """Compares the n-th trial of each case with the other record's n-th.
+
+    What a record says of a trial that was answered from the other's is taken as it is; of any others the recordings
+    are read. Raises MeasureError where nothing is known of any case.
+    """
+    records = read_whole(before), read_whole(now)
+    config = load_config(config_path) if config_path is not None else None
+    options = (config.file.world if config is not None else None) or WorldOptions()
+    folder = store_folder(options, config.root if config is not None else Path(), environment)
+    library, volatile = Library(folder), Volatile(options.normalise)
+    ours, theirs = (_by_case(record) for record in records)
+    differing, known = {}, 0
+    shared = [case_id for case_id in theirs if case_id in ours]
+    for case_id in shared:
+        pairs = zip(ours[case_id], theirs[case_id], strict=False)
+        found = [_difference(*pair, library, records[1].header.created, volatile) for pair in pairs]
+        told = [what for what in found if what is not None]
+        known += bool(told)
+        if what := next(filter(None, told), ""):
+            differing[case_id] = what
+    if not known:
+        raise MeasureError("no case of both records has what it asked recorded", where=str(folder), hint=HINT)
+    return AskedDifference(known, differing, len(shared) - known)
+
+
+def _by_case(record: Record) -> dict[str, list[Trial]]:
+    """The candidate's recorded trials of each case, as they were numbered."""
+    found: dict[str, list[Trial]] = {}
+    for trial in sorted(trials_of(record), key=lambda trial: trial.number):
+        if trial.side is Side.CANDIDATE and trial.replay is not None:
+            found.setdefault(trial.case_id, []).append(trial)
+    return found
+
+
+def _difference(before: Trial, now: Trial, library: Library, at: float, volatile: Volatile) -> str | None:
+    """What the second asked otherwise, first; empty if nothing, None where that is not known."""
+    old, new = before.replay, now.replay
+    if old is not None and new is not None and new.source == old.recording and (new.same or new.difference):
+        return new.difference
+    one, other = _coupling(before, library), _coupling(now, library)
+    return None if one is None or other is None else difference_of(one, other, at, volatile)
+
+
+def _coupling(trial: Trial, library: Library) -> Coupling | None:
+    name = trial.replay.recording if trial.replay is not None else ""
+    run, _, rest = name.partition(":")
+    cassette = library.cassette(run) if run else None
+    tape = None if cassette is None else cassette.tape(rest.rpartition(":")[2])
+    return None if cassette is None or tape is None else Coupling(name, tape, cassette)
