@@ -29,7 +29,7 @@ from gate.pipeline.flow import run_gate
 from gate.pipeline.judge_stored import decide_merged
 from gate.pipeline.progress import ProgressLines
 from gate.pipeline.reference import changed_files
-from gate.pipeline.session import LOCAL_KINDS, RunOptions
+from gate.pipeline.session import RunOptions
 from gate.records import merge, read_record, write_record
 from gate.reports.console import render as render_console
 from gate.reports.files import Outputs
@@ -174,7 +174,7 @@ def _take_up_earlier(step: Step, config: Config, base: str | None) -> tuple[str,
     """
     if config.agent_kind == "replay":  # the recordings are all that counts
         return "", ""
-    inputs, known = step.inputs, config.agent_kind in LOCAL_KINDS or config.agent.version is not None
+    inputs, known = step.inputs, config.agent.is_local or config.agent.version is not None
     earlier = EarlierRecords(
         step.github, step.git, config, step.environment, inputs["artifact"], inputs["shard"], base, known
     )

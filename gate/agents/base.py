@@ -197,6 +197,11 @@ class AgentOptions(BaseModel):
         """Whether the answers can tell of tool calls."""
         return True
 
+    @property
+    def is_local(self) -> bool:
+        """Whether the gate starts the agent from the files that are here: then another commit's can be started, too."""
+        return False
+
 
 class Clock(Struct):
     """The time limit of a turn, which stands still while the request waits for a process or a connection."""
@@ -342,8 +347,6 @@ class Agent(ABC):
     """Drives an agent. Entered once per run; ``answer`` is called concurrently."""
 
     Options: ClassVar[type[AgentOptions]]
-    is_child: ClassVar[bool] = False
-    """Whether it runs in a child process, which sees of the environment what ``env`` names."""
     hidden: frozenset[str] = frozenset()
     """Variables that are set here and that it does not see."""
     starts_clock: ClassVar[bool] = False
@@ -622,6 +625,6 @@ def create(
     """The agent of a configuration, not yet started. ``root`` is what relative paths and imports start from."""
     agent = agent_class(kind).make(options, root=root, environment=environment, recorded=recorded)
     agent.reports_calls = agent.reports_calls or options.reports_calls
-    if agent.is_child:
+    if options.is_local:
         agent.hidden = hidden_names(environment, options.env)
     return agent

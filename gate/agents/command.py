@@ -55,6 +55,10 @@ class CommandOptions(AgentOptions):
     persistent: bool = False
     """Whether a process answers many requests, one JSON line each, and echoes their ``id``."""
 
+    @property
+    def is_local(self) -> bool:
+        return True
+
     @field_validator("command", mode="before")
     @classmethod
     def _split(cls, value: Any) -> Any:
@@ -75,7 +79,6 @@ class CommandAgent(Agent):
     """Runs a process per turn; or, if persistent, gives each session a process and reuses it for the next session."""
 
     Options = CommandOptions
-    is_child = True
 
     def __init__(self, options: CommandOptions, root: Path, environment: Mapping[str, str]) -> None:
         self._argv = options.command

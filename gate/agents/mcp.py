@@ -10,6 +10,7 @@ import shlex
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Annotated, Any, Self
@@ -48,6 +49,7 @@ from gate.security.limits import MAX_ANSWER_BYTES, shorten
 from gate.system.child import Descendants
 from gate.system.http import Response
 from gate.system.processes import Child, LineChannel
+from gate.world.world import WorkerAddress
 
 OFFERED = "2025-11-25"
 """The version of the protocol that is offered; a server may answer with an older one."""
@@ -108,6 +110,10 @@ class McpOptions(AgentOptions):
 
     mcp: McpServer
     """The server, and the tool to call."""
+
+    @property
+    def is_local(self) -> bool:
+        return bool(self.mcp.command)
 
     @property
     def tells_tools(self) -> bool:
@@ -177,7 +183,8 @@ class McpAgent(Agent):
             tools = page.get("tools")
             for tool in tools if isinstance(tools, list) else []:
                 if isinstance(tool, Mapping) and tool.get("name") == self._server.tool:
-                    return self._server.arguments or arguments_for(tool.get("inputSchema"))
+                    told = self._server.arguments
+                    return arguments_for(tool.get("inputSchema")) if told is None else told
                 names += [str(tool.get("name"))] if isinstance(tool, Mapping) else []
             cursor = page.get("nextCursor")
             if not isinstance(cursor, str) or not cursor:
@@ -250,7 +257,14 @@ class _Line(Struct):
 
     child: Child
     lines: LineChannel
+    place: WorkerAddress | None
+    """Its address of the outside world, where that is recorded or replayed."""
     alive: bool = True
+
+    def take(self, session_id: str) -> None:
+        """From now on it serves this session."""
+        if self.place is not None:
+            self.place.session_id = session_id
 
     async def end(self) -> None:
         self.alive = False
@@ -261,7 +275,6 @@ class _Line(Struct):
 class _OverStdio(McpAgent):
     """A process per trial, or one that serves trial after trial."""
 
-    is_child = True
     starts_clock = True
 
     def __init__(self, server: McpServer, root: Path, environment: Mapping[str, str]) -> None:
@@ -287,13 +300,17 @@ class _OverStdio(McpAgent):
             session = self._idle.pop()
             if session.line is not None and session.line.alive:
                 session.given = None
+                session.line.take(request.session_id)
                 self._sessions[request.session_id] = session
                 return
         session = self._sessions[request.session_id] = McpSession()
         try:
             async with asyncio.timeout(STARTING_SECONDS):
-                child, lines = await LineChannel.over_pipes(self._start, MAX_ANSWER_BYTES)
-                session.line = _Line(child, lines)
+                place = None if self.world is None else self.world.place()
+                start = self._start if place is None else partial(self._start, place.environment)
+                child, lines = await LineChannel.over_pipes(start, MAX_ANSWER_BYTES)
+                session.line = _Line(child, lines, place)
+                session.line.take(request.session_id)
                 await self._greet(session, request)
         except TimeoutError as error:
             text = (
@@ -310,9 +327,10 @@ class _OverStdio(McpAgent):
         else:
             await session.line.end()
 
-    async def _start(self, **options: Any) -> Child:
+    async def _start(self, more: Mapping[str, str] | None = None, **options: Any) -> Child:
+        environment = {**self._environment, **(more or {})}
         try:
-            return await Child.start(self._server.command, cwd=self._root, environment=self._environment, **options)
+            return await Child.start(self._server.command, cwd=self._root, environment=environment, **options)
         except (FileNotFoundError, PermissionError, NotADirectoryError) as error:
             raise ConfigError(
                 f"cannot run {self._server.command[0]!r}: {error.strerror}",

@@ -65,6 +65,10 @@ class PythonOptions(AgentOptions):
     workers: int = Field(default=1, ge=1, le=64)
     """Processes. Several use several cores; as many as ``concurrency`` give each request a process of its own."""
 
+    @property
+    def is_local(self) -> bool:
+        return True
+
     @field_validator("python")
     @classmethod
     def _names_an_attribute(cls, value: str) -> str:
@@ -243,7 +247,6 @@ class PythonAgent(Agent):
     """
 
     Options = PythonOptions
-    is_child = True
 
     def __init__(self, options: PythonOptions, root: Path, interpreter: str, environment: Mapping[str, str]) -> None:
         self._options = options

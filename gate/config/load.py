@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct, field
 from pydantic import ValidationError
 
-from gate.agents.base import AgentOptions, agent_class, parse_options
+from gate.agents.base import AgentOptions, parse_options
 from gate.config.schema import BaselineSection, File
 from gate.config.specs import CriterionSpec
 from gate.errors import ConfigError, first_problem, unknown_key
@@ -294,7 +294,7 @@ def _check_executor(file: File, kind: str, where: str, lines: LineNumbers | None
 
 def _check_traces(agent: AgentOptions, kind: str, where: str, lines: LineNumbers | None) -> None:
     """An agent that somebody else started has to know where it exports to."""
-    if agent.traces is not None and not agent.traces.port and not agent_class(kind).is_child and kind != "replay":
+    if agent.traces is not None and not agent.traces.port and not agent.is_local and kind != "replay":
         hint = "traces: {port: 4318}, and OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318 for the agent"
         what = f"{kind}: agents are not started by the gate, so the receiver needs a port that the agent knows"
         raise ConfigError(what, where=_at(where, lines, ("agent", "traces")), hint=hint)

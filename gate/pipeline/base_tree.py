@@ -13,7 +13,7 @@ from gate.baselines.pairing import Reference
 from gate.config.base_policy import place_of
 from gate.config.load import Config
 from gate.errors import ConfigError, GateError
-from gate.pipeline.session import LOCAL_KINDS, Session, fingerprint_of_version
+from gate.pipeline.session import Session, fingerprint_of_version
 
 
 class BaseAgent(Protocol):
@@ -42,7 +42,9 @@ def check_base_address(config: Config) -> None:
     """Raises ConfigError for an address where it has no meaning."""
     kind = config.agent_kind
     if config.agent.base is not None and server_of(config.agent, kind) is None:
-        hint = "leave it out: the gate starts the base commit's agent itself" if kind in LOCAL_KINDS else "leave it out"
+        hint = (
+            "leave it out: the gate starts the base commit's agent itself" if config.agent.is_local else "leave it out"
+        )
         raise ConfigError(f"a {kind}: agent has no address", where="agent.base", hint=hint)
 
 
@@ -53,7 +55,7 @@ class BaseTree:
         self._session, self._stack = session, stack
         self._commit = reference.info.commit
         self._root: Path | None = None
-        local = session.config.agent_kind in LOCAL_KINDS
+        local = session.config.agent.is_local
         sourced = any(record.header.agent for record in reference.records)  # recorded people cannot be run again
         possible = bool(local and sourced and self._commit and session.git.resolve(self._commit))
         # With pointers in place of its files the base would do worse than it did, and hide what the change breaks.

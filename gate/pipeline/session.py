@@ -23,9 +23,6 @@ from gate.pipeline.progress import Progress
 from gate.pipeline.reference import REPORTS, GitContext, git_context, store_of
 from gate.system.git import Git
 
-LOCAL_KINDS = ("python", "command")
-"""Kinds of agents whose source is here, so that it has a fingerprint and the base commit's can be run."""
-
 
 class RunOptions(Struct, frozen=True):
     """The command line's options for one run, besides the configuration."""
@@ -111,7 +108,7 @@ def _agent_fingerprint(
     Of an agent whose source is not here, of its version; empty if it has none. ``left`` are the files that this run
     writes; they are not part of the agent.
     """
-    if config.agent_kind not in LOCAL_KINDS:
+    if not config.agent.is_local:
         return fingerprint_of_version(config, version)
     env = config.agent.env
     seen = {name: environment.get(name) for name in env if env[name] is None and not SECRET_NAME.search(name)}

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from gate.agents.base import Agent, agent_class, create
+from gate.agents.base import Agent, create
 from gate.agents.traced import TracedAgent, exporting
 from gate.config.load import Config
 from gate.config.resolve import Plan
@@ -155,7 +155,7 @@ class TrialRunner:
                 assert self._base is not None, "the schedule asks for the base commit's agent only if there is one"
                 root, options = self._base.root(), self._base.options()
             receiver = await self._open_receiver()
-            if receiver is not None and agent_class(self.config.agent_kind).is_child:
+            if receiver is not None and options.is_local:
                 options = exporting(options, receiver)
             agent = create(
                 self.config.agent_kind,

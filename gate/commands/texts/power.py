@@ -32,7 +32,6 @@ from gate.decision.power import (
 )
 from gate.pipeline.judge_stored import read_whole
 from gate.pipeline.reference import git_context, nearest_stored, store_of
-from gate.pipeline.session import LOCAL_KINDS
 from gate.pipeline.verdict import cases_of, own_terms
 from gate.records import Header, Record
 from gate.reports.formatting import count, dollars
@@ -90,7 +89,7 @@ def _base_can_run(config: Config, record: Record) -> bool:
     """Whether a run will ask the base's agent, too."""
     if config.file.baseline.rerun != "auto":
         return False
-    local = config.agent_kind in LOCAL_KINDS and bool(record.header.agent and record.header.commit)
+    local = config.agent.is_local and bool(record.header.agent and record.header.commit)
     return local or config.agent.base is not None
 
 

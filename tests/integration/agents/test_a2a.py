@@ -51,7 +51,8 @@ def asked_of(
                 await writer.drain()
 
         async with serving(handler) as port:
-            agent = {"a2a": {"url": f"http://127.0.0.1:{port}", **options}, "retries": 0}
+            limits = {"retries": 0, "timeout": options.pop("timeout", "60s")}
+            agent = {"a2a": {"url": f"http://127.0.0.1:{port}", **options}, **limits}
             return await drive(agent, [case("a", *turns, state={"plan": "gold"})], Path(), environment={})
 
     (trial,) = asyncio.run(main())
@@ -157,3 +158,14 @@ def test_the_interface_of_a_card() -> None:
 def test_an_endpoint_is_a_path_on_the_server(endpoint: str) -> None:
     with pytest.raises(ConfigError, match="write a path"):
         parse_options({"a2a": {"url": "http://127.0.0.1", "endpoint": endpoint}})
+
+
+def test_a_task_that_never_ends_is_a_time_out() -> None:
+    def answer(method: str, params: dict[str, Any]) -> Any:
+        told = task("TASK_STATE_WORKING")
+        return told if method == "SendMessage" else told["task"]
+
+    trial, asked = asked_of(answer, "go", timeout="500ms")
+    assert trial.error is not None
+    assert trial.error.kind is ErrorKind.TIMEOUT
+    assert [body.get("method") for _, _, body in asked].count("SendMessage") == 1

@@ -15,7 +15,7 @@ from gate.agents.base import AgentFailure, parse_options
 from gate.agents.mcp import arguments_for, body_of, text_of
 from gate.errors import ConfigError
 from gate.model import ErrorKind, Trial
-from tests.integration.agents.driving import case, drive, read_request, response, serving
+from tests.integration.agents.driving import case, drive, gone, read_request, response, serving
 
 GREETING = {"protocolVersion": "2025-06-18", "capabilities": {}, "serverInfo": {"name": "s", "version": "1"}}
 SCHEMA = {"type": "object", "properties": {"question": {"type": "string"}}, "required": ["question"]}
@@ -244,3 +244,23 @@ def test_blocks_as_text() -> None:
 def test_options_that_cannot_work(told: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message.replace("{", r"\{")):
         parse_options({"mcp": told})
+
+
+def test_a_tool_that_hangs_ends_with_its_process(tmp_path: Path) -> None:
+    (tmp_path / "server.py").write_text(
+        SERVER.replace("GREETING", repr(GREETING))
+        .replace("TOOLS", repr(TOOLS))
+        .replace("os._exit(7)", "import time; time.sleep(999)")
+    )
+    mcp = {"command": [sys.executable, str(tmp_path / "server.py")], "tool": "ask"}
+    options = {"mcp": mcp, "retries": 0, "timeout": "300ms"}
+    (trial,) = asyncio.run(drive(options, [case("a", "die")], tmp_path, environment={}))
+    assert trial.error is not None
+    assert trial.error.kind is ErrorKind.TIMEOUT
+    assert gone(str(tmp_path / "server.py"))
+
+
+def test_an_agent_over_stdio_is_of_the_commit_that_is_checked_out() -> None:
+    _, started = parse_options({"mcp": {"tool": "ask", "command": "python server.py"}})
+    _, served = parse_options({"mcp": {"tool": "ask", "url": "http://127.0.0.1"}})
+    assert (started.is_local, served.is_local) == (True, False)
