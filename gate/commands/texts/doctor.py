@@ -20,7 +20,6 @@ from gate.judges.options import NO_KEY, JudgeOptions, Member, members
 from gate.model import Scale, Trial
 from gate.pipeline.journal import redactor_of
 from gate.pipeline.reference import find_baseline, git_context, in_ci, store_kind, store_of
-from gate.pipeline.session import LOCAL_KINDS
 from gate.reports.formatting import count
 from gate.scoring.score import Scorer
 from gate.security.environment import is_allowed
@@ -148,7 +147,7 @@ async def _version(config: Config, environment: Mapping[str, str]) -> Checkup:
         return refused(AREA, "version", error)
     if version:
         return ok(AREA, "version", version)
-    if config.agent_kind in LOCAL_KINDS:
+    if config.agent.is_local:
         return ok(AREA, "version", "told by its files and settings")
     remedy = "agent.version: {header: X-Version}, a command or a text"
     return note(AREA, "version", "not known: records of the same agent are never pooled or continued", remedy)
