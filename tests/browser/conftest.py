@@ -105,6 +105,68 @@ def overflow(page: Page) -> list[str]:
     )
 
 
+def clipped(page: Page) -> list[str]:
+    """Boxes that hide a part of what is in them until somebody scrolls sideways, and words cut off at a box's edge.
+
+    Meant to: what is for screen readers alone, trials and agents side by side, and a hint that ends in an ellipsis.
+    """
+    return page.evaluate(
+        """() => [...document.querySelectorAll('body *')]
+          .filter((one) => one.checkVisibility() && getComputedStyle(one).overflowX !== 'visible')
+          .filter((one) => one.scrollWidth > one.clientWidth + 1 && one.clientWidth > 1)
+          .filter((one) => !one.closest('svg, .unseen, .scroller, .scroll, .hint, thead'))
+          .map((one) => `${one.tagName} ${one.className} ${(one.textContent || '').trim().slice(0, 40)}`)"""
+    )
+
+
+def overlaps(page: Page) -> list[str]:
+    """Neighbours of one row or line whose texts lie upon each other."""
+    return page.evaluate(
+        """() => {
+          const boxes = (one) => {
+            const found = [];
+            const walk = document.createTreeWalker(one, NodeFilter.SHOW_TEXT);
+            while (walk.nextNode()) {
+              const parent = walk.currentNode.parentElement;
+              if (parent.closest('.hint, .unseen, pre') || !parent.checkVisibility()) continue;
+              const range = document.createRange();
+              range.selectNodeContents(walk.currentNode);
+              found.push(...range.getClientRects());
+            }
+            return found;
+          };
+          const meet = (a, b) => Math.min(a.right, b.right) - Math.max(a.left, b.left) > 2
+            && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 6;
+          return [...document.querySelectorAll('main :is(td, th, dt, dd, .pill, .chip, figcaption, h1, h2, h3)')]
+            .filter((one) => one.nextElementSibling && !one.closest('thead, .unseen'))
+            .filter((one) => boxes(one).some((a) => boxes(one.nextElementSibling).some((b) => meet(a, b))))
+            .map((one) => `${one.tagName} ${one.className} ${one.textContent.trim().slice(0, 40)}`);
+        }"""
+    )
+
+
+def broken_figures(page: Page) -> list[str]:
+    """Figures that are parted from their unit by the end of a line: ``96`` and ``%``."""
+    return page.evaluate(
+        """() => {
+          const found = [];
+          const walk = document.createTreeWalker(document.querySelector('main'), NodeFilter.SHOW_TEXT);
+          while (walk.nextNode()) {
+            const node = walk.currentNode;
+            if (!node.parentElement.checkVisibility()) continue;
+            for (const match of node.data.matchAll(/\\d (%|s|ms|points)(?![a-z])/g)) {
+              const range = document.createRange();
+              range.setStart(node, match.index);
+              range.setEnd(node, match.index + match[0].length);
+              const tops = [...range.getClientRects()].map((one) => Math.round(one.top));
+              if (Math.max(...tops) - Math.min(...tops) > 6) found.push(node.data.trim().slice(0, 60));
+            }
+          }
+          return found;
+        }"""
+    )
+
+
 def violations(page: Page) -> list[str]:
     """What axe-core finds wrong for those who use a keyboard or a screen reader, or need contrast."""
     from axe_playwright_python.sync_playwright import Axe

@@ -12,7 +12,7 @@ from gate.reports.html.lineup import render
 from tests.unit.reports.hostile import CORPUS
 from tests.unit.reports.test_lineup import lineup
 
-from .conftest import SCHEMES, WIDTHS, overflow, show, violations
+from .conftest import SCHEMES, WIDTHS, clipped, overflow, overlaps, show, violations
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -37,7 +37,7 @@ def test_nothing_is_cut_off(page: Page, tmp_path: Path, name: str, width: int, s
     page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
     page.set_viewport_size({"width": width, "height": 900})
     opened(page, tmp_path, FOUND[name])
-    assert overflow(page) == []
+    assert (overflow(page), clipped(page), overlaps(page)) == ([], [], [])
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)

@@ -21,7 +21,7 @@ from tests.unit.reports.hostile import CORPUS
 from tests.unit.reports.samples import RESULTS, TRAJECTORY
 from tests.unit.reports.test_hostile import hostile, result
 
-from .conftest import SCHEMES, WIDTHS, overflow, show, violations
+from .conftest import SCHEMES, WIDTHS, broken_figures, clipped, overflow, overlaps, show, violations
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -73,7 +73,7 @@ def test_nothing_is_cut_off(page: Page, real: Path, width: int, scheme: str) -> 
     assert overflow(page) == []
     page.locator(".list .open").first.click()
     page.locator(".columns").wait_for()
-    assert overflow(page) == []
+    assert (overflow(page), clipped(page), overlaps(page), broken_figures(page)) == ([], [], [], [])
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -264,6 +264,23 @@ def test_a_case_shows_what_differs(page: Page, real: Path) -> None:
     assert panel.locator(".call.added .tool").first.inner_text() == "escalate"
     assert "judge's votes" in panel.inner_text()
     assert "hands the customer over" in panel.inner_text()
+
+
+def test_what_was_asked_is_read_without_scrolling_on_a_telephone(page: Page, real: Path) -> None:
+    page.set_viewport_size({"width": 390, "height": 900})
+    show(page, real)
+    page.locator(".list .open").first.click()
+    page.locator(".columns").wait_for()
+    edges = "(all) => all.map((one) => one.getBoundingClientRect().right)"
+    place = page.locator(".scroller").evaluate("(one) => one.getBoundingClientRect().right")
+    assert all(right <= place + 1 for right in page.locator(".columns .user").evaluate_all(edges))
+
+
+def test_one_cause_is_told_once(page: Page, real: Path) -> None:
+    show(page, real)
+    for case in page.locator("details.case").all()[:4]:
+        begun = [text.split(":")[0] for text in case.locator("li").all_text_contents()]
+        assert len(begun) == len(set(begun))
 
 
 def test_words_that_differ_are_marked(page: Page, tmp_path: Path) -> None:

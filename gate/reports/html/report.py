@@ -314,7 +314,7 @@ def _case(case: CaseResult) -> Mapping[str, Any]:
         "status": words.status(case),
         "tally": words.tally(case),
         "place": str(case.location) if case.location else "",
-        "reasons": [*case.reasons[:10], *([told] if (told := replayed.of_case(case)) else [])],
+        "reasons": [*words.distinct(case.reasons)[:10], *([told] if (told := replayed.of_case(case)) else [])],
         "turns": differences(case),
         "log": Markup(html(cut(case.log, _LOG))),  # noqa: S704 - escaped, lines kept
     }
@@ -356,6 +356,7 @@ class _Known(Struct, frozen=True):
 def _table_row(case: CaseResult, known: _Known) -> tuple[Any, ...]:
     """In the order in which ``report.js`` takes it apart."""
     contents = known.contents
+    reasons = words.distinct(case.reasons) if len(case.reasons) > 1 else case.reasons
     return (
         cut(case.id, MAX_ID_CHARS),
         words.status(case),
@@ -365,12 +366,12 @@ def _table_row(case: CaseResult, known: _Known) -> tuple[Any, ...]:
         case.complexity.value,
         [known.criteria[name] for name in contents.failing.get(case.id, ()) if name in known.criteria],
         round(case.duration / case.trials, 4) if case.duration is not None and case.trials else None,
-        cut(case.reasons[0] if case.reasons else replayed.of_case(case), _TEXT),
+        cut(reasons[0] if reasons else replayed.of_case(case), _TEXT),
         contents.asked.get(case.id, ""),
         contents.where.get(case.id, -1),
         known.rank.get(case.id, len(known.rank)),
         int(case.id in known.better),
         cut(str(case.location), MAX_ID_CHARS) if case.location else "",
-        [cut(reason, 2 * _TEXT) for reason in case.reasons[1:5]],
+        [cut(reason, 2 * _TEXT) for reason in reasons[1:5]],
         cut(case.quarantine, MAX_ID_CHARS),
     )
