@@ -7,7 +7,8 @@ from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, model_validator
 
-from gate.agents.base import AgentFailure, Stream, looks_like, refuse_error
+from gate.agents.base import AgentFailure, Stream, refuse_error
+from gate.agents.hints import looks_like
 from gate.formats import paths, streams
 from gate.formats.messages import FormatError
 from gate.formats.paths import PathError, find, parent_of

@@ -25,6 +25,7 @@ from pydantic import (
 )
 
 from gate.agents import AGENTS
+from gate.agents.hints import looks_like
 from gate.errors import ConfigError, first_problem, unknown_key
 from gate.formats import answers, streams
 from gate.formats.durations import Seconds
@@ -393,30 +394,10 @@ def read_answer(answer: Any, *, user: str) -> Invocation:
             return streams.to_invocation(answer, user=user, whole=answer.whole)
         return answers.to_invocation(answer, user=user)
     except FormatError as error:
-        raise AgentFailure(ErrorKind.PROTOCOL, f"the answer cannot be read: {error}{looks_like(answer)}") from error
-
-
-def looks_like(answer: Any) -> str:
-    """The framework that answers in this form, and what reads it; empty if none is known."""
-    if isinstance(answer, list):
-        answer = next(iter(answer), None)
-    if not isinstance(answer, OBJECT):
-        return ""
-    found = next(((name, remedy) for keys, name, remedy in FRAMEWORKS if keys <= answer.keys()), None)
-    return f"; this looks like {found[0]}: {found[1]}" if found else ""
-
-
-FRAMEWORKS = (
-    ({"choices", "object"}, "Chat Completions", "use openai:, or http.response.messages: choices[0:]"),
-    ({"object", "output"}, "OpenAI's Responses", "use openai: with api: responses"),
-    ({"author", "content"}, "the events of an ADK server", "use adk:"),
-    ({"jsonrpc", "result"}, "a server of A2A or MCP", "use a2a: or mcp:"),
-    ({"supportedInterfaces"}, "the card of an A2A agent", "use a2a:"),
-    ({"candidates"}, "Gemini", "http.response.output: candidates[0].content.parts[0].text"),
-    ({"role", "content", "stop_reason"}, "Anthropic's Messages", "http.response.output: content[type=text][0].text"),
-    ({"thread_id", "assistant_id"}, "a LangGraph server", "use langgraph:"),
-)
-"""The keys of an answer, whose they are, and what to write."""
+        shown = (
+            next((event.data for event in streams.events_of(answer)), None) if isinstance(answer, Stream) else answer
+        )
+        raise AgentFailure(ErrorKind.PROTOCOL, f"the answer cannot be read: {error}{looks_like(shown)}") from error
 
 
 def refuse_error(answer: Any) -> None:
@@ -424,7 +405,8 @@ def refuse_error(answer: Any) -> None:
     error = answer.get("error") if isinstance(answer, OBJECT) else None
     if error:
         said = error if isinstance(error, str) else json.dumps(error, ensure_ascii=False, default=repr)
-        raise AgentFailure(ErrorKind.CRASH, f"the agent states an error: {shorten(said, 1000)}")
+        known = looks_like(answer) if "jsonrpc" in answer else ""
+        raise AgentFailure(ErrorKind.CRASH, f"the agent states an error: {shorten(said, 1000)}{known}")
 
 
 def refuse_truncated(text: str) -> None:

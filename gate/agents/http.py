@@ -34,6 +34,7 @@ from gate.agents.base import (
     refuse_error,
     refuse_stream,
 )
+from gate.agents.hints import refused_by
 from gate.formats import streams
 from gate.formats.paths import find
 from gate.model import ErrorKind, Invocation, RecordedTrial
@@ -86,6 +87,7 @@ class ServerAgent(Agent):
 
     def __init__(self, server: Server, kind: str, environment: Mapping[str, str]) -> None:
         self._environment = environment
+        self._kind = kind
         self._url = expand(server.url, environment, where=f"agent.{kind}.url")
         check_url(self._url, where=f"agent.{kind}.url")
         self._socket = expand(server.socket or "", environment, where=f"agent.{kind}.socket")
@@ -134,7 +136,7 @@ class ServerAgent(Agent):
             self._cookies.setdefault(request.session_id, Cookies()).take(url, response.cookies)
         if not 200 <= response.status < 300:
             request.log.add(_beginning(response.body))
-            raise _failure(response)
+            raise _failure(response, self._kind)
         return response
 
     async def close_session(self, session_id: str) -> None:
@@ -159,13 +161,14 @@ def _beginning(body: bytes) -> str:
     return text if len(text) <= MAX_LOG_CHARS else text[:MAX_LOG_CHARS].rstrip(WORD_CHARS)
 
 
-def _failure(response: Response) -> AgentFailure:
-    """What a status other than 2xx says."""
+def _failure(response: Response, kind: str) -> AgentFailure:
+    """What a status other than 2xx says to an agent of this kind."""
     status = response.status
     said = response.body[:300].decode("utf-8", "replace").strip()
     message = f"HTTP {status}{f': {said}' if said else ''}"
     if 300 <= status < 400:
         message = f"HTTP {status}: redirects are not followed (to {response.headers.get('location', 'nowhere')})"
+    message += refused_by(status, response.body, kind)
     if status in (401, 403):
         message += "; is its key set? headers: {Authorization: Bearer ${NAME}} sends a variable of the environment"
     wait = _seconds_to_wait(response.headers.get("retry-after"))

@@ -10,7 +10,8 @@ from typing import Any, Literal
 from msgspec.structs import replace
 from pydantic import Field, field_validator
 
-from gate.agents.base import AgentFailure, AgentOptions, Request, looks_like, read_answer
+from gate.agents.base import AgentFailure, AgentOptions, Request, read_answer
+from gate.agents.hints import looks_like
 from gate.agents.http import Server, ServerAgent
 from gate.formats.messages import FormatError, to_usage, usage_of
 from gate.formats.paths import find

@@ -60,6 +60,8 @@ def _from_output(answer: Mapping[str, Any], user: str) -> Invocation:
     if not isinstance(calls, list | None):
         raise FormatError("tool_calls must be a list")
     output = answer.get("output")
+    if isinstance(output, list) and answer.get("object") == "response":
+        raise FormatError("the output is a list of items, which hold the calls, too")
     if output is None and not calls:
         raise FormatError("the output is null and no tool was called")
     if output is not None and not isinstance(output, str):

@@ -126,6 +126,15 @@ def arguments(part: Any) -> Any:
 TYPES = ("human", "ai", "system", "tool", "function", "AIMessageChunk")
 
 
+def is_snapshot(answer: Any) -> bool:
+    """What `get_state` of a graph gives."""
+    return isinstance(answer, tuple) and has(answer, "values", "next", "config", "tasks")
+
+
+def from_snapshot(answer: Any) -> Any:
+    return from_langchain(answer.values)
+
+
 def is_langchain_message(value: Any) -> bool:
     return has(value, "type", "content", "additional_kwargs", "model_dump") and value.type in TYPES
 
@@ -312,10 +321,60 @@ def claude_messages(one: Any) -> Any:
     return found
 
 
+# --- what none of them is -------------------------------------------------------------------------
+
+MADE_BY = (
+    ("agents", "the OpenAI Agents SDK", "return what `await Runner.run(...)` gives"),
+    ("pydantic_ai", "pydantic-ai", "return what `await agent.run(...)` gives"),
+    ("langgraph", "LangGraph", "return what invoke or ainvoke gives"),
+    ("langchain", "LangChain", "return what invoke or ainvoke gives"),
+    ("langchain_core", "LangChain", "return what invoke or ainvoke gives"),
+    ("google.adk", "google-adk", "return the list of events: [event async for event in runner.run_async(...)]"),
+    ("crewai", "CrewAI", "return what kickoff() gives"),
+    ("claude_agent_sdk", "the Claude Agent SDK", "return the list of messages: [one async for one in query(...)]"),
+    ("strands", "Strands", "return str(result), and set agent.traces: true for its calls"),
+    (
+        "agent_framework",
+        "Microsoft's Agent Framework",
+        "return response.text, and set agent.traces: true for its calls",
+    ),
+)
+"""The package of a type, or of a generator's code, whose it is, and what to return instead."""
+
+
+def remedy(answer: Any) -> str:
+    """What to return instead of an object that is no answer; empty if it is of no known framework."""
+    values = [answer]
+    if isinstance(answer, dict):
+        values += list(answer.values())
+    elif isinstance(answer, (list, tuple)):
+        values += answer[:1]
+    for value in values:
+        module = module_of(value)
+        for package, name, instead in MADE_BY:
+            if (module + ".").startswith(package + "."):
+                return "; this looks like " + name + ": " + instead
+    return "; return the answer as a whole, not a generator of its pieces" if running(answer) is not None else ""
+
+
+def module_of(value: Any) -> str:
+    """Where a value's type was defined, or a generator's code."""
+    frame = running(value)
+    module = frame.f_globals.get("__name__") if frame is not None else type(value).__module__
+    return module if isinstance(module, str) else ""
+
+
+def running(value: Any) -> Any:
+    """The frame of a generator, also of one that a context manager holds; None for anything else."""
+    held = getattr(value, "gen", None) if type(value).__module__ == "contextlib" else value
+    return getattr(held, "gi_frame", None) or getattr(held, "ag_frame", None)
+
+
 FORMS: Any = [
     (is_agents_sdk, from_agents_sdk),
     (is_pydantic_ai, from_pydantic_ai),
     (is_langchain, from_langchain),
+    (is_snapshot, from_snapshot),
     (is_adk, from_adk),
     (is_crewai, from_crewai),
     (is_claude, from_claude),

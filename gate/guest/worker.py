@@ -157,7 +157,7 @@ def plain(value: Any) -> Any:
         return value.model_dump(mode="json")
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return dataclasses.asdict(value)
-    raise TypeError(f"the agent returned a {type(value).__name__}, which is not JSON")
+    raise TypeError(f"the agent returned something of type {type(value).__name__}, which is not JSON")
 
 
 def place(error: BaseException) -> str:
@@ -283,7 +283,8 @@ class Worker:
                     reply["form"], answer = self.results.form_of(answer), self.results.told(answer)
                 reply["answer"] = json.loads(self.encode(answer))
             except (TypeError, ValueError, RecursionError) as error:
-                reply["error"] = {"kind": "protocol", "message": str(error), "transient": False}
+                instead = self.results.remedy(answer) if self.results is not None else ""
+                reply["error"] = {"kind": "protocol", "message": str(error) + instead, "transient": False}
         except asyncio.CancelledError as error:
             reply["error"] = failure(error)  # of the agent's own scopes, unless the gate asked for it
             if number in self.cancelled:

@@ -82,3 +82,20 @@ def test_what_brings_no_answer(project: Project, server: str, told: dict[str, st
     assert ran.code != 0
     assert message in errors_of(project)["a"]
     assert "Traceback" not in ran.err
+
+
+@pytest.mark.parametrize(
+    ("agent", "message"),
+    [
+        ({"http": {"url": "/run"}}, "this looks like an ADK server: use adk:"),
+        ({"langgraph": {"url": "", "assistant": "shop"}}, "agent.langgraph.url is the address of a LangGraph server"),
+        ({"openai": {"url": "", "model": "m"}}, "agent.openai.url is what comes before /chat/completions"),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_another_kind_of_agent_is_told_whose_server_it_is(
+    project: Project, server: str, agent: dict[str, dict[str, str]], message: str
+) -> None:
+    ((kind, told),) = agent.items()
+    ask(project, {kind: {**told, "url": server + told["url"]}}, [{"id": "a", "input": "A1", "response": "x"}])
+    assert message in errors_of(project)["a"]

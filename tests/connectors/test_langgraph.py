@@ -121,3 +121,22 @@ def test_what_brings_no_answer(project: Project, server: str, told: dict[str, An
     assert ran.code != 0
     assert message in errors_of(project)["a"]
     assert "Traceback" not in ran.err
+
+
+@pytest.mark.parametrize(
+    ("agent", "message"),
+    [
+        ({"http": {"url": "/threads", "request": {}}}, "this looks like a LangGraph server: use langgraph:"),
+        ({"http": {"url": "/runs/stream"}}, "this looks like a LangGraph server: use langgraph:"),
+        ({"a2a": {"url": ""}}, "this looks like a LangGraph server: use langgraph:"),
+        ({"adk": {"url": "", "app": "shop"}}, "agent.adk.url is the address of an ADK server (adk api_server)"),
+        ({"agui": {"url": ""}}, "agent.agui is the whole address of an AG-UI endpoint"),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_another_kind_of_agent_is_told_whose_server_it_is(
+    project: Project, server: str, agent: dict[str, dict[str, Any]], message: str
+) -> None:
+    ((kind, told),) = agent.items()
+    ask(project, {kind: {**told, "url": server + told["url"]}}, [{"id": "a", "input": "A1", "response": "x"}])
+    assert message in errors_of(project)["a"]

@@ -244,7 +244,7 @@ def test_several_workers_share_the_work(root: Path) -> None:
         ("cancels_itself", ErrorKind.CRASH, "CancelledError"),
         ("rate_limited", ErrorKind.UNREACHABLE, "RuntimeError: slow down"),
         ("returns_none", ErrorKind.PROTOCOL, "the answer cannot be read"),
-        ("returns_an_object", ErrorKind.PROTOCOL, "returned a object, which is not JSON"),
+        ("returns_an_object", ErrorKind.PROTOCOL, "returned something of type object, which is not JSON"),
         ("returns_nan", ErrorKind.PROTOCOL, "not JSON compliant"),
         ("returns_too_much", ErrorKind.PROTOCOL, "an answer of 50,000,002 bytes, more than 10,000,000"),
         ("segfaults", ErrorKind.CRASH, "the agent's process was killed by SIGSEGV"),

@@ -204,23 +204,6 @@ def test_lines_that_are_several_answers_are_none() -> None:
         read_answer(Stream('{"output": "a"}\n{"output": "b"}'), user="")
 
 
-@pytest.mark.parametrize(
-    ("answer", "remedy"),
-    [
-        ({"choices": [], "object": "chat.completion"}, "this looks like Chat Completions: use openai:"),
-        ({"object": "response", "result": 1, "jsonrpc": "2.0"}, "A2A"),
-        ([{"author": "a", "content": {}}], "use adk:"),
-        ({"candidates": []}, "this looks like Gemini"),
-        ({"some": "thing"}, ""),
-    ],
-)
-def test_an_answer_of_a_known_framework_names_what_reads_it(answer: Any, remedy: str) -> None:
-    with pytest.raises(AgentFailure) as failure:
-        read_answer(answer, user="")
-    assert remedy in failure.value.message
-    assert ("looks like" in failure.value.message) == bool(remedy)
-
-
 @pytest.mark.parametrize("text", ["data: one\nand more", "id: 7", "event: party at 8"])
 def test_text_that_is_no_stream_stays_text(text: str) -> None:
     assert decode_answer(text.encode()) == text

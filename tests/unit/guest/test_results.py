@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 from pathlib import Path
 from types import SimpleNamespace as Made
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -215,3 +216,53 @@ def test_the_last_message_of_langchain_alone_says_nothing_of_the_calls_before_it
     assert turn.usage is not None
     assert (turn.usage.tokens, turn.usage.model) == (5, "m")
     assert to_invocation(results.told([message]), user="q").shows_calls
+
+
+class Snapshot(NamedTuple):
+    """As `get_state` of a graph gives it."""
+
+    values: dict[str, Any]
+    next: tuple[str, ...] = ()
+    config: Any = None
+    tasks: tuple[Any, ...] = ()
+
+
+def test_a_snapshot_of_a_graph_is_its_state() -> None:
+    said = {"type": "ai", "content": "done", "additional_kwargs": {}, "tool_calls": []}
+    message = Made(**said, model_dump=lambda **_: {"role": "assistant", "content": "done"})
+    turn = to_invocation(results.told(Snapshot({"messages": [message]})), user="q")
+    assert turn.text == "done"
+    assert turn.shows_calls
+
+
+def made_in(module: str) -> Any:
+    return type("Result", (), {"__module__": module})()
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (made_in("langgraph.graph.state"), "this looks like LangGraph: return what invoke"),
+        (made_in("agents.result"), "this looks like the OpenAI Agents SDK"),
+        ([made_in("google.adk.events.event"), 3], "this looks like google-adk: return the list of events"),
+        ({"state": made_in("strands.agent.agent_result")}, "this looks like Strands: return str(result)"),
+        (made_in("agentstuff"), ""),
+        (made_in("google.cloud"), ""),
+        (object(), ""),
+        ([], ""),
+        ((piece for piece in "ab"), "not a generator of its pieces"),
+    ],
+)
+def test_an_object_that_is_no_answer_says_what_to_return(answer: Any, said: str) -> None:
+    found = results.remedy(answer)
+    assert said in found
+    assert bool(found) == bool(said)
+
+
+def test_a_generator_is_known_by_whose_code_it_runs() -> None:
+    space: dict[str, Any] = {"__name__": "langgraph.pregel.main"}
+    exec("def stream():\n    yield 1\nasync def astream():\n    yield 1", space)
+    assert "LangGraph" in results.remedy(space["stream"]())
+    assert "LangGraph" in results.remedy(space["astream"]())
+    held = contextlib.asynccontextmanager(space["astream"])()
+    assert "LangGraph" in results.remedy(held)

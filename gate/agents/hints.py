@@ -1,0 +1,115 @@
+"""Whose an answer is that cannot be read, or a server that refuses what it is asked, and what to write instead.
+
+Each line was tried against the released framework: tests/connectors/test_hints.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from gate.formats.messages import OBJECT
+
+LOOKED_AT = 20_000
+"""Characters of a refusal."""
+FRAMEWORKS: tuple[tuple[frozenset[str], str, str], ...] = tuple(
+    (frozenset(keys.split()), name, remedy)
+    for keys, name, remedy in (
+        (
+            "choices object",
+            "Chat Completions",
+            'use openai:, or http.response: {output: "choices[0].message.content", '
+            'tool_calls: "choices[0].message.tool_calls?", usage: usage}',
+        ),
+        (
+            "object output",
+            "OpenAI's Responses",
+            "use openai: with api: responses, or http.response: {messages: output, usage: usage}",
+        ),
+        ("author content", "events of google-adk", "use adk:, or return the whole list of events"),
+        ("jsonrpc result", "a server of A2A or MCP", "use a2a: or mcp:"),
+        ("jsonrpc error", "a server of A2A or MCP", "use a2a: or mcp:"),
+        ("supportedInterfaces", "the card of an A2A agent", "use a2a:"),
+        ("candidates", "Gemini", "http.response.output: candidates[0].content.parts[0].text"),
+        (
+            "role content stop_reason",
+            "Anthropic's Messages",
+            'http.response: {output: "content[type=text][0].text", '
+            'tool_calls: {path: "content[type=tool_use]", name: name, args: input}, usage: usage}',
+        ),
+        ("thread_id created_at", "a LangGraph server", "use langgraph:"),
+        ("run_id attempt", "a LangGraph server's stream", "use langgraph:, or ask for the stream_mode values"),
+        ("stop_reason message metrics", "Strands", "return str(result), and set agent.traces: true for its calls"),
+    )
+)
+"""The keys of an answer, whose they are, and what to write."""
+LANGCHAIN = {"content", "additional_kwargs", "response_metadata"}
+"""Keys that a message of LangChain has."""
+REFUSALS = (
+    (re.compile(r'"(threadId|runId)"'), "agui", "AG-UI"),
+    (re.compile(r'"(appName|app_name|newMessage|new_message|userId)"'), "adk", "an ADK server"),
+    (re.compile(r"\bassistant_id\b"), "langgraph", "a LangGraph server"),
+    (re.compile(r'"jsonrpc"'), "mcp", "an MCP server"),
+)
+"""What a server says that it misses, the kind of agent that would send it, and whose server it is."""
+EXPECTED = {
+    "http": "agent.http.url is the whole address of the agent, with its path",
+    "openai": "agent.openai.url is what comes before /chat/completions or /responses, such as http://localhost:8000/v1",
+    "agui": "agent.agui is the whole address of an AG-UI endpoint, with its path",
+    "adk": "agent.adk.url is the address of an ADK server (adk api_server)",
+    "langgraph": "agent.langgraph.url is the address of a LangGraph server (langgraph dev)",
+    "mcp": "agent.mcp.url is the whole address of an MCP server over HTTP, with its path",
+}
+"""What an address must lead to, by the kind of agent."""
+_NOWHERE = re.compile(
+    r'(?i)\s*(?:|not found|method not allowed|\{"detail": ?"(?:not found|method not allowed)"\}|<(?:!doc|html).*)\s*',
+    re.DOTALL,
+)
+"""What a server says of a path that it does not have; anything else says itself what was wrong."""
+
+
+def looks_like(answer: Any) -> str:
+    """The framework that answers in this form, and what reads it; empty if none is known."""
+    if isinstance(answer, list):
+        if _is_streamed(answer):
+            return "; this looks like the stream of a LangGraph graph: return what invoke gives"
+        answer = next(iter(answer), None)
+    if not isinstance(answer, OBJECT):
+        return ""
+    found = next(((name, remedy) for keys, name, remedy in FRAMEWORKS if keys <= answer.keys()), None)
+    found = found or _state_of_a_graph(answer)
+    return f"; this looks like {found[0]}: {found[1]}" if found else ""
+
+
+def _state_of_a_graph(answer: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Messages of LangChain under another name, or within what one node of a graph gave."""
+    for name, value in answer.items():
+        if _are_langchains(value):
+            remedy = f'return {{"messages": state["{name}"]}}, or http.response.messages: {name}'
+            return ("the state of a LangGraph graph", remedy) if name != "messages" else None
+        if isinstance(value, Mapping) and _are_langchains(value.get("messages")):
+            return "the updates of a LangGraph graph", "return what invoke gives, or use langgraph:"
+    return None
+
+
+def _is_streamed(answer: list[Any]) -> bool:
+    """The states that a graph went through, or pairs of a message and where it came from."""
+    first = answer[0] if answer else None
+    return _are_langchains(first) or (isinstance(first, OBJECT) and _are_langchains(first.get("messages")))
+
+
+def _are_langchains(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and isinstance(value[0], OBJECT) and value[0].keys() >= LANGCHAIN
+
+
+def refused_by(status: int, body: bytes, kind: str) -> str:
+    """What a refusal says of the kind of agent that was configured; empty if it says nothing of it."""
+    said = body[:LOOKED_AT].decode("utf-8", "replace")
+    if status in (404, 405) and _NOWHERE.fullmatch(said):
+        return f"; {EXPECTED[kind]}" if kind in EXPECTED else ""
+    if status in (400, 406, 415, 422):
+        found = next(((other, name) for pattern, other, name in REFUSALS if pattern.search(said)), None)
+        if found is not None and found[0] != kind:
+            return f"; this looks like {found[1]}: use {found[0]}:"
+    return ""
