@@ -19,6 +19,7 @@ SECTIONS = {
     "look again": ("report", "open", "explain", "compare", "diff-requests", "history", "site", "rescore"),
     "keep and accept baselines": ("baseline",),
     "plan": ("power", "ratchet", "calibrate"),
+    "prove": ("attest", "verify"),
     "watch production": ("monitor", "promote"),
     "check us with your own tools": ("score", "decide"),
 }

@@ -56,6 +56,11 @@ if TYPE_CHECKING:
 @click.option("--shard", metavar="I/N", help="Run part I of N; `gate merge` joins the records.")
 @click.option("--publish", metavar="HOST", multiple=True, help="Publish the result on this host; may be repeated.")
 @click.option("--comment", is_flag=True, help="Post the result as a note on this pipeline's GitLab merge request.")
+@click.option(
+    "--statement",
+    type=click.Path(path_type=Path),
+    help="Write what was found as an in-toto statement, for `gate attest` and `gate verify`.",
+)
 @with_options(*OUTPUTS)
 def run(config_path: Path, **given: Any) -> NoReturn:
     """Run the suite, compare with the baseline, and give a verdict as exit code."""
@@ -64,6 +69,8 @@ def run(config_path: Path, **given: Any) -> NoReturn:
     from gate.pipeline.flow import run_gate
     from gate.system.signals import run as run_coroutine
 
+    if given["statement"] and given["shard"]:
+        raise click.UsageError("a shard decides nothing that could be stated: --statement goes with the whole run")
     overrides, revision = overrides_of(given), given["rules_from"]
     named = [*given["publish"], *(["gitlab"] if given["comment"] else [])]
     with ExitStack() as stack:
@@ -75,6 +82,11 @@ def run(config_path: Path, **given: Any) -> NoReturn:
         options = _run_options(given, rules)
         progress = progress_of(given["quiet"])
         result = run_coroutine(run_gate(rules.config, options, outputs_of(given), os.environ, progress))
+    if given["statement"]:
+        from gate.commands.texts.evidence import stated
+
+        written = outputs_of(given).beside(rules.config.root, rules.config.file.reports)
+        result = stated(result, given["statement"], written.paths.values())
     if hosts:
         _publish(result, hosts)
     finish(result, given["quiet"], given["verbose"])
@@ -102,6 +114,7 @@ def _run_options(given: dict[str, Any], rules: Rules) -> RunOptions:
     shard = _shard(given["shard"]) if given["shard"] else (1, 1)
     return RunOptions(
         record_path=given["record_path"],
+        statement_path=given["statement"],
         resume=given["resume"],
         shard=shard,
         command=command_line(),

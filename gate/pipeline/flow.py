@@ -69,7 +69,8 @@ async def run_gate(
         raise ConfigError("--record names one file, and there are several suites", hint="leave it out")
     with ExitStack() as stack:
         stack.callback(progress.close)
-        written = [path for path in (options.record_path, *outputs.wanted.values()) if path is not None]
+        own = (options.record_path, options.statement_path, *outputs.wanted.values())
+        written = [path for path in own if path is not None]
         check_base_address(config)
         version = await version_of(config.agent_kind, config.agent, root=config.root, environment=environment)
         session = open_session(config, options, environment, progress, stack, written, version)

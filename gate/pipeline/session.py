@@ -28,6 +28,8 @@ class RunOptions(Struct, frozen=True):
     """The command line's options for one run, besides the configuration."""
 
     record_path: Path | None = None
+    statement_path: Path | None = None
+    """Where the command states afterwards what was found; it is no part of what is measured."""
     resume: bool = False
     shard: tuple[int, int] = (1, 1)
     command: str = "gate run"

@@ -38,7 +38,7 @@ HAND_WRITTEN, DEPENDENCIES = rows("Written by hand"), rows("Dependencies")
 def dependencies() -> set[str]:
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
-    ours = ("buckets", "inspect", "ray", "traces")
+    ours = ("buckets", "inspect", "ray", "sign", "traces")
     named = [*project["dependencies"], *(line for extra in ours for line in extras[extra])]
     return {re.split(r"[<>=~!\[; ]", line, maxsplit=1)[0].lower() for line in named}
 

@@ -6,6 +6,7 @@ import fcntl
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from hashlib import sha256
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -21,6 +22,7 @@ from gate.monitor.store import MonitorState, open_state
 from gate.reports.formatting import count
 from gate.security import files
 from gate.security.escape import console
+from gate.security.redact import Redactor
 
 FILE = "production.yaml"
 MOST_NAMED = 5
@@ -46,7 +48,7 @@ def promote_trace(
     opened = open_state(path, to_write=False)
     assert opened is not None, "only a state that is to be written may be taken"
     with opened:
-        found = _find(opened, trace)
+        found = _named(_find(opened, trace), redactor_of_production(environment))
     if why is not None:
         found = replace(found, why=redactor_of_production(environment).redact(" ".join(why.split())))
     place = target or _default_target(config)
@@ -74,6 +76,13 @@ def promote_trace(
         lines.append(f"{count(case.masked, 'value')} in it {was} masked: put something made up in {its} place")
     lines.append(f"say what should have happened, then try it: gate run --case {case.id} --trials 3")
     return "\n".join(lines)
+
+
+def _named(found: Observation, redactor: Redactor) -> Observation:
+    """The trace under a name that may stand in a repository: an id may be somebody's address, or hold a token."""
+    if redactor.redact(found.trace) == found.trace:
+        return found
+    return replace(found, trace=sha256(found.trace.encode("utf-8", "surrogatepass")).hexdigest()[:32])
 
 
 def _find(state: MonitorState, trace: str) -> Observation:

@@ -1,0 +1,29 @@
+"""`gate attest`: signs what a run states, or hands it to the CI's own attestation step."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from gate.commands.groups import Once
+
+FILE = click.Path(path_type=Path)
+
+
+@click.command(cls=Once)
+@click.argument("statement", type=FILE)
+@click.option("--key", type=FILE, help="Private ed25519 key in PEM; the statement is signed with it.")
+@click.option("--output", type=FILE, help="Where the signed statement goes. Default: STATEMENT with .dsse.json.")
+@click.option("--predicate", type=FILE, help="Write the predicate here, for the CI's own attestation step.")
+def attest(statement: Path, key: Path | None, output: Path | None, predicate: Path | None) -> None:
+    """Sign the STATEMENT that `gate run --statement` wrote, or hand it to the CI's own attestation step.
+
+    With --key the envelope (DSSE) is what `gate verify` checks. With --predicate the subjects are printed as a list of
+    checksums, as attestation steps take them.
+    """
+    from gate.commands.texts.evidence import attested
+
+    if key is None and predicate is None:
+        raise click.UsageError("--key, or --predicate")
+    click.echo(attested(statement, key, output, predicate))

@@ -1,0 +1,104 @@
+"""What `gate attest` and `gate verify` do, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from gate.errors import ConfigError, ExitCode, MeasureError, UntrustedError
+from gate.model import Result
+from gate.pipeline.evidence import Statement, check_files, predicate_in, read_statement, statement_of, written
+from gate.reports.files import with_problems
+from gate.reports.formatting import count
+from gate.security import files
+from gate.security.escape import console
+from gate.security.signing import opened, signed
+
+UNSIGNED = "NOT SIGNED: anybody may have written this"
+MAX_BYTES = 16 * 2**20
+"""Of a statement or a key."""
+
+
+def stated(result: Result, path: Path, reports: Iterable[Path]) -> Result:
+    """Writes the statement on a result; where that fails, the result says so."""
+    try:
+        files.write_parts(path, [written(statement_of(result, reports))])
+    except (OSError, MeasureError) as error:
+        what = error.what if isinstance(error, MeasureError) else error.strerror or str(error)
+        return with_problems(result, [*result.problems, f"{path}: no statement: {what}"])
+    return result
+
+
+def attested(path: Path, key: Path | None, output: Path | None, predicate: Path | None) -> str:
+    """Writes what was asked for, and says where.
+
+    Raises:
+        ConfigError: a file or the key cannot be read.
+        UntrustedError: the statement is not as the gate wrote it.
+        MeasureError: a file cannot be written.
+    """
+    data = _read(path)
+    statement = read_statement(data, str(path))
+    lines = []
+    if key is not None:
+        target = output or path.with_name(f"{path.name}.dsse.json")
+        _write(target, signed(data, _read(key)))
+        lines.append(f"signed: {target}")
+    if predicate is not None:
+        _write(predicate, predicate_in(statement))
+        lines += [f"{one.digest['sha256']}  {console(one.name)}" for one in statement.subject if "sha256" in one.digest]
+    return "\n".join(lines)
+
+
+def verified(
+    given: Sequence[Path], path: Path, key: Path | None, commit: str | None, *, allow_warned: bool
+) -> tuple[ExitCode, str]:
+    """The exit code, and what was checked.
+
+    Raises:
+        ConfigError: a file or the key cannot be read.
+        UntrustedError: anything was changed, or does not belong together.
+    """
+    data = _read(path)
+    if key is not None:
+        try:
+            data = opened(data, _read(key))
+        except UntrustedError as error:
+            raise UntrustedError(error.what, where=str(path), hint=error.hint) from None
+    statement = read_statement(data, str(path))
+    try:
+        check_files(statement, given, commit)
+    except OSError as error:
+        raise UntrustedError(f"cannot be read: {error.strerror}", where=str(error.filename)) from None
+    result = statement.predicate.result
+    fine = result == "PASSED" or (result == "WARNED" and allow_warned)
+    return ExitCode.PASS if fine else ExitCode.FAILED, _text(statement, len(given), is_signed=key is not None)
+
+
+def _text(statement: Statement, checked: int, *, is_signed: bool) -> str:
+    found = statement.predicate
+    lines = [
+        f"{found.result}: commit {console(statement.commit)}",
+        f"  {count(checked, 'file')} as stated, {'signature valid' if is_signed else UNSIGNED}",
+    ]
+    for name, tests in (("failed", found.failed_tests), ("inconclusive", found.warned_tests)):
+        lines += [f"  {name}: {console(test)}" for test in tests]
+    return "\n".join(lines)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise ConfigError(f"cannot be read: {error.strerror}", where=str(path)) from None
+    if len(data) > MAX_BYTES:
+        raise ConfigError("it is too large to be a statement or a key", where=str(path))
+    return data
+
+
+def _write(path: Path, data: bytes) -> None:
+    try:
+        files.write_parts(path, [data])
+    except OSError as error:
+        raise MeasureError(f"cannot be written: {error.strerror or error}", where=str(path)) from None

@@ -1,0 +1,204 @@
+"""What a run found as an in-toto statement (test-result v0.1), and whether files are still those that one is about.
+
+A statement has one spelling, so that no byte of it can change unnoticed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from msgspec import MsgspecError, Struct, field
+from msgspec.json import decode, encode
+
+from gate.errors import MeasureError, UntrustedError
+from gate.model import Result, SuiteResult, Verdict
+from gate.records import Header, read_header
+
+STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
+PREDICATE_TYPE = "https://in-toto.io/attestation/test-result/v0.1"
+RECORD, REPORT, COMMIT = "record/", "report/", "commit"
+_CHUNK = 1 << 20
+Outcome = Literal["PASSED", "WARNED", "FAILED"]
+
+
+class Subject(Struct, frozen=True, forbid_unknown_fields=True):
+    """Something that a statement is about."""
+
+    name: str
+    digest: Mapping[str, str]
+
+
+class Descriptor(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Something that a result rests on."""
+
+    name: str
+    uri: str = ""
+    digest: Mapping[str, str] = {}
+    annotations: Mapping[str, Any] = {}
+
+
+class TestResult(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """What was found."""
+
+    __test__ = False
+    result: Outcome
+    configuration: tuple[Descriptor, ...]
+    passed_tests: tuple[str, ...]
+    warned_tests: tuple[str, ...]
+    failed_tests: tuple[str, ...]
+
+
+class Statement(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """A statement about a commit, records and reports."""
+
+    subject: tuple[Subject, ...]
+    predicate: TestResult
+    predicate_type: str = PREDICATE_TYPE
+    type: str = field(default=STATEMENT_TYPE, name="_type")
+
+    @property
+    def commit(self) -> str:
+        """The commit that was measured."""
+        return next(one.digest["gitCommit"] for one in self.subject if one.name == COMMIT)
+
+
+def outcome_of(verdict: Verdict) -> Outcome:
+    """How a statement calls a verdict: nothing but a pass has passed."""
+    if verdict is Verdict.PASS:
+        return "PASSED"
+    return "WARNED" if verdict is Verdict.INCONCLUSIVE else "FAILED"
+
+
+def statement_of(result: Result, reports: Iterable[Path] = ()) -> Statement:
+    """The statement on a result, its records and the reports that were written of it.
+
+    Raises:
+        MeasureError: there is no record, or what was measured is not one commit.
+    """
+    paths = [Path(path) for path in result.record_paths]
+    headers = [read_header(path, error=MeasureError) for path in paths]
+    commits = {header.commit for header in headers}
+    if not headers or len(commits) > 1 or None in commits:
+        raise MeasureError("what was measured is not one commit: nothing can be stated of it")
+    if any(header.dirty for header in headers):
+        hint = "commit, and run again"
+        raise MeasureError("the work tree differed from its commit: nothing can be stated of that", hint=hint)
+    subjects = [Subject(COMMIT, {"gitCommit": str(headers[0].commit)})]
+    subjects += [Subject(RECORD + h.suite_id, digest_of_file(p)) for h, p in zip(headers, paths, strict=True)]
+    subjects += [Subject(REPORT + path.name, digest_of_file(path)) for path in reports if path.is_file()]
+    return Statement(tuple(subjects), _predicate(result, headers))
+
+
+def _predicate(result: Result, headers: Sequence[Header]) -> TestResult:
+    by_outcome: dict[Outcome, list[str]] = {"PASSED": [], "WARNED": [], "FAILED": []}
+    for suite in result.suites:
+        for one in suite.criteria:
+            if one.criterion.blocking and one.verdict is not Verdict.NOT_APPLIED:
+                by_outcome[outcome_of(one.verdict)].append(f"{suite.suite_id}: {one.criterion.name}")
+    rests_on = [Descriptor("agent-gate", f"pkg:pypi/agent-gate@{result.version}")]
+    for header in headers:
+        rests_on += _measured_by(header)
+    for suite in result.suites:
+        rests_on += _baselines(suite)
+    return TestResult(
+        outcome_of(result.verdict),
+        tuple(rests_on),
+        tuple(by_outcome["PASSED"]),
+        tuple(by_outcome["WARNED"]),
+        tuple(by_outcome["FAILED"]),
+    )
+
+
+def _measured_by(header: Header) -> list[Descriptor]:
+    """The rules and the agent of a record."""
+    rules = hashlib.sha256(encode(header.criteria, order="sorted")).hexdigest()
+    held = {
+        c.name: {"metric": c.metric, "threshold": c.threshold, "fingerprint": c.fingerprint} for c in header.criteria
+    }
+    found = [Descriptor("criteria", "", {"sha256": rules}, {"suite": header.suite_id, "criteria": held})]
+    if header.base_commit:
+        found.append(Descriptor("rules", "", {"gitCommit": header.base_commit}, {"suite": header.suite_id}))
+    known = {"suite": header.suite_id, "fingerprint": header.agent, "definition": header.definition}
+    return [*found, Descriptor("agent", f"agent-gate:agent/{header.agent or 'unknown'}", {}, known)]
+
+
+def _baselines(suite: SuiteResult) -> list[Descriptor]:
+    """What a suite was compared with; that there was nothing is said, too."""
+    found = []
+    for one in (suite, *suite.further):
+        baseline, said = one.baseline, {"suite": suite.suite_id, "reference": one.reference or "base"}
+        if baseline is None or baseline.missing or baseline.commit is None:
+            found.append(Descriptor("baseline", "agent-gate:no-baseline", {}, said))
+        else:
+            known = {**said, "records": baseline.records}
+            found.append(Descriptor("baseline", "", {"gitCommit": baseline.commit}, known))
+    return found
+
+
+def digest_of_file(path: Path) -> dict[str, str]:
+    """The digest of a file's bytes. Raises `OSError`."""
+    found = hashlib.sha256()
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK):
+            found.update(chunk)
+    return {"sha256": found.hexdigest()}
+
+
+# --- as bytes -----------------------------------------------------------------------------------------
+
+
+def written(statement: Statement) -> bytes:
+    """The statement in its one spelling."""
+    return encode(statement, order="sorted") + b"\n"
+
+
+def predicate_in(statement: Statement) -> bytes:
+    """What a CI's own attestation step takes: the predicate alone."""
+    return encode(statement.predicate, order="sorted") + b"\n"
+
+
+def read_statement(data: bytes, where: str) -> Statement:
+    """The statement in these bytes. Raises `UntrustedError` for what the gate did not write so."""
+    try:
+        found = decode(data, type=Statement)
+    except (MsgspecError, ValueError, RecursionError):
+        raise UntrustedError("no statement of the gate, or a damaged one", where=where) from None
+    known = found.type == STATEMENT_TYPE and found.predicate_type == PREDICATE_TYPE
+    commits = [one for one in found.subject if one.name == COMMIT and one.digest.get("gitCommit")]
+    if not known or len(commits) != 1 or written(found) != data:
+        raise UntrustedError("the statement is not as the gate writes it: it was changed", where=where)
+    return found
+
+
+# --- checking -----------------------------------------------------------------------------------------
+
+
+def check_files(statement: Statement, given: Sequence[Path], commit: str | None) -> None:
+    """That files are those that a statement is about, its records among them, and that it is about this commit.
+
+    Raises:
+        UntrustedError: a file was changed or is another, a record is missing, or the commit is another.
+        OSError: a file cannot be read.
+    """
+    if commit is not None and commit != statement.commit:
+        raise UntrustedError(f"the statement is about commit {statement.commit[:12]}, not {commit[:12]}")
+    by_digest = {one.digest.get("sha256", ""): one.name for one in statement.subject if one.name != COMMIT}
+    named = set()
+    for path in given:
+        name = by_digest.get(digest_of_file(path)["sha256"])
+        if name is None:
+            raise UntrustedError("the statement is not about this file, or it was changed", where=str(path))
+        if name.startswith(RECORD):
+            header = read_header(path, error=UntrustedError)
+            if header.commit != statement.commit or RECORD + header.suite_id != name:
+                raise UntrustedError(
+                    "the record is of another commit or suite than the statement says", where=str(path)
+                )
+        named.add(name)
+    missing = [one.name for one in statement.subject if one.name.startswith(RECORD) and one.name not in named]
+    if missing:
+        hint = "name every record that it is about"
+        raise UntrustedError(f"the statement's {missing[0]!r} was not given", hint=hint)

@@ -1,0 +1,136 @@
+"""Signs bytes with a key of one's own, and opens what was signed: ed25519 in a DSSE envelope, as in-toto uses it.
+
+An envelope has one spelling. What is spelled otherwise is refused, so that no byte of it can change unnoticed.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+from msgspec import MsgspecError, Struct
+from msgspec.json import decode, encode
+
+from gate.errors import ConfigError, UntrustedError
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+PAYLOAD_TYPE = "application/vnd.in-toto+json"
+INSTALL = "pip install 'agent-gate[sign]'"
+
+
+class _Signature(Struct, forbid_unknown_fields=True):
+    keyid: str
+    sig: str
+
+
+class _Envelope(Struct, forbid_unknown_fields=True, rename="camel"):
+    payload: str
+    payload_type: str
+    signatures: tuple[_Signature, ...]
+
+
+def new_key() -> tuple[bytes, bytes]:
+    """A new private key and its public key, both in PEM. Raises ConfigError if the library is not installed."""
+    _check_library()
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    key = Ed25519PrivateKey.generate()
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    public = key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+    return private, public
+
+
+def signed(payload: bytes, private_key: bytes) -> bytes:
+    """The envelope of a payload. Raises ConfigError for a key that is no ed25519 key in PEM."""
+    key = _private(private_key)
+    found = _Signature(_key_id(key.public_key()), _text(key.sign(_encoded(payload))))
+    return encode(_Envelope(_text(payload), PAYLOAD_TYPE, (found,))) + b"\n"
+
+
+def opened(envelope: bytes, public_key: bytes) -> bytes:
+    """What the holder of a key signed.
+
+    Raises:
+        UntrustedError: it is no envelope, was changed, or somebody else signed it.
+        ConfigError: the key is no public ed25519 key in PEM.
+    """
+    from cryptography.exceptions import InvalidSignature
+
+    key = _public(public_key)
+    try:
+        found = decode(envelope, type=_Envelope)
+        payload = base64.b64decode(found.payload, validate=True)
+        signatures = [base64.b64decode(one.sig, validate=True) for one in found.signatures]
+    except (MsgspecError, ValueError, RecursionError):
+        raise UntrustedError("no signed statement", hint="`gate attest --key` writes one") from None
+    if encode(found) + b"\n" != envelope or found.payload_type != PAYLOAD_TYPE or len(signatures) != 1:
+        raise UntrustedError(
+            "the envelope is not as `gate attest` writes it: it was changed, or made by something else"
+        )
+    if found.signatures[0].keyid != _key_id(key) or _text(payload) != found.payload:
+        raise UntrustedError("it was signed with another key")
+    try:
+        key.verify(signatures[0], _encoded(payload))
+    except InvalidSignature:
+        raise UntrustedError("the signature does not fit: what was signed was changed") from None
+    return payload
+
+
+def _encoded(payload: bytes) -> bytes:
+    """DSSE's pre-authentication encoding: what is signed names its type and lengths."""
+    kind = PAYLOAD_TYPE.encode()
+    return b"DSSEv1 %d %b %d %b" % (len(kind), kind, len(payload), payload)
+
+
+def _text(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+def _key_id(key: Ed25519PublicKey) -> str:
+    return sha256(key.public_bytes_raw()).hexdigest()
+
+
+def _check_library() -> None:
+    try:
+        import cryptography  # noqa: F401
+    except ImportError as error:
+        raise ConfigError("signatures need the package cryptography", hint=INSTALL) from error
+
+
+def _private(pem: bytes) -> Ed25519PrivateKey:
+    _check_library()
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    found = _loaded(lambda: load_pem_private_key(pem, None), "private")
+    if not isinstance(found, Ed25519PrivateKey):
+        raise ConfigError("the key is no ed25519 key", where="--key")
+    return found
+
+
+def _public(pem: bytes) -> Ed25519PublicKey:
+    _check_library()
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+    from cryptography.hazmat.primitives.serialization import load_pem_public_key
+
+    found = _loaded(lambda: load_pem_public_key(pem), "public")
+    if not isinstance(found, Ed25519PublicKey):
+        raise ConfigError("the key is no ed25519 key", where="--key")
+    return found
+
+
+def _loaded(load: Callable[[], object], kind: str) -> object:
+    from cryptography.exceptions import UnsupportedAlgorithm
+
+    try:
+        return load()
+    except (ValueError, TypeError, UnsupportedAlgorithm):  # the library's words may hold parts of the key
+        hint = "`openssl genpkey -algorithm ed25519` makes one; an encrypted one is not read"
+        raise ConfigError(f"no {kind} key in PEM", where="--key", hint=hint) from None

@@ -1,0 +1,145 @@
+"""The chain from a run to a deployment: stated, signed, checked offline, and refused where a byte was changed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from gate.errors import UntrustedError
+from gate.pipeline.evidence import check_files, read_statement
+from gate.security.signing import new_key, opened
+from tests.acceptance.conftest import Project
+
+AGENT = "def answer(message):\n    return 'It is on its way.'\n"
+CONFIG = "suite: evals\nagent: {python: 'agent:answer'}\ntrials: 1\ncriteria: {contains: {values: ['on its way']}}\n"
+
+
+@pytest.fixture
+def keys(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    folder = tmp_path_factory.mktemp("keys")
+    private, public = new_key()
+    (folder / "key.pem").write_bytes(private)
+    (folder / "key.pub").write_bytes(public)
+    return folder / "key.pem", folder / "key.pub"
+
+
+@pytest.fixture
+def shop(project: Project) -> Project:
+    project.write("agent.py", AGENT)
+    project.write("gate.yaml", CONFIG)
+    project.write("evals/a.yaml", "cases:\n  - {id: a, input: hello}\n  - {id: b, input: well}\n")
+    project.write(".gitignore", ".gate/\n__pycache__/\n")
+    project.commit()
+    return project
+
+
+def stated(shop: Project, private: Path, *, code: int = 0) -> str:
+    """Runs, states and signs; the commit."""
+    ran = shop.gate("run", "--record", "r.jsonl", "--junit", "j.xml", "--statement", "s.json")
+    assert ran.code == code, ran.err
+    signed = shop.gate("attest", "s.json", "--key", str(private), "--output", "s.dsse")
+    assert (signed.code, signed.out) == (0, "signed: s.dsse\n"), signed.err
+    return shop.git("rev-parse", "HEAD").strip()
+
+
+def test_from_a_run_to_a_deployment(shop: Project, keys: tuple[Path, Path]) -> None:
+    private, public = keys
+    commit = stated(shop, private)
+    checked = shop.gate("verify", "r.jsonl", "j.xml", "--statement", "s.dsse", "--key", str(public), "--commit", commit)
+    assert (checked.code, checked.err) == (0, "")
+    assert checked.out == f"PASSED: commit {commit}\n  2 files as stated, signature valid\n"
+    statement = json.loads((shop.root / "s.json").read_bytes())
+    assert statement["_type"] == "https://in-toto.io/Statement/v1"
+    assert statement["predicateType"] == "https://in-toto.io/attestation/test-result/v0.1"
+    assert [one["name"] for one in statement["subject"]] == ["commit", "record/evals", "report/j.xml"]
+    predicate = statement["predicate"]
+    assert (predicate["result"], predicate["failedTests"]) == ("PASSED", [])
+    assert "evals: contains" in predicate["passedTests"]
+    assert {one["name"] for one in predicate["configuration"]} >= {"agent-gate", "criteria", "agent", "baseline"}
+    assert all("uri" in one or "digest" in one for one in predicate["configuration"]), "as a resource has to have"
+
+
+def test_a_run_that_did_not_pass_is_stated_as_such_and_not_deployed(shop: Project, keys: tuple[Path, Path]) -> None:
+    private, public = keys
+    shop.write("agent.py", AGENT.replace("on its way", "lost"))
+    shop.git("commit", "-qam", "worse")
+    stated(shop, private, code=1)
+    checked = shop.gate("verify", "r.jsonl", "--statement", "s.dsse", "--key", str(public))
+    assert checked.code == 1, checked.err
+    assert checked.out.startswith("FAILED: ")
+    assert "failed: evals: contains" in checked.out
+
+
+def test_what_does_not_belong_together_is_refused(shop: Project, keys: tuple[Path, Path]) -> None:
+    private, public = keys
+    stated(shop, private)
+    other, _ = new_key()
+    shop.write("other.pem", other.decode())
+    shop.gate("attest", "s.json", "--key", "other.pem", "--output", "other.dsse")
+    (shop.root / "edited.jsonl").write_bytes((shop.root / "r.jsonl").read_bytes() + b"\n")
+    for arguments, said in (
+        (("edited.jsonl", "--statement", "s.dsse"), "not about this file, or it was changed"),
+        (("j.xml", "--statement", "s.dsse"), "'record/evals' was not given"),
+        (("r.jsonl", "--statement", "s.dsse", "--commit", "0" * 40), "not 000000000000"),
+        (("r.jsonl", "--statement", "other.dsse"), "signed with another key"),
+        (("r.jsonl", "--statement", "s.json"), "no signed statement"),
+        (("missing.jsonl", "--statement", "s.dsse"), "No such file"),
+    ):
+        ran = shop.gate("verify", *arguments, "--key", str(public))
+        assert (ran.code, said in ran.err) == (7, True), ran.err
+        assert ran.out == ""
+    bare = shop.gate("verify", "r.jsonl", "--statement", "s.json", "--unsigned")
+    assert (bare.code, "NOT SIGNED" in bare.out) == (0, True), bare.err
+    assert shop.gate("verify", "r.jsonl", "--statement", "s.json").code == 2, "a signature is asked for by default"
+    assert shop.gate("verify", "r.jsonl", "--statement", "s.dsse", "--key", str(private)).code == 2
+
+
+def test_what_is_no_commit_is_not_stated(shop: Project) -> None:
+    shop.write("agent.py", AGENT + "\n# being worked on\n")
+    ran = shop.gate("run", "--statement", "s.json")
+    assert (ran.code, "the work tree differed from its commit" in ran.out + ran.err) == (3, True), ran.out
+    assert not (shop.root / "s.json").exists()
+    assert shop.gate("run", "--statement", "s.json", "--shard", "1/2").code == 2
+
+
+def test_the_predicate_goes_to_the_cis_own_attestation(shop: Project, keys: tuple[Path, Path]) -> None:
+    stated(shop, keys[0])
+    ran = shop.gate("attest", "s.json", "--predicate", "p.json")
+    sums = subprocess.run(["sha256sum", "r.jsonl", "j.xml"], cwd=shop.root, capture_output=True, text=True, check=True)
+    digests = [line.split()[0] for line in sums.stdout.splitlines()]
+    assert ran.out.splitlines() == [f"{digests[0]}  record/evals", f"{digests[1]}  report/j.xml"]
+    assert json.loads((shop.root / "p.json").read_bytes())["result"] == "PASSED"
+
+
+def test_any_changed_byte_is_found(shop: Project, keys: tuple[Path, Path]) -> None:
+    """Every byte of the signed statement, and many of record and report, each in two ways."""
+    private, public = keys
+    stated(shop, private)
+    envelope, key = (shop.root / "s.dsse").read_bytes(), public.read_bytes()
+    whole = {path: (shop.root / path).read_bytes() for path in ("r.jsonl", "j.xml")}
+
+    def is_believed(data: bytes) -> bool:
+        try:
+            check_files(read_statement(opened(data, key), ""), [shop.root / path for path in whole], None)
+        except UntrustedError:
+            return False
+        return True
+
+    assert is_believed(envelope)
+    for place in range(len(envelope)):
+        for bit in (1, 32):
+            assert not is_believed(_flipped(envelope, place, bit)), place
+    assert not is_believed(envelope[:-1])
+    assert not is_believed(envelope + b"\n")
+    for path, data in whole.items():
+        for place in range(0, len(data), max(1, len(data) // 200)):
+            (shop.root / path).write_bytes(_flipped(data, place, 1))
+            assert not is_believed(envelope), (path, place)
+        (shop.root / path).write_bytes(data)
+
+
+def _flipped(data: bytes, place: int, bit: int) -> bytes:
+    return data[:place] + bytes([data[place] ^ bit]) + data[place + 1 :]
