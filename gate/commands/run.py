@@ -80,16 +80,26 @@ def run(config_path: Path, **given: Any) -> NoReturn:
             rules = stack.enter_context(rules_of(revision, config_path, overrides, os.environ))
         hosts = _hosts(named, rules, held=revision is not None)
         options = _run_options(given, rules)
+        judged_by = _rules_commit(revision, rules) if given["statement"] else None
         progress = progress_of(given["quiet"])
         result = run_coroutine(run_gate(rules.config, options, outputs_of(given), os.environ, progress))
     if given["statement"]:
         from gate.commands.texts.evidence import stated
 
         written = outputs_of(given).beside(rules.config.root, rules.config.file.reports)
-        result = stated(result, given["statement"], written.paths.values())
+        result = stated(result, given["statement"], written.paths.values(), judged_by)
     if hosts:
         _publish(result, hosts)
     finish(result, given["quiet"], given["verbose"])
+
+
+def _rules_commit(revision: str | None, rules: Rules) -> str | None:
+    """The commit that ``--rules-from`` names, before it can move."""
+    if revision is None:
+        return None
+    from gate.system.git import Git
+
+    return Git(rules.config.root, environment=os.environ).resolve(revision)
 
 
 def _hosts(named: list[str], rules: Rules, *, held: bool) -> dict[str, Mapping[str, Any]]:

@@ -72,8 +72,10 @@ def outcome_of(verdict: Verdict) -> Outcome:
     return "WARNED" if verdict is Verdict.INCONCLUSIVE else "FAILED"
 
 
-def statement_of(result: Result, reports: Iterable[Path] = ()) -> Statement:
+def statement_of(result: Result, reports: Iterable[Path] = (), *, rules: str | None = None) -> Statement:
     """The statement on a result, its records and the reports that were written of it.
+
+    ``rules``: the commit whose rules it was judged by; None: its own.
 
     Raises:
         MeasureError: there is no record, or what was measured is not one commit.
@@ -89,16 +91,17 @@ def statement_of(result: Result, reports: Iterable[Path] = ()) -> Statement:
     subjects = [Subject(COMMIT, {"gitCommit": str(headers[0].commit)})]
     subjects += [Subject(RECORD + h.suite_id, digest_of_file(p)) for h, p in zip(headers, paths, strict=True)]
     subjects += [Subject(REPORT + path.name, digest_of_file(path)) for path in reports if path.is_file()]
-    return Statement(tuple(subjects), _predicate(result, headers))
+    return Statement(tuple(subjects), _predicate(result, headers, rules or str(headers[0].commit)))
 
 
-def _predicate(result: Result, headers: Sequence[Header]) -> TestResult:
+def _predicate(result: Result, headers: Sequence[Header], rules: str) -> TestResult:
     by_outcome: dict[Outcome, list[str]] = {"PASSED": [], "WARNED": [], "FAILED": []}
     for suite in result.suites:
         for one in suite.criteria:
             if one.criterion.blocking and one.verdict is not Verdict.NOT_APPLIED:
                 by_outcome[outcome_of(one.verdict)].append(f"{suite.suite_id}: {one.criterion.name}")
     rests_on = [Descriptor("agent-gate", f"pkg:pypi/agent-gate@{result.version}")]
+    rests_on.append(Descriptor("rules", "", {"gitCommit": rules}))
     for header in headers:
         rests_on += _measured_by(header)
     for suite in result.suites:
@@ -113,14 +116,14 @@ def _predicate(result: Result, headers: Sequence[Header]) -> TestResult:
 
 
 def _measured_by(header: Header) -> list[Descriptor]:
-    """The rules and the agent of a record."""
+    """The criteria and the agent of a record, and the commit that it was measured against."""
     rules = hashlib.sha256(encode(header.criteria, order="sorted")).hexdigest()
     held = {
         c.name: {"metric": c.metric, "threshold": c.threshold, "fingerprint": c.fingerprint} for c in header.criteria
     }
     found = [Descriptor("criteria", "", {"sha256": rules}, {"suite": header.suite_id, "criteria": held})]
     if header.base_commit:
-        found.append(Descriptor("rules", "", {"gitCommit": header.base_commit}, {"suite": header.suite_id}))
+        found.append(Descriptor("base", "", {"gitCommit": header.base_commit}, {"suite": header.suite_id}))
     known = {"suite": header.suite_id, "fingerprint": header.agent, "definition": header.definition}
     return [*found, Descriptor("agent", f"agent-gate:agent/{header.agent or 'unknown'}", {}, known)]
 

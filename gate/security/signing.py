@@ -61,9 +61,9 @@ def opened(envelope: bytes, public_key: bytes) -> bytes:
         UntrustedError: it is no envelope, was changed, or somebody else signed it.
         ConfigError: the key is no public ed25519 key in PEM.
     """
+    key = _public(public_key)
     from cryptography.exceptions import InvalidSignature
 
-    key = _public(public_key)
     try:
         found = decode(envelope, type=_Envelope)
         payload = base64.b64decode(found.payload, validate=True)

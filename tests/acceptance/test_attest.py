@@ -73,6 +73,16 @@ def test_a_run_that_did_not_pass_is_stated_as_such_and_not_deployed(shop: Projec
     assert "failed: evals: contains" in checked.out
 
 
+def test_the_commit_of_the_rules_is_stated(shop: Project) -> None:
+    base = shop.git("rev-parse", "HEAD")
+    shop.write("gate.yaml", CONFIG.replace("on its way", "its way"))
+    shop.git("commit", "-qam", "other words")
+    for arguments, rules in (((), shop.git("rev-parse", "HEAD")), (("--rules-from", "HEAD~1"), base)):
+        assert shop.gate("run", "--statement", "s.json", *arguments).code == 0
+        found = json.loads((shop.root / "s.json").read_bytes())["predicate"]["configuration"]
+        assert [one["digest"]["gitCommit"] for one in found if one["name"] == "rules"] == [rules]
+
+
 def test_what_does_not_belong_together_is_refused(shop: Project, keys: tuple[Path, Path]) -> None:
     private, public = keys
     stated(shop, private)

@@ -55,6 +55,7 @@ COVERED = {
     "model/*.py": "unit/records/test_reader.py",
     "monitor/*.py": "acceptance/test_monitor.py",
     "pytest_plugin/*.py": "acceptance/test_pytest_plugin.py",
+    "pipeline/evidence.py": "acceptance/test_attest.py",
     "pipeline/api.py": "acceptance/test_python_api.py",
     "pipeline/baseline_upkeep.py": "acceptance/test_baselines_only_get_better.py",
     "pipeline/budget.py": "acceptance/test_budgets.py",

@@ -19,10 +19,10 @@ MAX_BYTES = 16 * 2**20
 """Of a statement or a key."""
 
 
-def stated(result: Result, path: Path, reports: Iterable[Path]) -> Result:
-    """Writes the statement on a result; where that fails, the result says so."""
+def stated(result: Result, path: Path, reports: Iterable[Path], rules: str | None) -> Result:
+    """Writes the statement on a result, judged by the rules of a commit; where that fails, the result says so."""
     try:
-        files.write_parts(path, [written(statement_of(result, reports))])
+        files.write_parts(path, [written(statement_of(result, reports, rules=rules))])
     except (OSError, MeasureError) as error:
         what = error.what if isinstance(error, MeasureError) else error.strerror or str(error)
         return with_problems(result, [*result.problems, f"{path}: no statement: {what}"])
