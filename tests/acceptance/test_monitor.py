@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+import yaml
 
 from tests.acceptance.conftest import Project
 from tests.patience import CEILING, eventually
@@ -354,6 +355,29 @@ def test_a_bad_trace_becomes_a_case_once(shop: Project) -> None:
     ):
         ran = shop.gate("promote", *arguments)
         assert (ran.code, said in ran.err) == (2, True), ran.err
+
+
+@pytest.mark.parametrize(
+    "name", ["ada@example.com", "+44 20 7946 0958", "sk-" + "a1" * 24, "id: &a [*a]\n- !!x", "../../x"]
+)
+def test_what_a_trace_is_called_is_as_hostile_as_what_it_says(shop: Project, name: str) -> None:
+    """Names of rows are anything: somebody's address, a token, YAML."""
+    shop.write("agent.py", "def answer(message):\n    return 'I cannot say.'\n")
+    asked = "x: !!python/object {}\n  - id: evil\n# \u2028\x85 ${{ secrets.X }} 'quoted\" \\ \t end"
+    messages = [{"role": "user", "content": asked}, {"role": "assistant", "content": "I cannot say.\n- id: worse"}]
+    append(shop, json.dumps({"id": name, "messages": messages}) + "\n")
+    once(shop)
+    first = shop.gate("promote", name)
+    assert first.code == 0, first.err
+    text = (shop.root / "evals" / "production.yaml").read_text(encoding="utf-8")
+    (case,) = yaml.safe_load(text)["cases"]
+    assert (case["input"], case["tags"]) == (asked, ["production"])
+    assert set(case) == {"id", "input", "tags", "metadata"}
+    assert (case["metadata"]["trace"] == name) is (name.startswith(("id", "..")))
+    if not name.startswith(("id", "..")):
+        assert name not in text + first.out, "nothing that is personal or secret goes into a repository"
+    assert "is a case already" in shop.gate("promote", name).out
+    assert sorted(path.name for path in (shop.root / "evals").iterdir()) == ["a.yaml", "production.yaml"]
 
 
 def test_what_an_exporter_was_told_is_received_outlives_the_process(shop: Project) -> None:
