@@ -38,11 +38,13 @@ from gate.agents.hints import refused_by
 from gate.formats import streams
 from gate.formats.paths import find
 from gate.model import ErrorKind, Invocation, RecordedTrial
-from gate.security.limits import MAX_LOG_CHARS
+from gate.security.limits import MAX_LOG_CHARS, shorten
 from gate.system.cookies import Cookies, with_cookies
 from gate.system.http import Client, HttpError, Response, check_url
 
 FIELDS = ("message", "messages", "session_id", "state", "metadata", "case_id", "trial", "turn")
+MAX_SESSION_CHARS = 1_000
+"""Of the id that a server gives a session."""
 CLOSING_SECONDS = 10.0
 """How long the request that ends a session may take."""
 RESERVED_FILES = 64
@@ -342,6 +344,8 @@ def session_id_at(answer: Any, path: str) -> str | int:
     found = part_at(answer, path, "session_id")
     if isinstance(found, bool) or not isinstance(found, str | int) or found == "":
         raise AgentFailure(ErrorKind.PROTOCOL, f"the session id at {path!r} is neither text nor a number")
+    if len(str(found)) > MAX_SESSION_CHARS or found in (".", ".."):  # it goes into addresses
+        raise AgentFailure(ErrorKind.PROTOCOL, f"the session id at {path!r} is no id: {shorten(str(found), 60)!r}")
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Self
 
@@ -17,6 +18,18 @@ NOTE_LIMIT = 1_000_000
 TOKEN_VARIABLE = "GATE_GITLAB_TOKEN"  # noqa: S105  (a name, not a token)
 """A project access token with the scope ``api``, if the job's own token may not write notes."""
 TOKEN_HINT = f"set the masked CI/CD variable {TOKEN_VARIABLE} to a project access token with the scope `api`"
+
+
+_QUICK_ACTION = re.compile(r"^([ \t>]*)/(?=[A-Za-z])", re.MULTILINE)
+
+
+def without_quick_actions(text: str) -> str:
+    """Text in which no line is a command to GitLab, such as ``/merge``, which it would carry out for the token's owner.
+
+    GitLab looks for them in the text as it is, and takes only some fences for code; ours are longer where an agent
+    wrote backticks. A space of no width before the slash shows nothing.
+    """
+    return _QUICK_ACTION.sub("\\1\u200b/", text)
 
 
 class MergeRequest(Struct, frozen=True):
@@ -35,7 +48,7 @@ def merge_request_of(environment: Mapping[str, str]) -> MergeRequest | None:
     """The merge request of this job; None outside of one."""
     values = [environment.get(name, "") for name in ("CI_API_V4_URL", "CI_PROJECT_ID", "CI_MERGE_REQUEST_IID")]
     api, project, iid = values
-    if not all(values) or not iid.isdigit():
+    if not all(values) or not _number(iid):
         return None
     token = environment.get(TOKEN_VARIABLE)
     # A merged-results pipeline runs a commit that no one sees; the source branch's head is what the reviewer does.
@@ -44,10 +57,14 @@ def merge_request_of(environment: Mapping[str, str]) -> MergeRequest | None:
         api=api,
         project=project,
         iid=int(iid),
-        stamp=Stamp(int(environment.get("CI_PIPELINE_ID", "0")), int(environment.get("CI_JOB_ID", "0")), head),
+        stamp=Stamp(_number(environment.get("CI_PIPELINE_ID")), _number(environment.get("CI_JOB_ID")), head),
         headers={"PRIVATE-TOKEN": token} if token else {"JOB-TOKEN": environment.get("CI_JOB_TOKEN", "")},
         who="user" if token else "job",
     )
+
+
+def _number(text: str | None) -> int:
+    return int(text) if text is not None and text.isdecimal() and len(text) < 20 else 0
 
 
 class MergeRequestHost(Host):
@@ -89,7 +106,7 @@ class MergeRequestHost(Host):
         stamp, seen = self._request.stamp, self._rest.get(self._path)
         if seen["sha"] != stamp.head:
             return Done(note="no note: the merge request has moved on to another commit")
-        body = {"body": with_marker(comment, stamp, limit=NOTE_LIMIT)}
+        body = {"body": without_quick_actions(with_marker(comment, stamp, limit=NOTE_LIMIT))}
         existing = self._find(comment.suite_id)
         if existing is None:
             return self._at(seen, self._rest.send("POST", f"{self._path}/notes", body))

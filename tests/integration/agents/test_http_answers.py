@@ -209,6 +209,21 @@ def test_a_setup_that_fails_is_the_trial_s_failure_and_one_line() -> None:
     assert "known: name" in error.message
 
 
+@pytest.mark.parametrize("given", ["x" * 5_000, 10**2_000, "..", ".", "", True, None, ["a"]])
+def test_a_session_id_that_is_none_is_the_trial_s_failure(given: Any) -> None:
+    """It would go into addresses: ``..`` would lead the request that ends the session elsewhere."""
+    answer, asked = says(ok({"id": given}), ok({"output": "hi"}), ok({}))
+    http = {
+        "setup": {"url": "/sessions", "response": {"session_id": "id"}},
+        "teardown": {"url": "/sessions/{{session_id}}", "method": "DELETE"},
+    }
+    error = served(answer, [case("c")], http)["c"].error
+    assert error is not None
+    assert "session id" in error.message or "number out of range" in error.message, error.message
+    assert len(error.message) < 300
+    assert not any("DELETE / " in call["line"] or "/sessions/.." in call["line"] for call in asked)
+
+
 def test_a_missing_key_is_named() -> None:
     answer, _ = says(response(b"no", "401 Unauthorized"))
     error = served(answer, [case("c")])["c"].error

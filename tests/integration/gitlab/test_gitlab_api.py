@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ import pytest
 from gate.hosts.base import PostComment, Publication, SetOutputs, publish
 from gate.hosts.gitlab import MergeRequestHost, merge_request_of
 from gate.hosts.rest import Rest
+from gate.security.escape import markdown_fence
 from tests import warm
 
 HEAD = "a" * 40
@@ -123,6 +125,40 @@ def test_a_note_is_made_and_then_updated_in_place(gitlab: FakeGitLab) -> None:
     assert first.problems == second.problems == ()
     assert first.urls == second.urls == ("https://gitlab.example/o/p/-/merge_requests/3#note_100",)
     assert [note["body"].partition("\n")[2] for note in gitlab.notes] == ["two"]
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "/merge",
+        "a\n/approve\nb",
+        "> /close",
+        "  /label ~bug",
+        "\t/assign @eve",
+        "/MERGE",
+        markdown_fence("```\n/merge\n```\nx"),
+        "````\n/merge\n````",
+    ],
+)
+def test_nothing_in_a_note_is_a_command_to_gitlab(gitlab: FakeGitLab, written: str) -> None:
+    """An agent's log with backticks stands in a fence of four, which GitLab does not take for code."""
+    assert post(gitlab, written).problems == ()
+    (note,) = gitlab.notes
+    assert not re.search(r"(?m)^[\s>]*/[a-z]", note["body"], re.IGNORECASE)
+    shown = note["body"].partition("\n")[2].replace("\u200b", "")
+    assert shown == written, "and all of it is still shown"
+
+
+def test_a_path_within_a_line_and_a_comment_stay_as_they_are(gitlab: FakeGitLab) -> None:
+    text = "see /merge and a/b\n// not one\n/ 2"
+    post(gitlab, text)
+    assert gitlab.notes[0]["body"].endswith(text)
+
+
+@pytest.mark.parametrize("odd", ["", "x", "²", "9" * 400, "-1"])
+def test_odd_numbers_of_pipelines_are_no_traceback(gitlab: FakeGitLab, odd: str) -> None:
+    assert post(gitlab, "a", CI_PIPELINE_ID=odd, CI_JOB_ID=odd).problems == ()
+    assert merge_request_of(environment(gitlab, CI_MERGE_REQUEST_IID=odd)) is None
 
 
 def test_our_note_is_found_on_the_third_page_and_no_one_elses(gitlab: FakeGitLab) -> None:
