@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -118,6 +119,27 @@ def test_a_server_that_is_down(project: Project) -> None:
     down = ask(project, {"a2a": "http://127.0.0.1:9"}, [ONE])
     assert down.code == 3
     assert "127.0.0.1:9: Connection refused" in errors_of(project)["a"]
+
+
+def test_calls_are_those_of_the_agents_spans(project: Project, frameworks: Path) -> None:
+    """Where the task does not tell what was called, the trace of each message does."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        receiver = free.getsockname()[1]
+    cases = [
+        {
+            "id": order,
+            "input": f"traced {order}",
+            "response": "It has shipped.",
+            "tools": [{"name": "lookup", "args": {"order": order}}],
+        }
+        for order in ORDERS
+    ]
+    criteria = {"response_match_score": 0.99, "tool_trajectory_avg_score": 1.0}
+    exports = {"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{receiver}"}
+    with served(frameworks, "a2a_server.py", exports) as url:
+        ran = ask(project, {"a2a": url, "traces": {"port": receiver}}, cases, criteria=criteria)
+    assert ran.code == 0, ran.out + ran.err
+    assert turns_of(project)["A7"][0]["calls"][0]["result"] == "shipped"
 
 
 @pytest.mark.parametrize("stream", [False, True])

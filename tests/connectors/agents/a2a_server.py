@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
 import socket
+from collections.abc import Mapping
 
 import uvicorn
 from a2a.helpers.proto_helpers import new_task_from_user_message, new_text_message, new_text_part
@@ -12,17 +15,29 @@ from a2a.server.request_handlers import DefaultRequestHandler
 from a2a.server.routes import create_agent_card_routes, create_jsonrpc_routes, create_rest_routes
 from a2a.server.tasks import InMemoryTaskStore, TaskUpdater
 from a2a.types import AgentCapabilities, AgentCard, AgentInterface, AgentSkill, TaskState
+from opentelemetry import propagate
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
+provider = TracerProvider()
+if "OTEL_EXPORTER_OTLP_ENDPOINT" in os.environ:
+    provider.add_span_processor(SimpleSpanProcessor(OTLPSpanExporter()))
+TRACER = provider.get_tracer("shop")
 TURNS: dict[str, list[str]] = {}
 
 
 class Shop(AgentExecutor):
     async def execute(self, context: RequestContext, event_queue: EventQueue) -> None:
         said = context.get_user_input()
+        if said.startswith("traced "):
+            look_up_in_a_span(said.removeprefix("traced "), context.call_context.state["headers"])
+            await event_queue.enqueue_event(new_text_message("It has shipped.", context_id=context.context_id))
+            return
         if said == "hello":
             await event_queue.enqueue_event(new_text_message("Hi.", context_id=context.context_id))
             return
@@ -53,6 +68,20 @@ class Shop(AgentExecutor):
 
     async def cancel(self, context: RequestContext, event_queue: EventQueue) -> None:
         raise NotImplementedError
+
+
+def look_up_in_a_span(order: str, headers: Mapping[str, str]) -> None:
+    """What an instrumented agent tells of a call, in the trace that the request belongs to."""
+    parent = propagate.extract(dict(headers))
+    with TRACER.start_as_current_span("agent", parent, attributes={"gen_ai.operation.name": "invoke_agent"}):
+        told = {
+            "gen_ai.operation.name": "execute_tool",
+            "gen_ai.tool.name": "lookup",
+            "gen_ai.tool.call.arguments": json.dumps({"order": order}),
+            "gen_ai.tool.call.result": json.dumps("shipped"),
+        }
+        with TRACER.start_as_current_span("tool", attributes=told):
+            pass
 
 
 def card(url: str, binding: str) -> AgentCard:

@@ -18,6 +18,7 @@ class Handler(BaseHTTPRequestHandler):
             context.detach(token)
         self.send_response(200)
         self.send_header("Content-Type", "text/plain")
+        self.send_header("Content-Length", str(len(said.encode())))
         self.end_headers()
         self.wfile.write(said.encode())
 
