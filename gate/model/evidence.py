@@ -40,6 +40,8 @@ class Stage(Struct, frozen=True):
     """The epoch after which it did, of the kinds that happen after one."""
     confirmed: bool = False
     """Whether a regression shows against what the baseline's agent does now, too."""
+    replayed: bool = False
+    """Whether everything was answered from recordings, so that no provider had a part in it."""
 
     @property
     def of_cases(self) -> bool:
@@ -48,8 +50,8 @@ class Stage(Struct, frozen=True):
 
     @property
     def drift_open(self) -> bool:
-        """Whether a drop of the whole suite was proven against stored trials alone."""
-        return self.kind is StageKind.SUITE_LOOK and not self.confirmed
+        """Whether a drop of the whole suite was proven against stored trials alone, in what a provider answered."""
+        return self.kind is StageKind.SUITE_LOOK and not self.confirmed and not self.replayed
 
     @property
     def concurrent(self) -> bool:

@@ -43,8 +43,11 @@ class RunBudget(Struct):
         return None if self.limits.minutes is None else self.started + 60 * self.limits.minutes
 
     def charge(self, trial: Trial) -> None:
-        """Counts what a trial took. What it does not tell counts as much as the dearest trial so far."""
+        """Counts what a trial took. What it does not tell counts as much as the dearest trial so far; one that was
+        answered wholly from a recording took nothing."""
         self.runs += 1
+        if _is_replayed(trial):
+            return
         usages = [invocation.usage for invocation in trial.invocations]
         counts = [None if usage is None else usage.tokens for usage in usages]
         costs = [turn_cost(usage) for usage in usages] if self.limits.usd is not None else []
@@ -56,12 +59,13 @@ class RunBudget(Struct):
         if trial.measured and not told:
             tokens, cost = self.most_tokens, self.dearest_usd
         self.tokens += tokens
+        cost = max(0.0, cost - (trial.saved_usd or 0.0))
         self.usd += cost
         self.judge.agent_usd += cost
 
     def check_told(self, trial: Trial) -> None:
         """Raises MeasureError after an answer that does not tell what it took, if none did before."""
-        if self.known or not self.priced or trial.error is not None:
+        if self.known or not self.priced or trial.error is not None or _is_replayed(trial):
             return
         if self.limits.usd is not None:
             what = "budget.usd cannot bound this agent: its answers report neither a cost nor tokens with a model"
@@ -115,3 +119,8 @@ class RunBudget(Struct):
         if self.stopped:
             return 0
         return None if self.limits.runs is None else max(0, self.limits.runs - self.launched)
+
+
+def _is_replayed(trial: Trial) -> bool:
+    """Whether every call of a trial was answered from a recording, so that it took neither money nor tokens."""
+    return trial.replay is not None and trial.replay.whole

@@ -58,7 +58,6 @@ COVERED = {
     "pipeline/evidence.py": "acceptance/test_attest.py",
     "pipeline/api.py": "acceptance/test_python_api.py",
     "pipeline/baseline_upkeep.py": "acceptance/test_baselines_only_get_better.py",
-    "pipeline/budget.py": "acceptance/test_budgets.py",
     "pipeline/earlier_session.py": "acceptance/test_rerun.py",
     "pipeline/judge_stored.py": "acceptance/test_one_result.py",
     "pipeline/publishing.py": "acceptance/test_plugins.py",

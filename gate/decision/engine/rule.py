@@ -130,8 +130,9 @@ def _against_now(evidence: Evidence, proof: Stage) -> Step:
     config = evidence.state.config
     if config.rerun == "concurrent":
         return _judged_alone(evidence, proof)
+    proof = replace(proof, replayed=not went_live(evidence))
     few = evidence.case_proof is not None and 0 < len(evidence.named) <= NAMING_CASES
-    if config.rerun == "never" or few or not went_live(evidence):
+    if config.rerun == "never" or few or proof.replayed:
         return _outcome(evidence, "REGRESSION", evidence.case_proof or proof if config.rerun == "match" else proof)
     if evidence.checks and not answers_now(evidence):
         return _outcome(evidence, "REGRESSION", proof)

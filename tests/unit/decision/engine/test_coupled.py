@@ -139,9 +139,19 @@ def test_no_drift_is_looked_for_where_nothing_went_live() -> None:
     stored = {f"c{i:03d}": [PASSED] * 5 for i in range(60)}
     worse = {case: [FAILED] if i < 30 else [PASSED] for i, case in enumerate(stored)}
     links: dict[str, list[Partner | None]] = {case: [Partner(0, whole=True)] for case in stored}
-    step = decide(suite(stored, worse, links, Config(rerun="match")))
+    for rerun in ("match", "never"):
+        step = decide(suite(stored, worse, links, Config(rerun=rerun, can_run=rerun == "match")))  # type: ignore[arg-type]
+        assert isinstance(step, Outcome)
+        assert step.verdict == "REGRESSION"
+        assert not step.stage.drift_open
+
+
+def test_drift_stays_another_explanation_where_something_went_live() -> None:
+    stored = {f"c{i:03d}": [PASSED] * 5 for i in range(60)}
+    worse = {case: [FAILED] if i < 30 else [PASSED] for i, case in enumerate(stored)}
+    step = decide(suite(stored, worse, {case: [Partner(0)] for case in stored}, Config(can_run=False)))
     assert isinstance(step, Outcome)
-    assert step.verdict == "REGRESSION"
+    assert not step.stage.replayed
 
 
 @pytest.mark.parametrize(
