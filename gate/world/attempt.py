@@ -42,6 +42,8 @@ class Attempt:
         self.closed = False
         self.calls: dict[asyncio.Future[None], asyncio.Task[None]] = {}
         """Requests that are being answered from outside: what is done once they are kept, and who answers them."""
+        self.listening: set[asyncio.Task[None]] = set()
+        """Streams that are open for whatever a server has to say."""
         self._began: float | None = None
         self._spared: list[tuple[float, float]] = []
         self._left: dict[str, deque[RecordedExchange]] = {}
@@ -112,5 +114,7 @@ class Answering:
     def __init__(self, mode: Mode, exchange: RecordedExchange | None, body: bytes | None) -> None:
         self.exchange = exchange if body is not None else None
         self.body = body
+        self.goes_out_anyway = mode == "replay-then-live"
+        """Whether a server is asked what it offers though that is recorded: a change may have changed it."""
         self.goes_out = self.exchange is None and mode in ("live", "replay-then-live")
         self.ends_trial = self.exchange is None and mode == "fail"

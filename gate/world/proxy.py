@@ -12,10 +12,12 @@ from time import perf_counter, time
 
 import httpx
 
-from gate.security.limits import MAX_ANSWER_BYTES
+from gate.security.limits import MAX_ANSWER_BYTES, shorten
 from gate.system.serving import Incoming, Outgoing
-from gate.world.attempt import Attempt
+from gate.world.attempt import Answering, Attempt
 from gate.world.cassette import RecordedExchange
+from gate.world.differences import MOST_CHARS, first_difference
+from gate.world.mcp import asks_what_there_is, call_in, numbered, refusal, results_in
 from gate.world.options import Upstream
 from gate.world.outbound import OutboundRequest, meant, path_without_keys
 from gate.world.world import World
@@ -72,7 +74,11 @@ class Proxy:
         )
         if attempt is None:
             return await self._outside(upstream, request, rest, out)
-        return await self._within(attempt, upstream, asked, request, rest, out)
+        if upstream.kind == "mcp" and call_in(asked) is None:
+            return await self._aside(attempt, upstream, request, rest, out)
+        attempt.asked += 1
+        call = _Call(attempt, upstream, asked, self._world.address(asked), attempt.asked, request, rest, out)
+        return await self._within(call)
 
     async def _outside(self, upstream: Upstream, request: Incoming, rest: str, out: Outgoing) -> None:
         """A request that no trial makes, as while an agent is imported: passed on where that is allowed."""
@@ -82,46 +88,57 @@ class Proxy:
         await self._pass_on(upstream, request, rest, out)
         return None
 
-    async def _within(
-        self, attempt: Attempt, upstream: Upstream, asked: OutboundRequest, request: Incoming, rest: str, out: Outgoing
-    ) -> None:
-        attempt.asked += 1
-        number, key = attempt.asked, self._world.address(asked)
-        answering = self._world.answering(attempt, upstream, key)
-        if answering.exchange is not None and answering.body is not None:
-            attempt.replay(answering.exchange, number)
-            headers = [*answering.exchange.headers, ("x-gate-replayed", "1")]
-            return await out.whole(answering.exchange.status, headers, answering.body)
-        attempt.differs(asked, number, self._world.volatile)
-        if not answering.goes_out:
-            why = attempt.difference or "nothing is recorded of this trial"
-            if answering.ends_trial:
-                attempt.missing = attempt.missing or why
-            return await _refuse(out, REFUSED, f"the recording has no answer: {why}")
-        return await self._live(attempt, upstream, asked, key, number, request, rest, out)
+    async def _aside(self, attempt: Attempt, upstream: Upstream, request: Incoming, rest: str, out: Outgoing) -> None:
+        """The stream that a client of MCP listens on, and the end of its session: nothing that is recorded."""
+        if self._world.is_closed(attempt, upstream):
+            return await out.whole(405 if request.method == "GET" else 200, [], b"")
+        task = asyncio.current_task()
+        assert task is not None
+        attempt.listening.add(task)
+        try:
+            await self._pass_on(upstream, request, rest, out)
+        finally:
+            attempt.listening.discard(task)
 
-    async def _live(
-        self,
-        attempt: Attempt,
-        upstream: Upstream,
-        asked: OutboundRequest,
-        key: str,
-        number: int,
-        request: Incoming,
-        rest: str,
-        out: Outgoing,
-    ) -> None:
-        attempt.live += 1
+    async def _within(self, call: _Call) -> None:
+        """A request of a trial."""
+        attempt, upstream, asked = call.attempt, call.upstream, call.asked
+        answering = self._world.answering(attempt, upstream, call.key)
+        if answering.goes_out_anyway and asks_what_there_is(asked):
+            return await self._live(call, answering)
+        if answering.exchange is not None and answering.body is not None:
+            attempt.replay(answering.exchange, call.number)
+            headers = [*answering.exchange.headers, ("x-gate-replayed", "1")]
+            return await call.out.whole(answering.exchange.status, headers, numbered(answering.body, asked))
+        attempt.differs(asked, call.number, self._world.volatile)
+        if answering.goes_out:
+            return await self._live(call, answering)
+        why = attempt.difference or "nothing is recorded of this trial"
+        if answering.ends_trial:
+            attempt.missing = attempt.missing or why
+        body = refusal(asked, f"the recording has no answer: {why}")
+        if body is not None:
+            return await call.out.whole(200, [("content-type", "application/json")], body)
+        return await _refuse(call.out, REFUSED, f"the recording has no answer: {why}")
+
+    async def _live(self, call: _Call, answering: Answering) -> None:
+        attempt = call.attempt
         start, began = attempt.now, perf_counter()
         task, done = asyncio.current_task(), asyncio.get_running_loop().create_future()
         assert task is not None
         attempt.calls[done] = task
+        attempt.live += 1
         try:
-            passed = await self._pass_on(upstream, request, rest, out)
+            passed = await self._pass_on(call.upstream, call.request, call.rest, call.out)
             if passed is None:
                 attempt.whole = False
+            elif _is_unchanged(answering, passed):
+                assert answering.exchange is not None
+                attempt.live -= 1  # it was asked what there is, and there is what there was
+                attempt.replay(answering.exchange, call.number)
             elif passed.status not in PASSING and passed.status < 500:
-                self._keep(attempt, asked, passed, key=key, number=number, start=start, began=began)
+                _tell_change(call, answering, passed)
+                self._keep(call, passed, start=start, began=began)
         except BaseException:
             attempt.whole = False
             raise
@@ -129,23 +146,13 @@ class Proxy:
             attempt.calls.pop(done, None)
             done.set_result(None)
 
-    def _keep(
-        self,
-        attempt: Attempt,
-        asked: OutboundRequest,
-        passed: _Passed,
-        *,
-        key: str,
-        number: int,
-        start: float,
-        began: float,
-    ) -> None:
+    def _keep(self, call: _Call, passed: _Passed, *, start: float, began: float) -> None:
         exchange = RecordedExchange(
-            number=number,
-            upstream=asked.upstream,
-            method=asked.method,
-            path=asked.path,
-            key=key,
+            number=call.number,
+            upstream=call.asked.upstream,
+            method=call.asked.method,
+            path=call.asked.path,
+            key=call.key,
             request="",
             status=passed.status,
             response="",
@@ -154,7 +161,7 @@ class Proxy:
             first=round(passed.first - began, 4),
             seconds=round(passed.last - began, 4),
         )
-        self._world.record(attempt, asked, exchange, passed.body)
+        self._world.record(call.attempt, call.asked, exchange, passed.body)
 
     async def _pass_on(self, upstream: Upstream, request: Incoming, rest: str, out: Outgoing) -> _Passed | None:
         """Sends the request to its server, and its answer on as it comes. None where it did not come whole."""
@@ -182,6 +189,24 @@ class Proxy:
         return None if pieces is None else _Passed(answer.status_code, kept, pieces, first, perf_counter())
 
 
+class _Call:
+    """A request of a trial, and everything that it takes to answer it."""
+
+    def __init__(
+        self,
+        attempt: Attempt,
+        upstream: Upstream,
+        asked: OutboundRequest,
+        key: str,
+        number: int,
+        request: Incoming,
+        rest: str,
+        out: Outgoing,
+    ) -> None:
+        self.attempt, self.upstream, self.asked, self.key, self.number = attempt, upstream, asked, key, number
+        self.request, self.rest, self.out = request, rest, out
+
+
 class _Passed:
     """An answer that was passed on."""
 
@@ -189,6 +214,24 @@ class _Passed:
         self, status: int, headers: tuple[tuple[str, str], ...], body: bytes, first: float, last: float
     ) -> None:
         self.status, self.headers, self.body, self.first, self.last = status, headers, body, first, last
+
+
+def _is_unchanged(answering: Answering, passed: _Passed) -> bool:
+    """Whether a server that was asked all the same said what is recorded."""
+    recorded = answering.exchange
+    if recorded is None or answering.body is None or recorded.status != passed.status:
+        return False
+    return results_in(answering.body) == results_in(passed.body)
+
+
+def _tell_change(call: _Call, answering: Answering, passed: _Passed) -> None:
+    """Remembers how a server's list of what it offers differs from what is recorded."""
+    if answering.body is None or call.attempt.difference:
+        return
+    old, new = results_in(answering.body), results_in(passed.body)
+    place = first_difference(old[0] if len(old) == 1 else old, new[0] if len(new) == 1 else new)
+    method = (call_in(call.asked) or {}).get("method")
+    call.attempt.difference = shorten(f"{method} of {call.upstream.name} answers otherwise at {place}", MOST_CHARS)
 
 
 async def _relay(answer: httpx.Response, out: Outgoing) -> bytes | None:

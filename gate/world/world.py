@@ -19,7 +19,7 @@ from gate.security.redact import Redactor
 from gate.system.serving import HOST, LoopbackServer
 from gate.world.attempt import Answering, Attempt, Coupling
 from gate.world.cassette import CassetteWriter, Library, RecordedExchange, path_of_run, tape_of
-from gate.world.options import Upstream, WorldOptions
+from gate.world.options import Mode, Upstream, WorldOptions
 from gate.world.outbound import OutboundRequest, address
 from gate.world.volatile import Volatile
 
@@ -152,8 +152,9 @@ class World:
         if attempt.calls:
             await asyncio.wait(tuple(attempt.calls), timeout=LAST_SECONDS)
         attempt.closed = True
-        for call in attempt.calls.values():
-            call.cancel()
+        for task in (*attempt.calls.values(), *attempt.listening):
+            task.cancel()
+        if attempt.calls:
             attempt.whole = False
         self._last[attempt.case_id, attempt.trial, attempt.side] = attempt
         return attempt.missing
@@ -198,9 +199,16 @@ class World:
     def address(self, asked: OutboundRequest) -> str:
         return address(asked, self.volatile)
 
+    def _mode(self, attempt: Attempt, upstream: Upstream) -> Mode:
+        return upstream.answered_by if self.replays and attempt.side is Side.CANDIDATE else "live"
+
+    def is_closed(self, attempt: Attempt, upstream: Upstream) -> bool:
+        """Whether nothing of an attempt goes to this server."""
+        return self._mode(attempt, upstream) in ("replay", "fail")
+
     def answering(self, attempt: Attempt, upstream: Upstream, key: str) -> Answering:
         """What answers this request of an attempt."""
-        mode = upstream.answered_by if self.replays and attempt.side is Side.CANDIDATE else "live"
+        mode = self._mode(attempt, upstream)
         exchange = attempt.recorded(key) if mode != "live" else None
         body = None
         if exchange is not None:
