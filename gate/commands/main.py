@@ -15,7 +15,7 @@ from gate.errors import Cancelled, ExitCode, GateError
 
 SECTIONS = {
     "start": ("init", "doctor", "import", "schema"),
-    "measure and judge": ("run", "merge", "suite"),
+    "measure and judge": ("run", "merge", "suite", "mcp-replay"),
     "look again": ("report", "open", "explain", "compare", "diff-requests", "history", "site", "rescore"),
     "keep and accept baselines": ("baseline",),
     "plan": ("power", "ratchet", "calibrate"),
@@ -27,9 +27,9 @@ SECTIONS = {
 NAMES = tuple(sorted(name for names in SECTIONS.values() for name in names))
 """The sub-commands. Each imports what it works with only when it runs: `gate --help` and shell completion, which import
 all of these files, load neither pydantic nor an HTTP client."""
-FUNCTIONS = {"open": "open_report", "import": "import_suite", "diff-requests": "diff_requests"}
+FUNCTIONS = {"open": "open_report", "import": "import_suite", "diff-requests": "diff_requests", "mcp-replay": "mcp_replay"}
 """The functions of sub-commands that have names of Python's own."""
-FILES = {"import": "import_suite", "diff-requests": "diff_requests"}
+FILES = {"import": "import_suite", "diff-requests": "diff_requests", "mcp-replay": "mcp_replay"}
 """The files of sub-commands whose names are no names of Python's modules."""
 GARBAGE_THRESHOLD = 200_000
 """Allocations between two runs of the cyclic garbage collector. A run allocates much that stays and few cycles: at

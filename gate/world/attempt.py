@@ -42,6 +42,8 @@ class Attempt:
         self.closed = False
         self.calls: dict[asyncio.Future[None], asyncio.Task[None]] = {}
         """Requests that are being answered from outside: what is done once they are kept, and who answers them."""
+        self.whole_unless_told: set[str] = set()
+        """Numbers of calls to servers on standard input and output whose answers have not come."""
         self.listening: set[asyncio.Task[None]] = set()
         """Streams that are open for whatever a server has to say."""
         self._began: float | None = None

@@ -47,6 +47,8 @@ class Proxy:
 
     def __init__(self, world: World) -> None:
         self._world = world
+        self._pending: dict[tuple[str, str], tuple[_Call, Answering, float, float]] = {}
+        """Calls that whoever asked took to a server on standard input and output, by attempt and number."""
         self._client = httpx.AsyncClient(
             timeout=httpx.Timeout(READ_SECONDS, connect=CONNECT_SECONDS),
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=256),
@@ -64,11 +66,20 @@ class Proxy:
             return await _refuse(
                 out, 404, "no trial has this address: it is over, or the address is not one of the gate's"
             )
+        if name == "stdio":
+            return await self._stdio(attempt, request, rest.strip("/"), out)
         if upstream is None:
             names = ", ".join(self._world.upstreams)
             return await _refuse(out, 404, f"{name!r} is no server of this run: world.upstreams names {names}")
         if _climbs(rest):
             return await _refuse(out, 400, "a path with .. in it")
+        return await self._to_server(attempt, upstream, request, rest, out)
+
+    async def _to_server(
+        self, attempt: Attempt | None, upstream: Upstream, request: Incoming, rest: str, out: Outgoing
+    ) -> None:
+        """A request for a server that the configuration names."""
+        name = upstream.name
         asked = OutboundRequest(
             name, upstream.kind, request.method, path_without_keys(rest), meant(request.headers), request.body, time()
         )
@@ -78,7 +89,7 @@ class Proxy:
             return await self._aside(attempt, upstream, request, rest, out)
         attempt.asked += 1
         call = _Call(attempt, upstream, asked, self._world.address(asked), attempt.asked, request, rest, out)
-        return await self._within(call)
+        return await self._within(call, self._world.answering(attempt, upstream, call.key))
 
     async def _outside(self, upstream: Upstream, request: Incoming, rest: str, out: Outgoing) -> None:
         """A request that no trial makes, as while an agent is imported: passed on where that is allowed."""
@@ -87,6 +98,51 @@ class Proxy:
         self._world.outside += 1
         await self._pass_on(upstream, request, rest, out)
         return None
+
+    async def _stdio(self, attempt: Attempt | None, request: Incoming, name: str, out: Outgoing) -> None:
+        """A message for a server on standard input and output: 204 sends whoever asks to the server itself."""
+        number = request.header(b"x-gate-call")
+        if attempt is None:
+            self._world.outside += not number
+            return await out.whole(204, [], b"")
+        if number:
+            self._told(attempt, number, request.body)
+            return await out.whole(204, [], b"")
+        asked = OutboundRequest(f"stdio:{name}", "mcp", "POST", "", {}, request.body, time())
+        upstream = self._world.stdio(name)
+        if "id" not in (call_in(asked) or {}):  # nobody answers it
+            return await out.whole(202 if self._world.is_closed(attempt, upstream) else 204, [], b"")
+        attempt.asked += 1
+        call = _Call(attempt, upstream, asked, self._world.address(asked), attempt.asked, request, "", out)
+        answering = self._world.answering(attempt, upstream, call.key)
+        if answering.goes_out_anyway and asks_what_there_is(asked):
+            if answering.exchange is None:
+                attempt.differs(asked, call.number, self._world.volatile)
+        elif not answering.goes_out:
+            return await self._within(call, answering)
+        else:
+            attempt.differs(asked, call.number, self._world.volatile)
+        attempt.live += 1
+        attempt.whole_unless_told.add(str(call.number))
+        self._pending[attempt.name, str(call.number)] = call, answering, attempt.now, perf_counter()
+        return await out.whole(204, [("x-gate-call", str(call.number))], b"")
+
+    def _told(self, attempt: Attempt, number: str, body: bytes) -> None:
+        """What a server on standard output answered to a call that went to it."""
+        found = self._pending.pop((attempt.name, number), None)
+        if found is None:
+            return
+        call, answering, start, began = found
+        attempt.whole_unless_told.discard(number)
+        now = perf_counter()
+        passed = _Passed(200, (("content-type", "application/json"),), body.strip(), now, now)
+        if _is_unchanged(answering, passed):
+            assert answering.exchange is not None
+            attempt.live -= 1
+            attempt.replay(answering.exchange, call.number)
+            return
+        _tell_change(call, answering, passed)
+        self._keep(call, passed, start=start, began=began)
 
     async def _aside(self, attempt: Attempt, upstream: Upstream, request: Incoming, rest: str, out: Outgoing) -> None:
         """The stream that a client of MCP listens on, and the end of its session: nothing that is recorded."""
@@ -100,11 +156,12 @@ class Proxy:
         finally:
             attempt.listening.discard(task)
 
-    async def _within(self, call: _Call) -> None:
+    async def _within(self, call: _Call, answering: Answering) -> None:
         """A request of a trial."""
-        attempt, upstream, asked = call.attempt, call.upstream, call.asked
-        answering = self._world.answering(attempt, upstream, call.key)
+        attempt, asked = call.attempt, call.asked
         if answering.goes_out_anyway and asks_what_there_is(asked):
+            if answering.exchange is None:
+                attempt.differs(asked, call.number, self._world.volatile)
             return await self._live(call, answering)
         if answering.exchange is not None and answering.body is not None:
             attempt.replay(answering.exchange, call.number)

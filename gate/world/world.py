@@ -154,7 +154,7 @@ class World:
         attempt.closed = True
         for task in (*attempt.calls.values(), *attempt.listening):
             task.cancel()
-        if attempt.calls:
+        if attempt.calls or attempt.whole_unless_told:
             attempt.whole = False
         self._last[attempt.case_id, attempt.trial, attempt.side] = attempt
         return attempt.missing
@@ -198,6 +198,10 @@ class World:
 
     def address(self, asked: OutboundRequest) -> str:
         return address(asked, self.volatile)
+
+    def stdio(self, name: str) -> Upstream:
+        """An MCP server on standard input and output; it is in the agent's own hands, and needs no leave."""
+        return Upstream(name=name, url="http://stdio", kind="mcp", answered_by=self._options.tools)
 
     def _mode(self, attempt: Attempt, upstream: Upstream) -> Mode:
         return upstream.answered_by if self.replays and attempt.side is Side.CANDIDATE else "live"

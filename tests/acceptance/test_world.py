@@ -68,11 +68,11 @@ def store(project: Project) -> Path:
     return project.root.parent / f"{project.root.name}-recordings"
 
 
-def run(project: Project, provider: Provider, *options: str, code: int = 0) -> list[Trial]:
+def run(project: Project, provider: Provider, *options: str, code: int | None = 0) -> list[Trial]:
     path = project.root / ".gate" / f"{provider.calls}-{len(options)}.jsonl"
     path.unlink(missing_ok=True)
     ran = project.gate("run", "-q", "--record", str(path), *options, OPENAI_BASE_URL=provider.url)
-    assert ran.code == code, ran.out + ran.err
+    assert code is None or ran.code == code, ran.out + ran.err
     return list(read_record(path, complete=False).trials)
 
 
@@ -212,3 +212,84 @@ def test_a_bad_minute_of_the_provider_is_not_replayed(project: Project, provider
     project.gate("run", "-q", "--trials", "1", "--record", ".gate/bad.jsonl", OPENAI_BASE_URL=provider.url)
     trials = read_record(project.root / ".gate/bad.jsonl", complete=False).trials
     assert {trial.replay.recording for trial in trials if trial.replay is not None} == {""}
+
+
+SERVER = """
+import json, sys, pathlib, random
+LOG = pathlib.Path(sys.argv[1])
+TOOLS = [{"name": "find", "description": "Finds an order.", "inputSchema": {"type": "object"}}]
+for line in sys.stdin:
+    message = json.loads(line)
+    if "id" not in message:
+        continue
+    if message["method"] == "tools/call":
+        with LOG.open("a") as log:
+            log.write(json.dumps(message["params"]) + chr(10))
+        result = {"content": [{"type": "text", "text": f"answer {random.random()}"}]}
+    else:
+        result = {"tools": TOOLS} if message["method"] == "tools/list" else {"protocolVersion": "2025-06-18"}
+    print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
+"""
+MCP_AGENT = """
+import json, subprocess, sys
+COMMAND = COMMAND_HERE
+
+def answer(message):
+    with subprocess.Popen(COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+        def call(number, method, **params):
+            message = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+            server.stdin.write(json.dumps(message) + chr(10))
+            server.stdin.flush()
+            return json.loads(server.stdout.readline())
+        call(1, "initialize")
+        server.stdin.write(json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}) + chr(10))
+        call(2, "tools/list")
+        found = call(3, "tools/call", name="find", arguments={"item": message})
+        server.stdin.close()
+    return found["result"]["content"][0]["text"] if "result" in found else "refused: " + found["error"]["message"]
+"""
+
+
+def with_tool(project: Project, **world: Any) -> Path:
+    """A project whose agent asks an MCP server on standard streams; returns the log of what the server did."""
+    log = project.root.parent / f"{project.root.name}-calls"
+    command = [sys.executable, "-m", "gate", "mcp-replay", "--name", "orders"]
+    command += [sys.executable, str(project.root / "server.py"), str(log)]
+    project.write("server.py", SERVER)
+    prepared(project, PYTHON, **world)
+    project.write("agent.py", MCP_AGENT.replace("COMMAND_HERE", repr(command)))
+    project.commit("agent")
+    return log
+
+
+def test_a_tool_on_standard_streams_is_called_once(project: Project, provider: Provider) -> None:
+    log = with_tool(project)
+    project.store(trials=2, OPENAI_BASE_URL=provider.url)
+    recorded = texts(list(read_record(project.root / ".gate/base.jsonl").trials))
+    assert len(log.read_text().splitlines()) == CASES * 2
+    project.write("agent.py", (project.root / "agent.py").read_text() + "# a comment\n")
+    trials = run(project, provider, "--trials", "2")
+    assert len(log.read_text().splitlines()) == CASES * 2
+    assert texts(trials) == recorded
+    assert all(trial.replay is not None and trial.replay.whole for trial in trials)
+    project.write("server.py", SERVER.replace("Finds an order.", "Finds any order."))
+    changed = run(project, provider, "--trials", "2", "--case", "c1")
+    told = {trial.replay.difference for trial in changed if trial.replay is not None}
+    assert told == {
+        'tools/list of orders answers otherwise at result.tools[0].description: "Finds an order." → "Finds any order."'
+    }
+
+
+def test_a_tool_that_is_only_replayed_is_not_even_started(project: Project, provider: Provider) -> None:
+    log = with_tool(project, tools="replay")
+    project.store(trials=1, OPENAI_BASE_URL=provider.url)
+    before = log.read_text()
+    agent = (project.root / "agent.py").read_text()
+    project.write("server.py", "raise SystemExit('started')\n")
+    project.write("agent.py", agent + "# a comment\n")
+    trials = run(project, provider, "--trials", "1")
+    assert all(trial.replay is not None and trial.replay.whole for trial in trials)
+    project.write("agent.py", agent.replace('"item": message', '"item": "x"'))
+    said = texts(run(project, provider, "--trials", "1", "--case", "c1", code=None))
+    assert "request 3 differs in params.arguments.item" in said["c1"][0]
+    assert log.read_text() == before

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+
 def _chat(message: str) -> list[Any]:
     return [{"role": "user", "content": message}]
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import httpx
@@ -197,3 +199,104 @@ async def test_an_unreachable_server_says_try_later(tmp_path: Path) -> None:
         await world.close("s")
     assert answer.status_code == 503
     assert "openai cannot be reached" in json.loads(answer.content)["error"]["message"]
+
+
+class McpServer(BaseHTTPRequestHandler):
+    """An MCP server over streamable HTTP: answers whole or as a stream, at random."""
+
+    protocol_version = "HTTP/1.1"
+    asked: list[str]
+    about = "Finds an order."
+
+    def do_POST(self) -> None:
+        message = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.asked.append(message["method"])
+        if "id" not in message:
+            return self._send(202, "application/json", b"")
+        results = {
+            "initialize": {"protocolVersion": "2025-06-18"},
+            "tools/list": {"tools": [{"description": self.about}]},
+        }
+        called = {"content": [{"type": "text", "text": str(len(self.asked))}]}
+        answer = {"jsonrpc": "2.0", "id": message["id"], "result": results.get(message["method"], called)}
+        data = json.dumps(answer).encode()
+        if message["method"] == "tools/call":
+            return self._send(200, "text/event-stream", b"event: message\r\ndata: " + data + b"\r\n\r\n")
+        return self._send(200, "application/json", data)
+
+    def _send(self, status: int, kind: str, data: bytes) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Mcp-Session-Id", "one")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@contextmanager
+def serving_tools(**attributes: Any) -> Iterator[tuple[str, list[str]]]:
+    asked: list[str] = []
+    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Bound", (McpServer,), {"asked": asked, **attributes}))
+    server.daemon_threads = True
+    thread = Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/mcp", asked
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+async def use_tools(world: World, *, first: int, arguments: Any) -> tuple[list[Any], Trial]:
+    """A trial that opens a session, lists the tools and calls one; its messages are numbered from ``first``."""
+    world.open("s", "c", 1, Side.CANDIDATE)
+    said = []
+    async with httpx.AsyncClient(timeout=60, verify=False) as client:
+        url = world.environment("s")["TOOLS"]
+        for number, method in enumerate(("initialize", "notifications/initialized", "tools/list", "tools/call"), first):
+            message: dict[str, Any] = {"jsonrpc": "2.0", "method": method}
+            message |= {} if method.startswith("notifications") else {"id": number}
+            message |= {"params": {"name": "find", "arguments": arguments}} if method == "tools/call" else {}
+            answer = await client.post(url, json=message)
+            text = (
+                answer.text.partition("data: ")[2] if "event-stream" in answer.headers["content-type"] else answer.text
+            )
+            said.append(json.loads(text) if text.strip() else None)
+    await world.close("s")
+    return said, Trial("c", 1, replay=world.settle("c", 1, Side.CANDIDATE, measured=True), run="recorded")
+
+
+@asynchronous
+async def test_a_tool_of_an_mcp_server_is_called_once_and_its_list_read_anew(tmp_path: Path) -> None:
+    def options(url: str, **more: Any) -> dict[str, Any]:
+        return {"upstreams": {"tools": {"url": url, "kind": "mcp", "env": "TOOLS"}}, **more}
+
+    with providing() as provider, serving_tools() as (url, asked):
+        async with world_of(tmp_path, provider, "recorded", **options(url)) as world:
+            before, recorded = await use_tools(world, first=1, arguments={"q": 1})
+        async with world_of(tmp_path, provider, "later", **options(url)) as world:
+            world.couple([recorded])
+            after, again = await use_tools(world, first=11, arguments={"q": 1})
+        assert asked.count("tools/call") == 1 and asked.count("tools/list") == 2
+        assert after[3] == {**before[3], "id": 14}
+        assert again.replay is not None and again.replay.whole and not again.replay.difference
+        async with world_of(tmp_path, provider, "closed", **options(url, tools="replay")) as world:
+            world.couple([recorded])
+            assert (await use_tools(world, first=5, arguments={"q": 1}))[0][3] == {**before[3], "id": 8}
+            refused, _ = await use_tools(world, first=5, arguments={"q": 2})
+        assert "request 4 differs in params.arguments.q: 1 → 2" in refused[3]["error"]["message"]
+        assert asked.count("tools/call") == 1 and asked.count("initialize") == 2
+    with providing() as provider, serving_tools(about="Finds anything.") as (url, _):
+        async with world_of(tmp_path, provider, "changed", **options(url)) as world:
+            world.couple([recorded])
+            _, changed = await use_tools(world, first=1, arguments={"q": 1})
+        assert changed.replay is not None
+        assert (changed.replay.replayed, changed.replay.live) == (3, 1)
+        assert changed.replay.difference == (
+            "tools/list of tools answers otherwise at result.tools[0].description: "
+            '"Finds an order." → "Finds anything."'
+        )

@@ -1,0 +1,27 @@
+"""`gate mcp-replay`: an MCP server on standard input and output, recorded and replayed with the run that asks it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import PurePath
+
+import click
+
+from gate.commands.groups import Once
+
+
+@click.command("mcp-replay", cls=Once, context_settings={"ignore_unknown_options": True})
+@click.option("--name", help="The server's name in recordings. Default: that of its program.")
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+def mcp_replay(name: str | None, command: tuple[str, ...]) -> None:
+    """Stand before an MCP server on standard input and output, which COMMAND starts.
+
+    Within `gate run` with `world`, calls are recorded and answered again; GATE_WORLD_URL says where. Without that
+    variable it is the server itself.
+    """
+    from gate.guest.mcp_replay import main
+
+    named = name or PurePath(command[0]).stem
+    if not named.replace("-", "").replace("_", "").replace(".", "").isalnum():
+        raise click.BadParameter(f"{named!r}: letters, digits, ., - and _ alone", param_hint="--name")
+    sys.exit(main(named, list(command)))

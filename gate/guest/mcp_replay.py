@@ -1,0 +1,128 @@
+"""Stands between an MCP client and a server on standard streams: the gate's proxy says what answers a message.
+
+Standard library only, Python 3.8 and later, like everything that runs beside the user's agent. Without GATE_WORLD_URL
+it becomes the server itself. The server is started when the first message goes to it: never, if all is answered from a
+recording.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import urllib.error
+import urllib.request
+from typing import Any
+
+SECONDS = 60
+
+
+class Between:
+    """The client on our standard streams, the proxy behind an address, the server as a process."""
+
+    def __init__(self, command: list[str], url: str) -> None:
+        self.command, self.url = command, url
+        self.server: Any = None
+        self.reading: Any = None
+        self.numbers: dict[str, str] = {}
+        """The id of a call that went to the server → the proxy's number of it."""
+        self.writing = threading.Lock()
+
+    def say(self, line: bytes) -> None:
+        with self.writing:
+            sys.stdout.buffer.write(line.rstrip(b"\r\n") + b"\n")
+            sys.stdout.buffer.flush()
+
+    def ask(self, body: bytes, number: str = "") -> tuple[int, bytes, str]:
+        """Status, body and number of the proxy's answer; ``number``: this body is what the server said to that call."""
+        headers = {"Content-Type": "application/json"}
+        if number:
+            headers["X-Gate-Call"] = number
+        request = urllib.request.Request(self.url, body, headers)  # noqa: S310 - the gate's own address
+        direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        try:
+            with direct.open(request, timeout=SECONDS) as answer:
+                return answer.status, answer.read(), answer.headers.get("X-Gate-Call") or ""
+        except urllib.error.HTTPError as error:
+            return error.code, error.read(), ""
+
+    def forward(self, line: bytes) -> None:
+        if self.server is None:
+            self.server = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # noqa: S603
+            self.reading = threading.Thread(target=self.read)
+            self.reading.start()
+        self.server.stdin.write(line)
+        self.server.stdin.flush()
+
+    def read(self) -> None:
+        """Everything that the server says; what answers a call is kept before the client has it."""
+        for line in self.server.stdout:
+            number = self.numbers.pop(identity(line), "")
+            if number:
+                self.ask(line, number)
+            self.say(line)
+
+    def take(self, line: bytes) -> None:
+        """A message of the client."""
+        message = parsed(line)
+        if not isinstance(message, dict) or "method" not in message:
+            return self.forward(line)
+        status, body, number = self.ask(line)
+        if status == 204:
+            if number and "id" in message:
+                self.numbers[json.dumps(message["id"])] = number
+            return self.forward(line)
+        if status == 200 and body:
+            return self.say(body)
+        if status != 202:
+            text = f"gate: the proxy answers {status}: {body[:500].decode('utf-8', 'replace')}"
+            error = {"code": -32000, "message": text}
+            self.say(json.dumps({"jsonrpc": "2.0", "id": message.get("id"), "error": error}).encode())
+        return None
+
+    def end(self) -> int:
+        if self.server is None:
+            return 0
+        self.server.stdin.close()
+        try:
+            self.server.wait(5)
+        except subprocess.TimeoutExpired:
+            self.server.kill()
+            self.server.wait()
+        self.reading.join()
+        return int(self.server.returncode)
+
+
+def parsed(line: bytes) -> Any:
+    try:
+        return json.loads(line)
+    except ValueError:
+        return None
+
+
+def identity(line: bytes) -> str:
+    """The id of the call that a message answers; empty if it answers none."""
+    message = parsed(line)
+    answers = isinstance(message, dict) and "id" in message and ("result" in message or "error" in message)
+    return json.dumps(message["id"]) if answers else ""
+
+
+def main(name: str, command: list[str]) -> int:
+    """Runs until the client closes our standard input. Returns the server's exit code."""
+    base = os.environ.get("GATE_WORLD_URL")
+    if not base:
+        os.execvp(command[0], command)  # noqa: S606 - the user's own server
+    between = Between(command, f"{base}/stdio/{name}")
+    try:
+        for line in sys.stdin.buffer:
+            if line.strip():
+                between.take(line)
+    finally:
+        code = between.end()
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], sys.argv[2:]))
