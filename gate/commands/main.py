@@ -27,7 +27,12 @@ SECTIONS = {
 NAMES = tuple(sorted(name for names in SECTIONS.values() for name in names))
 """The sub-commands. Each imports what it works with only when it runs: `gate --help` and shell completion, which import
 all of these files, load neither pydantic nor an HTTP client."""
-FUNCTIONS = {"open": "open_report", "import": "import_suite", "diff-requests": "diff_requests", "mcp-replay": "mcp_replay"}
+FUNCTIONS = {
+    "open": "open_report",
+    "import": "import_suite",
+    "diff-requests": "diff_requests",
+    "mcp-replay": "mcp_replay",
+}
 """The functions of sub-commands that have names of Python's own."""
 FILES = {"import": "import_suite", "diff-requests": "diff_requests", "mcp-replay": "mcp_replay"}
 """The files of sub-commands whose names are no names of Python's modules."""

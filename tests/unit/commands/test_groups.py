@@ -26,5 +26,5 @@ def test_the_help_cuts_no_sentence_off() -> None:
 
 def test_the_reference_has_the_sections_of_the_help() -> None:
     rows = re.findall(r"^\| ([a-z ]+) \| (`gate .*) \|$", PAGE.read_text(), re.MULTILINE)
-    told = {section: tuple(dict.fromkeys(re.findall(r"`gate ([a-z]+)", commands))) for section, commands in rows}
+    told = {section: tuple(dict.fromkeys(re.findall(r"`gate ([a-z-]+)", commands))) for section, commands in rows}
     assert told == {section: tuple(names) for section, names in SECTIONS.items()}
