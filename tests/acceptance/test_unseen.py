@@ -52,6 +52,19 @@ def test_an_agent_that_returns_text_only_is_not_measured_on_calls(project: Proje
     assert "reports_calls: true" in project.gate("run").out.replace("\n  ", " ").replace("\n", " ")
 
 
+def test_a_case_explained_says_what_the_verdict_says(project: Project) -> None:
+    set_up(project, answering(project, '"Deleted " + message'), FORBIDDEN, trials=1)
+    project.gate("run", "--record", "record.jsonl")
+    silent = project.gate("explain", "record.jsonl", "--case", "a").out
+    assert "forbidden_tools not measured no answer shows that this agent reports its tool calls" in silent
+    assert "turn 1: (calls not reported)" in silent
+    set_up(project, answering(project, '{"output": message, "tool_calls": []}'), FORBIDDEN, trials=1)
+    project.gate("run", "--record", "told.jsonl")
+    told = project.gate("explain", "told.jsonl", "--case", "a").out
+    assert "forbidden_tools 1.000" in told
+    assert "turn 1: (no call)" in told
+
+
 @pytest.mark.parametrize(
     "expression",
     [

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from examples.frameworks.scripted_model import serving
 from tests.acceptance.conftest import Project
+from tests.connectors.servers import ask, turns_of
 from tests.connectors.test_instrumented_agents import AGENTS, suite
 
 pytestmark = pytest.mark.connectors
@@ -36,6 +38,32 @@ def test_a_result_is_an_answer(project: Project, frameworks: Path, module: str) 
 def test_events_of_adk_are_an_answer(project: Project, agentevals: Path) -> None:
     """The environment of agentevals has google-adk."""
     check(turns(project, agentevals.with_name("python"), "adk_events"), "adk_events")
+
+
+CREWS: dict[str, list[tuple[str, str | None]] | None] = {
+    "two tasks": [("lookup_order", None), ("lookup_order", None)],
+    "alone": [("lookup_order", None)],
+    "failing": [("lookup_order", "no such order")],
+    "used before": None,
+    "refused once": None,
+}
+"""The calls that each crew's output tells, and what they failed with; None where some may be missing."""
+
+
+def test_a_crew_tells_its_calls_where_its_output_has_all_of_them(project: Project, crewai: Path) -> None:
+    shutil.copy(AGENTS / "crews.py", project.root)
+    with serving() as variables:
+        agent = {"python": "crews:answer", "executable": str(crewai), "env": variables, "concurrency": 2}
+        ask(project, agent, [{"id": name, "input": name, "response": "Order A1 has shipped."} for name in CREWS])
+    turns = {case: told[0] for case, told in turns_of(project).items()}
+    found = {
+        case: [(call["name"], call.get("error")) for call in turn.get("calls", ())]
+        if turn.get("reports_calls")
+        else None
+        for case, turn in turns.items()
+    }
+    assert found == CREWS
+    assert all(turn["response"] == ["Order A1 has shipped."] for case, turn in turns.items() if case != "two tasks")
 
 
 def check(found: list[dict[str, object]], module: str) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from gate.baselines.pairing import Reference
+from gate.baselines.pairing import Reference, reported_before
 from gate.config.load import load_config
 from gate.config.settings import now, settings_of
 from gate.decision.comparison import with_outcomes
 from gate.decision.consistency import compared
 from gate.decision.engine.evidence_json import stage_name
+from gate.decision.unseen import shows_calls, without_unseen
 from gate.errors import ConfigError, nearest
 from gate.model import Case, CaseResult, Criterion, Direction, Score, SuiteResult, Trial
 from gate.pipeline.judge_stored import found_again, named, read_baseline, read_whole
@@ -132,8 +133,10 @@ def _explain_case(record: Record, references: Sequence[Reference], terms: Terms,
     known = [case.id for case in record.header.plan]
     if case_id not in known:
         raise ConfigError(f"no case {case_id!r} in the record", hint=nearest(case_id, known))
+    reported = any(reported_before(record.header, one) for one in references)
+    no_call = "(no call)" if reported or shows_calls(record.trials) else "(calls not reported)"
     sides = (
-        ("candidate", _compared(record)),
+        ("candidate", without_unseen(terms.criteria, _compared(record), reported=reported)),
         *((one.name, [trial for stored in one.records for trial in _compared(stored)]) for one in references),
     )
     case = next(one for one in cases_of(record.header, terms.thresholds) if one.id == case_id)
@@ -141,7 +144,8 @@ def _explain_case(record: Record, references: Sequence[Reference], terms: Terms,
     lines = [console(case_id)]
     for name, trials in sides:
         for trial in (t for t in trials if t.case_id == case_id):
-            lines += _trial_lines(name if trial.side.value == "candidate" else "baseline, run now", trial, demanded)
+            side = name if trial.side.value == "candidate" else "baseline, run now"
+            lines += _trial_lines(side, trial, demanded, no_call if name == "candidate" else "(no call)")
     return "\n".join(lines)
 
 
@@ -160,14 +164,14 @@ def _compared(record: Record) -> Sequence[Trial]:
     return with_outcomes(compared(cases, criteria, record.trials), {case.id: case for case in cases}, criteria)
 
 
-def _trial_lines(side: str, trial: Trial, demanded: Mapping[str, tuple[Criterion, str]]) -> list[str]:
+def _trial_lines(side: str, trial: Trial, demanded: Mapping[str, tuple[Criterion, str]], no_call: str) -> list[str]:
     lines = [f"{side} trial {trial.number}, round {trial.round} ({trial.tag})"]
     if trial.error is not None:
         ended = "failed" if trial.failed else "not measured"
         lines.append(f"  {ended}: {trial.error.kind.value}: {console(trial.error.message, 500)}")
         return [*lines, *_log_lines(trial)]
     for turn, invocation in enumerate(trial.invocations, 1):
-        calls = ", ".join(call_text(call) for call in invocation.tool_calls) or "(no call)"
+        calls = ", ".join(call_text(call) for call in invocation.tool_calls) or no_call
         lines.append(f"  turn {turn}: {calls}")
         if invocation.text:
             lines.append(f"    {console(invocation.text, 300)}")
