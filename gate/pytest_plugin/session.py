@@ -78,22 +78,20 @@ class GateSession:
         self._distributed = distributed
         self._others_failed = False
         self._ours: set[str] = set()
-        if not distributed:
-            named = {_resolved(Path(config.invocation_params.dir, arg.partition("::")[0])) for arg in config.args}
-            config.args += [str(path) for path in paths if _resolved(path) not in named]
 
     # --- what is collected ------------------------------------------------------------------------
 
     def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> GateFile | None:
+        """A configuration that is named like a file of tests, or one of whose nodes is."""
         run = next((run for run in self._runs if _resolved(run.path) == _resolved(file_path)), None)
-        if run is None:
+        if run is None or not parent.session.isinitpath(file_path):
             return None
         run.file = run.file or GateFile.from_parent(parent, path=file_path)
         return run.file
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, session: pytest.Session, items: list[pytest.Item]) -> None:
-        """Adds what lies in a folder that pytest does not enter."""
+        """Adds the configurations that are not named, wherever they lie, after the tests."""
         for run in self._runs:
             if run.file is None:
                 items += self._collected(run, session)

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
 import shutil
+import subprocess
+import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -166,8 +171,56 @@ def test_one_of_several_agents_is_chosen(project: Project) -> None:
     assert (refused.code, "3 were found" in refused.err) == (2, True)
 
 
+def test_on_a_terminal_it_asks_which_agent_and_before_it_writes(project: Project) -> None:
+    sample(project, "agents_sdk")
+    code, shown = on_a_terminal(project, b"2\nn\n")
+    assert (code, "which agent" in shown, "write gate.yaml" in shown) == (0, True, True)
+    assert "gate.yaml" not in files(project)
+    code, shown = on_a_terminal(project, b"2\ny\n")
+    assert "from triage import helper" in (project.root / "gate_agent.py").read_text(), shown
+    (project.root / "gate.yaml").unlink()
+    assert "which agent" not in on_a_terminal(project, b"", CI="1")[1]
+
+
+def on_a_terminal(project: Project, typed: bytes, **environment: str) -> tuple[int, str]:
+    """Exit code of `gate init --no-run` and what it shows on a terminal, where this is typed."""
+    ours, theirs = pty.openpty()
+    try:
+        environment = {name: value for name, value in os.environ.items() if name != "CI"} | environment
+        command = [sys.executable, "-m", "gate", "init", "--no-run"]
+        process = subprocess.Popen(
+            command,
+            cwd=project.root,
+            env=environment,
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            start_new_session=True,
+        )
+        os.close(theirs)
+        os.write(ours, typed)
+        shown = b""
+        with suppress(OSError):  # how the end of a terminal's other side is told
+            while more := os.read(ours, 65_536):
+                shown += more
+        return process.wait(60), shown.decode("utf-8", "replace")
+    finally:
+        os.close(ours)
+
+
+def test_the_shortest_case_is_the_first(project: Project) -> None:
+    turns = [{"input": "one"}, {"input": "two"}]
+    project.write("evals/cases.json", {"cases": [{"id": "long", "turns": turns}, {"id": "short", "input": "hi"}]})
+    project.write("bot.py", "def answer(message):\n    return message\n")
+    assert "case short" in project.gate("init").out
+
+
+@pytest.mark.slow
 def test_a_large_repository_is_looked_at_within_bounds(project: Project) -> None:
     for number in range(1_500):
         project.write(f"pkg/m{number:04}.py", "x = 1\n")
+    for number in range(40):
+        project.write(f"evals/e{number}.yaml", "- {a: [b, c, d]}\n" * 15_000)
+    project.write("deep.py", "x = " + "-" * 200_000 + "1\ny = " + "1+" * 100_000 + "1\n")
     project.write("pkg/z.json", json.dumps({"cases": [{"id": "a", "input": "x"}]}))
     assert project.gate("init", "--no-run").code == 0

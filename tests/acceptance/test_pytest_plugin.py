@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.acceptance.conftest import Outcome, Project
+from tests.patience import eventually
 
 AGENT = """\
 from pathlib import Path
@@ -197,6 +199,23 @@ def test_what_a_case_is_called_is_shown_harmless(shop: Project) -> None:
     assert ran.code == 1, ran.out
     assert "\x1b" not in ran.out
     assert "\n::error" not in ran.out
+
+
+@pytest.mark.slow
+def test_an_interrupt_ends_the_agent_and_keeps_pytests_code(shop: Project) -> None:
+    code = (
+        "import os, time\n\ndef answer(message):\n    open('pid', 'w').write(str(os.getpid()))\n    time.sleep(600)\n"
+    )
+    shop.write("agent.py", code)
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--gate", "gate.yaml"]
+    process = subprocess.Popen(command, cwd=shop.root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    assert eventually(lambda: (shop.root / "pid").exists() and (shop.root / "pid").read_text() != "")
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 2, out
+    assert "KeyboardInterrupt" in out
+    pid = int((shop.root / "pid").read_text())
+    assert eventually(lambda: not Path(f"/proc/{pid}").exists())
 
 
 @pytest.mark.slow

@@ -172,7 +172,7 @@ def run_first(folder: Path, environment: Mapping[str, str]) -> First:
 
     path = folder / CONFIG
     try:
-        case = read_suites(load_config(path))[0].cases[0].id
+        case = min(read_suites(load_config(path))[0].cases, key=lambda case: len(case.turns)).id  # the shortest
         overrides: dict[str, Any] = {"select.ids": [case], "trials": 1, "baseline.store": "none"}
         overrides |= {"agent.timeout": FIRST_SECONDS, "agent.retries": 0}
         options = RunOptions(command=join(["gate", "run", "--case", case, "--trials", "1"]), for_itself=True)

@@ -24,6 +24,8 @@ from gate.reports.formatting import count
 
 MOST_FILES, MOST_READ, MOST_BYTES, DEEPEST = 20_000, 1_000, 300_000, 8
 """Files that are listed; files that are read, and of each this much; folders in each other."""
+MOST_TEXT, MOST_DATA = 20_000_000, 2_000_000
+"""Bytes that are read of all files together, and of those as YAML and JSON: what takes a few seconds."""
 MOST_AGENTS = 50
 PASSED_OVER = frozenset({"node_modules", "__pycache__", "site-packages", "build", "dist", "target", "vendor"})
 SUITE_NAMES = re.compile(r"\.(evalset|test)\.json$|^promptfooconfig\.(ya?ml|json)$")
@@ -74,21 +76,29 @@ class Survey(Struct):
     """A virtual environment in the repository."""
 
 
-class _Tree(Struct, frozen=True):
+class _Tree(Struct):
     root: Path
     files: tuple[Path, ...]
     """Relative to the root, in a fixed order."""
+    left: int = MOST_TEXT
+    """Bytes that may still be read."""
+    left_to_parse: int = MOST_DATA
+    """Likewise of YAML and JSON, which takes longer."""
 
     def text(self, path: Path) -> str:
         try:
             with (self.root / path).open("rb") as file:
-                return file.read(MOST_BYTES).decode("utf-8", "replace")
+                read = file.read(min(MOST_BYTES, self.left))
         except OSError:
             return ""
+        self.left -= len(read)
+        return read.decode("utf-8", "replace")
 
     def document(self, path: Path) -> Any:
+        text = self.text(path) if self.left_to_parse > 0 else ""
+        self.left_to_parse -= len(text)
         try:
-            return parse_document(self.text(path), path.as_posix())
+            return parse_document(text, path.as_posix())
         except GateError:
             return None
 
