@@ -145,7 +145,7 @@ def test_the_first_failure_can_end_it(shop: Project) -> None:
     shop.write("gate.yaml", OUTCOMES["a threshold that does not hold"][0])
     ran = run_pytest(shop, "-v", "-x")
     assert ran.code == 1
-    assert results(ran) == {"gate.yaml::cases.json::verdict": "FAILED"}
+    assert results(ran) == {"test_own.py::test_own": "PASSED", "gate.yaml::cases.json::verdict": "FAILED"}
     shop.write("a_test.py", "def test_bad():\n    assert False\n")
     ran = run_pytest(shop, "-x", "a_test.py")
     assert (ran.code, asked(shop)) == (1, 0)
