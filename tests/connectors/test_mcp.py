@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from tests.connectors.servers import AGENTS, ask, errors_of, served, turns_of
 pytestmark = pytest.mark.connectors
 ORDERS = [f"A{number}" for number in range(64)]
 CRITERIA = {"response_match_score": 0.99, "tool_trajectory_avg_score": 1.0}
-SERVER = AGENTS / "mcp_server.py"
+SERVER = "mcp_server.py"
 
 
 @pytest.fixture(scope="module")
@@ -45,8 +46,9 @@ def test_sessions_do_not_mix_over_http(project: Project, server: str) -> None:
 @pytest.mark.parametrize("reuse", [False, True])
 def test_sessions_do_not_mix_over_stdio(project: Project, frameworks: Path, *, reuse: bool) -> None:
     """A process of its own keeps what was said without being told of a session."""
+    shutil.copy(AGENTS / SERVER, project.root)
     arguments = {"question": "{{message}}"} | ({"thread": "{{session_id}}"} if reuse else {})
-    mcp = {"command": [str(frameworks), str(SERVER)], "tool": "ask", "arguments": arguments, "reuse": reuse}
+    mcp = {"command": [str(frameworks), SERVER], "tool": "ask", "arguments": arguments, "reuse": reuse}
     cases = [two_turns(order) for order in ORDERS[:12]]
     ran = ask(project, {"mcp": mcp, "concurrency": 4}, cases, criteria=CRITERIA)
     assert ran.code == 0, ran.out + ran.err
@@ -91,8 +93,9 @@ def test_what_cannot_be_called(project: Project, server: str, told: dict[str, An
 def test_errors_of_the_tool_and_of_the_process(
     project: Project, frameworks: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    shutil.copy(AGENTS / SERVER, project.root)
     monkeypatch.setenv("SHOP_API_KEY", "secret")
-    mcp = {"command": [str(frameworks), str(SERVER)], "tool": "ask"}
+    mcp = {"command": [str(frameworks), SERVER], "tool": "ask"}
     cases = [{"id": asked, "input": asked, "response": "x"} for asked in ("raise", "key", "exit")]
     ran = ask(project, {"mcp": mcp, "concurrency": 2}, cases)
     assert ran.code != 0
