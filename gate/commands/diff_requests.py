@@ -26,11 +26,12 @@ def diff_requests(before: Path, now: Path, config_path: Path | None) -> None:
     """Show what the trials of record B asked of models and tools otherwise than those of record A.
 
     Names what differed first, with the cases that show it: the effect of a change before any answer. Records say it of
-    trials that were replayed; of others the recordings of `world.store` are compared. Asks no model.
+    trials that were replayed; of others the recordings of `world.store` are compared, until the model's answers differ.
+    Asks no model.
     """
     from gate.pipeline.asked import compare_requests
     from gate.reports.replayed import asked_text
 
     config = config_path or (DEFAULT_CONFIG if DEFAULT_CONFIG.exists() else None)
     found = compare_requests(before, now, config, os.environ)
-    show(asked_text(found.cases, found.differing, found.unknown), width_of(os.environ))
+    show(asked_text(found.cases, found.differing, found.partly, found.unknown), width_of(os.environ))

@@ -65,9 +65,13 @@ class _Seen(Struct, frozen=True):
 
     now: Sequence[bool]
     before: Sequence[bool]
+    decided: float | None = None
+    """The e-value that the decision had, where trials are coupled; they are less evidence than draws of their own."""
 
     @property
     def e_value(self) -> float | None:
+        if self.decided is not None:
+            return self.decided
         if not self.now or not self.before:
             return None
         return exp(min(case_log_e(sum(self.before), len(self.before), sum(self.now), len(self.now)), 700.0))
@@ -80,6 +84,11 @@ class _Seen(Struct, frozen=True):
         return exp(min(case_log_e(sum(self.now), len(self.now), sum(self.before), len(self.before)), 700.0))
 
 
+def _decided(comparison: Comparison, case_id: str, outcome: Outcome | None) -> float | None:
+    known = outcome.evidence.cases.get(case_id) if outcome is not None and comparison.coupling.partners else None
+    return None if known is None else known.e_value
+
+
 def _case_result(comparison: Comparison, case: Case, outcome: Outcome | None) -> CaseResult:
     paired = case.id in comparison.with_baseline
     criteria = comparison.comparable(case.id) if paired else comparison.criteria
@@ -88,7 +97,7 @@ def _case_result(comparison: Comparison, case: Case, outcome: Outcome | None) ->
     now = _outcomes(counted, case, criteria)
     stored = (*comparison.baseline.get(case.id, ()), *comparison.reruns.get(case.id, ())) if paired else ()
     before = _outcomes(comparison.counted(stored), case, criteria)
-    seen = _Seen(now, before)
+    seen = _Seen(now, before, _decided(comparison, case.id, outcome))
     clean = len(criteria) == len(comparison.criteria) and len(now) == len(counted) and all(now)
     failing = [] if clean else [t for t in measured if _fails(t, case, comparison.criteria)]
     attempts = comparison.candidate.get(case.id, ())

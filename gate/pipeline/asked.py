@@ -29,6 +29,8 @@ class AskedDifference(Struct, frozen=True):
     """Cases of which it is known."""
     differing: Mapping[str, str]
     """Case → what differed first."""
+    partly: int
+    """The other cases in which trials were compared only until the model answered them differently."""
     unknown: int
     """Cases of both records whose recordings are not there."""
 
@@ -47,18 +49,20 @@ def compare_requests(
     folder = store_folder(options, config.root if config is not None else Path(), environment)
     library, volatile = Library(folder), Volatile(options.normalise)
     ours, theirs = (_by_case(record) for record in records)
-    differing, known = {}, 0
+    differing: dict[str, str] = {}
+    known = partly = 0
     shared = [case_id for case_id in theirs if case_id in ours]
     for case_id in shared:
         pairs = zip(ours[case_id], theirs[case_id], strict=False)
         found = [_difference(*pair, library, records[1].header.created, volatile) for pair in pairs]
         told = [what for what in found if what is not None]
         known += bool(told)
-        if what := next(filter(None, told), ""):
+        if what := next((what for what, _ in told if what), ""):
             differing[case_id] = what
+        partly += not what and not all(whole for _, whole in told)
     if not known:
         raise MeasureError("no case of both records has what it asked recorded", where=str(folder), hint=HINT)
-    return AskedDifference(known, differing, len(shared) - known)
+    return AskedDifference(known, differing, partly, len(shared) - known)
 
 
 def _by_case(record: Record) -> dict[str, list[Trial]]:
@@ -70,11 +74,11 @@ def _by_case(record: Record) -> dict[str, list[Trial]]:
     return found
 
 
-def _difference(before: Trial, now: Trial, library: Library, at: float, volatile: Volatile) -> str | None:
-    """What the second asked otherwise, first; empty if nothing, None where that is not known."""
+def _difference(before: Trial, now: Trial, library: Library, at: float, volatile: Volatile) -> tuple[str, bool] | None:
+    """What the second asked otherwise, first, and whether all was compared; None where that is not known."""
     old, new = before.replay, now.replay
     if old is not None and new is not None and new.source == old.recording and (new.same or new.difference):
-        return new.difference
+        return new.difference, True
     one, other = _coupling(before, library), _coupling(now, library)
     return None if one is None or other is None else difference_of(one, other, at, volatile)
 

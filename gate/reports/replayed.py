@@ -49,11 +49,13 @@ def differences(suite: SuiteResult, most: int = MOST_DIFFERENCES) -> tuple[str, 
     return _by_difference({case.case_id: case.difference for case in share.live}, most)
 
 
-def asked_text(cases: int, differing: Mapping[str, str], unknown: int) -> str:
+def asked_text(cases: int, differing: Mapping[str, str], partly: int, unknown: int) -> str:
     """What two records' trials asked of the outside world, for a terminal."""
     same = cases - len(differing)
     lines = [f"{same:,} of {count(cases, 'case')}: nothing the model sees changed. {len(differing):,} differ."]
     lines += [f"  {console(told, 600)}" for told in _by_difference(differing, MOST_LISTED)]
+    if partly:
+        lines.append(f"{count(partly, 'case')} compared only until the model answered differently")
     if unknown:
         lines.append(f"{count(unknown, 'case')} not compared: what they asked is not recorded on both sides")
     return "\n".join(lines)

@@ -10,19 +10,24 @@ from gate.world.outbound import OutboundRequest
 from gate.world.volatile import Volatile
 
 
-def difference_of(before: Coupling, now: Coupling, at: float, volatile: Volatile) -> str:
-    """What the second trial asked first that the recording of the first does not answer; empty if nothing.
+def difference_of(before: Coupling, now: Coupling, at: float, volatile: Volatile) -> tuple[str, bool]:
+    """What the second trial asked first that the recording of the first does not answer, and whether all was compared.
+
+    Where the two were answered differently, what they ask from there on may differ for that: it is not compared.
 
     Args:
         at: the Unix time of the second: what lies near it varies by itself.
     """
     attempt = Attempt("", now.tape.case_id, now.tape.trial, Side.CANDIDATE, before)
     for exchange in now.tape.exchanges:
-        if attempt.recorded(exchange.key) is None:
+        answered = attempt.recorded(exchange.key)
+        if answered is None:
             attempt.differs(_asked(exchange, now, at), exchange.number, volatile)
-            return attempt.difference
+            return attempt.difference, True
+        if answered.response != exchange.response:
+            return "", False
     attempt.ended()
-    return attempt.difference
+    return attempt.difference, True
 
 
 def _asked(exchange: RecordedExchange, of: Coupling, at: float) -> OutboundRequest:

@@ -70,6 +70,7 @@ def test_records_that_were_never_coupled_are_compared_by_their_recordings(projec
     assert compared.code == 0, compared.err
     assert f"{ONE}. 1 differ" in compared.out
     assert "c0: request 1 differs in messages[0].content" in compared.out
+    assert f"{CASES - 1} cases compared only until the model answered differently" in compared.out
 
 
 def test_records_without_recordings_are_not_called_equal(project: Project) -> None:

@@ -84,3 +84,12 @@ def test_what_was_replayed_was_not_paid() -> None:
     assert now("refund", replace(CHANGED, saved_usd=0.004)).spent_usd == 0.006
     assert now("refund", CHANGED).spent_usd == 0.01
     assert now("refund", None).spent_usd == 0.01
+
+
+def test_the_evidence_that_is_shown_of_a_pair_is_that_of_the_decision() -> None:
+    broke = replace(now("refund", replace(SAME, live=1)), scores={"answer": Score(0.0)})
+    free = replace(broke, replay=None)
+    coupled, alone = (result_of(one, now("cancel", SAME), now("return", SAME)).cases[0] for one in (broke, free))
+    assert coupled.e_value is not None
+    assert alone.e_value is not None
+    assert 1 < coupled.e_value < alone.e_value
