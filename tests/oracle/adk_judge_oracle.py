@@ -1,7 +1,8 @@
 """Aggregates scripted verdicts with google-adk itself. Runs in an environment of its own, and imports nothing of ours.
 
 In, a line each: ``{"metric", "rubrics": [id, …], "turns": [[text of one judge's answer, …], …]}``, the answers in the
-order in which google-adk asks. Out: ``{"score", "per_turn"}``.
+order in which google-adk asks; with ``start``, of a scenario that begins so. Out: ``{"score", "per_turn"}``.
+Or in: ``{"simulate": [what the model says, …], "limit"}``. Out: ``{"users": [what the simulated user says, …]}``.
 """
 
 import asyncio
@@ -13,11 +14,13 @@ import warnings
 warnings.filterwarnings("ignore")
 logging.disable(logging.CRITICAL)
 
+from google.adk.evaluation.conversation_scenarios import ConversationScenario  # noqa: E402
 from google.adk.evaluation.eval_case import Invocation  # noqa: E402
 from google.adk.evaluation.eval_metrics import (  # noqa: E402
     EvalMetric,
     HallucinationsCriterion,
     LlmAsAJudgeCriterion,
+    LlmBackedUserSimulatorCriterion,
     RubricsBasedCriterion,
 )
 from google.adk.evaluation.final_response_match_v2 import FinalResponseMatchV2Evaluator  # noqa: E402
@@ -29,6 +32,13 @@ from google.adk.evaluation.rubric_based_multi_turn_trajectory_evaluator import (
     RubricBasedMultiTurnTrajectoryEvaluator,
 )
 from google.adk.evaluation.rubric_based_tool_use_quality_v1 import RubricBasedToolUseV1Evaluator  # noqa: E402
+from google.adk.evaluation.simulation.llm_backed_user_simulator import (  # noqa: E402
+    LlmBackedUserSimulator,
+    LlmBackedUserSimulatorConfig,
+)
+from google.adk.evaluation.simulation.per_turn_user_simulator_quality_v1 import (  # noqa: E402
+    PerTurnUserSimulatorQualityV1,
+)
 from google.adk.models.base_llm import BaseLlm  # noqa: E402
 from google.adk.models.llm_response import LlmResponse  # noqa: E402
 from google.adk.models.registry import LLMRegistry  # noqa: E402
@@ -54,6 +64,7 @@ EVALUATORS = {
     "rubric_based_final_response_quality_v1": (RubricBasedFinalResponseQualityV1Evaluator, RubricsBasedCriterion),
     "rubric_based_tool_use_quality_v1": (RubricBasedToolUseV1Evaluator, RubricsBasedCriterion),
     "rubric_based_multi_turn_trajectory_quality_v1": (RubricBasedMultiTurnTrajectoryEvaluator, RubricsBasedCriterion),
+    "per_turn_user_simulator_quality_v1": (PerTurnUserSimulatorQualityV1, LlmBackedUserSimulatorCriterion),
 }
 
 
@@ -75,9 +86,25 @@ def aggregate(line):
     metric = EvalMetric(metric_name=line["metric"], criterion=criterion_type.model_validate(options))
     ANSWERS[:] = [text for turn in line["turns"] for text in turn]
     turns = [invocation(f"turn {number}") for number in range(line["played"])]
-    result = asyncio.run(evaluator(metric).evaluate_invocations(turns, turns))
+    scenario = (
+        ConversationScenario(starting_prompt=line["start"], conversation_plan="Ask.") if "start" in line else None
+    )
+    held = {"conversation_scenario": scenario} if scenario else {"expected_invocations": turns}
+    result = asyncio.run(evaluator(metric).evaluate_invocations(turns, **held))
     return {"score": result.overall_score, "per_turn": [one.score for one in result.per_invocation_results]}
 
 
+def simulate(line):
+    ANSWERS[:] = line["simulate"]
+    config = LlmBackedUserSimulatorConfig(model="scripted", max_allowed_invocations=line["limit"])
+    scenario = ConversationScenario(starting_prompt="start", conversation_plan="Ask.")
+    simulator = LlmBackedUserSimulator(config=config, conversation_scenario=scenario)
+    users = []
+    while (said := asyncio.run(simulator.get_next_user_message([]))).user_message is not None:
+        users.append(said.user_message.parts[0].text)
+    return {"users": users}
+
+
 for text in sys.stdin:
-    print(json.dumps(aggregate(json.loads(text))))
+    asked = json.loads(text)
+    print(json.dumps(simulate(asked) if "simulate" in asked else aggregate(asked)))

@@ -17,7 +17,8 @@ from gate.judges.options import JudgeOptions
 from gate.metrics import load_metric
 from gate.metrics.base import TrialOutput
 from gate.metrics.judged import JudgedMetric
-from gate.model import Case, Invocation, Part, Score, Turn
+from gate.model import Case, Invocation, Part, Scenario, Score, Turn
+from gate.pipeline.users import SimulatedUser
 from tests.integration.judges.judge_stub import JudgeStub, Reply, Request, chat
 from tests.oracle.oracle import PYTHON
 
@@ -139,3 +140,68 @@ def test_hallucinations() -> None:
 
 def _sentence(label: str) -> str:
     return f"sentence: s\nlabel: {label}\nrationale: so\nsupporting_excerpt: null\ncontradicting_excerpt: null"
+
+
+KEPT = "per_turn_user_simulator_quality_v1"
+
+
+def kept(start: str, played: int, turns: Sequence[Sequence[str]]) -> Score:
+    """Our score of a simulated user; the votes of each turn but the first, then of the end."""
+    left = {f"turn {number}": list(votes) for number, votes in enumerate(turns[:-1], 1)}
+    left["</finished>"] = list(turns[-1])
+    built = load_metric(KEPT)(load_metric(KEPT).options_type())
+    assert isinstance(built, JudgedMetric)
+    case = Case("c", (Turn(start),), scenario=Scenario(start, "Ask."))
+    done = tuple(Invocation(f"turn {n}", (Part(f"said {n}"),)) for n in range(played))
+
+    async def run(url: str) -> Score:
+        settings = JudgeOptions(model="stub", base_url=url, num_samples=len(turns[0]), retries=0)
+        async with open_judge(settings, environment={}) as judge:
+            return await built.judge_score(case, TrialOutput(done), judge)
+
+    with JudgeStub() as stub:
+        stub.answer = lambda request: chat(left[request.fenced["the user's next message"]].pop(0))
+        return asyncio.run(run(stub.url))
+
+
+def test_simulated_users_are_judged_alike() -> None:
+    rng = random.Random(4)
+    labels = [*LABELS, "valid", "valid", True, False]
+    scripts = []
+    for _ in range(60):
+        played, samples = rng.randint(1, 4), rng.randint(1, 4)
+        votes = [[rng.choice(labels) for _ in range(samples)] for _ in range(played)]
+        texts = [[json.dumps({"reasoning": "so", "is_valid": one}) for one in turn] for turn in votes]
+        scripts.append((rng.choice(["turn 0", " turn 0\n", "another"]), played, texts))
+    asked = [
+        {"metric": KEPT, "played": played, "rubrics": [], "turns": texts, "start": start}
+        for start, played, texts in scripts
+    ]
+    for script, expected in zip(scripts, theirs(asked), strict=True):
+        score = kept(*script)
+        assert score.value == expected["score"], (script, score, expected)
+        assert list(score.per_turn) == expected["per_turn"], (script, score, expected)
+
+
+def test_simulated_users_say_the_same_and_stop_alike() -> None:
+    rng = random.Random(5)
+    said = ["Go on.", "Order A100.", "</finished>", "Done </FINISHED> bye", "finished", "<finished>"]
+    asked = [{"simulate": [rng.choice(said) for _ in range(9)], "limit": rng.randint(1, 8)} for _ in range(60)]
+    for script, expected in zip(asked, theirs(asked), strict=True):
+        assert _users(script["simulate"], script["limit"]) == expected["users"], script
+
+
+def _users(answers: list[str], limit: int) -> list[str]:
+    left = iter(answers)
+
+    async def run(url: str) -> list[str]:
+        settings = JudgeOptions(model="stub", base_url=url, retries=0)
+        async with open_judge(settings, environment={}) as model:
+            user, spoken = SimulatedUser(Scenario("start", "Ask."), model, limit), list[Invocation]()
+            while (text := await user.next_turn(spoken)) is not None:
+                spoken.append(Invocation(text, (Part("answer"),)))
+            return [turn.user for turn in spoken]
+
+    with JudgeStub() as stub:
+        stub.answer = lambda request: chat(next(left))
+        return asyncio.run(run(stub.url))
