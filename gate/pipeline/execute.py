@@ -55,7 +55,7 @@ async def execute(
     seed: int = 0,
     transient: Sequence[str] = (),
     world: World | None = None,
-    users: Callable[[Case], User] = WrittenUser,
+    users: Callable[[Job], User] | None = None,
 ) -> AsyncGenerator[Trial, None]:
     """Finished, unscored trials as they finish, in no order.
 
@@ -63,7 +63,9 @@ async def execute(
     taken from here. ``timeout`` is in seconds per turn. After ``deadline``, on the monotonic clock, nothing is started.
     After an infrastructure error that may pass a trial is tried ``retries`` more times; ``transient``: texts that tell
     such an error too. What the agent itself fails at is an outcome, and never tried away. ``world``: what answers its
-    calls of models and tools, where that is recorded or replayed. ``users``: who talks to the agent.
+    calls of models and tools, where that is recorded or replayed. ``users``: who talks to the agent,
+    the turns of each case if it is None.
+
     Raises MeasureError where every trial of the first wave of an epoch failed and there are more: the agent is down.
     Close the iterator (``contextlib.aclosing``) to cancel what is in flight; nothing is left running then.
     """
@@ -110,7 +112,7 @@ class _Run:
         limits: _Limits,
         random: Random,
         world: World | None,
-        users: Callable[[Case], User],
+        users: Callable[[Job], User] | None,
     ) -> None:
         self._agent = agent
         self._users = users
@@ -193,7 +195,9 @@ class _Run:
         if world is not None:
             world.open(session_id, job.case.id, job.number, job.side)
         try:
-            async for request in _requests(job, session_id, invocations, log, self._users(job.case)):
+            async for request in _requests(
+                job, session_id, invocations, log, self._users(job) if self._users else WrittenUser(job.case)
+            ):
                 asked = request if world is None else replace(request, environment=world.environment(session_id))
                 answered = await self._answer(asked)
                 if job.case.scenario is not None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing
-from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -16,11 +15,12 @@ from gate.config.load import Config
 from gate.config.resolve import Plan
 from gate.judges.options import SimulatedUserOptions
 from gate.metrics.custom.metric import InAgentMetric
-from gate.model import Case, Side, Trial
+from gate.model import Side, Trial
 from gate.pipeline.budget import PROBES, RunBudget
 from gate.pipeline.execute import Job, execute
 from gate.pipeline.journal import redactor_of
-from gate.pipeline.users import User, WrittenUser, user_of
+from gate.pipeline.replay import in_order
+from gate.pipeline.users import User, recorded_user, user_of
 from gate.scoring.score import score_trial
 from gate.world.options import store_folder, upstreams_of
 from gate.world.world import World
@@ -190,10 +190,13 @@ class TrialRunner:
         found = dict.fromkeys(note for agent in traced for note in agent.notes)
         return (*found, *(() if self.world is None else self.world.notes))
 
-    async def _users(self) -> Callable[[Case], User]:
-        """Who talks to the agent: as the cases have it written, or a model where one of them is a scenario."""
-        if self.config.agent_kind == "replay" or not any(case.scenario for case in self.plan.suite.cases):
-            return WrittenUser
+    async def _users(self) -> Callable[[Job], User] | None:
+        """Who talks to the agent where one of the cases is a scenario: a model, or who did when it was recorded."""
+        if not any(case.scenario for case in self.plan.suite.cases):
+            return None
+        if self.config.agent_kind == "replay":
+            recorded = in_order(self.plan.suite.recorded)
+            return lambda job: recorded_user(job.case, recorded.get(job.case.id, ()), job.number)
         options = self.config.file.simulated_user or SimulatedUserOptions()
         if self._simulator is None:
             from gate.judges.client import open_judge  # weight: only where a user is simulated
@@ -202,7 +205,8 @@ class TrialRunner:
                 options.as_judge(self.config.file.judge), environment=self.environment, budget=self.run_budget.judge
             )
             self._simulator = await self._stack.enter_async_context(opened)
-        return partial(user_of, model=self._simulator, max_turns=options.max_turns)
+        model = self._simulator
+        return lambda job: user_of(job.case, model, options.max_turns)
 
     async def _open_judge(self) -> Judge | None:
         """The judge of the run; None where no criterion asks one."""

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from gate.agents.base import AgentFailure
 from gate.judges.client import CallError, Judge
-from gate.model import Case, ErrorKind, Invocation, Persona, Scenario, text_of
+from gate.model import Case, ErrorKind, Invocation, Persona, RecordedTrial, Scenario, text_of
 from gate.security.limits import shorten
 
 STOP_SIGNAL = "</finished>"
@@ -35,6 +35,16 @@ class WrittenUser:
 
     async def next_turn(self, said: Sequence[Invocation]) -> str | None:
         return self._turns[len(said)].user if len(said) < len(self._turns) else None
+
+
+class RecordedUser:
+    """Says what a simulated user said when the trial was recorded."""
+
+    def __init__(self, case: Case, recorded: Sequence[Invocation]) -> None:
+        self._texts = [turn.user for turn in recorded] or [case.turns[0].user]
+
+    async def next_turn(self, said: Sequence[Invocation]) -> str | None:
+        return self._texts[len(said)] if len(said) < len(self._texts) else None
 
 
 class SimulatedUser:
@@ -63,6 +73,13 @@ def user_of(case: Case, model: Judge | None, max_turns: int) -> User:
     if model is None:
         raise AgentFailure(ErrorKind.SIMULATOR, "no model was opened to play the user")
     return SimulatedUser(case.scenario, model, max_turns)
+
+
+def recorded_user(case: Case, trials: Sequence[RecordedTrial], number: int) -> User:
+    """Who talked in a recorded trial, by its number from 1."""
+    if case.scenario is None or not 1 <= number <= len(trials):
+        return WrittenUser(case)
+    return RecordedUser(case, trials[number - 1].invocations)
 
 
 def messages_of(scenario: Scenario, said: Sequence[Invocation]) -> list[dict[str, str]]:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from gate.formats import adk
 from gate.formats.messages import FormatError
 from gate.formats.positions import Key
-from gate.model import Case, Invocation, RecordedTrial, ToolCall, Turn
+from gate.model import Case, Invocation, RecordedTrial, Scenario, ToolCall, Turn
 from gate.security.limits import shorten
 from gate.suites.base import Contents, Document, Format, Loss, without_losses
 
@@ -102,12 +102,19 @@ def _case(document: Document, body: Body, keys: tuple[Key, ...]) -> Case:
     for pair in _pairs(body):
         raw = adk.get(pair, "expected_invocation")
         if raw is None:
-            raise FormatError(f"case {name!r} was held by a simulated user, who says something else in every run")
+            return _simulated(document, name, pair, keys)
         expected = adk.to_invocation(raw)
         calls = tuple(ToolCall(call.name, call.args) for call in expected.tool_calls)
         stated = expected.response if adk.get(raw, "final_response") is not None else None
         turns.append(Turn(expected.user, calls, stated))
     return Case(name, tuple(turns), location=document.location(*keys))
+
+
+def _simulated(document: Document, name: str, first: Body, keys: tuple[Key, ...]) -> Case:
+    """A case that a simulated user held, who says something else in every run, but always the same first."""
+    start = _invocation(first).user
+    scenario = Scenario(start, "The plan is not in these results.")
+    return Case(name, (Turn(start),), location=document.location(*keys), scenario=scenario)
 
 
 def _pairs(body: Body) -> list[Body]:

@@ -164,3 +164,32 @@ def test_a_scenario_is_imported_and_comes_back(project: Project, stub: JudgeStub
     config = json.loads((project.root / "gate.yaml").read_text())
     project.write("gate.yaml", json.dumps({**config, "suite": "native.json"}))
     assert project.result("run")[0] == 0
+
+
+def test_recorded_conversations_of_a_simulated_user_are_judged_whole(project: Project, stub: JudgeStub) -> None:
+    """All turns of each run, though nobody says how many there are; nobody is asked to play the user."""
+
+    def turn(said: str, answer: str) -> dict[str, Any]:
+        user, model = {"parts": [{"text": said}]}, {"role": "model", "parts": [{"text": answer}]}
+        return {"actual_invocation": {"user_content": user, "final_response": model}, "eval_metric_results": []}
+
+    runs = [[turn("Hi", "a"), turn("A1", "the end")], [turn("Hi", "a"), turn("So?", "b"), turn("A1", "the end")]]
+    held = [
+        {"eval_id": "one", "final_eval_status": 1, "overall_eval_metric_results": [],
+         "eval_metric_result_per_invocation": run} for run in runs
+    ]  # fmt: skip
+    project.write("r.json", {"eval_set_id": "s", "eval_case_results": held})
+    criteria = {"contains": {"values": ["the end"]}}
+    config = {"suite": "r.json", "agent": {"replay": True}, "criteria": criteria, "trials": 2}
+    project.write("gate.yaml", json.dumps(config))
+    code, result = project.result("run")
+    assert (code, result["suites"][0]["cases"][0]["passed"]) == (0, 2)
+    stub.answer = lambda request: chat({"verdicts": [{"id": "ends", "rationale": "so", "verdict": "yes"}]})
+    rubrics = [{"rubric_id": "ends", "rubric_content": {"text_property": "ends"}}]
+    asked = {"rubric_based_final_response_quality_v1": {"threshold": 0.5, "rubrics": rubrics}}
+    judge = {"model": "judge", "base_url": stub.url, "num_samples": 1}
+    project.write("gate.yaml", json.dumps({**config, "criteria": asked, "judge": judge}))
+    code, result = project.result("run")
+    assert code == 0, result["suites"][0]["headline"]
+    assert len({request.text for request in stub.requests}) == 3  # first and last turns are alike
+    assert sum("the end" in request.text for request in stub.requests) >= 1

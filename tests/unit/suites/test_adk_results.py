@@ -81,6 +81,21 @@ def test_a_run_that_failed_by_a_metric_of_its_own_failed(tmp_path: Path) -> None
     assert suite_of(tmp_path, known).recorded[0].error is None  # it is measured here
 
 
+def test_what_a_simulated_user_held_is_a_scenario_with_all_turns(tmp_path: Path) -> None:
+    def held(*said: str) -> dict[str, Any]:
+        pairs = [{"actual_invocation": {**TURN, "user_content": {"parts": [{"text": text}]}}} for text in said]
+        return result(eval_metric_result_per_invocation=pairs)
+
+    suite = suite_of(tmp_path, held("Hi", "A1"), held("Hi", "What?", "A1"))
+    (case,) = suite.cases
+    assert case.scenario is not None
+    assert (case.scenario.start, [turn.user for turn in case.turns]) == ("Hi", ["Hi"])
+    assert [[said.user for said in trial.invocations] for trial in suite.recorded] == [
+        ["Hi", "A1"],
+        ["Hi", "What?", "A1"],
+    ]
+
+
 def test_json_within_json_is_read(tmp_path: Path) -> None:
     inner = json.dumps({"eval_set_id": "s", "eval_case_results": [result()]})
     write(tmp_path / "r.json", json.dumps(inner))
@@ -93,7 +108,6 @@ def test_json_within_json_is_read(tmp_path: Path) -> None:
     [
         ([7], "is an object"),
         ([result("")], "no eval_id"),
-        ([result(eval_metric_result_per_invocation=[{"actual_invocation": TURN}])], "simulated user"),
         (
             [result(eval_metric_result_per_invocation=[{"expected_invocation": TURN, "actual_invocation": 7}])],
             "invocation",
