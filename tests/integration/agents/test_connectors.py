@@ -340,3 +340,71 @@ def test_langgraph_with_a_state_of_its_own() -> None:
     assert "did you mean 'mesages'" in trial.error.message
     with pytest.raises(ConfigError, match="its thread is the session"):
         parse_options({"langgraph": {"assistant": "a", "response": {"session_id": "x"}}})
+
+
+# --- what goes wrong alike with every kind ---
+
+KINDS: list[dict[str, Any]] = [
+    {"openai": {"model": "m"}},
+    {"agui": {}},
+    {"adk": {"app": "shop"}},
+    {"langgraph": {"assistant": "a"}},
+    {"a2a": {}},
+    {"mcp": {"tool": "ask"}},
+]
+
+
+def by_kind(value: Any) -> str:
+    return next(iter(value)) if isinstance(value, dict) else ""
+
+
+def answered_with(agent: dict[str, Any], raw: bytes) -> tuple[Trial, int]:
+    """The trial against a server that answers everything with the same bytes and closes, and how often it was asked."""
+    asked = 0
+
+    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal asked
+        await read_request(reader)
+        asked += 1
+        writer.write(raw)
+        await writer.drain()
+        writer.close()
+
+    async def main() -> list[Trial]:
+        async with serving(handler) as port:
+            kind = by_kind(agent)
+            told = {kind: {**agent[kind], "url": f"http://127.0.0.1:{port}"}, "retries": 0}
+            return await drive(told, [case("a")], Path(), environment={})
+
+    (trial,) = asyncio.run(main())
+    return trial, asked
+
+
+@pytest.mark.parametrize("agent", KINDS, ids=by_kind)
+def test_a_server_that_is_down(agent: dict[str, Any]) -> None:
+    kind = by_kind(agent)
+    told = {kind: {**agent[kind], "url": "http://127.0.0.1:9"}, "retries": 0}
+    (trial,) = asyncio.run(drive(told, [case("a")], Path(), environment={}))
+    assert trial.error is not None
+    assert (trial.error.kind, trial.error.message) == (ErrorKind.UNREACHABLE, "127.0.0.1:9: Connection refused")
+
+
+@pytest.mark.parametrize("agent", KINDS, ids=by_kind)
+def test_a_key_that_is_missing(agent: dict[str, Any]) -> None:
+    trial, _ = answered_with(agent, response(b'{"detail": "who are you?"}', "401 Unauthorized"))
+    assert trial.error is not None
+    assert trial.error.kind is ErrorKind.PROTOCOL
+    assert "who are you?" in trial.error.message
+    assert "is its key set? headers: {Authorization: Bearer ${NAME}}" in trial.error.message
+
+
+@pytest.mark.parametrize("kind", ["application/json", "text/event-stream"])
+@pytest.mark.parametrize("agent", KINDS, ids=by_kind)
+def test_an_answer_that_breaks_off(agent: dict[str, Any], kind: str) -> None:
+    """It is a failure, and nothing is sent again: whatever asked for it may have happened."""
+    whole = response(b'data: {"output": "It has"}\n\n' + b" " * 100, kind=kind)
+    trial, asked = answered_with(agent, whole[:-50])
+    assert trial.error is not None
+    assert trial.error.message == "the connection closed in the middle of the answer"
+    assert not trial.invocations
+    assert asked == 1
