@@ -95,6 +95,7 @@ bench: $(VENV)/.tested
 	$(BIN)/python benchmarks/calibration.py --runs 40 --write docs/evidence/judges.md
 	$(BIN)/python benchmarks/crashes.py --write docs/evidence/crashes.md
 	$(BIN)/python benchmarks/dependent.py --write docs/evidence/dependent.md
+	$(BIN)/python benchmarks/world.py --write docs/evidence/world.md
 	$(BIN)/python benchmarks/world_statistics.py --write docs/evidence/same-world.md
 	$(BIN)/python benchmarks/html_report.py --write docs/evidence/reports.md
 	$(BIN)/python benchmarks/flow.py --write docs/evidence/flow.md

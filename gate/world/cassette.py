@@ -109,7 +109,6 @@ class CassetteWriter:
         """Whether something was not recorded for want of room."""
         files.make_folder(path.parent)
         self._file: FileIO = files.open_to_append(path)
-        os.fchmod(self._file.fileno(), 0o600)
         self._size = self._file.seek(0, os.SEEK_END)
         self._known: set[str] = set()
         self._models: dict[str, tuple[str, bytes]] = {}
