@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from gate.action.base_commit import base_of
 from gate.action.check_runs import post_check_runs, suites_of
 from gate.action.reuse import record_name
 from gate.action.runner import SUMMARY_BYTES, Runner, annotations_of
@@ -25,12 +26,14 @@ from gate.hosts.base import (
 from gate.hosts.events import Mode
 from gate.hosts.github import PullRequestHost
 from gate.model import Result, Verdict
+from gate.pipeline.evidence import statement_of, written
 from gate.reports import load_report
 from gate.reports.markdown import Place, render_suite, render_unmeasured
 from gate.reports.markdown import render as render_markdown
 from gate.security.escape import console, markdown
 
 REPORT_FILES = {"junit": "junit.xml", "html": "report.html", "json": "report.json", "markdown": "report.md"}
+STATEMENT_FILE = "statement.json"
 OUTPUTS = (
     "verdict",
     "exit_code",
@@ -102,7 +105,19 @@ def _files(step: Step, result: Result) -> list[Effect]:
     effects += [WriteFile(folder / REPORT_FILES[form], text) for form, text in reports.items()]
     for suite, path in zip(result.suites, result.record_paths, strict=False):
         effects.append(CopyFile(folder / record_name(suite.suite_id), Path(path)))
-    return effects
+    return [*effects, *_statement(step, result, folder)]
+
+
+def _statement(step: Step, result: Result, folder: Path) -> list[Effect]:
+    """What the run states, for `gate attest`; nothing of a shard, or where what was measured is not one commit."""
+    if step.inputs["shard"] != (1, 1):
+        return []
+    rules = base_of(step.activity, step.git) if step.activity.mode is Mode.RUN else None
+    try:
+        text = written(statement_of(result, rules=rules)).decode()
+    except (GateError, OSError):
+        return []
+    return [WriteFile(folder / STATEMENT_FILE, text)]
 
 
 def _left(step: Step) -> list[Effect]:

@@ -15,6 +15,7 @@ import pytest
 
 from gate.hosts.base import PostFailure, Publication, Stamp, publish, stamp_of
 from gate.hosts.github import CannotComment, PullRequestHost
+from gate.pipeline.evidence import check_files, read_statement
 from tests.integration.github.fake_github import Answer, Call, FakeGitHub
 from tests.integration.github.job import CONFIG, QUIET, Done, git
 from tests.integration.github.scenarios import World, report
@@ -365,3 +366,17 @@ def test_outside_of_a_pull_requests_job_nothing_is_published(fake: FakeGitHub, t
     assert done.returncode == 0, done.stderr
     assert "no comment: this job is not about a pull request" in done.stderr
     assert bodies(fake) == []
+
+
+def test_what_was_found_is_stated_beside_the_records(world: World) -> None:
+    """Of the very commit that was measured, by the rules of the base, over the records that the artifact holds."""
+    base = git(world.repository.work, "rev-parse", "origin/main")
+    done = world.pull_request("good")
+    assert done.code == 0, done.log
+    folder = world.last.workspace / "gate-results"
+    statement = read_statement((folder / "statement.json").read_bytes(), "")
+    check_files(statement, [*folder.glob("*.jsonl")], git(world.last.workspace, "rev-parse", "HEAD"))
+    assert statement.predicate.result == {"pass": "PASSED", "inconclusive": "WARNED"}[done.outputs["verdict"]]
+    assert [dict(one.digest) for one in statement.predicate.configuration if one.name == "rules"] == [
+        {"gitCommit": base}
+    ]
