@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from gate.errors import ConfigError, MeasureError
 from gate.formats.documents import read_document, read_document_with_lines, read_json_lines, read_text
 from gate.formats.eval_archive import SUFFIX as EVAL_ARCHIVE
 from gate.formats.eval_archive import read_eval_archive
-from gate.model import Suite
+from gate.model import Case, Suite
 from gate.registry import Registry
 from gate.suites import messages, native, traces
 from gate.suites.base import Contents, Document, Format, Loss, refuse_duplicates
@@ -42,6 +43,8 @@ FORMATS = Registry[Format | Callable[[FieldPaths], Format]](
 
 
 CRITERIA_FILE = "test_config.json"
+MAX_TURNS = 100
+"""The most turns of a simulated user that any configuration may ask for."""
 CONFIG_FILES = ("gate.yaml", "gate.yml")
 SUFFIXES = (".evalset.json", ".test.json", ".json", ".jsonl", ".yaml", ".yml", EVAL_ARCHIVE)
 """The files of a folder that are read, longest suffix first."""
@@ -122,15 +125,36 @@ def _suite(
     if not cases:
         raise MeasureError("no cases", where=source, hint="a gate that checks nothing would always pass")
     refuse_duplicates(cases)
+    criteria = None if folder is None else _criteria(folder / CRITERIA_FILE, root)
+    cases, notes = _limited(cases, criteria or {})
     return Suite(
         id=name if name and (folder is None or source == ".") else source,
         cases=cases,
-        criteria=None if folder is None else _criteria(folder / CRITERIA_FILE, root),
+        criteria=criteria,
         recorded=tuple(trial for content in contents for trial in content.recorded),
         source=source,
         brought=_brought(contents),
-        notes=tuple(dict.fromkeys(note for content in contents for note in content.notes)),
+        notes=tuple(dict.fromkeys([*(note for content in contents for note in content.notes), *notes])),
     )
+
+
+def _limited(cases: tuple[Case, ...], content: Mapping[str, Any]) -> tuple[tuple[Case, ...], list[str]]:
+    """The cases under google-adk's limit of a simulated user's turns, and what is not read of its configuration."""
+    stated = content.get("user_simulator_config") or content.get("userSimulatorConfig")
+    if not isinstance(stated, Mapping) or not any(case.scenario for case in cases):
+        return cases, []
+    limit = stated.get("max_allowed_invocations", stated.get("maxAllowedInvocations"))
+    if isinstance(limit, int) and not isinstance(limit, bool) and limit > 0:
+        cases = tuple(_with_limit(case, min(limit, MAX_TURNS)) for case in cases)
+    unread = sorted(stated.keys() - {"max_allowed_invocations", "maxAllowedInvocations", "type"})
+    note = f"user_simulator_config: {', '.join(map(str, unread))} not read: `simulated_user` in gate.yaml says how"
+    return cases, [note] if unread else []
+
+
+def _with_limit(case: Case, limit: int) -> Case:
+    if case.scenario is None or case.scenario.max_turns is not None:
+        return case
+    return replace(case, scenario=replace(case.scenario, max_turns=limit))
 
 
 def _brought(contents: Sequence[Contents]) -> Mapping[str, Any] | None:

@@ -126,6 +126,18 @@ def test_scenarios_are_cases_of_a_simulated_user() -> None:
     assert scenario_of(user_persona=persona).persona == Persona("p", "who", (Behavior("b", "d", ("i",), ("v",)),))
 
 
+@pytest.mark.parametrize(("limit", "turns"), [(4, 4), (-1, None), (True, None)])
+def test_the_limit_of_turns_beside_an_eval_set_is_read(tmp_path: Path, limit: Any, turns: int | None) -> None:
+    scenario = {"starting_prompt": "hi", "conversation_plan": "Ask."}
+    cases = [{"eval_id": "one", "conversation_scenario": scenario}]
+    write(tmp_path / "s.evalset.json", {"eval_set_id": "s", "eval_cases": cases})
+    config = {"max_allowed_invocations": limit, "model": "m"}
+    write(tmp_path / "test_config.json", {"criteria": {"safety_v1": 1}, "user_simulator_config": config})
+    (suite,) = load([tmp_path], root=tmp_path)
+    assert suite.cases[0].scenario == Scenario("hi", "Ask.", max_turns=turns)
+    assert [note for note in suite.notes if "model not read" in note]
+
+
 @pytest.mark.parametrize(
     ("changes", "said"),
     [

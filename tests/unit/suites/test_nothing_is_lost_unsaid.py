@@ -1,7 +1,6 @@
 """Whatever checks something in another tool's suite is in what `gate import` writes, or is listed as a lost check.
 
-Each check that is generated holds a mark of its own, which is then looked for. promptfoo's test of the same is beside its
-reader's others.
+Each check that is generated holds a mark of its own, which is then looked for. test_promptfoo does it for promptfoo.
 """
 
 from __future__ import annotations
