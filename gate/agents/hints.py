@@ -63,7 +63,7 @@ EXPECTED = {
 }
 """What an address must lead to, by the kind of agent."""
 _NOWHERE = re.compile(
-    r'(?i)\s*(?:|not found|method not allowed|\{"detail": ?"(?:not found|method not allowed)"\}|<(?:!doc|html).*)\s*',
+    r'(?i)(?:|not found|method not allowed|\{"detail": ?"(?:not found|method not allowed)"\}|<(?:!doc|html).*)',
     re.DOTALL,
 )
 """What a server says of a path that it does not have; anything else says itself what was wrong."""
@@ -106,7 +106,7 @@ def _are_langchains(value: Any) -> bool:
 def refused_by(status: int, body: bytes, kind: str) -> str:
     """What a refusal says of the kind of agent that was configured; empty if it says nothing of it."""
     said = body[:LOOKED_AT].decode("utf-8", "replace")
-    if status in (404, 405) and _NOWHERE.fullmatch(said):
+    if status in (404, 405) and _NOWHERE.fullmatch(said.strip()):
         return f"; {EXPECTED[kind]}" if kind in EXPECTED else ""
     if status in (400, 406, 415, 422):
         found = next(((other, name) for pattern, other, name in REFUSALS if pattern.search(said)), None)

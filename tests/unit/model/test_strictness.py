@@ -7,7 +7,7 @@ from gate.config.schema import BaselineSection, File, GateSection
 from gate.config.specs import Common
 from gate.model.strictness import DOWN, FEWER, FREE, MORE, NEVER, OFF, ON, UP, Tightens, strictness_of
 
-OWN = {"name", "suite", "format", "fields", "agent", "setup", "executor", "output", "monitor"}
+OWN = {"name", "suite", "format", "fields", "agent", "setup", "executor", "output", "monitor", "world"}
 
 
 def test_the_changes_own_keys_are_these_and_no_others() -> None:
