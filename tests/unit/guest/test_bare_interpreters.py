@@ -103,6 +103,18 @@ def test_a_pattern_is_matched(python: str) -> None:
     assert ran.stdout == "1\n0\n"
 
 
+@pytest.mark.parametrize("recorded", [{}, {"GATE_WORLD_URL": "http://127.0.0.1:9"}], ids=["bare", "between"])
+@pytest.mark.parametrize("python", INTERPRETERS)
+def test_a_message_goes_to_the_server_on_standard_streams(python: str, recorded: dict[str, str]) -> None:
+    """One that is no call needs no answer of the proxy."""
+    script = str(Path(guest.__file__).with_name("mcp_replay.py"))
+    server = [python, "-I", "-S", "-c", "import sys; sys.stdout.write(sys.stdin.read())"]
+    given = '{"jsonrpc": "2.0", "id": 1, "result": {}}\n'
+    command = [python, "-I", "-S", script, "shop", *server]
+    ran = subprocess.run(command, input=given, capture_output=True, text=True, check=True, env=recorded)
+    assert ran.stdout == given
+
+
 @pytest.mark.parametrize("path", FILES, ids=[path.name for path in FILES])
 def test_nothing_but_the_standard_library_is_imported(path: Path) -> None:
     imported = set()
@@ -116,4 +128,10 @@ def test_nothing_but_the_standard_library_is_imported(path: Path) -> None:
 
 
 def test_every_file_is_started_by_a_test_here() -> None:
-    assert [path.name for path in FILES] == ["custom_metric.py", "matcher.py", "results.py", "worker.py"]
+    assert [path.name for path in FILES] == [
+        "custom_metric.py",
+        "matcher.py",
+        "mcp_replay.py",
+        "results.py",
+        "worker.py",
+    ]
