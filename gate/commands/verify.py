@@ -21,7 +21,7 @@ FILE = click.Path(path_type=Path)
 def verify(
     files: tuple[Path, ...], statement: Path, key: Path | None, unsigned: bool, commit: str | None, allow_warned: bool
 ) -> None:
-    """Check FILES, a run's records and reports, against its signed statement. Offline; runs nothing.
+    """Check FILES, a run's records and reports, against its signed statement, offline.
 
     Exit code 7 if anything was changed or does not belong together, 1 if it is all there and the run did not pass.
     """
