@@ -1,21 +1,40 @@
-# The image of the action. The base is an argument, so that a mirror or another Python can stand in.
+# The image of the action. The base is an argument, so that a mirror or another Python can stand in; releases name it
+# by its digest. Everything else that is installed by pip is in the lock, with the digests of its files. Built twice
+# with the same base, packages of Debian and SOURCE_DATE_EPOCH, the image has the same files, byte for byte.
 ARG BASE=python:3.13-slim-bookworm
 
 FROM ${BASE} AS build
+ARG SOURCE_DATE_EPOCH=0
 WORKDIR /source
 RUN python3 -m venv /opt/pip && python3 -m venv --without-pip /opt/gate
+COPY requirements requirements
+RUN /opt/pip/bin/python -m pip install --no-cache-dir --require-hashes --only-binary :all: -r requirements/build.txt \
+    && /opt/pip/bin/python -m pip --python /opt/gate/bin/python install --no-cache-dir --no-compile \
+    --require-hashes --only-binary :all: -r requirements/image.txt
 COPY pyproject.toml README.md LICENSE ./
 COPY gate gate
-RUN /opt/pip/bin/python -m pip --python /opt/gate/bin/python install --no-cache-dir --compile ".[traces]" uv
+# Compiled by content rather than time, and never checked again: quick to start, and the same in every build.
+RUN /opt/pip/bin/python -m pip wheel --no-cache-dir --no-deps --no-build-isolation --wheel-dir /wheel . \
+    && /opt/pip/bin/python -m pip --python /opt/gate/bin/python install --no-cache-dir --no-compile --no-deps --no-index \
+    /wheel/*.whl \
+    && PYTHONHASHSEED=0 /opt/gate/bin/python -m compileall -q --invalidation-mode unchecked-hash /opt/gate/lib \
+    && find /opt/gate -exec touch --no-dereference --date "@${SOURCE_DATE_EPOCH}" {} +
 
 FROM ${BASE}
+ARG SOURCE_DATE_EPOCH=0
 # hadolint ignore=DL3008
-RUN apt-get update \
+RUN touch /tmp/began \
+    && apt-get update \
     && apt-get install --yes --no-install-recommends ca-certificates git \
-    && rm -rf /var/lib/apt/lists/* \
+    && apt-get clean \
+    && rm -rf /var/lib/apt/lists/* /var/cache/apt/*.bin /var/cache/ldconfig/* /var/cache/debconf/*-old \
+    /var/lib/dpkg/*-old /var/log/apt/* /var/log/dpkg.log /var/log/alternatives.log \
+    /usr/share/doc/git /usr/share/doc/perl* /usr/share/doc/lib* /usr/share/man/man1/git* /usr/share/perl/*/pod \
     # The workspace is mounted and belongs to another user; this image serves one job and nothing else.
     && git config --system --add safe.directory '*' \
-    && ln -s /opt/gate/bin/uv /usr/local/bin/uv
+    && ln -s /opt/gate/bin/uv /usr/local/bin/uv \
+    && find /etc /usr /var -xdev -cnewer /tmp/began -exec touch --no-dereference --date "@${SOURCE_DATE_EPOCH}" {} + \
+    && rm /tmp/began
 COPY --from=build /opt/gate /opt/gate
 # Isolated mode: nothing in the workspace, which is the working directory, can stand in for a module of ours.
 ENTRYPOINT ["/opt/gate/bin/python", "-I", "-u", "-m", "gate.action.entrypoint"]

@@ -7,7 +7,7 @@ ELSEWHERE := not oracle and not container and not cluster and not browser and no
 # Each process that a test starts would compile every module again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test docs lint unit browser container oracle cluster connectors slow bench clean
+.PHONY: demo test docs lint lock unit browser container oracle cluster connectors slow bench clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/python examples/demo.py
@@ -26,6 +26,14 @@ unit: $(VENV)/.tested
 # The action's image, built and run as GitHub's runner does it: by a Docker engine, or by root with buildah, debootstrap and iproute2.
 container: $(VENV)/.tested
 	$(BIN)/python -m pytest -m container tests/integration/container $(PYTEST_ARGS)
+
+# What the image and its build install, by version and digest, without saying where it comes from.
+LOCK := $(BIN)/python -m uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-emit-index-url --no-annotate --no-header --upgrade
+lock: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet "uv>=0.9"
+	$(LOCK) --extra image --output-file requirements/image.txt pyproject.toml
+	sed -n 's/^requires = \["\(.*\)"\]$$/\1/p' pyproject.toml | $(LOCK) --output-file requirements/build.txt -
 
 # Reports and pages in the system's Chromium, headless: what they show, what they ask for, how they look.
 browser: $(VENV)/.tested

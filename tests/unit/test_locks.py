@@ -1,0 +1,104 @@
+"""The locks hold what pyproject.toml asks for, by digests, and name no place; what a release writes is what it says."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+
+REPOSITORY = Path(__file__).parents[2]
+LOCKS = REPOSITORY / "requirements"
+PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
+ENTRY = re.compile(r"^(?P<name>[a-z0-9-]+)==(?P<version>[^ ;]+)(?: ; (?P<marker>[^\\]+?))? \\$")
+HASH = re.compile(r"^    --hash=sha256:[0-9a-f]{64}(?: \\)?$")
+
+
+def entries(lock: str) -> dict[str, str]:
+    """Name → version. Fails for a line that is neither a version nor one of its digests."""
+    found, last = {}, ""
+    for line in (LOCKS / lock).read_text(encoding="utf-8").splitlines():
+        if match := ENTRY.fullmatch(line):
+            assert not last.endswith("=="), f"no digest of {last}"
+            found[match["name"]] = match["version"]
+            last = f"{match['name']}=="
+        else:
+            assert HASH.fullmatch(line), line
+            last = line
+    assert HASH.fullmatch(last)
+    return found
+
+
+def wanted(lock: str) -> list[Requirement]:
+    if lock == "build.txt":
+        return [Requirement(text) for text in PROJECT["build-system"]["requires"]]
+    project = PROJECT["project"]
+    extras = project["optional-dependencies"]
+    own = [*project["dependencies"], *extras["image"], *extras["traces"]]
+    return [one for one in map(Requirement, own) if one.name != "agent-gate"]
+
+
+@pytest.mark.parametrize("lock", ["image.txt", "build.txt"])
+def test_a_lock_satisfies_the_project(lock: str) -> None:
+    held = entries(lock)
+    for requirement in wanted(lock):
+        assert held[requirement.name.lower()] in requirement.specifier, requirement
+
+
+@pytest.mark.parametrize("lock", ["image.txt", "build.txt"])
+def test_a_lock_names_no_place(lock: str) -> None:
+    assert not re.search(r"://|@ |--(?:extra-)?index|--find-links", (LOCKS / lock).read_text(encoding="utf-8"))
+
+
+def test_the_image_installs_nothing_that_a_lock_does_not_name() -> None:
+    said = (REPOSITORY / "Dockerfile").read_text(encoding="utf-8").replace("\\\n", " ")
+    installs = re.findall(r"-m pip [^&\n]*?install [^&\n]*", said)
+    assert len(installs) == 3
+    assert all("--require-hashes" in one or ("--no-deps" in one and "--no-index" in one) for one in installs)
+
+
+def test_a_release_takes_no_action_by_a_name_that_can_move() -> None:
+    text = (REPOSITORY / ".github/workflows/release.yml").read_text(encoding="utf-8")
+    assert all(re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", used) for used in re.findall(r"uses: (\S+)", text))
+    jobs = yaml.safe_load(text)["jobs"]
+    assert yaml.safe_load(text)["permissions"] == {}
+    assert {name for name, job in jobs.items() if job["permissions"].get("id-token")} == {"package", "image", "publish"}
+    assert all("secrets." not in str(job) for job in jobs.values())
+
+
+def pin(tmp_path: Path, image: str, digest: str) -> subprocess.CompletedProcess[str]:
+    path = tmp_path / "action.yml"
+    path.write_text((REPOSITORY / "action.yml").read_text(encoding="utf-8"), encoding="utf-8")
+    command = [sys.executable, str(LOCKS / "pin_image.py"), str(path), image, digest]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_a_release_names_the_image_by_its_digest(tmp_path: Path) -> None:
+    digest = "sha256:" + "0f" * 32
+    assert pin(tmp_path, "registry.test/owner/agent-gate", digest).returncode == 0
+    text = (tmp_path / "action.yml").read_text(encoding="utf-8")
+    runs = yaml.safe_load(text)["runs"]
+    assert runs["image"] == f"docker://registry.test/owner/agent-gate@{digest}"
+    before = (REPOSITORY / "action.yml").read_text(encoding="utf-8").splitlines()
+    assert [line for line in text.splitlines() if line not in before] == [f"  image: {runs['image']}"]
+
+
+@pytest.mark.parametrize(
+    ("image", "digest"),
+    [
+        ("registry.test/owner/name", "latest"),
+        ("registry.test/owner/name", "sha256:" + "0" * 63),
+        ("registry.test/owner/name\n  x: y", "sha256:" + "0" * 64),
+        ("", "sha256:" + "0" * 64),
+    ],
+)
+def test_what_is_no_digest_is_not_written(tmp_path: Path, image: str, digest: str) -> None:
+    done = pin(tmp_path, image, digest)
+    assert done.returncode == 1
+    assert "pin_image: no name and digest" in done.stderr
+    assert "docker://" not in (tmp_path / "action.yml").read_text(encoding="utf-8")
