@@ -17,7 +17,7 @@ COPY gate gate
 RUN /opt/pip/bin/python -m pip wheel --no-cache-dir --no-deps --no-build-isolation --wheel-dir /wheel . \
     && /opt/pip/bin/python -m pip --python /opt/gate/bin/python install --no-cache-dir --no-compile --no-deps --no-index \
     /wheel/*.whl \
-    && PYTHONHASHSEED=0 /opt/gate/bin/python -m compileall -q --invalidation-mode unchecked-hash /opt/gate/lib \
+    && PYTHONHASHSEED=0 /opt/gate/bin/python -m compileall -q -f --invalidation-mode unchecked-hash /opt/gate/lib \
     && find /opt/gate -exec touch --no-dereference --date "@${SOURCE_DATE_EPOCH}" {} +
 
 FROM ${BASE}

@@ -62,6 +62,12 @@ def test_the_image_installs_nothing_that_a_lock_does_not_name() -> None:
     assert all("--require-hashes" in one or ("--no-deps" in one and "--no-index" in one) for one in installs)
 
 
+def test_the_image_is_compiled_by_content_alone() -> None:
+    """Without ``-f`` compileall keeps what an installer's own imports compiled, by the time of the build."""
+    said = (REPOSITORY / "Dockerfile").read_text(encoding="utf-8")
+    assert re.findall(r"compileall (.*?) /opt", said) == ["-q -f --invalidation-mode unchecked-hash"]
+
+
 def test_a_release_takes_no_action_by_a_name_that_can_move() -> None:
     text = (REPOSITORY / ".github/workflows/release.yml").read_text(encoding="utf-8")
     assert all(re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", used) for used in re.findall(r"uses: (\S+)", text))
