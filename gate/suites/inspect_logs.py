@@ -2,7 +2,7 @@
 
 A log that did not end well is refused: what it lacks was never measured. Inspect's scorers are not run here. Of
 ``includes`` the target becomes a text that the answer must contain; any other is said to be left out, and is a lost
-check for `gate import`.
+check for `gate import`. A sample that a scorer failed there failed here, too.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from gate.suites.base import Contents, Document, Format, Loss, without_losses
 
 _ATTACHMENT = "attachment://"
 _INCLUDES = "includes"
+_FAILING = {"i", "p", "n", "incorrect", "partial", "noanswer", "no", "false", "fail", "failed", "nan", ""}
+"""Scores in words that are not the whole credit: Inspect's letters, and words that scorers give instead."""
 MAX_ERROR_CHARS = 1_000
 Sample = Mapping[str, Any]
 
@@ -125,7 +127,36 @@ def _trial(document: Document, sample: Sample, case: Case, number: int) -> Recor
     except FormatError as problem:
         raise document.error(str(problem), "samples", number) from None
     invocation: Invocation = replace(said, user=case.turns[0].user, usage=usage or said.usage, duration=duration)
+    if failed := _failed_score(sample, case, invocation.text):
+        return RecordedTrial(case.id, epoch, (), shorten(failed, MAX_ERROR_CHARS), origin)
     return RecordedTrial(case.id, epoch, (invocation,), origin=origin)
+
+
+def _failed_score(sample: Sample, case: Case, answer: str) -> str:
+    """Which of Inspect's scorers failed a sample, where nothing here would; empty if none did."""
+    scores = sample.get("scores")
+    contained = case.options.get("contains", {}).get("values", [])
+    for name, score in scores.items() if isinstance(scores, Mapping) else ():
+        value = score.get("value") if isinstance(score, Mapping) else score
+        fails_here = name == _INCLUDES and any(text.lower() not in answer.lower() for text in contained)
+        if fails_here or not _failing(value):
+            continue
+        why = score.get("explanation") if isinstance(score, Mapping) else None
+        said = f"Inspect's scorer {shorten(str(name), 100)} failed: {shorten(repr(value), 100)}"
+        return f"{said}, {why}" if isinstance(why, str) and why else said
+    return ""
+
+
+def _failing(value: Any) -> bool:
+    """Whether a score, or a part of one, gives no credit, or is not there; a share between 0 and 1 is no verdict."""
+    if isinstance(value, Mapping | list):
+        return not value or any(map(_failing, value.values() if isinstance(value, Mapping) else value))
+    if isinstance(value, str):
+        try:
+            return _failing(float(value))
+        except ValueError:
+            return value.strip().lower() in _FAILING
+    return value is None or not value > 0
 
 
 def _usage(sample: Sample) -> Usage | None:

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gate.errors import ConfigError, GateError
+from gate.formats.eval_archive import read_eval_archive
 from gate.model import Suite, Usage
 from gate.suites import load
 from gate.suites.base import Loss
@@ -84,6 +85,30 @@ def test_another_scorer_is_a_note_and_a_lost_check_on_import(tmp_path: Path) -> 
     assert [(loss.what, loss.check) for loss in losses] == [("scorer model_graded_qa", True)]
 
 
+@pytest.mark.parametrize("value", ["I", "N", "P", "incorrect", "0", False, 0, 0.0, None, {"a": "C", "b": "I"}, [1, 0]])
+def test_a_sample_that_a_scorer_failed_is_a_failed_trial(tmp_path: Path, value: Any) -> None:
+    scores = {"includes": {"value": "C"}, "model_graded_qa": {"value": value, "explanation": "It is rude."}}
+    (trial,) = suite_of(tmp_path, log(sample(scores=scores))).recorded
+    assert trial.error is not None
+    assert "Inspect's scorer model_graded_qa failed" in trial.error
+    assert "It is rude." in trial.error
+
+
+@pytest.mark.parametrize("value", ["C", "correct", "1", True, 1, 0.5, 7, {"a": "C", "b": 0.5}])
+def test_a_sample_that_its_scorers_passed_is_its_answer(tmp_path: Path, value: Any) -> None:
+    (trial,) = suite_of(tmp_path, log(sample(scores={"graded": {"value": value}}))).recorded
+    assert trial.error is None
+
+
+def test_includes_that_failed_is_repeated_here_where_that_fails_too(tmp_path: Path) -> None:
+    """With regard to case, `includes` fails what `contains` lets pass."""
+    failed = {"includes": {"value": "I"}}
+    samples = sample("there", scores=failed), sample("missing", scores=failed, target="lost")
+    there, missing = suite_of(tmp_path, log(*samples)).recorded
+    assert there.error == "Inspect's scorer includes failed: 'I'"
+    assert missing.error is None
+
+
 def test_several_targets_of_includes_are_a_lost_check(tmp_path: Path) -> None:
     losses: list[Loss] = []
     suite_of(tmp_path, log(sample(target=["shipped", "sent"])), losses)
@@ -138,9 +163,20 @@ ARCHIVE = Path(__file__).parent / "samples" / "inspect" / "orders.eval"
 """What Inspect 0.3.285 wrote of a task of ours: two samples, three epochs each, a scripted model that calls a tool."""
 
 
-def test_a_genuine_archive_is_read_without_inspect() -> None:
+def test_the_scores_of_a_genuine_archive_are_those_of_its_trials() -> None:
+    """Its answers hold the target of one sample, and none is what `match` asks for."""
     pytest.importorskip("zstandard")
     (suite,) = load([ARCHIVE], root=ARCHIVE.parent)
+    assert len(suite.recorded) == 6
+    assert all("scorer match failed" in str(trial.error) for trial in suite.recorded)
+
+
+def test_a_genuine_archive_is_read_without_inspect(tmp_path: Path) -> None:
+    pytest.importorskip("zstandard")
+    data = read_eval_archive(ARCHIVE, "orders.eval")
+    for one in data["samples"]:
+        one["scores"]["match"]["value"] = "C"
+    suite = suite_of(tmp_path, data)
     assert sorted(case.id for case in suite.cases) == ["two", "where"]
     assert sorted((trial.case_id, trial.number) for trial in suite.recorded) == [
         (name, epoch) for name in ("two", "where") for epoch in (1, 2, 3)
