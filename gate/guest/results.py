@@ -22,7 +22,7 @@ def told(answer: Any) -> Any:
 
 def form_of(answer: Any) -> str:
     """The name of the form that `told` gives and the gate reads with a reader of its own; empty for its usual ones."""
-    return "adk" if is_adk(answer) else ""
+    return "adk" if is_adk(answer) and not adk_failure(answer) else ""
 
 
 def has(value: Any, *names: str) -> bool:
@@ -75,13 +75,34 @@ def is_agents_sdk(answer: Any) -> bool:
 
 
 def from_agents_sdk(answer: Any) -> Any:
-    """The items of the run; its usage stands beside them."""
+    """The items of the run; its usage stands beside them. A run that did not come to an end is an error."""
+    unfinished = agents_sdk_failure(answer)
+    if unfinished:
+        return {"error": unfinished}
     usage = usage_of(getattr(getattr(answer, "context_wrapper", None), "usage", None)) or {}
     agents = [getattr(answer, "last_agent", None)] + [getattr(item, "agent", None) for item in answer.new_items]
     models = [getattr(agent, "model", None) for agent in agents if agent is not None]
     if usage and all(isinstance(model, str) for model in models) and only(models):
         usage["model"] = only(models)
     return {"messages": [plain(item) for item in answer.to_input_list()], "usage": usage or None}
+
+
+def agents_sdk_failure(answer: Any) -> str:
+    """Why a run has no answer: an error or a guardrail ended it, a tool waits for approval, a stream was not read."""
+    raised = getattr(answer, "run_loop_exception", None) or getattr(answer, "_stored_exception", None)
+    if isinstance(raised, BaseException):
+        return type(raised).__name__ + ": " + str(raised)
+    waiting = getattr(answer, "interruptions", None)
+    if isinstance(waiting, list) and waiting:
+        names = [str(getattr(one, "name", None) or "a tool") for one in waiting]
+        return "the run waits for the approval of " + ", ".join(names) + ": approve it in the agent, and resume the run"
+    for kind in ("input", "output"):
+        for result in getattr(answer, kind + "_guardrail_results", None) or ():
+            if getattr(getattr(result, "output", None), "tripwire_triggered", False) is True:
+                return "an " + kind + " guardrail was tripped"
+    if getattr(answer, "is_complete", True) is False:
+        return "the streamed run was not read to its end: await all of result.stream_events() before it is returned"
+    return ""
 
 
 # --- pydantic-ai ----------------------------------------------------------------------------------
@@ -93,6 +114,9 @@ def is_pydantic_ai(answer: Any) -> bool:
 
 def from_pydantic_ai(answer: Any) -> Any:
     """The output, with the calls and results of the run's own messages; a call that was refused says why."""
+    if has(answer.output, "calls", "approvals"):
+        names = [str(call.tool_name) for call in [*answer.output.calls, *answer.output.approvals]]
+        return {"error": "the run waits for the results or the approval of " + ", ".join(names) + ": resume it"}
     calls = []
     by_id = {}
     usage = usage_of(called(answer.usage)) or {}
@@ -132,7 +156,17 @@ def is_snapshot(answer: Any) -> bool:
 
 
 def from_snapshot(answer: Any) -> Any:
+    """The state of a graph, if no node is left to run."""
+    failed = [task.error for task in answer.tasks or () if getattr(task, "error", None)]
+    if failed:
+        return {"error": "a node of the graph failed: " + str(failed[0])}
+    if answer.next:
+        return {"error": WAITING + ", before " + ", ".join(map(str, answer.next))}
     return from_langchain(answer.values)
+
+
+INTERRUPTS = "__interrupt__"
+WAITING = "the graph was interrupted and is not at its end: resume it, or return what it asks as a text"
 
 
 def is_langchain_message(value: Any) -> bool:
@@ -154,6 +188,9 @@ def from_langchain(answer: Any) -> Any:
     if is_langchain_message(answer) and not getattr(answer, "tool_calls", None):
         return from_langchain_message(answer)
     stated = answer if isinstance(answer, dict) else {}
+    if stated.get(INTERRUPTS):
+        asked = [str(getattr(one, "value", one)) for one in stated[INTERRUPTS]]
+        return {"error": WAITING + "; it asks: " + ", ".join(asked)[:500]}
     beside = {key: stated[key] for key in ("usage", "cost_usd", "error") if key in stated}
     return dict(beside, messages=[plain(message) for message in langchain_messages(answer)])
 
@@ -180,7 +217,20 @@ def is_adk(answer: Any) -> bool:
     return all(has(event, "author", "invocation_id", "content", "is_final_response") for event in answer)
 
 
+def adk_failure(answer: Any) -> str:
+    """The error that a run ended with, if its last event has one and no text."""
+    last = answer[-1]
+    code = getattr(last, "error_code", None)
+    parts = getattr(last.content, "parts", None) or ()
+    if not code or any(getattr(part, "text", None) for part in parts):
+        return ""
+    return ": ".join(str(one) for one in (code, getattr(last, "error_message", None)) if one)
+
+
 def from_adk(answer: Any) -> Any:
+    failed = adk_failure(answer)
+    if failed:
+        return {"error": failed}
     return [event.model_dump(mode="json", by_alias=True, exclude_none=True) for event in answer]
 
 
@@ -275,6 +325,10 @@ def from_claude(answer: Any) -> Any:
             found = {"usage": usage_of(with_cached(one.usage)), "cost_usd": cost_since(one)}
         elif isinstance(getattr(one, "content", None), list):
             messages += claude_messages(one)
+    said = [one for one in answer if has(one, "model", "content") and getattr(one, "parent_tool_use_id", None) is None]
+    failed = getattr(said[-1], "error", None) if said else None
+    if failed:
+        return {"error": str(failed)}
     if found.get("usage") is not None:
         found["usage"]["model"] = only(getattr(one, "model", None) for one in answer)
     return dict(found, messages=messages)

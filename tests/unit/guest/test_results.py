@@ -205,6 +205,82 @@ def test_a_run_of_claude_that_ran_out_of_turns_states_an_error() -> None:
     assert results.told([ended]) == {"error": "error_max_turns"}
 
 
+def test_a_run_of_claude_whose_last_message_is_an_error_states_it() -> None:
+    refused = Made(content=[Made(text="API Error")], model="m", error="rate_limit")
+    assert results.told(claude(refused)) == {"error": "rate_limit"}
+    again = Made(content=[Made(text="done")], model="m", error=None)
+    assert to_invocation(results.told(claude(refused, again)), user="q").text.endswith("done")
+
+
+def agents_sdk(**changes: Any) -> Any:
+    said = [{"role": "user", "content": "q"}, {"role": "assistant", "content": "One moment."}]
+    return Made(**{"final_output": None, "to_input_list": lambda: said, "new_items": [], **changes})
+
+
+TRIPPED, HELD = (Made(output=Made(tripwire_triggered=tripped)) for tripped in (True, False))
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"interruptions": [Made(name="send_money")]}, "waits for the approval of send_money"),
+        ({"is_complete": False}, "not read to its end"),
+        ({"is_complete": True, "run_loop_exception": RuntimeError("max turns")}, "RuntimeError: max turns"),
+        ({"_stored_exception": RuntimeError("max turns")}, "RuntimeError: max turns"),
+        ({"input_guardrail_results": [HELD, TRIPPED]}, "input guardrail was tripped"),
+        ({"output_guardrail_results": [TRIPPED]}, "output guardrail was tripped"),
+    ],
+)
+def test_a_run_of_the_agents_sdk_that_did_not_end_states_an_error(changes: dict[str, Any], why: str) -> None:
+    assert why in results.told(agents_sdk(**changes))["error"]
+
+
+def test_a_run_of_the_agents_sdk_that_ended_is_its_messages() -> None:
+    ended = agents_sdk(interruptions=[], is_complete=True, input_guardrail_results=[HELD], _stored_exception=None)
+    assert to_invocation(results.told(ended), user="q").text == "One moment."
+
+
+def test_a_run_of_pydantic_ai_that_waits_for_its_tools_states_an_error() -> None:
+    waits = Made(calls=[Made(tool_name="look")], approvals=[Made(tool_name="pay")])
+    answer = Made(output=waits, new_messages=list, all_messages=list, usage=lambda: None)
+    assert "waits for the results or the approval of look, pay" in results.told(answer)["error"]
+
+
+def said_by_langchain() -> Any:
+    said: dict[str, Any] = {"type": "ai", "content": "done", "additional_kwargs": {}, "tool_calls": []}
+    return Made(**said, model_dump=lambda **_: {"role": "assistant", "content": "done"})
+
+
+def test_an_interrupted_graph_states_an_error() -> None:
+    state = {"messages": [said_by_langchain()], "__interrupt__": [Made(value="Send it?")]}
+    assert results.told(state)["error"].endswith("it asks: Send it?")
+    assert "error" not in results.told({**state, "__interrupt__": []})
+
+
+def test_a_snapshot_of_a_graph_that_is_not_at_its_end_states_an_error() -> None:
+    state = {"messages": [said_by_langchain()]}
+    assert "interrupted" in results.told(Snapshot(state, next=("pay",)))["error"]
+    failed = Snapshot(state, next=("pay",), tasks=(Made(error="ValueError: no account"),))
+    assert "ValueError: no account" in results.told(failed)["error"]
+
+
+def event_of_adk(text: str = "", **changes: Any) -> Any:
+    parts = [Made(text=text)] if text else None
+    made = Made(author="a", invocation_id="i", content=Made(parts=parts), is_final_response=bool, error_code=None)
+    made.model_dump = lambda **_: {"author": "a", "content": {"parts": [{"text": text}]}}
+    return Made(**{**vars(made), **changes})
+
+
+def test_a_run_of_adk_whose_last_event_is_an_error_states_it() -> None:
+    failed = event_of_adk(error_code="MALFORMED_FUNCTION_CALL", error_message="no such tool", content=None)
+    answer = [event_of_adk("One moment."), failed]
+    assert results.told(answer) == {"error": "MALFORMED_FUNCTION_CALL: no such tool"}
+    assert results.form_of(answer) == ""
+    for whole in ([failed, event_of_adk("done")], [event_of_adk("cut", error_code="MAX_TOKENS")]):
+        assert results.form_of(whole) == "adk"
+        assert isinstance(results.told(whole), list)
+
+
 @pytest.mark.parametrize("content", ["done", [{"type": "text", "text": "do"}, "ne"]])
 def test_the_last_message_of_langchain_alone_says_nothing_of_the_calls_before_it(content: Any) -> None:
     said: dict[str, Any] = {"type": "ai", "content": content, "additional_kwargs": {}, "tool_calls": []}
