@@ -158,10 +158,8 @@ class A2AAgent(ServerAgent):
         """Where messages go: what goes with them, keys too, is for the server that is configured and for no other."""
         if self._server.endpoint is not None:
             return urljoin(self._url, self._server.endpoint)
-        if "://" not in told:
-            return urljoin(self._url, told)
-        try:
-            there, here = check_url(told), check_url(self._url)
+        try:  # read as it is asked for: what looks like a path may name a host, as in //host/path
+            there, here = check_url(urljoin(self._url, told)), check_url(self._url)
         except ConfigError as error:
             raise AgentFailure(ErrorKind.PROTOCOL, f"the agent card names {error}") from error
         path = (there.path or "/") + (f"?{there.query}" if there.query else "")
@@ -178,12 +176,13 @@ class A2AAgent(ServerAgent):
             text = "the server named no context with its first answer, so the conversation cannot go on"
             raise AgentFailure(ErrorKind.PROTOCOL, f"{text}: agent.a2a.context: gate names one from the start")
         message_id = f"{request.session_id}-{request.turn}"
-        exchange = Exchange(message_id, known=held.artifacts)
+        context = held.context_id if request.turn else ""  # with its first answer the server may name another
+        exchange = Exchange(message_id, known=held.artifacts, context_id=context)
         response = await self._send(request, exchange, held)
         received = perf_counter()
         async with asyncio.timeout(request.clock.seconds):
             await self._wait(request, exchange)
-        waited = perf_counter() - received if exchange.reply is None else 0.0
+        waited = perf_counter() - received if exchange.state else 0.0
         _refuse_unanswered(exchange)
         held.context_id = exchange.context_id or held.context_id
         held.task_id = exchange.task_id if exchange.state == "input-required" else ""
@@ -214,7 +213,7 @@ class A2AAgent(ServerAgent):
         """Asks for a task until it goes on no more; one that was streamed is not asked for: its stream broke off."""
         assert self._interface is not None
         pause = FIRST_LOOK
-        while exchange.reply is None and exchange.state in OPEN:
+        while exchange.state in OPEN:
             if self._interface.streams or not exchange.task_id:
                 raise AgentFailure(ErrorKind.PROTOCOL, f"the stream broke off: the task is still {exchange.state}")
             await asyncio.sleep(pause)
@@ -328,7 +327,7 @@ def _refuse_stated(body: Any) -> Any:
 
 def _refuse_unanswered(exchange: Exchange) -> None:
     """Raises AgentFailure for a task that ended without an answer, or in a state that is unknown."""
-    if exchange.reply is not None or exchange.state in ANSWERED:
+    if exchange.state in ANSWERED or (exchange.reply is not None and not exchange.state):
         return
     said = text_of_parts((exchange.status or {}).get("parts"), between=" ")
     detail = f": {shorten(said, 1000)}" if said else ""

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from pydantic import Field, field_validator
 
 from gate.agents.answer_paths import ResponsePaths
-from gate.agents.base import AgentFailure, AgentOptions, Request, read_answer
+from gate.agents.base import AgentFailure, AgentOptions, Request, decode_answer, read_answer
 from gate.agents.http import Server, ServerAgent, known_fields, render
 from gate.formats import messages as formats
 from gate.formats.paths import PathError, find
@@ -125,6 +125,7 @@ class LangGraphAgent(ServerAgent):
             if len(known) < len(interrupts):
                 return replace(self._interrupted(state, interrupts, seen, request), duration=duration)
             if not interrupts:
+                await self._refuse_unfinished(state, request)
                 return replace(self._read(state, seen, request), duration=duration)
             named = {str(one.get("id")): value for one, value in zip(interrupts, known, strict=True)}
             state, more = await self._run(request, {"command": {"resume": known[0] if len(known) == 1 else named}})
@@ -148,6 +149,22 @@ class LangGraphAgent(ServerAgent):
         if isinstance(state, Mapping) and "__error__" in state:
             raise AgentFailure(ErrorKind.CRASH, f"the run failed: {shorten(str(state['__error__']), 1000)}")
         return state, duration
+
+    async def _refuse_unfinished(self, state: Any, request: Request) -> None:
+        """Raises AgentFailure for a run that stopped before a node, as at a breakpoint: its state looks like an end.
+
+        The server is asked where a call of the last message was not answered, since a graph may end so, too.
+        """
+        messages = state.get("messages") if isinstance(state, Mapping) else None
+        last = messages[-1] if isinstance(messages, list) and messages else None
+        if not isinstance(last, Mapping) or not last.get("tool_calls"):
+            return
+        path = f"/threads/{quote(self._threads[request.session_id], safe='')}/state"
+        response = await self._ask(request, None, path=path, method="GET")
+        told = decode_answer(response.body, must_be_json=True)
+        if isinstance(told, Mapping) and told.get("next"):
+            text = f"the run stopped before {shorten(json.dumps(told['next']), 100)}, with a call that nothing answered"
+            raise AgentFailure(ErrorKind.PROTOCOL, text)
 
     def _read(self, state: Any, seen: int | None, request: Request) -> Invocation:
         """What a state tells of the turn; of a turn that answered an interrupt, the messages beyond those ``seen``."""
@@ -186,6 +203,9 @@ class LangGraphAgent(ServerAgent):
 
 
 def interrupts_of(state: Any) -> list[Mapping[str, Any]]:
-    """The interrupts that a run waits at, each with ``value`` and ``id``."""
-    told = state.get(INTERRUPTS) if isinstance(state, Mapping) else None
-    return [one for one in told if isinstance(one, Mapping)] if isinstance(told, list) else []
+    """The interrupts that a run waits at, each with ``value`` and ``id``. Raises AgentFailure for others."""
+    told = (state.get(INTERRUPTS) if isinstance(state, Mapping) else None) or []
+    if not isinstance(told, list) or not all(isinstance(one, Mapping) for one in told):
+        text = f"the run was interrupted, by what cannot be read: {shorten(json.dumps(told, default=repr), 200)}"
+        raise AgentFailure(ErrorKind.PROTOCOL, text)
+    return told

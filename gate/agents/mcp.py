@@ -131,6 +131,8 @@ class McpSession(Struct):
     """The id that the tool gave the conversation."""
     line: _Line | None = None
     """The process, over stdio."""
+    asked: int = 0
+    """How many messages were sent that are answered."""
 
 
 class McpAgent(Agent):
@@ -195,9 +197,13 @@ class McpAgent(Agent):
     async def _call(
         self, session: McpSession, request: Request, method: str, params: Mapping[str, Any]
     ) -> tuple[Mapping[str, Any], float]:
-        message = {"jsonrpc": "2.0", "id": f"{method}-{request.turn}", "method": method, "params": params}
+        session.asked += (
+            1  # with the session's id: a process that is used again may still say what an earlier one asked
+        )
+        asked = f"{request.session_id}-{session.asked}"
+        message = {"jsonrpc": "2.0", "id": asked, "method": method, "params": params}
         answer, duration = await self._exchange(session, request, message)
-        return _result_of(answer), duration
+        return _result_of(answer, asked), duration
 
     async def answer(self, request: Request) -> Invocation:
         session = self._sessions[request.session_id]
@@ -453,11 +459,13 @@ def _answer_in(response: Response, asked: str) -> Any:
     found = [one for one in found if "result" in one or "error" in one]
     if not found:
         raise AgentFailure(ErrorKind.PROTOCOL, "the stream broke off: it holds no result of the call")
-    return found[-1]
+    if any(one != found[0] for one in found):
+        raise AgentFailure(ErrorKind.PROTOCOL, "the stream holds several results of the call, which differ")
+    return found[0]
 
 
-def _result_of(answer: Any) -> Mapping[str, Any]:
-    """The result of a response. Raises AgentFailure."""
+def _result_of(answer: Any, asked: str) -> Mapping[str, Any]:
+    """The result of the response to a message. Raises AgentFailure."""
     if not isinstance(answer, Mapping) or answer.get("jsonrpc") != "2.0":
         raise AgentFailure(ErrorKind.PROTOCOL, "the answer is no JSON-RPC: does agent.mcp.url lead to an MCP server?")
     error = answer.get("error")
@@ -465,6 +473,8 @@ def _result_of(answer: Any) -> Mapping[str, Any]:
         code, said = (error.get("code"), error.get("message")) if isinstance(error, Mapping) else (None, error)
         kind = ErrorKind.CRASH if code in (INTERNAL_ERROR, None) else ErrorKind.PROTOCOL
         raise AgentFailure(kind, f"the server states an error: {shorten(str(said), 1000)} ({code})")
+    if answer.get("id") != asked:
+        raise AgentFailure(ErrorKind.PROTOCOL, "the response answers another request")
     result = answer.get("result")
     if not isinstance(result, Mapping):
         raise AgentFailure(ErrorKind.PROTOCOL, "the response has no result")

@@ -49,8 +49,8 @@ class Exchange(Struct):
     def take(self, result: Any) -> None:
         """Adds one result. Raises FormatError for anything that is none."""
         kind, body = _kind_of(result)
-        self.context_id = _text(body, "contextId") or self.context_id
-        self.task_id = _text(body, "id" if kind == "task" else "taskId") or self.task_id
+        self.context_id = _same("contextId", self.context_id, _text(body, "contextId"))
+        self.task_id = _same("taskId", self.task_id, _text(body, "id" if kind == "task" else "taskId"))
         if isinstance(told := body.get("metadata"), Mapping):
             self.metadata |= told
             if kind.endswith("update") and (usage := told.get(f"{ADK}usage_metadata")) is not None:
@@ -220,6 +220,13 @@ def _key_of(artifact: Mapping[str, Any]) -> str:
 def _text(body: Mapping[str, Any], key: str) -> str:
     value = body.get(key)
     return value if isinstance(value, str) else ""
+
+
+def _same(key: str, known: str, told: str) -> str:
+    """What all results of an exchange tell of it. Raises FormatError where one belongs to something else."""
+    if known and told and known != told:
+        raise FormatError(f"a result is of another {key} than those before it: it answers something else")
+    return told or known
 
 
 def _object(body: Mapping[str, Any], key: str) -> Mapping[str, Any]:

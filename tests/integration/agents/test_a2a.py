@@ -131,9 +131,52 @@ def test_answers_that_are_none(told: Any, message: str) -> None:
     assert message in trial.error.message
 
 
+REPLY = {"message": {"contextId": "c", "role": "ROLE_AGENT", "parts": [{"text": "Hi."}]}}
+UPDATE = {"taskId": "t/1", "contextId": "c", "status": {"state": "TASK_STATE_FAILED"}}
+
+
+@pytest.mark.parametrize(
+    ("results", "message"),
+    [
+        ([task("TASK_STATE_WORKING"), {"statusUpdate": {**UPDATE, "taskId": "t/2"}}], "of another taskId"),
+        ([task("TASK_STATE_WORKING"), {"message": {**REPLY["message"], "contextId": "d"}}], "of another contextId"),
+        ([REPLY, {"statusUpdate": UPDATE}], "the task failed"),
+        ([task("TASK_STATE_WORKING"), REPLY], "the task is still working"),
+    ],
+)
+def test_what_does_not_add_up_to_an_answer(results: list[Any], message: str) -> None:
+    def answer(method: str, params: dict[str, Any]) -> bytes:
+        told = [{"jsonrpc": "2.0", "id": params["message"]["messageId"], "result": result} for result in results]
+        text = "".join(f"data: {json.dumps(one)}\n\n" for one in told)
+        return f"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n{text}".encode()
+
+    trial, _ = asked_of(answer, "go", card={"capabilities": {"streaming": True}})
+    assert trial.error is not None
+    assert message in trial.error.message
+
+
+def test_a_later_answer_is_of_the_same_conversation_and_a_task_that_is_asked_for_the_same() -> None:
+    def other_context(method: str, params: dict[str, Any]) -> Any:
+        return {"message": {**REPLY["message"], "contextId": params["message"].get("contextId", "c") + "c"}}
+
+    trial, _ = asked_of(other_context, "one", "two")
+    assert trial.error is not None
+    assert "of another contextId" in trial.error.message
+
+    def other_task(method: str, params: dict[str, Any]) -> Any:
+        return (
+            task("TASK_STATE_WORKING") if "message" in params else {**task("TASK_STATE_COMPLETED")["task"], "id": "u"}
+        )
+
+    trial, _ = asked_of(other_task, "one")
+    assert trial.error is not None
+    assert "of another taskId" in trial.error.message
+
+
 def test_keys_go_to_no_other_server_than_the_configured_one() -> None:
     """Whoever writes the card would else be sent the headers."""
-    for url in ("http://127.0.0.1:1/rpc", "https://localhost/rpc", "http://agents.example.org/rpc"):
+    others = ("http://127.0.0.1:1/rpc", "https://localhost/rpc", "http://agents.example.org/rpc")
+    for url in (*others, "//127.0.0.1:1/rpc", "/\t/agents.example.org/rpc", " //agents.example.org/rpc"):
         trial, asked = asked_of(lambda method, params: None, "go", card={"supportedInterfaces": [rpc(url)]})
         assert len(asked) == 1
         assert trial.error is not None

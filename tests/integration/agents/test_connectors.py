@@ -25,7 +25,7 @@ def served(
         while True:
             line, headers, body = await read_request(reader)
             path = line.split()[1]
-            asked.append((path, headers, json.loads(body)))
+            asked.append((path, headers, json.loads(body or "null")))
             found = routes.get(path, ("404 Not Found", {"detail": "no such route"}))
             if isinstance(found, list):
                 found = found.pop(0)
@@ -323,6 +323,19 @@ def test_langgraph_interrupts_of_a_turn_that_nobody_answers() -> None:
     trial, _ = graph([waiting("again?") for _ in range(30)], case("a", "go"), resume=["x"] * 30)
     assert trial.error is not None
     assert "still interrupts after 20 answers" in trial.error.message
+
+
+def test_langgraph_stopped_at_a_breakpoint_has_not_answered() -> None:
+    """Only what the server says of the thread tells it from a graph that ends with a call."""
+    for following, refused in ((["tools"], True), ([], False)):
+        routes = {"/threads": {"thread_id": "t"}, WAIT: [{"messages": waiting()["messages"]}]}
+        routes["/threads/t/state"] = {"values": {}, "next": following}
+        trial, _ = served(routes, {"langgraph": {"assistant": "a"}}, case("a", "go"))
+        assert (trial.error is not None) is refused, trial.error
+    for interrupts in ([7], {"value": "sure?"}, "sure?"):
+        trial, _ = graph([{**DONE, "__interrupt__": interrupts}], case("a", "go"))
+        assert trial.error is not None
+        assert "by what cannot be read" in trial.error.message
 
 
 def test_langgraph_with_a_state_of_its_own() -> None:

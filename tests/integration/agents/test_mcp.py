@@ -98,6 +98,32 @@ def test_a_stream_without_the_result_is_no_answer(body: str) -> None:
     assert [body.get("method") for _, _, body in asked].count("tools/call") == 1, "nothing is sent again"
 
 
+def said(*messages: dict[str, Any]) -> bytes:
+    """Messages as events of a stream; one alone as JSON."""
+    if len(messages) == 1:
+        return response(json.dumps(messages[0]).encode())
+    text = "".join(f"data: {json.dumps(one)}\n\n" for one in messages)
+    return b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n" + text.encode()
+
+
+@pytest.mark.parametrize("asked", ["tools/call-0", None, 1])
+def test_a_response_to_another_request_is_no_answer(asked: Any) -> None:
+    trial, _ = over_http({}, "one", reply=lambda _: said({"jsonrpc": "2.0", "id": asked, "result": result("Hi.")}))
+    assert trial.error is not None
+    assert trial.error.message == "the response answers another request"
+
+
+def test_a_result_that_is_told_twice_is_one_and_two_results_are_none() -> None:
+    def reply(body: Any, *texts: str) -> bytes:
+        return said(*({"jsonrpc": "2.0", "id": body["id"], "result": result(text)} for text in texts))
+
+    trial, _ = over_http({}, "one", reply=lambda body: reply(body, "Hi.", "Hi."))
+    assert trial.error is None
+    trial, _ = over_http({}, "one", reply=lambda body: reply(body, "Hi.", "Hello."))
+    assert trial.error is not None
+    assert "several results of the call, which differ" in trial.error.message
+
+
 @pytest.mark.parametrize(
     ("answers", "kind", "message"),
     [
@@ -154,8 +180,15 @@ for line in sys.stdin:
 """
 
 
-def over_stdio(root: Path, *names: str, **options: Any) -> dict[str, Trial]:
-    (root / "server.py").write_text(SERVER.replace("GREETING", repr(GREETING)).replace("TOOLS", repr(TOOLS)))
+def test_a_process_that_answers_twice_answers_no_later_session(tmp_path: Path) -> None:
+    written = 'print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": told}), flush=True)'
+    trials = over_stdio(tmp_path, "one", "two", reuse=True, server=SERVER.replace(written, f"{written}\n    {written}"))
+    texts = {name: [turn.text.split()[0] for turn in trial.invocations] for name, trial in trials.items()}
+    assert texts == {"one": ["one", "again"], "two": ["two", "again"]}
+
+
+def over_stdio(root: Path, *names: str, server: str = SERVER, **options: Any) -> dict[str, Trial]:
+    (root / "server.py").write_text(server.replace("GREETING", repr(GREETING)).replace("TOOLS", repr(TOOLS)))
     mcp = {"command": [sys.executable, "server.py"], "tool": "ask", **options}
     cases = [case(name, name, "again") for name in names]
     trials = asyncio.run(drive({"mcp": mcp, "retries": 0, "concurrency": 1}, cases, root, environment={}))
