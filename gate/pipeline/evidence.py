@@ -1,6 +1,7 @@
 """What a run found as an in-toto statement (test-result v0.1), and whether files are still those that one is about.
 
-A statement has one spelling, so that no byte of it can change unnoticed.
+A record is judged again where it alone decides; where it was compared, the baseline is not at hand. A statement has
+one spelling, so that no byte of it can change unnoticed.
 """
 
 from __future__ import annotations
@@ -12,14 +13,17 @@ from typing import Any, Literal
 
 from msgspec import MsgspecError, Struct, field
 from msgspec.json import decode, encode
+from msgspec.structs import replace
 
-from gate.errors import MeasureError, UntrustedError
+from gate.errors import ExitCode, MeasureError, UntrustedError
 from gate.model import Result, SuiteResult, Verdict
+from gate.pipeline.verdict import NO_REFERENCE, judge_record, load_to_judge, own_terms
 from gate.records import Header, read_header
 
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 PREDICATE_TYPE = "https://in-toto.io/attestation/test-result/v0.1"
 RECORD, REPORT, COMMIT = "record/", "report/", "commit"
+NO_BASELINE = "agent-gate:no-baseline"
 _CHUNK = 1 << 20
 Outcome = Literal["PASSED", "WARNED", "FAILED"]
 
@@ -94,12 +98,23 @@ def statement_of(result: Result, reports: Iterable[Path] = (), *, rules: str | N
     return Statement(tuple(subjects), _predicate(result, headers, rules or str(headers[0].commit)))
 
 
+def _outcome(result: Result, headers: Sequence[Header], *, failed: bool) -> Outcome:
+    """A pass is stated of a run that ended with exit code 0, in which nothing failed, over all cases of its suites."""
+    found = outcome_of(result.verdict)
+    if found != "FAILED" and failed:
+        return "FAILED"
+    if found == "PASSED" and result.exit_code != ExitCode.PASS:
+        return "FAILED"
+    return "WARNED" if found == "PASSED" and any(header.selected for header in headers) else found
+
+
 def _predicate(result: Result, headers: Sequence[Header], rules: str) -> TestResult:
     by_outcome: dict[Outcome, list[str]] = {"PASSED": [], "WARNED": [], "FAILED": []}
     for suite in result.suites:
         for one in suite.criteria:
             if one.criterion.blocking and one.verdict is not Verdict.NOT_APPLIED:
                 by_outcome[outcome_of(one.verdict)].append(f"{suite.suite_id}: {one.criterion.name}")
+    by_outcome["WARNED"] += [f"{h.suite_id}: only {len(h.plan)} of {h.whole} cases" for h in headers if h.selected]
     rests_on = [Descriptor("agent-gate", f"pkg:pypi/agent-gate@{result.version}")]
     rests_on.append(Descriptor("rules", "", {"gitCommit": rules}))
     for header in headers:
@@ -107,7 +122,7 @@ def _predicate(result: Result, headers: Sequence[Header], rules: str) -> TestRes
     for suite in result.suites:
         rests_on += _baselines(suite)
     return TestResult(
-        outcome_of(result.verdict),
+        _outcome(result, headers, failed=bool(by_outcome["FAILED"])),
         tuple(rests_on),
         tuple(by_outcome["PASSED"]),
         tuple(by_outcome["WARNED"]),
@@ -134,7 +149,7 @@ def _baselines(suite: SuiteResult) -> list[Descriptor]:
     for one in (suite, *suite.further):
         baseline, said = one.baseline, {"suite": suite.suite_id, "reference": one.reference or "base"}
         if baseline is None or baseline.missing or baseline.commit is None:
-            found.append(Descriptor("baseline", "agent-gate:no-baseline", {}, said))
+            found.append(Descriptor("baseline", NO_BASELINE, {}, said))
         else:
             known = {**said, "records": baseline.records}
             found.append(Descriptor("baseline", "", {"gitCommit": baseline.commit}, known))
@@ -173,6 +188,8 @@ def read_statement(data: bytes, where: str) -> Statement:
     commits = [one for one in found.subject if one.name == COMMIT and one.digest.get("gitCommit")]
     if not known or len(commits) != 1 or written(found) != data:
         raise UntrustedError("the statement is not as the gate writes it: it was changed", where=where)
+    if found.predicate.result == "PASSED" and (found.predicate.failed_tests or not found.predicate.passed_tests):
+        raise UntrustedError("the statement contradicts itself: a pass with what failed, or of nothing", where=where)
     return found
 
 
@@ -200,8 +217,44 @@ def check_files(statement: Statement, given: Sequence[Path], commit: str | None)
                 raise UntrustedError(
                     "the record is of another commit or suite than the statement says", where=str(path)
                 )
+            _check_record(statement, path, header)
         named.add(name)
     missing = [one.name for one in statement.subject if one.name.startswith(RECORD) and one.name not in named]
     if missing:
         hint = "name every record that it is about"
         raise UntrustedError(f"the statement's {missing[0]!r} was not given", hint=hint)
+
+
+def _check_record(statement: Statement, path: Path, header: Header) -> None:
+    """That a statement tells of a record what it holds, and calls none a pass that fails by itself."""
+    told = [_held(one) for one in statement.predicate.configuration]
+    for one in _measured_by(header):
+        if _held(one) not in told:
+            what = f"the record's {one.name} is another than the statement says"
+            raise UntrustedError(what, where=str(path))
+    if statement.predicate.result != "PASSED":
+        return
+    if header.selected or header.dirty:
+        part = "a part of the cases" if header.selected else "a work tree that differed from its commit"
+        raise UntrustedError(f"the statement says PASSED of {part}", where=str(path))
+    if not compared_with(statement, header.suite_id):
+        try:
+            record = load_to_judge(path)
+            verdict = judge_record(record, (NO_REFERENCE,), own_terms(record)).verdict
+        except MeasureError as error:
+            raise UntrustedError(f"the record cannot be judged again: {error.what}", where=str(path)) from None
+        if outcome_of(verdict) == "FAILED":
+            what = f"the statement says PASSED, and its record judged again: {verdict.value.replace('_', ' ')}"
+            raise UntrustedError(what, where=str(path))
+
+
+def _held(one: Descriptor) -> tuple[str, bytes]:
+    """What two descriptors have to share; the digest of criteria depends on how a version of the gate spells them."""
+    rest = replace(one, digest={}) if one.name == "criteria" else one
+    return one.name, encode(rest, order="sorted")
+
+
+def compared_with(statement: Statement, suite_id: str) -> tuple[str, ...]:
+    """The commits that a suite was compared with, as the statement says."""
+    baselines = [one for one in statement.predicate.configuration if one.name == "baseline" and one.uri != NO_BASELINE]
+    return tuple(one.digest.get("gitCommit", "") for one in baselines if one.annotations.get("suite") == suite_id)

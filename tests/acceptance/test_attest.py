@@ -7,14 +7,18 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from gate.errors import UntrustedError
-from gate.pipeline.evidence import check_files, read_statement
+from gate.pipeline.evidence import check_files, read_statement, written
 from gate.security.signing import new_key, opened
 from tests.acceptance.conftest import Project
 
 AGENT = "def answer(message):\n    return 'It is on its way.'\n"
 CONFIG = "suite: evals\nagent: {python: 'agent:answer'}\ntrials: 1\ncriteria: {contains: {values: ['on its way']}}\n"
+
+
+AGAIN = "  evals: judged again by its record alone, and not failed\n"
 
 
 @pytest.fixture
@@ -50,7 +54,7 @@ def test_from_a_run_to_a_deployment(shop: Project, keys: tuple[Path, Path]) -> N
     commit = stated(shop, private)
     checked = shop.gate("verify", "r.jsonl", "j.xml", "--statement", "s.dsse", "--key", str(public), "--commit", commit)
     assert (checked.code, checked.err) == (0, "")
-    assert checked.out == f"PASSED: commit {commit}\n  2 files as stated, signature valid\n"
+    assert checked.out == f"PASSED: commit {commit}\n  2 files as stated, signature valid\n{AGAIN}"
     statement = json.loads((shop.root / "s.json").read_bytes())
     assert statement["_type"] == "https://in-toto.io/Statement/v1"
     assert statement["predicateType"] == "https://in-toto.io/attestation/test-result/v0.1"
@@ -153,3 +157,68 @@ def test_any_changed_byte_is_found(shop: Project, keys: tuple[Path, Path]) -> No
 
 def _flipped(data: bytes, place: int, bit: int) -> bytes:
     return data[:place] + bytes([data[place] ^ bit]) + data[place + 1 :]
+
+
+def forged(shop: Project, record: str, **changes: object) -> tuple[int, str]:
+    """What `gate verify` says of a statement that was changed by somebody who could sign it, or need not."""
+    statement = read_statement((shop.root / "s.json").read_bytes(), "")
+    configuration = changes.pop("configuration", statement.predicate.configuration)
+    predicate = replace(statement.predicate, configuration=configuration, **changes)
+    (shop.root / "f.json").write_bytes(written(replace(statement, predicate=predicate)))
+    ran = shop.gate("verify", record, "--statement", "f.json", "--unsigned")
+    return ran.code, ran.err
+
+
+def test_a_pass_that_is_stated_of_a_record_that_fails_is_refused(shop: Project) -> None:
+    """Nobody needs to be believed of what the record itself shows."""
+    shop.write("agent.py", AGENT.replace("on its way", "lost"))
+    shop.git("commit", "-qam", "worse")
+    assert shop.gate("run", "--record", "r.jsonl", "--statement", "s.json").code == 1
+    code, said = forged(shop, "r.jsonl", result="PASSED")
+    assert (code, "contradicts itself" in said) == (7, True), said
+    code, said = forged(shop, "r.jsonl", result="PASSED", failed_tests=(), passed_tests=("evals: contains",))
+    assert (code, "its record judged again: below threshold" in said) == (7, True), said
+
+
+def test_a_record_of_another_agent_or_other_criteria_than_stated_is_refused(shop: Project) -> None:
+    assert shop.gate("run", "--record", "r.jsonl", "--statement", "s.json").code == 0
+    whole = read_statement((shop.root / "s.json").read_bytes(), "").predicate.configuration
+    assert forged(shop, "r.jsonl") == (0, "")
+    for name in ("agent", "criteria"):
+        code, said = forged(shop, "r.jsonl", configuration=tuple(one for one in whole if one.name != name))
+        assert (code, f"the record's {name} is another" in said) == (7, True), said
+
+
+def test_a_part_of_the_cases_is_no_pass_of_the_commit(shop: Project, keys: tuple[Path, Path]) -> None:
+    assert shop.gate("run", "--case", "a", "--record", "r.jsonl", "--statement", "s.json").code == 0
+    shop.gate("attest", "s.json", "--key", str(keys[0]), "--output", "s.dsse")
+    arguments = ("verify", "r.jsonl", "--statement", "s.dsse", "--key", str(keys[1]))
+    checked = shop.gate(*arguments)
+    assert (checked.code, "inconclusive: evals: only 1 of 2 cases" in checked.out) == (1, True), checked.out
+    assert shop.gate(*arguments, "--allow-warned").code == 0
+    code, said = forged(shop, "r.jsonl", result="PASSED")
+    assert (code, "a part of the cases" in said) == (7, True), said
+
+
+def test_what_cannot_be_judged_again_without_its_baseline_is_said(shop: Project) -> None:
+    assert shop.gate("run", "--record", "r.jsonl").code == 0
+    assert shop.gate("baseline", "save", "r.jsonl").code == 0
+    before = shop.git("rev-parse", "HEAD").strip()
+    shop.write("agent.py", AGENT + "\n# worded otherwise\n")
+    shop.git("add", "-A")
+    shop.git("commit", "-qm", "other")
+    again = shop.gate("run", "--record", ".gate/r.jsonl", "--statement", ".gate/s.json", "--against", before)
+    assert again.code == 0, again.err
+    checked = shop.gate("verify", ".gate/r.jsonl", "--statement", ".gate/s.json", "--unsigned")
+    assert checked.code == 0, checked.err
+    assert f"evals: compared with {before[:12]}, which is not here: that is the statement's word" in checked.out
+
+
+def test_a_run_that_ends_badly_states_no_pass(shop: Project) -> None:
+    """A report that could not be written may be an older run's, and the run's exit code says so."""
+    blocked = "    Path(__file__).with_name('j.xml').mkdir(exist_ok=True)\n    return"
+    shop.write("agent.py", "from pathlib import Path\n" + AGENT.replace("    return", blocked))
+    shop.git("commit", "-qam", "in the way")
+    ran = shop.gate("run", "--record", "r.jsonl", "--junit", "j.xml", "--statement", "s.json")
+    assert ran.code == 3, ran.err
+    assert json.loads((shop.root / "s.json").read_bytes())["predicate"]["result"] == "FAILED"

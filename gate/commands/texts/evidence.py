@@ -7,7 +7,16 @@ from pathlib import Path
 
 from gate.errors import ConfigError, ExitCode, MeasureError, UntrustedError
 from gate.model import Result
-from gate.pipeline.evidence import Statement, check_files, predicate_in, read_statement, statement_of, written
+from gate.pipeline.evidence import (
+    RECORD,
+    Statement,
+    check_files,
+    compared_with,
+    predicate_in,
+    read_statement,
+    statement_of,
+    written,
+)
 from gate.reports.files import with_problems
 from gate.reports.formatting import count
 from gate.security import files
@@ -15,6 +24,7 @@ from gate.security.escape import console
 from gate.security.signing import opened, signed
 
 UNSIGNED = "NOT SIGNED: anybody may have written this"
+AGAIN = "judged again by its record alone, and not failed"
 MAX_BYTES = 16 * 2**20
 """Of a statement or a key."""
 
@@ -81,6 +91,10 @@ def _text(statement: Statement, checked: int, *, is_signed: bool) -> str:
         f"{found.result}: commit {console(statement.commit)}",
         f"  {count(checked, 'file')} as stated, {'signature valid' if is_signed else UNSIGNED}",
     ]
+    for suite_id in (one.name.removeprefix(RECORD) for one in statement.subject if one.name.startswith(RECORD)):
+        commits = ", ".join(console(commit[:12]) for commit in compared_with(statement, suite_id))
+        said = f"compared with {commits}, which is not here: that is the statement's word" if commits else AGAIN
+        lines += [f"  {console(suite_id)}: {said}"] if commits or found.result == "PASSED" else []
     for name, tests in (("failed", found.failed_tests), ("inconclusive", found.warned_tests)):
         lines += [f"  {name}: {console(test)}" for test in tests]
     return "\n".join(lines)
