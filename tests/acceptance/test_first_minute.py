@@ -129,6 +129,23 @@ def test_what_is_there_stays_and_is_named(project: Project) -> None:
     assert (again.code, "gate.yaml already exists" in again.err) == (2, True)
 
 
+@pytest.mark.parametrize("name", [".gitignore", ".git/config"])
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo])
+def test_what_is_no_file_where_one_is_looked_for_is_passed_over(project: Project, name: str, make: Any) -> None:
+    """Opening a pipe would wait for somebody to write into it."""
+    (project.root / name).parent.mkdir(exist_ok=True)
+    make(project.root / name)
+    assert project.gate("init", "--no-run", timeout=60).code == 0
+
+
+def test_the_name_of_a_folder_writes_no_keys(project: Project) -> None:
+    folder = project.root / "x\ntrials: 3\nbudget: "
+    folder.mkdir()
+    (folder / "bot.py").write_text("from agents import Agent\nagent = Agent(name='x')\n")
+    assert project.gate("init", "--no-run").code == 0
+    assert config_of(project).keys() == {"suite", "agent", "criteria"}
+
+
 @pytest.mark.parametrize(
     ("mark", "file"), [(".github/CODEOWNERS", ".github/workflows/gate.yml"), (".gitlab-ci.yml", ".gitlab-ci.yml")]
 )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from gate.commands.texts.survey import start_of
+
 GITHUB = """\
 # The gate on every pull request. docs/how-to/github.md has the whole of it: the baseline's job, forks, releases.
 name: Gate
@@ -64,7 +66,4 @@ def workflow_of(folder: Path, keys: Sequence[str]) -> tuple[str, str]:
 
 
 def _remote(folder: Path) -> str:
-    try:
-        return (folder / ".git" / "config").read_text("utf-8", "replace")[:20_000].lower()
-    except OSError:
-        return ""
+    return start_of(folder / ".git" / "config").lower()

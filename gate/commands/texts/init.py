@@ -13,10 +13,11 @@ from msgspec import Struct
 
 from gate.commands.texts import adapters, ci
 from gate.commands.texts.remedies import remedy_for
-from gate.commands.texts.survey import FoundAgent, FoundSuite, Survey
+from gate.commands.texts.survey import FoundAgent, FoundSuite, Survey, start_of
 from gate.errors import ConfigError, ExitCode, GateError
 from gate.model import Result, Suite
 from gate.security import files
+from gate.security.escape import console
 
 CONFIG = "gate.yaml"
 CASES = "evals/first.yaml"
@@ -82,7 +83,7 @@ def propose(found: Survey, agent: FoundAgent | None, folder: Path, *, workflow: 
         proposed |= {path: text} if path else {}
     if not (folder / ".gitignore").exists():
         proposed[".gitignore"] = IGNORED
-    elif ".gate" not in (folder / ".gitignore").read_text("utf-8", "replace"):
+    elif ".gate" not in start_of(folder / ".gitignore"):
         said.append("add .gate/ to .gitignore: results are written there")
     return FirstFiles(proposed, tuple(said))
 
@@ -98,7 +99,7 @@ def _configuration(
         if "python" in section:
             section |= {"executable": found.executable} if found.executable else {}
             section |= {"env": [f"{key}_*" for key in keys]} if (keys := _keys(found, agent)) else {}
-        parts.append(f"# {agent.framework} in {agent.where}; otherwise {KINDS}\n" + _yaml({"agent": section}))
+        parts.append(f"# {agent.framework} in {console(agent.where)}; otherwise {KINDS}\n" + _yaml({"agent": section}))
     return "".join([*parts, _criteria([one for suite in suites for one in suite.suites], sample=agent is None)])
 
 

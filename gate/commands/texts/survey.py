@@ -103,6 +103,17 @@ class _Tree(Struct):
             return None
 
 
+def start_of(path: Path) -> str:
+    """The beginning of a file; empty for one that cannot be read, or is none, such as a pipe, which would wait."""
+    if not path.is_file():
+        return ""
+    try:
+        with path.open("rb") as file:
+            return file.read(MOST_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
 def survey(root: Path) -> Survey:
     """Looks at the files of a folder."""
     tree, found = _Tree(root, tuple(_files(root))), Survey()
