@@ -20,6 +20,8 @@ MOST_ANNOTATIONS = 200
 _MESSAGE_CHARS = 2_000
 _TITLE_CHARS = 250
 _LEVELS: Mapping[Level, str] = {"error": "failure", "warning": "warning", "notice": "notice"}
+_BADNESS = {"success": 0, "neutral": 1}
+"""Of a conclusion; every other is a failure."""
 _MARK = re.compile(r"agent-gate ([0-9a-f]{16}) (\d{1,18}) (\d{1,9})")
 NOT_ALLOWED = "no check run: the token may not write any (`checks: write` in the job's permissions adds one per suite)"
 
@@ -54,8 +56,10 @@ class CheckRuns:
         return Done()
 
     def _name(self, suite_id: str) -> str:
-        about = f" ({console(self._about, 100)})" if self._about else ""
-        return f"{PREFIX}{console(suite_id, 100)}{about}"
+        """No two suites share one: the host takes the latest check of a name for all that was said under it."""
+        shown, about = console(suite_id, 100), f" ({console(self._about, 100)})" if self._about else ""
+        told_apart = shown == suite_id and not shown.endswith((")", "]"))
+        return f"{PREFIX}{shown}{'' if told_apart else f' [{key_of(suite_id)[:8]}]'}{about}"
 
     def _mark(self, suite_id: str) -> str:
         return f"agent-gate {key_of(suite_id + self._about)} {self._stamp.run} {self._stamp.attempt}"
@@ -64,6 +68,8 @@ class CheckRuns:
         name, mark = self._name(check.suite_id), self._mark(check.suite_id)
         if any(stamp.is_newer(self._stamp) for _, stamp, _ in self._ours(name=name)):
             return Done(note=f"no check run {name}: a newer run has written it")
+        if any(self._is_worse(run, stamp, check.conclusion) for run, stamp, _ in self._ours(name=name)):
+            return Done(note=f"no check run {name}: another job of this run has written a worse one")
         marked = [a for a in check.annotations if a.path][:MOST_ANNOTATIONS]
         remarks = [_annotation(one) for one in marked]
         size = ANNOTATIONS_PER_REQUEST
@@ -84,6 +90,11 @@ class CheckRuns:
             further = {"output": output | {"annotations": batch}}
             self._rest.send("PATCH", f"{self._path}/check-runs/{made['id']}", further, repeatable=False)
         return Done(url=made["html_url"] or "")
+
+    def _is_worse(self, run: Mapping[str, Any], stamp: Stamp, conclusion: str) -> bool:
+        """Whether a check run is of this very attempt, as of another job of a matrix, and says worse than this."""
+        same = (stamp.run, stamp.attempt) == (self._stamp.run, self._stamp.attempt)
+        return same and _BADNESS.get(run["conclusion"], 2) > _BADNESS.get(conclusion, 2)
 
     def _create(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
         try:

@@ -182,3 +182,29 @@ def test_what_a_suite_is_called_stays_text(fake: FakeGitHub, time: Time) -> None
     assert run["name"].isprintable()
     assert len(run["name"]) < 220
     assert run["output"]["title"].isprintable()
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("x" * 120 + "a", "x" * 120 + "b"), ("a  b", "a b"), ("a\u200b", "a⟨U+200B⟩"), ("a ", "a")]
+)
+def test_no_two_suites_have_one_name(fake: FakeGitHub, time: Time, one: str, other: str) -> None:
+    """A required check is the latest of its name: one suite's pass would hide what another failed."""
+    post(fake, time, check(one, conclusion="failure"), check(other))
+    assert len({name for name, *_ in shown(fake)}) == 2
+
+
+def test_a_suites_own_name_is_not_that_of_another_base(fake: FakeGitHub, time: Time) -> None:
+    with time.connections:
+        host = connect(fake, time, "checks").check_runs(Stamp(10, 1, HEAD), page="", about="release")
+        publish([check("support", conclusion="failure")], host)
+    post(fake, time, check("support (release)"))
+    assert len({name for name, *_ in shown(fake)}) == 2
+
+
+def test_of_two_jobs_of_one_run_the_worse_stands(fake: FakeGitHub, time: Time) -> None:
+    post(fake, time, check(conclusion="failure"))
+    done = post(fake, time, check())
+    assert [conclusion for _, conclusion, _ in shown(fake)] == ["failure"]
+    assert "another job of this run has written a worse one" in done.notes[0]
+    post(fake, time, check(), run=11)
+    assert [conclusion for _, conclusion, _ in shown(fake)] == ["failure", "success"], "a later run's is its own"

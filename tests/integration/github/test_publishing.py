@@ -318,7 +318,11 @@ def test_a_push_is_reproduced_from_its_commit(world: World) -> None:
 def job(fake: FakeGitHub, folder: Path, **changes: str) -> dict[str, str]:
     """What a job of GitHub Actions on pull request 1 sees, without the action."""
     repository = {"full_name": fake.repository}
-    pull = {"number": 1, "head": {"sha": HEAD, "repo": repository}, "base": {"sha": "b" * 40, "repo": repository}}
+    pull = {
+        "number": 1,
+        "head": {"sha": HEAD, "repo": repository},
+        "base": {"sha": "b" * 40, "ref": "main", "repo": repository},
+    }
     event = {"action": "synchronize", "pull_request": pull, "repository": {**repository, "default_branch": "main"}}
     (folder / "event.json").write_text(json.dumps(event))
     return {
