@@ -131,7 +131,9 @@ class BlobStore(Store):
 
     def _records(self, folder: str) -> list[str]:
         prefix = f"{folder}/" if folder else ""
-        return [key for key in self._asked(lambda: list(self.keys(prefix)), BaselineError) if key.endswith(SUFFIX)]
+        listed = self._asked(lambda: list(self.keys(prefix)), BaselineError)
+        # What lies deeper is nobody's record, such as a copy that somebody put aside: its name says the same commit.
+        return [key for key in listed if key.endswith(SUFFIX) and key.count("/") == 1]
 
     def _get(self, key: str) -> bytes | None:
         return self._asked(lambda: self.get(key), BaselineError)

@@ -92,6 +92,19 @@ def test_a_key_that_only_begins_alike_is_another_suites() -> None:
     assert sorted(opened(bucket).keys("")) == ["a/1.jsonl", "ab/1.jsonl"]
 
 
+def test_a_copy_that_was_put_aside_is_not_read_in_place_of_the_record() -> None:
+    bucket = MemoryStore()
+    key = opened(bucket).save(make_record(1))
+    folder, _, name = key.rpartition("/")
+    for aside in (f"{folder}/~old/{name}", f"{folder}/0/{name}", f"~{folder}/x/{name}", "top.jsonl"):
+        bucket.put(aside, b"not a record")
+    found = opened(bucket).find("support", [commit(1)])
+    assert found is not None
+    assert found.where == key
+    assert [entry.where for entry in opened(bucket).entries()] == [key]
+    assert [stored.where for stored in opened(bucket).contents()] == [key]
+
+
 def test_more_than_is_read_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gate.baselines.bucket.MAX_DOCUMENT_BYTES", 10)
     bucket = MemoryStore()
