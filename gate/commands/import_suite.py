@@ -10,6 +10,8 @@ import click
 from gate.commands.groups import Once
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from gate.suites.base import Loss
 
 
@@ -37,7 +39,7 @@ def import_suite(sources: tuple[Path, ...], path: Path, form: str | None, allow_
     (suite,) = suites
     made = convert(suite)
     losses = [*found, *made.losses]
-    _tell(losses)
+    _tell(losses, suite.notes)
     lost = sum(loss.check for loss in losses)
     if lost and not allow_loss:
         hint = "nothing is written; --allow-loss writes the rest"
@@ -53,12 +55,14 @@ def import_suite(sources: tuple[Path, ...], path: Path, form: str | None, allow_
         )
 
 
-def _tell(losses: list[Loss]) -> None:
+def _tell(losses: Sequence[Loss], notes: Sequence[str]) -> None:
     from gate.security.escape import console
 
     for loss in losses:
         kind = "lost check" if loss.check else "not carried over"
         click.echo(f"{kind}: {console(str(loss), 300)}")
+    for note in notes:
+        click.echo(f"note: {console(note, 300)}")
 
 
 def _write(path: Path, text: str) -> None:

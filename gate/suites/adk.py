@@ -12,7 +12,8 @@ from gate.formats import adk
 from gate.formats.messages import FormatError
 from gate.formats.positions import Key
 from gate.model import Behavior, Case, Complexity, Part, Persona, Rubric, Scenario, ToolCall, Turn
-from gate.suites.base import Contents, Document, Format
+from gate.security.limits import shorten
+from gate.suites.base import Contents, Document, Format, Loss
 
 _CASE_KEYS = (
     "eval_id",
@@ -56,6 +57,32 @@ def _each(document: Document, raw: Any, read_one: Any, *keys: Key) -> Contents:
     if not isinstance(raw, list):
         raise document.error("cases must be a list", *keys)
     return Contents(tuple(read_one(document, item, (*keys, index)) for index, item in enumerate(raw)))
+
+
+def carry(document: Document) -> tuple[Contents, list[Loss]]:
+    """The cases of a file, and what is lost of them."""
+    found, data, losses = read(document), document.data, list[Loss]()
+    if isinstance(data, Mapping):
+        for case, body in zip(found.cases, _get(document, data, "eval_cases"), strict=True):
+            losses += _lost(case.id, body)
+    elif any(adk.get(row, _INTERMEDIATE) for case in data for row in (case.get("data") or [case])):
+        losses.append(Loss("", _INTERMEDIATE, check=False))
+    return found, losses
+
+
+def _lost(name: str, body: Mapping[str, Any]) -> list[Loss]:
+    """What of a case is passed over here; google-adk passes over the keys that it does not know, too."""
+    losses = [Loss(name, _FINAL_STATE)] if adk.get(body, _FINAL_STATE) not in (None, {}) else []
+    known = {*_CASE_KEYS, *(adk.camel(key) for key in _CASE_KEYS)}
+    losses += [Loss(name, shorten(str(key), 100), check=False) for key in body if key not in known]
+    turns = [adk.get(turn, "intermediate_data") or {} for turn in adk.get(body, "conversation") or []]
+    if any(adk.get(data, "intermediate_responses") for data in turns):
+        losses.append(Loss(name, "intermediate_responses", check=False))
+    return losses
+
+
+_FINAL_STATE = "final_session_state"
+_INTERMEDIATE = "expected_intermediate_agent_responses"
 
 
 # --- the current form -----------------------------------------------------------------------------
@@ -286,4 +313,5 @@ FORMAT = Format(
     shape="an ADK eval set: `eval_cases`, or a list of `query` or of `name` with `data`",
     recognises=recognises,
     read=read,
+    carry=carry,
 )

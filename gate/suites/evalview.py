@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
+from msgspec.structs import replace
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from gate.errors import ConfigError
 from gate.formats.documents import read_document_with_lines
 from gate.model import Case, Complexity, ToolCall, Turn
-from gate.suites.base import Contents, Document, Format, validation_error
+from gate.suites.base import Contents, Document, Format, Loss, validation_error
 
 Text = Annotated[str, Field(min_length=1)]
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -286,6 +287,19 @@ def _notes(file: EvalViewFile) -> tuple[str, ...]:
     return tuple(notes)
 
 
+def carry(document: Document) -> tuple[Contents, list[Loss]]:
+    """The case of a file, and what is lost of it."""
+    found, variance = read(document), (document.data.get("thresholds") or {}).get("variance") or {}
+    (case,) = found.cases
+    losses = [Loss(case.id, "variance.max_std_dev")] if variance.get("max_std_dev") is not None else []
+    losses += [Loss(case.id, f"variance.{key}", check=False) for key in ("runs", "confidence_level") if key in variance]
+    losses += [Loss(case.id, key, check=False) for key in _UNREAD if document.data.get(key)]
+    return replace(found, notes=()), losses
+
+
+_UNREAD = ("description", "suite_type", "generated", "adapter", "endpoint", "model")
+
+
 def _options(file: EvalViewFile) -> dict[str, dict[str, Any]]:
     output = file.expected.output
     stated = {
@@ -319,4 +333,5 @@ FORMAT = Format(
     shape="an EvalView test case: `name` with `input` or `turns`",
     recognises=recognises,
     read=read,
+    carry=carry,
 )

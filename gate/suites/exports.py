@@ -39,6 +39,8 @@ class ShapeError(Exception):
 # --- pieces that several kinds share --------------------------------------------------------------
 
 _QUESTIONS = ("input", "question", "query", "prompt", "user", "message", "text")
+_EXPECTED = ("ideal", "answer", "expected", "expected_output", "reference")
+"""Of the names of answers, those of answers that are expected, and not given."""
 _ANSWERS = ("output", "answer", "response", "expected", "expected_output", "ideal", "reference", "text", "content")
 
 
@@ -72,6 +74,11 @@ def _further(value: Any, what: str) -> list[tuple[str, bool]]:
 
 
 _EMPTY: tuple[Any, ...] = (None, "", [], {})
+
+
+def _expected(value: Any, what: str) -> str | None:
+    """What is expected; None if nothing is, which 0 and false are not."""
+    return None if value in _EMPTY else response_of(value, what)
 
 
 def _users(messages: Any, what: str) -> list[str]:
@@ -145,6 +152,7 @@ def _golden(row: Row) -> _Found:
              "user_description", "turns", "token_cost", "input_token_count", "output_token_count", "tags",
              "custom_column_key_values", "completion_time")  # fmt: skip
     losses = _rest(row, known)
+    losses += [("custom_column_key_values", False)] if row.get("custom_column_key_values") else []
     metadata = _mapping(row.get("additional_metadata"), "additional_metadata")
     metadata |= {key: row[key] for key in ("context", "retrieval_context") if row.get(key)}
     if "scenario" in row or "turns" in row:
@@ -158,7 +166,8 @@ def _golden(row: Row) -> _Found:
         return _Found(turns, _name(row.get("name")), metadata, rubrics, losses=losses)
     tools = _calls(row["expected_tools"], "expected_tools", "inputParameters") if row.get("expected_tools") else None
     expected = row.get("expected_output")
-    response = _text(expected, _ANSWERS, "expected_output") if expected else None
+    response = _expected(expected, "expected_output")
+    losses += [("expected_outcome", True)] if row.get("expected_outcome") else []
     losses += _further(expected, "expected_output")
     turns = _expecting([Turn(_text(row.get("input"), _QUESTIONS, "input"))], response, tools)
     recorded = None
@@ -175,12 +184,13 @@ def _example(row: Row) -> _Found:
     known = ("id", "dataset_id", "inputs", "outputs", "reference_outputs", "metadata", "split", "source_run_id",
              "created_at", "modified_at", "name", "attachments", "attachment_urls")  # fmt: skip
     turns = _conversation(row.get("inputs"), "inputs")
-    outputs = row.get("outputs") or row.get("reference_outputs")
-    response = _text(outputs, _ANSWERS, "outputs") if outputs else None
+    stated = [key for key in ("outputs", "reference_outputs") if row.get(key) not in _EMPTY]
+    outputs = row[stated[0]] if stated else None
+    response = _expected(outputs, "outputs")
     split = [row["split"]] if isinstance(row.get("split"), str) else row.get("split") or []
     if not isinstance(split, list) or not all(isinstance(one, str) for one in split):
         raise ShapeError("split: expected a text or a list of texts")
-    losses = _rest(row, known) + _further(outputs, "outputs")
+    losses = _rest(row, known) + _further(outputs, "outputs") + [(key, True) for key in stated[1:]]
     losses += [("attachments", False)] if row.get("attachments") or row.get("attachment_urls") else []
     metadata = _mapping(row.get("metadata"), "metadata")
     return _Found(_expecting(turns, response), _name(row.get("id")), metadata, tags=split, losses=losses)
@@ -192,7 +202,7 @@ def _item(row: Row) -> _Found:
     known = ("id", "input", "expected_output", "metadata", "source_trace_id", "source_observation_id", "status",
              "dataset_name", "dataset_id", "created_at", "updated_at", "project_id")  # fmt: skip
     expected = plain.get("expected_output")
-    response = _text(expected, _ANSWERS, "expectedOutput") if expected else None
+    response = _expected(expected, "expectedOutput")
     turns = _expecting(_conversation(plain.get("input"), "input"), response)
     metadata = _mapping(plain.get("metadata"), "metadata")
     return _Found(
@@ -211,13 +221,16 @@ def _evals_row(row: Row) -> _Found:
     asked = next((name for name in ("input", "messages", *_QUESTIONS) if item.get(name)), None)
     if asked is None:
         raise ShapeError(f"no input: expected one of {', '.join(_QUESTIONS)} or messages")
-    answered = next((name for name in ("ideal", *_ANSWERS) if item.get(name) and name != asked), None)
+    stated = [name for name in dict.fromkeys(("ideal", *_ANSWERS)) if item.get(name) not in _EMPTY and name != asked]
+    answered = next(iter(stated), None)
     ideal = item[answered] if answered else None
-    losses = []
+    losses = [(name, name in _EXPECTED) for name in stated[1:]]
+    losses += _rest(row, ("item", "sample", "id")) if "item" in row else []
     if isinstance(ideal, list):
         losses += [(f"further texts of {answered}", True)] if len(ideal) > 1 else []
         ideal = ideal[0] if ideal else None
-    response = _text(ideal, _ANSWERS, str(answered)) if ideal is not None else None
+    response = _expected(ideal, str(answered))
+    losses += _further(ideal, str(answered))
     metadata = {name: value for name, value in item.items() if name not in (asked, answered, "id")}
     turns = _expecting(_conversation(item[asked], asked), response)
     said = _mapping(row.get("sample"), "sample").get("output_text")
@@ -234,7 +247,7 @@ def _scenario(row: Row) -> _Found:
     turns = []
     for one in given:
         expected = one.get("expected_response")
-        response = _text(expected, _ANSWERS, "expected_response") if expected else None
+        response = _expected(expected, "expected_response")
         turns += _expecting([Turn(_text(one.get("input"), _QUESTIONS, "input"))], response)
     losses = _rest(row, known)
     path = row.get("expected_trajectory")
