@@ -210,9 +210,11 @@ class MonitorState:
         return [_observation(row) for row in reversed(rows)]
 
     def last_seen(self, criteria: str) -> float | None:
-        """When the newest trace that was scored by these criteria was read, Unix time; None if there is none."""
+        """When the newest trace that these criteria measured was read, Unix time; None if there is none."""
         found: float | None
-        (found,) = self._db.execute("SELECT max(seen) FROM traces WHERE criteria = ?", (criteria,)).fetchone()
+        (found,) = self._db.execute(
+            "SELECT max(seen) FROM traces WHERE criteria = ? AND passed IS NOT NULL", (criteria,)
+        ).fetchone()
         return found
 
     def outcomes(self, most: int, criteria: str, since: float) -> list[bool | None]:

@@ -45,6 +45,17 @@ def test_a_trace_counts_once_whoever_brings_it(tmp_path: Path) -> None:
         assert (state.has("a"), state.has("z")) == (True, False)
 
 
+def test_what_could_not_be_measured_ends_no_silence(tmp_path: Path) -> None:
+    """A judge that is down would else keep an old window green, as long as few traces come."""
+    with opened(tmp_path / "m.sqlite") as state:
+        commit(state, seen("a", None))
+        assert state.last_seen("c") is None
+        commit(state, seen("b", False), now=6.0)
+        commit(state, seen("c", None), now=7.0)
+        assert state.last_seen("c") == 6.0
+        assert state.last_seen("other") is None
+
+
 def test_a_batch_is_stored_with_its_positions_or_not_at_all(tmp_path: Path) -> None:
     with opened(tmp_path / "m.sqlite") as state:
         with pytest.raises(TypeError):
