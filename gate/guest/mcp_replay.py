@@ -7,6 +7,7 @@ recording.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import subprocess
@@ -14,9 +15,12 @@ import sys
 import threading
 import urllib.error
 import urllib.request
+from pathlib import Path
 from typing import Any
 
 SECONDS = 60
+SOURCES = {*(".py", ".pyz", ".js", ".mjs", ".cjs", ".ts", ".mts", ".rb", ".sh", ".jar", ".php", ".pl")}
+"""Files that are a server's code. Any other that is named may be what it writes to."""
 
 
 class Between:
@@ -24,6 +28,7 @@ class Between:
 
     def __init__(self, command: list[str], url: str) -> None:
         self.command, self.url = command, url
+        self.program = program_of(command)
         self.server: Any = None
         self.reading: Any = None
         self.numbers: dict[str, str] = {}
@@ -37,7 +42,7 @@ class Between:
 
     def ask(self, body: bytes, number: str = "") -> tuple[int, bytes, str]:
         """Status, body and number of the proxy's answer; ``number``: this body is what the server said to that call."""
-        headers = {"Content-Type": "application/json"}
+        headers = {"Content-Type": "application/json", "X-Gate-Program": self.program}
         if number:
             headers["X-Gate-Call"] = number
         request = urllib.request.Request(self.url, body, headers)  # noqa: S310 - the gate's own address
@@ -93,6 +98,29 @@ class Between:
             self.server.wait()
         self.reading.join()
         return int(self.server.returncode)
+
+
+def program_of(command: list[str]) -> str:
+    """A digest of how the server is started and of the code that the command names, with a module's folder.
+
+    What a change makes of a server of its own is then no longer what was recorded.
+    """
+    here, found = str(Path.cwd()), hashlib.sha256()
+    files = [path for path in map(Path, command) if path.suffix in SOURCES and path.is_file()]
+    for place, word in enumerate(command[1:]):
+        if command[place] == "-m":
+            module = Path(word.replace(".", os.sep))
+            files += [*sorted(module.rglob("*.py")), Path(str(module) + ".py")]
+    for word in [Path(command[0]).name, *command[1:]]:
+        found.update(word.replace(here, ".").encode("utf-8", "replace") + b"\0")
+    for path in files:
+        try:
+            with path.open("rb") as file:
+                for piece in iter(lambda: file.read(1 << 20), b""):
+                    found.update(piece)
+        except OSError:
+            continue
+    return found.hexdigest()[:40]
 
 
 def parsed(line: bytes) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from functools import cached_property
 from time import perf_counter
 
 from gate.model import Side
@@ -16,7 +17,7 @@ from gate.security.limits import shorten
 from gate.world.cassette import Cassette, RecordedExchange, RecordedTape, as_replayed
 from gate.world.differences import MOST_CHARS, first_difference
 from gate.world.options import Mode
-from gate.world.outbound import OutboundRequest, content
+from gate.world.outbound import Addressed, OutboundRequest, content
 from gate.world.volatile import Volatile
 
 
@@ -46,6 +47,8 @@ class Attempt:
         """Numbers of calls to servers on standard input and output whose answers have not come."""
         self.listening: set[asyncio.Task[None]] = set()
         """Streams that are open for whatever a server has to say."""
+        self._renamed: dict[str, str] = {}
+        """Which id of the recording is which one now."""
         self._began: float | None = None
         self._spared: list[tuple[float, float]] = []
         self._left: dict[str, deque[RecordedExchange]] = {}
@@ -59,10 +62,30 @@ class Attempt:
             self._began = perf_counter()
         return perf_counter() - self._began
 
-    def recorded(self, key: str) -> RecordedExchange | None:
-        """The next recorded answer to this request, which is then used up."""
-        left = self._left.get(key)
-        return left.popleft() if left else None
+    def recorded(self, asked: Addressed) -> RecordedExchange | None:
+        """The next recorded answer to this request, which is then used up; first to the very same ids."""
+        left = self._left.get(asked.key, deque())
+        found = next((one for one in left if one.ids == asked.ids), None)
+        found = found or next((one for one in left if self._is_renamed(one.ids, asked.ids)), None)
+        if found is not None:
+            left.remove(found)
+            self._renamed |= dict(zip(found.ids, asked.ids, strict=True))
+        return found
+
+    def _is_renamed(self, before: tuple[str, ...], now: tuple[str, ...]) -> bool:
+        """Whether ids differ only where both sides made them up: an id of the case, of the code, or out of an answer
+        is content, and so is which one was taken for which before."""
+        if len(before) != len(now):
+            return False
+        pairs = [(old, new) for old, new in zip(before, now, strict=True) if old != new]
+        return not any({old, new} & self._content_ids or self._renamed.get(old, new) != new for old, new in pairs)
+
+    @cached_property
+    def _content_ids(self) -> frozenset[str]:
+        if self.coupling is None:
+            return frozenset()
+        cassette = self.coupling.cassette
+        return cassette.shared_ids | cassette.answered_ids(self.coupling.tape)
 
     def replay(self, exchange: RecordedExchange, number: int) -> None:
         """Counts an exchange that was answered from the recording."""
@@ -79,12 +102,12 @@ class Attempt:
         self._spared.clear()
         return total
 
-    def differs(self, asked: OutboundRequest, number: int, volatile: Volatile) -> None:
+    def differs(self, asked: OutboundRequest, number: int, volatile: Volatile, sent: tuple[str, ...]) -> None:
         """Remembers how the first request that the recording does not answer differs from what was recorded."""
         if not self.difference and self.coupling is not None:
-            self.difference = shorten(self._explained(asked, number, volatile), MOST_CHARS)
+            self.difference = shorten(self._explained(asked, number, volatile, sent), MOST_CHARS)
 
-    def _explained(self, asked: OutboundRequest, number: int, volatile: Volatile) -> str:
+    def _explained(self, asked: OutboundRequest, number: int, volatile: Volatile, sent: tuple[str, ...]) -> str:
         assert self.coupling is not None
         rest = sorted((one for left in self._left.values() for one in left), key=lambda one: one.number)
         alike = [one for one in rest if (one.upstream, one.method) == (asked.upstream, asked.method)]
@@ -99,7 +122,8 @@ class Attempt:
         kept = self.coupling.cassette.body(near.request)
         before = OutboundRequest(asked.upstream, asked.kind, asked.method, near.path, {}, kept or b"", asked.at)
         old, new = (volatile.plain(content(one), asked.at) for one in (before, asked))
-        place = first_difference(old, new)
+        place = first_difference(old, new) or _other(near.sent, sent)
+        place = place or first_difference(content(before), content(asked))  # an id
         return f"request {number} differs in {place}" if place else f"request {number} differs from what was recorded"
 
     def ended(self) -> None:
@@ -108,6 +132,12 @@ class Attempt:
         if rest and not self.difference:
             first = min(rest, key=lambda one: one.number)
             self.difference = f"request {first.number} of the recording was not asked ({first.method} {first.path})"
+
+
+def _other(before: tuple[str, ...], now: tuple[str, ...]) -> str:
+    """What else than the body differs, by its name: values may be secrets, and are not kept."""
+    names = sorted({one.rpartition(" ")[0] for one in {*before} ^ {*now}})
+    return names[0] if names else ""
 
 
 class Answering:

@@ -11,7 +11,9 @@ import base64
 import os
 import re
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from io import FileIO
 from pathlib import Path
 from typing import Any
@@ -22,7 +24,7 @@ from msgspec.structs import replace
 
 from gate.security import files
 from gate.security.limits import MAX_ANSWER_BYTES
-from gate.world.outbound import digest
+from gate.world.outbound import digest, ids_in
 
 VERSION = 1
 """1: body, exchange and end lines."""
@@ -57,6 +59,10 @@ class RecordedExchange(Struct, frozen=True, omit_defaults=True):
     """Seconds until its last."""
     replayed: bool = False
     """Whether it was answered from a recording."""
+    ids: tuple[str, ...] = ()
+    """Digests of the ids in the request, which its key numbers."""
+    sent: tuple[str, ...] = ()
+    """What else than its body says what is asked, each with a digest of its value."""
 
 
 class _Body(Struct, frozen=True, omit_defaults=True):
@@ -196,6 +202,21 @@ class Cassette:
     def tape(self, name: str) -> RecordedTape | None:
         """What has this digest; None if it is not there, or not whole."""
         return self._tapes.get(name)
+
+    @cached_property
+    def shared_ids(self) -> frozenset[str]:
+        """Ids that more than one trial sent: nobody made them up on the way."""
+        counts = Counter(one for tape in self._tapes.values() for one in {i for e in tape.exchanges for i in e.ids})
+        return frozenset(one for one, trials in counts.items() if trials > 1)
+
+    def answered_ids(self, tape: RecordedTape) -> frozenset[str]:
+        """Ids that a trial was told before it sent them."""
+        told: set[str] = set()
+        sent: set[str] = set()
+        for exchange in tape.exchanges:
+            sent.update(exchange.ids)
+            told.update({*ids_in((self.body(exchange.response) or b"").decode("utf-8", "replace"))} - sent)
+        return frozenset(told)
 
     @property
     def tapes(self) -> Mapping[str, RecordedTape]:

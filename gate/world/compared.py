@@ -6,7 +6,7 @@ from gate.model import Side
 from gate.world.attempt import Attempt, Coupling
 from gate.world.cassette import RecordedExchange
 from gate.world.options import Kind
-from gate.world.outbound import OutboundRequest
+from gate.world.outbound import Addressed, OutboundRequest
 from gate.world.volatile import Volatile
 
 
@@ -20,9 +20,9 @@ def difference_of(before: Coupling, now: Coupling, at: float, volatile: Volatile
     """
     attempt = Attempt("", now.tape.case_id, now.tape.trial, Side.CANDIDATE, before)
     for exchange in now.tape.exchanges:
-        answered = attempt.recorded(exchange.key)
+        answered = attempt.recorded(Addressed(exchange.key, exchange.ids))
         if answered is None:
-            attempt.differs(_asked(exchange, now, at), exchange.number, volatile)
+            attempt.differs(_asked(exchange, now, at), exchange.number, volatile, exchange.sent)
             return attempt.difference, True
         if answered.response != exchange.response:
             return "", False

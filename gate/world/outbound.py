@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Struct
 
 from gate.world.options import Kind
-from gate.world.volatile import Volatile
+from gate.world.volatile import Volatile, find_ids
 
-MEANT = ("anthropic-version", "anthropic-beta", "openai-beta")
-"""Headers that say what is asked; any other says who asks, or how it is carried."""
+_CARRIED = re.compile(
+    r"accept-encoding|cache-control|connection|content-length|date|dnt|expect|forwarded|from|host|keep-alive"
+    r"|last-event-id|mcp-session-id|origin|pragma|priority|proxy-.*|referer|te|trailer|transfer-encoding|upgrade"
+    r"|user-agent|via|sec-.*|x-forwarded-.*|x-gate-.*|x-real-ip"
+    r"|x-stainless-.*|x-goog-api-client|x-amz-date|x-amz-user-agent|x-amz-content-sha256"
+    r"|.*(?:trace|request-id|correlation-id|invocation-id|retry).*|b3|x-b3-.*|baggage|x-datadog-.*|newrelic"
+)
+"""Headers that say how a request is carried, by which release of a client, and what follows its course."""
+_SIGNS_IN = re.compile(r"(?:x-|x-goog-)?api-key|.*(?:auth|secret|cookie|signature|password|credential).*")
+_MAY_SIGN_IN = re.compile(r".*(?:key|token).*")
+"""Headers that say who asks. That somebody does is a part of what is asked, and who is not."""
+SECRET_CHARS = 16
+"""From how many characters on a header that may sign in is taken for one that does."""
 SECRET_QUERY = frozenset({"key", "api_key", "api-key", "apikey", "access_token", "token"})
 DIGEST_CHARS = 40
 _ENCODER = msgspec.json.Encoder(order="deterministic")
@@ -28,7 +41,7 @@ class OutboundRequest(Struct, frozen=True):
     path: str
     """With its query, and without keys."""
     headers: Mapping[str, str]
-    """Those that say what is asked."""
+    """What else says what is asked, and of whom, by what it is called: headers first of all."""
     body: bytes
     at: float
     """Unix time."""
@@ -47,12 +60,34 @@ def digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()[:DIGEST_CHARS]
 
 
-def address(asked: OutboundRequest, volatile: Volatile) -> str:
+class Addressed(Struct, frozen=True):
+    """By what the same request is found again."""
+
+    key: str
     """Equal for two requests only if they ask the same of the same server, but for what varies by itself."""
+    ids: tuple[str, ...] = ()
+    """Digests of the ids in it, in the order of their numbers."""
+    sent: tuple[str, ...] = ()
+    """What else says what is asked: each with a digest of its value."""
+
+
+def address(asked: OutboundRequest, volatile: Volatile) -> Addressed:
+    """By what a request is found again; ids are numbered in the key, and are beside it, too."""
     value = content(asked)
-    body = _plain_text(asked, volatile) if value is None else _ENCODER.encode(volatile.plain(value, asked.at))
-    head = (asked.upstream, asked.method, volatile.plain(asked.path, asked.at), sorted(asked.headers.items()))
-    return digest(_ENCODER.encode(head) + b"\n" + body)
+    body = _text(asked) if value is None else value
+    plain, ids = volatile.marked([asked.path, sorted(asked.headers.items()), body], asked.at)
+    key = digest(_ENCODER.encode((asked.upstream, asked.method, *plain, value is None)))
+    sent = tuple(f"{name} {_short(held)}" for name, held in plain[1])
+    return Addressed(key, tuple(map(_short, ids)), sent)
+
+
+def _short(text: str) -> str:
+    return digest(text.encode("utf-8", "surrogatepass"))[:12]
+
+
+def ids_in(text: str) -> list[str]:
+    """The ids in a text, as `Addressed` names them."""
+    return [_short(one) for one in find_ids(text)]
 
 
 def content(asked: OutboundRequest) -> Any:
@@ -66,11 +101,11 @@ def content(asked: OutboundRequest) -> Any:
     return value
 
 
-def _plain_text(asked: OutboundRequest, volatile: Volatile) -> bytes:
+def _text(asked: OutboundRequest) -> str:
     try:
-        return str(volatile.plain(asked.body.decode(), asked.at)).encode()
+        return asked.body.decode()
     except UnicodeDecodeError:
-        return asked.body
+        return digest(asked.body)
 
 
 def path_without_keys(target: str) -> str:
@@ -81,6 +116,28 @@ def path_without_keys(target: str) -> str:
 
 
 def meant(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
-    """Those headers that say what is asked."""
-    pairs = ((name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in headers)
-    return {name: value for name, value in pairs if name in MEANT}
+    """Those headers that say what is asked: any that is not known to say how it is carried, or who asks."""
+    found: dict[str, str] = {}
+    for raw, value in headers:
+        name = raw.decode("latin-1").lower()
+        if _SIGNS_IN.fullmatch(name) or (_MAY_SIGN_IN.fullmatch(name) and len(value) >= SECRET_CHARS):
+            found[f"header {name}"] = ""
+        elif name == "content-type":  # a boundary is made up anew each time
+            found[f"header {name}"] = value.decode("latin-1").partition(";")[0].strip().lower()
+        elif not _CARRIED.fullmatch(name):
+            found[f"header {name}"] = ", ".join(filter(None, (found.get(f"header {name}"), value.decode("latin-1"))))
+    return found
+
+
+def signed_query(target: str) -> dict[str, str]:
+    """What `path_without_keys` leaves out of a tool's query: ``token=`` may be a page, and ``key=`` a name."""
+    parts = [part for part in target.partition("?")[2].split("&") if part.partition("=")[0].lower() in SECRET_QUERY]
+    return {"its query": digest("&".join(parts).encode("utf-8", "replace"))} if parts else {}
+
+
+def whereabouts(url: str) -> dict[str, str]:
+    """Which server has an address: on loopback its port says nothing, which is often another one each time."""
+    parts = urlsplit(url)
+    local = parts.hostname in ("localhost", "127.0.0.1", "::1")
+    host = parts.hostname if local else parts.netloc.rpartition("@")[2]
+    return {"its server's address": f"{parts.scheme}://{host}{parts.path}"}

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from time import perf_counter, time
 
 import httpx
+from msgspec.structs import replace
 
 from gate.security.limits import MAX_ANSWER_BYTES, shorten
 from gate.system.serving import Incoming, Outgoing
@@ -19,7 +20,7 @@ from gate.world.cassette import RecordedExchange
 from gate.world.differences import MOST_CHARS, first_difference
 from gate.world.mcp import asks_what_there_is, call_in, numbered, refusal, results_in
 from gate.world.options import Upstream
-from gate.world.outbound import OutboundRequest, meant, path_without_keys
+from gate.world.outbound import Addressed, OutboundRequest, meant, path_without_keys, signed_query, whereabouts
 from gate.world.world import World
 
 CONNECT_SECONDS = 10.0
@@ -71,6 +72,8 @@ class Proxy:
         if upstream is None:
             names = ", ".join(self._world.upstreams)
             return await _refuse(out, 404, f"{name!r} is no server of this run: world.upstreams names {names}")
+        if "websocket" in request.header(b"upgrade").lower():
+            return await _refuse(out, REFUSED, "a WebSocket is neither recorded nor passed on")
         if _climbs(rest):
             return await _refuse(out, 400, "a path with .. in it")
         return await self._to_server(attempt, upstream, request, rest, out)
@@ -80,9 +83,11 @@ class Proxy:
     ) -> None:
         """A request for a server that the configuration names."""
         name = upstream.name
-        asked = OutboundRequest(
-            name, upstream.kind, request.method, path_without_keys(rest), meant(request.headers), request.body, time()
-        )
+        told = meant(request.headers) | whereabouts(upstream.url)
+        if upstream.kind != "model":
+            told |= signed_query(rest)
+        path = path_without_keys(rest)
+        asked = OutboundRequest(name, upstream.kind, request.method, path, told, request.body, time())
         if attempt is None:
             return await self._outside(upstream, request, rest, out)
         if upstream.kind == "mcp" and call_in(asked) is None:
@@ -110,6 +115,8 @@ class Proxy:
             return await out.whole(204, [], b"")
         asked = OutboundRequest(f"stdio:{name}", "mcp", "POST", "", {}, request.body, time())
         upstream = self._world.stdio(name)
+        if not (asks_what_there_is(asked) and upstream.answered_by == "replay-then-live"):  # else it is asked anyway
+            asked = replace(asked, headers={"its server's program": request.header(b"x-gate-program")})
         if "id" not in (call_in(asked) or {}):  # nobody answers it
             return await out.whole(202 if self._world.is_closed(attempt, upstream) else 204, [], b"")
         attempt.asked += 1
@@ -117,11 +124,11 @@ class Proxy:
         answering = self._world.answering(attempt, upstream, call.key)
         if answering.goes_out_anyway and asks_what_there_is(asked):
             if answering.exchange is None:
-                attempt.differs(asked, call.number, self._world.volatile)
+                attempt.differs(asked, call.number, self._world.volatile, call.key.sent)
         elif not answering.goes_out:
             return await self._within(call, answering)
         else:
-            attempt.differs(asked, call.number, self._world.volatile)
+            attempt.differs(asked, call.number, self._world.volatile, call.key.sent)
         attempt.live += 1
         attempt.whole_unless_told.add(str(call.number))
         self._pending[attempt.name, str(call.number)] = call, answering, attempt.now, perf_counter()
@@ -161,13 +168,13 @@ class Proxy:
         attempt, asked = call.attempt, call.asked
         if answering.goes_out_anyway and asks_what_there_is(asked):
             if answering.exchange is None:
-                attempt.differs(asked, call.number, self._world.volatile)
+                attempt.differs(asked, call.number, self._world.volatile, call.key.sent)
             return await self._live(call, answering)
         if answering.exchange is not None and answering.body is not None:
             attempt.replay(answering.exchange, call.number)
             headers = [*answering.exchange.headers, ("x-gate-replayed", "1")]
             return await call.out.whole(answering.exchange.status, headers, numbered(answering.body, asked))
-        attempt.differs(asked, call.number, self._world.volatile)
+        attempt.differs(asked, call.number, self._world.volatile, call.key.sent)
         if answering.goes_out:
             return await self._live(call, answering)
         why = attempt.difference or "nothing is recorded of this trial"
@@ -209,7 +216,9 @@ class Proxy:
             upstream=call.asked.upstream,
             method=call.asked.method,
             path=call.asked.path,
-            key=call.key,
+            key=call.key.key,
+            ids=call.key.ids,
+            sent=call.key.sent,
             request="",
             status=passed.status,
             response="",
@@ -254,7 +263,7 @@ class _Call:
         attempt: Attempt,
         upstream: Upstream,
         asked: OutboundRequest,
-        key: str,
+        key: Addressed,
         number: int,
         request: Incoming,
         rest: str,

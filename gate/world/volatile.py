@@ -1,7 +1,8 @@
 """What differs from one asking to the next though the same is asked: the clock, ids, and what the user names.
 
-A date counts as the clock's only if it is today's, give or take a day: another date in a request is content. Ids are
-numbered in the order in which they appear, so that which one stands where still tells requests apart.
+A date counts as the clock's only if it is today's, give or take a day: another date in a request is content. Of several
+the first is the clock's, and how far the others are from it is content. Ids are numbered in the order in which they
+appear, so that which one stands where still tells requests apart. A pattern of the user's own is its own mark.
 """
 
 from __future__ import annotations
@@ -32,6 +33,10 @@ _TIME = (
     r"(?: ?(?:Z|UTC|GMT|[+-]\d{2}:?\d{2}))?)?"
 )
 """The time of day that may stand behind a date."""
+_DAY = "<day {:+d}>"
+"""Stands for a date near today's until the whole request was seen."""
+_PLACED = re.compile(rf"(?<!<)<day ([+-]\d)>|{_ID.pattern}")
+_LOOKS_LIKE_A_MARK = re.compile(r"<(?=now|day |id |own )")
 _EPOCH = re.compile(r"(?<![\d.])1\d{9}(?:\d{3})?(?:\.\d{1,9})?(?!\d|\.\d)")
 
 
@@ -46,38 +51,63 @@ def check_pattern(pattern: str) -> None:
         raise ValueError(f"{pattern!r} would match almost anything: write what stands around the part that varies")
 
 
+def find_ids(text: str) -> list[str]:
+    """What looks like an id, in the order in which it stands there."""
+    return _ID.findall(text)
+
+
 class Volatile:
     """Replaces what varies by marks; ``patterns`` are the user's own."""
 
     def __init__(self, patterns: Sequence[str] = ()) -> None:
-        self._own = _compiled(tuple(patterns))
+        self._patterns = tuple(patterns)
+        self._own = _compiled(self._patterns)
         self._known: dict[tuple[str, int], tuple[str, bool]] = {}
 
     def plain(self, value: Any, now: float) -> Any:
         """A JSON value with marks in place of what varies; ``now`` is the Unix time of the asking."""
+        return self.marked(value, now)[0]
+
+    def marked(self, value: Any, now: float) -> tuple[Any, tuple[str, ...]]:
+        """The value with marks, and the ids that they stand for, in the order of their numbers."""
         ids: dict[str, str] = {}
+        days: list[int] = []
         hour = int(now // 3600)
 
-        def numbered(match: re.Match[str]) -> str:
-            return ids.setdefault(match[0], f"<id {len(ids) + 1}>")
+        def placed(match: re.Match[str]) -> str:
+            if match[1] is None:
+                return ids.setdefault(match[0], f"<id {len(ids) + 1}>")
+            days.append(int(match[1]))
+            apart = days[-1] - days[0]
+            return f"<now {apart:+d} d>" if apart else CLOCK
 
         def text(value: str) -> str:
             found = self._known.get((value, hour))
-            without, has_id = self._timeless(value, now, hour) if found is None else found
-            return _ID.sub(numbered, without) if has_id else without
+            without, has_more = self._timeless(value, now, hour) if found is None else found
+            return _PLACED.sub(placed, without) if has_more else without
 
-        return _mapped(value, text, now, 0)
+        return _mapped(value, text, now, 0), tuple(ids)
 
     def _timeless(self, text: str, now: float, hour: int) -> tuple[str, bool]:
-        """A text without what is of the hour, and whether it has an id. Most texts of a request were in one before."""
-        found = text if self._own is None else self._own.sub("<own>", text)
-        found = _epochs(_days(datetime.fromtimestamp(now, UTC).date()).sub(CLOCK, found), now)
-        answer = found, _ID.search(found) is not None
+        """A text without what is of the hour, and whether its marks depend on the rest of the request.
+
+        Most texts of a request were in one before.
+        """
+        found = _LOOKS_LIKE_A_MARK.sub("<<", text) if "<" in text else text
+        if self._own is not None:
+            found = self._own.sub(self._own_mark, found)
+        pattern, off = _days(datetime.fromtimestamp(now, UTC).date())
+        found = _epochs(pattern.sub(lambda match: _DAY.format(off[match[1]]), found), now)
+        answer = found, _PLACED.search(found) is not None
         if len(text) <= MOST_CHARS_KNOWN:
             if len(self._known) >= MOST_KNOWN:
                 self._known.clear()
             self._known[text, hour] = answer
         return answer
+
+    def _own_mark(self, match: re.Match[str]) -> str:
+        """The pattern itself: what another pattern stands for is something else."""
+        return f"<own {self._patterns[(match.lastindex or 1) - 1]}>"
 
 
 def _mapped(value: Any, text: Callable[[str], str], now: float, depth: int) -> Any:
@@ -89,26 +119,28 @@ def _mapped(value: Any, text: Callable[[str], str], now: float, depth: int) -> A
             return {name: _mapped(held, text, now, depth + 1) for name, held in value.items()}
         if kind is list:
             return [_mapped(held, text, now, depth + 1) for held in value]
-    if kind in (int, float) and _is_now(float(value), now):
-        return CLOCK
-    return value
+    return (_clock(value, now) or value) if kind in (int, float) else value
 
 
 def _epochs(text: str, now: float) -> str:
-    return _EPOCH.sub(lambda match: CLOCK if _is_now(float(match[0]), now) else match[0], text)
+    return _EPOCH.sub(lambda match: _clock(float(match[0]), now) or match[0], text)
 
 
-def _is_now(number: float, now: float) -> bool:
-    """Whether a number is the time, in seconds or milliseconds since 1970."""
-    return abs(number - now) < NEAR_SECONDS or abs(number / 1000 - now) < NEAR_SECONDS
+def _clock(number: float, now: float) -> str:
+    """The mark of a number that is the time, in seconds or milliseconds since 1970, with the hours that it is off."""
+    off = next((off for at in (number, number / 1000) if abs(off := at - now) < NEAR_SECONDS), None)
+    if off is None:
+        return ""
+    hours = round(off / 3600)
+    return f"<now {hours:+d} h>" if hours else CLOCK
 
 
 @lru_cache(maxsize=8)
-def _days(today: date) -> re.Pattern[str]:
-    """Yesterday, today and tomorrow as they are commonly written, with the time of day behind them."""
-    spelled = {form for off in (-1, 0, 1) for form in _spelled(today + timedelta(days=off))}
+def _days(today: date) -> tuple[re.Pattern[str], dict[str, int]]:
+    """Yesterday, today and tomorrow as they are commonly written, with the time behind them; and which is which."""
+    spelled = {form: off for off in (-1, 0, 1) for form in _spelled(today + timedelta(days=off))}
     either = "|".join(re.escape(form) for form in sorted(spelled, key=lambda form: (-len(form), form)))
-    return re.compile(rf"(?<![A-Za-z0-9])(?:{either})(?![0-9]){_TIME}")
+    return re.compile(rf"(?<![A-Za-z0-9])({either})(?![0-9]){_TIME}"), spelled
 
 
 def _spelled(day: date) -> Iterator[str]:
@@ -129,5 +161,5 @@ def _compiled(patterns: tuple[str, ...]) -> re.Pattern[str] | None:
     for pattern in patterns:
         check_pattern(pattern)
         pieces = re.split(r"(\{number\}|\{word\}|\{hex\})", pattern)
-        parts.append("".join(_PLACEHOLDERS.get(piece) or re.escape(piece) for piece in pieces))
+        parts.append("(" + "".join(_PLACEHOLDERS.get(piece) or re.escape(piece) for piece in pieces) + ")")
     return re.compile("|".join(parts)) if parts else None

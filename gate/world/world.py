@@ -20,7 +20,7 @@ from gate.system.serving import HOST, LoopbackServer
 from gate.world.attempt import Answering, Attempt, Coupling
 from gate.world.cassette import CassetteWriter, Library, RecordedExchange, path_of_run, tape_of
 from gate.world.options import Mode, Upstream, WorldOptions
-from gate.world.outbound import OutboundRequest, address
+from gate.world.outbound import Addressed, OutboundRequest, address
 from gate.world.volatile import Volatile
 
 MAX_REQUEST_BYTES = MAX_ANSWER_BYTES
@@ -196,7 +196,7 @@ class World:
 
     # --- requests ---------------------------------------------------------------------------------
 
-    def address(self, asked: OutboundRequest) -> str:
+    def address(self, asked: OutboundRequest) -> Addressed:
         return address(asked, self.volatile)
 
     def stdio(self, name: str) -> Upstream:
@@ -210,7 +210,7 @@ class World:
         """Whether nothing of an attempt goes to this server."""
         return self._mode(attempt, upstream) in ("replay", "fail")
 
-    def answering(self, attempt: Attempt, upstream: Upstream, key: str) -> Answering:
+    def answering(self, attempt: Attempt, upstream: Upstream, key: Addressed) -> Answering:
         """What answers this request of an attempt."""
         mode = self._mode(attempt, upstream)
         exchange = attempt.recorded(key) if mode != "live" else None

@@ -216,6 +216,8 @@ def test_a_bad_minute_of_the_provider_is_not_replayed(project: Project, provider
 SERVER = """
 import json, sys, pathlib, random
 LOG = pathlib.Path(sys.argv[1])
+if pathlib.Path(__file__).with_name("broken").exists():
+    raise SystemExit("started")
 TOOLS = [{"name": "find", "description": "Finds an order.", "inputSchema": {"type": "object"}}]
 for line in sys.stdin:
     message = json.loads(line)
@@ -279,12 +281,26 @@ def test_a_tool_on_standard_streams_is_called_once(project: Project, provider: P
     }
 
 
+def test_a_change_of_the_servers_own_code_is_not_answered_from_recordings(project: Project, provider: Provider) -> None:
+    log = with_tool(project)
+    project.store(trials=1, OPENAI_BASE_URL=provider.url)
+    project.write("server.py", SERVER.replace("answer {", "broken {"))
+    trials = run(project, provider, "--trials", "1", code=None)
+    assert len(log.read_text().splitlines()) == CASES * 2
+    assert all("broken" in said for saids in texts(trials).values() for said in saids)
+    told = {trial.replay.difference for trial in trials if trial.replay is not None}
+    assert told == {"request 3 differs in its server's program"}
+    configured(project, PYTHON, tools="replay")
+    said = texts(run(project, provider, "--trials", "1", "--case", "c1", code=None))
+    assert said["c1"][0].startswith("refused: gate: ")
+
+
 def test_a_tool_that_is_only_replayed_is_not_even_started(project: Project, provider: Provider) -> None:
     log = with_tool(project, tools="replay")
     project.store(trials=1, OPENAI_BASE_URL=provider.url)
     before = log.read_text()
     agent = (project.root / "agent.py").read_text()
-    project.write("server.py", "raise SystemExit('started')\n")
+    project.write("broken", "")
     project.write("agent.py", agent + "# a comment\n")
     trials = run(project, provider, "--trials", "1")
     assert all(trial.replay is not None and trial.replay.whole for trial in trials)

@@ -106,6 +106,101 @@ async def test_what_is_used_up_goes_live_and_a_later_run_replays_both(tmp_path: 
         assert provider.calls == 2
 
 
+ONE, TWO, THREE = (f"0b0a3a1e-6c1b-4a7e-9a3e-{number:012}" for number in (1, 2, 3))
+
+
+def about(order: str) -> Any:
+    return {**BODY, "messages": [{"role": "user", "content": f"look up {order}"}]}
+
+
+async def asked(world: World, number: int, *bodies: Any) -> tuple[list[bytes], Trial]:
+    session = f"session-{number}"
+    world.open(session, "c", number, Side.CANDIDATE)
+    answers = [(await ask(world, session, body)).content for body in bodies]
+    await world.close(session)
+    return answers, Trial("c", number, replay=world.settle("c", number, Side.CANDIDATE, measured=True), run="recorded")
+
+
+@asynchronous
+async def test_an_id_that_was_made_up_may_be_another_one(tmp_path: Path) -> None:
+    with providing() as provider:
+        async with world_of(tmp_path, provider, "recorded") as world:
+            first, recorded = await asked(world, 1, about(ONE), about(ONE))
+        async with world_of(tmp_path, provider, "later") as world:
+            world.couple([recorded])
+            again, later = await asked(world, 1, about(TWO), about(TWO))
+            assert again == first and later.replay is not None and later.replay.same
+        async with world_of(tmp_path, provider, "mixed") as world:
+            world.couple([recorded])
+            _, later = await asked(world, 1, about(TWO), about(THREE))
+            assert later.replay is not None and later.replay.live == 1
+
+
+@asynchronous
+async def test_an_id_of_the_case_or_of_the_code_is_content(tmp_path: Path) -> None:
+    with providing() as provider:
+        async with world_of(tmp_path, provider, "recorded") as world:
+            recorded = [(await asked(world, number, about(ONE)))[1] for number in (1, 2)]
+        async with world_of(tmp_path, provider, "later") as world:
+            world.couple(recorded)
+            _, later = await asked(world, 1, about(TWO))
+    assert later.replay is not None and (later.replay.replayed, later.replay.live) == (0, 1)
+    assert "differs in messages[0].content" in later.replay.difference and TWO[-4:] in later.replay.difference
+
+
+@asynchronous
+async def test_an_id_out_of_an_answer_is_content(tmp_path: Path) -> None:
+    with providing() as provider:
+        provider.says = f" your order is {ONE}"
+        async with world_of(tmp_path, provider, "recorded") as world:
+            _, recorded = await asked(world, 1, BODY, about(ONE))
+        async with world_of(tmp_path, provider, "later") as world:
+            world.couple([recorded])
+            _, later = await asked(world, 1, BODY, about(TWO))
+    assert later.replay is not None and (later.replay.replayed, later.replay.live) == (1, 1)
+
+
+@asynchronous
+async def test_requests_that_differ_in_ids_alone_get_each_its_own_answer_in_any_order(tmp_path: Path) -> None:
+    with providing() as provider:
+        async with world_of(tmp_path, provider, "recorded") as world:
+            (first, second), recorded = await asked(world, 1, about(ONE), about(TWO))
+        async with world_of(tmp_path, provider, "later") as world:
+            world.couple([recorded])
+            assert (await asked(world, 1, about(TWO), about(ONE)))[0] == [second, first]
+
+
+@asynchronous
+async def test_a_header_of_the_request_is_content_and_is_named(tmp_path: Path) -> None:
+    async def one(world: World, tenant: str) -> Trial:
+        world.open("s", "c", 1, Side.CANDIDATE)
+        url = world.environment("s")["OPENAI_BASE_URL"] + "/chat/completions"
+        async with httpx.AsyncClient(headers={"X-Tenant": tenant}, verify=False) as client:
+            await client.post(url, json=BODY)
+        await world.close("s")
+        return Trial("c", 1, replay=world.settle("c", 1, Side.CANDIDATE, measured=True), run="recorded")
+
+    with providing() as provider:
+        async with world_of(tmp_path, provider, "recorded") as world:
+            recorded = await one(world, "one")
+        async with world_of(tmp_path, provider, "later") as world:
+            world.couple([recorded])
+            other = await one(world, "two")
+    assert other.replay is not None and other.replay.live == 1
+    assert other.replay.difference == "request 1 differs in header x-tenant"
+
+
+@asynchronous
+async def test_a_websocket_is_refused(tmp_path: Path) -> None:
+    with providing() as provider:
+        async with world_of(tmp_path, provider, "recorded") as world:
+            world.open("s", "c", 1, Side.CANDIDATE)
+            url = world.environment("s")["OPENAI_BASE_URL"] + "/realtime"
+            async with httpx.AsyncClient(verify=False) as client:
+                answer = await client.get(url, headers={"Connection": "Upgrade", "Upgrade": "websocket"})
+            assert (answer.status_code, provider.calls) == (422, 0)
+
+
 @asynchronous
 async def test_fewer_requests_than_recorded_are_a_difference(tmp_path: Path) -> None:
     with providing() as provider:

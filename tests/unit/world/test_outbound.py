@@ -6,13 +6,13 @@ import json
 from typing import Any
 
 from gate.world.options import Kind
-from gate.world.outbound import OutboundRequest, address, meant, path_without_keys
+from gate.world.outbound import OutboundRequest, address, meant, path_without_keys, signed_query, whereabouts
 from gate.world.volatile import Volatile
 
 
 def key(body: Any, *, path: str = "/chat/completions", kind: Kind = "model", **headers: str) -> str:
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
-    return address(OutboundRequest("openai", kind, "POST", path, headers, data, 1_770_000_000.0), Volatile())
+    return address(OutboundRequest("openai", kind, "POST", path, headers, data, 1_770_000_000.0), Volatile()).key
 
 
 def test_the_order_of_keys_and_the_spelling_of_json_say_nothing() -> None:
@@ -46,5 +46,35 @@ def test_keys_are_no_part_of_what_is_asked() -> None:
     )
     assert path_without_keys("/models?key=x") == "/models"
     assert meant([(b"authorization", b"Bearer x"), (b"anthropic-version", b"2023-06-01"), (b"x-api-key", b"y")]) == {
-        "anthropic-version": "2023-06-01"
+        "header anthropic-version": "2023-06-01",
+        "header authorization": "",
+        "header x-api-key": "",
     }
+
+
+def test_a_header_counts_unless_it_is_known_to_say_nothing_of_what_is_asked() -> None:
+    def told(name: str, value: str) -> dict[str, str]:
+        return meant([(name.encode(), value.encode())])
+
+    for name in ("X-Tenant", "x-portkey-config", "api-version", "accept", "x-order-key", "mcp-protocol-version"):
+        assert told(name, "one") != told(name, "two"), name
+    for name in ("user-agent", "x-stainless-retry-count", "traceparent", "x-client-request-id", "mcp-session-id"):
+        assert told(name, "one") == {}, name
+    assert told("x-order-token", "0123456789abcdef") == told("x-order-token", "0123456789abcdefg") != {}
+    boundary = "multipart/form-data; boundary="
+    assert told("content-type", boundary + "a") == told("content-type", boundary + "b") != told("content-type", "a/b")
+
+
+def test_a_key_may_be_content_in_the_query_of_a_tool() -> None:
+    assert signed_query("/kv?key=limit&n=1") != signed_query("/kv?key=price&n=1")
+    assert signed_query("/kv?n=1") == {}
+
+
+def test_another_server_under_the_same_name_is_asked_something_else() -> None:
+    assert (
+        whereabouts("https://a.example/v1")
+        != whereabouts("https://a.example/v2")
+        != whereabouts("https://b.example/v2")
+    )
+    assert whereabouts("http://127.0.0.1:4000/x") == whereabouts("http://127.0.0.1:5000/x")
+    assert "secret" not in str(whereabouts("https://me:secret@a.example"))

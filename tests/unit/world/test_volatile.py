@@ -46,6 +46,23 @@ def test_the_same_words_are_alike_on_two_days() -> None:
     assert plain({"at": NOW}) == plain({"at": later + 5}, now=later)
 
 
+def test_how_far_two_dates_are_from_one_another_is_content() -> None:
+    span = {"from": "2026-03-04", "to": "2026-03-05"}
+    assert plain(span) == {"from": "<now>", "to": "<now +1 d>"} != plain({**span, "from": "2026-03-05"})
+    assert plain(span) == plain({"from": "2026-03-05", "to": "2026-03-06"})
+    assert plain({"since": NOW - 86_400}) == {"since": "<now -24 h>"} != plain({"since": NOW - 3_600})
+
+
+def test_a_mark_in_a_text_is_no_mark() -> None:
+    assert plain("Today is <now>.") != plain("Today is 2026-03-05.")
+    assert plain("<id 1>") != plain("0b0a3a1e-6c1b-4a7e-9a3e-0123456789ab")
+    assert plain("<day +1>") == "<<day +1>"
+
+
+def test_what_another_pattern_stands_for_is_something_else() -> None:
+    assert plain("answer ticket 4711", "ticket {number}") != plain("answer rudely", "rude{word}")
+
+
 def test_ids_are_numbered_so_that_which_stands_where_tells_requests_apart() -> None:
     one, two = "0b0a3a1e-6c1b-4a7e-9a3e-0123456789ab", "1b0a3a1e-6c1b-4a7e-9a3e-0123456789ab"
     assert plain([one, two, one]) == ["<id 1>", "<id 2>", "<id 1>"] == plain([two, one, two])
@@ -55,8 +72,8 @@ def test_ids_are_numbered_so_that_which_stands_where_tells_requests_apart() -> N
 
 
 def test_patterns_of_ones_own_have_placeholders_and_no_operators() -> None:
-    assert plain("see ticket 4711 now", "ticket {number}") == "see <own> now"
-    assert plain("a.b 1", "a.b {number}") == "<own>" and plain("axb 1", "a.b {number}") == "axb 1"
+    assert plain("see ticket 4711 now", "ticket {number}") == "see <own ticket {number}> now"
+    assert plain("a.b 1", "a.b {number}") == "<own a.b {number}>" and plain("axb 1", "a.b {number}") == "axb 1"
     for pattern in ("ticket", "{word}", " {number}"):
         with pytest.raises(ValueError, match=r"varies"):
             check_pattern(pattern)
