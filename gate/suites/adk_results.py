@@ -19,8 +19,8 @@ from gate.model import Case, Invocation, RecordedTrial, Scenario, ToolCall, Turn
 from gate.security.limits import shorten
 from gate.suites.base import Contents, Document, Format, Loss, without_losses
 
-FAILED = 2
-"""google-adk's ``EvalStatus.FAILED``."""
+FAILED = (2, "2", "FAILED")
+"""google-adk's ``EvalStatus.FAILED``, by value or by name."""
 METRICS = {
     "tool_trajectory_avg_score", "response_match_score", "response_evaluation_score", "safety_v1", "hallucinations_v1",
     "final_response_match_v2", "rubric_based_final_response_quality_v1", "rubric_based_tool_use_quality_v1",
@@ -32,6 +32,7 @@ METRICS = {
 _UNKNOWN = "(not recorded)"
 """What the user said in a case of which no run came to an answer: it failed, and its results say no more."""
 _INTERMEDIATE = "include_intermediate_responses_in_final"
+_INTERMEDIATES = (_INTERMEDIATE, adk.camel(_INTERMEDIATE))
 _KEYS = ("eval_case_results", "evalCaseResults")
 Body = Mapping[str, Any]
 
@@ -127,11 +128,10 @@ def _trial(body: Body, case: Case, metrics: list[Body], origin: str, number: int
     if not case.turns:
         return RecordedTrial(case.id, number, (), "google-adk records no answer", origin)
     invocations = tuple(_invocation(pair) for pair in _pairs(body))
-    unseen = [str(adk.get(one, "metric_name")) for one in metrics if not _is_here(one)]
-    failed = [str(adk.get(one, "metric_name")) for one in metrics if adk.get(one, "eval_status") == FAILED]
-    if lost := [name for name in failed if name in unseen]:
+    failed = [one for one in metrics if adk.get(one, "eval_status") in FAILED]
+    if lost := [str(adk.get(one, "metric_name")) for one in failed if not (_is_here(one) and _stated(one))]:
         return RecordedTrial(case.id, number, (), f"google-adk's metric {shorten(lost[0], 100)} failed", origin)
-    if status == FAILED and not failed:
+    if status in FAILED and not failed:
         return RecordedTrial(case.id, number, (), "google-adk counts it as failed, by no metric", origin)
     return RecordedTrial(case.id, number, invocations, origin=origin)
 
@@ -144,18 +144,27 @@ def _is_here(metric: Body) -> bool:
     return adk.get(metric, "metric_name") in METRICS and not adk.get(metric, "custom_function_path")
 
 
+def _stated(metric: Body) -> dict[str, Any]:
+    """What a metric was held to; empty if there was no threshold."""
+    stated = adk.get(metric, "criterion")
+    found = dict(stated) if isinstance(stated, Mapping) else {"threshold": adk.get(metric, "threshold")}
+    return {key: value for key, value in found.items() if value is not None and key not in _INTERMEDIATES}
+
+
+def _is_intermediate(metric: Body) -> bool:
+    stated = adk.get(metric, "criterion")
+    return isinstance(stated, Mapping) and bool(adk.get(stated, _INTERMEDIATE))
+
+
 def _criterion(criteria: dict[str, Any], metric: Body) -> Iterator[Loss]:
     """Adds a metric to the criteria, with its threshold and options; the losses of one that cannot be."""
     name = adk.get(metric, "metric_name")
     if not _is_here(metric):
         yield Loss("", f"metric {shorten(str(name), 100)}")
         return
-    stated = adk.get(metric, "criterion")
-    threshold = adk.get(metric, "threshold")
-    found = dict(stated) if isinstance(stated, Mapping) else {"threshold": threshold}
-    if adk.get(found, _INTERMEDIATE):
+    used = _stated(metric)
+    if _is_intermediate(metric):
         yield Loss("", f"option {_INTERMEDIATE} of {name}")
-    used = {key: value for key, value in found.items() if value is not None and key != _INTERMEDIATE}
     if used:  # one without a threshold only informs
         criteria.setdefault(name, used)
 

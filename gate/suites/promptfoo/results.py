@@ -150,12 +150,20 @@ def _failure(one: _Read) -> str:
     if row.get("success") is True:
         return ""
     failed = list(_components(row.get("gradingResult")))
-    kinds = {assertion["type"] for assertion in one.made.lost}
-    unseen = [held for held in failed if held["assertion"].get("type") in kinds]
+    lost, asked = {str(assertion["type"]) for assertion in one.made.lost}, set(_kinds(row["testCase"].get("assert")))
+    kinds = [held["assertion"].get("type") for held in failed]
+    unseen = [held for held, kind in zip(failed, kinds, strict=True) if kind in lost or kind not in asked]
     if unseen:
         kind, reason = unseen[0]["assertion"].get("type"), unseen[0].get("reason") or "no reason given"
         return f"promptfoo's assertion {kind} failed: {reason}"
     return "" if failed else str(row.get("error") or "promptfoo counts it as failed, without an assertion that did")
+
+
+def _kinds(listed: Any) -> Iterator[str]:
+    """The types of a test's assertions, also of those in sets."""
+    for held in listed if isinstance(listed, list) else ():
+        yield str(held.get("type"))
+        yield from _kinds(held.get("assert"))
 
 
 def _components(grading: Any) -> Iterator[Mapping[str, Any]]:

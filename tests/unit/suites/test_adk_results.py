@@ -81,6 +81,15 @@ def test_a_run_that_failed_by_a_metric_of_its_own_failed(tmp_path: Path) -> None
     assert suite_of(tmp_path, known).recorded[0].error is None  # it is measured here
 
 
+@pytest.mark.parametrize("status", [2, "FAILED"])
+def test_a_run_that_failed_by_a_metric_without_a_threshold_failed(tmp_path: Path, status: Any) -> None:
+    """Without one it is no criterion here, and nothing would fail."""
+    failed = metric("response_match_score", status, criterion=None, threshold=None)
+    (trial,) = suite_of(tmp_path, result("one", "a", failed, status=status)).recorded
+    assert trial.error == "google-adk's metric response_match_score failed"
+    assert suite_of(tmp_path, result("one", "a", status=status)).recorded[0].error is not None
+
+
 def test_what_a_simulated_user_held_is_a_scenario_with_all_turns(tmp_path: Path) -> None:
     def held(*said: str) -> dict[str, Any]:
         pairs = [{"actual_invocation": {**TURN, "user_content": {"parts": [{"text": text}]}}} for text in said]

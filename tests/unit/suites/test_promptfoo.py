@@ -140,6 +140,16 @@ def test_what_failed_by_a_check_that_is_not_here_failed(tmp_path: Path) -> None:
     assert any("javascript" in note for note in suite.notes)
 
 
+def test_what_failed_by_an_assertion_that_its_test_does_not_show_failed(tmp_path: Path) -> None:
+    """As one that an extension or the provider added."""
+    component = {"pass": False, "reason": "not safe", "assertion": {"type": "guardrails"}}
+    failed = row(
+        "Hi", {"type": "contains", "value": "Hi"}, passed=False, gradingResult={"componentResults": [component]}
+    )
+    (trial,) = results(tmp_path, failed).recorded
+    assert trial.error == "promptfoo's assertion guardrails failed: not safe"
+
+
 def test_calls_in_an_answer_are_the_trajectory(tmp_path: Path) -> None:
     calls = [{"id": "1", "type": "function", "function": {"name": "find", "arguments": '{"id": 1}'}}]
     for output in (calls, {"content": None, "tool_calls": calls}):
