@@ -71,6 +71,8 @@ def run(config_path: Path, **given: Any) -> NoReturn:
 
     if given["statement"] and given["shard"]:
         raise click.UsageError("a shard decides nothing that could be stated: --statement goes with the whole run")
+    if given["statement"] and given["replay"]:
+        raise click.UsageError("what was recorded before is no run of a commit: --statement does not go with --replay")
     overrides, revision = overrides_of(given), given["rules_from"]
     named = [*given["publish"], *(["gitlab"] if given["comment"] else [])]
     with ExitStack() as stack:

@@ -258,3 +258,9 @@ def compared_with(statement: Statement, suite_id: str) -> tuple[str, ...]:
     """The commits that a suite was compared with, as the statement says."""
     baselines = [one for one in statement.predicate.configuration if one.name == "baseline" and one.uri != NO_BASELINE]
     return tuple(one.digest.get("gitCommit", "") for one in baselines if one.annotations.get("suite") == suite_id)
+
+
+def agent_of(statement: Statement, suite_id: str) -> str:
+    """The fingerprint of the agent that a suite was run with; empty where it is not known, as behind an address."""
+    told = [one.annotations for one in statement.predicate.configuration if one.name == "agent"]
+    return next((str(one.get("fingerprint") or "") for one in told if one.get("suite") == suite_id), "")

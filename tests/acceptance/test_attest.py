@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import subprocess
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 from msgspec.structs import replace
@@ -111,6 +113,39 @@ def test_what_does_not_belong_together_is_refused(shop: Project, keys: tuple[Pat
     assert shop.gate("verify", "r.jsonl", "--statement", "s.dsse", "--key", str(private)).code == 2
 
 
+class Anybody(BaseHTTPRequestHandler):
+    """An agent behind an address."""
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["content-length"]))
+        self.send_response(200)
+        self.send_header("Content-Length", "16")
+        self.end_headers()
+        self.wfile.write(b"It is on its way")
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def test_which_agent_answered_is_said_where_nobody_knows(shop: Project) -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Anybody) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http: 'http://127.0.0.1:{server.server_port}'"
+        shop.write("gate.yaml", CONFIG.replace("python: 'agent:answer'", address))
+        shop.git("commit", "-qam", "behind an address")
+        ran = shop.gate("run", "--record", "r.jsonl", "--statement", "s.json")
+        server.shutdown()
+    assert ran.code == 0, ran.err
+    checked = shop.gate("verify", "r.jsonl", "--statement", "s.json", "--unsigned")
+    assert "evals: which version of the agent answered is not known" in checked.out
+
+
+def test_what_was_recorded_before_is_no_run_of_a_commit(shop: Project) -> None:
+    shop.write(".gate/chats.jsonl", "{}")
+    refused = shop.gate("run", "--replay", ".gate/chats.jsonl", "--statement", "s.json")
+    assert (refused.code, "no run of a commit" in refused.err) == (2, True), refused.err
+
+
 def test_what_is_no_commit_is_not_stated(shop: Project) -> None:
     shop.write("agent.py", AGENT + "\n# being worked on\n")
     ran = shop.gate("run", "--statement", "s.json")
@@ -211,7 +246,7 @@ def test_what_cannot_be_judged_again_without_its_baseline_is_said(shop: Project)
     assert again.code == 0, again.err
     checked = shop.gate("verify", ".gate/r.jsonl", "--statement", ".gate/s.json", "--unsigned")
     assert checked.code == 0, checked.err
-    assert f"evals: compared with {before[:12]}, which is not here: that is the statement's word" in checked.out
+    assert f"evals: compared with {before[:12]}: not judged again, without the baseline" in checked.out
 
 
 def test_a_run_that_ends_badly_states_no_pass(shop: Project) -> None:

@@ -10,6 +10,7 @@ from gate.model import Result
 from gate.pipeline.evidence import (
     RECORD,
     Statement,
+    agent_of,
     check_files,
     compared_with,
     predicate_in,
@@ -25,6 +26,8 @@ from gate.security.signing import opened, signed
 
 UNSIGNED = "NOT SIGNED: anybody may have written this"
 AGAIN = "judged again by its record alone, and not failed"
+UNCHECKED = "not judged again, without the baseline; that is the statement's word"
+UNKNOWN = "which version of the agent answered is not known"
 MAX_BYTES = 16 * 2**20
 """Of a statement or a key."""
 
@@ -93,8 +96,12 @@ def _text(statement: Statement, checked: int, *, is_signed: bool) -> str:
     ]
     for suite_id in (one.name.removeprefix(RECORD) for one in statement.subject if one.name.startswith(RECORD)):
         commits = ", ".join(console(commit[:12]) for commit in compared_with(statement, suite_id))
-        said = f"compared with {commits}, which is not here: that is the statement's word" if commits else AGAIN
-        lines += [f"  {console(suite_id)}: {said}"] if commits or found.result == "PASSED" else []
+        if commits:
+            lines.append(f"  {console(suite_id)}: compared with {commits}: {UNCHECKED}")
+        elif found.result == "PASSED":
+            lines.append(f"  {console(suite_id)}: {AGAIN}")
+        if not agent_of(statement, suite_id):
+            lines.append(f"  {console(suite_id)}: {UNKNOWN}")
     for name, tests in (("failed", found.failed_tests), ("inconclusive", found.warned_tests)):
         lines += [f"  {name}: {console(test)}" for test in tests]
     return "\n".join(lines)
