@@ -22,14 +22,25 @@ RUN /opt/pip/bin/python -m pip wheel --no-cache-dir --no-deps --no-build-isolati
 
 FROM ${BASE}
 ARG SOURCE_DATE_EPOCH=0
+# Perl is what git's own package is mostly made of, and what none of the commands that fetch, push or read here is written
+# in. The record of git's package no longer asks for it, so that a `setup` can install packages, and Perl among them.
 # hadolint ignore=DL3008
 RUN touch /tmp/began \
     && apt-get update \
-    && apt-get install --yes --no-install-recommends ca-certificates git \
+    && apt-get install --yes --no-install-recommends -o Dpkg::Options::=--path-exclude=/usr/share/doc/* \
+    -o Dpkg::Options::=--path-include=/usr/share/doc/*/copyright -o Dpkg::Options::=--path-exclude=/usr/share/man/* \
+    -o Dpkg::Options::=--path-exclude=/usr/share/locale/* ca-certificates git openssh-client \
+    && dpkg --purge --force-depends git-man liberror-perl perl \
+    && sed -i '/^Package: git$/,/^$/{/^Depends:/s/, \(git-man ([^)]*)\|liberror-perl\|perl\)//g}' /var/lib/dpkg/status \
+    && apt-get autoremove --purge --yes \
+    && apt-get check \
     && apt-get clean \
     && rm -rf /var/lib/apt/lists/* /var/cache/apt/*.bin /var/cache/ldconfig/* /var/cache/debconf/*-old \
     /var/lib/dpkg/*-old /var/log/apt/* /var/log/dpkg.log /var/log/alternatives.log \
-    /usr/share/doc/git /usr/share/doc/perl* /usr/share/doc/lib* /usr/share/man/man1/git* /usr/share/perl/*/pod \
+    # Servers, mail and large clones: programs of git that no step runs.
+    /usr/bin/git-shell /usr/bin/scalar /usr/lib/git-core/git-daemon /usr/lib/git-core/git-http-backend \
+    /usr/lib/git-core/git-imap-send /usr/lib/git-core/git-shell /usr/lib/git-core/scalar \
+    && ln -sf /usr/bin/git /usr/lib/git-core/git \
     # The workspace is mounted and belongs to another user; this image serves one job and nothing else.
     && git config --system --add safe.directory '*' \
     && ln -s /opt/gate/bin/uv /usr/local/bin/uv \

@@ -6,6 +6,7 @@ needs root, buildah, debootstrap and iproute2. ``GATE_CONTAINER_CACHE`` keeps ba
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import secrets
@@ -40,8 +41,14 @@ class Engine(Protocol):
 
     def close(self) -> None: ...
 
+    def added(self) -> float:
+        """Megabytes (10^6 bytes) of the image over its base."""
+
     def network(self) -> AbstractContextManager[str]:
         """Starts containers in a network of their own, as the runner does; gives the runner's address there."""
+
+    def offline(self) -> AbstractContextManager[None]:
+        """Starts containers without any network."""
 
     def start(
         self, command: list[str], environment: dict[str, str], mounts: dict[str, str]
@@ -119,12 +126,25 @@ class Docker:
 
     def close(self) -> None: ...
 
+    def added(self) -> float:
+        [base] = re.findall(r"^ARG BASE=(\S+)$", (REPOSITORY / "Dockerfile").read_text(), re.MULTILINE)
+        whole, below = (float(checked("docker", "inspect", "--format", "{{.Size}}", name)) for name in (IMAGE, base))
+        return (whole - below) / 1e6
+
     @contextmanager
     def network(self) -> Iterator[str]:
         self._network = "bridge"
         form = "{{(index .IPAM.Config 0).Gateway}}"
         try:
             yield checked("docker", "network", "inspect", "bridge", "--format", form).strip()
+        finally:
+            self._network = "host"
+
+    @contextmanager
+    def offline(self) -> Iterator[None]:
+        self._network = "none"
+        try:
+            yield
         finally:
             self._network = "host"
 
@@ -166,6 +186,13 @@ class Buildah:
     def close(self) -> None:
         checked(*self._buildah, "rm", self._container)
 
+    def added(self) -> float:
+        listed = json.loads(checked(*self._buildah, "images", "--json"))
+        sizes = {name: image["size"] for image in listed for name in image["names"]}
+        units = {"KB": 1e-3, "MB": 1, "GB": 1e3}
+        whole, below = (float(number) * units[unit] for number, unit in (sizes[name].split() for name in (IMAGE, BASE)))
+        return whole - below
+
     @contextmanager
     def network(self) -> Iterator[str]:
         """A namespace with one wire to this machine, which is its default route."""
@@ -189,6 +216,19 @@ class Buildah:
         finally:
             self._namespace = ""
             call("ip", "link", "delete", name)
+            checked("ip", "netns", "delete", name)
+
+    @contextmanager
+    def offline(self) -> Iterator[None]:
+        """A namespace in which nothing is up, not even loopback."""
+        name = f"gate{secrets.token_hex(3)}"
+        if call("ip", "netns", "add", name).returncode:
+            raise Unavailable("no network namespaces here")
+        self._namespace = name
+        try:
+            yield
+        finally:
+            self._namespace = ""
             checked("ip", "netns", "delete", name)
 
     def _make_base(self) -> None:
@@ -236,6 +276,8 @@ class InContainer:
     engine: Engine
     shared: Path
     """Seen under its own path inside: the git remote that stands for GitHub's."""
+    command: list[str] = field(default_factory=list)
+    """Started instead of the image's entrypoint; empty: the entrypoint."""
 
     def __call__(self, step: Step, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
         for path in [step.workspace, *step.workspace.rglob("*")]:
@@ -251,4 +293,4 @@ class InContainer:
             "GITHUB_OUTPUT": "/github/file_commands/output",
             "GITHUB_STEP_SUMMARY": "/github/file_commands/summary",
         }
-        return self.engine.start([], places | environment, mounts)
+        return self.engine.start(self.command, places | environment, mounts)

@@ -129,6 +129,59 @@ def test_setup_installs_the_agent_into_an_environment_of_its_own(world: World) -
     assert (recorded_venv(world) / "bin" / "python").is_symlink()
 
 
+def test_the_image_is_small_and_its_packages_are_whole(image: Engine) -> None:
+    """Perl is left out, and still a `setup` can install packages of Debian."""
+    assert image.added() <= 180
+    shown = "apt-get check -qq && dpkg-query -W -f '${Package} ' && command -v ssh git uv"
+    done = image.start(["sh", "-c", shown], {}, {})
+    assert done.returncode == 0, done.stderr
+    packages = done.stdout.split()
+    assert "git" in packages and "perl-base" in packages and "perl" not in packages
+
+
+REMOTES = r"""
+set -e
+cd "$1"
+openssl req -x509 -newkey rsa:2048 -nodes -keyout key -out cert -days 2 -subj /CN=localhost \
+  -addext subjectAltName=DNS:localhost 2>/dev/null
+python3 -u -c '
+import http.server, ssl
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_): pass
+server = http.server.HTTPServer(("127.0.0.1", 0), Quiet)
+context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+context.load_cert_chain("cert", "key")
+server.socket = context.wrap_socket(server.socket, server_side=True)
+print(server.server_port, file=open("port.new", "w"), flush=True)
+__import__("os").rename("port.new", "port")
+server.serve_forever()
+' >/dev/null 2>&1 &
+server=$!
+trap 'kill $server' EXIT
+while [ ! -e port ]; do kill -0 $server; sleep 0.1; done
+# What stands for ssh: its words are the host and the command to run there.
+printf '#!/bin/sh\nshift $(($# - 1))\nexec sh -c "$1"\n' > there && chmod +x there
+git init -q --bare -b main remote.git
+git init -q -b main work && cd work
+git -c user.name=a -c user.email=a@example.com commit -q --allow-empty -m one
+git push -q "file://$1/remote.git" HEAD:refs/heads/file
+GIT_SSH="$1/there" git push -q "ssh://localhost$1/remote.git" HEAD:refs/heads/ssh
+GIT_SSH="$1/there" git fetch -q "ssh://localhost$1/remote.git" file
+git -C ../remote.git update-server-info
+GIT_SSL_CAINFO="$1/cert" no_proxy=localhost git fetch -q "https://localhost:$(cat ../port)/remote.git" ssh
+git worktree add -q ../tree FETCH_HEAD
+git rev-parse HEAD FETCH_HEAD
+"""
+
+
+def test_git_reaches_remotes_of_all_kinds(image: Engine, tmp_path: Path) -> None:
+    """The programs that were left out of git's package are none that this needs."""
+    done = image.start(["sh", "-c", REMOTES, "sh", str(tmp_path)], {}, {str(tmp_path): str(tmp_path)})
+    assert done.returncode == 0, done.stdout + done.stderr
+    pushed, fetched = done.stdout.split()
+    assert pushed == fetched
+
+
 def recorded_venv(world: World) -> Path:
     return world.last.workspace / ".gate" / "setup" / "venv"
 
