@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from msgspec.structs import replace
 
-from gate.agents.base import AgentFailure, AgentOptions, Request
+from gate.agents.base import AgentFailure, AgentOptions, Request, refuse_error
 from gate.agents.http import Server, ServerAgent
 from gate.formats import adk
 from gate.formats.messages import FormatError
@@ -96,6 +96,7 @@ class AdkAgent(ServerAgent):
         }
         events, duration = await self._ask_for_json(request, body, "/run")
         try:
+            refuse_error({"error": adk.failure_of(events)})
             return replace(adk.events_to_invocation(events, user=request.user), duration=duration)
         except FormatError as error:
             raise AgentFailure(ErrorKind.PROTOCOL, f"the events cannot be read: {error}") from error

@@ -109,6 +109,20 @@ def broke_off(events: Sequence[Mapping[str, Any]]) -> bool:
     return bool(get(last, "partial")) or (calls and not get(last, "long_running_tool_ids"))
 
 
+def failure_of(events: Any) -> str:
+    """The error that a turn ended with: that of its last event that says anything, if it has no text; else empty.
+
+    Raises `FormatError`.
+    """
+    bodies = [mapping(event, "an event") for event in items(events, "events")]
+    said = [body for body in bodies if str(get(body, "author")).lower() != "user" and not get(body, "partial")]
+    said = [body for body in said if get(body, "error_code") or _raw_parts(get(body, "content"))]
+    code = get(said[-1], "error_code") if said else None
+    if not code or _texts(_raw_parts(get(said[-1], "content"))):
+        return ""
+    return ": ".join(str(one) for one in (code, get(said[-1], "error_message")) if one)
+
+
 def to_rubric(data: Any) -> Rubric:
     """A rubric as ADK writes it. Raises `FormatError`."""
     body = _strict(data, "a rubric")

@@ -180,11 +180,17 @@ def finished(turn: Assembly, *, user: str) -> Invocation:
 
 def error_in(text: str) -> Any:
     """What a stream states as its error; None if nothing."""
+    objects = list[Mapping[str, Any]]()
     for event in events_of(text):
         data = event.data
-        if isinstance(data, Mapping) and (error := _error(event.name, data)):
-            return error
-    return None
+        if isinstance(data, Mapping):
+            if error := _error(event.name, data):
+                return error
+            objects.append(data)
+    try:
+        return adk.failure_of([data for data in objects if "author" in data]) or None
+    except FormatError:
+        return None  # said where the events are read
 
 
 def _error(name: str, data: Mapping[str, Any]) -> Any:

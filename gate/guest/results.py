@@ -218,11 +218,13 @@ def is_adk(answer: Any) -> bool:
 
 
 def adk_failure(answer: Any) -> str:
-    """The error that a run ended with, if its last event has one and no text."""
-    last = answer[-1]
+    """The error that a run ended with, if the last event that says anything has one and no text."""
+    said = [one for one in answer if getattr(one, "error_code", None) or getattr(one.content, "parts", None)]
+    last = said[-1] if said else None
     code = getattr(last, "error_code", None)
-    parts = getattr(last.content, "parts", None) or ()
-    if not code or any(getattr(part, "text", None) for part in parts):
+    if not code or any(
+        getattr(part, "text", None) for part in getattr(getattr(last, "content", None), "parts", None) or ()
+    ):
         return ""
     return ": ".join(str(one) for one in (code, getattr(last, "error_message", None)) if one)
 

@@ -224,6 +224,7 @@ def test_adk_takes_app_and_user_from_the_case() -> None:
         ({}, ErrorKind.PROTOCOL),
         ({SESSIONS: {"name": "no id"}}, ErrorKind.PROTOCOL),
         ({SESSIONS: {"id": "s"}, "/run": {"detail": "not events"}}, ErrorKind.PROTOCOL),
+        ({SESSIONS: {"id": "s"}, "/run": [[{"author": "a", "errorCode": "SAFETY"}]]}, ErrorKind.CRASH),
         ({SESSIONS: {"id": "s"}, "/run": ("500 Internal Server Error", {"detail": "boom"})}, ErrorKind.CRASH),
     ],
 )

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gate.formats.adk import camel, events_to_invocation, to_invocation, to_rubric
+from gate.formats.adk import camel, events_to_invocation, failure_of, to_invocation, to_rubric
 from gate.formats.messages import FormatError
 from gate.model import Invocation, Part, Rubric, ToolCall, Usage
 
@@ -177,6 +177,26 @@ def test_rubrics() -> None:
 def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     keys = value.keys() if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
     return [place for key in keys for place in [(*path, key), *places(value[key], (*path, key))]]
+
+
+SAID: dict[str, Any] = {"author": "bot", "content": {"role": "model", "parts": [{"text": "One moment."}]}}
+FAILED: dict[str, Any] = {"author": "bot", "errorCode": "MALFORMED_FUNCTION_CALL", "errorMessage": "no such tool"}
+
+
+@pytest.mark.parametrize(
+    ("events", "error"),
+    [
+        ([SAID, FAILED], "MALFORMED_FUNCTION_CALL: no such tool"),
+        ([SAID, FAILED, {"author": "bot", "actions": {"stateDelta": {}}}], "MALFORMED_FUNCTION_CALL: no such tool"),
+        ([{"author": "bot", "error_code": "SAFETY"}], "SAFETY"),
+        ([FAILED, SAID], ""),
+        ([{**SAID, "errorCode": "MAX_TOKENS"}], ""),
+        ([SAID, {"author": "user", "errorCode": "X"}], ""),
+        ([], ""),
+    ],
+)
+def test_the_error_that_a_run_ended_with(events: list[Any], error: str) -> None:
+    assert failure_of(events) == error
 
 
 @settings(deadline=None)

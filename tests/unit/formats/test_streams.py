@@ -355,6 +355,12 @@ def test_input_that_anthropic_has_cached_is_input(name: str) -> None:
     assert usage.input_tokens == 1_107
 
 
+def test_a_run_of_an_adk_server_that_ended_in_an_error_states_it() -> None:
+    said = {"author": "a", "content": {"role": "model", "parts": [{"text": "One moment."}]}}
+    assert error_in(sse(said, {"author": "a", "errorCode": "SAFETY"})) == "SAFETY"
+    assert error_in(sse({"author": "a", "errorCode": "SAFETY"}, said)) is None
+
+
 def test_half_an_answer_of_an_adk_server_is_none() -> None:
     partial = {"author": "a", "partial": True, "content": {"role": "model", "parts": [{"text": "It "}]}}
     call = {"author": "a", "content": {"role": "model", "parts": [{"functionCall": {"name": "wipe"}}]}}
