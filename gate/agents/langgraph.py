@@ -102,9 +102,12 @@ class LangGraphAgent(ServerAgent):
     async def open_session(self, request: Request) -> None:
         thread, _ = await self._ask_for_json(request, {}, "/threads")
         try:
-            self._threads[request.session_id] = str(find(thread, "thread_id"))
+            found = find(thread, "thread_id")
         except LookupError as error:
             raise AgentFailure(ErrorKind.PROTOCOL, f"the new thread has {error}") from error
+        if not isinstance(found, str) or not found:
+            raise AgentFailure(ErrorKind.PROTOCOL, f"the new thread's id is none: {shorten(repr(found), 60)}")
+        self._threads[request.session_id] = found
         told = request.metadata.get("resume", [])
         self._given[request.session_id] = iter(told if isinstance(told, list) else [told])
 

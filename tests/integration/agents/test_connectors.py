@@ -326,6 +326,15 @@ def test_langgraph_interrupts_of_a_turn_that_nobody_answers() -> None:
     assert "still interrupts after 20 answers" in trial.error.message
 
 
+@pytest.mark.parametrize("thread", [None, 7, {}, ""])
+def test_langgraph_whose_thread_has_no_id(thread: Any) -> None:
+    """Written as text it would be one thread for all."""
+    trial, asked = served({"/threads": {"thread_id": thread}}, {"langgraph": {"assistant": "a"}}, case("a", "go"))
+    assert trial.error is not None
+    assert "the new thread's id is none" in trial.error.message
+    assert len(asked) == 1
+
+
 def test_langgraph_stopped_at_a_breakpoint_has_not_answered() -> None:
     """Only what the server says of the thread tells it from a graph that ends with a call."""
     for following, refused in ((["tools"], True), ([], False)):
