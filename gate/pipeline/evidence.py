@@ -208,6 +208,8 @@ def check_files(statement: Statement, given: Sequence[Path], commit: str | None)
     by_digest = {one.digest.get("sha256", ""): one.name for one in statement.subject if one.name != COMMIT}
     named = set()
     for path in given:
+        if path.exists() and not path.is_file():  # a pipe or a device, perhaps by a link, would never end
+            raise UntrustedError("no regular file", where=str(path))
         name = by_digest.get(digest_of_file(path)["sha256"])
         if name is None:
             raise UntrustedError("the statement is not about this file, or it was changed", where=str(path))

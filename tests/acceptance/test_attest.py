@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -138,6 +139,16 @@ def test_which_agent_answered_is_said_where_nobody_knows(shop: Project) -> None:
     assert ran.code == 0, ran.err
     checked = shop.gate("verify", "r.jsonl", "--statement", "s.json", "--unsigned")
     assert "evals: which version of the agent answered is not known" in checked.out
+
+
+def test_what_never_ends_is_not_read(shop: Project) -> None:
+    assert shop.gate("run", "--record", "r.jsonl", "--statement", "s.json").code == 0
+    (shop.root / "r.jsonl").unlink()
+    (shop.root / "r.jsonl").symlink_to("/dev/zero")
+    os.mkfifo(shop.root / "pipe")
+    for path in ("r.jsonl", "pipe", "evals"):
+        ran = shop.gate("verify", path, "--statement", "s.json", "--unsigned")
+        assert (ran.code, "no regular file" in ran.err) == (7, True), ran.err
 
 
 def test_what_was_recorded_before_is_no_run_of_a_commit(shop: Project) -> None:
