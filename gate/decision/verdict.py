@@ -34,6 +34,7 @@ from gate.model import (
     CrashFacts,
     Criterion,
     CriterionResult,
+    ErrorKind,
     Estimate,
     EvidenceSummary,
     MetricChange,
@@ -52,6 +53,7 @@ from gate.model.facts import (
     AllQuarantined,
     CacheOrBroken,
     CaseMostlyLost,
+    CaseNotRecorded,
     CasesNotMeasured,
     CriteriaNotCompared,
     CutShort,
@@ -288,12 +290,32 @@ def measuring_problem(comparison: Comparison) -> Problem | None:
     silent = [case.id for case in comparison.judged if not comparison.measured(case.id)]
     if silent:
         return CasesNotMeasured(tuple(silent), len(comparison.judged), _commonest_error(comparison))
+    return _lost_case(comparison)
+
+
+def _lost_case(comparison: Comparison) -> Problem | None:
+    """The first case of which too much is missing for the rest to stand for it."""
+    for case in comparison.judged:
+        trials = comparison.candidate.get(case.id, ())
+        refused = sum(_asked_in_vain(trial) for trial in trials)
+        if refused:
+            return CaseNotRecorded(case.id, refused, len(trials), _commonest_error(comparison))
     for case in comparison.judged:
         trials = comparison.scheduled(case.id)
         lost = len(comparison.lost(comparison.candidate.get(case.id, ())))
         if len(trials) > 1 and 2 * lost > len(trials):
             return CaseMostlyLost(case.id, lost, len(trials), _commonest_error(comparison))
     return None
+
+
+def _asked_in_vain(trial: Trial) -> bool:
+    """Whether a trial ended since it asked otherwise than its recording: no trial in its place makes up for that."""
+    return (
+        trial.error is not None
+        and trial.error.kind is ErrorKind.MISSING
+        and trial.replay is not None
+        and bool(trial.replay.source)
+    )
 
 
 def _commonest_error(comparison: Comparison) -> str:

@@ -68,6 +68,18 @@ class CaseMostlyLost(Fact, frozen=True):
     error: str
 
 
+class CaseNotRecorded(Fact, frozen=True):
+    """A case that asked for what its recording does not hold, where nothing may go out in its place.
+
+    It was the change that asked for it, so what was lost is no sample of what would have been.
+    """
+
+    case_id: str
+    lost: int
+    trials: int
+    error: str
+
+
 class CasesNotRun(Fact, frozen=True):
     """Of a shard: cases of its own that were not run."""
 
@@ -75,7 +87,16 @@ class CasesNotRun(Fact, frozen=True):
     of: int
 
 
-Problem = NoCases | AllQuarantined | Outage | TooManyErrors | CasesNotMeasured | CaseMostlyLost | CasesNotRun
+Problem = (
+    NoCases
+    | AllQuarantined
+    | Outage
+    | TooManyErrors
+    | CasesNotMeasured
+    | CaseNotRecorded
+    | CaseMostlyLost
+    | CasesNotRun
+)
 
 # --- why a pass would promise too much ------------------------------------------------------------
 

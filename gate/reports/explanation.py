@@ -302,6 +302,9 @@ def _problem(problem: fact.Problem) -> str:  # noqa: PLR0911 - one line per kind
         case fact.CasesNotRun():
             ids = ", ".join(problem.cases[:5])
             return f"{len(problem.cases)} of its {count(problem.of, 'case')} were not run: {ids}"
+        case fact.CaseNotRecorded():
+            lost = f"{problem.lost} of {problem.trials} trials of {problem.case_id}"
+            return f"the recordings have no answer to what {lost} asked{_often(problem.error)}"
         case fact.CaseMostlyLost():
             lost = f"{problem.lost} of {problem.trials} trials of {problem.case_id}"
             return f"{lost} ended in infrastructure errors{_often(problem.error)}"

@@ -13,7 +13,7 @@ from gate.errors import ConfigError
 
 Mode = Literal["live", "replay", "replay-then-live", "fail"]
 """What answers a request: the outside world; the recording, and an error where it has none; the recording as long as it
-has one; the recording, and where it has none the trial is not measured."""
+has one; the recording, and where it has none the trial is not measured, as in ``replay`` if a model was asked."""
 Kind = Literal["model", "tool", "mcp"]
 MOST_PATTERNS = 50
 

@@ -150,7 +150,7 @@ def test_recordings_hold_no_keys_and_need_none(project: Project, provider: Provi
     assert provider.calls == before
 
 
-@pytest.mark.parametrize(("mode", "ended"), [("fail", "missing"), ("replay", "crash")])
+@pytest.mark.parametrize(("mode", "ended"), [("fail", "missing"), ("replay", "missing")])
 def test_nothing_goes_out_where_the_recording_has_no_answer(
     project: Project, provider: Provider, mode: str, ended: str
 ) -> None:
@@ -159,13 +159,22 @@ def test_nothing_goes_out_where_the_recording_has_no_answer(
     before = provider.calls
     project.write("agent.py", AGENT.replace("helpful", "terse"))
     path = project.root / ".gate" / "change.jsonl"
-    project.gate("run", "-q", "--trials", "1", "--record", str(path), OPENAI_BASE_URL=provider.url)
+    ran = project.gate("run", "-q", "--trials", "1", "--record", str(path), OPENAI_BASE_URL=provider.url)
     trials = read_record(path, complete=False).trials
-    assert provider.calls == before
+    assert (provider.calls, ran.code) == (before, 3)
     assert {trial.error.kind.value for trial in trials if trial.error is not None} == {ended}
     assert all(trial.error is not None for trial in trials)
     if mode == "fail":
         assert 'messages[0].content: "You are helpful." → "You are terse."' in str(trials[0].error)
+
+
+def test_an_agent_that_makes_do_without_its_model_does_not_pass(project: Project, provider: Provider) -> None:
+    prepared(project, PYTHON)
+    project.store(trials=1, OPENAI_BASE_URL=provider.url)
+    makes_do = "def ask(said):\n    try:\n        return asked(said)\n    except OSError:\n        return 'answer'\n"
+    project.write("agent.py", AGENT.replace("helpful", "terse") + "asked = ask\n" + makes_do)
+    configured(project, PYTHON, models="replay")
+    assert run(project, provider, code=3)
 
 
 def test_a_recording_that_somebody_else_wrote_is_not_used(project: Project, provider: Provider) -> None:

@@ -21,6 +21,7 @@ from gate.model import (
     ErrorKind,
     Invocation,
     Part,
+    Replay,
     Scale,
     Side,
     Stage,
@@ -34,6 +35,7 @@ from gate.model import (
 )
 from gate.model.facts import (
     CaseMostlyLost,
+    CaseNotRecorded,
     CasesBroke,
     CasesNotMeasured,
     CouldNotMeasure,
@@ -437,6 +439,21 @@ def test_a_case_that_is_lost_each_time_is_run_again_twice_and_no_more() -> None:
     assert result.verdict is Verdict.ERROR
     assert isinstance(result.cause, CouldNotMeasure)
     assert isinstance(result.cause.problem, CasesNotMeasured) and result.cause.problem.cases == ("case-00",)
+
+
+def test_a_trial_that_asked_what_is_not_recorded_is_made_up_for_by_no_other() -> None:
+    """The change asked for it: where it did not, the trial is another one."""
+    refused = replace(
+        lost_trial("case-00"),
+        error=TrialError(ErrorKind.MISSING, "request 2 differs in messages[3]"),
+        replay=Replay("run:1:a", 1, 0, "request 2 differs in messages[3]"),
+    )
+    again = trial("case-00", 2, again=True, trajectory=1.0)
+    result = judge(SUITE, [TRAJECTORY], [refused, *once(SUITE[1:], trajectory=1.0), again], BASELINE)
+    assert result.verdict is Verdict.ERROR
+    assert isinstance(result.cause, CouldNotMeasure) and isinstance(result.cause.problem, CaseNotRecorded)
+    lost = [lost_trial("case-00"), *once(SUITE[1:], trajectory=1.0), again]
+    assert judge(SUITE, [TRAJECTORY], lost, BASELINE).verdict is Verdict.PASS
 
 
 def test_what_crashed_is_run_again_within_the_runs_and_the_error_rate_alone() -> None:
