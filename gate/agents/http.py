@@ -169,12 +169,17 @@ def _failure(response: Response, kind: str) -> AgentFailure:
     said = response.body[:300].decode("utf-8", "replace").strip()
     message = f"HTTP {status}{f': {said}' if said else ''}"
     if 300 <= status < 400:
-        message = f"HTTP {status}: redirects are not followed (to {response.headers.get('location', 'nowhere')})"
+        message = f"HTTP {status}: redirects are not followed (to {_target(response)})"
     message += refused_by(status, response.body, kind)
     if status in (401, 403):
         message += "; is its key set? headers: {Authorization: Bearer ${NAME}} sends a variable of the environment"
     wait = _seconds_to_wait(response.headers.get("retry-after"))
     return AgentFailure(kind_of_status(status), message, transient=True, retry_after=wait)
+
+
+def _target(response: Response) -> str:
+    """Where a redirect leads, without the query, which may hold what signs in there."""
+    return shorten(response.headers.get("location", "nowhere").partition("?")[0], 200)
 
 
 def _seconds_to_wait(header: str | None) -> float | None:

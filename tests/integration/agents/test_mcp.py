@@ -113,6 +113,15 @@ def test_a_response_to_another_request_is_no_answer(asked: Any) -> None:
     assert trial.error.message == "the response answers another request"
 
 
+def test_where_a_redirect_leads_is_told_without_what_signs_in_there() -> None:
+    place = b"Location: http://elsewhere.example/x?sig=hidden\r\n"
+    head = b"HTTP/1.1 307 Temporary Redirect\r\n" + place + b"Content-Length: 0\r\n\r\n"
+    trial, asked = over_http({}, "one", reply=lambda _: head)
+    assert trial.error is not None
+    assert "redirects are not followed (to http://elsewhere.example/x)" in trial.error.message
+    assert [body.get("method") for _, _, body in asked].count("tools/call") == 1
+
+
 def test_a_result_that_is_told_twice_is_one_and_two_results_are_none() -> None:
     def reply(body: Any, *texts: str) -> bytes:
         return said(*({"jsonrpc": "2.0", "id": body["id"], "result": result(text)} for text in texts))
