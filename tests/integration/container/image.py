@@ -128,6 +128,7 @@ class Docker:
 
     def added(self) -> float:
         [base] = re.findall(r"^ARG BASE=(\S+)$", (REPOSITORY / "Dockerfile").read_text(), re.MULTILINE)
+        checked("docker", "pull", "--quiet", base)  # a build need not leave its base among the images
         whole, below = (float(checked("docker", "inspect", "--format", "{{.Size}}", name)) for name in (IMAGE, base))
         return (whole - below) / 1e6
 
