@@ -189,7 +189,7 @@ class Buildah:
 
     def added(self) -> float:
         listed = json.loads(checked(*self._buildah, "images", "--json"))
-        sizes = {name: image["size"] for image in listed for name in image["names"]}
+        sizes = {name: image["size"] for image in listed for name in image["names"] or ()}
         units = {"KB": 1e-3, "MB": 1, "GB": 1e3}
         whole, below = (float(number) * units[unit] for number, unit in (sizes[name].split() for name in (IMAGE, BASE)))
         return whole - below
