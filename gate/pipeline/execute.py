@@ -193,7 +193,7 @@ class _Run:
         session_id, world, failed = token_hex(16), self._world, None
         invocations: list[Invocation] = []
         if world is not None:
-            world.open(session_id, job.case.id, job.number, job.side)
+            world.open(session_id, job.case.id, job.number, job.side, repr(job.case))
         try:
             async for request in _requests(
                 job, session_id, invocations, log, self._users(job) if self._users else WrittenUser(job.case)

@@ -17,7 +17,7 @@ from gate.security.limits import shorten
 from gate.world.cassette import Cassette, RecordedExchange, RecordedTape, as_replayed
 from gate.world.differences import MOST_CHARS, first_difference
 from gate.world.options import Mode
-from gate.world.outbound import Addressed, OutboundRequest, content
+from gate.world.outbound import Addressed, OutboundRequest, content, ids_in
 from gate.world.volatile import Volatile
 
 
@@ -31,7 +31,11 @@ class Coupling:
 class Attempt:
     """What one attempt at a trial has asked so far."""
 
-    def __init__(self, name: str, case_id: str, trial: int, side: Side, coupling: Coupling | None) -> None:
+    def __init__(
+        self, name: str, case_id: str, trial: int, side: Side, coupling: Coupling | None, given: str = ""
+    ) -> None:
+        self.given = given
+        """What the case says: ids in it are nobody's own."""
         self.name, self.case_id, self.trial, self.side, self.coupling = name, case_id, trial, side, coupling
         self.exchanges: list[RecordedExchange] = []
         self.whole = True
@@ -77,15 +81,19 @@ class Attempt:
         is content, and so is which one was taken for which before."""
         if len(before) != len(now):
             return False
+        known, back = self._renamed, {new: old for old, new in self._renamed.items()}
         pairs = [(old, new) for old, new in zip(before, now, strict=True) if old != new]
-        return not any({old, new} & self._content_ids or self._renamed.get(old, new) != new for old, new in pairs)
+        return not any(
+            known.get(old, new) != new or back.get(new, old) != old or {old, new} & self._content_ids
+            for old, new in pairs
+        )
 
     @cached_property
     def _content_ids(self) -> frozenset[str]:
         if self.coupling is None:
             return frozenset()
         cassette = self.coupling.cassette
-        return cassette.shared_ids | cassette.answered_ids(self.coupling.tape)
+        return cassette.shared_ids | cassette.answered_ids(self.coupling.tape) | {*ids_in(self.given)}
 
     def replay(self, exchange: RecordedExchange, number: int) -> None:
         """Counts an exchange that was answered from the recording."""

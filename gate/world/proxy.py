@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Iterable
 from time import perf_counter, time
 
@@ -38,6 +39,8 @@ KEPT = frozenset({"content-type", "content-encoding", "mcp-session-id", "locatio
 """Headers of an answer that are recorded."""
 PASSING = frozenset({401, 403, 407, 408, 409, 425, 429})
 """Statuses of a moment, or of who asks: never recorded, as no 5xx is."""
+_FAILED = re.compile(rb'(?m)^(?:event: ?(?:error|response\.failed)\b|data: ?\{ ?"error" ?:(?! ?null))')
+"""A stream that ended in an error, as models' servers tell it once they have said 200."""
 LATER = 503
 REFUSED = 422
 """A status that clients do not try again."""
@@ -200,6 +203,8 @@ class Proxy:
                 assert answering.exchange is not None
                 attempt.live -= 1  # it was asked what there is, and there is what there was
                 attempt.replay(answering.exchange, call.number)
+            elif call.upstream.kind == "model" and _FAILED.search(passed.body):
+                attempt.whole = False  # a bad minute, told within a stream
             elif passed.status not in PASSING and passed.status < 500:
                 _tell_change(call, answering, passed)
                 self._keep(call, passed, start=start, began=began)

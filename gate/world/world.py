@@ -133,11 +133,11 @@ class World:
 
     # --- trials -----------------------------------------------------------------------------------
 
-    def open(self, session_id: str, case_id: str, trial: int, side: Side) -> None:
-        """An attempt at a trial begins."""
+    def open(self, session_id: str, case_id: str, trial: int, side: Side, given: str = "") -> None:
+        """An attempt at a trial begins. ``given``: what its case says."""
         coupled = self._couplings.get(case_id, ()) if side is Side.CANDIDATE else ()
         coupling = coupled[trial - 1] if 0 < trial <= len(coupled) else None
-        self._attempts[session_id] = Attempt(session_id, case_id, trial, side, coupling)
+        self._attempts[session_id] = Attempt(session_id, case_id, trial, side, coupling, given)
 
     def spared(self, session_id: str) -> float:
         """Seconds that the turn would have taken longer, had its recorded answers been asked anew."""

@@ -20,6 +20,8 @@ class Provider:
         self.status = 200
         self.says = ""
         """Said in every answer, besides what is said by chance."""
+        self.ends = b""
+        """What a stream says at its end."""
         self.random = Random(0)
         self.url = ""
         self._lock = Lock()
@@ -67,6 +69,8 @@ class Handler(BaseHTTPRequestHandler):
             piece = f"data: {event}\n\n".encode()
             self.wfile.write(f"{len(piece):x}\r\n".encode() + piece + b"\r\n")
             self.wfile.flush()
+        if ends := self.provider.ends:
+            self.wfile.write(f"{len(ends):x}\r\n".encode() + ends + b"\r\n")
         self.wfile.write(b"0\r\n\r\n")
 
     def log_message(self, *_: object) -> None:

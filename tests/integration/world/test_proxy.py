@@ -149,6 +149,39 @@ async def test_an_id_of_the_case_or_of_the_code_is_content(tmp_path: Path) -> No
 
 
 @asynchronous
+async def test_an_id_that_the_case_gives_is_content_however_few_trials_there_are(tmp_path: Path) -> None:
+    with providing() as provider:
+        async with world_of(tmp_path, provider, "recorded") as world:
+            _, recorded = await asked(world, 1, about(ONE))
+        async with world_of(tmp_path, provider, "later") as world:
+            world.couple([recorded])
+            world.open("s", "c", 1, Side.CANDIDATE, f"Where is {ONE}?")
+            await ask(world, "s", about(TWO))
+            assert provider.calls == 2
+
+
+@asynchronous
+async def test_two_ids_that_were_made_up_do_not_become_one(tmp_path: Path) -> None:
+    with providing() as provider:
+        async with world_of(tmp_path, provider, "recorded") as world:
+            _, recorded = await asked(world, 1, about(ONE), about(TWO))
+        async with world_of(tmp_path, provider, "later") as world:
+            world.couple([recorded])
+            _, later = await asked(world, 1, about(THREE), about(THREE))
+    assert later.replay is not None and (later.replay.replayed, later.replay.live) == (1, 1)
+
+
+@asynchronous
+async def test_a_stream_that_ends_in_an_error_is_not_recorded(tmp_path: Path) -> None:
+    with providing() as provider:
+        for spoilt in ("event: error\ndata: {}", 'data: {"error": {"message": "overloaded"}}'):
+            provider.ends = f"{spoilt}\n\n".encode()
+            async with world_of(tmp_path, provider, "recorded") as world:
+                _, recorded = await trial(world, "c", 1, stream=True)
+            assert recorded.replay is not None and recorded.replay.recording == "", spoilt
+
+
+@asynchronous
 async def test_an_id_out_of_an_answer_is_content(tmp_path: Path) -> None:
     with providing() as provider:
         provider.says = f" your order is {ONE}"
