@@ -132,11 +132,9 @@ def test_setup_installs_the_agent_into_an_environment_of_its_own(world: World) -
 def test_the_image_is_small_and_its_packages_are_whole(image: Engine) -> None:
     """Perl is left out, and still a `setup` can install packages of Debian."""
     assert image.added() <= 180
-    shown = "apt-get check -qq && dpkg-query -W -f '${Package} ' && command -v ssh git uv"
-    done = image.start(["sh", "-c", shown], {}, {})
-    assert done.returncode == 0, done.stderr
-    packages = done.stdout.split()
-    assert "git" in packages and "perl-base" in packages and "perl" not in packages
+    installed = "dpkg -s git perl-base >/dev/null && ! dpkg -s perl >/dev/null 2>&1"
+    done = image.start(["sh", "-c", f"apt-get check -qq && which ssh git uv && {installed}"], {}, {})
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 REMOTES = r"""
@@ -170,7 +168,7 @@ GIT_SSH="$1/there" git fetch -q "ssh://localhost$1/remote.git" file
 git -C ../remote.git update-server-info
 GIT_SSL_CAINFO="$1/cert" no_proxy=localhost git fetch -q "https://localhost:$(cat ../port)/remote.git" ssh
 git worktree add -q ../tree FETCH_HEAD
-git rev-parse HEAD FETCH_HEAD
+test "$(git rev-parse HEAD)" = "$(git rev-parse FETCH_HEAD)"
 """
 
 
@@ -178,8 +176,6 @@ def test_git_reaches_remotes_of_all_kinds(image: Engine, tmp_path: Path) -> None
     """The programs that were left out of git's package are none that this needs."""
     done = image.start(["sh", "-c", REMOTES, "sh", str(tmp_path)], {}, {str(tmp_path): str(tmp_path)})
     assert done.returncode == 0, done.stdout + done.stderr
-    pushed, fetched = done.stdout.split()
-    assert pushed == fetched
 
 
 def recorded_venv(world: World) -> Path:
