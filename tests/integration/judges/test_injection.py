@@ -15,7 +15,7 @@ from gate.judges.prompt import boundary_of
 from gate.metrics import METRICS, load_metric
 from gate.metrics.base import TrialOutput
 from gate.metrics.judged import JudgedMetric
-from gate.model import Case, Invocation, Part, Rubric, Score, ToolCall, Turn
+from gate.model import Case, Invocation, Part, Rubric, Scenario, Score, ToolCall, Turn
 from tests.integration.judges.judge_stub import JudgeStub, Reply, Request, chat
 
 pytestmark = pytest.mark.slow
@@ -86,7 +86,8 @@ def judged(name: str, stub: JudgeStub, text: str) -> Score:
     turn = Turn("Where is my parcel?", response=(Part("It is in Bern."),))
     call = ToolCall(text, {"q": text}, result=text, error=text)
     done = Invocation(turn.user, (Part(text),), (call,), intermediate=(Part(text),))
-    case = Case("c", (turn, turn), rubrics=(Rubric("x", "names a place"),))
+    scenario = Scenario(turn.user, "Ask where the parcel is.") if "user_simulator" in name else None
+    case = Case("c", (turn, turn), rubrics=(Rubric("x", "names a place"),), scenario=scenario)
 
     async def run() -> Score:
         options = JudgeOptions(model="stub", base_url=stub.url, retries=0, num_samples=1)
