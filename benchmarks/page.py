@@ -6,10 +6,31 @@ import argparse
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
+from typing import Any, Protocol, TypeVar
 
 from gate.statistics.intervals import wilson
+
+VERDICTS = ("pass", "inconclusive", "regressed")
+
+
+class Simulated(Protocol):
+    """A world in which runs are simulated to their verdicts."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def cases(self) -> int: ...
+    @property
+    def wanted(self) -> Sequence[str]: ...
+
+
+W = TypeVar("W", bound=Simulated)
+Played = Sequence[tuple[Any, ...]]
+"""What each run of a world came to: its verdict, its agent runs, and a further number of the program's own."""
 
 
 def parser(doc: str | None, *, seed: int, runs: int | None = None) -> argparse.ArgumentParser:
@@ -59,6 +80,52 @@ def verdicts(names: Sequence[str], found: Sequence[str], wanted: Sequence[str], 
     shares = [f"{counts[name] / n:.{digits}f}" if counts[name] else "–" for name in names]
     low, high = wilson(sum(counts[name] for name in wanted), n)
     return [*shares, f"{' or '.join(wanted)} [{low:.{digits}f}, {high:.{digits}f}]"]
+
+
+def per_case(place: int) -> Callable[[Simulated, Played], str]:
+    """A column: the mean of the number at this place of what each run came to, for each of the world's cases."""
+    return lambda world, played: f"{sum(run[place] for run in played) / (len(played) * world.cases):.2f}"
+
+
+def mean(place: int) -> Callable[[Simulated, Played], str]:
+    """A column: the mean of what is at this place of what each run came to."""
+    return lambda _, played: f"{sum(run[place] for run in played) / len(played):.2f}"
+
+
+def how_many(_: Simulated, played: Played) -> str:
+    """A column: the runs that were simulated."""
+    return str(len(played))
+
+
+def simulated(
+    doc: str | None,
+    argv: Sequence[str] | None,
+    section: str,
+    worlds: Iterable[W],
+    play: Callable[[W, int], tuple[Any, ...]],
+    columns: Mapping[str, Callable[[W, Played], str]],
+    *,
+    runs: int = 200,
+    names: Sequence[str] = VERDICTS,
+) -> int:
+    """Plays worlds to their verdicts, and publishes a row for each: the share of each verdict before its columns."""
+    made = parser(doc, runs=runs, seed=0)
+    made.add_argument("--section", default=section, help="Where in the page the table belongs.")
+    given = made.parse_args(argv)
+
+    def table(pool: ProcessPoolExecutor) -> Iterator[str]:
+        head = ["world", *names, "wanted, with Wilson's 95 % interval", *columns]
+        yield f"| {' | '.join(head)} |"
+        yield "|---" * len(head) + "|"
+        for world in (one for one in worlds if given.only in one.name):
+            seeds = range(given.seed, given.seed + given.runs)
+            played = list(pool.map(partial(play, world), seeds, chunksize=5))
+            cells = verdicts(names, [run[0] for run in played], world.wanted)
+            yield f"| {' | '.join([world.name, *cells, *(told(world, played) for told in columns.values())])} |"
+
+    with ProcessPoolExecutor(given.processes) as pool:
+        publish({given.section: table(pool)}, given.write)
+    return 0
 
 
 def _command() -> str:

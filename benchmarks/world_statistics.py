@@ -11,10 +11,8 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Literal
@@ -70,6 +68,7 @@ WORLDS = (
     World("the same, one case broke", 16, broken=1, wanted=BROKEN),
     World("the same, the base can be run", 16, broken=1, base=True, wanted=BROKEN),
     World("16 cases share their first requests, one case broke", 16, part=1.0, broken=1, wanted=BROKEN),
+    World("the description of a tool of 16 cases changed, three cases broke", 16, broken=3, wanted=BROKEN),
     World("100 % replayed, the code broke one case", 0, broken=1, wanted=BROKEN),
     World("nothing replayed, one case broke", 100, broken=1, wanted=BROKEN),
 )
@@ -133,29 +132,11 @@ def play(world: World, seed: int) -> tuple[str, int, int]:
                 trials.append(lab.drawn(case_id, number, step.round, request.tag, request.side))
 
 
-VERDICTS = ("pass", "inconclusive", "regressed")
-
-
-def row(world: World, played: Sequence[tuple[str, int, int]]) -> str:
-    cells = page.verdicts(VERDICTS, [verdict for verdict, _, _ in played], world.wanted)
-    n = len(played) * world.cases
-    runs, live = sum(runs for _, runs, _ in played) / n, sum(live for _, _, live in played) / n
-    return f"| {' | '.join([world.name, *cells, f'{runs:.2f}', f'{live:.2f}', str(len(played))])} |"
-
-
-def table(pool: ProcessPoolExecutor, worlds: Iterable[World], runs: int, seed: int) -> Iterable[str]:
-    yield f"| world | {' | '.join(VERDICTS)} | wanted, with Wilson's 95 % interval | trials a case | live | n |"
-    yield "|---|---|---|---|---|---|---|---|"
-    for world in worlds:
-        yield row(world, list(pool.map(partial(play, world), range(seed, seed + runs), chunksize=5)))
+COLUMNS = {"trials a case": page.per_case(1), "live": page.per_case(2), "n": page.how_many}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    given = page.parser(__doc__, runs=200, seed=0).parse_args(argv)
-    worlds = [world for world in WORLDS if given.only in world.name]
-    with ProcessPoolExecutor(given.processes) as pool:
-        page.publish({"same-world": table(pool, worlds, given.runs, given.seed)}, given.write)
-    return 0
+    return page.simulated(__doc__, argv, "same-world", WORLDS, play, COLUMNS)
 
 
 if __name__ == "__main__":

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 
 from msgspec.structs import replace
 
 from gate.action.step import Step
 from gate.config.load import Config
-from gate.config.settings import now as utc_now
 from gate.config.settings import settings_of
 from gate.errors import PublishError
 from gate.hosts.events import Mode
@@ -17,6 +17,7 @@ from gate.model import Result, acceptable
 from gate.pipeline.verdict import result_of
 from gate.reports.files import with_problems
 from gate.security.escape import console
+from gate.system.clock import now as utc_now
 
 
 def with_acceptance(step: Step, config: Config, result: Result, number: int | None) -> Result:
@@ -25,6 +26,10 @@ def with_acceptance(step: Step, config: Config, result: Result, number: int | No
         return result
     found = acceptance_of(step, number)
     if found is None:
+        return result
+    days = config.file.baseline.accept_days
+    if step.activity.mode is Mode.RECORD and utc_now() > found.at + timedelta(days=days):
+        step.say(f"the label {step.inputs['accept_label']} is ignored: it was set more than {days} days ago")
         return result
     by = f"{found.by} at {found.at.isoformat()}"
     suites = [replace(s, accepted=by) if s.verdict in acceptable(s) else s for s in result.suites]

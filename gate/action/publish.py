@@ -9,6 +9,8 @@ from gate.action.check_runs import post_check_runs, suites_of
 from gate.action.reuse import record_name
 from gate.action.runner import SUMMARY_BYTES, Runner, annotations_of
 from gate.action.step import RESULTS, Step, StepOutcome, worse_code
+from gate.baselines.proofs import FILE
+from gate.baselines.proofs import write as write_proofs
 from gate.errors import ExitCode, GateError
 from gate.hosts.base import (
     Annotate,
@@ -61,8 +63,9 @@ def publish_outcome(step: Step | None, outcome: StepOutcome, runner: Runner) -> 
     place = _place(step, url=step.summary_url) if step is not None else Place()
     checks = post_check_runs(step, outcome, place)
     done = publish(_effects(step, outcome, with_places=not checks.urls), runner)
-    comments = _comment(step, outcome)
-    problems = (*checks.problems, *done.problems, *comments.problems)
+    stated = publish(_statement(step, outcome.result), runner)  # about the reports as they were written
+    comments = _comment(step, outcome, place)
+    problems = (*checks.problems, *done.problems, *stated.problems, *comments.problems)
     if comments.urls:
         problems += publish([SetOutputs({"comment_url": comments.urls[0]})], runner).problems
     for note in dict.fromkeys((*checks.notes, *comments.notes)):
@@ -80,6 +83,8 @@ def _effects(step: Step | None, outcome: StepOutcome, *, with_places: bool = Tru
     result = outcome.result
     if step is not None:
         effects += _left(step) if result is None else _files(step, result)
+        if outcome.proofs is not None:
+            effects.append(WriteFile(step.workspace / RESULTS / FILE, write_proofs(outcome.proofs).decode()))
     effects.append(SetOutputs(_outputs(outcome)))
     if result is not None:
         place = _place(step) if step is not None else Place()
@@ -105,16 +110,17 @@ def _files(step: Step, result: Result) -> list[Effect]:
     effects += [WriteFile(folder / REPORT_FILES[form], text) for form, text in reports.items()]
     for suite, path in zip(result.suites, result.record_paths, strict=False):
         effects.append(CopyFile(folder / record_name(suite.suite_id), Path(path)))
-    return [*effects, *_statement(step, result, folder)]
+    return effects
 
 
-def _statement(step: Step, result: Result, folder: Path) -> list[Effect]:
+def _statement(step: Step | None, result: Result | None) -> list[Effect]:
     """What the run states, for `gate attest`; nothing of a shard, or where what was measured is not one commit."""
-    if step.inputs["shard"] != (1, 1):
+    if step is None or result is None or step.inputs["shard"] != (1, 1):
         return []
+    folder = step.workspace / RESULTS
     rules = base_of(step.activity, step.git) if step.activity.mode is Mode.RUN else None
     try:
-        text = written(statement_of(result, rules=rules)).decode()
+        text = written(statement_of(result, [folder / name for name in REPORT_FILES.values()], rules=rules)).decode()
     except (GateError, OSError):
         return []
     return [WriteFile(folder / STATEMENT_FILE, text)]
@@ -177,7 +183,7 @@ def _left_unmeasured(step: Step) -> int | None:
     return pull.number if pull is not None else step.activity.pull_request
 
 
-def _comment(step: Step | None, outcome: StepOutcome) -> Publication:
+def _comment(step: Step | None, outcome: StepOutcome, place: Place) -> Publication:
     """Writes each suite's comment on the pull request, if the token may."""
     result = outcome.result
     if step is None or outcome.note or not step.inputs["comment"]:
@@ -187,7 +193,6 @@ def _comment(step: Step | None, outcome: StepOutcome) -> Publication:
         return Publication()
     if step.activity.is_fork and step.activity.mode is not Mode.REPORT:
         return Publication(notes=("no comment: a fork's token only reads; the `workflow_run` job comments",))
-    place = _place(step, url=step.summary_url)
     effects: list[Effect] = [PostFailure(render_unmeasured(outcome.error, place), suites_of(step))]
     if result is not None:
         effects = [PostComment(suite.suite_id, render_suite(suite, result, place=place)) for suite in result.suites]

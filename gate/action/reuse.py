@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gate.action.base_commit import same_file
-from gate.baselines.base import storable, suite_key
+from gate.baselines.base import storable
 from gate.config.load import Config
 from gate.errors import BaselineWriteError, UntrustedError
 from gate.hosts.artifact import read_member
@@ -22,7 +22,9 @@ from gate.hosts.github import GitHub
 from gate.model import Side
 from gate.pipeline.journal import path_of, records_folder
 from gate.pipeline.judge_stored import suite_ids
+from gate.pipeline.verdict import own_terms
 from gate.records import Record, parse_record, write_record
+from gate.records.keys import suite_key
 from gate.records.model import count
 from gate.system.git import Git
 
@@ -153,6 +155,8 @@ class EarlierRecords(Struct, frozen=True):
         pull = self.github.merged_pull_request(commit)
         if pull is None:
             return
+        if self.config.file.baseline.require_provenance == "block":
+            return  # nobody had reviewed what ran there, nor what it found in its caches
         if same_file(self.git, self._workflow, pull.head, commit):
             runs = self.github.runs_of(pull.head, "pull_request", self._workflow, status="success")
             for run in self._of(pull.number, runs):
@@ -167,6 +171,9 @@ class EarlierRecords(Struct, frozen=True):
     def _promoted(self, record: Record, head: str | None) -> Record:
         """The record under the commit that the change was merged as, without trials of an older base's agent."""
         storable(record)  # what could not become a baseline there cannot become one here
+        if taken := own_terms(record).taken_up:
+            what = f"{taken} of its trials are of an earlier job, and what that one ran may be another code"
+            raise UntrustedError(what, where=record.header.suite_id)
         header = record.header
         own = tuple(t for t in record.trials if t.side is Side.CANDIDATE or header.base_commit == self.base)
         return replace(record, header=replace(header, commit=head, base_commit=self.base), trials=own)

@@ -13,9 +13,10 @@ from msgspec.structs import replace
 
 from gate.action.inputs import is_input, overrides_of, read_inputs
 from gate.action.sealing import seal
+from gate.baselines.proofs import Proofs
 from gate.baselines.tags import is_candidate
 from gate.config.load import Config, ConfigFile, read_config
-from gate.config.settings import now, settings_of
+from gate.config.settings import settings_of
 from gate.decision import exit_code
 from gate.errors import EXIT_PRECEDENCE, ConfigError, ExitCode
 from gate.hosts.base import Stamp
@@ -23,8 +24,9 @@ from gate.hosts.events import Activity, Facts, Mode, activity
 from gate.hosts.github import GitHub, connect
 from gate.model import Result
 from gate.pipeline.reference import REPORTS
-from gate.security.environment import TOKEN
+from gate.security.environment import ARTIFACT, TOKEN
 from gate.security.escape import console
+from gate.system.clock import now
 from gate.system.git import SEALED, Git, encode_sealed, token_header, with_header
 
 RESULTS = Path(REPORTS)
@@ -98,6 +100,8 @@ class StepOutcome(Struct, frozen=True):
     pull_request: int | None = None
     note: str = ""
     """Why there is nothing to publish, if that is no error."""
+    proofs: Proofs | None = None
+    """What later jobs take for proven, of a job that records baselines."""
     codes: Mapping[str, int] = {}
     """The exit code that each suite of the result would have alone, by its id."""
 
@@ -116,15 +120,16 @@ def open_step(environment: Mapping[str, str], workspace: Path, say: Say) -> Step
     found = activity(event, _payload(environment), facts)
     say(f"{event}: {found.mode.value}, {console(found.reason)}")
     github = connect(environment, inputs["token"])
-    return Step(_environment(environment, inputs["token"]), inputs, found, workspace, github, say)
+    return Step(_environment(environment, inputs["token"], inputs["artifact"]), inputs, found, workspace, github, say)
 
 
-def _environment(environment: Mapping[str, str], token: str) -> dict[str, str]:
+def _environment(environment: Mapping[str, str], token: str, artifact: str) -> dict[str, str]:
     """The environment that the gate sees, without the inputs. Git and the stores sign in with the token.
 
     So the checkout need not leave a token in its files. It has a variable of its own, which no other process gets.
     """
     seen = {name: value for name, value in environment.items() if not is_input(name)}
+    seen[ARTIFACT] = artifact
     return {**seen, TOKEN: token} if token else seen
 
 

@@ -283,9 +283,14 @@ def interface_of(card: Any) -> Interface:
         if isinstance(url, str) and binding in BINDINGS and not (old and binding != "JSONRPC"):
             found.append(Interface(url, binding == "JSONRPC", old, tenant if isinstance(tenant, str) else ""))
     if not found:
-        raise FormatError("it names no interface of JSONRPC or HTTP+JSON (1.0), or of JSONRPC (0.3)")
-    offered = card.get("capabilities")
-    streams = isinstance(offered, Mapping) and offered.get("streaming") is True
+        told = [str(one.get("protocolBinding") or one.get("transport") or "").upper() for one in listed]
+        offered = (
+            f"it offers {shorten(', '.join(dict.fromkeys(told)), 100)} alone" if any(told) else "it names no interface"
+        )
+        spoken = "what is spoken here is JSONRPC and HTTP+JSON (1.0), or JSONRPC (0.3)"
+        raise FormatError(f"{offered}; {spoken}: have the server offer one of these, too")
+    able = card.get("capabilities")
+    streams = isinstance(able, Mapping) and able.get("streaming") is True
     return min(found, key=lambda one: one.is_old)._replace(streams=streams)
 
 

@@ -350,6 +350,8 @@ class Agent(ABC):
     Options: ClassVar[type[AgentOptions]]
     hidden: frozenset[str] = frozenset()
     """Variables that are set here and that it does not see."""
+    known: frozenset[str] | None = None
+    """Variables that are set, here or for it; None for an agent that is handed none."""
     starts_clock: ClassVar[bool] = False
     """Whether the agent starts the clock of a turn itself, when a request goes out; else it runs from the beginning."""
     reports_calls: bool = False
@@ -540,10 +542,21 @@ def hidden_names(environment: Mapping[str, str], env: Mapping[str, str | None]) 
 _VARIABLE = re.compile(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b")
 
 
-def naming_hidden(message: str, hidden: frozenset[str]) -> str:
-    """An error's text, with the line to add if it names a variable that is set here and was not handed on."""
+_KEY = re.compile(r"\b[A-Z][A-Z0-9_]*_(?:API_KEY|KEY|TOKEN|SECRET)\b")
+
+
+def naming_hidden(message: str, hidden: frozenset[str], known: frozenset[str] | None = None) -> str:
+    """An error's text, with the line to add if it names a variable that is set here and was not handed on.
+
+    Likewise for a key that is not set at all; ``known`` are the variables that are set, None if nothing is handed on.
+    """
     name = next((name for name in _VARIABLE.findall(message) if name in hidden), None)
-    return f"{message} ({name} is set here, but the agent does not see it: agent.env: [{name}])" if name else message
+    if name:
+        return f"{message} ({name} is set here, but the agent does not see it: agent.env: [{name}])"
+    key = next(iter(_KEY.findall(message)), None)
+    if known is None or key is None or key in known or is_withheld(key):
+        return message
+    return f"{message} ({key} is not set here: set it, and hand it on by agent.env: [{key}])"
 
 
 def expand(text: str, environment: Mapping[str, str], *, where: str) -> str:
@@ -609,4 +622,5 @@ def create(
     agent.reports_calls = agent.reports_calls or options.reports_calls
     if options.is_local:
         agent.hidden = hidden_names(environment, options.env)
+        agent.known = frozenset(environment) | {name for name, value in options.env.items() if value is not None}
     return agent

@@ -69,6 +69,22 @@ _NOWHERE = re.compile(
 """What a server says of a path that it does not have; anything else says itself what was wrong."""
 
 
+UNCONNECTED = (
+    (re.compile(r"certificate", re.IGNORECASE), "SSL_CERT_FILE names the file with the certificate of who signed it"),
+    (re.compile(r"^through the proxy"), "HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY say which is taken"),
+    (re.compile(r"^the connection closed|^the server closed"), "the server's own log says why"),
+)
+"""What an error of a connection says, and what helps."""
+
+
+def unconnected(message: str, kind: str, *, reached: bool) -> str:
+    """What helps where no connection could be made, or where one broke; empty if nothing is known."""
+    found = next((remedy for pattern, remedy in UNCONNECTED if pattern.search(message)), "")
+    if not found and not reached:
+        found = f"is the server started, and is agent.{kind}.url right?"
+    return f"; {found}" if found else ""
+
+
 def looks_like(answer: Any) -> str:
     """The framework that answers in this form, and what reads it; empty if none is known."""
     if isinstance(answer, list):

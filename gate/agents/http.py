@@ -34,7 +34,7 @@ from gate.agents.base import (
     refuse_error,
     refuse_stream,
 )
-from gate.agents.hints import refused_by
+from gate.agents.hints import refused_by, unconnected
 from gate.formats import streams
 from gate.formats.paths import find
 from gate.model import ErrorKind, Invocation, RecordedTrial
@@ -133,7 +133,10 @@ class ServerAgent(Agent):
                 method, url, headers=headers, body=data, socket=self._socket, on_send=request.clock.start
             )
         except HttpError as error:
-            raise AgentFailure(error.kind, error.message, transient=error.transient) from error
+            remedy = unconnected(error.message, self._kind, reached=error.kind is not ErrorKind.UNREACHABLE)
+            raise AgentFailure(
+                error.kind, error.message + remedy, transient=error.transient, said=error.message
+            ) from error
         if response.cookies and request.session_id:
             self._cookies.setdefault(request.session_id, Cookies()).take(url, response.cookies)
         if not 200 <= response.status < 300:
@@ -172,7 +175,10 @@ def _failure(response: Response, kind: str) -> AgentFailure:
         message = f"HTTP {status}: redirects are not followed (to {_target(response)})"
     message += refused_by(status, response.body, kind)
     if status in (401, 403):
-        message += "; is its key set? headers: {Authorization: Bearer ${NAME}} sends a variable of the environment"
+        own = "OPENAI_API_KEY is what is sent; " if kind == "openai" else ""
+        message += (
+            f"; is its key set? {own}headers: {{Authorization: Bearer ${{NAME}}}} sends a variable of the environment"
+        )
     wait = _seconds_to_wait(response.headers.get("retry-after"))
     return AgentFailure(kind_of_status(status), message, transient=True, retry_after=wait)
 

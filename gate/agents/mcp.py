@@ -6,11 +6,12 @@ The protocol is spoken directly: what is needed of it are four messages, and its
 from __future__ import annotations
 
 import asyncio
+import re
 import shlex
 from abc import abstractmethod
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Annotated, Any, Self
@@ -41,19 +42,28 @@ from gate.agents.http import (
     render,
     session_id_at,
 )
+from gate.agents.programs import Program, ProgramLine
 from gate.errors import ConfigError, nearest
 from gate.formats import answers, streams
 from gate.formats.json_text import parse_json
 from gate.model import ErrorKind, Invocation, RecordedTrial
-from gate.security.limits import MAX_ANSWER_BYTES, shorten
-from gate.system.child import Descendants
+from gate.security.limits import shorten
 from gate.system.http import Response
-from gate.system.processes import Child, LineChannel
-from gate.world.world import WorkerAddress
 
 OFFERED = "2025-11-25"
 """The version of the protocol that is offered; a server may answer with an older one."""
 SPOKEN = frozenset({"2024-11-05", "2025-03-26", "2025-06-18", OFFERED})
+STATELESS = "2026-07-28"
+"""The version without a session of the protocol: each message says by itself what it speaks."""
+_META = "io.modelcontextprotocol/"
+ENVELOPE = {
+    f"{_META}protocolVersion": STATELESS,
+    f"{_META}clientInfo": {"name": "gate", "version": __version__},
+    f"{_META}clientCapabilities": {},
+}
+"""What goes with each message of that version."""
+REFUSALS = re.compile(r"-32020\b|-32022\b|-32601\b")
+"""Codes by which a server says that it knows no greeting, or none of the versions that are offered in one."""
 STARTING_SECONDS = 120.0
 """How long a process may take to start and to greet."""
 MOST_PAGES = 100
@@ -71,6 +81,9 @@ class McpServer(Server):
     """Program and arguments of a server that speaks over its standard streams; no shell runs it."""
     reuse: bool = False
     """Whether a process serves further trials after its first; else each trial has one of its own."""
+    stateless: bool | None = None
+    """Whether messages go without a session of the protocol, as version 2026-07-28 has it. Default: where the server
+    refuses to begin one."""
     tool: str
     """The tool that is the agent."""
     arguments: Mapping[str, Any] | None = None
@@ -129,7 +142,7 @@ class McpSession(Struct):
     version: str = ""
     given: str | int | None = None
     """The id that the tool gave the conversation."""
-    line: _Line | None = None
+    line: ProgramLine | None = None
     """The process, over stdio."""
     asked: int = 0
     """How many messages were sent that are answered."""
@@ -142,6 +155,8 @@ class McpAgent(Agent):
     _server: McpServer
     _arguments: Mapping[str, Any] | None
     _sessions: dict[str, McpSession]
+    _is_stateless: bool = False
+    """Whether the server is known to speak the version without sessions."""
 
     @classmethod
     def make(
@@ -166,6 +181,23 @@ class McpAgent(Agent):
 
     async def _greet(self, session: McpSession, request: Request) -> None:
         """Begins the session, and finds out how the tool is called if nobody has."""
+        if self._is_stateless or self._server.stateless:
+            await self._discover(session, request)
+        else:
+            try:
+                await self._initialize(session, request)
+            except AgentFailure as refused:
+                if self._server.stateless is False or not REFUSALS.search(refused.message):
+                    raise
+                try:
+                    await self._discover(session, request)
+                except AgentFailure:
+                    raise refused from None
+        if self._arguments is None:
+            self._arguments = await self._look_up(session, request)
+
+    async def _initialize(self, session: McpSession, request: Request) -> None:
+        """Begins a session of the protocol."""
         about = {"protocolVersion": OFFERED, "capabilities": {}, "clientInfo": {"name": "gate", "version": __version__}}
         found, _ = await self._call(session, request, "initialize", about)
         version = found.get("protocolVersion")
@@ -174,8 +206,19 @@ class McpAgent(Agent):
             raise AgentFailure(ErrorKind.PROTOCOL, f"the server speaks version {told} of MCP, and {OFFERED} is spoken")
         session.version = str(version)
         await self._notify(session, request, {"jsonrpc": "2.0", "method": "notifications/initialized"})
-        if self._arguments is None:
-            self._arguments = await self._look_up(session, request)
+
+    async def _discover(self, session: McpSession, request: Request) -> None:
+        """Asks once which versions the server speaks without a session, and speaks one from then on."""
+        session.version, session.mcp_id = STATELESS, ""
+        if self._is_stateless:
+            return
+        found, _ = await self._call(session, request, "server/discover", {})
+        versions = found.get("supportedVersions")
+        if not isinstance(versions, list) or STATELESS not in versions:
+            told = shorten(str(versions), 100)
+            text = f"the server speaks {told} of MCP; without a session, {STATELESS} is spoken"
+            raise AgentFailure(ErrorKind.PROTOCOL, f"{text}: agent.mcp.stateless")
+        self._is_stateless = True
 
     async def _look_up(self, session: McpSession, request: Request) -> Mapping[str, Any]:
         """The arguments of each call, as a template. Raises AgentFailure for a tool that is not there."""
@@ -197,10 +240,10 @@ class McpAgent(Agent):
     async def _call(
         self, session: McpSession, request: Request, method: str, params: Mapping[str, Any]
     ) -> tuple[Mapping[str, Any], float]:
-        session.asked += (
-            1  # with the session's id: a process that is used again may still say what an earlier one asked
-        )
+        session.asked += 1  # with the session's id: a process may still say what its earlier session asked
         asked = f"{request.session_id}-{session.asked}"
+        if session.version == STATELESS:
+            params = {**params, "_meta": {**ENVELOPE, **params.get("_meta", {})}}
         message = {"jsonrpc": "2.0", "id": asked, "method": method, "params": params}
         answer, duration = await self._exchange(session, request, message)
         return _result_of(answer, asked), duration
@@ -241,41 +284,22 @@ class _OverHttp(McpAgent, ServerAgent):
             request = Request("", 1, session_id, 0, "", ())
             with suppress(AgentFailure, TimeoutError):
                 async with asyncio.timeout(CLOSING_SECONDS):
-                    await self._ask(request, None, method="DELETE", headers=_headers_of(session))
+                    await self._ask(request, None, method="DELETE", headers=_headers_of(session, {}))
         await ServerAgent.close_session(self, session_id)
 
     async def _exchange(self, session: McpSession, request: Request, message: Mapping[str, Any]) -> tuple[Any, float]:
         try:
-            response = await self._ask(request, message, headers=_headers_of(session))
+            response = await self._ask(request, message, headers=_headers_of(session, message))
         except AgentFailure as error:
             if session.mcp_id and error.message.startswith("HTTP 404"):
                 raise AgentFailure(ErrorKind.CRASH, f"the server has ended the session: {error.message}") from error
             raise
-        session.mcp_id = session.mcp_id or response.headers.get("mcp-session-id", "")
+        if session.version != STATELESS:
+            session.mcp_id = session.mcp_id or response.headers.get("mcp-session-id", "")
         return _answer_in(response, message["id"]), response.duration
 
     async def _notify(self, session: McpSession, request: Request, message: Mapping[str, Any]) -> None:
-        await self._ask(request, message, headers=_headers_of(session))
-
-
-class _Line(Struct):
-    """A process that speaks over its standard streams."""
-
-    child: Child
-    lines: LineChannel
-    place: WorkerAddress | None
-    """Its address of the outside world, where that is recorded or replayed."""
-    alive: bool = True
-
-    def take(self, session_id: str) -> None:
-        """From now on it serves this session."""
-        if self.place is not None:
-            self.place.session_id = session_id
-
-    async def end(self) -> None:
-        self.alive = False
-        self.lines.close()
-        await self.child.end()
+        await self._ask(request, message, headers=_headers_of(session, message))
 
 
 class _OverStdio(McpAgent):
@@ -285,13 +309,11 @@ class _OverStdio(McpAgent):
 
     def __init__(self, server: McpServer, root: Path, environment: Mapping[str, str]) -> None:
         self._server, self._arguments, self._sessions = server, None, {}
-        self._root = root
-        self._descendants = Descendants()
-        self._environment = self._descendants.marked(environment)
+        self._program = Program(server.command, root, environment, key="agent.mcp.command")
         self._idle: list[McpSession] = []
 
     async def __aenter__(self) -> Self:
-        self._descendants.watch()
+        await self._program.__aenter__()
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -299,7 +321,7 @@ class _OverStdio(McpAgent):
             open_ones = [*self._idle, *self._sessions.values()]
             await asyncio.gather(*(session.line.end() for session in open_ones if session.line is not None))
         finally:
-            self._descendants.end()
+            await self._program.__aexit__()
 
     async def open_session(self, request: Request) -> None:
         while self._idle:
@@ -312,10 +334,7 @@ class _OverStdio(McpAgent):
         session = self._sessions[request.session_id] = McpSession()
         try:
             async with asyncio.timeout(STARTING_SECONDS):
-                place = None if self.world is None else self.world.place()
-                start = self._start if place is None else partial(self._start, place.environment)
-                child, lines = await LineChannel.over_pipes(start, MAX_ANSWER_BYTES)
-                session.line = _Line(child, lines, place)
+                session.line = await self._program.open_line(self.world)
                 session.line.take(request.session_id)
                 await self._greet(session, request)
         except TimeoutError as error:
@@ -333,19 +352,6 @@ class _OverStdio(McpAgent):
         else:
             await session.line.end()
 
-    async def _start(self, more: Mapping[str, str] | None = None, **options: Any) -> Child:
-        environment = {**self._environment, **(more or {})}
-        try:
-            return await Child.start(self._server.command, cwd=self._root, environment=environment, **options)
-        except (FileNotFoundError, PermissionError, NotADirectoryError) as error:
-            raise ConfigError(
-                f"cannot run {self._server.command[0]!r}: {error.strerror}",
-                where="agent.mcp.command",
-                hint="is it installed, executable, and named relative to the configuration?",
-            ) from error
-        except OSError as error:
-            raise AgentFailure(ErrorKind.HOST, f"cannot run the command: {error}", transient=True) from error
-
     async def _exchange(self, session: McpSession, request: Request, message: Mapping[str, Any]) -> tuple[Any, float]:
         line = session.line
         if line is None or not line.alive:
@@ -355,7 +361,7 @@ class _OverStdio(McpAgent):
         if message["method"] == "tools/call":
             request.clock.start()
         try:
-            line.lines.send(message)
+            line.send(message)
             answer = await self._next(line, message["id"])
         except BaseException:
             await line.end()
@@ -366,28 +372,16 @@ class _OverStdio(McpAgent):
 
     async def _notify(self, session: McpSession, request: Request, message: Mapping[str, Any]) -> None:  # noqa: ARG002
         assert session.line is not None
-        session.line.lines.send(message)
+        session.line.send(message)
 
-    async def _next(self, line: _Line, asked: str) -> Any:
+    async def _next(self, line: ProgramLine, asked: str) -> Any:
         """The response to a message; what the server asks meanwhile is not offered, and what it tells is skipped."""
         while True:
-            try:
-                await line.lines.drain()
-                read = await line.lines.next()
-            except ConnectionError:
-                read = b""
-            except ValueError as error:
-                raise AgentFailure(ErrorKind.PROTOCOL, f"an answer of more than {MAX_ANSWER_BYTES:,} bytes") from error
-            if not read:
-                await line.child.settle()
-                await line.child.end(0)
-                said = line.child.tail.splitlines()
-                text = said[-1] if said else "it wrote no error"
-                raise AgentFailure(ErrorKind.CRASH, f"the server {line.child.exit_reason}: {text}", said=text)
+            read = await line.next(called="server")
             with suppress(ValueError, ConfigError):
                 message = parse_json(read.decode("utf-8", "replace"), "a message")
                 if isinstance(message, Mapping) and "method" in message and "id" in message:
-                    line.lines.send(_refusal(message))
+                    line.send(_refusal(message))
                 elif isinstance(message, Mapping) and message.get("id") == asked:
                     return message
 
@@ -443,9 +437,20 @@ def text_of(content: Any) -> str:
     return "\n".join(found)
 
 
-def _headers_of(session: McpSession) -> dict[str, str]:
+def _headers_of(session: McpSession, message: Mapping[str, Any]) -> dict[str, str]:
+    """What goes with a message: the session, or where there is none what the message is about."""
     told = {"Mcp-Session-Id": session.mcp_id, "MCP-Protocol-Version": session.version}
+    if session.version == STATELESS:
+        told["Mcp-Method"] = message["method"]
+        told["Mcp-Name"] = _as_header(message["params"].get("name", ""))
     return {name: value for name, value in told.items() if value}
+
+
+def _as_header(text: str) -> str:
+    """A name as a header carries it: packed where it is not plain."""
+    if re.fullmatch(r"[!-~]([ -~]*[!-~])?", text) and not text.startswith("=?base64?"):
+        return text
+    return f"=?base64?{b64encode(text.encode()).decode()}?=" if text else ""
 
 
 def _answer_in(response: Response, asked: str) -> Any:
@@ -478,6 +483,9 @@ def _result_of(answer: Any, asked: str) -> Mapping[str, Any]:
     result = answer.get("result")
     if not isinstance(result, Mapping):
         raise AgentFailure(ErrorKind.PROTOCOL, "the response has no result")
+    if result.get("resultType", "complete") != "complete":
+        told = shorten(str(result["resultType"]), 40)
+        raise AgentFailure(ErrorKind.PROTOCOL, f"the call is not complete ({told}): nobody gives what it asks for")
     return result
 
 

@@ -5,13 +5,12 @@ Knows the lookup along the history and what may be stored; where the bytes are k
 
 from __future__ import annotations
 
-import hashlib
 import io
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from itertools import islice
 from pathlib import Path
+from time import time
 from types import TracebackType
 from typing import Any, BinaryIO, ClassVar, Self, TypeVar
 
@@ -19,11 +18,13 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict
 
+from gate.baselines.fingerprint import with_tools
 from gate.baselines.ledger import Candidate, Ledger, Line, anchors
 from gate.baselines.union import is_sound, unite, without
 from gate.errors import BaselineError, BaselineWriteError
 from gate.model import FULL, STORED, Side
-from gate.records import Header, Record, record_lines, strip
+from gate.records import Record, record_lines, strip
+from gate.records.keys import Stored, commit_key, key_of
 from gate.security.limits import shorten
 from gate.system.git import COMMIT_ID
 
@@ -39,8 +40,6 @@ ENOUGH_TRIALS = 5.0
 """Trials a case, on average, from which a record is a good anchor: against a thin one a loss would go unseen."""
 SUFFIX = ".jsonl"
 """Of a record's file."""
-UNCOMMITTED = "uncommitted"
-"""Stands for the commit of a record that was measured outside any repository."""
 
 
 class StoreOptions(BaseModel):
@@ -101,15 +100,6 @@ class Entry(Struct, frozen=True):
         return key_of(self.commit, dirty=self.dirty)
 
 
-class Stored(Struct, frozen=True):
-    """The bytes of one stored record, as they are; nobody has looked into them."""
-
-    where: str
-    """For people."""
-    open: Callable[[], BinaryIO]
-    """Raises `BaselineError` or `OSError` if they cannot be read."""
-
-
 def newest_first(entries: Iterable[Entry]) -> list[Entry]:
     """The order in which `Store.entries` lists them."""
     return sorted(entries, key=lambda entry: (-entry.created, entry.where))
@@ -121,6 +111,21 @@ class Anchor(Struct, frozen=True):
     record: Record
     candidate: Candidate
     where: str = ""
+
+
+class Trust(Struct, frozen=True):
+    """What is known of where records of a suite come from."""
+
+    unproven: tuple[str, ...] = ()
+    """Keys of records that are compared with although nothing proves them."""
+    told: tuple[tuple[str, str], ...] = ()
+    """What was left out or is doubtful, and why."""
+    troubles: tuple[str, ...] = ()
+    """What keeps a pass from being believed: a record was rewritten or removed, or nobody could be asked."""
+    reason: str = ""
+    """Why nothing proves the unproven, where that is known."""
+    required: bool = False
+    """Whether only what is proven may be compared with."""
 
 
 Say = Callable[[str], None]
@@ -186,6 +191,13 @@ class Store(ABC):
     def read(self, entry: Entry) -> Record:
         """The record of an entry. Raises `BaselineError` if it is damaged."""
 
+    def read_sound(self, entries: Iterable[Entry]) -> Iterator[Record]:
+        """The records of these entries, without those that somebody has put in the place of others.
+
+        Raises `BaselineError` if one is damaged.
+        """
+        return map(self.read, entries)
+
     def bring(self, entries: Sequence[Entry]) -> None:  # noqa: B027  # most stores read one as fast as many
         """Says which entries are about to be read, so that they can be fetched in one go."""
 
@@ -208,12 +220,14 @@ class Store(ABC):
         is_near: Callable[[str | None], bool] = lambda _commit: True,
         suits: Callable[[Record], bool] = lambda _record: True,
         series: str | None = None,
-        run_id: str = "",
+        runs: Set[str] = frozenset(),
+        at: float | None = None,
     ) -> Anchor | None:
         """The record of the suite that nothing may fall short of: the last accepted release, else see `anchors`.
 
         ``is_near`` says which commits come into question, ``suits`` which records still cover the suite, ``series``
-        which releases, and ``run_id`` is the run that is to be compared, which is not a yardstick for itself. Of the
+        which releases, and ``runs`` are what is to be compared, which is not a yardstick for itself. ``at`` is
+        the time (Unix; None: now) at which acceptances have to count. Of the
         first `ANCHOR_SEARCH` candidates that suit the first is taken that has enough trials a case, else the one with
         the most; if none suits, the first. None if there is no such record.
         """
@@ -221,10 +235,11 @@ class Store(ABC):
         times = {key: entry.created for key, entry in entries.items()}
         first: Anchor | None = None
         best: Anchor | None = None
-        near = (one for one in anchors(self.ledger(suite_id), times, series=series) if is_near(entries[one.key].commit))
+        ledger = self.ledger(suite_id).at(time() if at is None else at)
+        near = (one for one in anchors(ledger, times, series=series) if is_near(entries[one.key].commit))
         for candidate in islice(near, ANCHOR_SEARCH):
             entry = entries[candidate.key]
-            proven = without(self.read(entry), candidate.without | {run_id})
+            proven = without(self.read(entry), candidate.without | runs)
             if proven is None:
                 continue
             found = Anchor(proven, candidate, self.place(entry))
@@ -235,6 +250,10 @@ class Store(ABC):
                 return found
             best = found if best is None or thickness(proven) > thickness(best.record) else best
         return best or first
+
+    def trust(self, suite_id: str, records: Sequence[Record]) -> Trust:  # noqa: ARG002
+        """What is known of where these records of a suite come from, and of what was left out on the way to them."""
+        return Trust()
 
     def place(self, entry: Entry) -> str:
         """Where an entry is, for people."""
@@ -313,7 +332,8 @@ def storable(record: Record, scope: Set[str] | None = None) -> Record:
         problem = f"its commit is not one: {header.commit[:60]!r}"
     if problem:
         raise BaselineWriteError(f"the record cannot become a baseline: {problem}", where=header.suite_id)
-    return strip(replace(record, trials=own))
+    agent = header.agent if header.stripped else with_tools(header.agent, own)
+    return strip(replace(record, header=replace(header, agent=agent), trials=own))
 
 
 def _down(record: Record) -> frozenset[int]:
@@ -335,23 +355,6 @@ def outage_in(record: Record) -> str:
     error = next((trial.error.message for trial in own if trial.error is not None), "")
     said = f" ({shorten(error, 120)})" if error else ""
     return f"it holds an outage: {len(silent)} of {len(plan)} cases were never answered{said}"
-
-
-def suite_key(suite_id: str) -> str:
-    """A folder name for a suite: readable, and unique by a digest, regardless of the id."""
-    slug = re.sub(r"[^a-z0-9]+", "-", suite_id.lower())[:40].strip("-")
-    digest = hashlib.sha256(suite_id.encode("utf-8", "surrogatepass")).hexdigest()[:12]
-    return f"{slug}-{digest}" if slug else digest
-
-
-def commit_key(header: Header) -> str:
-    """A file name for a record, without suffix. A dirty one does not stand for its commit."""
-    return key_of(header.commit, dirty=header.dirty)
-
-
-def key_of(commit: str | None, *, dirty: bool = False) -> str:
-    """The same, of a commit."""
-    return f"{commit or UNCOMMITTED}{'-dirty' if dirty else ''}"
 
 
 def check_belongs(record: Record, suite_id: str, key: str, where: str) -> Record:

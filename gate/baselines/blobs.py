@@ -20,14 +20,11 @@ from gate.baselines.base import (
     Found,
     Say,
     Store,
-    Stored,
     check_belongs,
-    commit_key,
     look_up,
     misplaced,
     newest_first,
     storable,
-    suite_key,
     united,
 )
 from gate.baselines.ledger import LEDGER, Ledger, Line
@@ -35,6 +32,7 @@ from gate.baselines.ledger import read as read_ledger
 from gate.baselines.ledger import write as write_ledger
 from gate.errors import BaselineError, BaselineWriteError, GateError
 from gate.records import Record, parse_record, record_lines
+from gate.records.keys import Stored, commit_key, suite_key
 from gate.records.measured import created_in
 from gate.security.limits import described
 

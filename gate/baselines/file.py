@@ -19,16 +19,13 @@ from gate.baselines.base import (
     Found,
     Say,
     Store,
-    Stored,
     StoreOptions,
     StoreSettings,
     check_belongs,
-    commit_key,
     look_up,
     misplaced,
     newest_first,
     storable,
-    suite_key,
     united,
 )
 from gate.baselines.ledger import LEDGER, Ledger, Line
@@ -36,6 +33,7 @@ from gate.baselines.ledger import read as read_ledger
 from gate.baselines.ledger import write as write_ledger
 from gate.errors import BaselineError, BaselineWriteError
 from gate.records import Record, read_header, read_record, write_record
+from gate.records.keys import Stored, commit_key, suite_key
 from gate.records.measured import created_in
 from gate.security import files
 from gate.security.limits import MAX_LINE_BYTES

@@ -12,7 +12,7 @@ import math
 import os
 import re
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from typing import Any
 from msgspec import to_builtins
 
 from gate.errors import ConfigError
-from gate.model import Case, Part, Rubric, Scenario, ToolCall, Turn
+from gate.model import Case, Part, Rubric, Scenario, ToolCall, Trial, Turn
 from gate.system.git import Git
 
 LENGTH = 32
@@ -136,6 +136,15 @@ def of_version(kind: str, options: Mapping[str, Any], version: str) -> str:
     server = options.get(kind)
     asked = {key: value for key, value in server.items() if key not in _PLACE} if isinstance(server, dict) else server
     return of_json(["agent", "version", of_definition(kind, {**options, kind: asked}), version])
+
+
+def with_tools(agent: str, trials: Iterable[Trial]) -> str:
+    """An agent's fingerprint joined by what the MCP servers that it asked in these trials offer.
+
+    What a server outside of the agent's source says of its tools is part of what the model is told. Empty stays empty.
+    """
+    offered = {tools for trial in trials if trial.replay is not None for tools in trial.replay.tools}
+    return of_json(["agent", agent, "tools", sorted(offered)]) if agent and offered else agent
 
 
 _PLACE = ("url", "headers")

@@ -24,27 +24,24 @@ from msgspec.structs import replace
 from gate.baselines.base import (
     ANCHOR_SEARCH,
     POOL,
-    UNCOMMITTED,
     Entry,
     Found,
     Say,
     Store,
-    Stored,
     StoreOptions,
     StoreSettings,
     check_belongs,
-    commit_key,
     look_up,
     misplaced,
     storable,
-    suite_key,
     united,
 )
-from gate.baselines.ledger import LEDGER, Acceptance, Ledger, Line, anchors
+from gate.baselines.ledger import LAST_SECOND, LEDGER, Ledger, Line, anchors, stays
 from gate.baselines.ledger import read as read_ledger
 from gate.baselines.ledger import write as write_ledger
 from gate.errors import BaselineError, BaselineWriteError
 from gate.records import Header, Record, parse_record, record_lines
+from gate.records.keys import UNCOMMITTED, Stored, commit_key, suite_key
 from gate.system.git import Git, GitError, checked_revision
 
 PUSHES = 30
@@ -386,9 +383,13 @@ class GitStore(Store):
     def _superseded(self, others: Sequence[_File], new: _File, ledger: Ledger) -> list[_File]:
         """The oldest of a suite beyond the bounds; never a release, what someone accepted, or the anchor."""
         stored = {file.key: file.time for file in (*others, new) if not file.is_dirty}
-        pinned = {line.key for line in ledger.lines if isinstance(line, Acceptance) or line.release}
-        judged = [candidate.key for candidate in anchors(ledger, stored) if ledger.knows(candidate.key)]
-        pinned |= set(judged[:ANCHOR_SEARCH])
+        pinned = {line.key for line in ledger.lines if stays(line)}
+        for view in (
+            ledger,
+            ledger.at(LAST_SECOND),
+        ):  # also what is the anchor once every acceptance that ends has ended
+            judged = [candidate.key for candidate in anchors(view, stored) if ledger.knows(candidate.key)]
+            pinned |= set(judged[:ANCHOR_SEARCH])
         kept = max(self._settings.max_records - 1, 0)
         oldest = new.time - self._settings.max_age_days * _DAY
         return [

@@ -7,6 +7,7 @@ best proven record. Verdicts can be derived again from the records; acceptances 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Set
+from datetime import UTC, date, datetime, timedelta
 
 import msgspec
 from msgspec import Struct
@@ -19,12 +20,20 @@ from gate.security.limits import shorten
 
 LEDGER = "ledger.ndjson"
 """Name of the file, in the folder of its suite."""
-VERSION = 1
+VERSION = 2
 # 1: the first.
+# 2: acceptances that end (`until`), and signed proofs; lines of other kinds are written as before.
+MOST_DAYS = 366
+"""How long an acceptance counts at most, whatever it says."""
+_DAY = 86_400.0
+LAST_SECOND = 253_402_300_799.0
+"""The last of the year 9999, Unix time: no date is later, and no acceptance that ends counts any more."""
 MAX_TEXT = 500
 MAX_LINE = 10_000
 SOUND = (Verdict.PASS, Verdict.INCONCLUSIVE)
 IMPROVED = "improved"
+LAPSED = "lapsed"
+"""Stands for the verdict of what passed only against a record whose acceptance has ended."""
 
 
 class Mark(Struct, frozen=True, tag="mark", tag_field="kind", omit_defaults=True, forbid_unknown_fields=True):
@@ -49,7 +58,7 @@ class Mark(Struct, frozen=True, tag="mark", tag_field="kind", omit_defaults=True
     """Further runs of the same commit that were known where it was saved, and left out: it was picked by hand."""
     improved: bool = False
     """Whether it is far better than the anchor that it was compared with, beyond chance."""
-    v: int = VERSION
+    v: int = 1
 
     @property
     def proven(self) -> bool:
@@ -68,16 +77,58 @@ class Acceptance(Struct, frozen=True, tag="accepted", tag_field="kind", omit_def
     at: float
     """Unix time."""
     why: str
-    v: int = VERSION
+    until: date | None = None
+    """The last day on which it counts, in UTC. None: it was given before acceptances ended, and counts for good."""
+    v: int = 1
+
+    @property
+    def last_day(self) -> date | None:
+        """The last day on which it counts, which is never more than `MOST_DAYS` after it was given."""
+        return None if self.until is None else min(self.until, latest_day(self.at, MOST_DAYS))
+
+    def counts(self, at: float) -> bool:
+        """Whether it counts at that time. One that ends and is of a later day was dated to outlast its end."""
+        last = self.last_day
+        return last is None or (day_of(at) <= last and self.at <= at + _DAY)
 
 
-Line = Mark | Acceptance
+def acceptance(suite: str, key: str, by: str, at: float, why: str, until: date) -> Acceptance:
+    """One that ends with that day."""
+    return Acceptance(suite, key, by, at, why, until, v=2)
+
+
+def day_of(at: float) -> date:
+    """The day of a Unix time, in UTC."""
+    return datetime.fromtimestamp(at, UTC).date()
+
+
+def latest_day(at: float, days: int) -> date:
+    """The day that many days after a Unix time, or the last that there is."""
+    day = day_of(at)
+    return date.max if (date.max - day).days < days else day + timedelta(days=days)
+
+
+class Signed(Struct, frozen=True, tag="signed", tag_field="kind", omit_defaults=True, forbid_unknown_fields=True):
+    """What somebody with a key says was measured; says nothing before its signature was checked."""
+
+    suite: str
+    key: str
+    at: float
+    """Unix time."""
+    envelope: str
+    """The signed proofs (`gate.baselines.proofs`)."""
+    v: int = 2
+
+
+Line = Mark | Acceptance | Signed
 
 
 class Ledger(Struct, frozen=True):
     """All lines of a suite, in the order of their time."""
 
     lines: tuple[Line, ...] = ()
+    ended: tuple[Acceptance, ...] = ()
+    """Acceptances that are left out of the lines, since they no longer count."""
 
     @property
     def marks(self) -> tuple[Mark, ...]:
@@ -86,6 +137,37 @@ class Ledger(Struct, frozen=True):
     @property
     def acceptances(self) -> tuple[Acceptance, ...]:
         return tuple(line for line in self.lines if isinstance(line, Acceptance))
+
+    @property
+    def signed(self) -> tuple[Signed, ...]:
+        return tuple(line for line in self.lines if isinstance(line, Signed))
+
+    def at(self, time: float) -> Ledger:
+        """What counts at a time: without acceptances that have ended, and as if they had never been given.
+
+        What passed only because it was held to a record whose acceptance has ended is not proven either; else a loss
+        that somebody accepted for a while would be there for good as soon as anything was measured against it. To be
+        read alone: nothing of it is written.
+        """
+        ended = {line for line in self.acceptances if not line.counts(time)}
+        if not ended:
+            return self
+        live = {line.key for line in self.acceptances if line not in ended}
+        sound: set[str] = set()
+        fallen: set[str] = set()
+        lines: list[Line] = []
+        for line in self.lines:
+            if isinstance(line, Acceptance):
+                if line in ended:
+                    fallen.add(line.key)
+                    continue
+            elif isinstance(line, Mark) and line.proven:
+                held = line.anchor in sound or line.anchor in live or line.anchor not in fallen
+                (sound if held else fallen).add(line.key)
+                lines.append(line if held else replace(line, verdict=LAPSED))
+                continue
+            lines.append(line)
+        return Ledger(tuple(lines), tuple(line for line in self.acceptances if line in ended and line.key not in live))
 
     def add(self, new: Iterable[Line]) -> Ledger:
         """With further lines. What repeats the last word on its run, or is there already, adds nothing."""
@@ -96,7 +178,7 @@ class Ledger(Struct, frozen=True):
 
     def only(self, keys: Set[str]) -> Ledger:
         """Without the marks of records that are no longer there. Acceptances and releases stay."""
-        kept = [line for line in self.lines if line.key in keys or isinstance(line, Acceptance) or line.release]
+        kept = [line for line in self.lines if line.key in keys or stays(line)]
         return self if len(kept) == len(self.lines) else Ledger(tuple(kept))
 
     def accepted(self, key: str) -> Acceptance | None:
@@ -114,8 +196,8 @@ class Ledger(Struct, frozen=True):
         )
 
     def knows(self, key: str) -> bool:
-        """Whether there is any entry about a record."""
-        return any(line.key == key for line in self.lines)
+        """Whether there is any finding on a record."""
+        return any(line.key == key for line in self.lines if not isinstance(line, Signed))
 
     def verdict(self, key: str) -> str:
         """The newest verdict on a record; empty if it was stored without one."""
@@ -167,7 +249,9 @@ def anchors(ledger: Ledger, stored: Mapping[str, float], *, series: str | None =
     failed = {key: ledger.failed_runs(key) for key in stored}
     events = [(time, -1, _unjudged(key)) for key, time in stored.items() if not ledger.knows(key)]
     for number, line in enumerate(ledger.lines):
-        candidate = _candidate(line, failed[line.key], series) if line.key in stored else None
+        if isinstance(line, Signed) or line.key not in stored:
+            continue
+        candidate = _candidate(line, failed[line.key], series)
         if candidate is not None:
             events.append((line.at, number, candidate))
     in_time = [candidate for _, _, candidate in sorted(events, key=lambda event: event[:2])]
@@ -181,11 +265,16 @@ def anchors(ledger: Ledger, stored: Mapping[str, float], *, series: str | None =
     return list(unique.values())
 
 
+def stays(line: Line) -> bool:
+    """Whether a line is kept without its record: who accepted what, and what was released."""
+    return isinstance(line, Acceptance) or (isinstance(line, Mark) and bool(line.release))
+
+
 def _unjudged(key: str) -> Candidate:
     return Candidate(key, "stored before verdicts were kept")
 
 
-def _candidate(line: Line, failed: frozenset[str], series: str | None) -> Candidate | None:
+def _candidate(line: Mark | Acceptance, failed: frozenset[str], series: str | None) -> Candidate | None:
     if isinstance(line, Acceptance):
         return Candidate(line.key, f"accepted by {line.by}", failed, accepted=True)
     if line.run in failed:
@@ -221,6 +310,8 @@ def _parsed(raw: bytes, suite: str, where: str) -> Line:
         raise BaselineError(what, where=where, hint=hint) from None
     if line.v > VERSION:
         raise BaselineError(f"written in format {line.v}; this version reads up to {VERSION}", where=where)
+    if not 0 <= line.at <= LAST_SECOND:
+        raise BaselineError("the ledger of the baselines is damaged: its time is none", where=where, hint=hint)
     if line.suite != suite:
         raise BaselineError(
             f"the ledger belongs to suite {shorten(line.suite, 60)!r}, not {suite!r}", where=where, hint=hint

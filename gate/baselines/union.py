@@ -43,6 +43,11 @@ def run_ids(record: Record) -> tuple[str, ...]:
     return tuple(part.run.id for part in parts_of(record))
 
 
+def runs_in(header: Header) -> frozenset[str]:
+    """The same by the header alone; empty where a run has no id."""
+    return frozenset(run.id for run in header.runs) or frozenset(filter(None, (header.run_id,)))
+
+
 def parts_of(record: Record) -> tuple[RunPart, ...]:
     """The record's trials, run by run. A run without an id is known by the time of its beginning."""
     header = record.header
@@ -127,7 +132,7 @@ def _same_run(one: RunPart, other: RunPart) -> RunPart:
 
     If neither does, as when two jobs continued one record: each trial of either, as often as one of them has it.
     """
-    lines = _lines(one.trials), _lines(other.trials)
+    lines = trial_lines(one.trials), trial_lines(other.trials)
     have, more = Counter(lines[0]), Counter(lines[1])
     if more <= have:
         return one
@@ -144,14 +149,14 @@ def _same_run(one: RunPart, other: RunPart) -> RunPart:
     return RunPart(Run(one.run.id, created, len(trials)), trials)
 
 
-def _lines(trials: Sequence[Trial]) -> list[bytes]:
+def trial_lines(trials: Sequence[Trial]) -> list[bytes]:
     """What was measured, without the number, which is given anew when records are united."""
     return [trial_line(replace(trial, number=1)) for trial in trials]
 
 
 def _digest(trials: Sequence[Trial]) -> str:
     digest = hashlib.sha256()
-    for line in sorted(_lines(trials)):
+    for line in sorted(trial_lines(trials)):
         digest.update(line)
     return digest.hexdigest()[:32]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from datetime import datetime
 from pathlib import Path
 
 import click
@@ -11,6 +12,9 @@ from gate.commands.common_options import CONFIG, record_before_or, record_or_new
 from gate.commands.groups import OnceGroup
 from gate.commands.output import show, width_of
 
+KEY = click.option(
+    "--key", type=click.Path(path_type=Path), help="Private ed25519 key in PEM; what is stored is signed with it."
+)
 RELEASE = click.option("--release", metavar="TAG", default="", help="The release tag of this commit.")
 
 
@@ -23,16 +27,18 @@ def baseline() -> None:
 @click.argument("record", type=click.Path(path_type=Path), required=False)
 @CONFIG
 @RELEASE
-def baseline_save(record: Path | None, config_path: Path, release: str) -> None:
+@KEY
+def baseline_save(record: Path | None, config_path: Path, release: str, key: Path | None) -> None:
     """Add a complete record to its commit's baseline; without one, the newest finished record of each suite."""
+    from gate.commands.texts.evidence import read_key
     from gate.config.load import load_config
     from gate.pipeline.baseline_upkeep import save_baseline, save_newest
 
-    config = load_config(config_path)
+    config, private = load_config(config_path), read_key(key)
     if record is None:
-        click.echo(save_newest(config, os.environ, release=release))
+        click.echo(save_newest(config, os.environ, release=release, key=private))
     else:
-        click.echo(save_baseline(config, record, os.environ, release=release))
+        click.echo(save_baseline(config, record, os.environ, release=release, key=private))
 
 
 @baseline.command("accept")
@@ -40,12 +46,24 @@ def baseline_save(record: Path | None, config_path: Path, release: str) -> None:
 @CONFIG
 @click.option("--why", required=True, help="The reason; it is stored with the baseline.")
 @click.option("--by", help="Who accepts it. Default: your name in git, or in CI.")
-def baseline_accept(commit: str | None, config_path: Path, why: str, by: str | None) -> None:
+@click.option(
+    "--until",
+    metavar="DATE",
+    type=click.DateTime(["%Y-%m-%d"]),
+    help="The last day on which it counts, in UTC. Default: the last that `baseline.accept_days` allows.",
+)
+@KEY
+def baseline_accept(
+    commit: str | None, config_path: Path, why: str, by: str | None, until: datetime | None, key: Path | None
+) -> None:
     """Make the stored record of COMMIT (HEAD) the anchor, which releases and the default branch are compared with."""
+    from gate.commands.texts.evidence import read_key
     from gate.config.load import load_config
     from gate.pipeline.baseline_upkeep import accept_baseline
 
-    click.echo(accept_baseline(load_config(config_path), os.environ, revision=commit, by=by, why=why))
+    config, private = load_config(config_path), read_key(key)
+    day = None if until is None else until.date()
+    click.echo(accept_baseline(config, os.environ, revision=commit, by=by, why=why, until=day, key=private))
 
 
 @baseline.command("list")

@@ -36,6 +36,11 @@ CONDITION = click.option(
     multiple=True,
     help="Only cases with this in their metadata (or tag=, complexity=, id=); may be repeated.",
 )
+STATEMENT = click.option(
+    "--statement",
+    type=click.Path(path_type=Path),
+    help="Write what was found as an in-toto statement, for `gate attest` and `gate verify`.",
+)
 OUTPUTS = (
     *(
         click.option(f"--{name}", f"to_{name}", type=click.Path(path_type=Path), help=f"Write the {name} report here.")

@@ -192,7 +192,7 @@ def _load(path: Path, overrides: dict[str, Any]) -> Config:
 def _folder(config: Config) -> Path:
     from secrets import token_hex
 
-    from gate.config.settings import now
+    from gate.system.clock import now
 
     return config.output / "compare" / f"{now():%Y%m%dT%H%M%S}-{token_hex(4)}"
 

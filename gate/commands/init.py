@@ -20,7 +20,12 @@ MOST_SHOWN = 10
 
 @click.command(cls=Once)
 @click.argument("folder", default=".", type=click.Path(path_type=Path))
-@click.option("--url", metavar="ADDRESS", help="The agent is served here: it takes and gives the gate's own JSON.")
+@click.option(
+    "--url",
+    metavar="ADDRESS",
+    help="The agent is served here. Its description (OpenAPI, an agent's card) is asked for, by GET; without one, the "
+    "gate's own JSON is proposed.",
+)
 @click.option("--agent", "number", type=click.IntRange(min=1), help="Take this one of the agents that are listed.")
 @click.option("--no-workflow", is_flag=True, help="Write no workflow for GitHub or GitLab.")
 @click.option("--no-run", is_flag=True, help="Run no case.")
@@ -32,14 +37,14 @@ def init(folder: Path, url: str | None, number: int | None, no_workflow: bool, n
     of the first case; with 2 if there is a gate.yaml, and with 0 under --no-run.
     """
     from gate.commands.texts.init import CONFIG, propose, write
-    from gate.commands.texts.survey import FoundAgent, survey
+    from gate.commands.texts.survey import survey
     from gate.errors import ConfigError
 
     if (folder / CONFIG).exists():
         raise ConfigError(f"{CONFIG} already exists", where=str(folder), hint="edit it, or name another folder")
     found = survey(folder)
     if url is not None:
-        found.agents.insert(0, FoundAgent("an HTTP server", url, "--url", {"http": url}))
+        found.agents.insert(0, _served(url))
     asks = not yes and sys.stdin.isatty() and sys.stdout.isatty() and not os.environ.get("CI")
     _show(found)
     agent = _chosen(found, number, asks=asks)
@@ -52,6 +57,18 @@ def init(folder: Path, url: str | None, number: int | None, no_workflow: bool, n
     for name in kept:
         click.echo(f"kept {folder / name}: it is there already")
     _end(folder, proposal, no_run=no_run)
+
+
+def _served(url: str) -> FoundAgent:
+    """The agent behind an address: as the server describes itself, else in the gate's own JSON."""
+    from gate.commands.texts.served import ask_server
+    from gate.commands.texts.survey import FoundAgent, served_agent
+    from gate.system.signals import run as run_coroutine
+
+    described, why = run_coroutine(ask_server(url, os.environ))
+    if described is not None:
+        return served_agent(described, url, rank=0)
+    return FoundAgent("an HTTP server", url, f"--url; {why}", {"http": url})
 
 
 def _show(found: Survey) -> None:

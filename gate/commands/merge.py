@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from gate.commands.common_options import OUTPUTS, outputs_of, with_options
+from gate.commands.common_options import OUTPUTS, STATEMENT, outputs_of, with_options
 from gate.commands.groups import Once
 from gate.commands.output import command_line, finish
 
@@ -23,6 +23,7 @@ from gate.commands.output import command_line, finish
     type=click.Path(path_type=Path),
     help="Decide too, as a run over all shards would: by this configuration, against its baseline.",
 )
+@STATEMENT
 @with_options(*OUTPUTS)
 def merge(records: tuple[Path, ...], output: Path, config_path: Path | None, **given: Any) -> None:
     """Join the records of all shards; refuses a missing, duplicate or truncated shard, and one of another run."""
@@ -34,8 +35,11 @@ def merge(records: tuple[Path, ...], output: Path, config_path: Path | None, **g
     click.echo(merge_records(records, output), err=config_path is not None)
     if config_path is None:
         return
-    finish(
-        decide_merged(output, load_config(config_path), os.environ, outputs_of(given), command_line()),
-        given["quiet"],
-        given["verbose"],
-    )
+    config = load_config(config_path)
+    result = decide_merged(output, config, os.environ, outputs_of(given), command_line())
+    if given["statement"]:
+        from gate.commands.texts.evidence import rules_of_record, stated
+
+        written = outputs_of(given).beside(config.root, config.file.reports)
+        result = stated(result, given["statement"], written.paths.values(), rules_of_record(output, config))
+    finish(result, given["quiet"], given["verbose"])

@@ -29,6 +29,13 @@ FILE = click.Path(path_type=Path)
 @click.option("--sample-rate", type=float, help="Share of the traces that are scored, 0 to 1; 1 scores all.")
 @click.option("--state", type=FILE, help="File of the monitor's state.")
 @click.option("--against", metavar="RECORD", help="Compare with what CI stored: `baseline`, or a record's file.")
+@click.option(
+    "--versus",
+    metavar="STATE",
+    type=FILE,
+    help="With --once or --status: decide whether this window is worse than that of another monitor's state, or than a "
+    "record, as a canary's than the stable version's.",
+)
 @click.option("--json", "json_path", type=FILE, help="Write the report here as JSON, whenever it is renewed.")
 @click.option("--prometheus", type=FILE, help="Write the figures here for Prometheus' textfile collector.")
 @click.option(
@@ -51,6 +58,8 @@ def monitor(config_path: Path, **given: Any) -> NoReturn:
         raise click.UsageError("either --once or --status")
     if given["receive"] is not None and (given["once"] or given["looking"]):
         raise click.UsageError("--receive is for a monitor that stays")
+    if given["versus"] is not None and not (given["once"] or given["looking"]):
+        raise click.UsageError("--versus decides once: with --once or --status")
     overrides = {f"monitor.{name}": given[name] for name in ("sample_rate", "receive") if given[name] is not None}
     config = load_config(config_path, overrides)
     setup = set_up(config, os.environ, given, looking=given["looking"])
@@ -105,7 +114,8 @@ def _finish(
     write: bool = False,
     lost: str = "",
 ) -> NoReturn:
-    from gate.commands.texts.monitor import exit_code, text_of
+    from gate.commands.texts.monitor import code_of, compared_with, exit_code, text_of
+    from gate.errors import ExitCode
     from gate.monitor.report import to_json
     from gate.security import files
     from gate.security.escape import console
@@ -114,6 +124,11 @@ def _finish(
         files.write_text(given["json_path"], to_json(report))
     width = width_of(os.environ)
     show(text_of(report, setup.options.limits, quiet=given["quiet"], width=width), width)
+    against = ExitCode.PASS
+    if given["versus"] is not None:
+        found = compared_with(setup, given["versus"])
+        against = code_of(found, setup.config)
+        click.echo(console(f"against {given['versus'].name}: {found.text}", 500))
     for problem in (*([lost] if lost else []), *(problems or ())):
         click.echo(f"gate: {console(problem)}", err=True)
-    raise SystemExit(int(exit_code(report, given["fail_on"], problems or (), lost=lost)))
+    raise SystemExit(int(exit_code(report, given["fail_on"], problems or (), lost=lost, versus=against)))

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 import click
 
-from gate.commands.common_options import AGAINST, CONFIG, OUTPUTS, outputs_of, record_or_newest, with_options
+from gate.commands.common_options import AGAINST, CONFIG, OUTPUTS, STATEMENT, outputs_of, record_or_newest, with_options
 from gate.commands.groups import Once
 from gate.commands.output import command_line, finish
 
@@ -17,6 +17,7 @@ from gate.commands.output import command_line, finish
 @click.argument("record", required=False, type=click.Path(path_type=Path))
 @AGAINST
 @CONFIG
+@STATEMENT
 @with_options(*OUTPUTS)
 def report(record: Path | None, baseline: str | None, config_path: Path, **given: Any) -> NoReturn:
     """Render a record's verdict again in any format; without RECORD, that of the newest one.
@@ -25,9 +26,14 @@ def report(record: Path | None, baseline: str | None, config_path: Path, **given
     """
     from gate.pipeline.judge_stored import report_record
 
+    if given["statement"] and baseline is not None:
+        raise click.UsageError("a comparison that was chosen by hand is not stated: --statement goes without --against")
     path, outputs = record_or_newest(record, config_path), outputs_of(given)
-    finish(
-        report_record(path, baseline, config_path, os.environ, outputs, command_line()),
-        given["quiet"],
-        given["verbose"],
-    )
+    result = report_record(path, baseline, config_path, os.environ, outputs, command_line())
+    if given["statement"]:
+        from gate.commands.texts.evidence import rules_of_record, stated
+        from gate.config.load import load_config
+
+        rules = rules_of_record(path, load_config(config_path))
+        result = stated(result, given["statement"], outputs.paths.values(), rules)
+    finish(result, given["quiet"], given["verbose"])

@@ -16,6 +16,7 @@ from gate.commands.common_options import (
     CONDITION,
     CONFIG,
     OUTPUTS,
+    STATEMENT,
     TAG,
     outputs_of,
     overrides_of,
@@ -56,11 +57,7 @@ if TYPE_CHECKING:
 @click.option("--shard", metavar="I/N", help="Run part I of N; `gate merge` joins the records.")
 @click.option("--publish", metavar="HOST", multiple=True, help="Publish the result on this host; may be repeated.")
 @click.option("--comment", is_flag=True, help="Post the result as a note on this pipeline's GitLab merge request.")
-@click.option(
-    "--statement",
-    type=click.Path(path_type=Path),
-    help="Write what was found as an in-toto statement, for `gate attest` and `gate verify`.",
-)
+@STATEMENT
 @with_options(*OUTPUTS)
 def run(config_path: Path, **given: Any) -> NoReturn:
     """Run the suite, compare with the baseline, and give a verdict as exit code."""
@@ -82,26 +79,16 @@ def run(config_path: Path, **given: Any) -> NoReturn:
             rules = stack.enter_context(rules_of(revision, config_path, overrides, os.environ))
         hosts = _hosts(named, rules, held=revision is not None)
         options = _run_options(given, rules)
-        judged_by = _rules_commit(revision, rules) if given["statement"] else None
         progress = progress_of(given["quiet"])
         result = run_coroutine(run_gate(rules.config, options, outputs_of(given), os.environ, progress))
     if given["statement"]:
         from gate.commands.texts.evidence import stated
 
         written = outputs_of(given).beside(rules.config.root, rules.config.file.reports)
-        result = stated(result, given["statement"], written.paths.values(), judged_by)
+        result = stated(result, given["statement"], written.paths.values(), rules.commit)
     if hosts:
         _publish(result, hosts)
     finish(result, given["quiet"], given["verbose"])
-
-
-def _rules_commit(revision: str | None, rules: Rules) -> str | None:
-    """The commit that ``--rules-from`` names, before it can move."""
-    if revision is None:
-        return None
-    from gate.system.git import Git
-
-    return Git(rules.config.root, environment=os.environ).resolve(revision)
 
 
 def _hosts(named: list[str], rules: Rules, *, held: bool) -> dict[str, Mapping[str, Any]]:

@@ -65,6 +65,8 @@ class BasePolicy(Struct, frozen=True):
     """Why the configuration cannot be read."""
     digest: str = ""
     """Of the files that are read again when the suite is judged."""
+    commit: str = ""
+    """The commit's id."""
 
     @property
     def is_absent(self) -> bool:
@@ -83,6 +85,8 @@ class Rules(Struct, frozen=True):
     """The base commit's own configuration; None if it is not known."""
     is_first: bool = False
     """Whether the base commit has no such configuration: a suite with a baseline must have come from another."""
+    commit: str = ""
+    """The commit whose rules they are; empty: the configuration's own."""
 
 
 @contextmanager
@@ -104,8 +108,10 @@ def base_at(
     revision: str, source: ConfigFile, overrides: Mapping[str, Any], environment: Mapping[str, str]
 ) -> Iterator[BasePolicy]:
     """The rules of a commit, branch or tag for a configuration of the work tree. Raises as `rules_of`."""
-    with path_at(revision, source.path, environment) as path:
-        yield read_base(path, source, overrides)
+    git = Git(place_of(source.path)[0], environment=environment)
+    commit = git.resolve(revision) if git.is_repository() else None  # a branch may move meanwhile
+    with path_at(commit or revision, source.path, environment) as path:
+        yield replace(read_base(path, source, overrides), commit=commit or "")
 
 
 @contextmanager
@@ -210,6 +216,10 @@ def under_base_policy(source: ConfigFile, overrides: Mapping[str, Any], base: Ba
     Raises:
         ConfigError: the configuration cannot be read, or the base commit's files are no longer what they were.
     """
+    return replace(_under(source, overrides, base), commit=base.commit)
+
+
+def _under(source: ConfigFile, overrides: Mapping[str, Any], base: BasePolicy) -> Rules:
     head = source.load(overrides)
     if base.broken:
         said = f"{base.broken}; the change's own rules apply"

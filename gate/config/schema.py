@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from gate.baselines import StoreOptions, store_models
 from gate.baselines.file import FileOptions
+from gate.baselines.ledger import MOST_DAYS
 from gate.config.production import MonitorSection
 from gate.formats.durations import Seconds
 from gate.judges.options import JudgeOptions, SimulatedUserOptions
@@ -63,7 +64,21 @@ class BaselineSection(Section):
     """Trials of each case that a run on the default branch leaves for later changes: what is missing is run once the
     verdict is known. ``auto``: 5, and none beyond an exact number of ``trials``; ``off``: none."""
 
-    @field_validator("trials", mode="before")
+    accept_days: Annotated[int, DOWN] = Field(default=90, ge=1, le=MOST_DAYS)
+    """How many days the acceptance of a regression counts at most; `gate baseline accept --until` says fewer. After
+    that it is as if it had never been given."""
+
+    require_provenance: Annotated[Literal["off", "warn", "block"], steps("off", "warn", "block")] = "warn"
+    """What is asked of baselines: ``warn`` compares with one that no trusted job is known to have measured only as long
+    as there is no proven one, and says so; ``block`` never does: exit code 4. Unless stated, ``off`` where nothing can
+    be proven: outside GitHub, for other stores than ``git``, and without ``key``."""
+    key: str = Field(default="", pattern=r"^(-----BEGIN PUBLIC KEY-----[A-Za-z0-9+/=\s]+-----END PUBLIC KEY-----\s*)?$")
+    """Public ed25519 key in PEM, the text itself: baselines that its holder signed are proven."""
+    workflows: list[str] = []
+    """Files of workflows whose runs prove baselines, as ``.github/workflows/gate.yml``. Default: the one that runs, and
+    those of the default branch that name the gate."""
+
+    @field_validator("trials", "require_provenance", mode="before")
     @classmethod
     def _off(cls, value: Any) -> Any:
         return "off" if value in (False, 0) else value  # YAML reads a bare off as false
@@ -88,6 +103,8 @@ class GateSection(Section):
 
     alpha: Annotated[float, UP] = Field(default=0.02, gt=0, lt=0.5)
     """Bound on the probability that a job calls an unchanged agent regressed, all its suites together."""
+    release_alpha: Annotated[float, UP] = Field(default=0.01, gt=0, lt=0.5)
+    """The same for a release, where it is the smaller of the two."""
     family: Annotated[int, DOWN] = Field(default=1, ge=1, le=1000)
     """The jobs of one matrix, where several measure parts of one decision: they share ``alpha``."""
     on_inconclusive: Annotated[Literal["warn", "block"], steps("warn", "block")] = "warn"

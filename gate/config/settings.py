@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 
 from gate.config.load import Config
 from gate.config.schema import TrialsSection
@@ -13,15 +13,18 @@ from gate.decision.engine.state import Rerun
 EXPIRED = "quarantine of {case} expired on {date}: the case is judged again"
 
 
-def settings_of(config: Config | None, now: datetime) -> Settings:
-    """The decision's settings; quarantine that expired before ``now`` is active again."""
+def settings_of(config: Config | None, now: datetime, *, release: bool = False) -> Settings:
+    """The decision's settings; quarantine that expired before ``now`` is active again.
+
+    A ``release`` has an error rate of its own.
+    """
     if config is None:
         return Settings()
     file = config.file
     trials = file.trials
     rerun: Rerun = "never" if file.baseline.rerun in ("auto", "never") else "match"
     return Settings(
-        alpha=file.gate.alpha,
+        alpha=min(file.gate.alpha, file.gate.release_alpha) if release else file.gate.alpha,
         max_epochs=trials.max if isinstance(trials, TrialsSection) else 3,
         max_epochs_to_measure=0 if isinstance(trials, TrialsSection) else 20,
         exact_epochs=trials if isinstance(trials, int) else None,
@@ -56,8 +59,3 @@ def expired_quarantine(config: Config, now: datetime) -> tuple[str, ...]:
     """A warning for each entry whose date has passed."""
     entries = [entry for entry in config.file.quarantine if entry.expires < now.date()]
     return tuple(EXPIRED.format(case=entry.case, date=entry.expires.isoformat()) for entry in entries)
-
-
-def now() -> datetime:
-    """The current time in UTC; one place, so that a test can stand still."""
-    return datetime.now(UTC)

@@ -469,7 +469,13 @@ def to_state(comparison: Comparison, *, seed: int, can_run: bool, stopped: bool)
     stored = {case_id: comparison.counted(measured.get(case_id, ())) for case_id in comparison.paired}
     baseline = {case_id: [_row(comparison, t) for t in trials] for case_id, trials in stored.items()}
     rounds = _rounds(comparison, stored)
-    return State(metrics, baseline, rounds, config, seed, _clusters(comparison), comparison.repeats.frozen)
+    frozen, recorded = comparison.repeats.frozen, is_recorded(comparison)
+    return State(metrics, baseline, rounds, config, seed, _clusters(comparison), frozen, recorded)
+
+
+def is_recorded(comparison: Comparison) -> bool:
+    """Whether the baseline's trials were recorded: a matter of its configuration, and of no outcome."""
+    return any(trial.replay is not None and trial.replay.recording for trial in comparison.stored)
 
 
 def _clusters(comparison: Comparison) -> dict[str, str]:

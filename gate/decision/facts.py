@@ -6,13 +6,21 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from gate.decision.cases import edited, removed
-from gate.decision.comparison import ENOUGH_STORED, PASS_RATE, Comparison, Incomparable, all_unchecked, passes
+from gate.decision.comparison import (
+    ENOUGH_STORED,
+    PASS_RATE,
+    Comparison,
+    Incomparable,
+    all_unchecked,
+    is_recorded,
+    passes,
+)
 from gate.decision.conclusions import never_pass
 from gate.decision.crashes import base_gone
 from gate.decision.engine.state import CONCURRENT, CONFIRM
 from gate.decision.findings import natural
 from gate.decision.power import provable
-from gate.decision.provider import answered_by
+from gate.decision.provider import answered_by, tools_changed
 from gate.decision.trade import MOST_SUSPECTS, moved, proven_by_mean, rests_on_trade, suspects
 from gate.decision.unseen import fell_silent, silence
 from gate.model import (
@@ -204,10 +212,11 @@ def course(comparison: Comparison, stopped: str) -> Course:
 
 
 def changes(comparison: Comparison) -> tuple[RuleChange, ...]:
-    """What answers now, new, changed and removed cases, and criteria that cannot be compared."""
+    """What answers now, tools that changed, new, changed and removed cases, and criteria that cannot be compared."""
     if not comparison.stored:
         return ()
     found: list[RuleChange] = [*answered_by(comparison.judged_trials, comparison.stored)]
+    found += tools_changed(comparison.judged_trials, comparison.stored)
     if new := _new(comparison):
         found.append(NewCases(tuple(new)))
     if changed := edited(comparison):
@@ -284,7 +293,8 @@ def _thin_baseline(comparison: Comparison, outcome: Outcome | None) -> list[Caut
         return []
     thin, typical = sum(n < wanted for n in counts), counts[len(counts) // 2]
     alone = comparison.settings.rerun == "never"
-    blind = alone and not provable(len(counts), typical, comparison.settings.own_alpha)
+    recorded = is_recorded(comparison)
+    blind = alone and not provable(len(counts), typical, comparison.settings.own_alpha, recorded=recorded)
     rate = outcome.evidence.metrics.get(PASS_RATE) if outcome is not None else None
     drop = rate.detectable if rate is not None else None
     return [ThinBaseline(thin, wanted, counts[0], typical, blind, drop, grows=counts[0] < target)]

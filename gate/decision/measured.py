@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate, chain
+from operator import truediv
+from typing import cast
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
 from gate.decision.comparison import PASS_RATE, RATE_METRIC, marks, passed
 from gate.model import (
@@ -24,6 +27,7 @@ from gate.model import (
     Side,
     Trial,
     TrialError,
+    values_of,
 )
 from gate.statistics.intervals import deviation, mean, t_quantile, wilson
 from gate.statistics.trend import Sums
@@ -76,47 +80,13 @@ def reduced(trials: Iterable[MeasuredTrial], criteria: Sequence[Criterion], case
         counted[trial.case_id].append(trial)
     values: dict[str, dict[str, Sums]] = defaultdict(dict)
     outcomes: dict[str, tuple[int, int]] = {}
-    judge = _Judge(judged)
-    for case_id, own in counted.items():
-        if case_id in cases:
-            passes = judge.passes(own, cases[case_id])
-            known = [outcome for outcome in passes if outcome is not None]
-            if known:
-                outcomes[case_id] = sum(known), len(known)
-            for name, found in _values(own, passes, spent).items():
-                values[name][case_id] = _sums(found)
-    return RunValues(seen, failed, unmeasured, dict(values), outcomes)
-
-
-class _Judge:
-    """Says which trials passed; as `passed`, which it asks where a score has no value."""
-
-    def __init__(self, criteria: Sequence[Criterion]) -> None:
-        self._criteria = criteria
-        self._usual = marks(Case("", ()), criteria)
-        """Of cases without thresholds of their own."""
-
-    def passes(self, trials: Iterable[MeasuredTrial], case: Case) -> list[bool | None]:
-        """Of each trial of a case."""
-        held = marks(case, self._criteria) if case.thresholds else self._usual
-        return [self._passes(trial, case, held) for trial in trials]
-
-    def _passes(self, trial: MeasuredTrial, case: Case, held: Sequence[tuple[str, float, bool]]) -> bool | None:
-        if trial.error is None and held:
-            scores, found = trial.scores, True
-            for name, limit, is_most in held:
-                value = scores.get(name)
-                if isinstance(value, Score):
-                    value = value.value
-                if value is None:
-                    break
-                if value > limit if is_most else value < limit:
-                    found = False
-            else:
-                return found
-        whole = {name: one if isinstance(one, Score) else Score(one) for name, one in trial.scores.items()}
-        error = None if trial.error is None else TrialError(*trial.error)
-        return passed(Trial(case.id, trial.number, scores=whole, error=error), case, self._criteria)
+    for alike in _alike(cases[case_id] for case_id in counted if case_id in cases):
+        table = _Table(alike, counted)
+        passes = table.passes(judged)
+        outcomes.update({case_id: (int(sum(own)), len(own)) for case_id, own in table.by_case(passes)})
+        for name, column in table.columns(passes, spent):
+            values[name].update([(case_id, _sums(own)) for case_id, own in table.by_case(column)])
+    return RunValues(seen, failed, unmeasured, {name: found for name, found in values.items() if found}, outcomes)
 
 
 def spent_beside(criteria: Iterable[Criterion]) -> frozenset[str]:
@@ -125,28 +95,74 @@ def spent_beside(criteria: Iterable[Criterion]) -> frozenset[str]:
     return frozenset(name for name, one in SPENT.items() if one.metric not in measured)
 
 
-def _values(
-    trials: Sequence[MeasuredTrial], passes: Sequence[bool | None], spent: frozenset[str]
-) -> dict[str, list[float]]:
-    """The values of one case's trials, by metric; without those of reruns."""
-    counted = [trial for trial in trials if trial.tag in EPOCHS]
-    found: dict[str, list[float]] = {}
-    for name in dict.fromkeys([name for trial in counted for name in trial.scores]):
-        scores = [trial.scores.get(name) for trial in counted]
-        found[name] = [v for s in scores if (v := s.value if isinstance(s, Score) else s) is not None]
-    outcomes = (
-        passes if len(counted) == len(trials) else [o for o, t in zip(passes, trials, strict=True) if t.tag in EPOCHS]
-    )
-    found[PASS_RATE] = [1.0 if outcome else 0.0 for outcome in outcomes if outcome is not None]
-    if DURATION in spent:
-        found[DURATION] = [t.duration for t in counted if t.duration is not None and t.error is None]
-    if COST in spent or TOKENS in spent:
-        usages = [usage for trial in counted if (usage := trial.usage) is not None]
-        if COST in spent:
-            found[COST] = [usage.cost_usd for usage in usages if usage.cost_usd is not None]
-        if TOKENS in spent:
-            found[TOKENS] = [float(tokens) for usage in usages if (tokens := usage.tokens) is not None]
-    return {name: values for name, values in found.items() if values}
+def _alike(cases: Iterable[Case]) -> Iterable[list[Case]]:
+    """The cases whose trials are held to the same marks, together."""
+    found: dict[tuple[tuple[str, float], ...], list[Case]] = defaultdict(list)
+    for case in cases:
+        found[tuple(sorted(case.thresholds.items()))].append(case)
+    return found.values()
+
+
+Column = Sequence[float | None]
+"""What each trial of a table has; None where it has nothing."""
+
+
+class _Table:
+    """The trials of cases that are held to the same marks, one case after another."""
+
+    def __init__(self, cases: Sequence[Case], trials: Mapping[str, Sequence[MeasuredTrial]]) -> None:
+        self._case = cases[0]
+        own = [trials[case.id] for case in cases]
+        ends = list(accumulate(map(len, own)))
+        self._trials = list(chain.from_iterable(own))
+        self._parts = list(zip([case.id for case in cases], [0, *ends], ends, strict=False))
+        names = dict.fromkeys(chain.from_iterable([trial.scores for trial in self._trials]))
+        self._scores: dict[str, Column] = {name: values_of(name, self._trials) for name in names}
+
+    def by_case(self, column: Column) -> Sequence[tuple[str, Sequence[float]]]:
+        """The values of each case that has any."""
+        if None not in column:
+            whole = cast("Sequence[float]", column)
+            return [(case_id, whole[start:end]) for case_id, start, end in self._parts]
+        found = [(case_id, [v for v in column[start:end] if v is not None]) for case_id, start, end in self._parts]
+        return [(case_id, own) for case_id, own in found if own]
+
+    def passes(self, criteria: Sequence[Criterion]) -> list[bool | None]:
+        """Which trials passed: as `passed` says, which is asked where a score has no value."""
+        held = marks(self._case, criteria)
+        found = [True if held and trial.error is None else None for trial in self._trials]
+        nothing = [None] * len(found)
+        for name, limit, is_most in held:
+            scored = zip(found, self._scores.get(name, nothing), strict=True)
+            if is_most:
+                found = [None if one is None or value is None else one and value <= limit for one, value in scored]
+            else:
+                found = [None if one is None or value is None else one and value >= limit for one, value in scored]
+        asked = zip(found, self._trials, strict=True)
+        return [self._passed(trial, criteria) if one is None else one for one, trial in asked]
+
+    def _passed(self, trial: MeasuredTrial, criteria: Sequence[Criterion]) -> bool | None:
+        whole = {name: one if isinstance(one, Score) else Score(one) for name, one in trial.scores.items()}
+        error = None if trial.error is None else TrialError(*trial.error)
+        return passed(Trial(trial.case_id, trial.number, scores=whole, error=error), self._case, criteria)
+
+    def columns(self, passes: Column, spent: frozenset[str]) -> Iterator[tuple[str, Column]]:
+        """The values of the trials by metric, without those of reruns."""
+        counts = [trial.tag in EPOCHS for trial in self._trials]
+        for name, column in self._all(passes, spent):
+            yield name, column if all(counts) else [v if own else None for v, own in zip(column, counts, strict=True)]
+
+    def _all(self, passes: Column, spent: frozenset[str]) -> Iterator[tuple[str, Column]]:
+        yield from self._scores.items()
+        yield PASS_RATE, [None if outcome is None else float(outcome) for outcome in passes]
+        if DURATION in spent:
+            yield DURATION, [trial.duration if trial.error is None else None for trial in self._trials]
+        if COST in spent or TOKENS in spent:
+            usages = [trial.usage for trial in self._trials]
+            if COST in spent:
+                yield COST, [None if usage is None else usage.cost_usd for usage in usages]
+            if TOKENS in spent:
+                yield TOKENS, [None if usage is None else usage.tokens for usage in usages]
 
 
 def _sums(values: Sequence[float]) -> Sums:
@@ -154,30 +170,34 @@ def _sums(values: Sequence[float]) -> Sums:
     if most > MOST_VALUE:
         values = [min(value, MOST_VALUE) for value in values]
         most = MOST_VALUE
-    return Sums(len(values), sum(values), sum([value * value for value in values]), min(values), most)
+    total = squares = 0.0
+    for value in values:  # for the few values of a case, faster than built-in functions
+        total += value
+        squares += value * value
+    return Sums(len(values), total, squares, min(values), most)
 
 
 def together(sums: Sequence[Sums]) -> Sums:
     """The values of several runs of one case, one at least."""
     if len(sums) == 1:
         return sums[0]
-    return Sums(
-        sum([one.n for one in sums]),
-        sum([one.total for one in sums]),
-        sum([one.squares for one in sums]),
-        min([one.least for one in sums]),
-        max([one.most for one in sums]),
-    )
+    n, total, squares, least, most = zip(*map(astuple, sums), strict=True)
+    return Sums(sum(n), sum(total), sum(squares), min(least), max(most))
 
 
-def estimate_of(cases: Sequence[Sums], scale: Scale) -> Estimate:
-    """The mean over cases with its 95 % interval, as `gate.decision.conclusions.estimate` has it of single values."""
-    means = [one.total / one.n for one in cases]
-    n = sum([one.n for one in cases])
+def described(cases: Sequence[Sums], scale: Scale) -> tuple[Estimate, float, float]:
+    """The mean over cases, and the least and the most: of trials, or of cases where a trial can only pass or fail."""
+    counts, totals, squares, least, most = zip(*map(astuple, cases), strict=True)
+    means = list(map(truediv, totals, counts))
+    ends = (means, means) if scale is Scale.BINARY else (least, most)
+    return _estimate(means, sum(counts), sum(totals), sum(squares), scale), min(ends[0]), max(ends[1])
+
+
+def _estimate(means: Sequence[float], n: int, total: float, squares: float, scale: Scale) -> Estimate:
+    """With its 95 % interval, as `gate.decision.conclusions.estimate` has it of single values."""
     value = mean(means)
     if n == 1:
         return Estimate(value, value, value, 1, 1, level=0.0)
-    total, squares = sum([one.total for one in cases]), sum([one.squares for one in cases])
     sd = (max(0.0, squares - total * total / n) / (n - 1)) ** 0.5
     if scale in (Scale.BINARY, Scale.UNIT) and total == squares:  # zeros and ones alone
         return Estimate(value, *wilson(value * n, n), len(means), n, sd=sd)

@@ -388,19 +388,19 @@ def _by_outcome(
 # --- one broken case ------------------------------------------------------------------------------
 
 
-def provable(cases: int, baseline_trials: int, alpha: float = 0.02) -> bool:
+def provable(cases: int, baseline_trials: int, alpha: float = 0.02, *, recorded: bool = False) -> bool:
     """Whether the schedule's reruns can prove that a case broke which always passed and now always fails."""
     few = 1 + sum(WAVES)
     long = case_log_e(baseline_trials, baseline_trials, 0, few) >= math.log(LONG_E)
-    needed = reruns_to_prove(cases, baseline_trials, alpha)
+    needed = reruns_to_prove(cases, baseline_trials, alpha, recorded=recorded)
     return needed is not None and needed <= few + (sum(LONG_WAVES) if long else 0)
 
 
-def reruns_to_prove(cases: int, baseline_trials: int, alpha: float = 0.02) -> int | None:
+def reruns_to_prove(cases: int, baseline_trials: int, alpha: float = 0.02, *, recorded: bool = False) -> int | None:
     """Consecutive failing trials after which one of ``cases`` cases blocks, if all others pass as before."""
     quiet = case_log_e(baseline_trials, baseline_trials, 1, 1)
     for n in range(1, MOST_RERUNS + 1):
         broken = case_log_e(baseline_trials, baseline_trials, 0, n)
-        if suite_e([broken, *[quiet] * (cases - 1)]) >= 1 / (alpha * CASES_SHARE):
+        if suite_e([broken, *[quiet] * (cases - 1)], recorded=recorded) >= 1 / (alpha * CASES_SHARE):
             return n
     return None

@@ -1,14 +1,15 @@
-"""What answered: the model and the provider's system that trials name, on both sides. Pure."""
+"""What answered: models, the provider's systems and tools that trials name, on both sides. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from gate.model import Trial
-from gate.model.facts import AnsweredBy
+from gate.model.facts import AnsweredBy, ToolsChanged
 from gate.security.limits import cut
 
 MOST_NAMES = 5
+MOST_CHANGES = 20
 MAX_NAME_CHARS = 80
 
 
@@ -22,6 +23,26 @@ def answered_by(now: Iterable[Trial], before: Iterable[Trial]) -> list[AnsweredB
     systems, former = (side[1] for side in sides)
     if former and systems and systems.isdisjoint(former):
         found.append(AnsweredBy("system", _bounded(systems), _bounded(former)))
+    return found
+
+
+def tools_changed(now: Iterable[Trial], before: Iterable[Trial]) -> list[ToolsChanged]:
+    """Which MCP servers list other tools than at the baseline, or describe them otherwise, and how."""
+    trials = list(now)
+    offered, former = _offered(trials), _offered(before)
+    other = {name for name, lists in offered.items() if name in former and lists.isdisjoint(former[name])}
+    told = dict.fromkeys(one for t in trials if t.replay is not None for one in t.replay.tools_changed)
+    servers = sorted(other | {one.partition(": ")[0] for one in told})
+    return [ToolsChanged(tuple(servers), tuple(list(told)[:MOST_CHANGES]))] if servers else []
+
+
+def _offered(trials: Iterable[Trial]) -> dict[str, set[str]]:
+    """Server → digests of the lists of tools that it told."""
+    found: dict[str, set[str]] = {}
+    for trial in trials:
+        for one in trial.replay.tools if trial.replay is not None else ():
+            server, _, digest = one.rpartition(" ")
+            found.setdefault(server, set()).add(digest)
     return found
 
 

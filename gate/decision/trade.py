@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from gate.decision.comparison import PASS_RATE
 from gate.decision.conclusions import regressed_metrics, undecided
 from gate.decision.findings import change_of
-from gate.model import CaseCounts, CriterionResult, EvidenceSummary, OnTradeoff, Outcome, Verdict, worst
+from gate.model import CaseCounts, CriterionResult, EvidenceSummary, OnTradeoff, Outcome, StageKind, Verdict, worst
 from gate.model.facts import TradedOff
 from gate.model.findings import (
     AnyFinding,
@@ -66,7 +66,7 @@ def trade_of(outcome: Outcome | None, policy: OnTradeoff, *, open_blocks: bool =
 def proven_by_mean(outcome: Outcome, name: str) -> bool:
     """Whether the look that proved a regression of this metric saw it in its mean, not in the drops of a few cases."""
     tests = [look.metrics[name] for look in outcome.evidence.looks if look.blocks and name in look.metrics]
-    return not tests or tests[-1].by_mean
+    return tests[-1].by_mean if tests else outcome.stage.kind is not StageKind.REPEATS
 
 
 def moved(evidence: EvidenceSummary, case_ids: Iterable[str]) -> tuple[CaseTally, ...]:

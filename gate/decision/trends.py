@@ -16,8 +16,8 @@ from msgspec.structs import replace
 from gate.decision.comparison import PASS_RATE, RATE_METRIC
 from gate.decision.comparison import pass_rate as pass_rate_criterion
 from gate.decision.history import CaseHistory
-from gate.decision.measured import SPENT, RunValues, estimate_of, spent_beside, together
-from gate.model import Criterion, Direction, Estimate, Scale
+from gate.decision.measured import SPENT, RunValues, described, spent_beside, together
+from gate.model import Criterion, Direction, Estimate
 from gate.statistics.changepoint import Jump, Piece, course
 from gate.statistics.intervals import deviation, mean, wilson
 from gate.statistics.trend import LEAST_RUNS, Level, Sums, crossing, fitted, levels
@@ -288,15 +288,7 @@ def _cells(run: PastRun, name: str, cases: Sequence[str] | None) -> Mapping[str,
 
 
 def _point(number: int, cells: Sequence[Sums], criterion: Criterion) -> Point:
-    return Point(number, estimate_of(cells, criterion.scale), *_ends(cells, criterion))
-
-
-def _ends(cells: Sequence[Sums], criterion: Criterion) -> tuple[float, float]:
-    """The least and the most: of trials, or of cases where a trial can only pass or fail."""
-    if criterion.scale is Scale.BINARY:
-        means = [one.total / one.n for one in cells]
-        return min(means), max(means)
-    return min([one.least for one in cells]), max([one.most for one in cells])
+    return Point(number, *described(cells, criterion.scale))
 
 
 def _stretches(
@@ -307,17 +299,22 @@ def _stretches(
     criterion: Criterion,
 ) -> tuple[Stretch, ...]:
     found = [Stretch(0)]
-    met: set[int] = set()
-    for position, number in enumerate(measured):
-        own = set(map(contents[number].__getitem__, cells[number]))
-        if position:
-            before, now = _terms(runs[measured[position - 1]], criterion), _terms(runs[number], criterion)
-            changed = tuple(sorted(name for name in before.keys() | now.keys() if before.get(name) != now.get(name)))
-            if changed or met.isdisjoint(own):
-                found.append(Stretch(position, changed))
-                met = set()
-        met |= own
+    for position, number in enumerate(measured[1:], 1):
+        changed = _changed(runs[measured[position - 1]], runs[number], criterion)
+        content = contents[number]
+        own = {content[case] for case in cells[number]}
+        earlier = (measured[before] for before in range(position - 1, found[-1].start - 1, -1))
+        if changed or all(own.isdisjoint(map(contents[run].__getitem__, cells[run])) for run in earlier):
+            found.append(Stretch(position, changed))
     return tuple(found)
+
+
+def _changed(before: PastRun, now: PastRun, criterion: Criterion) -> tuple[str, ...]:
+    """What is measured in another way than before."""
+    if now.criteria == before.criteria:
+        return ()
+    then, own = _terms(before, criterion), _terms(now, criterion)
+    return tuple(sorted(name for name in then.keys() | own.keys() if then.get(name) != own.get(name)))
 
 
 def _terms(run: PastRun, criterion: Criterion) -> Mapping[str, str]:
@@ -338,14 +335,14 @@ def _with_course(
     error: float,
 ) -> Series:
     """With moves, trend and early warning of the newest stretch."""
-    by_case: dict[int, dict[int, Sums]] = defaultdict(dict)
-    for position, number in enumerate(current):
-        content = contents[number]
-        for case, sums in cells[number].items():
-            by_case[content[case]][position] = sums
+    measured = [
+        {content[case]: sums for case, sums in cells[number].items()}
+        for number in current
+        for content in (contents[number],)
+    ]
     scale = series.criterion.scale
     reach = scale.range[1] - scale.range[0] if scale.is_bounded else 0.0
-    found = levels(list(by_case.values()), len(current), reach)
+    found = levels(measured, reach)
     parted = course(found, level=error)
     moves = tuple(_moved(step, current, runs, _named(found, parted.pieces, n)) for n, step in enumerate(parted.steps))
     last = found[parted.pieces[-1].start :]
@@ -425,8 +422,7 @@ def _versions(runs: Sequence[PastRun], measures: Sequence[Criterion]) -> tuple[V
                     by_case[case].append(sums)
             if by_case:
                 cells = [together(sums) for sums in by_case.values()]
-                ends = _ends(cells, criterion)
-                values.append(VersionValue(criterion.name, estimate_of(cells, criterion.scale), *ends))
+                values.append(VersionValue(criterion.name, *described(cells, criterion.scale)))
         commits = dict.fromkeys(commit for n in numbers if (commit := runs[n].commit))
         found.append(Version(runs[numbers[0]].agent, tuple(commits), tuple(numbers), tuple(values)))
     return tuple(found)

@@ -460,9 +460,10 @@ def _detectable(found: MetricChange | None, criterion: Criterion) -> float | Non
 
 
 def spent(evidence: EvidenceSummary) -> float:
-    """Share of the error budget that looks and case reruns have used so far."""
+    """Share of the error budget that looks, repeats and case reruns have used so far."""
     from gate.decision.engine.evidence import CASES_SHARE  # weight: only with a baseline
 
     alpha = 1 / (evidence.e_threshold * CASES_SHARE)
     looks = sum(look.threshold if look.spent is None else look.spent for look in evidence.looks)
-    return min(1.0, CASES_SHARE + looks / alpha)
+    repeats = sum(test.threshold for test in evidence.repeats)
+    return min(1.0, CASES_SHARE + (looks + repeats) / alpha)

@@ -165,6 +165,19 @@ def from_snapshot(answer: Any) -> Any:
     return from_langchain(answer.values)
 
 
+def is_output(answer: Any) -> bool:
+    """What `invoke` of a graph gives under `version="v2"`."""
+    return type(answer).__name__ == "GraphOutput" and has(answer, "value", "interrupts")
+
+
+def from_output(answer: Any) -> Any:
+    """The state that it holds, with the interrupts beside it."""
+    value = answer.value
+    if answer.interrupts:
+        return from_langchain({INTERRUPTS: answer.interrupts})
+    return from_langchain(value) if is_langchain(value) else value
+
+
 INTERRUPTS = "__interrupt__"
 WAITING = "the graph was interrupted and is not at its end: resume it, or return what it asks as a text"
 
@@ -431,6 +444,7 @@ FORMS: Any = [
     (is_pydantic_ai, from_pydantic_ai),
     (is_langchain, from_langchain),
     (is_snapshot, from_snapshot),
+    (is_output, from_output),
     (is_adk, from_adk),
     (is_crewai, from_crewai),
     (is_claude, from_claude),

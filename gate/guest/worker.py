@@ -17,6 +17,7 @@ import asyncio
 import concurrent.futures
 import contextvars
 import dataclasses
+import difflib
 import importlib
 import importlib.util
 import inspect
@@ -91,7 +92,11 @@ def load(target: str, paths: list[str]) -> Callable[..., Any]:
         module, _, attribute = target.rpartition(".")
     found: Any = importlib.import_module(module)
     for name in attribute.split("."):
-        found = getattr(found, name)
+        try:
+            found = getattr(found, name)
+        except AttributeError as error:
+            near = difflib.get_close_matches(name, [one for one in dir(found) if not one.startswith("_")], 1)
+            raise AttributeError(f"{error}: did you mean {near[0]!r}?" if near else str(error)) from None
     if not callable(found):
         raise TypeError(f"{target} is not callable")
     function: Callable[..., Any] = found

@@ -51,6 +51,18 @@ def _read(opened: zipfile.ZipFile, name: str, where: str) -> bytes:
     return content
 
 
+def members(archive: bytes, where: str) -> list[str]:
+    """The names of its files, each once. Raises as `read_member`."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(archive)) as opened:
+            found = opened.infolist()
+    except (zipfile.BadZipFile, NotImplementedError, EOFError, OSError, ValueError) as error:
+        raise UntrustedError(f"not an archive that can be read: {error}", where=where) from error
+    if len(found) > MAX_MEMBERS:
+        raise UntrustedError(f"{len(found):,} files, at most {MAX_MEMBERS:,} are read", where=where)
+    return list(dict.fromkeys(member.filename for member in found))
+
+
 def record_members(path: Path) -> Iterator[tuple[str, bytes | UntrustedError]]:
     """The JSON Lines files in an archive on disk, one at a time, each with its content or why it is refused.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from itertools import islice
@@ -40,8 +40,12 @@ MOVES = ("head_ref_force_pushed", "head_ref_deleted", "head_ref_restored")
 MOVED_SINCE = "it was set before the latest change; set it again"
 WRITERS = ("admin", "write")
 """What the permission of someone who may accept is called; ``maintain`` is reported as ``write``."""
+OWN_EVENTS = ("push", "schedule", "workflow_dispatch")
+"""Events whose runs are started by those who may write, on a commit that is here. Not a pull request's."""
 MOST_RUNS = 100
 """Runs of a branch that are looked at."""
+MOST_LISTED = 300
+"""Runs of one event that are looked at, whatever their workflow."""
 PERMISSION_HINT = (
     "add `permissions: {contents: read, pull-requests: write}` to the job; "
     "for forks and Dependabot the `workflow_run` job comments"
@@ -246,6 +250,28 @@ class GitHub:
             ]
         ours = [run for run in runs if not own or run.head_repository.lower() == self._repository.lower()]
         return sorted(ours, key=lambda run: run.id, reverse=True)
+
+    def own_runs(
+        self, workflows: Collection[str], heads: Collection[str], most: int, **asked: str
+    ) -> list[MeasuringRun]:
+        """Runs of these workflow files that no change started, on commits of this repository, the newest first.
+
+        Of each event and file the ``most`` newest on one of ``heads``: whoever starts one workflow again and again, or
+        runs one each hour, does not crowd out the others. ``asked`` is ``branch`` or ``head_sha``. A fork's branch or a
+        tag may have the name of a branch, so it is the commit that shows what ran.
+        """
+        found: dict[tuple[str, str], list[MeasuringRun]] = {}
+        with _readable():
+            for event in OWN_EVENTS:
+                query = {**asked, "event": event, "exclude_pull_requests": "true"}
+                listed = self._rest.pages(self._path("actions/runs"), "workflow_runs", **query)
+                for run in islice(listed, MOST_LISTED):
+                    path, made = run["path"].partition("@")[0], _run(run)
+                    ours = made.head_repository.lower() == self._repository.lower() and made.head in heads
+                    if ours and run["event"] == event and path in workflows:
+                        found.setdefault((event, path), []).append(made)
+            newest = [sorted(runs, key=lambda run: run.id, reverse=True)[:most] for runs in found.values()]
+            return sorted((run for runs in newest for run in runs), key=lambda run: run.id, reverse=True)
 
     def measured_for(self, run: MeasuringRun, pull: PullRequest) -> bool:
         """Whether a run on a pull request's head must belong to this pull request.

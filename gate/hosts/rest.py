@@ -40,6 +40,13 @@ class RestError(PublishError):
         self.wait = wait
         """Seconds after which the same request may succeed; None: a retry would not help."""
 
+    @property
+    def is_limit(self) -> bool:
+        """Whether it was refused because too much was asked, and not for want of a permission."""
+        return self.status == 429 or (
+            self.status == 403 and (self.wait is not None or "rate limit" in self.what.lower())
+        )
+
 
 class Rest:
     """A client of one host. Sends its credentials to that host alone.
@@ -184,7 +191,7 @@ class Rest:
             return None
         try:
             return response.json()
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise RestError("the answer is not JSON", where=str(response.url)) from error
 
     def _at(self, path: str) -> str:
@@ -230,7 +237,7 @@ def message_of(response: httpx.Response) -> str:
     """What the host says went wrong, on one short line."""
     try:
         body = response.json()
-    except ValueError:
+    except (ValueError, RecursionError):
         return response.reason_phrase
     message = body.get("message") or body.get("error") if isinstance(body, dict) else None
     return " ".join(str(message or response.reason_phrase).split())[:300]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -12,7 +13,7 @@ from pydantic import Field
 from gate.metrics.base import NO_CONTENT, Metric, Options, TrialOutput
 from gate.model import Case, Scale, Score
 from gate.model.strictness import MORE
-from gate.security.limits import shorten
+from gate.security.limits import MAX_ID_CHARS, shorten
 
 
 class ForbiddenOptions(Options):
@@ -73,4 +74,12 @@ class ForbiddenTools(Metric[ForbiddenOptions]):
 
 def plain_name(name: str) -> str:
     """A tool's name without what people write differently: case, separators, width."""
+    return _known_name(name) if len(name) <= MAX_ID_CHARS else _plain(name)
+
+
+def _plain(name: str) -> str:
     return re.sub(r"[\W_]+", "", unicodedata.normalize("NFKC", name[:1_000]).casefold()) or name
+
+
+_known_name = lru_cache(_plain)
+"""Of the names that an agent's tools have, each is met many times."""

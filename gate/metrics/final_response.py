@@ -16,6 +16,7 @@ from gate.metrics.judged import (
     JudgedMetric,
     TurnVerdict,
     answer_text,
+    by_majority,
     of_turns,
     rationale,
 )
@@ -82,11 +83,7 @@ class FinalResponseMatchV2(JudgedMetric[AdkJudgeOptions]):
         votes = answers.readable
         if not votes:
             return TurnVerdict(None, answers.failure or "")
-        valid = sum(vote.is_the_agent_response_valid == "valid" for vote in votes)
-        majority = "valid" if valid > len(votes) - valid else "invalid"
-        why = next(vote.reasoning for vote in votes if vote.is_the_agent_response_valid == majority)
-        value = 1.0 if majority == "valid" else 0.0
-        return TurnVerdict(value, f"{majority} by {valid} of {len(votes)} votes for valid: {rationale(why)}")
+        return by_majority([(vote.is_the_agent_response_valid == "valid", vote.reasoning) for vote in votes])
 
 
 MATCH = """\

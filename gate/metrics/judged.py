@@ -174,6 +174,15 @@ class TurnVerdict(Struct, frozen=True):
 NOT_APPLICABLE = TurnVerdict(None)
 
 
+def by_majority(votes: Sequence[tuple[bool, str]]) -> TurnVerdict:
+    """What most votes, each with its reason, say of validity; a tie is invalid. There is at least one."""
+    count = sum(valid for valid, _ in votes)
+    found = count > len(votes) - count
+    why = next((reason for valid, reason in votes if valid == found), "")
+    label = "valid" if found else "invalid"
+    return TurnVerdict(float(found), f"{label} by {count} of {len(votes)} votes for valid: {rationale(why)}")
+
+
 def of_turns(verdicts: Sequence[TurnVerdict], *, average: Callable[[Sequence[float]], float] = mean) -> Score:
     """The mean over the judged turns, as in google-adk: turns without a readable verdict are left out.
 

@@ -12,7 +12,7 @@ from gate.judges.client import Judge
 from gate.judges.prompt import Answer
 from gate.metrics.base import TrialOutput
 from gate.metrics.final_response import INVALID, VALID
-from gate.metrics.judged import AdkJudgeOptions, JudgedMetric, TurnVerdict, answer_text, rationale
+from gate.metrics.judged import AdkJudgeOptions, JudgedMetric, TurnVerdict, answer_text, by_majority
 from gate.model import Case, Invocation, Scenario, Score
 
 
@@ -85,11 +85,7 @@ class UserSimulatorQuality(JudgedMetric[UserSimulatorOptions]):
         votes = answers.readable
         if not votes:
             return TurnVerdict(None, answers.failure or "no readable vote")
-        valid = sum(vote.is_valid == "valid" for vote in votes)
-        majority = "valid" if valid > len(votes) - valid else "invalid"
-        why = next((vote.reasoning for vote in votes if vote.is_valid == majority), "")
-        value = 1.0 if majority == "valid" else 0.0
-        return TurnVerdict(value, f"{majority} by {valid} of {len(votes)} votes for valid: {rationale(why)}")
+        return by_majority([(vote.is_valid == "valid", vote.reasoning) for vote in votes])
 
 
 def _first(scenario: Scenario, turn: Invocation) -> TurnVerdict:

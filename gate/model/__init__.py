@@ -30,11 +30,12 @@ from gate.model.evidence import (
     MetricChange,
     MetricTest,
     Outcome,
+    RepeatsTest,
     Stage,
     StageKind,
 )
 from gate.model.groups import Concentration, GroupKind
-from gate.model.measured import MeasuredTrial, MeasuredTurn
+from gate.model.measured import MeasuredTrial, MeasuredTurn, values_of
 from gate.model.results import (
     BaselineInfo,
     CaseResult,
@@ -124,6 +125,7 @@ __all__ = [
     "Part",
     "Persona",
     "RecordedTrial",
+    "RepeatsTest",
     "Replay",
     "Result",
     "Rubric",
@@ -148,5 +150,6 @@ __all__ = [
     "tool_times",
     "total_duration",
     "total_usage",
+    "values_of",
     "worst",
 ]

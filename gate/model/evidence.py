@@ -18,6 +18,8 @@ class StageKind(str, Enum):
     """The e-values of the cases did, after an epoch."""
     CASE_RERUNS = "case_reruns"
     """They did, after reruns of the suspicious cases."""
+    REPEATS = "repeats"
+    """Cases that failed once, asked again, did so more often than stored trials do, all of them taken together."""
     CERTIFIED = "certified"
     """Every blocking metric's loss is bounded by its margin."""
     UNPROVEN = "unproven"
@@ -50,8 +52,9 @@ class Stage(Struct, frozen=True):
 
     @property
     def drift_open(self) -> bool:
-        """Whether a drop of the whole suite was proven against stored trials alone, in what a provider answered."""
-        return self.kind is StageKind.SUITE_LOOK and not self.confirmed and not self.replayed
+        """Whether a drop that names no case was proven against stored trials alone, in what a provider answered."""
+        whole = self.kind in (StageKind.SUITE_LOOK, StageKind.REPEATS)
+        return whole and not self.confirmed and not self.replayed
 
     @property
     def concurrent(self) -> bool:
@@ -123,6 +126,25 @@ class MetricChange(Struct, frozen=True):
     """The change below which the true one lies in at most 5 % of runs, early stopping included; None: not bounded."""
 
 
+class RepeatsTest(Struct, frozen=True):
+    """One test of all cases that failed once and were asked again, together."""
+
+    epochs: int
+    p: float
+    threshold: float
+    """The p from which on it blocks, and what it may add to the probability of blocking an unchanged agent."""
+    cases: int
+    passed: int
+    trials: int
+    """Without the failures that the cases were picked for."""
+    baseline_passed: int
+    baseline_trials: int
+
+    @property
+    def blocks(self) -> bool:
+        return self.p <= self.threshold
+
+
 class EvidenceSummary(Struct, frozen=True):
     """The numbers behind a decision. None stands for a number beyond what a float holds."""
 
@@ -147,6 +169,7 @@ class EvidenceSummary(Struct, frozen=True):
     perhaps_gained: Mapping[str, CaseCounts] = {}
     """Of a proven regression where none can be named, and the joint test with the sides exchanged rejects at alpha: the
     cases with the most evidence."""
+    repeats: tuple[RepeatsTest, ...] = ()
 
     @property
     def last_look(self) -> LookTest | None:

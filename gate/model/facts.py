@@ -374,6 +374,14 @@ class AnsweredBy(Fact, frozen=True):
     before: tuple[str, ...]
 
 
+class ToolsChanged(Fact, frozen=True):
+    """MCP servers describe their tools otherwise than they did at the baseline."""
+
+    servers: tuple[str, ...]
+    changes: tuple[str, ...] = ()
+    """Which tool of which server, and which words of it; empty where the recordings are not there to say so."""
+
+
 class NewCases(Fact, frozen=True):
     cases: tuple[str, ...]
 
@@ -414,6 +422,7 @@ class ByBaseRules(Fact, frozen=True):
 
 RuleChange = (
     AnsweredBy
+    | ToolsChanged
     | NewCases
     | EditedCases
     | RenamedCases
@@ -509,7 +518,18 @@ class ProviderMoved(Fact, frozen=True):
     """Whether the baseline that is compared with was measured before it."""
 
 
-Note = str | ProviderMoved
+class Unproven(Fact, frozen=True):
+    """Baselines of which nothing shows which job measured them, or runs of them."""
+
+    compared: tuple[str, ...] = ()
+    """Commits of which such a record is compared with all the same."""
+    told: tuple[tuple[str, str], ...] = ()
+    """What was left out or is doubtful, each with why."""
+    why: str = ""
+    """Why the compared ones are not proven, where that is known."""
+
+
+Note = str | ProviderMoved | Unproven
 """What a run's terms tell its reader besides: words of its own, or a fact."""
 
 
@@ -583,6 +603,7 @@ Caution = (
     | TrialsLost
     | BaseGone
     | ProviderMoved
+    | Unproven
     | AttemptsRepeated
     | RepeatsAlike
     | RepeatsOnce

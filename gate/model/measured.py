@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -40,3 +40,9 @@ class MeasuredTrial(Struct, frozen=True, gc=False):
         if len(self.turns) == 1:
             return self.turns[0].usage
         return total_usage(tuple([turn.usage for turn in self.turns if turn.usage is not None]))
+
+
+def values_of(name: str, trials: Iterable[MeasuredTrial]) -> list[float | None]:
+    """The value that each trial has of a criterion; None where it has none."""
+    scores = [trial.scores.get(name) for trial in trials]
+    return [one if type(one) is float else one.value if isinstance(one, Score) else one for one in scores]

@@ -246,6 +246,8 @@ class SuiteResult(Struct, frozen=True):
     seed: int = 0
     accepted: str = ""
     """Who accepted a regression or a doubt and when, where someone did."""
+    expired: str = ""
+    """That someone accepted this, or what it rests on, until a day that has passed."""
     doubts: tuple[Doubt, ...] = ()
     """Why a suite that would have passed is inconclusive: what it was to be held to is no longer compared, or gone."""
     outcome: Outcome | None = None

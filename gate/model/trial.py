@@ -134,6 +134,10 @@ class Replay(Struct, frozen=True):
     digest is that of what it was answered: a recording that somebody else wrote has another one."""
     saved_usd: float | None = None
     """What the replayed calls cost when they were recorded, as far as it is known."""
+    tools: tuple[str, ...] = ()
+    """What MCP servers said that they offer: ``<server> <digest>`` of each list of tools."""
+    tools_changed: tuple[str, ...] = ()
+    """How that differs from what its source was told, tool by tool, in words: bounded and redacted."""
 
     @property
     def whole(self) -> bool:

@@ -48,8 +48,8 @@ class TraceFormat(Protocol):
     def pieces(self, value: Any) -> Sequence[TracePiece]:
         """The spans and log records in a line's value; empty if it holds none."""
 
-    def seconds(self, piece: TracePiece) -> float | None:
-        """When a piece ended, in Unix time."""
+    def last(self, pieces: Sequence[Any], until: float) -> float | None:
+        """When the last of some pieces ended, in Unix time, but for those after ``until``; None if none says when."""
 
     def conversation(self, trace: str, pieces: Sequence[Any]) -> WatchedTrace | None:
         """What the pieces of a trace tell; None if there is no agent in it."""
@@ -157,36 +157,48 @@ class Intake:
         self, source: str, line: Line, pieces: Sequence[TracePiece], *, counted: bool
     ) -> list[WatchedTrace]:
         share, now = (line.end - line.start) // len(pieces), time()
-        sampled = {trace for trace in {piece.trace_id for piece in pieces} if is_sampled(trace, self._rate)}
+        by_trace: dict[str, list[TracePiece]] = {}
         for piece in pieces:
-            if piece.trace_id in sampled:
-                self._add_piece(source, line, piece, share, now, counted=counted)
+            by_trace.setdefault(piece.trace_id, []).append(piece)
+        for trace, own in by_trace.items():
+            if is_sampled(trace, self._rate):
+                self._add_to(trace, own, source, line, share, now, counted=counted)
         found: list[WatchedTrace] = []
         while self._size > self._most_bytes and self._waiting:
             self.cut += 1
             found.extend(self._released([next(iter(self._waiting))]))
         return found
 
-    def _add_piece(self, source: str, line: Line, piece: TracePiece, size: int, now: float, *, counted: bool) -> None:
+    def _add_to(
+        self,
+        trace: str,
+        pieces: Sequence[TracePiece],
+        source: str,
+        line: Line,
+        size: int,
+        now: float,
+        *,
+        counted: bool,
+    ) -> None:
+        """``size``: bytes of each piece."""
         assert self._traces is not None
-        waiting = self._waiting.get(piece.trace_id)
+        waiting = self._waiting.get(trace)
         if waiting is None:
-            if self._is_stored(piece.trace_id):
-                self.late += not counted
+            if self._is_stored(trace):
+                self.late += 0 if counted else len(pieces)
                 return
-            waiting = self._waiting[piece.trace_id] = _Waiting(source, line.start)
-        if len(waiting.pieces) >= MOST_PIECES:
-            self.late += not counted
+            waiting = self._waiting[trace] = _Waiting(source, line.start)
+        kept = pieces[: MOST_PIECES - len(waiting.pieces)]
+        self.late += 0 if counted else len(pieces) - len(kept)
+        if not kept:
             return
         if waiting.source != source:
             waiting.others.setdefault(source, line.start)
-        waiting.pieces.append(piece)
-        waiting.size += size
-        self._size += size
+        waiting.pieces += kept
+        waiting.size += size * len(kept)
+        self._size += size * len(kept)
         waiting.arrived = now
-        at = self._traces.seconds(piece)
-        if at is not None and at <= now + AHEAD_SECONDS:
-            waiting.last = max(waiting.last, at)
+        waiting.last = max(waiting.last, self._traces.last(kept, now + AHEAD_SECONDS) or 0.0)
 
     def _released(self, traces: Iterable[str]) -> Iterator[WatchedTrace]:
         assert self._traces is not None or not self._waiting

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -29,22 +30,22 @@ class TelemetryTraces:
         """The spans and log records in a line's value; empty if it holds none."""
         return self._reader.value(value)
 
-    def seconds(self, piece: Any) -> float | None:
-        """When a piece ended, in Unix time."""
-        at = piece.end if isinstance(piece, Span) else piece.time
-        return at / 1e9 if at else None
+    def last(self, pieces: Sequence[Any], until: float = math.inf) -> float | None:
+        """When the last of some pieces ended, in Unix time, but for those after ``until``; None if none says when."""
+        most = until * 1e9
+        ends = [at for one in pieces if 0 < (at := one.end if type(one) is Span else one.time) <= most]
+        return max(ends) / 1e9 if ends else None
 
     def conversation(self, trace: str, pieces: Sequence[Any]) -> WatchedTrace | None:
         """What the pieces of a trace tell; None if there is no agent in it."""
         found = conversation_of(pieces, trace)
         if not found.turns:
             return None
-        ends = [at for piece in pieces if (at := self.seconds(piece)) is not None]
         return WatchedTrace(
             trace,
             tuple([replace(turn.invocation, unseen=unseen_in(turn)) for turn in found.turns]),
             found.error,
-            max(ends, default=None),
+            self.last(pieces),
             _missing([turn.captured for turn in found.turns]),
         )
 

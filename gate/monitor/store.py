@@ -277,6 +277,15 @@ def _observation(row: Sequence[Any]) -> Observation:
     return Observation(trace, at, outcome, average, found, why, query, output, names, kept or b"")
 
 
+def is_state(path: Path) -> bool:
+    """Whether a file is a database, as a monitor's state is; a record is text."""
+    try:
+        with path.open("rb") as file:
+            return file.read(16) == b"SQLite format 3\0"
+    except OSError:
+        return False
+
+
 def open_state(path: Path, *, to_write: bool = True) -> MonitorState | None:
     """The state in a file, which is made where it is missing.
 

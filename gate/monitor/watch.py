@@ -224,6 +224,11 @@ def decide_now(state: MonitorState, options: WatchOptions, criteria: str, now: f
     return found if seen is None else after_silence(found, now - seen, options.silence)
 
 
+def outcomes_of(state: MonitorState, options: WatchOptions, criteria: str) -> list[bool | None]:
+    """Whether the traces of the window passed, the oldest first."""
+    return state.outcomes(options.limits.window, criteria, _since(options, time()))
+
+
 def report_of(
     state: MonitorState, options: WatchOptions, observer: Observer, notes: Sequence[str] = ()
 ) -> MonitorReport:

@@ -9,6 +9,7 @@ from typing import Protocol
 from gate.agents.base import AgentOptions, expand
 from gate.agents.http import server_of
 from gate.agents.version import version_of
+from gate.baselines.fingerprint import with_tools
 from gate.baselines.pairing import Reference
 from gate.config.base_policy import place_of
 from gate.config.load import Config
@@ -119,6 +120,7 @@ async def _other_version(session: Session, reference: Reference, url: str) -> st
     if source is None or source.header is None:
         return ""
     told = await version_of(config.agent_kind, config.agent, root=config.root, environment=session.environment, url=url)
-    if fingerprint_of_version(config, told) == reference.records[0].header.agent:
+    stored = reference.records[0]
+    if with_tools(fingerprint_of_version(config, told), stored.trials) == stored.header.agent:
         return ""
     return f"{url} serves version {told!r}, and the stored baseline is of another"

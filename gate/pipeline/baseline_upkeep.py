@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 from msgspec.structs import replace
 
 from gate.baselines import Entry, Store
-from gate.baselines.base import UNCOMMITTED, commit_key, key_of, suite_key
-from gate.baselines.ledger import Acceptance, Ledger, Line, Mark
+from gate.baselines.ledger import Acceptance, Ledger, Line, Mark, Signed, acceptance, latest_day
 from gate.baselines.pairing import Reference, as_baseline
+from gate.baselines.proofs import Proofs, joined, parcels, proofs_of
+from gate.baselines.proofs import write as write_proofs
+from gate.baselines.proven import ProvenStore
 from gate.baselines.union import run_ids
 from gate.config.load import Config
 from gate.config.resolve import Plan, make_plans
-from gate.config.settings import now, settings_of
+from gate.config.settings import settings_of
 from gate.decision.comparison import PASS_RATE
 from gate.errors import BaselineError, BaselineWriteError, ConfigError, GateError
 from gate.model import SuiteResult, Verdict
@@ -24,13 +26,17 @@ from gate.model.findings import NeverAnswered
 from gate.pipeline.journal import newest_first, records_folder
 from gate.pipeline.judge_stored import as_if_judged, found_again, plan_of, read_whole, suite_ids
 from gate.pipeline.picked import beside
+from gate.pipeline.recordings import prune_recordings
 from gate.pipeline.reference import find_anchor, find_baselines, git_context, is_lost, store_of
 from gate.pipeline.verdict import NO_REFERENCE, Terms, judge_record, load_to_judge, own_terms
-from gate.records import Record
+from gate.records import Header, Record
+from gate.records.keys import UNCOMMITTED, commit_key, key_of, suite_key
 from gate.reports.explanation import headline
 from gate.reports.formatting import count, interval, sample
 from gate.reports.table import table
 from gate.security.escape import console
+from gate.security.signing import signed
+from gate.system.clock import now
 from gate.system.git import Git
 
 UNMEASURED = (Verdict.ERROR, Verdict.NOT_MEASURED)
@@ -46,8 +52,12 @@ def save_baseline(
     *,
     release: str = "",
     accepted: tuple[str, str] | None = None,
+    proofs: list[Proofs] | None = None,
+    key: bytes | None = None,
 ) -> str:
     """Stores a complete record with its verdict, and returns what was done in words.
+
+    ``proofs`` is given what this proves of what was stored; with a private ``key`` that is signed and stored beside it.
 
     The verdict is that on the record against its own base and the anchor, as they are stored now. ``release`` is its
     release tag; ``accepted`` says by whom and why a record becomes the anchor regardless of its verdict.
@@ -60,24 +70,29 @@ def save_baseline(
     """
     record = read_whole(path, error=BaselineWriteError)
     said: list[str] = []
+    proven: list[Proofs] = []
     with _store(config, environment) as store:
         others = _beside(config, store, path, record)
         lines = _found(record, path, config, environment, release, left_out=0 if record.header.agent else len(others))
-        if accepted is not None:
-            lines += [_acceptance(record.header.suite_id, commit_key(record.header), *accepted)]
+        suite_id, name = record.header.suite_id, commit_key(record.header)
+        if accepted is not None and not _is_known(store.ledger(suite_id), name, *accepted):
+            lines += [_acceptance(config, suite_id, name, *accepted)]
         where = store.save(record, lines, scope=_scope(record, config, environment), say=said.append)
-        said += _with_others(config, store, others, environment, release, same_agent=bool(record.header.agent))
-    if is_lost(config, environment):
-        said.append(
-            "this folder is gone with the job's clone: use `baseline: {store: git}`, or commit or cache the folder"
-        )
-    marks = [line for line in lines if isinstance(line, Mark) and not line.proven]
-    if marks and accepted is None:
-        short = (
-            f"marked {marks[-1].verdict.replace('_', ' ')}: releases and the default branch are not compared with it"
-        )
-        said.append(short)
+        proven.append(proofs_of(record, lines))
+        same_agent = bool(record.header.agent)
+        said += _with_others(config, store, others, environment, release, proven, same_agent=same_agent)
+        if key is not None:
+            said += _signed(store, record.header, proven, key)
+        said += filter(None, [prune_recordings(config, store, environment)])
+    if proofs is not None:
+        proofs += proven
+    said += _to_know(config, environment, () if accepted is not None else lines)
     return "\n".join([f"saved {where}", *said])
+
+
+def _is_known(ledger: Ledger, key: str, by: str, why: str) -> bool:
+    """Whether this very acceptance is stored: a job that runs again does not make it last longer."""
+    return any((one.key, one.by, one.why) == (key, by, why) for one in ledger.acceptances)
 
 
 def _beside(config: Config, store: Store, path: Path, record: Record) -> list[Path]:
@@ -96,6 +111,7 @@ def _with_others(
     others: Sequence[Path],
     environment: Mapping[str, str],
     release: str,
+    proven: list[Proofs],
     *,
     same_agent: bool,
 ) -> list[str]:
@@ -109,9 +125,32 @@ def _with_others(
             record = read_whole(path)
             lines = _found(record, path, config, environment, release)
             store.save(record, lines, scope=_scope(record, config, environment))
+            proven.append(proofs_of(record, lines))
             united += 1
     said = f"united with {count(united, 'other run')} of this commit, so that none is picked for its result"
     return [said] if united else []
+
+
+def _to_know(config: Config, environment: Mapping[str, str], lines: Sequence[Line]) -> list[str]:
+    """What whoever saves has to know; ``lines`` are findings that nobody accepted."""
+    said = []
+    if is_lost(config, environment):
+        said.append(
+            "this folder is gone with the job's clone: use `baseline: {store: git}`, or commit or cache the folder"
+        )
+    marks = [line for line in lines if isinstance(line, Mark) and not line.proven]
+    if marks:
+        short = marks[-1].verdict.replace("_", " ")
+        said.append(f"marked {short}: releases and the default branch are not compared with it")
+    return said
+
+
+def _signed(store: Store, header: Header, proven: Sequence[Proofs], key: bytes) -> list[str]:
+    """Signs what is proven of a record, and adds it to the ledger. Returns that in words."""
+    envelopes = [signed(write_proofs(parcel), key).decode() for parcel in parcels(joined(proven))]
+    suite_id, at = header.suite_id, now().timestamp()
+    store.note(suite_id, [Signed(suite_key(suite_id), commit_key(header), at, one) for one in envelopes])
+    return ["signed: whoever names the public key as `baseline.key` takes it for proven"]
 
 
 def _found(
@@ -161,10 +200,10 @@ def _scope(record: Record, config: Config, environment: Mapping[str, str]) -> fr
     return frozenset(case.id for case in plan_of(config, environment, record.header).planned)
 
 
-def save_newest(config: Config, environment: Mapping[str, str], *, release: str = "") -> str:
+def save_newest(config: Config, environment: Mapping[str, str], *, release: str = "", key: bytes | None = None) -> str:
     """Stores the newest finished record of each suite. Raises `BaselineWriteError`, also if there is none."""
     paths = [_newest_finished(config, suite_id) for suite_id in suite_ids(config, environment)]
-    return "\n".join(save_baseline(config, path, environment, release=release) for path in paths)
+    return "\n".join(save_baseline(config, path, environment, release=release, key=key) for path in paths)
 
 
 def _newest_finished(config: Config, suite_id: str) -> Path:
@@ -176,34 +215,72 @@ def _newest_finished(config: Config, suite_id: str) -> Path:
     raise BaselineWriteError(f"no finished record of {suite_id!r}", where=str(folder), hint="`gate run` makes one")
 
 
+def carry_on(config: Config, environment: Mapping[str, str], own: Sequence[Proofs]) -> tuple[Proofs, Sequence[str]]:
+    """The proofs of everything that is stored, as far as they are known, and why some could not be looked up.
+
+    ``own`` are those of what was measured here.
+    """
+    known = mine = joined(own)
+    stored, problems = set(mine.digests), list[str]()
+    with _store(config, environment) as store:
+        if not isinstance(store, ProvenStore):
+            return mine, ()
+        for suite_id in suite_ids(config, environment):
+            entries = [entry for entry in store.entries(suite_id) if not entry.dirty]
+            stored |= {(suite_key(suite_id), one.key) for nth, one in enumerate(entries) if store.is_known(one, nth)}
+            with suppress(BaselineError):  # whoever damages it does not stop the proofs
+                store.ledger(suite_id)  # looks for the jobs of releases
+            known = joined([known, store.proofs(suite_id)])
+        problems += store.problems
+    return known.only(stored), problems
+
+
 # --- accepting ------------------------------------------------------------------------------------
 
 
 def accept_baseline(
-    config: Config, environment: Mapping[str, str], *, revision: str | None, by: str | None, why: str
+    config: Config,
+    environment: Mapping[str, str],
+    *,
+    revision: str | None,
+    by: str | None,
+    why: str,
+    until: date | None = None,
+    key: bytes | None = None,
 ) -> str:
     """Makes the stored record of a commit the anchor of each suite that has one, and returns what was done in words.
 
+    ``until`` is the last day on which that counts, in UTC; None: the last that ``baseline.accept_days`` allows.
+
     Raises:
         BaselineError: no suite has a record of this commit.
-        ConfigError: there is no such commit, nobody is known who accepts, or no reason is given.
+        ConfigError: there is no such commit, nobody is known who accepts, no reason is given, or the day is not one
+            that it may count until.
     """
     if not why.strip():
         raise ConfigError("no reason given", where="--why", hint="say which change is wanted")
+    last = _until(config, until)
     git = Git(config.root, environment=environment)
     commit = _commit(git, revision)
-    who, key, done = by or _person(git, environment), key_of(commit), []
+    who, name, done = by or _person(git, environment), key_of(commit), []
     with _store(config, environment) as store:
         for suite_id in suite_ids(config, environment):
-            if any(entry.key == key for entry in store.entries(suite_id)):
-                store.note(suite_id, [_acceptance(suite_id, key, who, why)])
-                done.append(
-                    f"{console(suite_id)}: {(commit or 'the record')[:12]} is the anchor now, by {console(who)}"
-                )
+            if any(entry.key == name for entry in store.entries(suite_id)):
+                line = _acceptance(config, suite_id, name, who, why, last)
+                store.note(suite_id, [line, *_signed_acceptance(line, key)])
+                what = f"{(commit or 'the record')[:12]} is the anchor now, by {console(who)}, until {last}"
+                done.append(f"{console(suite_id)}: {what}")
     if not done:
         what = f"no record of {(commit or 'a run outside of git')[:12]} is stored"
         raise BaselineError(what, where=str(config.path), hint="`gate baseline save RECORD` stores one")
     return "\n".join(done)
+
+
+def _signed_acceptance(line: Acceptance, key: bytes | None) -> list[Signed]:
+    if key is None:
+        return []
+    envelope = signed(write_proofs(Proofs({}, {line.suite: (line,)})), key).decode()
+    return [Signed(line.suite, line.key, line.at, envelope)]
 
 
 def _commit(git: Git, revision: str | None) -> str | None:
@@ -228,8 +305,18 @@ def _person(git: Git, environment: Mapping[str, str]) -> str:
     return found
 
 
-def _acceptance(suite_id: str, key: str, by: str, why: str) -> Acceptance:
-    return Acceptance(suite_key(suite_id), key, by, now().timestamp(), why)
+def _until(config: Config, until: date | None) -> date:
+    """The last day of an acceptance that is given now."""
+    days, today = config.file.baseline.accept_days, now().date()
+    latest = latest_day(now().timestamp(), days)
+    if until is not None and not today <= until <= latest:
+        what = f"{until} is not a day from today, {today}, until {latest}"
+        raise ConfigError(what, where="--until", hint=f"baseline.accept_days is {days}")
+    return until or latest
+
+
+def _acceptance(config: Config, suite_id: str, key: str, by: str, why: str, until: date | None = None) -> Acceptance:
+    return acceptance(suite_key(suite_id), key, by, now().timestamp(), why, until or _until(config, None))
 
 
 # --- showing --------------------------------------------------------------------------------------
@@ -258,14 +345,21 @@ def list_baselines(config: Config, environment: Mapping[str, str], width: int | 
 
 def _standing(ledger: Ledger, entry: Entry, *, is_anchor: bool) -> str:
     """The status of an entry, in words."""
-    words = ["anchor"] if is_anchor else []
-    rejected = " (rejected)" if ledger.rejected(entry.key) else ""
+    words, now_ = ["anchor"] if is_anchor else [], ledger.at(now().timestamp())
+    rejected = " (rejected)" if now_.rejected(entry.key) else ""
     words += [f"release {tag}{rejected}" for tag in ledger.releases(entry.key)]
     if accepted := ledger.accepted(entry.key):
-        words.append(f"accepted by {accepted.by}")
-    verdict = ledger.verdict(entry.key)
+        words.append(f"accepted by {accepted.by}{_ends(accepted)}")
+    verdict = now_.verdict(entry.key)
     words += [verdict.replace("_", " ")] if verdict else []
     return ", ".join(words) or "–"
+
+
+def _ends(accepted: Acceptance) -> str:
+    """Until when an acceptance counts, or counted."""
+    if accepted.last_day is None:
+        return ""
+    return f" {'until' if accepted.counts(now().timestamp()) else 'and ended on'} {accepted.last_day}"
 
 
 def show_baseline(config: Config, environment: Mapping[str, str], width: int | None = None) -> str:
@@ -311,7 +405,8 @@ def _told(ledger: Ledger, key: str) -> list[str]:
             lines.append(f"  {_time(mark.at)}  {release}{found}")
     accepted = ledger.accepted(key)
     if accepted is not None:
-        lines.append(f"  {_time(accepted.at)}  accepted by {console(accepted.by)}: {console(accepted.why, 200)}")
+        by = f"accepted by {console(accepted.by)}{_ends(accepted)}"
+        lines.append(f"  {_time(accepted.at)}  {by}: {console(accepted.why, 200)}")
     return lines
 
 

@@ -18,10 +18,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from gate.agents.version import version_of
-from gate.baselines.base import suite_key
 from gate.config.load import Config
 from gate.config.resolve import Plan, make_plans
-from gate.config.settings import now
 from gate.errors import ConfigError, GateError
 from gate.model import Trial
 from gate.pipeline.execute import Job
@@ -32,6 +30,8 @@ from gate.pipeline.session import RunOptions, Session, check_version, open_sessi
 from gate.pipeline.trials import TrialRunner
 from gate.pipeline.verdict import NO_REFERENCE, terms_of_plan
 from gate.records import RecordWriter, to_record
+from gate.records.keys import suite_key
+from gate.system.clock import now
 
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,59}")
 """A name that is a file name, too."""

@@ -69,7 +69,7 @@ def later(store: Store, suite_id: str, than: Record) -> list[Record]:
     if not than.header.agent:
         return []
     entries = [e for e in store.entries(suite_id) if not e.dirty and e.created > than.header.created]
-    found = (store.read(entry) for entry in entries[:LATER] if entry.commit != than.header.commit)
+    found = store.read_sound(entry for entry in entries[:LATER] if entry.commit != than.header.commit)
     return [record for record in found if record.header.agent == than.header.agent]
 
 

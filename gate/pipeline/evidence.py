@@ -120,7 +120,7 @@ def _predicate(result: Result, headers: Sequence[Header], rules: str) -> TestRes
     for header in headers:
         rests_on += _measured_by(header)
     for suite in result.suites:
-        rests_on += _baselines(suite)
+        rests_on += [*_baselines(suite), *_recordings(suite)]
     return TestResult(
         _outcome(result, headers, failed=bool(by_outcome["FAILED"])),
         tuple(rests_on),
@@ -141,6 +141,15 @@ def _measured_by(header: Header) -> list[Descriptor]:
         found.append(Descriptor("base", "", {"gitCommit": header.base_commit}, {"suite": header.suite_id}))
     known = {"suite": header.suite_id, "fingerprint": header.agent, "definition": header.definition}
     return [*found, Descriptor("agent", f"agent-gate:agent/{header.agent or 'unknown'}", {}, known)]
+
+
+def _recordings(suite: SuiteResult) -> list[Descriptor]:
+    """How much of a suite was answered from recordings; of the same requests nothing was measured again."""
+    share = suite.replayed
+    if share is None:
+        return []
+    told = {"suite": suite.suite_id, "cases": share.cases, "sameRequests": share.same, "liveRuns": share.runs}
+    return [Descriptor("recordings", "", {}, told)]
 
 
 def _baselines(suite: SuiteResult) -> list[Descriptor]:

@@ -204,7 +204,7 @@ class _Run:
                     answered = replace(answered, user=request.user)
                 invocations.append(answered if world is None else _as_recorded(answered, world.spared(session_id)))
         except AgentFailure as failure:
-            failure.message = naming_hidden(failure.message, self._agent.hidden)
+            failure.message = naming_hidden(failure.message, self._agent.hidden, self._agent.known)
             failed = failure.under(self._limits.transient)
         finally:
             await self._agent.close_session(session_id)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from contextlib import ExitStack
 from pathlib import Path
 from uuid import uuid4
@@ -16,9 +16,9 @@ from gate import __version__
 from gate.agents.version import version_of
 from gate.baselines.fingerprint import of_definition
 from gate.baselines.pairing import Reference, identity
+from gate.baselines.union import runs_in
 from gate.config.load import Config
 from gate.config.resolve import Plan, make_plans
-from gate.config.settings import now
 from gate.decision import Settings
 from gate.errors import ConfigError, MeasureError
 from gate.model import Result, SuiteResult, Verdict
@@ -33,6 +33,7 @@ from gate.pipeline.memory import Memory
 from gate.pipeline.past import past_rates
 from gate.pipeline.progress import Progress
 from gate.pipeline.reference import References, find_baselines, store_kind
+from gate.pipeline.release import OwnRecord, own_record
 from gate.pipeline.rounds import SuiteRun
 from gate.pipeline.session import RunOptions, Session, check_version, open_session
 from gate.pipeline.shards import assigned, epochs_of
@@ -53,6 +54,7 @@ from gate.records import Header, RecordWriter, read_header
 from gate.reports.files import Outputs, check_outputs, write_reports
 from gate.reports.formatting import count
 from gate.reports.trials import SuiteTrials
+from gate.system.clock import now
 
 
 async def run_gate(
@@ -110,10 +112,10 @@ class Ran(Struct, frozen=True):
     terms: Terms
 
 
-def _baselines(session: Session, plan: Plan, run_id: str = "") -> References:
-    """What a suite is compared with; ``run_id``: not with this run, which may be stored already."""
+def _baselines(session: Session, plan: Plan, runs: Set[str] = frozenset()) -> References:
+    """What a suite is compared with; ``runs``: not with these, which may be stored already."""
     config, store, where = session.config, session.store, session.where
-    return find_baselines(config, store, plan.suite.id, where, session.git, run_id, plan=plan.planned)
+    return find_baselines(config, store, plan.suite.id, where, session.git, runs, plan=plan.planned)
 
 
 def _sharing(session: Session, plans: Sequence[Plan], baselines: Sequence[References]) -> Session:
@@ -131,7 +133,7 @@ def _stepped_down(runs: Sequence[Ran], environment: Mapping[str, str]) -> list[S
         ran = runs[number]
         terms = with_design(ran.terms, after(ran.terms.settings, proven))
         record = load_to_judge(ran.path, criteria=ran.plan.criteria)
-        result = accepted(judge_record(record, ran.found.all, terms), ran.found.accepted)
+        result = accepted(judge_record(record, ran.found.all, terms), ran.found)
         if result.verdict is Verdict.REGRESSED:
             close_with(terms, ran.path, record, environment)
         return result
@@ -144,6 +146,8 @@ async def _run_suite(session: Session, plan: Plan, found: References) -> Ran:
     started = time.monotonic()
     _check_runs(session, plan)
     header = planned_header(session, plan, found.first)
+    if (own := await own_record(session, plan, header)) is not None:
+        return _on_record(session, plan, own)
     options = session.options
     path, resume, by_commit = options.record_path, options.resume, options.same_head and not header.agent
     origin = options.origin
@@ -160,8 +164,7 @@ async def _run_suite(session: Session, plan: Plan, found: References) -> Ran:
         left_out = Spoiled(session, plan, found.first, journal.header).among
         journal = stack.enter_context(without(journal, left_out, remember=memory.keep))
         if journal.resumed:  # this very run may be what is stored
-            run_id = journal.header.run_id
-            found = _baselines(session, plan, run_id)
+            found = _baselines(session, plan, runs_in(journal.header))
         base = await base_agent(session, found.first, stack)
         run_id = journal.header.run_id
         async with TrialRunner(session.config, plan, session.environment, session.run_budget, base, run_id) as runner:
@@ -171,7 +174,7 @@ async def _run_suite(session: Session, plan: Plan, found: References) -> Ran:
             judge_cost = runner.judge_cost_usd
         more = filter(None, (base.note, *runner.notes))
         notes = (*_notes(session, plan, journal, taken_up, origin), *found.notes, *more)
-        terms = _terms(session, plan, run, notes, found)
+        terms = _terms(session, plan, run, notes, found, len(journal.resumed))
         if told := "" if session.where.anchored else earlier_draws(session.config, journal.header, found.all, terms):
             terms = replace(terms, notes=(*terms.notes, told))
         journal.finish(
@@ -185,15 +188,47 @@ async def _run_suite(session: Session, plan: Plan, found: References) -> Ran:
         return Ran(plan, part, journal.path, found, terms)
     run.forget()
     record = load_to_judge(journal.path, criteria=plan.criteria)
-    result = accepted(judge_record(record, found.all, terms), found.accepted)
+    result = accepted(judge_record(record, found.all, terms), found)
     return Ran(plan, result, journal.path, found, terms)
 
 
-def _terms(session: Session, plan: Plan, run: SuiteRun, notes: Sequence[Note], found: References) -> Terms:
+def _on_record(session: Session, plan: Plan, own: OwnRecord) -> Ran:
+    """The verdict on a release by what was measured of its commit."""
+    found = _baselines(session, plan, own.runs)
+    notes = (*filter(None, (session.options.note, session.where.note)), own.note, *found.notes)
+    doubts = (*([own.doubt] if own.doubt else []), *found.doubts)
+    settings = replace(session.settings, rerun="never")
+    config, options, where = session.config, session.options, session.where
+    terms = replace(
+        terms_of_plan(plan, config, settings, notes=notes, doubts=doubts, rules=options.rules, release=where.release),
+        whole=True,
+        command=options.command,
+        anchored=where.anchored,
+        release=where.release,
+        store=store_kind(config, session.environment),
+        compared=tuple(map(identity, found.all)),
+        past=_past(session, plan, found),
+    )
+    close_with(terms, own.path, own.record, session.environment)
+    record = load_to_judge(own.path, criteria=plan.criteria)
+    return Ran(plan, accepted(judge_record(record, found.all, terms), found), own.path, found, terms)
+
+
+def _terms(
+    session: Session, plan: Plan, run: SuiteRun, notes: Sequence[Note], found: References, taken_up: int
+) -> Terms:
     """What the record is judged by, here and wherever it is shown again."""
     alone = session.options.shard[1] == 1
     return replace(
-        terms_of_plan(plan, session.config, run.settings, notes=notes, rules=session.options.rules),
+        terms_of_plan(
+            plan,
+            session.config,
+            run.settings,
+            notes=notes,
+            doubts=found.doubts,
+            rules=session.options.rules,
+            release=session.where.release,
+        ),
         scheduled=alone and session.config.agent_kind != "replay",
         command=session.options.command if alone else "",
         anchored=session.where.anchored,
@@ -201,6 +236,7 @@ def _terms(session: Session, plan: Plan, run: SuiteRun, notes: Sequence[Note], f
         store=store_kind(session.config, session.environment),
         compared=tuple(map(identity, found.all)) if alone else (),
         past=_past(session, plan, found) if alone else (),
+        taken_up=taken_up if alone else 0,
     )
 
 

@@ -10,23 +10,25 @@ import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from gate.baselines.base import Store, Stored, commit_key
-from gate.baselines.ledger import Ledger
-from gate.config.load import Config, load_config
 from gate.decision.measured import reduced, same_cases
 from gate.decision.trends import PastRun, SuiteHistory, suite_history
 from gate.errors import ConfigError, GateError, MeasureError
 from gate.hosts.artifact import record_members
 from gate.model import Case, Criterion, MeasuredTrial
-from gate.pipeline.reference import store_of
-from gate.pipeline.verdict import cases_of
-from gate.records import Header
+from gate.records import Header, cases_of
 from gate.records import Run as StoredRun
+from gate.records.keys import Stored, commit_key
 from gate.records.measured import MeasuredReader, created_in
 from gate.security.limits import MAX_LINE_BYTES
+
+if TYPE_CHECKING:
+    from gate.baselines.base import Store
+    from gate.baselines.ledger import Ledger
+    from gate.config.load import Config
 
 MOST_FILES = 20_000
 """Files of a folder that are looked at."""
@@ -69,6 +71,8 @@ def history_of(
         return reading.result(", ".join(map(str, sources[:3])) + (" …" if len(sources) > 3 else ""))
     if config is None:
         raise ConfigError("no record, folder or archive is named", hint="name one, or give --config")
+    from gate.pipeline.reference import store_of  # weight: only where no source is named
+
     store = store_of(config, environment)
     if store is not None:
         with store:
@@ -86,8 +90,11 @@ def history_of_configured(
     sources: Sequence[Path], config_path: Path, environment: Mapping[str, str], *, suite_id: str | None = None
 ) -> Histories:
     """As `history_of`; the configuration is read only where no source is named. Raises as it does."""
-    config = None if sources else load_config(config_path)
-    return history_of(sources, config, environment, suite_id=suite_id)
+    if sources:
+        return history_of(sources, None, environment, suite_id=suite_id)
+    from gate.config.load import load_config  # weight: only where no source is named
+
+    return history_of(sources, load_config(config_path), environment, suite_id=suite_id)
 
 
 class _Reading:
@@ -97,7 +104,7 @@ class _Reading:
         self._wanted = suite_id
         self._runs: dict[str, list[PastRun]] = {}
         self._judges: dict[str, _Judge] = {}
-        self._ledgers: dict[str, Ledger] = {}
+        self._ledgers: dict[str, Ledger | None] = {}
         self._others: set[str] = set()
         self.records = 0
         self.unread: list[Unread] = []
@@ -127,16 +134,15 @@ class _Reading:
             self._judges.setdefault(header.suite_id, judge)
             self._runs.setdefault(header.suite_id, []).extend(runs)
 
-    def _ledger(self, store: Store | None, header: Header) -> Ledger:
-        if store is None:
-            return Ledger()
-        if header.suite_id not in self._ledgers:
+    def _ledger(self, store: Store | None, header: Header) -> Ledger | None:
+        """Of the suite; None where there is none that can be read."""
+        if store is not None and header.suite_id not in self._ledgers:
             try:
                 self._ledgers[header.suite_id] = store.ledger(header.suite_id)
             except GateError as problem:
-                self._ledgers[header.suite_id] = Ledger()
+                self._ledgers[header.suite_id] = None
                 self.leave_out(problem.where or header.suite_id, problem.what)
-        return self._ledgers[header.suite_id]
+        return self._ledgers.get(header.suite_id)
 
     def result(self, source: str) -> Histories:
         if not self._runs and self._others:
@@ -223,12 +229,13 @@ def _measured(header: Header) -> dict[str, tuple[str, bool]]:
     return {criterion.name: (criterion.fingerprint, criterion.blocking) for criterion in header.criteria}
 
 
-def _runs(reader: MeasuredReader, judge: _Judge, ledger: Ledger, where: str) -> list[PastRun]:
+def _runs(reader: MeasuredReader, judge: _Judge, ledger: Ledger | None, where: str) -> list[PastRun]:
     """The runs of a record, each with its own trials."""
     header = reader.header
     criteria, cases = judge.terms(header)
     key = commit_key(header)
-    marks = {mark.run: mark.verdict for mark in ledger.marks if mark.key == key}
+    marks = {mark.run: mark.verdict for mark in ledger.marks if mark.key == key} if ledger else {}
+    releases = ledger.releases(key) if ledger else ()
     fingerprints = {case.id: case.fingerprint for case in header.plan}
     tags = {case.id: case.tags for case in header.plan}
     trials, found = iter(reader), []
@@ -247,7 +254,7 @@ def _runs(reader: MeasuredReader, judge: _Judge, ledger: Ledger, where: str) -> 
                 header.agent,
                 where,
                 marks.get(run.id, ""),
-                ledger.releases(key),
+                releases,
             )
         )
     if next(trials, None) is not None:

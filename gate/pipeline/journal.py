@@ -11,11 +11,11 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from gate.baselines.base import suite_key
 from gate.config.load import Config
 from gate.errors import ConfigError, GateError, MeasureError
 from gate.model import Trial
 from gate.records import Header, RecordWriter, read_header, read_record, write_record
+from gate.records.keys import suite_key
 from gate.records.model import count as count_trials
 from gate.records.model import difference
 from gate.security import files

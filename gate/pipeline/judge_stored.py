@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -11,12 +11,12 @@ from msgspec.structs import replace
 from gate.baselines import STORES
 from gate.baselines.base import outage_in
 from gate.baselines.pairing import Reference, identity, match_cases, reference_to
-from gate.baselines.union import run_ids
+from gate.baselines.union import run_ids, runs_in
 from gate.config.base_policy import Rules
 from gate.config.load import Config, load_config
 from gate.config.resolve import Plan, make_plans
 from gate.config.schema import NO_STORE
-from gate.config.settings import now, settings_of
+from gate.config.settings import settings_of
 from gate.decision import Settings
 from gate.decision.cases import LEAST_LOST, MOST_LOST
 from gate.errors import BaselineError, ConfigError, GateError, MeasureError, UntrustedError, nearest
@@ -52,6 +52,7 @@ from gate.pipeline.verdict import (
 from gate.records import Header, PlannedCase, Record, RecordWriter, merge, read_header, read_record, write_record
 from gate.reports.files import Outputs, check_outputs, write_reports
 from gate.reports.formatting import count
+from gate.system.clock import now
 from gate.system.git import Git
 
 
@@ -103,7 +104,7 @@ def compare_records(
         terms = told_by(record, terms_of_plan(plan, config))
     reference = NO_REFERENCE if baseline is None else read_baseline(baseline)
     _check_other_run(record, reference, baseline)
-    reference = unlike(reference, record.header.run_id)
+    reference = unlike(reference, runs_in(record.header))
     if isinstance(baseline, Path) and reference.records:
         terms = _picked(terms, baseline, reference, record)
     if config is not None and reference.records:
@@ -198,7 +199,7 @@ def found_again(header: Header, terms: Terms, config: Config, environment: Mappi
     where = GitContext(header.commit, header.dirty, base, ancestors, anchored=terms.anchored, release=terms.release)
     store = store_of(config, environment)
     with store if store is not None else nullcontext():
-        return find_baselines(config, store, header.suite_id, where, git, header.run_id, plan=header.plan)
+        return find_baselines(config, store, header.suite_id, where, git, runs_in(header), plan=header.plan)
 
 
 def _result(
@@ -209,7 +210,7 @@ def _result(
         what = f"the record is shard {index} of {total}, which decides nothing"
         where = "" if isinstance(source, Record) else str(source)
         raise MeasureError(what, where=where, hint="`gate merge` joins the shards")
-    suite = accepted(judge_record(record, found.all, terms), found.accepted)
+    suite = accepted(judge_record(record, found.all, terms), found)
     paths = [] if isinstance(source, Record) else [source]
     result = result_of([suite], terms.settings, command=terms.command or command, record_paths=paths)
     return write_reports(result, outputs, lambda: [shown_trials(source, record.header, found.first, terms)])
@@ -257,10 +258,11 @@ def decide_merged(
     plans = make_plans(config, as_if_judged(config, environment))
     plan = plan_named(header.suite_id, plans, config)
     record = load_to_judge(record_path, criteria=plan.criteria)
-    baselines = _baselines(config, plans, environment, where, header.run_id)
+    baselines = _baselines(config, plans, environment, where, runs_in(header))
     found = baselines[plans.index(plan)]
     notes = [*filter(None, (where.note,)), *found.notes]
-    terms = told_by(record, terms_of_plan(plan, config, notes=notes, rules=rules), scope=rules is None)
+    own = terms_of_plan(plan, config, notes=notes, doubts=found.doubts, rules=rules, release=where.release)
+    terms = told_by(record, own, scope=rules is None)
     job = job_settings(config, terms.settings, plans, baselines, rules)
     terms = replace(
         with_design(terms, job),
@@ -275,12 +277,16 @@ def decide_merged(
 
 
 def _baselines(
-    config: Config, plans: Sequence[Plan], environment: Mapping[str, str], where: GitContext, run_id: str = ""
+    config: Config,
+    plans: Sequence[Plan],
+    environment: Mapping[str, str],
+    where: GitContext,
+    runs: Set[str] = frozenset(),
 ) -> list[References]:
-    """What each suite is compared with; ``run_id`` is the run that is judged."""
+    """What each suite is compared with; ``runs`` are those that are judged."""
     store, git = store_of(config, environment), Git(config.root, environment=environment)
     with store if store is not None else nullcontext():
-        return [find_baselines(config, store, plan.suite.id, where, git, run_id, plan=plan.planned) for plan in plans]
+        return [find_baselines(config, store, plan.suite.id, where, git, runs, plan=plan.planned) for plan in plans]
 
 
 def close_with(terms: Terms, path: Path, record: Record, environment: Mapping[str, str]) -> None:
@@ -345,7 +351,7 @@ def judge_records(records: Sequence[Record], config: Config, environment: Mappin
     def judge(number: int, proven: int) -> SuiteResult:
         record, plan, found = trusted[number], plans[number], baselines[number]
         missing = _missing(record, plan, settings)
-        doubts = (missing,) if missing else ()
+        doubts = (*([missing] if missing else []), *found.doubts)
         terms = terms_of_plan(plan, config, after(settings, proven), notes=found.notes, doubts=doubts)
         return judge_record(record, found.all, terms)
 

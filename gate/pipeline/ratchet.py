@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from gate.baselines.pairing import as_baseline
 from gate.config.load import Config
 from gate.config.resolve import Plan, make_plans, stated_criteria
-from gate.config.settings import now, settings_of
+from gate.config.settings import settings_of
 from gate.decision.comparison import PASS_RATE, RATE_METRIC, passed
 from gate.errors import BaselineError, ConfigError, nearest
 from gate.formats.documents import parse_document
@@ -25,12 +25,13 @@ from gate.formats.edits import Edit, edited
 from gate.model import FULL, Criterion, CriterionResult, Direction, Estimate, Scale, Side, Verdict
 from gate.pipeline.judge_stored import read_whole
 from gate.pipeline.reference import git_context, nearest_stored, store_of
-from gate.pipeline.verdict import NO_REFERENCE, cases_of, judge_record, terms_of_plan
-from gate.records import Record
+from gate.pipeline.verdict import NO_REFERENCE, judge_record, terms_of_plan
+from gate.records import Record, cases_of
 from gate.reports.explanation import headline
 from gate.reports.formatting import figure, interval, sample
 from gate.security import files
 from gate.security.escape import console
+from gate.system.clock import now
 from gate.system.git import Git
 
 HEADERS = ("criterion", "limit", "now", "proposed", "measured")

@@ -9,8 +9,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gate.baselines import Found, Store, StoreSettings, open_store
-from gate.baselines.base import UNCOMMITTED, key_of, outage_in
-from gate.baselines.ledger import Ledger
+from gate.baselines.base import outage_in
+from gate.baselines.ledger import LAPSED, Ledger
 from gate.baselines.pairing import Reference, match_cases, reference_to
 from gate.baselines.tags import series_of
 from gate.baselines.union import run_ids, without
@@ -19,11 +19,15 @@ from gate.config.schema import NO_STORE
 from gate.decision.cases import LEAST_LOST, MOST_LOST
 from gate.errors import BaselineError, ConfigError
 from gate.model import BaselineInfo
-from gate.model.facts import Note
+from gate.model.facts import Note, Unproven
 from gate.pipeline.drift import drift_in, later, since
+from gate.pipeline.provenance import under_proof
 from gate.records import PlannedCase, Record
+from gate.records.keys import UNCOMMITTED, key_of
 from gate.reports.formatting import count
-from gate.security.environment import TOKEN
+from gate.security.environment import TOKEN, in_ci
+from gate.security.limits import shorten
+from gate.system.clock import now
 from gate.system.git import Git
 
 NO_COMMIT = "one is stored, but under `on_missing: fail` only an ancestor's record counts, and there is no commit here"
@@ -33,15 +37,6 @@ SEARCHED = 200
 """First-parent ancestors that are looked at."""
 REPORTS = "gate-results"
 """Folder of reports and records that other steps take up: the action writes it, the guides name it."""
-
-
-CI = ("CI", "GITHUB_ACTIONS", "GITLAB_CI", "CIRCLECI", "JENKINS_URL", "TF_BUILD", "BITBUCKET_BUILD_NUMBER", "BUILDKITE")
-"""Variables by which CI systems say that they are one."""
-
-
-def in_ci(environment: Mapping[str, str]) -> bool:
-    """Whether a CI job runs this, so that its clone is thrown away."""
-    return any(environment.get(name, "").lower() not in ("", "0", "false") for name in CI)
 
 
 class GitContext(Struct, frozen=True):
@@ -67,8 +62,12 @@ class References(Struct, frozen=True):
     notes: tuple[Note, ...] = ()
     anchor: str = ""
     """The commit of the anchor, if there is one and it is among them, under its own name or as the own base."""
+    doubts: tuple[str, ...] = ()
+    """Why no pass against them is believed."""
     accepted: str = ""
     """Who accepted this very run once it was stored, and when."""
+    expired: str = ""
+    """That somebody accepted a record of this history, and until when that counted; empty if nothing has ended."""
 
     @property
     def first(self) -> Reference:
@@ -183,7 +182,7 @@ def store_of(config: Config, environment: Mapping[str, str]) -> Store | None:
         token=environment.get(TOKEN) or environment.get("GITHUB_TOKEN", ""),
         server=environment.get("GITHUB_SERVER_URL", "https://github.com"),
     )
-    return open_store(kind, settings)
+    return under_proof(open_store(kind, settings), config, environment, kind)
 
 
 def find_baselines(
@@ -192,33 +191,70 @@ def find_baselines(
     suite_id: str,
     where: GitContext,
     git: Git,
-    run_id: str = "",
+    runs: Set[str] = frozenset(),
     *,
     plan: Sequence[PlannedCase] = (),
 ) -> References:
     """What a record is compared with: the record of its own base, and the anchor if the git context asks for it.
 
-    A release is compared with the anchor alone, once there is one. ``run_id`` is the run that is compared: no yardstick
-    for itself. ``plan`` are its cases: the anchor has to cover them.
+    A release is compared with the anchor alone, once there is one. ``runs`` are those that are compared: no yardstick
+    for themselves. ``plan`` are its cases: the anchor has to cover them.
 
     Raises:
         BaselineError: truncated, damaged or misplaced; or missing under ``on_missing: fail``.
     """
     if store is None:
         return References((find_baseline(config, None, suite_id, where),))
-    ledger = store.ledger(suite_id)
-    anchor = find_anchor(store, suite_id, where, git, run_id, plan) if where.anchored else None
+    found = _find_baselines(config, store, suite_id, where, git, runs, plan)
+    return _under_trust(config, store, suite_id, where, found)
+
+
+def _find_baselines(
+    config: Config,
+    store: Store,
+    suite_id: str,
+    where: GitContext,
+    git: Git,
+    runs: Set[str],
+    plan: Sequence[PlannedCase],
+) -> References:
+    ledger = store.ledger(suite_id).at(now().timestamp())
+    anchor = find_anchor(store, suite_id, where, git, runs, plan) if where.anchored else None
     proven = "" if anchor is None else anchor.info.commit or UNCOMMITTED
+    people = (_accepted(ledger, where, runs), _expired(ledger, where))
     if where.release and anchor is not None:
-        return References((anchor,), (), proven, _accepted(ledger, where, run_id))
+        return References((anchor,), (), proven, (), *people)
+    if where.release and runs:
+        itself = find_anchor(store, suite_id, where, git, plan=plan)
+        if itself is not None and itself.info.commit == where.head:  # the first that was ever recorded
+            return References((unlike(itself, runs),), (), proven, (), *people)
     rejected = {mark.key for mark in ledger.marks if ledger.rejected(mark.key)} if where.release else set()
-    own, drifted = undrifted(unlike(find_baseline(config, store, suite_id, where, exclude=rejected), run_id), store)
+    own, drifted = undrifted(unlike(find_baseline(config, store, suite_id, where, exclude=rejected), runs), store)
     if not own.records and store.latest(suite_id) is None:
         own = replace(own, info=replace(own.info, never_stored=_commits_with(config, where, git)))
     notes = (*drifted, *(() if where.anchored else _below(ledger, own)), *_picked(ledger, own))
     if anchor is None or (own.records and _is_same(own, anchor)):
-        return References((own,), notes, proven, _accepted(ledger, where, run_id))
-    return References((own, anchor) if own.records else (anchor,), notes, proven, _accepted(ledger, where, run_id))
+        return References((own,), notes, proven, (), *people)
+    return References((own, anchor) if own.records else (anchor,), notes, proven, (), *people)
+
+
+def _under_trust(config: Config, store: Store, suite_id: str, where: GitContext, found: References) -> References:
+    """With what is known of where the records come from.
+
+    Raises:
+        BaselineError: a proof is required, and there is none. Not on the default branch: its job makes the next one.
+    """
+    trust = store.trust(suite_id, [record for reference in found.all for record in reference.records])
+    if trust.required and not where.anchored:
+        nothing = not any(reference.records for reference in found.all)
+        if trust.troubles or trust.unproven or nothing:
+            what = next(iter(trust.troubles), f"no proven baseline of {suite_id!r}")
+            hint = "the default branch's job stores one; `require_provenance: warn` goes without"
+            raise BaselineError(what, where=str(config.path), hint=hint)
+    if not (trust.unproven or trust.told):
+        return replace(found, doubts=trust.troubles)
+    fact = Unproven(trust.unproven, trust.told, trust.reason)
+    return replace(found, doubts=trust.troubles, notes=(*found.notes, fact))
 
 
 def _commits_with(config: Config, where: GitContext, git: Git) -> int:
@@ -251,7 +287,12 @@ def undrifted(reference: Reference, store: Store) -> tuple[Reference, tuple[Note
 
 
 def find_anchor(
-    store: Store, suite_id: str, where: GitContext, git: Git, run_id: str = "", plan: Sequence[PlannedCase] = ()
+    store: Store,
+    suite_id: str,
+    where: GitContext,
+    git: Git,
+    runs: Set[str] = frozenset(),
+    plan: Sequence[PlannedCase] = (),
 ) -> Reference | None:
     """The anchor in the history of this commit, of which most cases are still in the ``plan``, if one is given."""
     shallow = where.head is not None and git.is_shallow()
@@ -267,7 +308,8 @@ def find_anchor(
         return not plan or gone < LEAST_LOST or gone <= MOST_LOST * len(stored)
 
     series = series_of(where.release) if where.release else None
-    found = store.anchor(suite_id, is_near=is_near, suits=suits, series=series, run_id=run_id)
+    at = now().timestamp()
+    found = store.anchor(suite_id, is_near=is_near, suits=suits, series=series, runs=runs, at=at)
     if found is None:
         return None
     commit = found.record.header.commit
@@ -282,14 +324,24 @@ def _is_same(own: Reference, anchor: Reference) -> bool:
     return own.info.commit == anchor.info.commit and ids[0] == ids[1]
 
 
-def _accepted(ledger: Ledger, where: GitContext, run_id: str) -> str:
-    """Who accepted this very run, as when a release that was turned down is measured again. Not what else is measured
+def _accepted(ledger: Ledger, where: GitContext, runs: Set[str]) -> str:
+    """Who accepted these very runs, as when a release that was turned down is measured again. Not what else is measured
     of its commit: what was accepted is what was seen."""
     key = key_of(where.head)
     found = ledger.accepted(key) if where.anchored else None
-    if found is None or not any(m.key == key and m.run == run_id and m.at <= found.at for m in ledger.marks):
+    seen = {m.run for m in ledger.marks if found is not None and m.key == key and m.at <= found.at}
+    if found is None or not runs or not runs <= seen:
         return ""
     return f"{found.by} at {datetime.fromtimestamp(found.at, UTC).isoformat(timespec='seconds')}"
+
+
+def _expired(ledger: Ledger, where: GitContext) -> str:
+    """The newest acceptance of a record of this history that has ended."""
+    near = {key_of(commit) for commit in (*where.ancestors, *filter(None, (where.head,)))}
+    found = next((one for one in reversed(ledger.ended) if one.key in near), None)
+    if found is None:
+        return ""
+    return f"the acceptance of {found.key[:12]} by {shorten(found.by, 60)} ended on {found.last_day}"
 
 
 def _below(ledger: Ledger, own: Reference) -> tuple[str, ...]:
@@ -297,6 +349,9 @@ def _below(ledger: Ledger, own: Reference) -> tuple[str, ...]:
     mark = ledger.below(key_of(own.info.commit)) if own.records else None
     if mark is None:
         return ()
+    if mark.verdict == LAPSED:
+        held = f"passed only against {mark.anchor[:12]}, whose acceptance has ended"
+        return (f"the base commit {(own.info.commit or '')[:12]} {held}; this change is compared with it all the same",)
     anchor = f" the anchor {mark.anchor[:12]}" if mark.anchor else " what it was held to"
     found = f"{mark.verdict.replace('_', ' ')} on {datetime.fromtimestamp(mark.at, UTC):%Y-%m-%d}"
     base = f"the base commit {(own.info.commit or '')[:12]}"
@@ -364,11 +419,11 @@ def _missing(config: Config, suite_id: str, where: GitContext, why: str = "", *,
     return Reference(BaselineInfo(None, missing=missing, of_itself=of_itself))
 
 
-def unlike(reference: Reference, run_id: str) -> Reference:
-    """The reference without the trials of this very run: a record compared with itself always passes."""
-    if not run_id or not any(run_id in run_ids(record) for record in reference.records):
+def unlike(reference: Reference, runs: Set[str]) -> Reference:
+    """The reference without the trials of these very runs: a record compared with itself always passes."""
+    if runs.isdisjoint(one for record in reference.records for one in run_ids(record)):
         return reference
-    kept = [left for record in reference.records if (left := without(record, {run_id})) is not None]
+    kept = [left for record in reference.records if (left := without(record, runs)) is not None]
     if not kept:
         itself = BaselineInfo(None, missing="the stored baseline is this very record", of_itself=True)
         return replace(reference, info=itself, records=())

@@ -14,7 +14,6 @@ from msgspec.structs import replace
 from gate.baselines.pairing import Match, match_cases
 from gate.config.load import Config
 from gate.config.resolve import Plan, make_plans
-from gate.config.settings import now
 from gate.errors import MeasureError
 from gate.judges.meter import Budget as JudgeBudget
 from gate.model import Trial
@@ -26,6 +25,7 @@ from gate.pipeline.verdict import own_terms
 from gate.records import Header, Record, redacted, write_record
 from gate.records.model import count as counted
 from gate.reports.formatting import count
+from gate.system.clock import now
 
 
 async def rescore_record(path: Path, output: Path, config: Config, environment: Mapping[str, str]) -> str:

@@ -40,6 +40,29 @@ def _is_itself(session: Session, references: Sequence[Reference]) -> bool:
     return where.head is not None and not where.dirty and any(one.info.commit == where.head for one in references[:1])
 
 
+class Numbers:
+    """The numbers of trials, by case and side: those that an earlier session did not get to come first.
+
+    A kill loses the trials that were in flight, which are not the last ones. Each number has a recording of its own to
+    be answered from.
+    """
+
+    def __init__(self, resumed: Iterable[Trial]) -> None:
+        self._taken: dict[tuple[str, Side], set[int]] = {}
+        for trial in resumed:
+            self._taken.setdefault((trial.case_id, trial.side), set()).add(trial.number)
+        self._last = Counter[tuple[str, Side]]()
+
+    def next(self, case_id: str, side: Side) -> int:
+        place = case_id, side
+        taken = self._taken.get(place, ())
+        number = self._last[place] + 1
+        while number in taken:
+            number += 1
+        self._last[place] = number
+        return number
+
+
 class SuiteRun:
     """The rounds of one suite: trials of an earlier session count, missing ones are run."""
 
@@ -82,10 +105,7 @@ class SuiteRun:
         self.trials: list[Trial] = []
         """Redacted, and without the messages, which are in the record."""
         self._earlier = [trial for trial in journal.resumed if trial.tag != STORED]
-        self._numbers = Counter[tuple[str, Side]]()
-        for trial in journal.resumed:  # some may have been left out
-            place = trial.case_id, trial.side
-            self._numbers[place] = max(self._numbers[place], trial.number)
+        self._numbers = Numbers(journal.resumed)
 
     async def measure(self) -> None:
         """Everything that is needed for the verdict; for a shard, its cases."""
@@ -228,8 +248,7 @@ class SuiteRun:
                 continue
             again = step.again or lost[slot] > 0
             lost[slot] -= 1
-            self._numbers[case_id, request.side] += 1
-            number = self._numbers[case_id, request.side]
+            number = self._numbers.next(case_id, request.side)
             jobs.append(Job(self.plan.cases[case_id], number, step.round, request.tag, request.side, again))
         return jobs
 

@@ -13,7 +13,7 @@ from gate.baselines import Store
 from gate.baselines.fingerprint import of_agent, of_version
 from gate.config.base_policy import Rules
 from gate.config.load import Config
-from gate.config.settings import now, settings_of
+from gate.config.settings import settings_of
 from gate.decision import Settings
 from gate.errors import MeasureError
 from gate.judges.meter import Budget as JudgeBudget
@@ -21,6 +21,7 @@ from gate.pipeline.budget import RunBudget
 from gate.pipeline.journal import SECRET_NAME
 from gate.pipeline.progress import Progress
 from gate.pipeline.reference import REPORTS, GitContext, git_context, store_of
+from gate.system.clock import now
 from gate.system.git import Git
 
 
@@ -96,7 +97,7 @@ def open_session(
         where,
         _agent_fingerprint(config, git, environment, left, version),
         store,
-        settings_of(config, now()),
+        settings_of(config, now(), release=bool(where.release)),
         RunBudget(budget, JudgeBudget(max_calls=budget.judge_calls, usd=budget.usd)),
         version,
     )

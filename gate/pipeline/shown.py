@@ -8,8 +8,8 @@ from pathlib import Path
 from gate.baselines.pairing import Reference, pair
 from gate.errors import MeasureError
 from gate.model import Trial
-from gate.pipeline.verdict import Terms, cases_of
-from gate.records import Header, Record, iter_trials
+from gate.pipeline.verdict import Terms
+from gate.records import Header, Record, cases_of, iter_trials
 from gate.reports.trials import SuiteTrials
 
 

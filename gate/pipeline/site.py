@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from gate import __version__
-from gate.baselines.base import suite_key
-from gate.config.settings import now
 from gate.errors import ConfigError, MeasureError
 from gate.pipeline.history import Histories
+from gate.records.keys import suite_key
 from gate.reports.html.site import Shown, site
 from gate.security import files
+from gate.system.clock import now
 
 
 def write_site(found: Histories, folder: Path, *, link: str = "") -> list[Path]:

@@ -14,6 +14,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from gate.baselines.fingerprint import with_tools
 from gate.baselines.pairing import pair, reference_to
 from gate.baselines.union import run_ids, without
 from gate.config.resolve import Plan
@@ -44,7 +45,7 @@ async def top_up(session: Session, plan: Plan, suite: SuiteResult, path: Path) -
         return suite
     record, started = load_to_judge(path, criteria=plan.criteria), time.monotonic()
     footer = record.footer
-    if footer is None or footer.stopped:
+    if footer is None or footer.stopped or record.header.runs:  # what is of several runs is no one's to go on with
         return suite
     try:
         epochs = _missing(session, plan, record)
@@ -52,10 +53,10 @@ async def top_up(session: Session, plan: Plan, suite: SuiteResult, path: Path) -
         return _noted(suite, f"nothing further was run for later changes: {error}")
     if not epochs:
         return suite
-    work = _Work(session, plan)
+    work, wanted = FurtherTrials(session, plan, "for later changes"), wanted_trials(session.config)
     with RecordWriter(path, record.header, resume=True, remember=_number) as journal:
         try:
-            await work.run(epochs, journal)
+            await work.run(epochs, journal, f"storing {count(wanted, 'trial')} a case for later changes")
         finally:
             terms = _terms(footer.terms, work.note)
             journal.finish(duration=time.monotonic() - started, judge_cost_usd=work.judge_cost_usd, terms=terms)
@@ -104,18 +105,19 @@ def _terms(terms: Mapping[str, Any], note: str) -> Mapping[str, Any]:
     return {**terms, "notes": [*terms.get("notes", ()), note]} if note else terms
 
 
-class _Work:
-    """Runs epochs, and knows what they cost and what ended them early."""
+class FurtherTrials:
+    """Runs epochs that are no part of a schedule, and knows what they cost and what ended them early."""
 
-    def __init__(self, session: Session, plan: Plan) -> None:
-        self._session, self._plan = session, plan
+    def __init__(self, session: Session, plan: Plan, purpose: str) -> None:
+        """``purpose`` follows "24 runs" where it is said that they ended early."""
+        self._session, self._plan, self._purpose = session, plan, purpose
         self.judge_cost_usd: float | None = None
         self.note = ""
 
-    async def run(self, epochs: Sequence[Sequence[Job]], journal: RecordWriter) -> None:
+    async def run(self, epochs: Sequence[Sequence[Job]], journal: RecordWriter, why: str) -> None:
         session, redactor = self._session, redactor_of(self._session.environment)
-        wanted, runs = wanted_trials(session.config), sum(map(len, epochs))
-        session.progress.plan(self._plan.suite.id, runs, f"storing {count(wanted, 'trial')} a case for later changes")
+        runs = sum(map(len, epochs))
+        session.progress.plan(self._plan.suite.id, runs, why)
         session.run_budget.stopped = ""  # asked anew before each trial
         done = 0
         config, run_id = session.config, journal.header.run_id
@@ -130,8 +132,8 @@ class _Work:
                 self.note = str(error)
             finally:
                 self.judge_cost_usd = runner.judge_cost_usd
-        if why := self.note or session.run_budget.stopped:
-            self.note = f"{done:,} of {count(runs, 'run')} for later changes were made: {why}"
+        if ended := self.note or session.run_budget.stopped:
+            self.note = f"{done:,} of {count(runs, 'run')} {self._purpose} were made: {ended}"
 
 
 def _missing(session: Session, plan: Plan, record: Record) -> list[list[Job]]:
@@ -141,7 +143,12 @@ def _missing(session: Session, plan: Plan, record: Record) -> list[list[Job]]:
     reference = reference_to(records, None, distance=None, source="")
     later = pair(plan.planned, plan.criteria, reference).trials  # what a change would be compared with
     have = Counter(trial.case_id for trial in later if trial.measured and trial.tag == FULL)
-    wanted, shard = wanted_trials(session.config), record.header.shard[0]
+    return epochs_short_of(plan, record, have, wanted_trials(session.config))
+
+
+def epochs_short_of(plan: Plan, record: Record, have: Counter[str], wanted: int) -> list[list[Job]]:
+    """What brings each case of a record's shard from what it has to so many trials, numbered after the record's own."""
+    shard = record.header.shard[0]
     own = [case.id for case in record.header.plan if case.shard == shard]
     short = {case_id: wanted - have[case_id] for case_id in own}
     numbers = Counter[str]()
@@ -165,7 +172,7 @@ def _pooled(session: Session, plan: Plan, record: Record) -> Sequence[Record]:
         return ()
     own = set(run_ids(record))
     records = [left for one in found.records if (left := without(one, own)) is not None]
+    agent = with_tools(record.header.agent, record.trials)
     if found.commit == where.head:
-        return records
-    agent = record.header.agent
+        return [one for one in records if not agent or one.header.agent == agent]
     return [one for one in records if agent and one.header.agent == agent][: pool - 1]

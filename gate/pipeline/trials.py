@@ -23,6 +23,7 @@ from gate.pipeline.replay import in_order
 from gate.pipeline.users import User, recorded_user, user_of
 from gate.scoring.score import score_trial
 from gate.world.options import store_folder, upstreams_of
+from gate.world.pruning import owner_name
 from gate.world.world import World
 
 if TYPE_CHECKING:
@@ -67,7 +68,8 @@ class TrialRunner:
             return None
         upstreams = upstreams_of(options, self.environment)
         folder = store_folder(options, self.config.root, self.environment)
-        world = World(options, upstreams, folder, redactor_of(self.environment), self._run_id)
+        redactor, owner = redactor_of(self.environment), owner_name(self.config.root / self.config.path.name)
+        world = World(options, upstreams, folder, redactor, self._run_id, owner)
         return await self._stack.enter_async_context(world)
 
     async def __aexit__(

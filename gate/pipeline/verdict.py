@@ -21,7 +21,7 @@ from gate.baselines.union import trials_of
 from gate.config.base_policy import MOVED, Rules
 from gate.config.load import Config
 from gate.config.resolve import Plan
-from gate.config.settings import expired_quarantine, now, settings_of
+from gate.config.settings import expired_quarantine, settings_of
 from gate.decision import Settings, Situation, exit_code, verdict_on
 from gate.decision.comparison import PASS_RATE, passed
 from gate.decision.conclusions import doubted
@@ -41,15 +41,16 @@ from gate.model import (
     SuiteResult,
     ToolCall,
     Trial,
-    Turn,
+    Verdict,
     acceptable,
     worst,
 )
 from gate.model.facts import ByBaseRules, Caution, Note, Stated
 from gate.pipeline.division import at_least, comparisons_of, shared
 from gate.pipeline.reference import References
-from gate.records import Header, PlannedCase, Record, digested, fold_record
+from gate.records import Header, PlannedCase, Record, cases_of, digested, fold_record
 from gate.suites import Selection
+from gate.system.clock import now
 
 MAX_SHOWN_CHARS = 20_000_000
 """Characters of failing answers that are held to be shown; those after are in the record alone."""
@@ -93,6 +94,8 @@ class Terms(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True)
     """Warnings about how the record came about."""
     changes: tuple[str, ...] = ()
     """What of the change's own rules does not hold yet."""
+    rules: str = ""
+    """The commit whose rules these are; empty: the record's own."""
     doubts: tuple[str, ...] = ()
     """Why no pass is believed."""
     doubts_if_compared: tuple[str, ...] = ()
@@ -109,6 +112,10 @@ class Terms(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True)
     """The kind of store that baselines were looked up in; empty: the configuration's."""
     compared: tuple[str, ...] = ()
     """What the run compared its record with, as `identity` has it; empty: it does not say."""
+    whole: bool = False
+    """Whether everything that was measured of the commit counts, in one look, whatever it was run for."""
+    taken_up: int = 0
+    """Trials of the record that an earlier job had measured."""
     past: tuple[float, ...] = ()
     """Pass rates of the default branch's runs before, the oldest first; shown, and no part of the verdict."""
 
@@ -126,33 +133,38 @@ def terms_of_plan(
     notes: Sequence[Note] = (),
     doubts: Sequence[str] = (),
     rules: Rules | None = None,
+    release: str = "",
 ) -> Terms:
-    """What a configuration judges a suite by. ``rules`` are those it comes from, where it is held to a base's."""
-    settings = settings or settings_of(config, now())
+    """What a configuration judges a suite by. ``rules`` are those it comes from, where it is held to a base's.
+
+    ``release``: the tag that is to be released, if one is; it has an error rate of its own.
+    """
+    settings = settings or settings_of(config, now(), release=bool(release))
     thresholds = {case.id: dict(case.thresholds) for case in plan.suite.cases if case.thresholds}
     return Terms(
         plan.criteria,
         settings,
         thresholds=thresholds,
-        base=_base_terms(plan, settings, thresholds, rules.base) if rules is not None else None,
+        base=_base_terms(plan, settings, thresholds, rules.base, release) if rules is not None else None,
         deselected=plan.deselected,
         categories={name: frozenset(tools) for name, tools in config.file.tool_categories.items()},
         selection=plan.selection.model_dump(mode="json", exclude_unset=True) if plan.selection is not None else {},
         notes=tuple(dict.fromkeys((*plan.notes, *expired_quarantine(config, now()), *notes))),
         changes=rules.changes if rules is not None else (),
+        rules=rules.commit if rules is not None else "",
         doubts=(*(rules.doubts if rules is not None else ()), *doubts),
         doubts_if_compared=(MOVED,) if rules is not None and rules.is_first else (),
     )
 
 
 def _base_terms(
-    plan: Plan, settings: Settings, thresholds: Mapping[str, Mapping[str, float]], base: Config | None
+    plan: Plan, settings: Settings, thresholds: Mapping[str, Mapping[str, float]], base: Config | None, release: str
 ) -> Terms | None:
     """The base commit's own terms for the same trials; None where the plan's are no others, or none are known."""
     if base is None or not plan.base_criteria:
         return None
     design = {name: getattr(settings, name) for name in DESIGN}
-    settings_before = replace(settings_of(base, now()), **design)
+    settings_before = replace(settings_of(base, now(), release=bool(release)), **design)
     before = {case.id: dict(plan.base_thresholds.get(case.id, {})) for case in plan.suite.cases}
     before = {case_id: stated for case_id, stated in before.items() if stated}
     if (plan.base_criteria, settings_before, before) == (plan.criteria, settings, thresholds):
@@ -193,6 +205,7 @@ def told_by(record: Record, terms: Terms, *, scope: bool = True) -> Terms:
         terms,
         notes=notes,
         scheduled=own.scheduled,
+        taken_up=own.taken_up,
         command=own.command,
         anchored=own.anchored or terms.anchored,
         release=own.release or terms.release,
@@ -242,23 +255,6 @@ def load_to_judge(source: Path | Record, *, criteria: Sequence[Criterion] | None
     return replace(source, trials=tuple(map(keeper(source.header), source.trials)))
 
 
-def cases_of(header: Header, thresholds: Mapping[str, Mapping[str, float]] | None = None) -> tuple[Case, ...]:
-    """The cases of a record as far as judging needs them; what was said is not in its plan."""
-    return tuple(
-        Case(
-            id=case.id,
-            turns=tuple(Turn("", tools) for tools in case.expected) or (Turn(""),),
-            tags=case.tags,
-            complexity=case.complexity,
-            thresholds=case.thresholds if thresholds is None else thresholds.get(case.id, {}),
-            location=case.location,
-            metadata={"equivalent": case.equivalent} if case.equivalent else {},
-            cluster=case.cluster,
-        )
-        for case in header.plan
-    )
-
-
 # --- the verdict ----------------------------------------------------------------------------------
 
 
@@ -270,7 +266,7 @@ def judge_record(record: Record, references: Sequence[Reference], terms: Terms) 
     Raises:
         MeasureError: the record holds no trial.
     """
-    whole, record = record, judged_part(record)
+    whole, record = record, in_one_look(record) if terms.whole else judged_part(record)
     stopped = record.footer is not None and record.footer.stopped
     if not stopped and not any(trial.side is Side.CANDIDATE for trial in record.trials):
         raise MeasureError("the record has no trials", where=record.header.suite_id)
@@ -286,7 +282,8 @@ def judge_record(record: Record, references: Sequence[Reference], terms: Terms) 
         warnings=tuple(dict.fromkeys((*found.warnings, *map(_told, terms.notes)))),
         **_spent(whole),
     )
-    said = with_stored(replace(said, trend=_trend(said, terms)), whole)
+    said = replace(said, trend=_trend(said, terms))
+    said = said if terms.whole else with_stored(said, whole)
     doubts = terms.doubts
     if any(reference.records for reference in references):
         doubts = (*doubts, *terms.doubts_if_compared)
@@ -382,9 +379,11 @@ def _scope(header: Header) -> str:
     return f"{len(header.plan)} of {header.whole} cases, {header.scope}"
 
 
-def accepted(suite: SuiteResult, by: str) -> SuiteResult:
-    """The suite as accepted by this person; empty: nobody accepted it."""
-    return replace(suite, accepted=by) if by and suite.verdict in acceptable(suite) else suite
+def accepted(suite: SuiteResult, found: References) -> SuiteResult:
+    """The suite as people accepted it, or that they once did, if that has ended and it does not pass without."""
+    if found.accepted and suite.verdict in acceptable(suite):
+        return replace(suite, accepted=found.accepted)
+    return replace(suite, expired=found.expired) if found.expired and suite.verdict is not Verdict.PASS else suite
 
 
 def _own(record: Record) -> Record:
@@ -442,6 +441,16 @@ def judged_part(record: Record) -> Record:
     if not any(trial.tag == STORED for trial in record.trials):
         return record
     return replace(record, trials=tuple(trial for trial in record.trials if trial.tag != STORED))
+
+
+def in_one_look(record: Record) -> Record:
+    """Every epoch of a record as if they had been run at once, whatever each was run for.
+
+    Reruns were picked by their outcomes and are left out; what decides how often a case was run is the target alone.
+    """
+    own = [trial for trial in trials_of(record) if trial.side is Side.CANDIDATE and trial.tag in (FULL, STORED)]
+    trials = tuple([replace(trial, tag=FULL, round=1) for trial in own])
+    return replace(record, header=replace(record.header, runs=()), trials=trials)
 
 
 def with_stored(suite: SuiteResult, record: Record) -> SuiteResult:

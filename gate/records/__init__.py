@@ -1,6 +1,6 @@
 """The record: everything that a run measured, as lines of JSON; journal, shard, baseline and artifact alike."""
 
-from gate.records.model import FORMAT, Footer, Header, PlannedCase, Record, Run, count, difference
+from gate.records.model import FORMAT, Footer, Header, PlannedCase, Record, Run, cases_of, count, difference
 from gate.records.reader import (
     RecordReader,
     fold_record,
@@ -34,6 +34,7 @@ __all__ = [
     "RecordWriter",
     "Run",
     "assign_shards",
+    "cases_of",
     "count",
     "difference",
     "digest_of",

@@ -14,7 +14,7 @@ from msgspec import MsgspecError, Struct, field
 from msgspec.json import Decoder
 
 from gate.errors import BaselineError, GateError
-from gate.model import MeasuredTrial, MeasuredTurn, Score, Side
+from gate.model import MeasuredTrial, MeasuredTurn, Side, values_of
 from gate.records.lines import CLOSING, read_line
 from gate.records.model import Footer, Header
 from gate.records.reader import HINT_EDITED, HINT_TRUNCATED, RecordReader, lines_of
@@ -105,11 +105,12 @@ class MeasuredReader:
 
     def _taken(self, block: bytes) -> list[_Line]:
         """The trials on these lines."""
-        lines = block[:-1].split(b"\n")
         try:
-            found = [_LINE.decode(line) for line in lines]  # what is stepped over may nest as deep as it likes
+            found = _LINE.decode_lines(block)  # what is stepped over may nest as deep as it likes
         except (MsgspecError, ValueError, RecursionError):
-            found = [self._read(_Line, line, "trial") for line in lines]
+            found = []
+        if len(found) != block.count(b"\n"):  # empty lines, or one trial on several
+            found = [self._read(_Line, line, "trial") for line in block[:-1].split(b"\n")]
         self._check_keys(found)
         self._check_scores(found)
         self._checksum.update(block)
@@ -132,8 +133,7 @@ class MeasuredReader:
     def _check_scores(self, trials: Sequence[_Line]) -> None:
         """Raises for a score that its scale does not have."""
         for name, (low, high) in self._ranges.items():
-            found = [score for trial in trials if (score := trial.scores.get(name)) is not None]
-            values = [value for one in found if (value := one.value if isinstance(one, Score) else one) is not None]
+            values = [value for value in values_of(name, trials) if value is not None]
             if values and not (low <= min(values) and max(values) <= high):
                 wrong = next(value for value in values if not low <= value <= high)
                 raise self._wrong(f"the score {wrong:g} of {name[:60]!r} is outside its scale", HINT_EDITED)

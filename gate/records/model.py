@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from gate.model import Complexity, Criterion, Location, ToolCall, Trial
+from gate.model import Case, Complexity, Criterion, Location, ToolCall, Trial, Turn
 
 FORMAT = 2
 """The format that is written. Read is every format up to it, so that version N + 1 reads what version N wrote."""
@@ -167,3 +167,20 @@ def _criteria_difference(one: Header, other: Header) -> str:
         if mine.get(name) != theirs.get(name):
             return f"criterion {name!r} differs"
     return ""
+
+
+def cases_of(header: Header, thresholds: Mapping[str, Mapping[str, float]] | None = None) -> tuple[Case, ...]:
+    """The cases of a record as far as judging needs them; what was said is not in its plan."""
+    return tuple(
+        Case(
+            id=case.id,
+            turns=tuple(Turn("", tools) for tools in case.expected) or (Turn(""),),
+            tags=case.tags,
+            complexity=case.complexity,
+            thresholds=case.thresholds if thresholds is None else thresholds.get(case.id, {}),
+            location=case.location,
+            metadata={"equivalent": case.equivalent} if case.equivalent else {},
+            cluster=case.cluster,
+        )
+        for case in header.plan
+    )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import heapq
+import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 from itertools import islice
@@ -14,7 +15,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from gate.errors import MeasureError
-from gate.model import SILENT, Invocation, Part, Score, Side, ToolCall, Trial, TrialError, Usage, text_of
+from gate.model import SILENT, Invocation, Part, Replay, Score, Side, ToolCall, Trial, TrialError, Usage, text_of
 from gate.records.lines import COMFORTABLE_BYTES, to_line, trial_line
 from gate.records.model import Footer, Header, PlannedCase, Record, count, difference
 from gate.security.limits import MAX_LOG_CHARS, cut, shorten, tail
@@ -55,9 +56,14 @@ def redacted(trial: Trial, redactor: Redactor) -> Trial:
         invocations=tuple([invocation(turn) for turn in trial.invocations]),
         scores={name: score(given) for name, given in trial.scores.items()},
         error=None if trial.error is None else TrialError(trial.error.kind, text(trial.error.message)),
-        replay=None if trial.replay is None else replace(trial.replay, difference=text(trial.replay.difference)),
+        replay=None if trial.replay is None else _redacted_replay(trial.replay, text),
         log=tail(text(trial.log), MAX_LOG_CHARS),  # cut after it is masked: half a secret has no shape
     )
+
+
+def _redacted_replay(replay: Replay, text: Callable[[str], str]) -> Replay:
+    changed = tuple(map(text, replay.tools_changed))
+    return replace(replay, difference=text(replay.difference), tools_changed=changed)
 
 
 def to_record(trial: Trial, redactor: Redactor) -> tuple[Trial, bytes]:
@@ -234,7 +240,7 @@ def _stripped(trial: Trial, mask: Redactor) -> Trial:
         scores={name: score(given) for name, given in trial.scores.items()},
         error=None if trial.error is None else TrialError(trial.error.kind, message(trial.error.message)),
         log="",
-        replay=None if trial.replay is None else replace(trial.replay, difference=""),
+        replay=None if trial.replay is None else replace(trial.replay, difference="", tools_changed=()),
     )
 
 
@@ -345,8 +351,9 @@ def _joined_terms(terms: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
     first = next(filter(None, terms), {})
     if len(terms) < 2 or not first:
         return first
-    notes = dict.fromkeys(note for one in terms for note in one.get("notes", ()))
-    joined = {**first, "notes": list(notes), "command": ""}
+    told = [note for one in terms if isinstance(held := one.get("notes"), list | tuple) for note in held]
+    notes = {json.dumps(note, sort_keys=True): note for note in told}  # a text, or a fact with its fields
+    joined = {**first, "notes": list(notes.values()), "command": ""}
     if any(_rules(one) != _rules(first) for one in terms):
         joined["doubts"] = [*first.get("doubts", ()), OTHER_TERMS]
     return joined

@@ -43,6 +43,8 @@ MAX_ADDRESS = 200
 """Characters of the name of a recording."""
 MAX_DIFFERENCE = 500
 """Characters of what differed first."""
+MOST_LISTS = 100
+"""Lists of tools that a trial was told, and tools that changed in them."""
 
 
 class MalformedError(ValueError):
@@ -243,6 +245,10 @@ class ReplayObject(Replay, frozen=True, omit_defaults=True, forbid_unknown_field
     difference: Annotated[str, Meta(max_length=MAX_DIFFERENCE)] = ""
     recording: Annotated[str, Meta(max_length=MAX_ADDRESS)] = ""
     saved_usd: Amount | None = None
+    tools: Annotated[tuple[Annotated[str, Meta(max_length=MAX_ADDRESS)], ...], Meta(max_length=MOST_LISTS)] = ()
+    tools_changed: Annotated[
+        tuple[Annotated[str, Meta(max_length=MAX_DIFFERENCE)], ...], Meta(max_length=MOST_LISTS)
+    ] = ()
 
 
 class TrialLine(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
@@ -309,7 +315,9 @@ def to_trial(line: TrialLine) -> Trial:
 
 def _replay_object(replay: Replay) -> ReplayObject:
     found = ReplayObject(*astuple(replay))
-    return replace(found, difference=cut(found.difference, MAX_DIFFERENCE))
+    changed = tuple([cut(one, MAX_DIFFERENCE) for one in found.tools_changed[:MOST_LISTS]])
+    lists = tuple([cut(one, MAX_ADDRESS) for one in found.tools[:MOST_LISTS]])
+    return replace(found, difference=cut(found.difference, MAX_DIFFERENCE), tools=lists, tools_changed=changed)
 
 
 def _score_object(score: Score) -> float | ScoreObject | None:

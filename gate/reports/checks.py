@@ -141,7 +141,8 @@ def _criterion(
 
 
 def _case(suite: SuiteResult, case: CaseResult, group: tuple[str, ...] = ()) -> ReportItem:
-    check = ReportItem(case.id, group, kind=case.status.value, case=case)
+    kind = replayed.SAME if replayed.is_same(case) else case.status.value
+    check = ReportItem(case.id, group, kind=kind, case=case)
     if case.status in _PASSED and case.passed >= case.trials:
         return replace(check, output=(told,)) if (told := replayed.of_case(case)) else check
     message = "; ".join([f"{words.STATUSES[case.status]}: {words.tally(case)}", *case.reasons[:3]])

@@ -21,6 +21,7 @@ from gate.model import (
     EvidenceSummary,
     MetricChange,
     Outcome,
+    RepeatsTest,
     Scale,
     SuiteResult,
     Verdict,
@@ -60,7 +61,7 @@ def headline(suite: SuiteResult) -> str:
     """One line: what happened."""
     decided_by = next((one for one in suite.further if suite.decided_by and one.reference == suite.decided_by), None)
     text = headline(decided_by) if decided_by is not None else _headline(suite)
-    return f"{text}; {suite.scope}" if suite.scope else text
+    return "; ".join(filter(None, (text, suite.expired, suite.scope)))
 
 
 def _headline(suite: SuiteResult) -> str:
@@ -442,6 +443,15 @@ def _shared_error(course: fact.Course) -> list[str]:
     ]
 
 
+def _repeats(test: RepeatsTest) -> str:
+    """``5 cases that had failed once failed again: 25/25 → 6/15; by chance …``."""
+    moved_by = f"{test.baseline_passed}/{test.baseline_trials} → {test.passed}/{test.trials}"
+    said = f"{count(test.cases, 'case')} that had failed were run again: {moved_by}"
+    return (
+        f"{said}; by chance that happens to {by_chance(test.p)} of unchanged agents (limit {by_chance(test.threshold)})"
+    )
+
+
 def _proof(outcome: Outcome, *, told: bool) -> str:
     """What decided, in plain words; `gate explain` has the p- and e-values. ``told``: the headline names the cases."""
     evidence, parts = outcome.evidence, []
@@ -451,6 +461,7 @@ def _proof(outcome: Outcome, *, told: bool) -> str:
             how = "the mean fell" if proven_by_mean(outcome, name) else "a few cases fell far"
             chance = f"by chance that happens to {by_chance(look.p)} of unchanged agents"
             parts.append(f"{name}: {how}; {chance} (limit {by_chance(look.threshold)})")
+    parts += [_repeats(test) for test in evidence.repeats if test.blocks]
     highest = evidence.highest_e_value
     if highest is None or highest >= evidence.e_threshold:
         cases = moved(evidence, outcome.cases) or suspects(evidence)
@@ -547,6 +558,9 @@ def _change(found: fact.RuleChange) -> str:  # noqa: PLR0911 - one line per kind
             return found.text
         case fact.AnsweredBy():
             return f"{answered_by(found)}; if this change did not ask for that, the provider moved"
+        case fact.ToolsChanged():
+            told = f"the tools of {listing(found.servers)} changed"
+            return f"{told}: {listing(found.changes)}" if found.changes else f"{told} since the baseline was recorded"
         case fact.NewCases():
             return f"new, held to thresholds only: {listing(found.cases)}"
         case fact.EditedCases():
@@ -586,6 +600,8 @@ def _warning(found: fact.Caution, suite: SuiteResult) -> str:  # noqa: PLR0911 -
             return _few(found, told=bool(_thin(suite)))
         case fact.ProviderMoved():
             return provider_moved(found)
+        case fact.Unproven():
+            return unproven(found)
         case fact.ScoresUnmeasured() | fact.TrialsLost() | fact.BaseGone() | fact.AttemptsRepeated():
             return _unmeasured(found)
         case _:
@@ -610,6 +626,27 @@ def provider_moved(found: fact.ProviderMoved) -> str:
     what = f"{size} {'less' if found.change < 0 else 'more'} on {found.metric} (p = {found.p:.2g}, {found.runs} runs)"
     older = "the baseline was measured before that: " if found.baseline_is_older else ""
     return f"{older}since {place} the same agent scores {what}: the provider drifted"
+
+
+MOST_UNPROVEN = 3
+
+
+def unproven(found: fact.Unproven) -> str:
+    """``the baseline abc1234 is unproven: nothing shows which job measured it``."""
+    said = []
+    if found.compared:
+        which = listing([commit[:7] for commit in found.compared[:MOST_UNPROVEN]])
+        are = "is" if len(found.compared) == 1 else "are"
+        because = f" ({found.why})" if found.why else ""
+        said.append(
+            f"the baseline of {which} {are} unproven: no trusted job is known to have measured it{because}, "
+            "and whoever may write where baselines are kept may have written it"
+        )
+    for what, why in found.told[:MOST_UNPROVEN]:
+        said.append(f"{what}: {why}")
+    if more := len(found.told) - MOST_UNPROVEN:
+        said += [f"{more} more"] if more > 0 else []
+    return "; ".join(said)
 
 
 def _of_criterion(found: fact.ThresholdExcused | fact.LimitExcused | fact.QuietRise, criterion: Criterion) -> str:

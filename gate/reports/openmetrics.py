@@ -32,12 +32,13 @@ CRITERION = Family("gate_criterion", "Mean score of a criterion, in its own unit
 LOW = Family("gate_criterion_low", "Lower end of the 95 % interval of that mean.")
 HIGH = Family("gate_criterion_high", "Upper end of the 95 % interval of that mean.")
 CASES = Family("gate_cases", "Cases by status.")
+SAME = Family("gate_cases_same_requests", "Cases in which the model was asked the same things, not measured again.")
 RUNS = Family("gate_agent_runs", "Executions of the agent.")
 ERRORS = Family("gate_infrastructure_errors", "Trials lost to infrastructure errors.")
 AGENT = Family("gate_agent_cost_usd", "Reported or estimated cost of the agent.", "usd")
 JUDGE = Family("gate_judge_cost_usd", "Cost of the judge.", "usd")
 DURATION = Family("gate_duration_seconds", "Wall time of the suite.", "seconds")
-FAMILIES = (PASSED, CRITERION, LOW, HIGH, CASES, RUNS, ERRORS, AGENT, JUDGE, DURATION)
+FAMILIES = (PASSED, CRITERION, LOW, HIGH, CASES, SAME, RUNS, ERRORS, AGENT, JUDGE, DURATION)
 Sample = tuple[Family, Labels, float]
 
 
@@ -79,6 +80,8 @@ def _samples(suite: SuiteResult) -> Iterator[Sample]:
         yield from _of_criterion(own, found)
     for status, number in sorted(Counter(case.status.value for case in suite.cases).items()):
         yield CASES, {**own, "status": status}, float(number)
+    if suite.replayed is not None:
+        yield SAME, own, float(suite.replayed.same)
     yield RUNS, own, float(suite.agent_runs)
     yield ERRORS, own, float(suite.errors)
     for family, spent in ((AGENT, suite.cost_usd), (JUDGE, suite.judge_cost_usd)):

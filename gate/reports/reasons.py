@@ -147,6 +147,8 @@ def stage_text(stage: Stage) -> str:
             said = f"after {count(stage.epochs, 'trial')} a case"
         case StageKind.CASE_RERUNS:
             said = "after reruns of the suspicious cases"
+        case StageKind.REPEATS:
+            said = "after the cases that had failed were run again"
         case StageKind.END:
             return "still open after the last trial"
         case _:

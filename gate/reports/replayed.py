@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gate.model import CaseResult, CaseStatus, SuiteResult
+from gate.model import CaseResult, CaseStatus, SuiteResult, Trial
 from gate.reports.formatting import count, dollars
 from gate.security.escape import console
 
@@ -82,6 +82,16 @@ def of_case(case: CaseResult) -> str:
     if case.same_world:
         return ASKED_THE_SAME
     return f"went live: {case.difference}" if case.difference else ""
+
+
+def of_trial(trial: Trial) -> str:
+    """How a trial was answered, by its record; empty where it had no recording to be answered from."""
+    replay = trial.replay
+    if replay is None or not replay.source:
+        return ""
+    what = replay.difference or ("" if replay.live else ASKED_THE_SAME)
+    told = f"{count(replay.replayed, 'call')} answered from recordings, {replay.live:,} live"
+    return f"{told}: {what}" if what else told
 
 
 def is_same(case: CaseResult) -> bool:

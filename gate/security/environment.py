@@ -22,6 +22,10 @@ ALWAYS_ALLOWED = (
 """What a child process sees of the caller's environment without asking: where things are, and no secrets."""
 TOKEN = "INPUT_TOKEN"  # noqa: S105  (its name)
 """The token that the action signs in with."""
+ARTIFACT = "INPUT_ARTIFACT"
+"""The name of the artifact that the action's job leaves its results in."""
+CI = ("CI", "GITHUB_ACTIONS", "GITLAB_CI", "CIRCLECI", "JENKINS_URL", "TF_BUILD", "BITBUCKET_BUILD_NUMBER", "BUILDKITE")
+"""Variables by which CI systems say that they are one."""
 _NEVER = (
     "INPUT_*",
     "ACTIONS_*",
@@ -42,6 +46,11 @@ _BY_NAME_ALONE = ("GITHUB_TOKEN",)
 def _any_of(patterns: tuple[str, ...]) -> re.Pattern[str]:
     """What at least one of the patterns matches; none matches nothing."""
     return re.compile("|".join(map(translate, patterns)) or r"(?!)")
+
+
+def in_ci(environment: Mapping[str, str]) -> bool:
+    """Whether a CI job runs this, so that its clone is thrown away."""
+    return any(environment.get(name, "").lower() not in ("", "0", "false") for name in CI)
 
 
 def is_withheld(name: str) -> bool:

@@ -76,6 +76,13 @@ def create(path: Path) -> None:
         os.close(os.open(path.name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666, dir_fd=folder))
 
 
+def remove(path: Path) -> None:
+    """Removes a file, or an empty folder."""
+    with _opened_folder(path.parent, make=False) as (folder, _):
+        is_folder = stat.S_ISDIR(os.stat(path.name, dir_fd=folder, follow_symlinks=False).st_mode)
+        (os.rmdir if is_folder else os.unlink)(path.name, dir_fd=folder)
+
+
 # --- paths ----------------------------------------------------------------------------------------
 
 

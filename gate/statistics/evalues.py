@@ -12,6 +12,10 @@ from gate.statistics.intervals import log_beta
 
 BROKEN_FRACTIONS = ((0.4, 1, 0.0), (0.2, 2, 0.0), (0.2, 0, 0.05), (0.2, 0, 0.15))
 """The mixture over the share of broken cases: (weight, cases of N, share); the share is cases / N + share."""
+ONE_ALONE = 0.6
+"""Weight of "exactly one case broke, any of them" where cases may have met the same world."""
+MORE_THAN_ONE = ((0.1, 2, 0.0), (0.15, 0, 0.05), (0.15, 0, 0.15))
+"""The rest of that mixture."""
 
 
 @cache
@@ -42,6 +46,16 @@ def log_marginal_of(passed_before: int, before: int, passed_now: int, now: int) 
     return _log_marginal(passed_before, before, 5, 0.5) + math.log(0.8 * math.exp(gone) + 0.2 * math.exp(half))
 
 
+def log_break_ratio(passed_before: int, before: int, passed_now: int, now: int) -> float:
+    """log of how much likelier the outcomes are if the case broke than if it is unchanged, with the rates' priors.
+
+    Gone and half as often, in shares of .3 and .7. It orders outcomes in exact tests, and is no evidence by itself.
+    """
+    gone, half = _log_marginal(passed_now, now, 0.15, 5), _log_marginal(passed_now, now, 2, 2)
+    broke = _log_marginal(passed_before, before, 5, 0.5) + math.log(0.3 * math.exp(gone) + 0.7 * math.exp(half))
+    return broke - _log_marginal(passed_before + passed_now, before + now, 1, 0.25)
+
+
 def _log_marginal(successes: int, n: int, a: float, b: float) -> float:
     """log-probability of one sequence of outcomes whose rate has a Beta(a, b) law."""
     return log_beta(a + successes, b + n - successes) - log_beta(a, b)
@@ -53,17 +67,22 @@ def _log_likelihood(successes: int, n: int) -> float:
     return sum(k * math.log(k / n) for k in (successes, failures) if k)
 
 
-def suite_e(log_es: Sequence[float]) -> float:
+def suite_e(log_es: Sequence[float], *, recorded: bool = False) -> float:
     """Evidence that some cases of a suite are broken: the mixture over the broken share π of Π(1 + π(eᵢ − 1)).
 
     An e-process, since the cases are independent: it may be looked at after every trial. Infinite if it overflows.
+
+    Args:
+        recorded: whether the baseline was recorded, which is known before anything is run. The mixture then has the
+            mean of the e-values in it, which is an e-process under any dependence: one case broke, and that the others
+            pass says nothing against it.
     """
     n = len(log_es)
     if not n:
         return 1.0
     es = [math.exp(min(value, 500.0)) for value in log_es]
-    total = 0.0
-    for weight, cases, share in BROKEN_FRACTIONS:
+    total = ONE_ALONE * sum(es) / n if recorded else 0.0
+    for weight, cases, share in MORE_THAN_ONE if recorded else BROKEN_FRACTIONS:
         pi = min(1.0, cases / n + share)
         log_product = sum(math.log1p(pi * (e - 1)) if pi < 1 else math.log(e) for e in es)
         total += weight * math.exp(min(log_product, 600.0))

@@ -12,7 +12,7 @@ from random import Random
 
 from msgspec import Struct
 
-from gate.statistics.evalues import _log_marginal
+from gate.statistics.evalues import log_break_ratio
 from gate.statistics.shift import Prior, fit_prior, log_shift_ratio
 
 # --- permutation ----------------------------------------------------------------------------------
@@ -265,12 +265,8 @@ def _binary_lane(passed_before: int, before: int, passed_now: int, now: int, pri
 
 @cache
 def _few_broken(passed_before: int, before: int, passed_now: int, now: int) -> float:
-    """log(0.9 + 0.1·LR): LR of "broke" against "unchanged", with the rates' priors. It orders labellings, no more."""
-    broke = _log_marginal(passed_before, before, 5, 0.5)
-    gone, half = _log_marginal(passed_now, now, 0.15, 5), _log_marginal(passed_now, now, 2, 2)
-    broke += math.log(0.3 * math.exp(gone) + 0.7 * math.exp(half))
-    unchanged = _log_marginal(passed_before + passed_now, before + now, 1, 0.25)
-    return math.log(0.9 + 0.1 * math.exp(broke - unchanged))
+    """log(0.9 + 0.1·LR): LR of "broke" against "unchanged". It orders labellings, no more."""
+    return math.log(0.9 + 0.1 * math.exp(log_break_ratio(passed_before, before, passed_now, now)))
 
 
 def _min_p(observed: int, totals: Sequence[int], binary: Sequence[bool]) -> JointTest:

@@ -7,10 +7,12 @@ that day, is the noise that a trend has to stand out from. Changes that happen a
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import pairwise
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain, pairwise
 
 from msgspec import Struct
+from msgspec.structs import astuple
 
 from gate.statistics.intervals import t_quantile
 
@@ -30,10 +32,6 @@ class Sums(Struct, frozen=True, gc=False):
     most: float
 
 
-CaseRuns = Mapping[int, Sums]
-"""Of one case, by run."""
-
-
 class Level(Struct, frozen=True):
     """What a run scored, had it run the cases that all of them together hold."""
 
@@ -43,73 +41,89 @@ class Level(Struct, frozen=True):
     """Of the value, as far as the trials of a case differ: the least that chance alone does."""
 
 
-def levels(cases: Sequence[CaseRuns], runs: int, reach: float = 0.0) -> list[Level]:
+def levels(runs: Sequence[Mapping[int, Sums]], reach: float = 0.0) -> list[Level]:
     """One level for each run that measured anything.
 
     Additive fit: value = case + run. So a run that lacks the hard cases, or has new ones, is not better or worse for
     it. Runs that no case connects, however indirectly, are not comparable; callers part them before.
 
     Args:
-        cases: of each case, its values by run.
-        runs: how many runs there are.
+        runs: of each run, the values of its cases, by a number that stands for the case.
         reach: how far apart two values can lie, if that is bounded. One more value half as far from its case's mean is
             counted, since where no failure was seen, none is no measure of chance.
     """
-    weight, trials = [0] * runs, [0] * runs
-    held = []
-    for case in cases:
-        found = sorted([(run, sums.total / sums.n, sums.n) for run, sums in case.items() if sums.n])
-        held.append([(run, y) for run, y, _ in found])
-        for run, _, n in found:
-            weight[run] += 1
-            trials[run] += n
-    held = [case for case in held if case]
+    held = [(number, cells) for number, cells in enumerate(runs) if cells]
     if not held:
         return []
-    whole = all(len(case) == sum(map(bool, weight)) for case in held)
-    effects = _alternated(held, weight, 1 if whole else ROUNDS)
-    middle = math.fsum([math.fsum([y - effects[run] for run, y in case]) / len(case) for case in held]) / len(held)
-    single = _single_variance(cases, reach)
-    return [Level(run, middle + effects[run], single / trials[run]) for run in range(runs) if weight[run]]
+    cases = {case: place for place, case in enumerate(dict.fromkeys(chain.from_iterable(runs)))}
+    table = _Table(
+        [[cases[case] for case in cells] for _, cells in held],
+        [[sums.total / sums.n for sums in cells.values()] for _, cells in held],
+        len(cases),
+    )
+    effects, middle = table.fitted()
+    single = _single_variance([cells for _, cells in held], reach)
+    trials = [sum([sums.n for sums in cells.values()]) for _, cells in held]
+    return [
+        Level(number, middle + effect, single / n) for (number, _), effect, n in zip(held, effects, trials, strict=True)
+    ]
 
 
-def _single_variance(cases: Sequence[CaseRuns], reach: float) -> float:
+def _single_variance(runs: Sequence[Mapping[int, Sums]], reach: float) -> float:
     """The variance of a single value around its case's mean in its run, which no move adds to.
 
     If most cases were run once a run, around the case's mean over all runs, which a move makes larger.
     """
-    within = [sums for case in cases for sums in case.values() if sums.n > 1]
-    spare, most = sum([sums.n - 1 for sums in within]), sum([sums.n for case in cases for sums in case.values()])
+    every = [sums for cells in runs for sums in cells.values()]
+    within, most = [sums for sums in every if sums.n > 1], sum([sums.n for sums in every])
+    spare = sum([sums.n - 1 for sums in within])
     if 3 * spare < most:
-        within = [_over_runs(case.values()) for case in cases]
-        spare = sum(sums.n - 1 for sums in within if sums.n)
-    squares = [sums.squares - sums.total * sums.total / sums.n for sums in within if sums.n]
+        within = _over_runs(runs)
+        spare = sum([sums.n - 1 for sums in within])
+    squares = [sums.squares - sums.total * sums.total / sums.n for sums in within]
     square = math.fsum([one for one in squares if one > 0])
     return (square + (reach / 2) ** 2) / (spare + 1)
 
 
-def _over_runs(found: Iterable[Sums]) -> Sums:
-    held = list(found)
-    total, squares = math.fsum(one.total for one in held), math.fsum(one.squares for one in held)
-    return Sums(sum(one.n for one in held), total, squares, 0.0, 0.0)
+def _over_runs(runs: Sequence[Mapping[int, Sums]]) -> list[Sums]:
+    """The values of each case in all runs; of their ends nothing is said."""
+    by_case: dict[int, list[Sums]] = defaultdict(list)
+    for cells in runs:
+        for case, sums in cells.items():
+            by_case[case].append(sums)
+    columns = [tuple(zip(*map(astuple, own), strict=True)) for own in by_case.values()]
+    return [Sums(sum(n), math.fsum(total), math.fsum(squares), 0.0, 0.0) for n, total, squares, *_ in columns]
 
 
-def _alternated(held: Sequence[Sequence[tuple[int, float]]], weight: Sequence[int], rounds: int) -> list[float]:
-    """The effect of each run: what its cases lie above their own levels, both estimated in turn."""
-    effects = [0.0] * len(weight)
-    for _ in range(rounds):
-        sums = [0.0] * len(weight)
-        for case in held:
-            own = 0.0
-            for run, y in case:
-                own += y - effects[run]
-            own /= len(case)
-            for run, y in case:
-                sums[run] += y - own
-        effects = [total / n if n else 0.0 for total, n in zip(sums, weight, strict=True)]
-    measured = [effect for effect, n in zip(effects, weight, strict=True) if n]
-    centre = math.fsum(measured) / len(measured) if measured else 0.0
-    return [effect - centre for effect in effects]
+class _Table:
+    """The means of cases in runs."""
+
+    def __init__(self, cases: Sequence[Sequence[int]], values: Sequence[Sequence[float]], width: int) -> None:
+        """``cases``: of each run, the places of its cases, from 0 below ``width``; ``values``: their means."""
+        self._cases = cases
+        self._runs: list[list[int]] = [[] for _ in range(width)]
+        by_case: list[list[float]] = [[] for _ in range(width)]
+        for run, (places, own) in enumerate(zip(cases, values, strict=True)):
+            for place, value in zip(places, own, strict=True):
+                self._runs[place].append(run)
+                by_case[place].append(value)
+        self._of_run, self._of_case = list(map(math.fsum, values)), list(map(math.fsum, by_case))
+
+    def fitted(self) -> tuple[list[float], float]:
+        """The effect of each run, 0 on average, and the mean over cases of what they have beside it."""
+        effects = [0.0] * len(self._cases)
+        whole = all(len(runs) == len(self._cases) for runs in self._runs)
+        for _ in range(1 if whole else ROUNDS):
+            effects = _beside(self._of_run, self._cases, _beside(self._of_case, self._runs, effects))
+        centre = math.fsum(effects) / len(effects)
+        effects = [effect - centre for effect in effects]
+        own = _beside(self._of_case, self._runs, effects)
+        return effects, math.fsum(own) / len(own)
+
+
+def _beside(totals: Sequence[float], places: Sequence[Sequence[int]], others: Sequence[float]) -> list[float]:
+    """What the values of each row or column are on average, without what belongs to the other."""
+    return [(total - sum(map(others.__getitem__, own))) / len(own) for total, own in zip(totals, places, strict=True)]
 
 
 class FittedLine(Struct, frozen=True):

@@ -17,7 +17,7 @@ from gate.formats.eval_archive import SUFFIX as EVAL_ARCHIVE
 from gate.formats.eval_archive import read_eval_archive
 from gate.model import Case, Suite
 from gate.registry import Registry
-from gate.suites import messages, native, traces
+from gate.suites import messages, native, python_tests, traces
 from gate.suites.base import Contents, Document, Format, Loss, refuse_duplicates
 from gate.suites.messages import FieldPaths
 from gate.suites.selection import Distribution, Selection, distribution, select, select_all
@@ -26,6 +26,7 @@ __all__ = ["FORMATS", "Distribution", "FieldPaths", "Selection", "distribution",
 
 _BUILT_IN = {
     "messages": "gate.suites.messages:format_of",
+    "python-tests": "gate.suites.python_tests:FORMAT",
     "adk": "gate.suites.adk:FORMAT",
     "adk-results": "gate.suites.adk_results:FORMAT",
     "pydantic-evals": "gate.suites.pydantic_evals:FORMAT",
@@ -45,6 +46,8 @@ FORMATS = Registry[Format | Callable[[FieldPaths], Format]](
 CRITERIA_FILE = "test_config.json"
 MAX_TURNS = 100
 """The most turns of a simulated user that any configuration may ask for."""
+EVAL_FILES = (".test.json",)
+"""The files of a folder that a test of google-adk names."""
 CONFIG_FILES = ("gate.yaml", "gate.yml")
 SUFFIXES = (".evalset.json", ".test.json", ".json", ".jsonl", ".yaml", ".yml", EVAL_ARCHIVE)
 """The files of a folder that are read, longest suffix first."""
@@ -221,7 +224,7 @@ def _document(path: Path, base: Path, root: Path) -> Document:
         return Document(read_eval_archive(path, where), where, name)
     if not path.name.endswith(SUFFIXES):
         text = read_text(path, where)
-        return Document(text, where, name, row_lines=range(1, text.count("\n") + 2))
+        return Document(text, where, name, row_lines=range(1, text.count("\n") + 2), root=root, folder=path.parent)
     data, lines = read_document_with_lines(path, where=where)
     return Document(data, where, name, lines, root=root, folder=path.parent)
 
@@ -240,6 +243,8 @@ def _files(source: Path, root: Path, suffixes: tuple[str, ...]) -> Iterator[_Fil
         raise ConfigError("no such file or folder", where=_shown(source, root))
     if not source.is_dir():
         yield _File(source, source)
+        for named in python_tests.references(source, root) if source.suffix == python_tests.SUFFIX else ():
+            yield from _files(named, root, EVAL_FILES if named.is_dir() else suffixes)
         return
     for folder, folders, names in os.walk(source, onerror=_cannot_list):
         here = Path(folder)

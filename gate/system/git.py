@@ -387,8 +387,11 @@ class Git:
     # --- more history ---------------------------------------------------------------------------
 
     def fetch(self, commit: str, *, remote: str = "origin", depth: int | None = None) -> None:
-        """Brings a commit here, with its history or ``depth`` commits of it. Moves no ref."""
-        limit = [] if depth is None else [f"--depth={depth}"]
+        """Brings a commit here, with its history or, in a shallow clone, ``depth`` commits of it. Moves no ref.
+
+        In a clone with all history git would cut off what is here already at that depth.
+        """
+        limit = [f"--depth={depth}"] if depth is not None and self.is_shallow() else []
         self._fetch(*limit, "--", checked_remote(remote), checked_revision(commit))
 
     def common_history(self, one: str, other: str, *, remote: str = "origin") -> str | None:

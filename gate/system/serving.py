@@ -15,11 +15,19 @@ from msgspec import Struct
 from gate.errors import MeasureError
 
 HOST = "127.0.0.1"
-MAX_HEAD_BYTES = 65_536
-MAX_CONNECTIONS = 1024
-IDLE_SECONDS = 600.0
-"""How long a connection may say nothing: clients keep theirs open between the turns of a conversation."""
 Headers = Iterable[tuple[str, str]]
+
+
+class Bounds(Struct, frozen=True):
+    """What a server on loopback takes."""
+
+    body_bytes: int
+    """Of one request."""
+    head_bytes: int
+    connections: int
+    """At once; a further one is closed unread."""
+    idle_seconds: float
+    """How long a connection may say nothing."""
 
 
 class Incoming(Struct, frozen=True):
@@ -71,8 +79,8 @@ Handler = Callable[[Incoming, Outgoing], Awaitable[None]]
 class LoopbackServer:
     """Entered for a run; ``handle`` answers each request."""
 
-    def __init__(self, handle: Handler, *, port: int, max_body_bytes: int, where: str) -> None:
-        self._handle, self.port, self._max_body, self._where = handle, port, max_body_bytes, where
+    def __init__(self, handle: Handler, *, port: int, bounds: Bounds, where: str) -> None:
+        self._handle, self.port, self._bounds, self._where = handle, port, bounds, where
         self._connections: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Self:
@@ -97,7 +105,7 @@ class LoopbackServer:
         assert task is not None
         self._connections.add(task)
         try:
-            if len(self._connections) <= MAX_CONNECTIONS:
+            if len(self._connections) <= self._bounds.connections:
                 await self._serve(reader, writer)
         except (OSError, TimeoutError, h11.ProtocolError, asyncio.CancelledError):
             pass
@@ -107,9 +115,9 @@ class LoopbackServer:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """The requests of one connection, one after the other."""
-        connection = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEAD_BYTES)
+        connection = h11.Connection(h11.SERVER, max_incomplete_event_size=self._bounds.head_bytes)
         while True:
-            request = await _next(connection, reader)
+            request = await self._next(connection, reader)
             if not isinstance(request, h11.Request):
                 return
             if connection.they_are_waiting_for_100_continue:
@@ -129,17 +137,16 @@ class LoopbackServer:
         """The body of the request; None if it is too large."""
         pieces: list[bytes] = []
         size = 0
-        while isinstance(event := await _next(connection, reader), h11.Data):
+        while isinstance(event := await self._next(connection, reader), h11.Data):
             pieces.append(bytes(event.data))
             size += len(event.data)
-            if size > self._max_body:
+            if size > self._bounds.body_bytes:
                 return None
         return b"".join(pieces)
 
-
-async def _next(connection: h11.Connection, reader: asyncio.StreamReader) -> object:
-    """The next event of a connection."""
-    while (event := connection.next_event()) is h11.NEED_DATA:
-        async with asyncio.timeout(IDLE_SECONDS):
-            connection.receive_data(await reader.read(262_144))
-    return event
+    async def _next(self, connection: h11.Connection, reader: asyncio.StreamReader) -> object:
+        """The next event of a connection."""
+        while (event := connection.next_event()) is h11.NEED_DATA:
+            async with asyncio.timeout(self._bounds.idle_seconds):
+                connection.receive_data(await reader.read(262_144))
+        return event

@@ -387,8 +387,10 @@ def _ai_sdk_inputs(attributes: Mapping[str, Any]) -> tuple[Message, ...]:
 
 
 def _ai_sdk_outputs(attributes: Mapping[str, Any]) -> tuple[Message, ...]:
-    text = attributes.get("ai.response.text", attributes.get("ai.response.object"))
-    found = said.message({"role": "assistant", "content": text, "tool_calls": attributes.get("ai.response.toolCalls")})
+    text, calls = attributes.get("ai.response.text", attributes.get("ai.response.object")), "ai.response.toolCalls"
+    if text is None and calls not in attributes:
+        return ()
+    found = said.message({"role": "assistant", "content": text, "tool_calls": attributes.get(calls)})
     return (found,) if found.says_something else ()
 
 

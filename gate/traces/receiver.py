@@ -1,7 +1,4 @@
-"""An OTLP/HTTP receiver on loopback for the time of a run: takes the spans of the turns that are asked, and no others.
-
-The HTTP itself is h11's: a parser that reads nothing from a socket and bounds what it is given.
-"""
+"""An OTLP/HTTP receiver on loopback for the time of a run: takes the spans of the turns that are asked, and no more."""
 
 from __future__ import annotations
 
@@ -11,16 +8,15 @@ from collections.abc import Callable, Iterable
 from secrets import token_hex
 from typing import Self
 
-import h11
 from msgspec import Struct, field
 
-from gate.errors import ConfigError, MeasureError
+from gate.errors import ConfigError
+from gate.system.serving import HOST, Bounds, Incoming, LoopbackServer, Outgoing
 from gate.traces.dialects import Kind, Operation
 from gate.traces.reader import TraceReader
 from gate.traces.span import Piece, Span
 from gate.traces.tree import MAX_SPANS
 
-HOST = "127.0.0.1"
 MAX_BODY_BYTES = 20_000_000
 """Of one request, and again of what it unpacks to."""
 MAX_TURN_BYTES = 50_000_000
@@ -81,10 +77,11 @@ class Receiver:
 
     def __init__(self, port: int = 0, take: Callable[[bytes, str, str], None] | None = None) -> None:
         """``take`` gets every request instead of the turns: its body, ``traces`` or ``logs``, and its media type."""
-        self._port, self._take_whole = port, take
+        self._take_whole = take
         self._token = token_hex(16) if port == 0 else ""
         self._expected: dict[str, AwaitedTurn] = {}
-        self._connections: set[asyncio.Task[None]] = set()
+        bounds = Bounds(MAX_BODY_BYTES, MAX_HEAD_BYTES, MAX_CONNECTIONS, IDLE_SECONDS)
+        self._server = LoopbackServer(self._handle, port=port, bounds=bounds, where="agent.traces")
         self._reader = TraceReader()
         self.unknown = 0
         """Spans and log records of traces that nobody asked for."""
@@ -103,28 +100,18 @@ class Receiver:
     @property
     def endpoint(self) -> str:
         """What agents export to: ``OTEL_EXPORTER_OTLP_ENDPOINT``."""
-        return f"http://{HOST}:{self._port}" + (f"/{self._token}" if self._token else "")
+        return f"http://{HOST}:{self._server.port}" + (f"/{self._token}" if self._token else "")
 
     def endpoint_of(self, turn: AwaitedTurn) -> str:
         """The endpoint of one turn alone: what is sent there is of this turn, whichever trace it says."""
         return f"{self.endpoint}/{turn.trace_id}"
 
     async def __aenter__(self) -> Self:
-        try:
-            self._server = await asyncio.start_server(self._connected, HOST, self._port)
-        except OSError as error:
-            hint = "is another receiver running? name another port"
-            what = f"port {self._port} cannot be opened: {error.strerror}"
-            raise MeasureError(what, where="agent.traces", hint=hint) from error
-        self._port = self._server.sockets[0].getsockname()[1]
+        await self._server.__aenter__()
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        self._server.close()
-        for task in self._connections:
-            task.cancel()
-        await asyncio.gather(*self._connections, return_exceptions=True)
-        await self._server.wait_closed()
+        await self._server.__aexit__()
 
     def expect(self) -> AwaitedTurn:
         """A turn that is about to be asked."""
@@ -162,52 +149,22 @@ class Receiver:
 
     # --- requests ---------------------------------------------------------------------------------
 
-    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._connections.add(task)
-        try:
-            if len(self._connections) <= MAX_CONNECTIONS:
-                await self._serve(reader, writer)
-        except (OSError, TimeoutError, h11.RemoteProtocolError, asyncio.CancelledError):
-            pass
-        finally:
-            self._connections.discard(task)
-            writer.close()
+    async def _handle(self, request: Incoming, answer: Outgoing) -> None:
+        status, kind, body = self._answer(request)
+        await answer.whole(status, [("content-type", kind)], body)
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """The requests of one connection, one after the other."""
-        connection = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEAD_BYTES)
-        while True:
-            request = await _next(connection, reader)
-            if not isinstance(request, h11.Request):
-                return
-            if _header(request, b"expect").lower() == "100-continue":
-                writer.write(connection.send(h11.InformationalResponse(status_code=100, headers=[])) or b"")
-            body = await _body(connection, reader)
-            status, kind, answer = (413, "text/plain", b"") if body is None else self._answer(request, body)
-            headers = [("Content-Type", kind), ("Content-Length", str(len(answer)))]
-            if body is None:
-                headers.append(("Connection", "close"))
-            for event in (h11.Response(status_code=status, headers=headers), h11.Data(data=answer), h11.EndOfMessage()):
-                writer.write(connection.send(event) or b"")
-            await writer.drain()
-            if body is None or connection.our_state is not h11.DONE or connection.their_state is not h11.DONE:
-                return
-            connection.start_next_cycle()
-
-    def _answer(self, request: h11.Request, body: bytes) -> tuple[int, str, bytes]:
+    def _answer(self, request: Incoming) -> tuple[int, str, bytes]:
         """Status, media type and body of the answer."""
-        found = self._signal(request.target.decode("ascii", "replace"))
+        found = self._signal(request.target)
         if found is None:
             return 404, "text/plain", b""
         signal, turn = found
-        if request.method != b"POST":
+        if request.method != "POST":
             return 405, "text/plain", b""
-        kind = _header(request, b"content-type").partition(";")[0].strip().lower()
+        kind = request.header(b"content-type").partition(";")[0].strip().lower()
         if kind not in (_JSON, _PROTOBUF):
             return 415, "text/plain", b"application/json or application/x-protobuf"
-        unpacked = _unpacked(body, _header(request, b"content-encoding").strip().lower())
+        unpacked = _unpacked(request.body, request.header(b"content-encoding").strip().lower())
         if unpacked is None:
             return 400, "text/plain", b"the body cannot be unpacked, or is too large"
         if signal != "metrics" and self._take_whole is not None:
@@ -252,28 +209,6 @@ class Receiver:
 async def _arrival(turn: AwaitedTurn) -> None:
     turn.arrived.clear()
     await turn.arrived.wait()
-
-
-async def _next(connection: h11.Connection, reader: asyncio.StreamReader) -> object:
-    """The next event of a connection."""
-    while (event := connection.next_event()) is h11.NEED_DATA:
-        async with asyncio.timeout(IDLE_SECONDS):
-            connection.receive_data(await reader.read(65_536))
-    return event
-
-
-async def _body(connection: h11.Connection, reader: asyncio.StreamReader) -> bytes | None:
-    """The body of the request; None if it is too large."""
-    body = bytearray()
-    while isinstance(event := await _next(connection, reader), h11.Data):
-        body += event.data
-        if len(body) > MAX_BODY_BYTES:
-            return None
-    return bytes(body)
-
-
-def _header(request: h11.Request, name: bytes) -> str:
-    return next((value.decode("latin-1") for key, value in request.headers if key == name), "")
 
 
 def _unpacked(body: bytes, encoding: str) -> bytes | None:

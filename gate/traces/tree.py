@@ -137,6 +137,8 @@ class Trace:
 
     def _logs_of(self, span: Span) -> Sequence[LogRecord]:
         """Its log records; one that names no span belongs to a trace's only span."""
+        if not self._logs:
+            return ()
         found = self._logs.get(span.span_id)
         if found is None and len(self._spans) == 1:
             found = self._logs.get("")

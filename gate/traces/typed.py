@@ -110,19 +110,24 @@ def spans(line: bytes) -> Sequence[Span] | None:
     try:
         request = _DECODER.decode(line)
         found: list[Span] = []
+        traces: dict[str, str] = {}  # most often one, of all the spans
         for of_resource in request.resource_spans:
             held = of_resource.resource
             resource = NOTHING if held is None else _attributes(held.attributes)
             for of_scope in of_resource.scope_spans:
                 scope = "" if of_scope.scope is None else of_scope.scope.name
-                found += [_span(raw, scope, resource) for raw in of_scope.spans]
+                found += [_span(raw, scope, resource, traces) for raw in of_scope.spans]
     except (MsgspecError, RecursionError, UnicodeError, _UnusualError):
         return None
     return found or None
 
 
-def _span(raw: _Span, scope: str, resource: Any) -> Span:
-    trace_id, span_id, parent, status = hex_id(raw.trace_id, 16), hex_id(raw.span_id, 8), raw.parent_span_id, raw.status
+def _span(raw: _Span, scope: str, resource: Any, traces: dict[str, str]) -> Span:
+    """``traces`` has the ids of traces that were read before."""
+    trace_id = traces.get(raw.trace_id)
+    if trace_id is None:
+        trace_id = traces[raw.trace_id] = hex_id(raw.trace_id, 16)
+    span_id, parent, status = hex_id(raw.span_id, 8), raw.parent_span_id, raw.status
     if not trace_id or not span_id:
         raise _UnusualError
     return Span(

@@ -11,14 +11,24 @@ import asyncio
 from collections import deque
 from functools import cached_property
 from time import perf_counter
+from typing import Any
 
 from gate.model import Side
 from gate.security.limits import shorten
 from gate.world.cassette import Cassette, RecordedExchange, RecordedTape, as_replayed
 from gate.world.differences import MOST_CHARS, first_difference
+from gate.world.mcp import listed, tool_changes
 from gate.world.options import Mode
 from gate.world.outbound import Addressed, OutboundRequest, content, ids_in
 from gate.world.volatile import Volatile
+
+MOST_TOOLS = 50
+"""Lists of tools, and changes of tools, that are told of one trial."""
+
+
+def name_of(upstream: str) -> str:
+    """A server's name as it is configured; one on standard input and output is recorded under a longer one."""
+    return upstream.removeprefix("stdio:")
 
 
 class Coupling:
@@ -51,6 +61,10 @@ class Attempt:
         """Numbers of calls to servers on standard input and output whose answers have not come."""
         self.listening: set[asyncio.Task[None]] = set()
         """Streams that are open for whatever a server has to say."""
+        self.tools: dict[str, None] = {}
+        """What MCP servers offer: of each list that was told, the server and a digest."""
+        self.tools_changed: dict[str, None] = {}
+        """How that differs from the recording, tool by tool."""
         self._renamed: dict[str, str] = {}
         """Which id of the recording is which one now."""
         self._began: float | None = None
@@ -100,6 +114,25 @@ class Attempt:
         self.replayed += 1
         self._spared.append((exchange.start, exchange.start + exchange.seconds))
         self.exchanges.append(as_replayed(exchange, number))
+        self._told_tools(exchange)
+
+    def offered(self, exchange: RecordedExchange, tools: list[Any]) -> None:
+        """Remembers the tools that a server lists now, and how they differ from those that it listed."""
+        number = sum(one.startswith(f"{name_of(exchange.upstream)} ") for one in self.tools)
+        self._told_tools(exchange)
+        tape = () if self.coupling is None else self.coupling.tape.exchanges
+        lists = [one for one in tape if one.upstream == exchange.upstream and one.tools]
+        if self.coupling is None or not lists or exchange.tools in [one.tools for one in lists]:
+            return
+        body = self.coupling.cassette.body(lists[min(number, len(lists) - 1)].response)
+        before = listed(body or b"")
+        for what in tool_changes(before, tools) if before is not None else ():
+            if len(self.tools_changed) < MOST_TOOLS:
+                self.tools_changed[shorten(f"{name_of(exchange.upstream)}: {what}", MOST_CHARS)] = None
+
+    def _told_tools(self, exchange: RecordedExchange) -> None:
+        if exchange.tools and len(self.tools) < MOST_TOOLS:
+            self.tools[f"{name_of(exchange.upstream)} {exchange.tools}"] = None
 
     def spared(self) -> float:
         """Seconds that the recorded answers of the turn took when they were recorded; of those at once, once."""

@@ -30,6 +30,7 @@ VERSION = 1
 """1: body, exchange and end lines."""
 MAX_LINE_BYTES = 2 * MAX_ANSWER_BYTES
 MAX_FILE_BYTES = 10_000_000_000
+MAX_FIRST_BYTES = 1_000
 _RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _WINDOW = 32_768
 """Bytes of an earlier body that a later one is packed against: what zlib looks back."""
@@ -63,6 +64,8 @@ class RecordedExchange(Struct, frozen=True, omit_defaults=True):
     """Digests of the ids in the request, which its key numbers."""
     sent: tuple[str, ...] = ()
     """What else than its body says what is asked, each with a digest of its value."""
+    tools: str = ""
+    """Digest of the tools that the answer lists, without what varies by itself; empty where it lists none."""
 
 
 class _Body(Struct, frozen=True, omit_defaults=True):
@@ -90,6 +93,8 @@ class _Line(Struct, frozen=True, omit_defaults=True):
     end: _End | UnsetType = UNSET
     attempt: str = ""
     """The attempt at a trial that an exchange or an end is of."""
+    owner: str = ""
+    """Of the first line: whose recording it is."""
 
 
 _ENCODER = msgspec.json.Encoder(order="deterministic")
@@ -106,10 +111,17 @@ def path_of_run(folder: Path, run: str) -> Path | None:
     return folder / f"{run}.jsonl" if _RUN.fullmatch(run) else None
 
 
+def owner_of(path: Path) -> str:
+    """Whose recording a file is; empty where it does not say. Raises OSError."""
+    with path.open("rb") as file:
+        first = file.readline(MAX_FIRST_BYTES)
+    return next((line.owner for line in _decoded([first.rstrip(b"\n")])), "")
+
+
 class CassetteWriter:
     """Appends to a run's recording. Raises OSError where it cannot be opened."""
 
-    def __init__(self, path: Path, limit_bytes: int) -> None:
+    def __init__(self, path: Path, limit_bytes: int, owner: str = "") -> None:
         self._limit = limit_bytes
         self.full = False
         """Whether something was not recorded for want of room."""
@@ -122,7 +134,7 @@ class CassetteWriter:
         if self._size:
             self._go_on()
         else:
-            self._write(_Line(cassette=VERSION))
+            self._write(_Line(cassette=VERSION, owner=owner))
 
     def _go_on(self) -> None:
         """Ends a line that was cut off, and learns which bodies are there."""
@@ -187,6 +199,8 @@ class Cassette:
         attempts: dict[str, list[RecordedExchange]] = {}
         with path.open("rb") as file:
             for line in _lines(file):
+                if line.cassette is not UNSET and line.cassette > VERSION:
+                    break  # what its lines mean is not known here
                 if isinstance(line.body, _Body):
                     self._bodies.setdefault(line.body.digest, line.body)
                 elif isinstance(line.exchange, RecordedExchange):

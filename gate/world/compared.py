@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from gate.model import Side
-from gate.world.attempt import Attempt, Coupling
+from gate.security.limits import shorten
+from gate.world.attempt import Attempt, Coupling, name_of
 from gate.world.cassette import RecordedExchange
+from gate.world.differences import MOST_CHARS
+from gate.world.mcp import listed, tool_changes
 from gate.world.options import Kind
 from gate.world.outbound import Addressed, OutboundRequest
 from gate.world.volatile import Volatile
@@ -24,10 +27,17 @@ def difference_of(before: Coupling, now: Coupling, at: float, volatile: Volatile
         if answered is None:
             attempt.differs(_asked(exchange, now, at), exchange.number, volatile, exchange.sent)
             return attempt.difference, True
-        if answered.response != exchange.response:
-            return "", False
+        if answered.response != exchange.response and not (exchange.tools and exchange.tools == answered.tools):
+            return _other_tools(before, answered, now, exchange), False
     attempt.ended()
     return attempt.difference, True
+
+
+def _other_tools(before: Coupling, answered: RecordedExchange, now: Coupling, exchange: RecordedExchange) -> str:
+    """How the tools differ that both trials were told of; empty where they were told something else."""
+    old, new = (listed(of.cassette.body(one.response) or b"") for of, one in ((before, answered), (now, exchange)))
+    changes = tool_changes(old, new) if exchange.tools and old is not None and new is not None else []
+    return shorten(f"tools of {name_of(exchange.upstream)}: {changes[0]}", MOST_CHARS) if changes else ""
 
 
 def _asked(exchange: RecordedExchange, of: Coupling, at: float) -> OutboundRequest:

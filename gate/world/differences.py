@@ -41,6 +41,8 @@ def _of_mappings(before: dict[str, Any], now: dict[str, Any], path: str) -> str:
 
 
 def _of_lists(before: list[Any], now: list[Any], path: str) -> str:
+    if (old := by_name(before)) is not None and (new := by_name(now)) is not None:
+        return _of_named(old, new, path)
     for number, (old, new) in enumerate(zip(before, now, strict=False)):
         if found := first_difference(old, new, f"{path}[{number}]"):
             return found
@@ -51,6 +53,31 @@ def _of_lists(before: list[Any], now: list[Any], path: str) -> str:
     if len(now) > shorter:
         return f"{place}: not there → {_said(now[shorter])}"
     return f"{place}: {_said(before[shorter])} → not there"
+
+
+def by_name(items: list[Any]) -> dict[str, Any] | None:
+    """The items of a list by their names, as of tools; None unless each has one, and another one than the others."""
+    found: dict[str, Any] = {}
+    for item in items:
+        inner = item.get("function") if isinstance(item, dict) and "name" not in item else item
+        name = inner.get("name") if isinstance(inner, dict) else None
+        if not isinstance(name, str) or name in found:
+            return None
+        found[name] = item
+    return found or None
+
+
+def _of_named(before: dict[str, Any], now: dict[str, Any], path: str) -> str:
+    """Of items with names, each with that of its name; then their order."""
+    for name in [*before, *(name for name in now if name not in before)]:
+        place = f"{path}[{shorten(name, _SHOWN)}]"
+        if name not in now:
+            return f"{place}: {_said(before[name])} → not there"
+        if name not in before:
+            return f"{place}: not there → {_said(now[name])}"
+        if found := first_difference(before[name], now[name], place):
+            return found
+    return "" if [*before] == [*now] else f"the order of {path}: {_said([*before])} → {_said([*now])}"
 
 
 def _windows(before: str, now: str) -> tuple[str, str]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from gate.world.differences import by_name, first_difference
 from gate.world.outbound import OutboundRequest
 
 _MENU = frozenset(
@@ -62,6 +63,43 @@ def results_in(body: bytes) -> list[Any]:
         if isinstance(value, dict) and value.keys() & {"result", "error"}:
             found.append({name: held for name, held in value.items() if name in ("result", "error")})
     return found
+
+
+def tools_in(asked: OutboundRequest, body: bytes) -> list[Any] | None:
+    """The tools that an answer lists; None where it answers another question, or lists none."""
+    return listed(body) if (call_in(asked) or {}).get("method") == "tools/list" else None
+
+
+def listed(body: bytes) -> list[Any] | None:
+    """The tools in an answer to ``tools/list``; None if there are none."""
+    for said in results_in(body):
+        result = said.get("result")
+        tools = result.get("tools") if isinstance(result, dict) else None
+        if isinstance(tools, list):
+            return tools
+    return None
+
+
+def tool_changes(before: list[Any], now: list[Any]) -> list[str]:
+    """How two lists of tools differ: which tool, and which words of it."""
+    old, new = by_name(before), by_name(now)
+    if old is None or new is None:
+        return [place] if (place := first_difference(before, now, "tools")) else []
+    found = []
+    for name in [*old, *(name for name in new if name not in old)]:
+        if name not in new:
+            found.append(f"{name} is no longer offered")
+        elif name not in old:
+            found.append(f"{name} is new")
+        elif old[name] != new[name]:
+            found += [f"{name}: {place}" for place in _parts_that_differ(old[name], new[name])]
+    return found or (["they are listed in another order"] if [*old] != [*new] else [])
+
+
+def _parts_that_differ(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
+    names = [*before, *(name for name in now if name not in before)]
+    pairs = (({n: one[n]} if n in one else {} for one in (before, now)) for n in names)
+    return [place for old, new in pairs if (place := first_difference(old, new))]
 
 
 def refusal(asked: OutboundRequest, message: str) -> bytes | None:

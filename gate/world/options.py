@@ -65,6 +65,9 @@ class WorldOptions(_Section):
     """The proxy's port on loopback, for an agent that the gate does not start; 0: a free one, told to the agent."""
     megabytes: int = Field(default=200, ge=1, le=10_000)
     """The most that one run's recording takes; what is asked beyond is answered live and not recorded."""
+    keep_megabytes: int = Field(default=1_000, ge=1, le=1_000_000)
+    """What the recordings of this configuration may take together. Beyond it the oldest are removed as a baseline is
+    saved, but none that a stored record names, and none of the last day."""
 
     @field_validator("upstreams")
     @classmethod

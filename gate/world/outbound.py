@@ -29,6 +29,7 @@ SECRET_CHARS = 16
 """From how many characters on a header that may sign in is taken for one that does."""
 SECRET_QUERY = frozenset({"key", "api_key", "api-key", "apikey", "access_token", "token"})
 DIGEST_CHARS = 40
+SHORT_CHARS = 12
 _ENCODER = msgspec.json.Encoder(order="deterministic")
 
 
@@ -60,6 +61,11 @@ def digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()[:DIGEST_CHARS]
 
 
+def digest_of(value: Any) -> str:
+    """Of a JSON value, in short; the order of keys makes no difference."""
+    return digest(_ENCODER.encode(value))[:SHORT_CHARS]
+
+
 class Addressed(Struct, frozen=True):
     """By what the same request is found again."""
 
@@ -82,7 +88,7 @@ def address(asked: OutboundRequest, volatile: Volatile) -> Addressed:
 
 
 def _short(text: str) -> str:
-    return digest(text.encode("utf-8", "surrogatepass"))[:12]
+    return digest(text.encode("utf-8", "surrogatepass"))[:SHORT_CHARS]
 
 
 def ids_in(text: str) -> list[str]:

@@ -19,9 +19,17 @@ from gate.system.serving import Incoming, Outgoing
 from gate.world.attempt import Answering, Attempt
 from gate.world.cassette import RecordedExchange
 from gate.world.differences import MOST_CHARS, first_difference
-from gate.world.mcp import asks_what_there_is, call_in, numbered, refusal, results_in
+from gate.world.mcp import asks_what_there_is, call_in, numbered, refusal, results_in, tools_in
 from gate.world.options import Upstream
-from gate.world.outbound import Addressed, OutboundRequest, meant, path_without_keys, signed_query, whereabouts
+from gate.world.outbound import (
+    Addressed,
+    OutboundRequest,
+    digest_of,
+    meant,
+    path_without_keys,
+    signed_query,
+    whereabouts,
+)
 from gate.world.world import World
 
 CONNECT_SECONDS = 10.0
@@ -146,13 +154,14 @@ class Proxy:
         attempt.whole_unless_told.discard(number)
         now = perf_counter()
         passed = _Passed(200, (("content-type", "application/json"),), body.strip(), now, now)
-        if _is_unchanged(answering, passed):
+        tools = self._tools(call, passed)
+        if _is_unchanged(answering, passed, tools):
             assert answering.exchange is not None
             attempt.live -= 1
             attempt.replay(answering.exchange, call.number)
             return
         _tell_change(call, answering, passed)
-        self._keep(call, passed, start=start, began=began)
+        self._keep(call, passed, tools, start=start, began=began)
 
     async def _aside(self, attempt: Attempt, upstream: Upstream, request: Incoming, rest: str, out: Outgoing) -> None:
         """The stream that a client of MCP listens on, and the end of its session: nothing that is recorded."""
@@ -199,7 +208,7 @@ class Proxy:
             passed = await self._pass_on(call.upstream, call.request, call.rest, call.out)
             if passed is None:
                 attempt.whole = False
-            elif _is_unchanged(answering, passed):
+            elif _is_unchanged(answering, passed, tools := self._tools(call, passed)):
                 assert answering.exchange is not None
                 attempt.live -= 1  # it was asked what there is, and there is what there was
                 attempt.replay(answering.exchange, call.number)
@@ -207,7 +216,7 @@ class Proxy:
                 attempt.whole = False  # a bad minute, told within a stream
             elif passed.status not in PASSING and passed.status < 500:
                 _tell_change(call, answering, passed)
-                self._keep(call, passed, start=start, began=began)
+                self._keep(call, passed, tools, start=start, began=began)
         except BaseException:
             attempt.whole = False
             raise
@@ -215,7 +224,12 @@ class Proxy:
             attempt.calls.pop(done, None)
             done.set_result(None)
 
-    def _keep(self, call: _Call, passed: _Passed, *, start: float, began: float) -> None:
+    def _tools(self, call: _Call, passed: _Passed) -> str:
+        """The digest of the tools that a server lists in its answer; empty where it lists none."""
+        listed = tools_in(call.asked, passed.body)
+        return "" if listed is None else digest_of(self._world.volatile.plain(listed, call.asked.at))
+
+    def _keep(self, call: _Call, passed: _Passed, tools: str, *, start: float, began: float) -> None:
         exchange = RecordedExchange(
             number=call.number,
             upstream=call.asked.upstream,
@@ -231,7 +245,10 @@ class Proxy:
             start=round(start, 4),
             first=round(passed.first - began, 4),
             seconds=round(passed.last - began, 4),
+            tools=tools,
         )
+        if tools:
+            call.attempt.offered(exchange, tools_in(call.asked, passed.body) or [])
         self._world.record(call.attempt, call.asked, exchange, passed.body)
 
     async def _pass_on(self, upstream: Upstream, request: Incoming, rest: str, out: Outgoing) -> _Passed | None:
@@ -287,11 +304,13 @@ class _Passed:
         self.status, self.headers, self.body, self.first, self.last = status, headers, body, first, last
 
 
-def _is_unchanged(answering: Answering, passed: _Passed) -> bool:
-    """Whether a server that was asked all the same said what is recorded."""
+def _is_unchanged(answering: Answering, passed: _Passed, tools: str) -> bool:
+    """Whether a server that was asked all the same said what is recorded; ``tools``: digest of those that it lists."""
     recorded = answering.exchange
     if recorded is None or answering.body is None or recorded.status != passed.status:
         return False
+    if tools and tools == recorded.tools:
+        return True
     return results_in(answering.body) == results_in(passed.body)
 
 

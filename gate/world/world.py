@@ -16,14 +16,15 @@ from gate.errors import MeasureError
 from gate.model import FULL, Replay, Side, Trial
 from gate.security.limits import MAX_ANSWER_BYTES
 from gate.security.redact import Redactor
-from gate.system.serving import HOST, LoopbackServer
+from gate.system.serving import HOST, Bounds, LoopbackServer
 from gate.world.attempt import Answering, Attempt, Coupling
 from gate.world.cassette import CassetteWriter, Library, RecordedExchange, path_of_run, tape_of
 from gate.world.options import Mode, Upstream, WorldOptions
 from gate.world.outbound import Addressed, OutboundRequest, address
 from gate.world.volatile import Volatile
 
-MAX_REQUEST_BYTES = MAX_ANSWER_BYTES
+BOUNDS = Bounds(body_bytes=MAX_ANSWER_BYTES, head_bytes=65_536, connections=1024, idle_seconds=600.0)
+"""Clients keep their connections open between the turns of a conversation."""
 LAST_SECONDS = 0.5
 """How long the calls that are under way when a trial ends may go on."""
 
@@ -47,7 +48,9 @@ class World:
         folder: Path,
         redactor: Redactor,
         run: str,
+        owner: str = "",
     ) -> None:
+        self._owner = owner
         self.upstreams = upstreams
         self.volatile = Volatile(options.normalise)
         self.replays = False
@@ -72,7 +75,7 @@ class World:
         path = path_of_run(self._folder, self._run)
         assert path is not None, "a run's id names a file"
         try:
-            self._writer = CassetteWriter(path, self._options.megabytes * 1_000_000)
+            self._writer = CassetteWriter(path, self._options.megabytes * 1_000_000, self._owner)
         except OSError as error:
             hint = "name another folder: world.store"
             what = f"recordings cannot be written: {error.strerror or error}"
@@ -80,9 +83,7 @@ class World:
         self._stack.callback(self._writer.close)
         proxy = Proxy(self)
         self._stack.push_async_callback(proxy.aclose)
-        server = LoopbackServer(
-            proxy.handle, port=self._options.port, max_body_bytes=MAX_REQUEST_BYTES, where="world.port"
-        )
+        server = LoopbackServer(proxy.handle, port=self._options.port, bounds=BOUNDS, where="world.port")
         self._server = await self._stack.enter_async_context(server)
         return self
 
@@ -168,7 +169,9 @@ class World:
         recording = self._kept(attempt) if measured and side is Side.CANDIDATE else ""
         source = attempt.coupling.source if attempt.coupling is not None else ""
         said = self._redactor.redact(attempt.difference)
-        return Replay(source, attempt.replayed, attempt.live, said, recording)
+        changed = tuple(map(self._redactor.redact, attempt.tools_changed))
+        offered = tuple(sorted(attempt.tools))
+        return Replay(source, attempt.replayed, attempt.live, said, recording, None, offered, changed)
 
     def _kept(self, attempt: Attempt) -> str:
         """By what name a later trial replays the attempt, once all of it is kept; empty where not all is."""

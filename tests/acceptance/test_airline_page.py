@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from gate.decision.consistency import compared
-from gate.pipeline.verdict import cases_of
-from gate.records import Record, read_record
+from gate.records import Record, cases_of, read_record
 from tests.acceptance.conftest import REPOSITORY, Project
 
 PAGE = (REPOSITORY / "docs" / "evidence" / "airline.md").read_text(encoding="utf-8")

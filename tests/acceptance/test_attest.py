@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -174,10 +175,96 @@ def test_the_predicate_goes_to_the_cis_own_attestation(shop: Project, keys: tupl
     assert json.loads((shop.root / "p.json").read_bytes())["result"] == "PASSED"
 
 
-def test_any_changed_byte_is_found(shop: Project, keys: tuple[Path, Path]) -> None:
+def merged(shop: Project, private: Path, *, code: int = 0) -> str:
+    """The same of two shards that are joined."""
+    parts = [f".gate/{number}.jsonl" for number in (1, 2)]
+    for number, part in enumerate(parts, 1):
+        assert shop.gate("run", "--shard", f"{number}/2", "--record", part).code == 0
+    joined = ("merge", *parts, "-o", "r.jsonl", "-c", "gate.yaml", "--junit", "j.xml", "--statement", "s.json")
+    ran = shop.gate(*joined)
+    assert ran.code == code, ran.err
+    assert shop.gate("attest", "s.json", "--key", str(private), "--output", "s.dsse").code == 0
+    return shop.git("rev-parse", "HEAD").strip()
+
+
+def reported(shop: Project, private: Path, *, code: int = 0) -> str:
+    """The same of a record that is shown again."""
+    assert shop.gate("run", "--record", "r.jsonl").code == code
+    ran = shop.gate("report", "r.jsonl", "--junit", "j.xml", "--statement", "s.json")
+    assert ran.code == code, ran.err
+    assert shop.gate("attest", "s.json", "--key", str(private), "--output", "s.dsse").code == 0
+    return shop.git("rev-parse", "HEAD").strip()
+
+
+ROADS = [stated, merged, reported]
+
+
+@pytest.mark.parametrize("road", ROADS[1:])
+def test_what_shards_and_a_second_look_find_is_stated_as_a_run_states_it(
+    shop: Project, keys: tuple[Path, Path], road: Callable[..., str]
+) -> None:
+    stated(shop, keys[0])
+    own = read_statement((shop.root / "s.json").read_bytes(), "")
+    shop.git("clean", "-qf")
+    commit = road(shop, keys[0])
+    found = read_statement((shop.root / "s.json").read_bytes(), "")
+    assert (found.predicate, found.commit) == (own.predicate, commit)
+    assert [one.name for one in found.subject] == [one.name for one in own.subject]
+    arguments = ("r.jsonl", "j.xml", "--statement", "s.dsse", "--key", str(keys[1]), "--commit", commit)
+    checked = shop.gate("verify", *arguments)
+    assert (checked.code, AGAIN in checked.out) == (0, True), checked.err
+
+
+@pytest.mark.parametrize("road", ROADS[1:])
+def test_what_did_not_pass_is_stated_so_by_every_road(
+    shop: Project, keys: tuple[Path, Path], road: Callable[..., str]
+) -> None:
+    shop.write("agent.py", AGENT.replace("on its way", "lost"))
+    shop.git("commit", "-qam", "worse")
+    road(shop, keys[0], code=1)
+    assert shop.gate("verify", "r.jsonl", "--statement", "s.dsse", "--key", str(keys[1])).code == 1
+    code, said = forged(shop, "r.jsonl", result="PASSED", failed_tests=(), passed_tests=("evals: contains",))
+    assert (code, "its record judged again: below threshold" in said) == (7, True), said
+
+
+def test_the_rules_that_a_record_was_judged_by_are_stated_again(shop: Project) -> None:
+    base = shop.git("rev-parse", "HEAD").strip()
+    shop.write("gate.yaml", CONFIG.replace("on its way", "its way"))
+    shop.git("commit", "-qam", "other words")
+    assert shop.gate("run", "--rules-from", "HEAD~1", "--record", "r.jsonl").code == 0
+    assert shop.gate("report", "r.jsonl", "--statement", "s.json").code == 0
+    found = json.loads((shop.root / "s.json").read_bytes())["predicate"]["configuration"]
+    assert [one["digest"]["gitCommit"] for one in found if one["name"] == "rules"] == [base]
+
+
+def test_a_comparison_that_somebody_chose_is_not_stated(shop: Project) -> None:
+    assert shop.gate("run", "--record", "r.jsonl").code == 0
+    refused = shop.gate("report", "r.jsonl", "--against", "none", "--statement", "s.json")
+    assert (refused.code, "chosen by hand" in refused.err) == (2, True), refused.err
+    assert not (shop.root / "s.json").exists()
+
+
+def test_recordings_are_not_stated_by_a_second_look(shop: Project) -> None:
+    said = [{"role": "user", "content": "hello"}, {"role": "assistant", "content": "It is on its way."}]
+    shop.write("chats.jsonl", json.dumps({"id": "a", "messages": said}) + "\n")
+    shop.write(
+        "replay.yaml",
+        CONFIG.replace("suite: evals", "suite: chats.jsonl").replace("python: 'agent:answer'", "replay: true"),
+    )
+    shop.git("add", "-A")
+    shop.git("commit", "-qm", "recordings")
+    assert shop.gate("run", "-c", "replay.yaml", "--record", ".gate/r.jsonl").code == 0
+    assert (shop.root / ".gate/r.jsonl").exists()
+    refused = shop.gate("report", ".gate/r.jsonl", "--statement", "s.json")
+    assert (refused.code, "another agent than the one that is configured" in refused.err) == (2, True), refused.err
+    assert not (shop.root / "s.json").exists()
+
+
+@pytest.mark.parametrize("road", ROADS)
+def test_any_changed_byte_is_found(shop: Project, keys: tuple[Path, Path], road: Callable[..., str]) -> None:
     """Every byte of the signed statement, and many of record and report, each in two ways."""
     private, public = keys
-    stated(shop, private)
+    road(shop, private)
     envelope, key = (shop.root / "s.dsse").read_bytes(), public.read_bytes()
     whole = {path: (shop.root / path).read_bytes() for path in ("r.jsonl", "j.xml")}
 

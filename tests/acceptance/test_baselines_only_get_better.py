@@ -11,10 +11,12 @@ import re
 import shutil
 import subprocess
 from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from gate.records import read_record
 from tests.acceptance.conftest import Outcome, Project
 
 IDENTITY = {"GIT_AUTHOR_NAME": "t", "GIT_AUTHOR_EMAIL": "t@example.com"}
@@ -148,6 +150,74 @@ def test_commits_that_break_one_more_case_each_night_are_held_to_the_anchor(worl
 
 
 @pytest.mark.slow
+def test_a_release_is_decided_on_what_was_measured_of_its_commit(world: World) -> None:
+    """Whatever its tag would find: the drift that came since is another night's finding."""
+    world.job(world.commit())
+    good = world.job(world.commit(note="a change", tag="v1"))
+    assert good["code"] == 0
+    world.drift(20)
+    released = world.job("v1", "--statement", ".gate/s.json", release="v1")
+    assert (released["code"], released["verdict"]) == (0, "pass")
+    suite_ = released["suite"]
+    assert [w for w in suite_["warnings"] if "decided on what was measured of this commit" in w]  # type: ignore[index]
+    assert [w for w in suite_["warnings"] if "nothing new was run" in w]  # type: ignore[index]
+    world.drift(0)
+    bad = world.commit(6, tag="v2")
+    assert world.job(bad)["code"] == 1
+    world.drift(-20)  # would do well now
+    rejected = world.job("v2", release="v2")
+    assert (rejected["code"], rejected["verdict"]) == (1, "regressed")
+    assert "release v2 (rejected)" in world.listed()
+
+
+@pytest.mark.slow
+def test_a_thin_record_of_a_release_is_added_to(world: World) -> None:
+    """By as many trials as it is short of, and all of them decide in one look."""
+    world.files["gate.yaml"] = CONFIG.replace("trials: 3\n", "")
+    base = world.commit()
+    world.job(base)
+    commit = world.commit(note="a change", tag="v1")
+    assert world.job(commit, "--trials", "2")["code"] == 0
+    released = world.job("v1", release="v1")
+    assert (released["code"], released["verdict"]) == (0, "pass")
+    [said] = [w for w in released["suite"]["warnings"] if "decided on" in w]  # type: ignore[index]
+    assert "40 trials of 1 run; 60 trials added where it was thin" in said
+    shown = world.gate(world.clone("v1"), "baseline", "list").out
+    assert "release v1, pass" in shown
+    again = world.job("v1", release="v1")
+    assert [w for w in again["suite"]["warnings"] if "100 trials of 2 runs; nothing new was run" in w]  # type: ignore[index]
+
+
+@pytest.mark.slow
+def test_the_first_recorded_commit_is_released_by_its_thresholds(world: World) -> None:
+    held = CONFIG.replace("match_type: EXACT", "match_type: EXACT, threshold: 0.5")
+    world.files["gate.yaml"] = held.replace("{store: git}", "{store: git, on_missing: fail}")
+    commit = world.commit(tag="v1")
+    folder = world.clone(commit)
+    assert world.gate(folder, "run", "--release", "v1").code == 4, "nothing is stored"
+    world.files["gate.yaml"] = held
+    commit = world.commit(tag="v2")
+    world.job(commit)
+    released = world.job("v2", release="v2")
+    assert (released["code"], released["verdict"]) == (0, "pass")
+    assert "nothing to compare with yet" in released["suite"]["headline"]  # type: ignore[index]
+
+
+@pytest.mark.slow
+def test_a_release_has_an_error_rate_of_its_own(world: World) -> None:
+    world.files["gate.yaml"] = CONFIG + "gate: {alpha: 0.2}\n"
+    world.job(world.commit())
+    commit = world.commit(note="a change")
+    world.job(commit)
+    folder = world.clone(commit)
+    for options, alpha in ((("--release", "v1"), 0.01), ((), 0.2)):
+        assert world.gate(folder, "run", "--record", ".gate/r.jsonl", *options).code == 0
+        footer = read_record(folder / ".gate/r.jsonl").footer
+        assert footer is not None and footer.terms["settings"].get("alpha") == alpha
+        shutil.rmtree(folder / ".gate")
+
+
+@pytest.mark.slow
 def test_a_rejected_release_is_no_yardstick_for_the_next(world: World) -> None:
     assert world.job(world.commit(tag="v1.0.0"), release="v1.0.0")["code"] == 0
     rejected = world.job(world.commit(6, tag="v1.1.0"), release="v1.1.0")
@@ -175,9 +245,59 @@ def test_accepting_moves_the_anchor_and_keeps_who_when_and_why(world: World) -> 
     assert f"{worse[:12]} is the anchor now, by wendy" in done.out
     assert world.job(world.commit(5, note="the next"))["verdict"] == "pass"
     shown = world.gate(world.clone(worse), "baseline", "show").out
-    assert re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d  accepted by wendy: the tool was renamed", shown)
+    assert re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d  accepted by wendy until \d{4}-\d\d-\d\d: the tool was renamed", shown)
     assert re.search(r"\d\d:\d\d  regressed against base [0-9a-f]{12} and anchor [0-9a-f]{12}\n", shown)
     assert "accepted by wendy" in world.listed()
+
+
+def aged(world: World, days: int) -> None:
+    """Everything that is in the ledger, as if it had been written that many days earlier."""
+    branch = world.clone("origin/gate-baselines")
+    [path] = branch.glob("*/ledger.ndjson")
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for line in lines:
+        line["at"] -= 86_400 * days
+        if "until" in line:
+            line["until"] = str(date.fromisoformat(line["until"]) - timedelta(days=days))
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    for command in (("commit", "-qam", "earlier"), ("push", "-q", "origin", "HEAD:gate-baselines")):
+        subprocess.run(["git", "-C", str(branch), *command], env={**os.environ, **IDENTITY}, check=True)
+
+
+@pytest.mark.slow
+def test_a_known_loss_is_accepted_for_a_while_and_comes_back(world: World) -> None:
+    """Also past a release that was held to it, which would keep the loss for good."""
+    assert world.job(world.commit(tag="v1"), release="v1")["code"] == 0
+    worse = world.commit(6, tag="v2")
+    assert world.job(worse, release="v2")["code"] == 1
+    done = world.gate(world.clone(worse), "baseline", "accept", "--why", "known", "--by", "wendy")
+    last = datetime.now(UTC).date() + timedelta(days=90)
+    assert (done.code, f"by wendy, until {last}" in done.out) == (0, True), done.err
+    held = world.job(world.commit(6, tag="v3", note="more"), release="v3")
+    assert (held["code"], held["verdict"]) == (0, "pass")
+    aged(world, 91)
+    again = world.job(world.commit(6, tag="v4", note="still"), release="v4")
+    assert (again["code"], again["verdict"]) == (1, "regressed")
+    headline = again["suite"]["headline"]  # type: ignore[index]
+    assert f"the acceptance of {worse[:12]} by wendy ended on {last - timedelta(days=91)}" in headline
+    listed = world.listed()
+    assert f"accepted by wendy and ended on {last - timedelta(days=91)}" in listed
+    assert "release v2 (rejected)" in listed and "anchor, release v1" in listed
+    renewed = world.gate(world.clone(worse), "baseline", "accept", "--why", "still known", "--by", "wendy")
+    assert renewed.code == 0, renewed.err
+    assert world.job(world.commit(6, tag="v5", note="on"), release="v5")["code"] == 0
+
+
+def test_until_is_a_day_that_the_configuration_allows(world: World) -> None:
+    world.files["gate.yaml"] = CONFIG.replace("{store: git}", "{store: git, accept_days: 7}")
+    commit = world.commit()
+    world.job(commit)
+    folder, today = world.clone(commit), datetime.now(UTC).date()
+    for day in (today + timedelta(days=9), today - timedelta(days=2), "9999-12-31", "0001-01-01", "soon", "2026-02-30"):
+        done = world.gate(folder, "baseline", "accept", "--why", "x", "--until", str(day))
+        assert (done.code, "--until" in done.err) == (2, True), done.err
+    done = world.gate(folder, "baseline", "accept", "--why", "x", "--until", str(today + timedelta(days=3)))
+    assert (done.code, f"until {today + timedelta(days=3)}" in done.out) == (0, True), done.err
 
 
 def test_accepting_what_is_not_stored_is_refused(world: World) -> None:

@@ -91,8 +91,8 @@ def test_power_says_what_is_found_with_its_interval_and_the_price(project: Proje
     assert re.search(r"^−30 points +\d+ % +\d+–\d+ % +█", text, flags=re.MULTILINE)
     assert "one case breaks" in text
     assert "$" in text
-    (plain,) = json.loads(printed(project, "power", str(flaky), "--simulations", "10", "--json"))
-    assert plain["suite"] == "support-agent"
+    (plain,) = json.loads(printed(project, "power", "old.jsonl", "--simulations", "10", "--json"))
+    assert plain["suite"] == "suite.yaml"
     assert plain["power"]["drops"][-1]["found"]["share"] > 0.5
 
 
@@ -130,7 +130,9 @@ PRINTING = {
 }
 
 
-@pytest.mark.parametrize("command", PRINTING)
+@pytest.mark.parametrize(
+    "command", [pytest.param(name, marks=pytest.mark.slow if name == "power" else ()) for name in PRINTING]
+)
 def test_no_command_prints_lines_longer_than_the_terminal(project: Project, command: str) -> None:
     """Words that no terminal holds, as the path of a file, may be broken; those that it holds may not."""
     turns = [{"role": "user", "content": "item 1"}, {"role": "assistant", "content": "Done. " * 40}]

@@ -43,6 +43,18 @@ def test_a_run_says_what_stayed_the_same_and_what_differed_first(project: Projec
         assert line in plain
         assert "Be brief." in plain
     assert [case["same_world"] for case in suite["cases"]] == [False, True, True, True]
+    explained = project.gate("explain", ".gate/now.jsonl")
+    assert line in explained.out and "c0: request 1 differs in messages[0].content" in explained.out
+    trials = project.gate("explain", ".gate/now.jsonl", "--case", "c1").out
+    assert "2 calls answered from recordings, 0 live: the model was asked the same things" in trials
+    project.git("clean", "-fdq")
+    project.git("checkout", "-q", "-b", "change")
+    project.git("commit", "-q", "-am", "a change")
+    stated = project.gate("run", "-q", "--statement", ".gate/stated.json", OPENAI_BASE_URL=provider.url)
+    assert stated.code == 0, stated.out + stated.err
+    rests_on = json.loads((project.root / ".gate/stated.json").read_text())["predicate"]["configuration"]
+    (told,) = [one["annotations"] for one in rests_on if one["name"] == "recordings"]
+    assert (told["cases"], told["sameRequests"]) == (CASES, CASES - 1)
 
 
 def test_two_records_show_what_was_asked_otherwise(project: Project, provider: Provider) -> None:

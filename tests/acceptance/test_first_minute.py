@@ -8,8 +8,11 @@ import pty
 import shutil
 import subprocess
 import sys
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -75,6 +78,41 @@ def test_a_suite_that_is_there_is_pointed_to(project: Project) -> None:
     assert "evals/first.yaml" not in files(project)
 
 
+def test_cases_in_tests_of_python_are_told_with_what_would_be_lost(project: Project) -> None:
+    sample(project, "deepeval")
+    told = "`gate import test_bot.py --to evals/test_bot.json --allow-loss` writes them, without 1 check that is listed"
+    ran = project.gate("init", "--no-run")
+    assert f"found test_bot.py: 1 case can be read; {told}" in ran.out
+    command = told.split("`")[1].split()[1:]
+    ran = project.gate(*command)
+    assert (ran.code, "lost check: line 7: metric AnswerRelevancyMetric()" in ran.out) == (0, True), ran.out + ran.err
+    assert "Where is A1?" in (project.root / "evals" / "test_bot.json").read_text()
+
+
+def test_a_dataset_in_code_is_a_suite_as_it_stands(project: Project) -> None:
+    sample(project, "function")
+    cases = "Dataset[str, str](cases=[Case(inputs='Hi', expected_output='You said Hi')])"
+    project.write("evals/capitals.py", f"from pydantic_evals import Case, Dataset\nd = {cases}\n")
+    ran = project.gate("init")
+    assert "found cases in a test in evals/capitals.py: 1 case, used where they are" in ran.out
+    assert (ran.code, config_of(project)["suite"]) == (0, "evals/capitals.py"), ran.out + ran.err
+
+
+def test_a_test_of_adk_points_to_its_eval_set(project: Project) -> None:
+    sample(project, "adk")
+    call = "AgentEvaluator.evaluate('orders', eval_dataset_file_path_or_dir='evals/orders.evalset.json')"
+    source = f"from google.adk.evaluation.agent_evaluator import AgentEvaluator\nasync def test():\n    await {call}\n"
+    project.write("tests/test_eval.py", source)
+    ran = project.gate("init", "--no-run")
+    assert "tests/test_eval.py: it evaluates evals/orders.evalset.json, used where they are" in ran.out
+    assert config_of(project)["suite"] == "evals/orders.evalset.json"
+
+
+def test_an_agent_with_a_type_is_one(project: Project) -> None:
+    project.write("bot.py", "from agents import Agent\nagent = Agent[dict](name='x')\n")
+    assert "OpenAI Agents SDK in bot.py:2" in project.gate("init", "--no-run").out
+
+
 def test_criteria_of_the_suite_stay_its_own(project: Project) -> None:
     sample(project, "adk")
     project.write("evals/test_config.json", {"criteria": {"tool_trajectory_avg_score": 1.0}})
@@ -95,6 +133,94 @@ def test_an_address_is_enough(project: Project) -> None:
     ran = project.gate("init", "--url", "http://127.0.0.1:9/ask")
     assert ran.code == 3
     assert config_of(project)["agent"] == {"http": "http://127.0.0.1:9/ask"}
+
+
+@contextmanager
+def describing(documents: Mapping[str, Any]) -> Iterator[str]:
+    """A server that has these documents, and answers a message at /chat."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.answer(documents.get(self.path))
+
+        def do_POST(self) -> None:
+            asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            self.answer({"reply": f"You said {asked['message']}"} if self.path == "/chat" else None)
+
+        def answer(self, value: Any) -> None:
+            data = json.dumps(value).encode()
+            self.send_response(404 if value is None else 200)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+CARD = {"name": "shop", "supportedInterfaces": [{"url": "/rpc", "protocolBinding": "JSONRPC"}]}
+
+
+def test_a_running_server_is_asked_for_its_description(project: Project) -> None:
+    """The operation of its description is asked, wherever the description says that the server is."""
+    document = json.loads((SAMPLES / "server" / "openapi.json").read_text())
+    with describing({"/openapi.json": document}) as url:
+        ran = project.gate("init", "--url", url)
+        assert ran.code == 0, ran.out + ran.err
+        assert "POST /chat takes 'message'" in ran.out
+    (record,) = (project.root / ".gate" / "records").rglob("*.jsonl")
+    assert "You said Hello!" in record.read_text()
+    http = config_of(project)["agent"]["http"]
+    assert (http["url"], http["response"]) == (f"{url}/chat", {"output": "reply"})
+
+
+@pytest.mark.parametrize(
+    ("documents", "path", "agent", "why"),
+    [
+        ({"/.well-known/agent-card.json": CARD}, "", {"a2a": ""}, "it has an agent's card"),
+        ({}, "", {"http": ""}, "it has no description at /openapi.json"),
+        ({"/openapi.json": {"paths": {"/chat": {}}}}, "/chat", {"http": "/chat"}, "no POST /chat that takes a message"),
+        ({"/openapi.json": {"paths": {"/run": {}, "/list-apps": {}}}, "/list-apps": ["shop", "bank"]}, "",
+         {"adk": {"url": "", "app": "shop"}}, "it serves /list-apps and /run"),
+        ({"/openapi.json": ["paths"], "/.well-known/agent-card.json": "card"}, "", {"http": ""}, "no description"),
+    ],
+    ids=["card", "nothing", "other", "adk", "hostile"],
+)  # fmt: skip
+def test_what_a_running_server_is_known_by(
+    project: Project, documents: dict[str, Any], path: str, agent: dict[str, Any], why: str
+) -> None:
+    with describing(documents) as url:
+        ran = project.gate("init", "--no-run", "--url", url + path)
+    assert (ran.code, why in ran.out) == (0, True), ran.out + ran.err
+    ((kind, told),) = agent.items()
+    expected = {**told, "url": url} if isinstance(told, dict) else url + told
+    assert config_of(project)["agent"] == {kind: expected}
+
+
+@pytest.mark.parametrize("name", ["evals", ".github"])
+def test_what_cannot_be_written_leaves_nothing_behind(project: Project, name: str) -> None:
+    """A file lies where a folder is needed; once it is away, the same command works."""
+    sample(project, "function")
+    project.git("init", "-q")
+    project.git("remote", "add", "origin", "https://github.com/some/repository")
+    (project.root / name).write_text("in the way")
+    before = set(project.root.rglob("*"))
+    ran = project.gate("init", "--no-run")
+    assert (ran.code, "nothing is written" in ran.err, ran.err.count("\n")) == (2, True, 1), ran.out + ran.err
+    assert set(project.root.rglob("*")) == before
+    (project.root / name).unlink()
+    again = project.gate("init", "--no-run")
+    assert again.code == 0, again.err
+    assert {"gate.yaml", "evals/first.yaml", ".github/workflows/gate.yml"} <= files(project)
 
 
 def test_nothing_is_run_while_looking_and_nothing_hostile_shown(project: Project) -> None:

@@ -15,17 +15,15 @@ import yaml
 from tests.acceptance.conftest import REPOSITORY, Project
 
 AGENT = """\
-import json, sys
-text = json.load(sys.stdin)["messages"][-1]["content"]
-number = int(text.split()[-1])
-print("done" if number % {modulus} else "no idea")
+def answer(message):
+    return "done" if int(message.split()[-1]) % {modulus} else "no idea"
 """
 CASES = "\n".join(
     f"  - {{id: case-{n}, input: item {n}, response: done, tags: [{'refund' if n % 2 else 'order'}]}}"
     for n in range(1, 21)
 )
 CONFIG = """\
-agent: {command: python3 agent.py}
+agent: {python: agent:answer}
 suite: suite.yaml
 criteria: {response_match_score: 0.5}
 trials: 2

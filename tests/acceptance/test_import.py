@@ -51,6 +51,64 @@ def test_a_lost_check_writes_nothing_unless_allowed(agent: Project) -> None:
     assert agent.gate("run", "-q").code == 0
 
 
+ADK_TURN = {"user_content": {"parts": [{"text": "Hi"}]}, "final_response": {"parts": [{"text": "Hello"}]}}
+ADK_CASE = {"eval_id": "one", "conversation": [ADK_TURN], "final_session_state": {"paid": True}}
+PROMPTFOO = {"description": "one", "vars": {"q": "Hi"}, "assert": [{"type": "javascript", "value": "1"}]}
+SAMPLE = {"id": "one", "epoch": 1, "input": "Hi", "messages": [{"role": "user", "content": "Hi"},
+          {"role": "assistant", "content": "Hello"}], "scores": {"model_graded_qa": {"value": "C"}}}  # fmt: skip
+PYTHON = """from deepeval import assert_test
+from deepeval.test_case import LLMTestCase
+def one():
+    assert_test(LLMTestCase(input="Hi"), [Mine()])
+"""
+LOSSY: dict[str, tuple[str, Any, str]] = {
+    "adk": ("s.evalset.json", {"eval_set_id": "s", "eval_cases": [ADK_CASE]}, "one: final_session_state"),
+    "promptfoo": (
+        "promptfooconfig.yaml",
+        {"prompts": ["{{q}}"], "tests": [PROMPTFOO]},
+        "one: assertion javascript '1'",
+    ),
+    "inspect": (
+        "log.json",
+        {"version": 2, "status": "success", "eval": {"task": "t"}, "samples": [SAMPLE]},
+        "one: scorer model_graded_qa",
+    ),
+    "pydantic-evals": (
+        "d.yaml",
+        {"cases": [{"name": "one", "inputs": "Hi", "evaluators": ["Mine"]}]},
+        "evaluator Mine",
+    ),
+    "deepeval": ("g.json", [{"name": "one", "input": "Hi", "expected_output": "x", "mine": 1}], "one: mine"),
+    "langsmith": ("l.json", [{"id": "one", "inputs": {"q": "Hi"}, "outputs": {"answer": "x", "b": "y"}}], "outputs.b"),
+    "langfuse": ("f.json", [{"id": "one", "input": "Hi", "expectedOutput": "x", "mine": 1}], "one: mine"),
+    "openai-evals": ("e.json", [{"item": {"id": "one", "input": "Hi", "ideal": ["x", "y"]}}], "further texts of ideal"),
+    "agentcore": ("a.json", [{"scenario_id": "one", "turns": [{"input": "Hi"}], "mine": 1}], "one: mine"),
+    "evalview": (
+        "v.yaml",
+        {"name": "one", "input": {"query": "Hi"}, "thresholds": {"variance": {"max_std_dev": 5, "runs": 3}}},
+        "one: variance.max_std_dev",
+    ),
+    "python-tests": ("test_one.py", PYTHON, "line 4: metric Mine()"),
+}
+"""Format → a file whose check has no counterpart here, and the check."""
+
+
+@pytest.mark.parametrize("form", LOSSY)
+def test_a_check_that_is_lost_ends_with_2_in_every_format(project: Project, form: str) -> None:
+    name, content, lost = LOSSY[form]
+    project.write(name, content)
+    ran = project.gate("import", name, "--to", "suite.json")
+    (line,) = [line for line in ran.out.splitlines() if line.startswith("lost check: ")]
+    assert (ran.code, lost in line) == (2, True), ran.out + ran.err
+    assert "1 check would be lost" in ran.err
+    assert not (project.root / "suite.json").exists()
+    allowed = project.gate("import", name, "--to", "suite.json", "--allow-loss")
+    assert allowed.code == 0, allowed.err
+    assert line in allowed.out
+    (case,) = json.loads((project.root / "suite.json").read_text())["cases"]
+    assert case["input"] == "Hi"
+
+
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [

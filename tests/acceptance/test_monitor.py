@@ -436,3 +436,69 @@ def test_a_window_to_which_nothing_comes_is_not_green(shop: Project, receiver: A
     assert (code, found["status"]) == (3, "insufficient_data")
     assert "the window tells of the past" in text
     assert [body["status"] for _, body in receiver.got] == ["insufficient_data"]
+
+
+# --- a canary -------------------------------------------------------------------------------------
+
+
+def windows(shop: Project, canary: int, stable: int, *, each: int = 100) -> None:
+    """Two windows of so many traces, of which so many passed: the stable one's is stored in its state."""
+    for name, passed in (("stable", stable), ("canary", canary)):
+        rows = (row(f"{name}-{n}", good=n >= each - passed) for n in range(each))
+        (shop.root / f"{name}.jsonl").write_text("".join(rows))
+    shop.gate("monitor", "stable.jsonl", "--once", "--quiet", "--state", "stable.sqlite", "--fail-on", "never")
+
+
+def look(shop: Project, *more: str) -> tuple[int, str]:
+    state = () if "--state" in more else ("--state", "canary.sqlite")
+    arguments = ("canary.jsonl", "--once", "--quiet", "--fail-on", "never", *state, *more)
+    done = shop.gate("monitor", *arguments)
+    return done.code, done.out + done.err
+
+
+@pytest.mark.parametrize(
+    ("canary", "stable", "code", "says"),
+    [(97, 98, 0, "pass: pass rate 98 %"), (75, 98, 1, "regressed: pass rate 98 %"), (90, 95, 0, "inconclusive")],
+)
+def test_a_canary_is_held_to_the_stable_versions_window(
+    shop: Project, canary: int, stable: int, code: int, says: str
+) -> None:
+    windows(shop, canary, stable)
+    found, said = look(shop, "--versus", "stable.sqlite")
+    assert (found, says in said) == (code, True), said
+
+
+def test_a_canary_of_which_nothing_is_known_is_not_let_through(shop: Project) -> None:
+    windows(shop, 10, 10, each=10)
+    found, said = look(shop, "--versus", "stable.sqlite")
+    assert (found, "not measured: this window: 10 traces of at least 30" in said) == (3, True), said
+    shop.write("gate.yaml", CONFIG.replace("I cannot", "I can not") + "monitor: {traces: traces/, sample_rate: 1.0}\n")
+    windows(shop, 100, 100)
+    shop.write("gate.yaml", CONFIG + "monitor: {traces: traces/, sample_rate: 1.0}\n")
+    found, said = look(shop, "--versus", "stable.sqlite")
+    assert (found, "not measured: stable: 10 traces" in said) == (3, True), "the other was scored by other criteria"
+
+
+def test_inconclusive_blocks_a_canary_where_it_blocks_a_run(shop: Project) -> None:
+    shop.write("gate.yaml", CONFIG + "gate: {on_inconclusive: block}\nmonitor: {sample_rate: 1.0}\n")
+    windows(shop, 90, 95)
+    assert look(shop, "--versus", "stable.sqlite")[0] == 1
+
+
+def test_a_canary_is_held_to_the_record_of_its_release(shop: Project) -> None:
+    shop.write("agent.py", "def answer(message):\n    return 'It is on its way.'\n")
+    shop.write("gate.yaml", CONFIG.replace("  tool_trajectory_avg_score: 0.9\n", "") + "monitor: {sample_rate: 1.0}\n")
+    cases = "".join(f"  - {{id: c{n}, input: hello {n}}}\n" for n in range(40))
+    shop.write("evals/a.yaml", f"cases:\n{cases}")
+    assert shop.gate("run", "--trials", "1", "--record", "r.jsonl").code == 0
+    for canary, code in ((98, 0), (60, 1)):
+        windows(shop, canary, 100)
+        found, said = look(shop, "--versus", "r.jsonl", "--state", f"canary-{canary}.sqlite")
+        assert (found, "(r.jsonl, 40 cases)" in said) == (code, True), said
+
+
+def test_what_a_canary_is_held_to_has_to_be_there(shop: Project) -> None:
+    windows(shop, 100, 100)
+    assert look(shop, "--versus", "nothing.sqlite")[0] == 3
+    assert look(shop, "--versus", "canary.sqlite")[0] == 2, "its own"
+    assert shop.gate("monitor", "canary.jsonl", "--versus", "stable.sqlite").code == 2, "it decides once"

@@ -207,7 +207,8 @@ def test_an_interrupt_ends_the_agent_and_keeps_pytests_code(shop: Project) -> No
         "import os, time\n\ndef answer(message):\n    open('pid', 'w').write(str(os.getpid()))\n    time.sleep(600)\n"
     )
     shop.write("agent.py", code)
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--gate", "gate.yaml"]
+    heard = ["env", "--default-signal=INT"]  # what is started in the background ignores it
+    command = [*heard, sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--gate", "gate.yaml"]
     process = subprocess.Popen(command, cwd=shop.root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     assert eventually(lambda: (shop.root / "pid").exists() and (shop.root / "pid").read_text() != "")
     process.send_signal(signal.SIGINT)

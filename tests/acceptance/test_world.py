@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from gate.model import Trial
-from gate.records import read_record
+from gate.records import Record, read_record
 from tests.acceptance.conftest import Project
 from tests.integration.world.provider import Provider, providing
 
@@ -285,9 +285,41 @@ def test_a_tool_on_standard_streams_is_called_once(project: Project, provider: P
     project.write("server.py", SERVER.replace("Finds an order.", "Finds any order."))
     changed = run(project, provider, "--trials", "2", "--case", "c1")
     told = {trial.replay.difference for trial in changed if trial.replay is not None}
-    assert told == {
-        'tools/list of orders answers otherwise at result.tools[0].description: "Finds an order." → "Finds any order."'
-    }
+    words = 'description: "Finds an order." → "Finds any order."'
+    assert told == {f"tools/list of orders answers otherwise at result.tools[find].{words}"}
+    assert {trial.replay.tools_changed for trial in changed if trial.replay} == {(f"orders: find: {words}",)}
+
+
+def test_what_a_server_offers_is_a_part_of_the_agents_fingerprint_and_its_change_is_told(
+    project: Project, provider: Provider
+) -> None:
+    log = with_tool(project)
+    text = "TEXT = pathlib.Path(sys.argv[1] + '-offer').read_text()\nTOOLS"
+    project.write("server.py", SERVER.replace("TOOLS", text, 1).replace('"Finds an order."', "TEXT"))
+    offer = Path(f"{log}-offer")  # what is outside of the repository is in no fingerprint of its files
+    offer.write_text("Finds an order.")
+    project.commit("the text is outside")
+    stored = []
+    for number, said in enumerate(("Finds an order.", "Finds an order.", "Finds any order.")):
+        offer.write_text(said)
+        project.commit(f"commit {number}")
+        project.store(trials=1, record=f".gate/{number}.jsonl", OPENAI_BASE_URL=provider.url)
+        stored.append(newest_stored(project))
+    agents = [record.header.agent for record in stored]
+    assert agents[0] == agents[1] != agents[2]
+    assert {tools for trial in stored[2].trials if trial.replay for tools in trial.replay.tools}
+    offer.write_text("Finds all orders.")
+    project.write("README.md", "a change of no code")
+    ran = project.gate("run", "--trials", "1", "--json", "result.json", OPENAI_BASE_URL=provider.url)
+    (suite,) = json.loads((project.root / "result.json").read_text())["suites"]
+    words = 'orders: find: description: "Finds any order." → "Finds all orders."'
+    assert f"the tools of orders changed: {words}" in suite["changes"]
+    assert "the tools of orders changed: orders: find: description" in " ".join(ran.out.split())
+
+
+def newest_stored(project: Project) -> Record:
+    paths = (project.root / ".gate" / "baselines").rglob("*.jsonl")
+    return read_record(max(paths, key=lambda path: path.stat().st_mtime_ns))
 
 
 def test_a_change_of_the_servers_own_code_is_not_answered_from_recordings(project: Project, provider: Provider) -> None:

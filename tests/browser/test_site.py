@@ -20,8 +20,9 @@ from .conftest import SCHEMES, WIDTHS, clipped, overflow, overlaps, show, violat
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-BUSY = busy()
 PAGES = ("index.html", "suite-0.html")
+TORN_DIGESTS = """() => [...document.querySelectorAll('td code, th code')]
+  .filter(one => one.getClientRects().length > 1).map(one => one.textContent)"""
 
 
 def written(made: Shown, folder: Path) -> Path:
@@ -33,7 +34,7 @@ def written(made: Shown, folder: Path) -> Path:
 @pytest.fixture(scope="module")
 def dashboard(tmp_path_factory: pytest.TempPathFactory) -> Path:
     other = suite_history("billing", drawn_runs(5, lambda _: 0.9))
-    made = replace(shown(BUSY, other, link="reports/{commit}.html"), unread=(Unread("a/torn.jsonl", "not closed"),))
+    made = replace(shown(busy(), other, link="reports/{commit}.html"), unread=(Unread("a/torn.jsonl", "not closed"),))
     return written(made, tmp_path_factory.mktemp("site"))
 
 
@@ -72,7 +73,7 @@ def test_cases_are_found_by_name_and_tag_and_by_being_flaky(page: Page, dashboar
     assert page.get_by_role("status").inner_text() == "3 of 60 shown"
     page.get_by_label("Find").fill("")
     page.get_by_label("flaky only").check()
-    assert rows.count() == sum(case.flaky for case in BUSY.cases) < 60
+    assert rows.count() == sum(case.flaky for case in busy().cases) < 60
 
 
 @pytest.mark.parametrize("context_options", [{"java_script_enabled": False}])
@@ -92,3 +93,11 @@ def test_hostile_names_are_inert(page: Page, tmp_path: Path) -> None:
         show(page, made / name)
         assert page.locator("img, b").count() == 0
         assert overflow(page) == []
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_digests_keep_on_one_line(page: Page, dashboard: Path, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+    show(page, dashboard / "suite-0.html")
+    assert page.locator("td code, th code").count() > 40
+    assert page.evaluate(TORN_DIGESTS) == []

@@ -17,6 +17,12 @@ from typing import Any
 from tests.acceptance.conftest import Outcome, Project
 
 AGENTS = Path(__file__).parent / "agents"
+EXACT = {"response_match_score": 0.99, "tool_trajectory_avg_score": 1.0}
+"""Criteria that an agent meets by the words and calls of its case alone."""
+ORDERS = tuple(f"A{number}" for number in range(64))
+FROM_MODEL = ("{0}: {0} has shipped", "{0}+{0}x: {0}x has shipped")
+FROM_SERVER = ("It has shipped: {0} after nothing.", "It has shipped: {0}x after {0}.")
+"""What the scripted model, and what a server of `agents/` without one, says to the two questions of a conversation."""
 
 
 @contextmanager
@@ -32,6 +38,17 @@ def served(
             yield f"http://127.0.0.1:{int(process.stdout.readline())}"
         finally:
             process.terminate()
+
+
+def turn(asked: str, said: str) -> dict[str, Any]:
+    """It is to look up what it is asked for."""
+    return {"input": asked, "response": said, "tools": [{"name": "lookup", "args": {"order": asked}}]}
+
+
+def two_turns(order: str, said: tuple[str, str]) -> dict[str, Any]:
+    """The case of an order; the second answer names the first question, which only its own conversation holds."""
+    first, second = (text.format(order) for text in said)
+    return {"id": order, "turns": [turn(order, first), turn(f"{order}x", second)]}
 
 
 def ask(project: Project, agent: Mapping[str, Any], cases: Sequence[Mapping[str, Any]], **config: Any) -> Outcome:

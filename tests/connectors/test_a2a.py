@@ -11,25 +11,27 @@ import pytest
 
 from tests.acceptance.conftest import Project
 from tests.connectors.models import USAGE, scripted_model
-from tests.connectors.servers import ask, errors_of, served, turns_of
+from tests.connectors.servers import (
+    EXACT,
+    FROM_MODEL,
+    FROM_SERVER,
+    ORDERS,
+    ask,
+    errors_of,
+    served,
+    turn,
+    turns_of,
+    two_turns,
+)
 
 pytestmark = pytest.mark.connectors
 ONE = {"id": "a", "input": "A1", "response": "x"}
-ORDERS = [f"A{number}" for number in range(64)]
 
 
 @pytest.fixture(scope="module")
 def server(frameworks: Path) -> Iterator[str]:
     with served(frameworks, "a2a_server.py") as url:
         yield url
-
-
-def two_turns(order: str) -> dict[str, Any]:
-    """The second answer names the first question, of the same context."""
-    first = {"input": order, "response": f"It has shipped: {order} after nothing."}
-    second = {"input": f"{order}x", "response": f"It has shipped: {order}x after {order}."}
-    tools = [[{"name": "lookup", "args": {"order": turn["input"]}}] for turn in (first, second)]
-    return {"id": order, "turns": [{**first, "tools": tools[0]}, {**second, "tools": tools[1]}]}
 
 
 @pytest.mark.parametrize(
@@ -49,15 +51,14 @@ def test_contexts_do_not_mix(project: Project, server: str, told: dict[str, Any]
     """Sixty-four contexts of two turns at once, over each binding and version."""
     options = {key: value for key, value in told.items() if key != "path"}
     agent = {"url": server + told.get("path", ""), "tool_calls": "metadata.calls", "usage": "metadata.usage", **options}
-    criteria = {"response_match_score": 0.99, "tool_trajectory_avg_score": 1.0}
-    ran = ask(project, {"a2a": agent}, [two_turns(order) for order in ORDERS], criteria=criteria)
+    ran = ask(project, {"a2a": agent}, [two_turns(order, FROM_SERVER) for order in ORDERS], criteria=EXACT)
     assert ran.code == 0, ran.out + ran.err
     turns = turns_of(project)
     assert set(turns) == set(ORDERS)
     for order in ORDERS:
-        said = ["".join(turn["response"]) for turn in turns[order]]
-        assert said == [f"It has shipped: {order} after nothing.", f"It has shipped: {order}x after {order}."]
-        assert [call["result"] for turn in turns[order] for call in turn["calls"]] == ["shipped", "shipped"]
+        said = ["".join(one["response"]) for one in turns[order]]
+        assert said == [text.format(order) for text in FROM_SERVER]
+        assert [call["result"] for one in turns[order] for call in one["calls"]] == ["shipped", "shipped"]
         assert turns[order][1]["usage"]["input_tokens"] == 7
 
 
@@ -65,7 +66,7 @@ def test_a_task_that_asks_is_continued(project: Project, server: str) -> None:
     case = {"id": "a", "turns": [{"input": "which", "response": "which: of what?"}, {"input": "A1"}, {"input": "A2"}]}
     ran = ask(project, {"a2a": server}, [case])
     assert ran.code == 0, ran.out + ran.err
-    said = ["".join(turn["response"]) for turn in turns_of(project)["a"]]
+    said = ["".join(one["response"]) for one in turns_of(project)["a"]]
     assert said == [
         "which: of what?",
         "It has shipped: A1 after which.",
@@ -101,7 +102,7 @@ def test_states_without_an_answer(project: Project, server: str, *, stream: bool
     [
         ({"path": "/nowhere"}, "no agent card at"),
         ({"path": "/elsewhere.json"}, "is another server than agent.a2a.url: agent.a2a.endpoint: /rpc sends them here"),
-        ({"path": "/wrong.json"}, "it names no interface of JSONRPC"),
+        ({"path": "/wrong.json"}, "it offers GRPC alone; what is spoken here is JSONRPC and HTTP+JSON"),
         ({"endpoint": "/nowhere"}, "HTTP 307"),
     ],
     ids=str,
@@ -125,40 +126,23 @@ def test_calls_are_those_of_the_agents_spans(project: Project, frameworks: Path)
     """Where the task does not tell what was called, the trace of each message does."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         receiver = free.getsockname()[1]
-    cases = [
-        {
-            "id": order,
-            "input": f"traced {order}",
-            "response": "It has shipped.",
-            "tools": [{"name": "lookup", "args": {"order": order}}],
-        }
-        for order in ORDERS
-    ]
-    criteria = {"response_match_score": 0.99, "tool_trajectory_avg_score": 1.0}
+    cases = [{"id": order, **turn(order, "It has shipped."), "input": f"traced {order}"} for order in ORDERS]
     exports = {"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{receiver}"}
     with served(frameworks, "a2a_server.py", exports) as url:
-        ran = ask(project, {"a2a": url, "traces": {"port": receiver}}, cases, criteria=criteria)
+        ran = ask(project, {"a2a": url, "traces": {"port": receiver}}, cases, criteria=EXACT)
     assert ran.code == 0, ran.out + ran.err
     assert turns_of(project)["A7"][0]["calls"][0]["result"] == "shipped"
 
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_an_agent_of_google_adk_shows_its_calls(project: Project, adk: Path, *, stream: bool) -> None:
-    def case(order: str) -> dict[str, Any]:
-        calls = [{"name": "lookup", "args": {"order": order}}]
-        first = {"input": order, "response": f"{order}: {order} has shipped", "tools": calls}
-        again = [{"name": "lookup", "args": {"order": f"{order}x"}}]
-        second = {"input": f"{order}x", "response": f"{order}+{order}x: {order}x has shipped", "tools": again}
-        return {"id": order, "turns": [first, second]}
-
-    criteria = {"response_match_score": 0.99, "tool_trajectory_avg_score": 1.0}
     with scripted_model() as model:
         environment = {"GOOGLE_GEMINI_BASE_URL": model, "GOOGLE_API_KEY": "none"}
         with served(adk, "adk_a2a_server.py", environment) as url:
             told = {"a2a": {"url": url, "stream": stream}}
-            ran = ask(project, told, [case(order) for order in ORDERS], criteria=criteria)
+            ran = ask(project, told, [two_turns(order, FROM_MODEL) for order in ORDERS], criteria=EXACT)
     assert ran.code == 0, ran.out + ran.err
-    turn = turns_of(project)["A7"][1]
-    assert turn["response"] == ["A7+A7x: A7x has shipped"]
-    assert turn["calls"][0]["result"] == {"result": "A7x has shipped"}
-    assert turn.get("usage", {}).get("input_tokens") == (2 * USAGE[0] if stream else None)
+    second = turns_of(project)["A7"][1]
+    assert second["response"] == ["A7+A7x: A7x has shipped"]
+    assert second["calls"][0]["result"] == {"result": "A7x has shipped"}
+    assert second.get("usage", {}).get("input_tokens") == (2 * USAGE[0] if stream else None)

@@ -6,16 +6,25 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.acceptance.conftest import Project
 from tests.connectors.models import USAGE, scripted_model
-from tests.connectors.servers import AGENTS, ask, commanded, errors_of, turns_of
+from tests.connectors.servers import (
+    AGENTS,
+    EXACT,
+    FROM_MODEL,
+    ORDERS,
+    ask,
+    commanded,
+    errors_of,
+    turn,
+    turns_of,
+    two_turns,
+)
 
 pytestmark = pytest.mark.connectors
-CRITERIA = {"response_match_score": 0.99, "tool_trajectory_avg_score": 1.0}
 
 
 @contextmanager
@@ -34,23 +43,10 @@ def server(adk: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]
         yield url
 
 
-def turn(asked: str, said: str) -> dict[str, Any]:
-    return {"input": asked, "response": said, "tools": [{"name": "lookup", "args": {"order": asked}}]}
-
-
 def test_sessions_do_not_mix(project: Project, server: str) -> None:
     """Sixty-four sessions of two turns at once, each answered from its own history."""
-    cases = [
-        {
-            "id": order,
-            "turns": [
-                turn(order, f"{order}: {order} has shipped"),
-                turn(f"{order}x", f"{order}+{order}x: {order}x has shipped"),
-            ],
-        }
-        for order in (f"A{number}" for number in range(64))
-    ]
-    ran = ask(project, {"adk": {"url": server, "app": "shop"}}, cases, criteria=CRITERIA)
+    cases = [two_turns(order, FROM_MODEL) for order in ORDERS]
+    ran = ask(project, {"adk": {"url": server, "app": "shop"}}, cases, criteria=EXACT)
     assert ran.code == 0, ran.out + ran.err
     second = turns_of(project)["A7"][1]
     assert second["calls"][0]["result"] == {"result": "A7x has shipped"}
@@ -61,9 +57,9 @@ def test_sessions_of_a_server_that_keeps_them_in_a_file(project: Project, adk: P
     """As it is started by default."""
     folder = tmp_path / "adk"
     folder.mkdir()
-    cases = [{"id": order, **turn(order, f"{order}: {order} has shipped")} for order in (f"A{n}" for n in range(4))]
+    cases = [{"id": order, **turn(order, f"{order}: {order} has shipped")} for order in ORDERS[:4]]
     with adk_server(adk, folder) as url:
-        ran = ask(project, {"adk": {"url": url, "app": "shop"}, "concurrency": 1}, cases, criteria=CRITERIA)
+        ran = ask(project, {"adk": {"url": url, "app": "shop"}, "concurrency": 1}, cases, criteria=EXACT)
         assert ran.code == 0, ran.out + ran.err
 
 

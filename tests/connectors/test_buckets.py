@@ -138,6 +138,14 @@ def test_a_truncated_upload_is_refused(bucket: Bucket) -> None:
         bucket.opened(url=f"{bucket.url}/cut").find("support", [commit(2)])
 
 
+def test_a_list_of_more_than_a_page_is_whole(bucket: Bucket) -> None:
+    """A page of S3 has 1,000 names, one of Azure 5,000."""
+    store, names = bucket.opened(url=f"{bucket.url}/many"), 1_100 if bucket.url.startswith("s3:") else 5_100
+    with ThreadPoolExecutor(WRITERS) as pool:
+        assert all(pool.map(lambda number: store.put(f"suite/{number:05}.jsonl", b"x", None), range(names)))
+    assert len(set(store.keys("suite/"))) == names
+
+
 def test_a_bucket_that_does_not_exist_is_no_store_without_baselines(bucket: Bucket) -> None:
     scheme = bucket.url.partition(":")[0]
     with pytest.raises(BaselineError):

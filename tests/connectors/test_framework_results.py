@@ -17,11 +17,11 @@ pytestmark = pytest.mark.connectors
 ORDERS = ["A1", "B2"]
 
 
-def turns(project: Project, interpreter: Path, module: str) -> list[dict[str, object]]:
+def turns(project: Project, interpreter: Path, module: str, function: str = "result") -> list[dict[str, object]]:
     for path in AGENTS.glob("*.py"):
         shutil.copy(path, project.root)
     project.write("cases.json", suite(ORDERS))
-    agent = {"python": f"{module}:result", "executable": str(interpreter), "env": {"OTEL_SDK_DISABLED": "true"}}
+    agent = {"python": f"{module}:{function}", "executable": str(interpreter), "env": {"OTEL_SDK_DISABLED": "true"}}
     criteria = {"tool_trajectory_avg_score": 1.0, "forbidden_tools": {"tools": ["delete"]}}
     project.write("gate.yaml", {"suite": "cases.json", "agent": agent, "criteria": criteria, "trials": 1})
     ran = project.gate("run", "--record", "record.jsonl")
@@ -33,6 +33,10 @@ def turns(project: Project, interpreter: Path, module: str) -> list[dict[str, ob
 @pytest.mark.parametrize("module", ["openai_agents_agent", "pydantic_ai_agent", "langchain_agent", "claude_messages"])
 def test_a_result_is_an_answer(project: Project, frameworks: Path, module: str) -> None:
     check(turns(project, frameworks, module), module)
+
+
+def test_the_second_form_of_a_graphs_output_is_an_answer(project: Project, frameworks: Path) -> None:
+    check(turns(project, frameworks, "langchain_agent", "output"), "langchain_agent")
 
 
 def test_events_of_adk_are_an_answer(project: Project, agentevals: Path) -> None:

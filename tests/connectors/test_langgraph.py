@@ -11,10 +11,20 @@ import pytest
 
 from tests.acceptance.conftest import Project
 from tests.connectors.models import USAGE, scripted_model
-from tests.connectors.servers import AGENTS, ask, commanded, errors_of, turns_of
+from tests.connectors.servers import (
+    AGENTS,
+    EXACT,
+    FROM_MODEL,
+    ORDERS,
+    ask,
+    commanded,
+    errors_of,
+    turn,
+    turns_of,
+    two_turns,
+)
 
 pytestmark = pytest.mark.connectors
-CRITERIA = {"response_match_score": 0.99, "tool_trajectory_avg_score": 1.0}
 PATHS = {"output": "reply.text", "tool_calls": "reply.calls"}
 OWN = {"assistant": "custom", "input": {"question": "{{message}}"}, "response": PATHS}
 
@@ -40,23 +50,10 @@ def server(frameworks: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
             yield url
 
 
-def turn(asked: str, said: str) -> dict[str, Any]:
-    return {"input": asked, "response": said, "tools": [{"name": "lookup", "args": {"order": asked}}]}
-
-
 def test_threads_do_not_mix(project: Project, server: str) -> None:
     """Sixty-four threads of two turns at once, each answered from its own history."""
-    cases = [
-        {
-            "id": order,
-            "turns": [
-                turn(order, f"{order}: {order} has shipped"),
-                turn(f"{order}x", f"{order}+{order}x: {order}x has shipped"),
-            ],
-        }
-        for order in (f"A{number}" for number in range(64))
-    ]
-    ran = ask(project, {"langgraph": {"url": server, "assistant": "shop"}}, cases, criteria=CRITERIA)
+    cases = [two_turns(order, FROM_MODEL) for order in ORDERS]
+    ran = ask(project, {"langgraph": {"url": server, "assistant": "shop"}}, cases, criteria=EXACT)
     assert ran.code == 0, ran.out + ran.err
     second = turns_of(project)["A7"][1]
     assert second["calls"][0]["result"] == "A7x has shipped"
@@ -67,9 +64,7 @@ def test_config_and_a_state_of_its_own(project: Project, server: str) -> None:
     """Each turn asks with a template, and the answer and the calls are at paths of the state."""
     told = {**OWN, "url": server, "config": {"configurable": {"style": "{{state.style}}"}}}
     turns = [turn("A1", "A1 (short)"), turn("A2", "A1+A2 (short)")]
-    ran = ask(
-        project, {"langgraph": told}, [{"id": "a", "turns": turns, "state": {"style": "short"}}], criteria=CRITERIA
-    )
+    ran = ask(project, {"langgraph": told}, [{"id": "a", "turns": turns, "state": {"style": "short"}}], criteria=EXACT)
     assert ran.code == 0, ran.out + ran.err
 
 
@@ -89,13 +84,13 @@ def test_a_tool_that_interrupts(project: Project, server: str) -> None:
     """The call is of the turn that made it, whichever turn allows it."""
     gated = {"url": server, "assistant": "gated"}
     case = {"id": "a", **turn("A1", "A1: A1 has shipped, allowed"), "metadata": {"resume": "allowed"}}
-    ran = ask(project, {"langgraph": gated}, [case], criteria=CRITERIA)
+    ran = ask(project, {"langgraph": gated}, [case], criteria=EXACT)
     assert ran.code == 0, ran.out + ran.err
     turns = [
         turn("A1", "May I look A1 up?"),
         {"input": "allowed", "response": "A1: A1 has shipped, allowed", "tools": []},
     ]
-    ran = ask(project, {"langgraph": {**gated, "interrupts": "ask"}}, [{"id": "a", "turns": turns}], criteria=CRITERIA)
+    ran = ask(project, {"langgraph": {**gated, "interrupts": "ask"}}, [{"id": "a", "turns": turns}], criteria=EXACT)
     assert ran.code == 0, ran.out + ran.err
 
 

@@ -10,11 +10,20 @@ from typing import Any
 import pytest
 
 from tests.acceptance.conftest import Project
-from tests.connectors.servers import AGENTS, ask, errors_of, served, turns_of
+from tests.connectors.servers import (
+    AGENTS,
+    EXACT,
+    FROM_SERVER,
+    ORDERS,
+    ask,
+    errors_of,
+    served,
+    turn,
+    turns_of,
+    two_turns,
+)
 
 pytestmark = pytest.mark.connectors
-ORDERS = [f"A{number}" for number in range(64)]
-CRITERIA = {"response_match_score": 0.99, "tool_trajectory_avg_score": 1.0}
 SERVER = "mcp_server.py"
 
 
@@ -24,23 +33,37 @@ def server(frameworks: Path) -> Iterator[str]:
         yield f"{url}/mcp"
 
 
-def two_turns(order: str) -> dict[str, Any]:
-    asked = [order, f"{order}x"]
-    said = [f"It has shipped: {order} after nothing.", f"It has shipped: {order}x after {order}."]
-    turns = [
-        {"input": question, "response": text, "tools": [{"name": "lookup", "args": {"order": question}}]}
-        for question, text in zip(asked, said, strict=True)
-    ]
-    return {"id": order, "turns": turns}
-
-
 def test_sessions_do_not_mix_over_http(project: Project, server: str) -> None:
     """Sixty-four conversations of two turns at once, in one server."""
     arguments = {"question": "{{message}}", "thread": "{{session_id}}"}
     agent = {"mcp": {"url": server, "tool": "ask", "arguments": arguments}}
-    ran = ask(project, agent, [two_turns(order) for order in ORDERS], criteria=CRITERIA)
+    ran = ask(project, agent, [two_turns(order, FROM_SERVER) for order in ORDERS], criteria=EXACT)
     assert ran.code == 0, ran.out + ran.err
     assert turns_of(project)["A7"][1]["usage"]["input_tokens"] == 7
+
+
+@pytest.mark.parametrize(("serves", "told"), [("http", {"stateless": True}), ("stateless", {})], ids=["told", "found"])
+def test_sessions_do_not_mix_without_sessions_of_the_protocol(
+    project: Project, frameworks: Path, serves: str, told: dict[str, Any]
+) -> None:
+    """Version 2026-07-28, which the released server speaks beside the others, or alone."""
+    arguments = {"question": "{{message}}", "thread": "{{session_id}}"}
+    with served(frameworks, SERVER, arguments=[serves]) as url:
+        agent = {"mcp": {"url": f"{url}/mcp", "tool": "ask", "arguments": arguments, **told}}
+        ran = ask(project, agent, [two_turns(order, FROM_SERVER) for order in ORDERS], criteria=EXACT)
+        assert ran.code == 0, ran.out + ran.err
+        ask(project, {"mcp": {"url": f"{url}/mcp", "tool": "ask", "stateless": False}}, [two_turns("A1", FROM_SERVER)])
+    assert ("Unsupported protocol version" in errors_of(project).get("A1", "")) == (serves == "stateless")
+
+
+def test_a_process_without_sessions_of_the_protocol(project: Project, frameworks: Path) -> None:
+    shutil.copy(AGENTS / SERVER, project.root)
+    mcp = {"command": [str(frameworks), SERVER], "tool": "ask", "stateless": True}
+    mcp["arguments"] = {"question": "{{message}}"}
+    ran = ask(
+        project, {"mcp": mcp, "concurrency": 4}, [two_turns(order, FROM_SERVER) for order in ORDERS[:4]], criteria=EXACT
+    )
+    assert ran.code == 0, ran.out + ran.err
 
 
 @pytest.mark.parametrize("reuse", [False, True])
@@ -49,8 +72,8 @@ def test_sessions_do_not_mix_over_stdio(project: Project, frameworks: Path, *, r
     shutil.copy(AGENTS / SERVER, project.root)
     arguments = {"question": "{{message}}"} | ({"thread": "{{session_id}}"} if reuse else {})
     mcp = {"command": [str(frameworks), SERVER], "tool": "ask", "arguments": arguments, "reuse": reuse}
-    cases = [two_turns(order) for order in ORDERS[:12]]
-    ran = ask(project, {"mcp": mcp, "concurrency": 4}, cases, criteria=CRITERIA)
+    cases = [two_turns(order, FROM_SERVER) for order in ORDERS[:12]]
+    ran = ask(project, {"mcp": mcp, "concurrency": 4}, cases, criteria=EXACT)
     assert ran.code == 0, ran.out + ran.err
 
 
@@ -63,8 +86,8 @@ def test_text_and_results_of_another_form(project: Project, server: str) -> None
     paths = {"output": "reply.words", "tool_calls": {"path": "steps", "name": "tool", "args": "with"}}
     arguments = {"order": "{{message}}", "depth": 3}
     told = {"mcp": {"url": server, "tool": "shaped", "arguments": arguments, "response": paths}}
-    case = {"id": "a", "input": "A1", "response": "A1 at 3", "tools": [{"name": "lookup", "args": {"order": "A1"}}]}
-    ran = ask(project, told, [case], criteria=CRITERIA)
+    case = {"id": "a", **turn("A1", "A1 at 3")}
+    ran = ask(project, told, [case], criteria=EXACT)
     assert ran.code == 0, ran.out + ran.err
 
 

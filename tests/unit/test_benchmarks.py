@@ -48,6 +48,9 @@ def test_the_pages_have_a_place_for_every_table() -> None:
     text = (REPOSITORY / "docs/evidence/flow.md").read_text(encoding="utf-8")
     for name in flow.AGENTS:
         assert f"<!-- {name} -->\n" in text and f"<!-- /{name} -->\n" in text, name
+    text = (REPOSITORY / "docs/evidence/world.md").read_text(encoding="utf-8")
+    for name in ("history", "suites"):
+        assert f"<!-- {name} -->\n" in text and f"<!-- /{name} -->\n" in text, name
 
 
 # --- the simulator --------------------------------------------------------------------------------

@@ -63,6 +63,7 @@ COVERED = {
     "pipeline/publishing.py": "acceptance/test_plugins.py",
     "pipeline/ratchet.py": "acceptance/test_ratchet.py",
     "pipeline/reference.py": "integration/baselines/test_reference.py",
+    "pipeline/release.py": "acceptance/test_baselines_only_get_better.py",
     "pipeline/replay.py": "acceptance/test_recorded_airline.py",
     "pipeline/rescore.py": "acceptance/test_upgrades.py",
     "pipeline/contest.py": "acceptance/test_side_by_side.py",

@@ -19,10 +19,10 @@ from gate.judges.calibration import load as load_calibration
 from gate.judges.options import NO_KEY, JudgeOptions, Member, members
 from gate.model import Scale, Trial
 from gate.pipeline.journal import redactor_of
-from gate.pipeline.reference import find_baseline, git_context, in_ci, store_kind, store_of
+from gate.pipeline.reference import find_baseline, git_context, store_kind, store_of
 from gate.reports.formatting import count
 from gate.scoring.score import Scorer
-from gate.security.environment import is_allowed
+from gate.security.environment import in_ci, is_allowed
 from gate.system.git import Git
 
 CRITERIA, JUDGE, BASELINE, JOB = "criteria", "judge", "baseline", "job"

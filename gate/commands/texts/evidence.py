@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from gate.baselines.fingerprint import of_definition
+from gate.config.load import Config
 from gate.errors import ConfigError, ExitCode, MeasureError, UntrustedError
 from gate.model import Result
 from gate.pipeline.evidence import (
@@ -18,6 +20,7 @@ from gate.pipeline.evidence import (
     statement_of,
     written,
 )
+from gate.pipeline.verdict import load_to_judge, own_terms
 from gate.reports.files import with_problems
 from gate.reports.formatting import count
 from gate.security import files
@@ -32,14 +35,27 @@ MAX_BYTES = 16 * 2**20
 """Of a statement or a key."""
 
 
-def stated(result: Result, path: Path, reports: Iterable[Path], rules: str | None) -> Result:
+def stated(result: Result, path: Path, reports: Iterable[Path], rules: str = "") -> Result:
     """Writes the statement on a result, judged by the rules of a commit; where that fails, the result says so."""
     try:
-        files.write_parts(path, [written(statement_of(result, reports, rules=rules))])
+        files.write_parts(path, [written(statement_of(result, reports, rules=rules or None))])
     except (OSError, MeasureError) as error:
         what = error.what if isinstance(error, MeasureError) else error.strerror or str(error)
         return with_problems(result, [*result.problems, f"{path}: no statement: {what}"])
     return result
+
+
+def rules_of_record(path: Path, config: Config) -> str:
+    """The commit by whose rules a record was judged, if they are not its own, so that it can be stated again.
+
+    Raises:
+        ConfigError: the record was not measured by a run of the agent that is configured, as recordings are not.
+    """
+    record = load_to_judge(path)
+    if record.header.definition != of_definition(config.agent_kind, config.agent.model_dump(mode="json")):
+        what = "the record is of another agent than the one that is configured: nothing can be stated of it"
+        raise ConfigError(what, where=str(path), hint="name the configuration that it was measured by: -c")
+    return own_terms(record).rules
 
 
 def attested(path: Path, key: Path | None, output: Path | None, predicate: Path | None) -> str:
@@ -105,6 +121,11 @@ def _text(statement: Statement, checked: int, *, is_signed: bool) -> str:
     for name, tests in (("failed", found.failed_tests), ("inconclusive", found.warned_tests)):
         lines += [f"  {name}: {console(test)}" for test in tests]
     return "\n".join(lines)
+
+
+def read_key(path: Path | None) -> bytes | None:
+    """The bytes of a key's file; None without one. Raises ConfigError."""
+    return None if path is None else _read(path)
 
 
 def _read(path: Path) -> bytes:

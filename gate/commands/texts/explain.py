@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gate.baselines.pairing import Reference, reported_before
 from gate.config.load import load_config
-from gate.config.settings import now, settings_of
+from gate.config.settings import settings_of
 from gate.decision.comparison import with_outcomes
 from gate.decision.consistency import compared
 from gate.decision.engine.evidence_json import stage_name
@@ -15,11 +15,13 @@ from gate.decision.unseen import shows_calls, without_unseen
 from gate.errors import ConfigError, nearest
 from gate.model import Case, CaseResult, Criterion, Direction, Score, SuiteResult, Trial
 from gate.pipeline.judge_stored import found_again, named, read_baseline, read_whole
-from gate.pipeline.verdict import NO_REFERENCE, Terms, cases_of, judge_record, own_terms
-from gate.records import Record
+from gate.pipeline.verdict import NO_REFERENCE, Terms, judge_record, own_terms
+from gate.records import Record, cases_of
+from gate.reports import replayed
 from gate.reports.explanation import headline, story
 from gate.reports.formatting import (
     change_interval,
+    count,
     dimensions,
     evidence,
     figure,
@@ -34,6 +36,7 @@ from gate.reports.reasons import reason
 from gate.reports.table import table
 from gate.reports.trajectory_diff import call_text
 from gate.security.escape import console
+from gate.system.clock import now
 
 # --- explaining -----------------------------------------------------------------------------------
 
@@ -62,6 +65,8 @@ def explain_record(
     lines = [
         f"{console(suite.suite_id)}: {suite.verdict.value}: {console(headline(suite))}",
         *map(console, story(suite)),
+        *map(console, filter(None, (replayed.line(suite), replayed.calls(suite)))),
+        *(f"  {console(told)}" for told in replayed.differences(suite)),
         "",
     ]
     for result in suite.criteria:
@@ -78,7 +83,7 @@ def explain_record(
             lines.append(f"  spent     {percentage(result.spent)} of this comparison's error budget")
         lines += [f"  of which  {console(name, 80)} {said}" for name, said in dimensions(result)]
     lines += [console(further_line(one)) for one in suite.further]
-    lines += ["", *_explain_rule(suite), *_suspects(suite), *_improved(suite), *_tools(suite, width)]
+    lines += ["", *rule_lines(suite), *_suspects(suite), *_improved(suite), *_tools(suite, width)]
     return "\n".join(lines)
 
 
@@ -87,7 +92,8 @@ def _e(value: float) -> str:
     return f"{float(f'{value:.3g}'):,.0f}" if 100 <= value < 1e9 else f"{value:.3g}"
 
 
-def _explain_rule(suite: SuiteResult) -> list[str]:
+def rule_lines(suite: SuiteResult) -> list[str]:
+    """Each test that the decision rule made, with what it blocks at."""
     if suite.outcome is None:
         why = suite.baseline.missing if suite.baseline else ""
         return [f"no pairing: nothing was tested against a baseline{f' ({console(why)})' if why else ''}"]
@@ -95,6 +101,9 @@ def _explain_rule(suite: SuiteResult) -> list[str]:
     lines = [f"stage: {stage_name(suite.outcome.stage)}; seed {suite.seed}"]
     for look in found.looks:
         lines.append(f"look after epoch {look.epochs}: p = {look.p:.4f}, blocks at {look.threshold:.4f}")
+    for test in found.repeats:
+        asked = f"repeats of {count(test.cases, 'case')} that failed, after epoch {test.epochs}"
+        lines.append(f"{asked}: p = {test.p:.2g}, blocks at {test.threshold:.2g}")
     e_value = "beyond all bounds" if found.e_value is None else _e(found.e_value)
     lines.append(f"broken cases together: e = {e_value}, blocks at {found.e_threshold:.0f}")
     return lines
@@ -166,6 +175,7 @@ def _compared(record: Record) -> Sequence[Trial]:
 
 def _trial_lines(side: str, trial: Trial, demanded: Mapping[str, tuple[Criterion, str]], no_call: str) -> list[str]:
     lines = [f"{side} trial {trial.number}, round {trial.round} ({trial.tag})"]
+    lines += [f"  {console(told, 600)}"] if (told := replayed.of_trial(trial)) else []
     if trial.error is not None:
         ended = "failed" if trial.failed else "not measured"
         lines.append(f"  {ended}: {trial.error.kind.value}: {console(trial.error.message, 500)}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from shlex import join
 from typing import Any
@@ -77,7 +78,7 @@ def propose(found: Survey, agent: FoundAgent | None, folder: Path, *, workflow: 
         proposed["my_agent.py"] = SAMPLE_AGENT
     elif agent.adapter:
         proposed[f"{adapters.MODULE}.py"] = agent.adapter
-    said = []
+    said = [f"to fill in: {note}" for note in agent.fill] if agent is not None else []
     if workflow:
         path, text = ci.workflow_of(folder, _keys(found, agent))
         proposed |= {path: text} if path else {}
@@ -132,24 +133,33 @@ def _keys(found: Survey, agent: FoundAgent | None) -> list[str]:
 
 
 def write(folder: Path, proposal: FirstFiles) -> tuple[list[str], list[str]]:
-    """Writes the files that are missing; returns their names, and those of the files that are there and stay.
+    """Writes the files that are missing: all or none, and the configuration last, without which nothing has happened.
+
+    Returns their names, and those of the files that are there and stay.
 
     Raises:
         ConfigError: the configuration already exists, or the folder cannot be written.
     """
     if (folder / CONFIG).exists():
         raise ConfigError(f"{CONFIG} already exists", where=str(folder), hint="edit it, or name another folder")
-    written, kept = [], []
+    kept = [name for name in proposal.files if (folder / name).exists()]
+    order = sorted((name for name in proposal.files if name not in kept), key=lambda name: name == CONFIG)
+    made: list[Path] = []
     try:
-        for name, text in proposal.files.items():
-            if (folder / name).exists():
-                kept.append(name)
-                continue
-            files.write_text(folder / name, text)
-            written.append(name)
-    except OSError as error:
-        raise ConfigError(f"cannot write: {error.strerror}", where=str(folder)) from error
-    return written, kept
+        for name in order:
+            made += [one for one in reversed((folder / name).parents) if not one.exists()]
+            files.make_folder((folder / name).parent)
+            made.append(folder / name)
+            files.write_text(folder / name, proposal.files[name])
+    except BaseException as error:
+        for path in reversed(made):
+            with suppress(OSError):
+                files.remove(path)
+        if not isinstance(error, OSError):
+            raise
+        hint = "nothing is written"
+        raise ConfigError(f"cannot write: {error.strerror}", where=str(folder / name), hint=hint) from error
+    return [name for name in proposal.files if name in order], kept
 
 
 # --- the first case -------------------------------------------------------------------------------

@@ -12,18 +12,20 @@ from msgspec import Struct
 
 from gate.config.load import Config
 from gate.config.resolve import Plan, make_plans
+from gate.config.schema import PASS_RATE_MARGIN
 from gate.decision.comparison import passed
-from gate.errors import ConfigError, ExitCode, nearest
+from gate.errors import EXIT_PRECEDENCE, ConfigError, ExitCode, nearest
 from gate.judges.client import open_judge
 from gate.judges.meter import Budget
-from gate.model import FULL, STORED, Criterion, Side
+from gate.model import FULL, STORED, Criterion, Side, Verdict
 from gate.monitor.alerts import Alerts, Target, target_of
 from gate.monitor.observe import Observer, Scoring, scoring_for
 from gate.monitor.receive import Inbox
 from gate.monitor.report import Average, Expected, MonitorReport, average, headline, to_text
 from gate.monitor.spans import TelemetryTraces
-from gate.monitor.store import MonitorState, open_state
-from gate.monitor.watch import Say, Watch, WatchOptions, report_of
+from gate.monitor.store import MonitorState, is_state, open_state
+from gate.monitor.versus import Arm, Versus, compare_arms, of_cases, of_traces
+from gate.monitor.watch import Say, Watch, WatchOptions, outcomes_of, report_of
 from gate.monitor.window import Limits, Status
 from gate.pipeline.journal import SECRET_NAME
 from gate.pipeline.judge_stored import read_whole
@@ -193,13 +195,13 @@ def _expected(record: Record, plan: Plan, scoring: Scoring, source: str) -> Expe
         if values:
             found[criterion.name] = average(values, criterion.scale)
     blocking = [c for c in scoring.criteria if c.blocking]
-    outcomes = _outcomes(record, plan, blocking) if all(c in alike for c in blocking) else []
+    outcomes = [o for _, o in _outcomes(record, plan, blocking)] if all(c in alike for c in blocking) else []
     note = f"CI's averages are of {len(trials)} trials in {source}: other conversations, so compare with care"
     return Expected(found, average(outcomes) if outcomes else None, note)
 
 
-def _outcomes(record: Record, plan: Plan, criteria: Sequence[Criterion]) -> list[float]:
-    """Which stored trials hold the criteria that production is judged by."""
+def _outcomes(record: Record, plan: Plan, criteria: Sequence[Criterion]) -> list[tuple[str, float]]:
+    """Which stored trials hold the criteria that production is judged by, with their cases."""
     found = []
     for trial in record.trials:
         case = plan.cases.get(trial.case_id)
@@ -207,8 +209,48 @@ def _outcomes(record: Record, plan: Plan, criteria: Sequence[Criterion]) -> list
             continue
         outcome = passed(trial, case, criteria)
         if outcome is not None:
-            found.append(float(outcome))
+            found.append((case.id, float(outcome)))
     return found
+
+
+# --- against another window, or a release ----------------------------------------------------------
+
+
+def compared_with(setup: Setup, other: Path) -> Versus:
+    """Whether this window is no worse than that of another monitor's state, or than a record.
+
+    Raises:
+        ConfigError: what is named is the monitor's own state, or none at all.
+    """
+    config, criteria = setup.config, setup.scoring.fingerprint
+    if other.resolve() == setup.state_path.resolve():
+        raise ConfigError("it is this monitor's own state", where=str(other), hint="name that of the other version")
+    limits = setup.options.limits
+    own = of_traces("this window", _outcomes_in(setup, setup.state_path, criteria), limits.max_unmeasured)
+    if is_state(other):
+        against = of_traces(other.stem, _outcomes_in(setup, other, criteria), limits.max_unmeasured)
+    else:
+        against = _record_arm(read_whole(other), setup, other.name)
+    gate = config.file.gate
+    margin = PASS_RATE_MARGIN if gate.pass_rate_margin is None else gate.pass_rate_margin
+    least = limits.min_samples if against.unit == "trace" else 2
+    return compare_arms(own, against, alpha=gate.alpha, margin=margin, least=least)
+
+
+def _outcomes_in(setup: Setup, path: Path, criteria: str) -> list[bool | None]:
+    state = open_state(path, to_write=False)
+    assert state is not None, "only a state that is to be written may be taken"
+    with state:
+        return outcomes_of(state, setup.options, criteria)
+
+
+def _record_arm(record: Record, setup: Setup, name: str) -> Arm:
+    """The cases of a record, each with its share of trials that hold the criteria that production is judged by."""
+    blocking = [c for c in setup.scoring.criteria if c.blocking]
+    stored = {criterion.name: criterion.fingerprint for criterion in record.header.criteria}
+    if apart := [c.name for c in blocking if stored.get(c.name) != c.fingerprint]:
+        return Arm(name, (), "case", f"it was measured by another {apart[0]}")
+    return of_cases(name, _outcomes(record, setup.plan, blocking))
 
 
 # --- running --------------------------------------------------------------------------------------
@@ -265,8 +307,27 @@ def text_of(report: MonitorReport, limits: Limits, *, quiet: bool, width: int | 
     return headline(report) if quiet else to_text(report, limits, width)
 
 
-def exit_code(report: MonitorReport, fail_on: str, problems: Sequence[str], *, lost: str = "") -> ExitCode:
-    """The exit code of a look at production; ``lost``: why what was new could not be measured."""
+def exit_code(
+    report: MonitorReport,
+    fail_on: str,
+    problems: Sequence[str],
+    *,
+    lost: str = "",
+    versus: ExitCode = ExitCode.PASS,
+) -> ExitCode:
+    """The exit code of a look at production; ``lost``: why what was new could not be measured; ``versus``: what the
+    comparison with another window or a record came to."""
+    return min(versus, _of_status(report, fail_on, problems, lost), key=EXIT_PRECEDENCE.index)
+
+
+def code_of(found: Versus, config: Config) -> ExitCode:
+    """The exit code of a comparison, as of a run with this verdict."""
+    if found.verdict is Verdict.INCONCLUSIVE:
+        return ExitCode.FAILED if config.file.gate.on_inconclusive == "block" else ExitCode.PASS
+    return {Verdict.PASS: ExitCode.PASS, Verdict.REGRESSED: ExitCode.FAILED}.get(found.verdict, ExitCode.NOT_MEASURED)
+
+
+def _of_status(report: MonitorReport, fail_on: str, problems: Sequence[str], lost: str) -> ExitCode:
     if fail_on != "never":
         if report.status is Status.CRITICAL or (report.status is Status.WARNING and fail_on == "warning"):
             return ExitCode.FAILED

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from gate.commands.output import is_plain
 from gate.config.load import Config
 from gate.config.resolve import make_plans
-from gate.config.settings import now, settings_of
+from gate.config.settings import settings_of
 from gate.decision import Settings
 from gate.decision.engine.state import Config as Engine
 from gate.decision.power import (
@@ -32,11 +32,12 @@ from gate.decision.power import (
 )
 from gate.pipeline.judge_stored import read_whole
 from gate.pipeline.reference import git_context, nearest_stored, store_of
-from gate.pipeline.verdict import cases_of, own_terms
-from gate.records import Header, Record
+from gate.pipeline.verdict import own_terms
+from gate.records import Header, Record, cases_of
 from gate.reports.formatting import count, dollars
 from gate.reports.table import table
 from gate.security.escape import console
+from gate.system.clock import now
 from gate.system.git import Git
 
 BAR = 30

@@ -8,7 +8,6 @@ from __future__ import annotations
 import ast
 import os
 import re
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,17 +15,21 @@ from typing import Any
 from msgspec import Struct, field
 
 from gate.commands.texts import adapters
+from gate.commands.texts.openapi import DescribedAgent
 from gate.commands.texts.openapi import agent_of as agent_of_openapi
 from gate.errors import GateError
 from gate.formats.documents import parse_document
+from gate.formats.python_text import dotted, imports, parsed
 from gate.model import Suite
 from gate.reports.formatting import count
+from gate.suites import load, python_tests
+from gate.suites.base import Loss
 
 MOST_FILES, MOST_READ, MOST_BYTES, DEEPEST = 20_000, 1_000, 300_000, 8
 """Files that are listed; files that are read, and of each this much; folders in each other."""
 MOST_TEXT, MOST_DATA = 20_000_000, 2_000_000
 """Bytes that are read of all files together, and of those as YAML and JSON: what takes a few seconds."""
-MOST_AGENTS = 50
+MOST_AGENTS, MOST_EVALUATIONS = 50, 20
 PASSED_OVER = frozenset({"node_modules", "__pycache__", "site-packages", "build", "dist", "target", "vendor"})
 SUITE_NAMES = re.compile(r"\.(evalset|test)\.json$|^promptfooconfig\.(ya?ml|json)$")
 DATA_NAMES = re.compile(r"golden|dataset|evals?\b|cases", re.IGNORECASE)
@@ -52,6 +55,8 @@ class FoundAgent(Struct, frozen=True):
     """The content of the file that asks it, if it needs one."""
     rank: tuple[int, ...] = (9,)
     """Those with the least are proposed first."""
+    fill: tuple[str, ...] = ()
+    """What only somebody who knows it can fill in."""
 
 
 class FoundSuite(Struct, frozen=True):
@@ -85,14 +90,18 @@ class _Tree(Struct):
     left_to_parse: int = MOST_DATA
     """Likewise of YAML and JSON, which takes longer."""
 
+    read: dict[Path, str] = field(default_factory=dict)
+
     def text(self, path: Path) -> str:
+        if path in self.read:
+            return self.read[path]
         try:
             with (self.root / path).open("rb") as file:
-                read = file.read(min(MOST_BYTES, self.left))
+                found = file.read(min(MOST_BYTES, self.left))
         except OSError:
             return ""
-        self.left -= len(read)
-        return read.decode("utf-8", "replace")
+        self.left -= len(found)
+        return self.read.setdefault(path, found.decode("utf-8", "replace"))
 
     def document(self, path: Path) -> Any:
         text = self.text(path) if self.left_to_parse > 0 else ""
@@ -129,7 +138,11 @@ def survey(root: Path) -> Survey:
         if path.name.startswith(".env") and path.name != ".env":  # an example of one; the file itself holds secrets
             found.keys |= set(KEY_NAMES.findall(tree.text(path)))
     _look_at_suites(tree, found)
-    _look_at_tests(tree, tests, found)
+    _look_at_tests(tree, python, found)
+    if tests:
+        found.notes.append(
+            f"{count(len(tests), 'file')} of tests: `pytest --gate gate.yaml` shows the cases among them"
+        )
     found.agents.sort(key=lambda one: one.rank)
     found.executable = next((n for n in (".venv", "venv", "env") if (root / n / "pyvenv.cfg").is_file()), "")
     return found
@@ -180,16 +193,16 @@ def _look_at_langgraph(tree: _Tree, found: Survey) -> None:
 
 def _look_at_module(tree: _Tree, path: Path, found: Survey) -> None:
     text = tree.text(path)
-    module = _parsed(text)
+    module = parsed(text)
     if module is None:
         return
-    names = _imports(module)
+    names = imports(module.body)
     if names:
         found.keys |= set(KEY_NAMES.findall(text))
         found.keys |= {prefix for prefix, pattern in PROVIDERS if re.search(pattern, text)}
     for node in module.body:
         if isinstance(node, ast.ClassDef) and any(
-            _dotted(d, names).endswith("crewai.project.CrewBase") for d in node.decorator_list
+            dotted(d, names).endswith("crewai.project.CrewBase") for d in node.decorator_list
         ):
             call = f"{node.name}().crew()"
             _add(
@@ -207,39 +220,6 @@ def _look_at_module(tree: _Tree, path: Path, found: Survey) -> None:
             _look_at_function(path, node, found)
         else:
             _look_at_assignment(tree, path, node, names, found)
-
-
-def _parsed(text: str) -> ast.Module | None:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-
-
-def _imports(module: ast.Module) -> dict[str, str]:
-    """Local name → what it stands for: ``Agent`` → ``agents.Agent``."""
-    names: dict[str, str] = {}
-    for node in module.body:
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                first = alias.name.partition(".")[0]
-                names[alias.asname or first] = alias.name if alias.asname else first
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            names |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
-    return names
-
-
-def _dotted(node: ast.expr, names: Mapping[str, str]) -> str:
-    """What an expression names, with imports resolved; empty for anything else."""
-    parts: list[str] = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
-    if not isinstance(node, ast.Name):
-        return ""
-    return ".".join([names.get(node.id, node.id), *reversed(parts)])
 
 
 MADE_BY = (
@@ -262,7 +242,7 @@ def _look_at_assignment(tree: _Tree, path: Path, node: ast.stmt, names: Mapping[
     value = getattr(node, "value", None)
     if not (isinstance(target, ast.Name) and isinstance(value, ast.Call)):
         return
-    maker = _dotted(value.func, names)
+    maker = dotted(value.func, names)
     if (
         isinstance(value.func, ast.Attribute)
         and value.func.attr == "compile"
@@ -331,8 +311,12 @@ def _place(path: Path, files: frozenset[Path]) -> tuple[str, str] | None:
 def _look_at_openapi(tree: _Tree, path: Path, found: Survey) -> None:
     described = agent_of_openapi(tree.document(path))
     if described is not None:
-        why, agent = described
-        found.agents.append(FoundAgent("an HTTP server", path.as_posix(), why, agent, rank=(6,)))
+        found.agents.append(served_agent(described, path.as_posix(), rank=6))
+
+
+def served_agent(described: DescribedAgent, where: str, *, rank: int) -> FoundAgent:
+    """The agent behind a server that is described."""
+    return FoundAgent(described.framework, where, described.why, described.agent, rank=(rank,), fill=described.notes)
 
 
 # --- suites and tests -----------------------------------------------------------------------------
@@ -384,22 +368,36 @@ def _kind(path: Path, tree: _Tree) -> str:
 
 
 def _read(root: Path, source: str, kind: str) -> FoundSuite:
-    from gate.suites import load
-
     try:
         return FoundSuite(source, kind, tuple(load([Path(source)], root=root)))
     except GateError as error:
         return FoundSuite(source, kind, problem=str(error))
 
 
-def _look_at_tests(tree: _Tree, tests: Sequence[Path], found: Survey) -> None:
-    """Tests in Python stay where they are: nobody else can run them."""
-    deepeval = [path for path in tests if re.search(r"^(from|import) deepeval\b", tree.text(path), re.MULTILINE)]
-    if deepeval:
-        found.notes.append(
-            f"{deepeval[0].as_posix()}: tests of DeepEval are Python and stay; see gate import for goldens"
-        )
-    if tests:
-        found.notes.append(
-            f"{count(len(tests), 'file')} of tests: `pytest --gate gate.yaml` shows the cases among them"
-        )
+def _look_at_tests(tree: _Tree, python: Sequence[Path], found: Survey) -> None:
+    """Tests in Python stay where they are, since nobody else can run them; cases that are written in them are read."""
+    for path in [path for path in python if python_tests.recognises(tree.text(path))][:MOST_EVALUATIONS]:
+        _look_at_evaluation(tree, path, found)
+
+
+def _look_at_evaluation(tree: _Tree, path: Path, found: Survey) -> None:
+    """A test of google-adk, DeepEval or Pydantic Evals: its cases, unless files that are known anyway hold them."""
+    named = [Path(os.path.relpath(one, tree.root)) for one in python_tests.references(tree.root / path, tree.root)]
+    known = [Path(one.source) for one in found.suites]
+    if named and all(any(one in (k, *k.parents) or k in one.parents for k in known) for one in named):
+        told = ", ".join(one.as_posix() for one in named[:3])
+        found.notes.append(f"{path.as_posix()}: it evaluates {told}, used where they are")
+        return
+    losses = list[Loss]()
+    try:
+        suites = tuple(load([path], root=tree.root, losses=losses))
+    except GateError as error:
+        found.notes.append(f"{path.as_posix()}: no cases can be read of it: {error}")
+        return
+    if not any(loss.check for loss in losses):
+        found.suites.append(FoundSuite(path.as_posix(), "cases in a test", suites))
+        return
+    cases, lost = sum(len(suite.cases) for suite in suites), sum(loss.check for loss in losses)
+    command = f"`gate import {path.as_posix()} --to evals/{path.stem}.json --allow-loss`"
+    told = f"{command} writes them, without {count(lost, 'check')} that {'is' if lost == 1 else 'are'} listed"
+    found.notes.append(f"{path.as_posix()}: {count(cases, 'case')} can be read; {told}")

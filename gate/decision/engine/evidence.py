@@ -11,7 +11,8 @@ from msgspec import Struct, field
 
 from gate.decision.engine.clusters import grouped, log_es_of, units_of
 from gate.decision.engine.coupled import ComparedTrials, apart_from, compared, linked, paired_difference, with_pairs
-from gate.decision.engine.state import CONCURRENT, FULL, Config, Metric, Partner, Row, State
+from gate.decision.engine.repeats import REPEATS_SHARES, AskedAgain, Failing
+from gate.decision.engine.state import CONCURRENT, CONFIRM, FULL, Config, Metric, Partner, Row, State
 from gate.model import Direction, Scale, Side, Stage, StageKind
 from gate.statistics.agreement import corrected_change
 from gate.statistics.evalues import case_log_e, e_bh, suite_e
@@ -20,11 +21,14 @@ from gate.statistics.paired import Coupled, coupled_log_e
 from gate.statistics.permutation import JointTest, PerMetricTest, joint_permutation
 from gate.statistics.sequential import combined_p, nominal_level
 
-LOOK_SHARES = (0.45, 0.20, 0.10)
+LOOK_SHARES = (0.45, 0.12, 0.05)
 """Share of alpha that the suite look after epoch 1, 2 and 3 adds to what is spent."""
 LOOKS_SHARE = sum(LOOK_SHARES)
+ONE_LOOK_SHARE = LOOKS_SHARE + sum(REPEATS_SHARES)
+"""Of a design that looks once: nothing is repeated in it."""
 CASES_SHARE = 0.15
-"""Share of alpha for the case e-values, at any time. With the looks 0.90: the rest is for the confirmation of crashes.
+"""Share of alpha for the case e-values, at any time. With looks and repeats 0.90: the rest is for the confirmation of
+crashes.
 An unchanged agent is blocked less often, since most such agents pass at the first look."""
 FALSE_DISCOVERY = 0.10
 ZERO_TRIALS = 11
@@ -95,6 +99,12 @@ class CaseEvidence(Struct):
     @property
     def e_value(self) -> float:
         return math.exp(min(self.log_e, 700.0))
+
+    @property
+    def stored_outcomes(self) -> tuple[int, int]:
+        """Passes and trials of what was stored before this job."""
+        known = [row[0] >= 0.5 for row in self.before[: self.before_job] if row[0] is not None]
+        return sum(known), len(known)
 
     @property
     def never_passes(self) -> bool:
@@ -179,6 +189,8 @@ class Evidence(Struct, dict=True):
     weights: list[float] = field(default_factory=list)
     """Of each look, that of what was new in it."""
     spent: list[float] = field(default_factory=list)
+    repeats: AskedAgain = field(default_factory=AskedAgain)
+    """Of the cases that failed in an epoch and are asked again together."""
     suite_e: float = 1.0
     highest_suite_e: float = 1.0
     proof: Stage | None = None
@@ -256,11 +268,14 @@ def gather(state: State, known: Looks | None = None) -> Evidence:
             share = sum(shares.get(j, 0.0) for j in range(before + 1, evidence.epochs + 1))
             if share:
                 _look(evidence, share, known)
+            _pick(evidence)
+        if round_.tag == CONFIRM and round_.side is Side.CANDIDATE:
+            _repeat(evidence, trials, round_.links)
         if round_.tag == CONCURRENT:
             _check(evidence, known)
         _weigh(evidence)
     if whole and evidence.epochs:
-        _look(evidence, LOOKS_SHARE, known)
+        _look(evidence, ONE_LOOK_SHARE, known)
     return evidence
 
 
@@ -274,7 +289,7 @@ def _one_look(state: State) -> bool:
 def look_shares(config: Config) -> dict[int, float]:
     """Epoch → share of alpha for the look after it; the shares add up to the same in every design."""
     if config.exact_epochs is not None:
-        return {config.exact_epochs: LOOKS_SHARE}
+        return {config.exact_epochs: ONE_LOOK_SHARE}
     last = config.max_epochs
     shares = list(LOOK_SHARES[: min(2, last - 1)])
     rest = LOOKS_SHARE - sum(shares)
@@ -425,6 +440,31 @@ def _look(evidence: Evidence, share: float, known: Looks | None) -> None:
     evidence.looks.append(look)
     if look.blocks and not evidence.proof:
         evidence.proof = Stage(StageKind.SUITE_LOOK, look.epochs)
+
+
+def _pick(evidence: Evidence) -> None:
+    """The cases that failed in the newest epoch, to be asked again; not where trials of cases depend on one another."""
+    state, look = evidence.state, evidence.last_look
+    if look is None or state.clusters or state.config.exact_epochs is not None:
+        return
+    failing = [case for case in evidence.cases.values() if case.newest_failed and not any(case.links)]
+    evidence.repeats.pick([Failing(case.id, *case.stored_outcomes) for case in failing], look.test.p, evidence.epochs)
+
+
+def _repeat(
+    evidence: Evidence, trials: Mapping[str, Sequence[Row]], links: Mapping[str, Sequence[Partner | None]]
+) -> None:
+    """A repeat that was answered from a recording shares its luck with a stored trial, and counts as not measured."""
+    outcomes = {
+        case_id: [
+            None if row[0] is None or link is not None else row[0] >= 0.5
+            for row, link in zip(rows, links.get(case_id) or (None,) * len(rows), strict=True)
+        ]
+        for case_id, rows in trials.items()
+    }
+    test = evidence.repeats.add(outcomes, evidence.epochs, evidence.state.config.alpha)
+    if test is not None and test.blocks and not evidence.proof:
+        evidence.proof = Stage(StageKind.REPEATS, evidence.epochs)
 
 
 def _check(evidence: Evidence, known: Looks | None) -> None:
@@ -612,7 +652,8 @@ def _fell(row: Row) -> bool:
 
 
 def _weigh(evidence: Evidence) -> None:
-    evidence.suite_e = suite_e(log_es_of([case.log_e for case in evidence.cases.values()], evidence.units))
+    log_es = log_es_of([case.log_e for case in evidence.cases.values()], evidence.units)
+    evidence.suite_e = suite_e(log_es, recorded=evidence.state.recorded)
     evidence.highest_suite_e = max(evidence.highest_suite_e, evidence.suite_e)
     if evidence.suite_e >= evidence.e_threshold and not evidence.case_proof:
         kind = StageKind.CASE_RERUNS if evidence.waves else StageKind.CASES_AT_PASS

@@ -12,6 +12,7 @@ _STAGES = {
     StageKind.SUITE_LOOK: "suite look {0}",
     StageKind.CASES_AT_PASS: "cases at pass {0}",
     StageKind.CASE_RERUNS: "case reruns",
+    StageKind.REPEATS: "repeats of failing cases at pass {0}",
     StageKind.CERTIFIED: "certified at pass {0}",
     StageKind.UNPROVEN: "a case that always passed never does now, and the baseline cannot prove it",
     StageKind.END: "end of schedule",

@@ -55,7 +55,10 @@ def read_state(data: Any) -> State:
     if not isinstance(seed, int):
         raise ConfigError(f"seed must be a whole number, not {seed!r}")
     baseline = _trials(data.get("baseline"), "baseline", len(metrics))
-    return State(metrics, baseline, rounds, _config(_mapping(data.get("config", {}), "config")), seed)
+    config, recorded = _config(_mapping(data.get("config", {}), "config")), data.get("recorded", False)
+    if not isinstance(recorded, bool):
+        raise ConfigError(f"recorded must be true or false, not {recorded!r}")
+    return State(metrics, baseline, rounds, config, seed, recorded=recorded)
 
 
 def _metric(data: Any, where: str) -> Metric:

@@ -6,11 +6,12 @@ import math
 from collections.abc import Iterable, Sequence
 
 from gate.decision.engine.evidence import FALSE_DISCOVERY, ZERO_TRIALS, CaseEvidence, Evidence
+from gate.decision.engine.repeats import REPEATS
 from gate.decision.engine.state import CONFIRM, FULL, Config, Request
 from gate.model import Side
 from gate.statistics.evalues import e_bh, suite_e
 
-WAVES = (1, 2, 3, 4, 3, 3, 4, 4)
+WAVES = (*REPEATS, 3, 4, 3, 3, 4, 4)
 """Reruns of a suspicious case, wave by wave, while it stays suspicious. Short where a steady case is about to be proven
 broken: what is run beyond the proof is wasted."""
 LONG_WAVES = (12, 16, 20, 28)
@@ -44,6 +45,8 @@ def next_wave(evidence: Evidence, config: Config, *, naming: bool = False) -> tu
         return ()
     if not _provable(evidence, cases, config, naming=naming):
         cases = [] if naming else [c for c in cases if c.never_passes and c.trials + n <= ZERO_TRIALS]
+    repeated = () if naming else evidence.repeats.newest
+    cases += [evidence.cases[case_id] for case_id in repeated if evidence.cases[case_id] not in cases]
     cases.sort(key=lambda c: (-c.log_e, c.id))
     return tuple(_within(_wave_requests(cases, n, config), config.runs_left))
 
@@ -77,7 +80,7 @@ def _provable(
     log_es = [best.get(case.id, case.log_e) for case in evidence.cases.values()]
     names = len(e_bh(log_es, FALSE_DISCOVERY)) > len(evidence.named)
     wanted = not naming or _wants_proof(evidence, config)
-    return names or (wanted and suite_e(log_es) >= evidence.e_threshold)
+    return names or (wanted and suite_e(log_es, recorded=evidence.state.recorded) >= evidence.e_threshold)
 
 
 def _wants_proof(evidence: Evidence, config: Config) -> bool:

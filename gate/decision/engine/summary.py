@@ -55,6 +55,7 @@ def summary(evidence: Evidence, *, proven: bool = False) -> EvidenceSummary:
         unproven=evidence.unproven,
         unprovable=unprovable(evidence),
         gained={case_id: _gain(evidence.cases[case_id]) for case_id in evidence.gained},
+        repeats=tuple(evidence.repeats.tests),
         perhaps_gained={case.id: _gain(case) for case in _most_gained(evidence)} if proven else {},
     )
 

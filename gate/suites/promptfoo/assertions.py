@@ -190,21 +190,14 @@ def _texts(value: Any) -> list[str] | None:
 def _contains(*, ignore_case: bool) -> Callable[..., bool]:
     def apply(checks: Checks, value: Any, _: Mapping[str, Any], inverse: bool) -> bool:
         text = _text(value)
-        if text is None:
-            return False
-        _looked_for(checks, ignore_case=ignore_case, inverse=inverse).append(text)
-        return True
+        return _look_for(checks, None if text is None else [text], ignore_case=ignore_case, inverse=inverse)
 
     return apply
 
 
 def _contains_all(*, ignore_case: bool) -> Callable[..., bool]:
     def apply(checks: Checks, value: Any, _: Mapping[str, Any], inverse: bool) -> bool:
-        texts = _texts(value)
-        if texts is None or inverse:
-            return False
-        _looked_for(checks, ignore_case=ignore_case, inverse=False).extend(texts)
-        return True
+        return not inverse and _look_for(checks, _texts(value), ignore_case=ignore_case, inverse=False)
 
     return apply
 
@@ -212,21 +205,24 @@ def _contains_all(*, ignore_case: bool) -> Callable[..., bool]:
 def _contains_any(*, ignore_case: bool) -> Callable[..., bool]:
     def apply(checks: Checks, value: Any, _: Mapping[str, Any], inverse: bool) -> bool:
         texts = _texts(value)
-        if texts is None:
-            return False
         if inverse:
-            _looked_for(checks, ignore_case=ignore_case, inverse=True).extend(texts)
-        else:
+            return _look_for(checks, texts, ignore_case=ignore_case, inverse=True)
+        if texts is not None:
             checks.patterns.append(patterns.any_of(texts, ignore_case=ignore_case))
-        return True
+        return texts is not None
 
     return apply
 
 
-def _looked_for(checks: Checks, *, ignore_case: bool, inverse: bool) -> list[str]:
+def _look_for(checks: Checks, texts: Sequence[str] | None, *, ignore_case: bool, inverse: bool) -> bool:
+    """Whether there are texts that must all be there; or none of them, if ``inverse``."""
+    if texts is None:
+        return False
     if inverse:
-        return checks.not_icontains if ignore_case else checks.not_contains
-    return checks.icontains if ignore_case else checks.contains
+        (checks.not_icontains if ignore_case else checks.not_contains).extend(texts)
+    else:
+        (checks.icontains if ignore_case else checks.contains).extend(texts)
+    return True
 
 
 def _pattern(make: Callable[[str], str | None]) -> Callable[..., bool]:

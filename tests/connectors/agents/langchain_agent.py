@@ -62,5 +62,9 @@ def result(message):
     return agent.invoke({"messages": [{"role": "user", "content": message}]})
 
 
+def output(message):
+    return agent.invoke({"messages": [{"role": "user", "content": message}]}, version="v2")
+
+
 if __name__ == "__main__":
     print(ask(json.load(sys.stdin)["messages"][-1]["content"]))

@@ -1,7 +1,11 @@
-"""An agent as the tool of an MCP server made with the SDK, over stdio, or over streamable HTTP with `http`."""
+"""An agent as the tool of an MCP server made with the SDK, over stdio, or over streamable HTTP with `http`.
+
+With `stateless` it refuses, as the SDK does of a version that it does not know, to begin a session of the protocol.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import sys
@@ -10,6 +14,9 @@ from typing import Any
 import uvicorn
 from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
+from mcp.shared.inbound import unsupported_protocol_version_rejection
+from starlette.requests import Request
+from starlette.responses import JSONResponse
 
 server = MCPServer("shop")
 TURNS: dict[str, list[str]] = {}
@@ -44,13 +51,41 @@ def shaped(order: str, depth: int) -> dict[str, Any]:
     return {"reply": {"words": f"{order} at {depth}"}, "steps": [{"tool": "lookup", "with": {"order": order}}]}
 
 
+class Stateless:
+    """The server, to which the greeting is a version that it does not speak."""
+
+    def __init__(self, app: Any) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "http":
+            body = await Request(scope, receive).body()
+            asked = json.loads(body or b"{}")
+            if asked.get("method") == "initialize":
+                refused = unsupported_protocol_version_rejection(asked["params"]["protocolVersion"])
+                error = {"code": refused.code, "message": refused.message, "data": refused.data}
+                answer = {"jsonrpc": "2.0", "id": asked["id"], "error": error}
+                await JSONResponse(answer, status_code=400)(scope, receive, send)
+                return
+            whole = iter([{"type": "http.request", "body": body}])
+
+            async def again() -> Any:
+                return next(whole, None) or await receive()
+
+            await self.app(scope, again, send)
+            return
+        await self.app(scope, receive, send)
+
+
 def main() -> None:
-    if sys.argv[1:] != ["http"]:
+    if not sys.argv[1:]:
         server.run(transport="stdio")
         return
+    app = server.streamable_http_app()
+    app = Stateless(app) if sys.argv[1] == "stateless" else app
     with socket.create_server(("127.0.0.1", 0), backlog=256) as listening:
         print(listening.getsockname()[1], flush=True)
-        uvicorn.Server(uvicorn.Config(server.streamable_http_app(), log_level="error")).run(sockets=[listening])
+        uvicorn.Server(uvicorn.Config(app, log_level="error")).run(sockets=[listening])
 
 
 if __name__ == "__main__":

@@ -75,6 +75,46 @@ def test_a_session_over_http() -> None:
     assert asked[3][2]["params"] == {"name": "ask", "arguments": {"question": "one"}}
 
 
+NO_GREETING = {"error": {"code": -32_022, "message": "Unsupported protocol version"}}
+VERSIONS = {"supportedVersions": ["2026-07-28"], "capabilities": {}, "resultType": "complete"}
+
+
+def test_a_server_that_refuses_a_session_is_asked_without_one() -> None:
+    """Each message then says itself what it speaks, in its envelope and in its headers."""
+    schema = {"properties": {"question": {}}}
+    tools = {"tools": [{"name": "größe", "inputSchema": schema}]}
+    calls = [result("One.", resultType="complete"), result("Two.")]
+    answers = {"initialize": NO_GREETING, "server/discover": VERSIONS, "tools/list": tools, "tools/call": calls}
+    trial, asked = over_http(answers, "one", "two", tool="größe")
+    assert trial.error is None
+    methods = [body.get("method", method) for method, _, body in asked]
+    assert methods == ["initialize", "server/discover", "tools/list", "tools/call", "tools/call"]
+    for _, headers, body in asked[1:]:
+        meta = body["params"]["_meta"]
+        assert meta["io.modelcontextprotocol/protocolVersion"] == headers["mcp-protocol-version"] == "2026-07-28"
+        assert meta["io.modelcontextprotocol/clientCapabilities"] == {}
+        assert (headers["mcp-method"], "mcp-session-id" in headers) == (body["method"], False)
+    assert asked[3][1]["mcp-name"] == "=?base64?Z3LDtsOfZQ==?="
+
+
+@pytest.mark.parametrize(
+    ("answers", "options", "message"),
+    [
+        ({"initialize": NO_GREETING, "server/discover": NO_GREETING}, {}, "Unsupported protocol version (-32022)"),
+        ({"initialize": NO_GREETING}, {"stateless": False}, "Unsupported protocol version (-32022)"),
+        ({"server/discover": {"supportedVersions": ["2027-01-01"]}}, {"stateless": True},
+         "the server speaks ['2027-01-01'] of MCP; without a session, 2026-07-28 is spoken: agent.mcp.stateless"),
+        ({"server/discover": VERSIONS, "tools/call": {"resultType": "input_required"}}, {"stateless": True},
+         "the call is not complete (input_required): nobody gives what it asks for"),
+    ],
+    ids=["unknown", "forbidden", "newer", "asks"],
+)  # fmt: skip
+def test_what_a_server_without_sessions_may_say(answers: dict[str, Any], options: Any, message: str) -> None:
+    trial, _ = over_http(answers, "one", **options)
+    assert trial.error is not None
+    assert trial.error.message.endswith(message)
+
+
 def test_the_tool_names_the_conversation() -> None:
     answers = {"tools/call": [result("x", structuredContent={"text": f"{n}.", "thread": "t7"}) for n in (1, 2)]}
     arguments = {"question": "{{message}}", "thread": "{{session_id}}"}

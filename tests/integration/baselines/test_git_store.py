@@ -11,12 +11,12 @@ import pytest
 from msgspec.structs import replace
 
 from gate.baselines import StoreSettings, open_store
-from gate.baselines.base import suite_key
 from gate.baselines.git import GitStore
 from gate.baselines.ledger import LEDGER, Acceptance, Mark
 from gate.baselines.union import run_ids
 from gate.errors import BaselineError, BaselineWriteError
 from gate.records import Record, record_lines, strip
+from gate.records.keys import suite_key
 from gate.system.git import GitError
 from tests.integration.baselines.remotes import bare, clone_with_history, git, http_remote
 from tests.unit.baselines.samples import commit, make_record
@@ -286,7 +286,7 @@ def test_the_anchor_is_near_and_without_the_runs_that_fell_short(store: GitStore
     assert found is not None
     assert run_ids(found.record) == ("day",)
     assert {trial.scores["ok"].value for trial in found.record.trials} == {1.0}
-    assert store.anchor("support", is_near=lambda known: known == commit(1), run_id="day") is None
+    assert store.anchor("support", is_near=lambda known: known == commit(1), runs={"day"}) is None
     whole = store.find("support", [commit(1)])
     assert whole is not None and run_ids(whole.records[0]) == ("day", "night")
 

@@ -90,7 +90,12 @@ def archive_of(workspace: Path) -> bytes:
 
 
 def report(
-    world: World, content: bytes | None = None, number: int = 1, change: Callable[[], object] = lambda: None
+    world: World,
+    content: bytes | None = None,
+    number: int = 1,
+    change: Callable[[], object] = lambda: None,
+    *,
+    environment: dict[str, str] | None = None,
 ) -> Done:
     """The job that the completed run of a fork's pull request starts; its artifact is what the last step left.
 
@@ -113,4 +118,5 @@ def report(
     sha = git(world.repository.remote, "rev-parse", "main")
     payload = {"action": "completed", "workflow_run": run}
     change()
-    return world.step("workflow_run", payload, "refs/heads/main", sha, environment={"GITHUB_RUN_ID": "101"})
+    environment = {"GITHUB_RUN_ID": "101", **(environment or {})}
+    return world.step("workflow_run", payload, "refs/heads/main", sha, environment=environment)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -321,10 +322,13 @@ def merged(world: World, behaviour: str, label_by: str) -> Done:
     """The push that merging a labelled pull request makes."""
     before = git(world.repository.remote, "rev-parse", "main")
     sha = world.repository.commit(behaviour)
-    parts = {"state": "closed", "merged_at": "2026-01-03T00:00:00Z", "merge_commit_sha": sha}
+    measured, labelled, closed = (
+        f"{datetime.now(UTC) - timedelta(days=days):%Y-%m-%dT%H:%M:%SZ}" for days in (3, 2, 1)
+    )
+    parts = {"state": "closed", "merged_at": closed, "merge_commit_sha": sha}
     world.fake.add_pull(7, "e" * 40, **parts)
-    world.fake.add_run(70, "e" * 40, "pull_request", created_at="2026-01-01T00:00:00Z")
-    world.fake.set_label(7, "gate:accept", label_by, "2026-01-02T00:00:00Z")
+    world.fake.add_run(70, "e" * 40, "pull_request", created_at=measured)
+    world.fake.set_label(7, "gate:accept", label_by, labelled)
     payload = {"ref": "refs/heads/main", "before": before, "after": sha, "deleted": False}
     return world.step("push", payload, "refs/heads/main", sha)
 

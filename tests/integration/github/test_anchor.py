@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -72,16 +73,36 @@ def test_the_label_moves_the_anchor(world: World) -> None:
     assert world.push("good").code == 0
     before = git(world.repository.remote, "rev-parse", "main")
     sha = world.repository.commit("bad")
-    parts = {"state": "closed", "merged_at": "2026-01-03T00:00:00Z", "merge_commit_sha": sha}
-    world.fake.add_pull(7, "e" * 40, **parts)
-    world.fake.add_run(70, "e" * 40, "pull_request", created_at="2026-01-01T00:00:00Z")
-    world.fake.set_label(7, "gate:accept", "wendy", "2026-01-02T00:00:00Z")
+    label(world, sha, days=2)
     payload = {"ref": "refs/heads/main", "before": before, "after": sha, "deleted": False}
     done = world.step("push", payload, "refs/heads/main", sha, depth=0)
     assert (done.code, done.outputs["verdict"]) == (0, "regressed"), done.log
     [line] = [line for line in ledger(world).splitlines() if '"kind":"accepted"' in line]
     assert "wendy" in line and "gate:accept" in line and sha in line
+    assert f'"until":"{datetime.now(UTC).date() + timedelta(days=90)}"' in line
     assert night(world, sha).code == 0
+    assert ledger(world).count('"kind":"accepted"') == 1, "a further night makes it no longer"
+
+
+@pytest.mark.slow
+def test_a_label_from_long_ago_accepts_nothing_on_the_default_branch(world: World) -> None:
+    assert world.push("good").code == 0
+    before = git(world.repository.remote, "rev-parse", "main")
+    sha = world.repository.commit("bad")
+    label(world, sha, days=100)
+    payload = {"ref": "refs/heads/main", "before": before, "after": sha, "deleted": False}
+    done = world.step("push", payload, "refs/heads/main", sha, depth=0)
+    assert (done.code, done.outputs["verdict"]) == (1, "regressed"), done.log
+    assert "it was set more than 90 days ago" in done.log
+    assert '"kind":"accepted"' not in ledger(world)
+
+
+def label(world: World, sha: str, *, days: int) -> None:
+    """The label on the pull request that became this commit, set so many days ago."""
+    run, set_, merged = (f"{datetime.now(UTC) - timedelta(days=days - n):%Y-%m-%dT%H:%M:%SZ}" for n in (0, 1, 2))
+    world.fake.add_pull(7, "e" * 40, state="closed", merged_at=merged, merge_commit_sha=sha)
+    world.fake.add_run(70, "e" * 40, "pull_request", created_at=run)
+    world.fake.set_label(7, "gate:accept", "wendy", set_)
 
 
 def release(world: World, tag: str, behaviour: str, **inputs: str) -> Done:

@@ -131,6 +131,16 @@ def test_the_default_branch_has_its_own(world: World) -> None:
     assert (conclusion in ("success", "neutral"), head) == (True, world.last.sha)
 
 
+def test_a_check_that_cannot_be_written_takes_nothing_from_verdict_and_comment(recorded: World) -> None:
+    for _ in range(5):
+        recorded.fake.fail_once(Answer(422, {"message": "Validation Failed"}, lawless=True), "POST", "/check-runs")
+    done = recorded.pull_request("bad", inputs=CHECKS)
+    assert (done.code, done.outputs["verdict"], recorded.fake.check_runs) == (1, "regressed", [])
+    assert recorded.comments()
+    assert [1 for _, where, _ in done.annotations("warning") if "not published" in where.get("title", "")]
+    assert [1 for _, where, _ in done.annotations() if "file" in where], "the remarks are the step's again"
+
+
 # --- the API --------------------------------------------------------------------------------------
 
 
@@ -167,6 +177,15 @@ def test_a_lost_answer_makes_no_second_check(fake: FakeGitHub, time: Time) -> No
     fake.fail_once(Answer(201, lost=True), "POST", "/check-runs")
     assert post(fake, time, check()).problems == ()
     assert len(fake.check_runs) == 1
+
+
+@pytest.mark.parametrize("status", [500, 502, 503, 429])
+def test_an_api_that_fails_is_a_problem_that_is_told(fake: FakeGitHub, time: Time, status: int) -> None:
+    for _ in range(50):
+        fake.fail_once(Answer(status, {"message": "no"}), "POST", "/check-runs")
+    done = post(fake, time, check())
+    assert ([type(one).__name__ for one in done.problems], fake.check_runs) == (["RestError"], [])
+    assert str(status) in str(done.problems[0])
 
 
 def test_a_strangers_check_of_our_name_is_not_taken_for_ours(fake: FakeGitHub, time: Time) -> None:

@@ -98,14 +98,14 @@ def test_every_block_is_valid_yaml(block: Block) -> None:
     assert list(yaml.safe_load_all(block.text)) != [None]
 
 
-@pytest.mark.parametrize(
-    "block", [b for b in BLOCKS if b.kind != "other"], ids=lambda block: f"{block.page}:{block.line}"
-)
-def test_blocks_for_a_ci_are_what_that_ci_takes(block: Block, tmp_path: Path) -> None:
-    path = tmp_path / "block.yml"
-    path.write_text(whole(block.text) if block.kind == "github-workflows" else block.text, encoding="utf-8")
-    variant = ["--regex-variant", "nonunicode"] if block.kind == "azure-pipelines" else []  # its patterns need it
-    passes(tool("check-jsonschema"), *variant, "--builtin-schema", f"vendor.{block.kind}", str(path))
+@pytest.mark.parametrize("kind", sorted({block.kind for block in BLOCKS} - {"other"}))
+def test_blocks_for_a_ci_are_what_that_ci_takes(kind: str, tmp_path: Path) -> None:
+    for block in BLOCKS:
+        if block.kind == kind:
+            path = tmp_path / f"{block.page.replace('/', '-')}-{block.line}.yml"
+            path.write_text(whole(block.text) if kind == "github-workflows" else block.text, encoding="utf-8")
+    variant = ["--regex-variant", "nonunicode"] if kind == "azure-pipelines" else []  # its patterns need it
+    passes(tool("check-jsonschema"), *variant, "--builtin-schema", f"vendor.{kind}", *map(str, tmp_path.glob("*.yml")))
 
 
 def test_the_guides_show_a_workflow_for_each_ci() -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import httpx
 import pytest
 from msgspec.structs import replace
+from openapi_core import OpenAPI
 
 from gate.errors import PublishError, UntrustedError
 from gate.hosts.artifact import read_member
@@ -20,7 +21,7 @@ from gate.hosts.base import Annotate, PostComment, Publication, Stamp, publish, 
 from gate.hosts.events import Labelled, MeasuringRun
 from gate.hosts.github import COMMENT_LIMIT, CannotComment, GitHub, LabelAcceptance, PullRequestHost
 from gate.hosts.rest import Rest, RestError
-from tests.integration.github.fake_github import WORKFLOW, Answer, FakeGitHub, Identity
+from tests.integration.github.fake_github import DESCRIPTION, WORKFLOW, Answer, FakeGitHub, Identity
 
 HEAD = "a" * 40
 BOT = "github-actions[bot]"
@@ -73,6 +74,10 @@ def bodies(fake: FakeGitHub, number: int = 1) -> list[tuple[str, str]]:
 
 
 # --- one comment per suite, ours alone ------------------------------------------------------------
+
+
+def test_the_description_that_both_sides_are_held_to_is_one() -> None:
+    OpenAPI.from_dict(DESCRIPTION)
 
 
 def test_a_comment_is_made_and_then_updated_in_place(fake: FakeGitHub, time: Time) -> None:

@@ -15,6 +15,7 @@ import httpx
 
 from gate.model import Side, Trial
 from gate.security.redact import Redactor
+from gate.world.cassette import Cassette
 from gate.world.options import WorldOptions, upstreams_of
 from gate.world.world import World
 from tests.integration.world.provider import Provider, providing
@@ -318,6 +319,44 @@ async def test_an_answer_that_holds_a_secret_is_passed_on_and_not_kept(tmp_path:
 
 
 @asynchronous
+async def test_what_the_configuration_calls_volatile_is_no_difference(tmp_path: Path) -> None:
+    with providing() as provider:
+        async with world_of(tmp_path, provider, "recorded", normalise=["ticket {number}"]) as world:
+            _, recorded = await asked(world, 1, about("ticket 17"), about("order 17"))
+        async with world_of(tmp_path, provider, "later", normalise=["ticket {number}"]) as world:
+            world.couple([recorded])
+            _, later = await asked(world, 1, about("ticket 18"), about("order 18"))
+    assert later.replay is not None and (later.replay.replayed, later.replay.live) == (1, 1)
+
+
+@asynchronous
+async def test_requests_are_kept_without_the_secrets_in_them_and_replayed_all_the_same(tmp_path: Path) -> None:
+    secret = "sk-proj-0123456789abcdefghijklmnop"
+    with providing() as provider:
+        async with world_of(tmp_path, provider, "recorded") as world:
+            _, recorded = await asked(world, 1, about(f"mine: {secret}"))
+        cassette = Cassette(tmp_path / "recorded.jsonl")
+        (tape,) = cassette.tapes.values()
+        kept = [cassette.body(name) or b"" for one in tape.exchanges for name in (one.request, one.response)]
+        assert b"look up mine" in kept[0] and secret.encode() not in b"".join(kept)
+        async with world_of(tmp_path, provider, "later") as world:
+            world.couple([recorded])
+            _, later = await asked(world, 1, about(f"mine: {secret}"))
+    assert later.replay is not None and later.replay.whole
+
+
+@asynchronous
+async def test_beyond_its_bound_nothing_is_recorded_and_that_is_said(tmp_path: Path) -> None:
+    with providing() as provider:
+        provider.says = "".join(chr(0x4E00 + provider.random.randrange(20_000)) for _ in range(900_000))
+        async with world_of(tmp_path, provider, "recorded", megabytes=1) as world:
+            answers, made = await trial(world, "c", 1)
+            assert world.notes == ["world: 1 calls are not recorded: world.megabytes is reached"]
+    assert len(answers[0]) > 1_000_000 and made.replay is not None and made.replay.recording == ""
+    assert (tmp_path / "recorded.jsonl").stat().st_size <= 1_000_000
+
+
+@asynchronous
 async def test_an_unreachable_server_says_try_later(tmp_path: Path) -> None:
     with providing() as provider:
         pass
@@ -428,3 +467,11 @@ async def test_a_tool_of_an_mcp_server_is_called_once_and_its_list_read_anew(tmp
             "tools/list of tools answers otherwise at result.tools[0].description: "
             '"Finds an order." → "Finds anything."'
         )
+        told = 'tools: tools[0].description: "Finds an order." → "Finds anything."'
+        assert changed.replay.tools_changed == (told,)
+        assert recorded.replay is not None and again.replay is not None
+        assert changed.replay.tools != recorded.replay.tools == again.replay.tools != ()
+        async with world_of(tmp_path, provider, "live", **options(url, tools="live")) as world:
+            world.couple([recorded])
+            _, live = await use_tools(world, first=1, arguments={"q": 1})
+        assert live.replay is not None and live.replay.tools_changed == (told,)

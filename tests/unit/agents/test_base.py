@@ -263,6 +263,15 @@ def test_an_error_that_speaks_of_a_variable_that_is_hidden_names_the_line_to_add
         assert naming_hidden(other, hidden) == other
 
 
+def test_a_key_that_is_not_set_is_named_with_what_hands_it_on() -> None:
+    said = naming_hidden("set OPENAI_API_KEY", frozenset(), frozenset({"PATH"}))
+    told = "(OPENAI_API_KEY is not set here: set it, and hand it on by agent.env: [OPENAI_API_KEY])"
+    assert said == f"set OPENAI_API_KEY {told}"
+    for known in (None, frozenset({"OPENAI_API_KEY"})):
+        assert naming_hidden("set OPENAI_API_KEY", frozenset(), known) == "set OPENAI_API_KEY"
+    assert naming_hidden("no MAX_TOKENS given", frozenset(), frozenset()) == "no MAX_TOKENS given"
+
+
 @pytest.mark.parametrize(
     ("command", "words"),
     [

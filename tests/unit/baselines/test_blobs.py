@@ -8,11 +8,12 @@ from typing import Self
 import pytest
 from msgspec.structs import replace
 
-from gate.baselines.base import StoreSettings, suite_key
+from gate.baselines.base import StoreSettings
 from gate.baselines.blobs import TRIES, BlobStore
 from gate.baselines.ledger import LEDGER
 from gate.errors import BaselineError, BaselineWriteError
 from gate.records import strip
+from gate.records.keys import suite_key
 from tests.unit.baselines.samples import commit, make_record
 
 

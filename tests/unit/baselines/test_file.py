@@ -10,11 +10,12 @@ from msgspec.structs import replace
 
 from gate.baselines import StoreSettings, open_store
 from gate.baselines import file as file_module
-from gate.baselines.base import suite_key, thickness
+from gate.baselines.base import thickness
 from gate.baselines.file import FileStore
 from gate.errors import BaselineError, BaselineWriteError
 from gate.model import Side
 from gate.records import Record, read_record, strip, write_record
+from gate.records.keys import suite_key
 from tests.patience import eventually
 from tests.unit.baselines.samples import commit, make_record, make_trial
 

@@ -1,7 +1,11 @@
+from datetime import UTC, date, datetime, timedelta
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gate.baselines.ledger import Acceptance, Ledger, Mark, anchors, read, write
+from gate.baselines.ledger import LAPSED, LAST_SECOND, Acceptance, Ledger, Mark, acceptance, anchors, read, write
 from gate.errors import BaselineError
 
 STORED = {key: float(n) for n, key in enumerate("abcdef")}
@@ -134,3 +138,105 @@ def test_a_damaged_or_foreign_ledger_is_refused(data: bytes, says: str) -> None:
         read(data, "s", "here")
     assert caught.value.exit_code == 4
     assert "here:1" in str(caught.value)
+
+
+# --- acceptances that end -------------------------------------------------------------------------
+
+DAY = 86_400.0
+LAST_DAY = date(1970, 1, 11)
+ENDS = acceptance("s", "b", "wendy", 150.0, "slower on purpose", LAST_DAY)
+BEFORE = [mark("a"), mark("b", "regressed", anchor="a")]
+
+
+def keys(ledger: Ledger, at: float) -> list[str]:
+    return [candidate.key for candidate in anchors(ledger.at(at), STORED) if ledger.knows(candidate.key)]
+
+
+def test_an_acceptance_counts_through_its_last_day_and_then_as_if_it_had_never_been_given() -> None:
+    ledger = Ledger().add([*BEFORE, ENDS])
+    last = datetime(1970, 1, 12, tzinfo=UTC).timestamp()
+    assert keys(ledger, last - 1) == ["b", "a"]
+    assert keys(ledger, last) == keys(Ledger().add(BEFORE), last) == ["a"]
+    assert ledger.at(last).ended == (ENDS,)
+    assert ledger.at(last).below("b") is not None and ledger.at(last - 1).below("b") is None
+
+
+def test_what_passed_against_an_acceptance_that_has_ended_is_not_proven() -> None:
+    """Else the loss would be there for good with the first release that is held to it."""
+    after = [mark("c", at=200.0, anchor="b", release="v2"), mark("d", at=300.0, anchor="c", release="v3")]
+    ledger = Ledger().add([*BEFORE, ENDS, *after])
+    assert keys(ledger, 400.0)[0] == "d"
+    assert keys(ledger, 12 * DAY) == ["a"]
+    assert [m.verdict for m in ledger.at(12 * DAY).marks] == ["pass", "regressed", LAPSED, LAPSED]
+    repaired = ledger.add([mark("e", at=13 * DAY, anchor="a", release="v4"), mark("f", at=14 * DAY, anchor="e")])
+    assert keys(repaired, 15 * DAY)[0] == "e", "what passes against the old anchor is proven"
+
+
+def test_who_accepts_again_goes_on() -> None:
+    again = acceptance("s", "b", "wendy", 11 * DAY, "still slower", date(1970, 2, 1))
+    ledger = Ledger().add([*BEFORE, ENDS, mark("c", at=200.0, anchor="b"), again])
+    assert keys(ledger, 15 * DAY)[0] == "b" and ledger.at(15 * DAY).ended == ()
+    assert "c" in keys(ledger, 15 * DAY)
+
+
+def test_no_acceptance_counts_for_longer_than_a_year_or_from_the_future() -> None:
+    for_ever = acceptance("s", "b", "mallory", 150.0, "x", date.max)
+    assert keys(Ledger().add([*BEFORE, for_ever]), 366 * DAY)[0] == "b"
+    assert keys(Ledger().add([*BEFORE, for_ever]), 367 * DAY) == ["a"]
+    dated_ahead = acceptance("s", "b", "mallory", LAST_SECOND, "x", date.max)
+    assert keys(Ledger().add([*BEFORE, dated_ahead]), 20 * DAY) == ["a"]
+
+
+def test_one_from_before_acceptances_ended_counts_for_good() -> None:
+    old = Acceptance("s", "b", "wendy", 150.0, "slower on purpose")
+    assert b"until" not in write(Ledger((old,)))
+    assert keys(Ledger().add([*BEFORE, old]), LAST_SECOND)[0] == "b"
+
+
+def test_its_end_is_written_and_read() -> None:
+    ledger = Ledger().add([ENDS])
+    assert b'"until":"1970-01-11"' in write(ledger) and b'"v":2' in write(ledger)
+    assert read(write(ledger), "s", "here") == ledger
+
+
+@pytest.mark.parametrize("until", ['"tomorrow"', '"2026-13-01"', '"99999-01-01"', "1e300", "[]"])
+def test_a_day_that_is_none_is_refused(until: str) -> None:
+    data = write(Ledger((ENDS,))).replace(b'"1970-01-11"', until.encode())
+    with pytest.raises(BaselineError, match="damaged"):
+        read(data, "s", "here")
+
+
+@pytest.mark.parametrize("at", ["1e300", "-1", "253402300800"])
+def test_a_time_that_no_date_has_is_refused(at: str) -> None:
+    for line in (ENDS, mark("a", at=150.0)):
+        with pytest.raises(BaselineError, match="damaged"):
+            read(write(Ledger((line,))).replace(b'"at":150.0', b'"at":' + at.encode()), "s", "here")
+
+
+VERDICTS = st.sampled_from(["pass", "regressed", "inconclusive"])
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> list[Mark | Acceptance]:
+    """Commits in their order, each held to one that stood at its time; some accepted until a day in January 1970."""
+    lines: list[Mark | Acceptance] = []
+    standing = [""]
+    for number, key in enumerate("abcdef"):
+        found = mark(key, draw(VERDICTS), 10.0 * number + 1, anchor=draw(st.sampled_from(standing)))
+        lines.append(found)
+        accepted = draw(st.booleans())
+        if accepted:
+            until = date(1970, 1, 2) + timedelta(draw(st.integers(0, 9)))
+            lines.append(acceptance("s", key, "w", 10.0 * number + 5, "y", until))
+        standing += [key] if found.proven or accepted else []
+    return lines
+
+
+@given(histories())
+def test_once_all_have_ended_what_stands_is_what_passed_against_what_passed(lines: list[Mark | Acceptance]) -> None:
+    marks = {line.key: line for line in lines if isinstance(line, Mark)}
+
+    def passed(key: str) -> bool:
+        return not key or (marks[key].proven and passed(marks[key].anchor))
+
+    assert set(keys(Ledger().add(lines), 40 * DAY)) == {key for key in marks if passed(key)}

@@ -13,6 +13,7 @@ import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from gate.baselines.pairing import Reference
 from gate.config.base_policy import Rules, criteria_under_base, read_base, under_base_policy
@@ -22,6 +23,7 @@ from gate.config.specs import read_specs
 from gate.errors import ConfigError
 from gate.metrics import METRICS
 from gate.model import SEVERITY, BaselineInfo, Score, SuiteResult, Trial, Verdict
+from gate.pipeline.division import at_least
 from gate.pipeline.verdict import Terms, judge_record, terms_of_plan
 from gate.records import Header, Record
 from gate.records.model import count
@@ -196,8 +198,11 @@ def test_no_verdict_is_better_than_by_the_bases_own_rules(
         if then is not None:
             stored = record(of_base, then, 3, "then", names)
             reference = Reference(BaselineInfo("c" * 40, 1, 3.0, 1, "here"), (stored,))
-        found = verdict(measured, reference, terms_of_plan(plan, rules.config, rules=rules))
-        plain = verdict(measured, reference, terms_of_plan(of_base, known))
+        terms, alone = terms_of_plan(plan, rules.config, rules=rules), terms_of_plan(of_base, known)
+        if terms.base is not None:  # judged by both rules, each with half of alpha
+            alone = replace(alone, settings=at_least(alone.settings, 2))
+        found = verdict(measured, reference, terms)
+        plain = verdict(measured, reference, alone)
         assert SEVERITY.index(found.verdict) >= SEVERITY.index(plain.verdict), (found.cause, plain.cause)
         if found.verdict is Verdict.PASS:
             assert plain.verdict is Verdict.PASS

@@ -8,7 +8,7 @@ import pytest
 
 from gate.decision.comparison import PASS_RATE, passed
 from gate.decision.conclusions import estimate
-from gate.decision.measured import COST, DURATION, estimate_of, reduced, together
+from gate.decision.measured import COST, DURATION, described, reduced, together
 from gate.model import CONFIRM, Case, Criterion, Direction, ErrorKind, Scale, Score, Side, Trial, TrialError
 from gate.statistics.intervals import mean
 from gate.statistics.trend import Sums
@@ -30,7 +30,9 @@ def test_estimates_are_those_of_the_single_values(scale: Scale, shape: list[int]
     draw = (lambda: float(rng.random() < 0.7)) if scale is Scale.BINARY else (lambda: rng.uniform(low, high))
     groups = [[draw() for _ in range(n)] for n in shape]
     wanted = estimate([mean(g) for g in groups], [v for g in groups for v in g], scale)
-    found = estimate_of([sums_of(g) for g in groups], scale)
+    found, least, most = described([sums_of(g) for g in groups], scale)
+    ends = [mean(g) for g in groups] if scale is Scale.BINARY else [value for g in groups for value in g]
+    assert (least, most) == (min(ends), max(ends))
     assert wanted is not None
     for name in ("value", "low", "high", "n", "trials", "level"):
         assert getattr(found, name) == pytest.approx(getattr(wanted, name), abs=1e-9), name
@@ -59,7 +61,7 @@ def test_absurd_values_do_no_harm() -> None:
     found = reduced(map(in_numbers, trials), (cost,), {"a": Case("a", ())})
     assert COST not in found.values
     for name in ("cost", DURATION):
-        assert estimate_of(list(found.values[name].values()), Scale.USD).value <= 1e12
+        assert described(list(found.values[name].values()), Scale.USD)[0].value <= 1e12
 
 
 def test_runs_of_a_case_add_up() -> None:

@@ -57,7 +57,7 @@ def test_larger_drops_and_thicker_baselines_are_found_more_often() -> None:
 
 
 def test_the_same_seed_gives_the_same_answer() -> None:
-    one, other = (power_of(seen(STEADY_AND_FLAKY), Design(10), runs=10) for _ in range(2))
+    one, other = (power_of(seen(STEADY_AND_FLAKY), Design(10), runs=3) for _ in range(2))
     assert one == other
 
 
@@ -69,7 +69,7 @@ def test_a_wanted_drop_names_the_cases_that_find_it() -> None:
 
 
 def test_nothing_is_known_of_a_suite_without_trials() -> None:
-    power = power_of(Rates(()), Design(10), runs=10)
+    power = power_of(Rates(()), Design(10), runs=2)
     assert not power.known
 
 
@@ -88,8 +88,8 @@ def test_criteria_beside_success_are_drawn_from_trials_that_came_out_alike() -> 
 def test_criteria_beside_success_and_a_base_that_is_run_take_part() -> None:
     scored = [trial(f"c{i}", n, trajectory=float(i > 2 or n > 2)) for i in range(12) for n in range(1, 6)]
     rates = rates_of(scored, [TRAJECTORY], {f"c{i}": Case(f"c{i}", ()) for i in range(12)})
-    alone = power_of(replace(rates, scores=None), Design(12), runs=8)
-    beside = power_of(rates, Design(12, config=Config(rerun="match")), runs=8)
+    alone = power_of(replace(rates, scores=None), Design(12), runs=3)
+    beside = power_of(rates, Design(12, config=Config(rerun="match")), runs=3)
     assert (alone.criteria, beside.criteria) == (0, 1)
     assert beside.runs_per_case != alone.runs_per_case
     assert runs_of(Design(100), 7, criteria=2) < runs_of(Design(100), 7)
@@ -125,6 +125,7 @@ def test_a_thin_baseline_needs_more_failures_to_prove_a_break() -> None:
     needed = [reruns_to_prove(100, kb) for kb in (1, 3, 5, 10)]
     assert needed[0] is None
     assert needed[1] > needed[2] > needed[3] > 3
+    assert (needed[2], reruns_to_prove(100, 5, recorded=True)) == (21, 17)
 
 
 def test_history_counts_each_record_and_flags_what_flips() -> None:

@@ -1,10 +1,10 @@
-"""Which model answers is said where it is another than at the baseline."""
+"""Which model answers, and which tools are offered, is said where it is another than at the baseline."""
 
 from __future__ import annotations
 
-from gate.decision.provider import MAX_NAME_CHARS, answered_by
-from gate.model import Invocation, Trial, Usage
-from gate.model.facts import AnsweredBy
+from gate.decision.provider import MAX_NAME_CHARS, answered_by, tools_changed
+from gate.model import Invocation, Replay, Trial, Usage
+from gate.model.facts import AnsweredBy, ToolsChanged
 
 
 def answers(model: str | None, system: str | None = None, n: int = 3) -> list[Trial]:
@@ -25,6 +25,24 @@ def test_a_system_that_the_baseline_saw_too_is_no_change() -> None:
     before = [*answers("m", "fp_1"), *answers("m", "fp_2")]
     assert answered_by([*answers("m", "fp_2"), *answers("m", "fp_3")], before) == []
     assert answered_by(answers("m", "fp_3"), before) == [AnsweredBy("system", ("fp_3",), ("fp_1", "fp_2"))]
+
+
+def told(*tools: str, changed: tuple[str, ...] = ()) -> list[Trial]:
+    return [Trial("a", 1, replay=Replay("", 0, 1, tools=tools, tools_changed=changed))]
+
+
+def test_a_server_that_lists_other_tools_is_named_with_what_changed() -> None:
+    words = 'orders: find: description: "a" → "b"'
+    now = told("orders 2", "mail 1", changed=(words,))
+    assert tools_changed(now, told("orders 1", "mail 1")) == [ToolsChanged(("orders",), (words,))]
+    assert tools_changed(told("orders 2"), told("orders 1")) == [ToolsChanged(("orders",))]
+
+
+def test_the_same_tools_or_unknown_ones_are_no_change() -> None:
+    assert tools_changed(told("orders 1"), told("orders 1", "orders 2")) == []
+    assert tools_changed(told("orders 1"), [Trial("a", 1)]) == []
+    assert tools_changed(told("orders 1"), told("mail 2")) == []
+    assert tools_changed([Trial("a", 1)], told("orders 1")) == []
 
 
 def test_hostile_names_are_bounded() -> None:

@@ -90,6 +90,7 @@ def test_equal_groups_are_named_once_and_by_the_tag() -> None:
     assert (one.kind, one.name) == (GroupKind.TAG, "refund")
 
 
+@pytest.mark.slow
 def test_breaks_all_over_the_suite_are_told_of_no_tag() -> None:
     named = 0
     for seed in range(20):

@@ -194,6 +194,7 @@ def test_another_agent_that_is_as_good_is_a_trade_or_regressed_with_its_reason()
         assert isinstance(cause, TradedOff | CasesBroke) or (isinstance(cause, SuiteGotWorse) and cause.suspects)
 
 
+@pytest.mark.slow
 def test_what_is_gained_by_chance_is_named_in_at_most_a_tenth_of_worlds() -> None:
     """Unchanged agents of every rate: the names of either list are wrong in all of these, so they are to be few."""
     false = 0

@@ -311,6 +311,19 @@ def test_a_snapshot_of_a_graph_is_its_state() -> None:
     assert turn.shows_calls
 
 
+def test_the_output_of_a_graph_is_the_state_that_it_holds() -> None:
+    """As `invoke` gives it under `version="v2"`."""
+
+    def output(value: Any, *interrupts: Any) -> Any:
+        return type("GraphOutput", (), {"value": value, "interrupts": interrupts})()
+
+    turn = to_invocation(results.told(output({"messages": [said_by_langchain()]})), user="q")
+    assert (turn.text, turn.shows_calls) == (results.told([said_by_langchain()])["messages"][0]["content"], True)
+    assert results.told(output({"output": "done"})) == {"output": "done"}
+    asked = output({"messages": [said_by_langchain()]}, Made(value="Send it?"))
+    assert results.told(asked)["error"].endswith("it asks: Send it?")
+
+
 def made_in(module: str) -> Any:
     return type("Result", (), {"__module__": module})()
 

@@ -35,8 +35,8 @@ class Numbers:
         found = value.get("pieces", ()) if isinstance(value, dict) else ()
         return [Piece(*one) for one in found]
 
-    def seconds(self, piece: Any) -> float | None:
-        return None if piece.end is None else float(piece.end)
+    def last(self, pieces: Sequence[Any], until: float) -> float | None:
+        return max((float(one.end) for one in pieces if one.end is not None and one.end <= until), default=None)
 
     def conversation(self, trace: str, pieces: Sequence[Any]) -> WatchedTrace | None:
         said = ",".join(str(piece.number) for piece in sorted(pieces, key=lambda one: one.number))

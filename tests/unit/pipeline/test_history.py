@@ -10,13 +10,13 @@ import pytest
 from msgspec.structs import replace
 
 from gate.baselines import Store, StoreSettings
-from gate.baselines.base import suite_key
 from gate.baselines.file import FileStore
 from gate.baselines.ledger import Mark
 from gate.errors import ConfigError, MeasureError
 from gate.model import Criterion
 from gate.pipeline.history import Histories, history_of
 from gate.records import Record, record_lines, strip, write_record
+from gate.records.keys import suite_key
 from tests.unit.baselines.samples import CRITERIA, commit, make_record
 from tests.unit.baselines.test_blobs import Kept
 

@@ -1,4 +1,4 @@
-"""Trials of both sides take turns."""
+"""Trials of both sides take turns, and each has a number of its own."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from gate.decision import CONCURRENT
 from gate.decision.engine.state import CONFIRM
 from gate.model import ErrorKind, Side, Trial, TrialError
 from gate.pipeline.execute import Job
-from gate.pipeline.rounds import in_turn, is_in_vain
+from gate.pipeline.rounds import Numbers, in_turn, is_in_vain
 from tests.unit.pipeline.test_execute import case
 
 
@@ -19,6 +19,13 @@ def jobs(side: Side, n: int) -> list[Job]:
 def test_both_sides_run_a_few_trials_in_turn() -> None:
     base, own = jobs(Side.BASELINE, 5), jobs(Side.CANDIDATE, 3)
     assert in_turn([base, own], 2) == [base[:2], own[:2], base[2:4], own[2:], base[4:]]
+
+
+def test_numbers_that_an_earlier_session_did_not_get_to_come_first() -> None:
+    numbers = Numbers([Trial("a", n) for n in (1, 2, 4)] + [Trial("a", 1, side=Side.BASELINE), Trial("b", 2)])
+    assert [numbers.next("a", Side.CANDIDATE) for _ in range(3)] == [3, 5, 6]
+    assert [numbers.next("a", Side.BASELINE), numbers.next("b", Side.CANDIDATE)] == [2, 1]
+    assert [numbers.next("b", Side.CANDIDATE), numbers.next("c", Side.CANDIDATE)] == [3, 1]
 
 
 def test_a_few_of_the_base_alone_show_whether_it_is_there() -> None:

@@ -918,11 +918,19 @@ def of_terms(*terms: dict[str, object]) -> list[Record]:
 
 
 def test_merge_keeps_equal_terms_with_the_notes_of_all() -> None:
-    first = {"settings": {"alpha": 0.02}, "notes": ["a", "b"], "command": "gate run --shard 1/2"}
-    second = {"settings": {"alpha": 0.02}, "notes": ["b", "c"]}
+    first = {
+        "settings": {"alpha": 0.02},
+        "notes": ["a", {"kind": "unproven", "why": "b"}],
+        "command": "gate run --shard 1/2",
+    }
+    second = {"settings": {"alpha": 0.02}, "notes": [{"why": "b", "kind": "unproven"}, "c"]}
     merged = merge(of_terms(first, second)).footer
     assert merged is not None
-    assert merged.terms == {"settings": {"alpha": 0.02}, "notes": ["a", "b", "c"], "command": ""}
+    assert merged.terms == {
+        "settings": {"alpha": 0.02},
+        "notes": ["a", {"kind": "unproven", "why": "b"}, "c"],
+        "command": "",
+    }
 
 
 def test_merge_believes_no_pass_by_terms_that_differ() -> None:

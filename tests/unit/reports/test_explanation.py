@@ -7,9 +7,14 @@ from typing import get_args
 import pytest
 from msgspec.structs import replace
 
+from gate.commands.texts.explain import rule_lines
+from gate.decision.engine.evidence import CASES_SHARE
+from gate.decision.engine.repeats import REPEATS_SHARES
+from gate.decision.trade import proven_by_mean
+from gate.decision.verdict import spent
 from gate.model import BaselineInfo, CrashFacts, EvidenceSummary, Outcome, Scale, Stage, StageKind, SuiteResult, Verdict
 from gate.model import facts as fact
-from gate.model.evidence import LookTest, MetricChange, MetricTest
+from gate.model.evidence import LookTest, MetricChange, MetricTest, RepeatsTest
 from gate.model.findings import CaseTally, FailuresGone, NoLongerMeasured, QuantileExcused
 from gate.reports import explanation
 
@@ -182,6 +187,8 @@ CHANGES: list[tuple[fact.RuleChange, str]] = [
         "the provider answered with m-2 where the baseline had m-1; "
         "if this change did not ask for that, the provider moved",
     ),
+    (fact.ToolsChanged(("orders",), ("orders: find is new",)), "the tools of orders changed: orders: find is new"),
+    (fact.ToolsChanged(("orders",)), "the tools of orders changed since the baseline was recorded"),
     (fact.EditedCases(("a",)), "edited, held to thresholds only: a"),
     (fact.RenamedCases((("a", "b"),)), "renamed, and compared by their content: a → b"),
     (fact.RemovedCases(("a",)), "removed since the baseline: a"),
@@ -231,6 +238,15 @@ WARNINGS: list[tuple[fact.Caution, str]] = [
         fact.BaseGone(16, "unreachable: refused"),
         "the base commit's agent gave no answer in 16 trials and was asked no more: what is compared is the stored "
         "baseline (unreachable: refused)",
+    ),
+    (
+        fact.Unproven(("abcdef012345",), (), "the token may not read"),
+        "the baseline of abcdef0 is unproven: no trusted job is known to have measured it (the token may not read), "
+        "and whoever may write where baselines are kept may have written it",
+    ),
+    (
+        fact.Unproven((), tuple((f"the baseline of {n}", "passed over") for n in range(5))),
+        "the baseline of 0: passed over; the baseline of 1: passed over; the baseline of 2: passed over; 2 more",
     ),
     (
         fact.ProviderMoved(86_400.0, "abcdef012345", "pass rate", Scale.BINARY, -0.04, 0.001, 9),
@@ -304,6 +320,30 @@ def test_a_proof_that_the_headline_tells_is_not_told_again() -> None:
     thin = replace(PASSED, warnings=(fact.ThinBaseline(3, 5, 1, 1, blind=True),))
     assert "a single broken case would not be seen" in explanation.headline(thin)
     assert explanation.warnings(thin) == ("3 cases with fewer than 5 baseline trials (least: 1)",)
+
+
+def test_a_proof_by_repeats_shows_what_was_asked_again() -> None:
+    suite = decided("REGRESSION", Stage(StageKind.REPEATS, 1))
+    assert suite.outcome is not None
+    test = RepeatsTest(1, 0.0004, 0.0016, 5, 6, 15, 24, 25)
+    proven = replace(suite.outcome, evidence=replace(suite.outcome.evidence, repeats=(test,)))
+    story = " ".join(explanation.story(replace(suite, outcome=proven)))
+    assert "regression proven after the cases that had failed were run again" in story
+    assert "5 cases that had failed were run again: 24/25 → 6/15" in story
+    assert not proven_by_mean(proven, "pass rate")
+    missed = replace(proven, evidence=replace(proven.evidence, repeats=(replace(test, p=0.2),)))
+    assert "24/25" not in " ".join(explanation.story(replace(suite, outcome=missed)))
+
+
+def test_each_test_of_repeats_is_explained_and_counts_as_spent_whatever_it_found() -> None:
+    suite = decided("INCONCLUSIVE", Stage(StageKind.END))
+    assert suite.outcome is not None
+    alpha = 1 / (suite.outcome.evidence.e_threshold * CASES_SHARE)
+    tests = tuple(RepeatsTest(e, 0.2, s * alpha, 5, 12, 15, 24, 25) for e, s in enumerate(REPEATS_SHARES, start=1))
+    asked = replace(suite.outcome, evidence=replace(suite.outcome.evidence, repeats=tests))
+    lines = rule_lines(replace(suite, outcome=asked))
+    assert f"repeats of 5 cases that failed, after epoch 1: p = 0.2, blocks at {0.08 * alpha:.2g}" in lines
+    assert spent(asked.evidence) - spent(suite.outcome.evidence) == pytest.approx(sum(REPEATS_SHARES))
 
 
 def test_crashes_are_counted_once_and_their_message_is_told() -> None:

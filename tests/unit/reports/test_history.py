@@ -86,6 +86,13 @@ def test_what_was_left_out_is_counted_and_named() -> None:
     assert text.endswith("and 2 more")
 
 
+def test_json_is_indented_ascii_whatever_a_file_is_called() -> None:
+    text = render([FLAT], [Unread("a\udc80é", "torn")], "here")
+    document = json.loads(text)
+    assert text.isascii() and text == json.dumps(document, indent=1) + "\n"
+    assert document["left_out"] == [{"where": "a?é", "why": "torn"}]
+
+
 def test_json_holds_every_number() -> None:
     document = json.loads(render([DECLINING], [Unread("x", "torn")], "here"))
     assert (document["history"], document["left_out"]) == (1, [{"where": "x", "why": "torn"}])

@@ -7,9 +7,9 @@ import json
 import pytest
 from msgspec.structs import replace
 
-from gate.model import CaseResult, CaseStatus, Result, SuiteResult
+from gate.model import CaseResult, CaseStatus, Replay, Result, SuiteResult, Trial
 from gate.model.facts import LiveCase, ReplayedShare
-from gate.reports import checks, console, junit, labels, markdown, replayed
+from gate.reports import checks, console, ctrf, junit, labels, markdown, openmetrics, replayed
 from gate.reports import json as json_report
 from gate.reports.html import report
 
@@ -54,6 +54,15 @@ def test_every_form_says_it(form) -> None:  # type: ignore[no-untyped-def]
     assert "tools[2].description" in text.replace("\\", "").replace("&#91;", "[").replace("&#93;", "]")
 
 
+def test_programs_tell_a_case_that_met_the_same_world_from_one_that_passed_again() -> None:
+    tests = {one["name"]: one for one in json.loads(ctrf.render(whole()))["results"]["tests"]}
+    assert (tests["refund"]["rawStatus"], tests["cancel"]["rawStatus"]) == (replayed.SAME, "ok")
+    assert tests["refund"]["stdout"] == [replayed.ASKED_THE_SAME]
+    text = openmetrics.render(whole())
+    assert 'gate_cases_same_requests{suite="' in text and "} 84\n" in text
+    assert "same_requests" not in openmetrics.render(result(PASSED))
+
+
 def test_the_json_report_holds_the_facts() -> None:
     (found,) = json.loads(json_report.render(whole()))["suites"]
     assert found["replayed"]["same"] == 84
@@ -73,6 +82,14 @@ def test_a_case_that_met_the_same_world_is_not_said_to_have_passed_again() -> No
 def test_a_case_that_failed_in_the_same_world_keeps_its_status() -> None:
     failed = CaseResult("refund", CaseStatus.FLAKY, same_world=True)
     assert labels.status(failed) == labels.STATUSES[CaseStatus.FLAKY]
+
+
+def test_a_trial_says_how_it_was_answered() -> None:
+    said = replayed.of_trial(Trial("c", 1, replay=Replay("base:1", 3, 0)))
+    assert said == "3 calls answered from recordings, 0 live: the model was asked the same things"
+    said = replayed.of_trial(Trial("c", 1, replay=Replay("base:1", 1, 2, TEXT)))
+    assert said == f"1 call answered from recordings, 2 live: {TEXT}"
+    assert replayed.of_trial(Trial("c", 1, replay=Replay("", 0, 2))) == replayed.of_trial(Trial("c", 1)) == ""
 
 
 def test_without_recordings_no_form_says_a_word_of_them() -> None:

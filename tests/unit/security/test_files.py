@@ -44,6 +44,7 @@ WRITERS: dict[str, Callable[[Path], object]] = {
     "copy": lambda path: files.copy(path.parents[len(path.parts) - 2] / "etc" / "hostname", path),
     "open_to_append": lambda path: files.open_to_append(path).write(b"mine"),
     "create": files.create,
+    "remove": files.remove,
     "make_folder": files.make_folder,
     "check": files.check,
 }
@@ -60,12 +61,18 @@ def test_a_folder_that_is_a_link_is_refused(place: Place, writer: str, deep: str
     assert place.is_safe()
 
 
-@pytest.mark.parametrize("writer", [name for name in WRITERS if name not in ("create", "make_folder")])
+@pytest.mark.parametrize("writer", [name for name in WRITERS if name not in ("create", "make_folder", "remove")])
 def test_a_file_that_is_a_link_is_refused(place: Place, writer: str) -> None:
     (place.top / "report.html").symlink_to(place.victim)
     with pytest.raises(files.LinkError):
         WRITERS[writer](place.top / "report.html")
     assert place.is_safe()
+
+
+def test_what_is_removed_is_a_link_and_not_what_it_leads_to(place: Place) -> None:
+    (place.top / "r.jsonl").symlink_to(place.victim)
+    files.remove(place.top / "r.jsonl")
+    assert not (place.top / "r.jsonl").is_symlink() and place.is_safe()
 
 
 def test_a_second_name_of_a_file_is_not_written_to(place: Place) -> None:

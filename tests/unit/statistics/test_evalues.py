@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import product
 
 import pytest
 from scipy import stats
@@ -58,6 +59,30 @@ def test_suite_evidence_is_the_written_mixture() -> None:
 
 def test_suite_evidence_of_one_case_is_not_lost_where_every_case_may_be_broken() -> None:
     assert suite_e([math.log(1000)]) == pytest.approx(0.6 * 1000 + 0.2 * (1 + 0.05 * 999) + 0.2 * (1 + 0.15 * 999))
+
+
+def test_that_the_others_pass_says_nothing_against_one_broken_case_of_a_recorded_suite() -> None:
+    quiet, broken = math.log(0.1), math.log(1000)
+    few, many = (suite_e([broken, *[quiet] * n], recorded=True) * (n + 1) for n in (9, 99))
+    assert many == pytest.approx(0.6 * 1000, rel=0.3) and few == pytest.approx(many, rel=0.3)
+    assert suite_e([broken, *[quiet] * 99]) < suite_e([broken, *[quiet] * 99], recorded=True) / 2
+    logs = [math.log(50), math.log(0.7), math.log(0.9), 0.0]
+    more = ((0.1, 0.5), (0.15, 0.05), (0.15, 0.15))
+    expected = 0.6 * 52.6 / 4 + sum(w * math.prod(1 + pi * (math.exp(v) - 1) for v in logs) for w, pi in more)
+    assert suite_e(logs, recorded=True) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+def test_suite_evidence_of_unbroken_cases_is_one_at_most_on_average(*, recorded: bool) -> None:
+    """Two cases, each with every outcome of two stored trials and two new ones, at every pair of equal rates."""
+    outcomes = [(before, now) for before in range(3) for now in range(3)]
+    for p in (0.3, 0.8, 0.97):
+        for q in (0.5, 0.9):
+            total = 0.0
+            for (a, b), (c, d) in product(outcomes, outcomes):
+                chance = math.prod(stats.binom.pmf(k, 2, rate) for k, rate in ((a, p), (b, p), (c, q), (d, q)))
+                total += chance * suite_e([case_log_e(a, 2, b, 2), case_log_e(c, 2, d, 2)], recorded=recorded)
+            assert total <= 1 + 1e-9
 
 
 def test_suite_evidence_survives_what_overflows() -> None:

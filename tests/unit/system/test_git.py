@@ -208,6 +208,18 @@ def test_a_shallow_history_is_deepened_until_the_base_is_found(
     assert not (tmp_path / "copy" / ".git" / "FETCH_HEAD").exists()
 
 
+def test_a_history_that_is_whole_is_not_cut_off_by_fetching_a_commit(
+    root: Path, long: dict[str, str], tmp_path: Path
+) -> None:
+    sh(tmp_path, "clone", "-q", "--single-branch", "--branch=change", f"file://{root}", "copy")
+    git = at(tmp_path / "copy")
+    before = sh(tmp_path / "copy", "rev-list", "HEAD")
+    git.fetch(long["main"], depth=1)
+    assert git.resolve(long["main"]) == long["main"]
+    assert sh(tmp_path / "copy", "rev-list", "HEAD") == before
+    assert not git.is_shallow()
+
+
 def test_history_that_cannot_be_fetched_says_what_to_do(root: Path, long: dict[str, str], tmp_path: Path) -> None:
     sh(tmp_path, "clone", "-q", "--depth=1", "--no-single-branch", f"file://{root}", "copy")
     sh(tmp_path / "copy", "remote", "set-url", "origin", str(tmp_path / "gone"))

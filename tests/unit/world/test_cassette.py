@@ -115,6 +115,14 @@ def test_a_body_that_unpacks_to_more_than_it_says_is_not_unpacked(tmp_path: Path
     assert Cassette(path).body(body["digest"]) is None
 
 
+def test_a_recording_of_a_later_version_is_not_there(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    tape = written(path)
+    assert Cassette(path).tape(tape) is not None
+    path.write_bytes(path.read_bytes().replace(b'"cassette":1', b'"cassette":2'))
+    assert Cassette(path).tape(tape) is None
+
+
 def test_a_full_file_takes_no_more(tmp_path: Path) -> None:
     writer = CassetteWriter(tmp_path / "run.jsonl", 500)
     recorded_name = writer.body(Random(0).randbytes(5_000), "noise")

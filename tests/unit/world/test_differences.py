@@ -24,6 +24,16 @@ LONG = "word " * 100
         ({"m": [1, 2]}, {"m": [1]}, "m[1]: 2 → not there"),
         ("x", "y", 'the body: "x" → "y"'),
         ({"a": 1}, [1], 'the body: {"a": 1} → [1]'),
+        ({"t": [{"name": "f", "d": "x"}]}, {"t": [{"name": "f", "d": "y"}]}, 't[f].d: "x" → "y"'),
+        (
+            {"t": [{"function": {"name": "f"}}, {"function": {"name": "g", "d": "x"}}]},
+            {"t": [{"function": {"name": "g", "d": "y"}}, {"function": {"name": "f"}}]},
+            't[g].function.d: "x" → "y"',
+        ),
+        ({"t": [{"name": "f"}]}, {"t": [{"name": "e"}, {"name": "f"}]}, 't[e]: not there → {"name": "e"}'),
+        ({"t": [{"name": "f"}]}, {"t": [{"name": "e"}]}, 't[f]: {"name": "f"} → not there'),
+        ([{"name": "f"}, {"name": "e"}], [{"name": "e"}, {"name": "f"}], 'the order of : ["f", "e"] → ["e", "f"]'),
+        ({"t": [{"name": "f"}, {"name": "f"}]}, {"t": [{"name": "f"}, {"name": "e"}]}, 't[1].name: "f" → "e"'),
     ],
 )
 def test_the_first_place_is_named(before: Any, now: Any, said: str) -> None:

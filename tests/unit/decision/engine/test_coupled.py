@@ -112,6 +112,19 @@ def test_a_case_that_fails_where_its_recording_passed_is_rerun_and_proven() -> N
     assert (step.verdict, step.cases) == ("REGRESSION", ("c000",))
 
 
+@pytest.mark.parametrize(("recorded", "needed"), [(True, 17), (False, 21)])
+def test_where_the_baseline_was_recorded_the_cases_that_pass_say_nothing_against_a_break(
+    *, recorded: bool, needed: int
+) -> None:
+    stored = {f"c{i:03d}": [PASSED] * 5 for i in range(100)}
+    rest = {f"c{i:03d}": [PASSED] for i in range(1, 100)}
+    for failures in (needed - 1, needed):
+        first = Round(FULL, Side.CANDIDATE, {"c000": [FAILED], **rest})
+        more = Round(CONFIRM, Side.CANDIDATE, {"c000": [FAILED] * (failures - 1)})
+        evidence = gather(State(METRIC, stored, (first, more), Config(), seed=3, recorded=recorded))
+        assert (evidence.proof is not None) == (failures == needed)
+
+
 def test_a_case_that_met_every_recorded_world_is_not_run_once_more() -> None:
     stored = {f"c{i:03d}": [PASSED] for i in range(30)}
     now = {case: [FAILED if i < 2 else PASSED] for i, case in enumerate(stored)}

@@ -142,6 +142,7 @@ def test_epochs_that_were_run_of_both_sides_count_in_a_check() -> None:
     assert [len(case.now) for case in found.cases.values()] == [2] * 60
 
 
+@pytest.mark.slow
 def test_however_far_the_provider_moved_unchanged_agents_are_rarely_blocked() -> None:
     """Both sides fall from 0.6 to 0.4: most of these would be blocked against the stored trials."""
     rates = dict.fromkeys(CASES, 0.4)

@@ -66,6 +66,14 @@ def test_a_slope_divides_the_change_and_not_the_test() -> None:
     assert other["low"] < one["low"]
 
 
+def test_a_recorded_baseline_is_told_from_another() -> None:
+    broken = {c: [[float(c != CASES[0]), 0.5]] for c in CASES}
+    rounds = [{"tag": "full", "side": "candidate", "trials": broken}]
+    rounds.append({"tag": "confirm", "side": "candidate", "trials": {CASES[0]: [[0, 0.5]] * 11}})
+    verdicts = [answer(rounds=rounds, recorded=recorded)["verdict"] for recorded in (True, False)]
+    assert verdicts == ["REGRESSION", "CONTINUE"]
+
+
 def test_null_is_a_value_that_was_not_measured() -> None:
     rounds = [{"tag": "full", "side": "candidate", "trials": {c: [[1, None]] for c in CASES}}]
     found = answer(rounds=rounds)
@@ -102,6 +110,11 @@ def test_trials_are_written_as_in_the_configuration(trials: Any, requests: int) 
         ({"config": {"rerun": "sometimes"}}, "config.rerun must be one of"),
         ({"config": {"runs_left": -1}}, "runs_left"),
         ({"seed": "x"}, "seed must be a whole number"),
+        ({"recorded": 1}, "recorded must be true or false"),
+        (
+            {"rounds": [{"tag": "full", "trials": {"c0000": [[1, 0.5]]}, "coupled": {"c0000": []}}]},
+            "rounds[0].coupled['c0000'] must hold one entry for each trial",
+        ),
     ],
 )
 def test_what_cannot_be_read_is_answered_with_what_is_wrong(changes: dict[str, Any], words: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from random import Random
 
 from msgspec.structs import replace
@@ -58,6 +59,7 @@ def busy_run(number: int, *, runs: int, suite: int = 0, cases: int = 60) -> Past
     )
 
 
+@cache
 def busy(runs: int = 36, suite: str = "support/evals.yaml", cases: int = 60) -> SuiteHistory:
     return suite_history(suite, [busy_run(number, runs=runs, cases=cases) for number in range(runs)])
 

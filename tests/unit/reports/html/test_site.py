@@ -18,9 +18,6 @@ from tests.unit.reports.hostile import CORPUS
 
 from .histories import busy, shown
 
-BUSY = busy()
-
-
 OWN_TAGS = frozenset(
     re.findall(
         r"\w+",
@@ -47,16 +44,16 @@ class Links(HTMLParser):
 
 
 def test_every_suite_has_a_page_a_badge_and_its_endpoint() -> None:
-    files = site(shown(BUSY, suite_history("billing", drawn_runs(3, lambda _: 0.9))))
+    files = site(shown(busy(), suite_history("billing", drawn_runs(3, lambda _: 0.9))))
     own = {f"suite-{n}.{kind}" for n in (0, 1) for kind in ("html", "svg", "json")}
     assert set(files) == {"index.html", "history.json"} | own
-    assert {"badge.svg", "badge.json"} <= set(site(shown(BUSY)))
+    assert {"badge.svg", "badge.json"} <= set(site(shown(busy())))
     document = json.loads(files["history.json"])
     assert [suite["suite"] for suite in document["suites"]] == ["support/evals.yaml", "billing"]
 
 
 def test_all_links_lead_to_files_and_places_of_the_dashboard() -> None:
-    files = site(shown(BUSY))
+    files = site(shown(busy()))
     for name, page in files.items():
         if name.endswith(".html"):
             for target in Links(page).targets:
@@ -66,7 +63,7 @@ def test_all_links_lead_to_files_and_places_of_the_dashboard() -> None:
 
 
 def test_nothing_is_loaded() -> None:
-    for name, page in site(shown(BUSY)).items():
+    for name, page in site(shown(busy())).items():
         if name.endswith(".html"):
             assert "default-src &#39;none&#39;" in page
             assert not {"img", "link", "iframe", "object", "embed", "base"} & Links(page).tags, name
@@ -74,7 +71,7 @@ def test_nothing_is_loaded() -> None:
 
 
 def test_a_suite_shows_what_was_found_and_what_it_rests_on() -> None:
-    page = site(shown(BUSY))["suite-0.html"]
+    page = site(shown(busy()))["suite-0.html"]
     for part in (
         "early warning",
         "at this trend helpfulness is below 3.50 in ",
@@ -87,16 +84,16 @@ def test_a_suite_shows_what_was_found_and_what_it_rests_on() -> None:
         "v1.0.0",
     ):
         assert part in page, part
-    assert page.count('class="time"') == 7 + len(BUSY.by_tag("pass rate"))
+    assert page.count('class="time"') == 7 + len(busy().by_tag("pass rate"))
 
 
 def test_what_is_left_out_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_CASES", 10)
     monkeypatch.setattr(module, "MOST_RUNS", 5)
-    page = site(shown(BUSY))["suite-0.html"]
+    page = site(shown(busy()))["suite-0.html"]
     assert "the lowest 10 of 60 cases" in page
     assert "the newest 5 of 36 runs" in page
-    left = replace(shown(BUSY), unread=tuple(Unread(f"{n}.jsonl", "not closed") for n in range(90)))
+    left = replace(shown(busy()), unread=tuple(Unread(f"{n}.jsonl", "not closed") for n in range(90)))
     index = site(left)["index.html"]
     assert "90 records could not be read" in index
     assert index.count("<li><code>") == 50
@@ -128,8 +125,8 @@ def test_hostile_names_stay_text(name: str) -> None:
 
 def test_links_to_reports_need_a_commit_that_is_one() -> None:
     link = "https://reports.example/{commit}/{run}.html"
-    page = site(shown(BUSY, link=link))["suite-0.html"]
-    newest = BUSY.runs[-1]
+    page = site(shown(busy(), link=link))["suite-0.html"]
+    newest = busy().runs[-1]
     assert f'href="https://reports.example/{newest.commit}/{newest.id}.html"' in page
     runs = [replace(run, commit='"><script>', id="../x") for run in drawn_runs(3, lambda _: 0.9)]
     assert "reports.example" not in site(shown(suite_history("s", runs), link=link))["suite-0.html"]
@@ -144,6 +141,6 @@ def test_a_single_run_has_a_page() -> None:
 @pytest.mark.parametrize(("days", "said"), [(29, "pass"), (31, "unknown")])
 def test_a_pass_of_long_ago_is_no_badge(days: int, said: str) -> None:
     """Runs that could not be measured are not stored: an old pass would stay green for ever."""
-    runs = [*BUSY.runs[:-1], replace(BUSY.runs[-1], verdict="pass")]
-    old = replace(shown(replace(BUSY, runs=tuple(runs))), made=runs[-1].created + days * 86_400)
+    runs = [*busy().runs[:-1], replace(busy().runs[-1], verdict="pass")]
+    old = replace(shown(replace(busy(), runs=tuple(runs))), made=runs[-1].created + days * 86_400)
     assert json.loads(site(old)["badge.json"])["message"] == said

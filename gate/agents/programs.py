@@ -1,0 +1,108 @@
+"""A program that is the agent: started in the agent's environment, and spoken to line by line where it stays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Self
+
+from gate.agents.base import AgentFailure
+from gate.errors import ConfigError
+from gate.model import ErrorKind
+from gate.security.limits import MAX_ANSWER_BYTES
+from gate.system.child import Descendants
+from gate.system.processes import Child, LineChannel
+from gate.world.world import WorkerAddress, World
+
+MOST_OF_ERROR = 4_000
+"""Characters of standard error, its last ones, that an error's text holds."""
+
+
+class Program:
+    """Entered for a run: whatever it started has ended when it is left."""
+
+    def __init__(self, argv: Sequence[str], root: Path, environment: Mapping[str, str], *, key: str) -> None:
+        """``key`` of the configuration names the program."""
+        self._argv, self._root, self._key = argv, root, key
+        self._descendants = Descendants()
+        self._environment = self._descendants.marked(environment)
+
+    async def __aenter__(self) -> Self:
+        self._descendants.watch()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._descendants.end()
+
+    async def start(self, more: Mapping[str, str] | None = None, **options: Any) -> Child:
+        """A process of it, with ``more`` in its environment. Raises ConfigError if it is not there, or AgentFailure."""
+        environment = {**self._environment, **(more or {})}
+        try:
+            return await Child.start(self._argv, cwd=self._root, environment=environment, **options)
+        except (FileNotFoundError, PermissionError, NotADirectoryError) as error:
+            raise ConfigError(
+                f"cannot run {self._argv[0]!r}: {error.strerror}",
+                where=self._key,
+                hint="is it installed, executable, and named relative to the configuration?",
+            ) from error
+        except OSError as error:
+            raise AgentFailure(ErrorKind.HOST, f"cannot run the command: {error}", transient=True) from error
+
+    async def open_line(self, world: World | None) -> ProgramLine:
+        """A process of it that stays, with an address of the outside world if that is recorded or replayed."""
+        place = None if world is None else world.place()
+        start = self.start if place is None else partial(self.start, place.environment)
+        child, lines = await LineChannel.over_pipes(start, MAX_ANSWER_BYTES)
+        return ProgramLine(child, lines, place)
+
+
+class ProgramLine:
+    """A process that stays, asked one thing at a time over its standard streams."""
+
+    def __init__(self, child: Child, lines: LineChannel, place: WorkerAddress | None) -> None:
+        self.child = child
+        self.alive = True
+        self._lines, self._place = lines, place
+
+    def take(self, session_id: str) -> None:
+        """From now on it serves this session; none if it is empty."""
+        if self._place is not None:
+            self._place.session_id = session_id
+
+    def send(self, message: Mapping[str, Any]) -> None:
+        self._lines.send(message)
+
+    async def next(self, *, called: str) -> bytes:
+        """The next line. Raises AgentFailure if it is too long, or if the process, ``called`` so, has ended."""
+        try:
+            await self._lines.drain()
+            line = await self._lines.next()
+        except ConnectionError:
+            line = b""
+        except ValueError as error:
+            raise AgentFailure(ErrorKind.PROTOCOL, f"an answer of more than {MAX_ANSWER_BYTES:,} bytes") from error
+        if not line:
+            await self.child.settle()
+            await self.child.end(0)
+            raise without_answer(self.child, called)
+        return line
+
+    async def end(self) -> None:
+        self.alive = False
+        self._lines.close()
+        await self.child.end()
+
+
+def without_answer(child: Child, called: str) -> AgentFailure:
+    """That a process ended without an answer. Its last line says why; those before may tell of what it overcame."""
+    tail = _end_of(child.tail) or "it wrote no error"
+    return AgentFailure(ErrorKind.CRASH, f"the {called} {child.exit_reason}: {tail}", said=tail.splitlines()[-1])
+
+
+def _end_of(text: str) -> str:
+    """The last of a text, without the word that is cut off: it may be half of a secret."""
+    if len(text) <= MOST_OF_ERROR:
+        return text
+    words = text[-MOST_OF_ERROR:].split(None, 1)
+    return words[1] if len(words) > 1 else "a single word, too long to be shown"

@@ -1,0 +1,178 @@
+"""What shows that a stored record is the one that a trusted job measured: digests of its header and of each run. Pure.
+
+A record that is stored unites several runs, and whoever may write to the store can put another beside them. So not the
+file is proven but its parts: what has no proof is left out, and the rest is as it was measured. Lines of the ledger,
+which move the anchor, are kept whole among the proofs, so that one that somebody removed is still there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from gate.baselines.base import storable
+from gate.baselines.ledger import Ledger, Line
+from gate.baselines.ledger import read as read_ledger
+from gate.baselines.ledger import write as write_ledger
+from gate.baselines.union import RunPart, parts_of, trial_lines, without
+from gate.errors import BaselineError, UntrustedError
+from gate.records import Header, Record, count, parse_record, record_lines
+from gate.records.keys import commit_key, suite_key
+
+VERSION = 1
+# 1: the first.
+FILE = "proofs.json"
+"""Name of the file among a job's results."""
+MAX_BYTES = 20_000_000
+DIGESTS_A_PARCEL = 50
+LINES_A_PARCEL = 4
+Key = tuple[str, str]
+"""A suite's folder and a record's key in it: its commit."""
+
+
+class Proofs(Struct, frozen=True):
+    """What is known to have been measured."""
+
+    digests: Mapping[Key, frozenset[str]] = {}
+    ledgers: Mapping[str, tuple[Line, ...]] = {}
+    """By the suite's folder: lines that a trusted job wrote."""
+
+    def has(self, suite: str) -> bool:
+        """Whether any record of a suite is proven."""
+        return any(known == suite for known, _ in self.digests)
+
+    def only(self, keys: Iterable[Key]) -> Proofs:
+        """Those of records that are still stored. Lines stay: what was accepted or released is told without them."""
+        wanted = set(keys)
+        return replace(self, digests={key: found for key, found in self.digests.items() if key in wanted})
+
+
+class _File(Struct, frozen=True, forbid_unknown_fields=True):
+    v: int
+    digests: dict[str, dict[str, list[str]]] = field(default_factory=dict)
+    ledgers: dict[str, str] = field(default_factory=dict)
+
+
+def joined(all_: Iterable[Proofs]) -> Proofs:
+    """What any of them proves."""
+    digests: dict[Key, frozenset[str]] = {}
+    ledgers: dict[str, tuple[Line, ...]] = {}
+    for one in all_:
+        for key, found in one.digests.items():
+            digests[key] = digests.get(key, frozenset()) | found
+        for suite, lines in one.ledgers.items():
+            ledgers[suite] = Ledger(ledgers.get(suite, ())).add(lines).lines
+    return Proofs(digests, ledgers)
+
+
+def parcels(proofs: Proofs) -> list[Proofs]:
+    """The same in parts, each small enough for one line of the ledger once it is signed."""
+    found = []
+    for key, digests in proofs.digests.items():
+        known = sorted(digests)
+        for start in range(0, len(known), DIGESTS_A_PARCEL):
+            found.append(Proofs({key: frozenset(known[start : start + DIGESTS_A_PARCEL])}))
+    for suite, lines in proofs.ledgers.items():
+        for start in range(0, len(lines), LINES_A_PARCEL):
+            found.append(Proofs({}, {suite: lines[start : start + LINES_A_PARCEL]}))
+    return found
+
+
+# --- digests ----------------------------------------------------------------------------------------
+
+
+def proofs_of(record: Record, lines: Sequence[Line] = ()) -> Proofs:
+    """What a job that measured a record proves of it, once it is stored, and the lines that it writes with it.
+
+    Raises:
+        BaselineWriteError: it cannot become a baseline.
+    """
+    scope = frozenset(case.id for case in record.header.plan)
+    kept = parse_record(b"".join(record_lines(storable(record, scope))))  # as whoever reads the store sees it
+    suite = suite_key(kept.header.suite_id)
+    found = {header_digest(kept.header), *(part_digest(kept.header, part) for part in parts_of(kept))}
+    return Proofs({(suite, commit_key(kept.header)): frozenset(found)}, {suite: tuple(lines)} if lines else {})
+
+
+def _common(header: Header) -> Header:
+    """What runs of one commit have in common: not which they are, when and by which version they were measured."""
+    return replace(header, runs=(), run_id="", created=0.0, gate_version="", base_commit=None, seed=0)
+
+
+def header_digest(header: Header) -> str:
+    """Of what a header says of all the runs that the record unites."""
+    return _digest(["header"], record_lines(Record(_common(header), (), count(()))))
+
+
+def part_digest(header: Header, part: RunPart) -> str:
+    """Of the trials of one run, with the suite and the commit that they are of. Their numbers are given anew."""
+    about = ["run", header.suite_id, commit_key(header), part.run.id, part.run.created]
+    return _digest(about, sorted(trial_lines(part.trials)))
+
+
+def _digest(about: Sequence[object], lines: Iterable[bytes]) -> str:
+    digest = hashlib.sha256(json.dumps(about).encode() + b"\n")
+    for line in lines:
+        digest.update(line)
+    return digest.hexdigest()
+
+
+# --- what is proven of a record ---------------------------------------------------------------------
+
+
+class ProvenPart(Struct, frozen=True):
+    """What of a record is proven."""
+
+    record: Record | None
+    """With its proven runs alone, and without what its header says of no run that could be proven; None if there is no
+    such run, or what they have in common is not proven."""
+    left_out: tuple[str, ...] = ()
+    """The ids of its other runs."""
+
+
+def check(record: Record, digests: frozenset[str]) -> ProvenPart:
+    """The part of a stored record that is proven."""
+    parts = parts_of(record)
+    ids = tuple(part.run.id for part in parts)
+    if header_digest(record.header) not in digests:
+        return ProvenPart(None, ids)
+    unknown = tuple(part.run.id for part in parts if part_digest(record.header, part) not in digests)
+    kept = without(record, frozenset(unknown))
+    if kept is None:
+        return ProvenPart(None, unknown)
+    named = replace(_common(kept.header), runs=kept.header.runs, run_id=ids[-1], created=kept.header.created)
+    if not kept.header.runs:
+        named = replace(named, run_id=kept.header.run_id)
+    return ProvenPart(Record(named, kept.trials, count(kept.trials)), unknown)
+
+
+# --- as bytes ---------------------------------------------------------------------------------------
+
+
+def write(proofs: Proofs) -> bytes:
+    """The file's content."""
+    digests: dict[str, dict[str, list[str]]] = {}
+    for (suite, key), found in proofs.digests.items():
+        digests.setdefault(suite, {})[key] = sorted(found)
+    ledgers = {suite: write_ledger(Ledger(lines)).decode() for suite, lines in proofs.ledgers.items()}
+    return msgspec.json.encode(_File(VERSION, digests, ledgers), order="sorted") + b"\n"
+
+
+def read(data: bytes, where: str) -> Proofs:
+    """The proofs in these bytes. Raises `UntrustedError` for what the gate did not write so."""
+    if len(data) > MAX_BYTES:
+        raise UntrustedError(f"{len(data):,} bytes of proofs, at most {MAX_BYTES:,} are read", where=where)
+    try:
+        found = msgspec.json.decode(data, type=_File)
+        if found.v > VERSION:
+            raise UntrustedError(f"proofs of format {found.v}; this version reads up to {VERSION}", where=where)
+        ledgers = {suite: read_ledger(text.encode(), suite, where).lines for suite, text in found.ledgers.items()}
+    except (msgspec.MsgspecError, BaselineError, ValueError, RecursionError):
+        raise UntrustedError("no proofs of the gate, or damaged ones", where=where) from None
+    digests = {(suite, key): frozenset(known) for suite, held in found.digests.items() for key, known in held.items()}
+    return Proofs(digests, ledgers)

@@ -1,0 +1,326 @@
+"""A store of which only what is proven counts: everything that reads baselines reads them through it.
+
+What proves a record is asked of a `Prover`. As long as nothing of a suite is proven, its records are given as they are,
+and `Store.trust` says so; from the first proof on they are passed over (always, where a proof is required).
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from contextlib import suppress
+from itertools import islice
+from time import time
+from typing import BinaryIO, Protocol, Self
+
+from msgspec.structs import replace
+
+from gate.baselines.base import (
+    POOL,
+    Anchor,
+    Entry,
+    Found,
+    Say,
+    Store,
+    StoreSettings,
+    Trust,
+)
+from gate.baselines.ledger import Ledger, Line, anchors
+from gate.baselines.proofs import Proofs, ProvenPart, check, joined
+from gate.baselines.union import run_ids
+from gate.errors import BaselineError
+from gate.records import Record, parse_record, record_lines
+from gate.records.keys import Stored, commit_key, suite_key
+from gate.system.git import COMMIT_ID
+
+REWRITTEN = "passed over, since it is not the record that was proven: somebody has rewritten it"
+GONE = "its record was proven, and is gone from the store"
+UNPROVEN = "passed over, since nothing shows which job measured it"
+PARTLY = "runs that nothing proves are left out"
+NOT_THEIRS = "passed over, since nothing shows that it is theirs"
+PERHAPS_THEIRS = "it counts, though nothing shows that it is theirs"
+SEARCHED = 5
+"""How many of the newest records are looked up one by one, beside those that are known to be proven."""
+
+
+class RewrittenError(BaselineError):
+    """A record that is not the one that was proven of its commit."""
+
+
+class Prover(Protocol):
+    """Finds proofs. What it is asked is kept, so that asking again costs nothing."""
+
+    @property
+    def problems(self) -> Sequence[str]:
+        """Why something could not be looked up."""
+
+    @property
+    def reasons(self) -> Sequence[str]:
+        """Why what was looked up proves nothing."""
+
+    def known(self, store: Store, suite_id: str) -> Proofs:
+        """What is proven of a suite without asking for a commit."""
+
+    def of_commit(self, commit: str) -> Proofs:
+        """What the jobs on a commit prove."""
+
+    def close(self) -> None:
+        """Lets go of what it holds open."""
+
+
+def _named(key: str) -> str:
+    return f"the baseline of {key[:7]}"
+
+
+class ProvenStore(Store):
+    """Another store, without what is not proven of it. Writing goes through as it is."""
+
+    def __init__(self, inner: Store, prover: Prover, *, required: bool = False) -> None:
+        self._inner = inner
+        self._prover = prover
+        self._required = required
+        self._asked: dict[str, Proofs] = {}
+        self._joined: dict[str, tuple[int, Proofs]] = {}
+        self._checked: dict[tuple[str, str], tuple[str, ProvenPart]] = {}
+        self._told: dict[str, dict[str, tuple[str, str]]] = {}
+        """By suite and key: what was passed over, and why."""
+        self._troubles: dict[str, dict[str, str]] = {}
+        """By suite: the key of what was rewritten or removed → that."""
+
+    @classmethod
+    def open(cls, settings: StoreSettings) -> Self:
+        raise NotImplementedError("it is made of another store")
+
+    # --- what is proven ---------------------------------------------------------------------------
+
+    @property
+    def problems(self) -> Sequence[str]:
+        """Why some could not be looked up."""
+        return self._prover.problems
+
+    def proofs(self, suite_id: str) -> Proofs:
+        """What is known of a suite by now."""
+        held = self._joined.get(suite_id)
+        if held is None or held[0] != len(self._asked):
+            found = joined([self._prover.known(self._inner, suite_id), *self._asked.values()])
+            held = self._joined[suite_id] = (len(self._asked), found)
+        return held[1]
+
+    def _excludes(self, suite_id: str) -> bool:
+        """Whether what is not proven is passed over."""
+        return self._required or self.proofs(suite_id).has(suite_key(suite_id))
+
+    def _check(self, record: Record) -> ProvenPart:
+        suite, key = suite_key(record.header.suite_id), commit_key(record.header)
+        runs = ",".join(run_ids(record))
+        held = self._checked.get((suite, key))
+        if held is not None and held[0] == runs:
+            return held[1]
+        digests = self.proofs(record.header.suite_id).digests.get((suite, key), frozenset())
+        found = check(record, digests)
+        commit = record.header.commit
+        if (found.record is None or found.left_out) and commit is not None and commit not in self._asked:
+            self._asked[commit] = self._prover.of_commit(commit)
+            digests = self.proofs(record.header.suite_id).digests.get((suite, key), frozenset())
+            found = check(record, digests)
+        self._checked[suite, key] = (runs, found)
+        if found.record is None and digests:
+            self._troubles.setdefault(suite, {})[key] = REWRITTEN
+        elif found.record is not None and found.left_out:
+            self._tell(suite, key, PARTLY)
+        return found
+
+    def is_known(self, entry: Entry, nth: int) -> bool:
+        """Whether any proof speaks of an entry; nobody has read it. ``nth``: of the suite's newest."""
+        keys = self.proofs(entry.suite_id).digests
+        if nth < SEARCHED and entry.commit is not None and (suite_key(entry.suite_id), entry.key) not in keys:
+            if entry.commit not in self._asked:
+                self._asked[entry.commit] = self._prover.of_commit(entry.commit)
+            keys = self._asked[entry.commit].digests
+        return (suite_key(entry.suite_id), entry.key) in keys
+
+    def trust(self, suite_id: str, records: Sequence[Record]) -> Trust:
+        suite = suite_key(suite_id)
+        unproven = {commit_key(r.header): UNPROVEN for r in records if self._check(r).record is None}
+        reason = next(iter((*self._prover.problems, *self._prover.reasons)), "")
+        passed = [told for key, told in self._told.get(suite, {}).items() if key not in unproven]
+        troubles = [f"{_named(key)}: {why}" for key, why in self._troubles.get(suite, {}).items()]
+        troubles += [f"baselines could not be proven: {problem}" for problem in self._prover.problems]
+        over = [(what, f"{why} ({reason})" if reason and why == UNPROVEN else why) for what, why in passed]
+        return Trust(tuple(unproven), tuple(over), tuple(troubles), reason, required=self._required)
+
+    # --- reading ----------------------------------------------------------------------------------
+
+    def find(
+        self, suite_id: str, commits: Sequence[str], *, exclude: Set[str] = frozenset(), pool: int = POOL
+    ) -> Found | None:
+        left_out = set(exclude)
+        while True:
+            found = self._inner.find(suite_id, commits, exclude=left_out, pool=pool)
+            if found is None:
+                self._miss(suite_id, commits, left_out)
+                return None
+            nearest = self._check(found.records[0])
+            if nearest.record is None:
+                if not self._excludes(suite_id):
+                    return found
+                left_out.add(self._passed_over(suite_id, found.records[0]))
+                continue
+            if found.commit in commits:
+                self._miss(suite_id, commits[: commits.index(found.commit)], left_out)
+            more = [self._check(record).record for record in found.records[1:]]
+            return replace(found, records=(nearest.record, *(record for record in more if record is not None)))
+
+    def _passed_over(self, suite_id: str, record: Record) -> str:
+        key = commit_key(record.header)
+        suite = suite_key(suite_id)
+        self._tell(suite, key, self._troubles.get(suite, {}).get(key, UNPROVEN))
+        return record.header.commit or key
+
+    def _miss(self, suite_id: str, nearer: Sequence[str], known: Set[str]) -> None:
+        """Notes the commits of which a record was proven, and none is stored."""
+        suite = suite_key(suite_id)
+        for commit in nearer:
+            if commit not in known and (suite, commit) in self.proofs(suite_id).digests:
+                self._troubles.setdefault(suite, {})[commit] = GONE
+                self._tell(suite, commit, GONE)
+
+    def _tell(self, suite: str, key: str, why: str) -> None:
+        self._told.setdefault(suite, {})[key] = (_named(key), why)
+
+    def latest(self, suite_id: str) -> Found | None:
+        if not self._excludes(suite_id):
+            return self._inner.latest(suite_id)
+        for entry in self.entries(suite_id):
+            if entry.dirty:
+                continue
+            record = self._inner.read(entry)
+            if (proven := self._check(record).record) is not None:
+                return Found((proven,), entry.commit, None, self.place(entry))
+            self._passed_over(suite_id, record)
+        return None
+
+    def entries(self, suite_id: str | None = None) -> list[Entry]:
+        """Of one suite those of which anything is proven; of all suites, everything that is stored."""
+        found = self._inner.entries(suite_id)
+        if suite_id is None or not self._excludes(suite_id):
+            return found
+        rewritten = self._troubles.get(suite_key(suite_id), {})
+        return [one for nth, one in enumerate(found) if one.key not in rewritten and self.is_known(one, nth)]
+
+    def read(self, entry: Entry) -> Record:
+        record = self._inner.read(entry)
+        proven = self._check(record).record
+        if proven is not None or not self._excludes(entry.suite_id):
+            return proven or record
+        self._passed_over(entry.suite_id, record)
+        raise RewrittenError("the stored baseline is not the one that was measured", where=self.place(entry))
+
+    def read_sound(self, entries: Iterable[Entry]) -> Iterator[Record]:
+        for entry in entries:
+            with suppress(RewrittenError):
+                yield self.read(entry)
+
+    def anchor(
+        self,
+        suite_id: str,
+        *,
+        is_near: Callable[[str | None], bool] = lambda _commit: True,
+        suits: Callable[[Record], bool] = lambda _record: True,
+        series: str | None = None,
+        runs: Set[str] = frozenset(),
+        at: float | None = None,
+    ) -> Anchor | None:
+        """The best proven record among those that nobody has rewritten."""
+        at = time() if at is None else at
+        found = None
+        while True:
+            with suppress(RewrittenError):  # each is known by then, and not among the entries any more
+                found = super().anchor(suite_id, is_near=is_near, suits=suits, series=series, runs=runs, at=at)
+                break
+        self._miss_anchor(suite_id, found, is_near, series, at)
+        return found
+
+    def _miss_anchor(
+        self, suite_id: str, found: Anchor | None, is_near: Callable[[str | None], bool], series: str | None, at: float
+    ) -> None:
+        """Notes a release, or a record that was accepted or improved, that came before the anchor and is not stored.
+
+        Such records are never driven out by newer ones: somebody removed it.
+        """
+        suite = suite_key(suite_id)
+        stored = {entry.key for entry in self._inner.entries(suite_id)}
+        proven = {key for known, key in self.proofs(suite_id).digests if known == suite and COMMIT_ID.fullmatch(key)}
+        if proven <= stored:
+            return
+        ledger = self.ledger(suite_id).at(at)
+        times = {line.key: line.at for line in ledger.lines if line.key in proven | stored}
+        for candidate in anchors(ledger, times, series=series):
+            if found is not None and candidate.key == found.candidate.key:
+                return
+            if candidate.is_chosen and candidate.key not in stored and is_near(candidate.key):
+                self._troubles.setdefault(suite, {})[candidate.key] = GONE
+                self._tell(suite, candidate.key, GONE)
+                return
+
+    def bring(self, entries: Sequence[Entry]) -> None:
+        self._inner.bring(entries)
+
+    def contents(self) -> Iterator[Stored]:
+        for stored in self._inner.contents():
+
+            def opened(stored: Stored = stored) -> BinaryIO:
+                with stored.open() as file:
+                    record = parse_record(file.read(), where=stored.where)
+                proven = self._check(record).record
+                if proven is None and self._excludes(record.header.suite_id):
+                    raise BaselineError(UNPROVEN, where=stored.where)
+                return io.BytesIO(b"".join(record_lines(proven or record)))
+
+            yield Stored(stored.where, opened)
+
+    def ledger(self, suite_id: str) -> Ledger:
+        """Of marks the proven ones, those among them that are not stored any more; of what people accepted, everything,
+        unless proofs are required: it makes no record, but moves the anchor to one that is proven."""
+        stored, suite = self._inner.ledger(suite_id), suite_key(suite_id)
+        if not self._excludes(suite_id):
+            return stored
+        proven = self._proven_lines(suite_id, stored)
+        doubtful = [line for line in stored.acceptances if line not in proven]
+        for line in doubtful:
+            what = f"the acceptance of {line.key[:7]} by {line.by}"
+            self._told.setdefault(suite, {})[what] = (what, NOT_THEIRS if self._required else PERHAPS_THEIRS)
+        return Ledger().add(proven if self._required else (*proven, *doubtful))
+
+    def _proven_lines(self, suite_id: str, stored: Ledger) -> tuple[Line, ...]:
+        """Proven lines. The job of a release is none that is found among the default branch's, since it ran for a tag:
+        it is asked for by the commit that was released."""
+        suite = suite_key(suite_id)
+        known = self.proofs(suite_id).ledgers.get(suite, ())
+        released = {mark.key: None for mark in reversed(stored.marks) if mark.release and mark not in known}
+        for commit in islice(released, SEARCHED):
+            if COMMIT_ID.fullmatch(commit) and commit not in self._asked:
+                self._asked[commit] = self._prover.of_commit(commit)
+        return self.proofs(suite_id).ledgers.get(suite, ())
+
+    def place(self, entry: Entry) -> str:
+        return self._inner.place(entry)
+
+    # --- writing ----------------------------------------------------------------------------------
+
+    def save(
+        self,
+        record: Record,
+        lines: Iterable[Line] = (),
+        *,
+        scope: Set[str] | None = None,
+        say: Say = lambda _line: None,
+    ) -> str:
+        return self._inner.save(record, lines, scope=scope, say=say)
+
+    def note(self, suite_id: str, lines: Iterable[Line]) -> None:
+        self._inner.note(suite_id, lines)
+
+    def close(self) -> None:
+        self._prover.close()
+        self._inner.close()

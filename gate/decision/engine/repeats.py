@@ -1,0 +1,104 @@
+"""The cases that failed in an epoch and are all asked again: which, how often, and their test as one.
+
+Many cases that break halfway are each too little to prove, and a look at the whole suite sees one trial of each. Asked
+again, those that failed tell a break from bad luck. The test is exact although they are picked for failing: that
+failure is left out of it, and whatever else decides who is picked is a condition that every relabelling has to meet.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from msgspec import Struct, field
+
+from gate.model.evidence import RepeatsTest
+from gate.statistics.repeats import Repeated, repeats_p
+
+REPEATS_SHARES = (0.08, 0.03, 0.02)
+"""Share of alpha of the test after epoch 1, 2 and 3."""
+REPEATS = (1, 2)
+"""Trials of each case in the two rounds."""
+STEADY = 0.8
+"""Of its stored trials a case passed at least so many, or its failing says little and it is not picked."""
+LEAST_CASES = 4
+"""Fewer are left to their own evidence."""
+OPEN_P = 0.20
+"""From this p of the suite look on the suite is about to pass, and nothing is repeated."""
+AGAIN = 0.25
+"""Where less than this share of the newest cases fails again in the first round the others are not asked further."""
+
+
+class Failing(NamedTuple):
+    """A case whose newest trial failed."""
+
+    id: str
+    passed_before: int
+    before: int
+    """Stored trials."""
+
+
+class AskedAgain(Struct):
+    """What is picked and known so far. Nothing in it depends on when a run ends: tests are only ever left out."""
+
+    cases: dict[str, Repeated] = field(default_factory=dict)
+    newest: tuple[str, ...] = ()
+    """The cases that are asked again: picked after the newest epoch, or before it and not asked yet."""
+    rounds: int = 0
+    failed: set[str] = field(default_factory=set)
+    """Cases that failed in any epoch: each is picked at its first failure, or never."""
+    over: bool = False
+    """Whether a test was passed over: then none follows, or it would depend on outcomes which cases one is of."""
+    tests: list[RepeatsTest] = field(default_factory=list)
+
+    def pick(self, failing: Sequence[Failing], p: float, epochs: int) -> None:
+        """After an epoch; ``p``: of the look at the whole suite. Those that still wait to be asked are asked with them,
+        so that the test after an epoch is of all cases picked until then, whenever the reruns came."""
+        first = [case for case in failing if case.id not in self.failed]
+        self.failed.update(case.id for case in first)
+        found = {case.id: Repeated(*case[1:], 0, 0, _least(case.before)) for case in first if _steady(case)}
+        waiting, self.newest = self.newest, ()
+        if self.over or not (found or waiting) or len(self.cases) + len(found) < LEAST_CASES:
+            return
+        if p >= OPEN_P or (waiting and self.rounds) or epochs > len(REPEATS_SHARES):
+            self.over = True
+            return
+        self.cases.update(found)
+        self.newest, self.rounds = (*waiting, *found), 0
+
+    def add(self, outcomes: Mapping[str, Sequence[bool | None]], epochs: int, alpha: float) -> RepeatsTest | None:
+        """A round of reruns, with None for what was not measured; the test, where it completes one."""
+        newest, self.newest = self.newest, ()
+        if not newest:
+            return None
+        if any(len(outcomes.get(case_id, ())) != REPEATS[self.rounds] for case_id in newest):
+            self.over = True  # outcomes, or what a trial cost, may have decided how often one is asked
+            return None
+        for case_id in newest:
+            case, found = self.cases[case_id], [outcome for outcome in outcomes[case_id] if outcome is not None]
+            passed, trials = case.passed + sum(found), case.trials + len(found)
+            self.cases[case_id] = Repeated(case.passed_before, case.before, passed, trials, case.least)
+        self.rounds += 1
+        if self.rounds < len(REPEATS):
+            failures = sum(self.cases[c].trials - self.cases[c].passed for c in newest)
+            self.over = failures < max(AGAIN * len(newest), 1)
+            self.newest = () if self.over else newest
+            return None
+        self.tests.append(self._test(epochs, alpha))
+        return self.tests[-1]
+
+    def _test(self, epochs: int, alpha: float) -> RepeatsTest:
+        cases = tuple(self.cases.values())
+        now = sum(case.passed for case in cases), sum(case.trials for case in cases)
+        before = sum(case.passed_before for case in cases), sum(case.before for case in cases)
+        return RepeatsTest(epochs, repeats_p(cases), REPEATS_SHARES[epochs - 1] * alpha, len(cases), *now, *before)
+
+
+def _least(before: int) -> int:
+    return math.ceil(STEADY * before)
+
+
+def _steady(case: Failing) -> bool:
+    """Whether it passed often enough to be picked, and could have passed less often and still been."""
+    return case.before > _least(case.before) and case.passed_before >= _least(case.before)

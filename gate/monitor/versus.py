@@ -1,0 +1,116 @@
+"""Whether one window of production is worse than another, or than a release's record: a canary against what is stable.
+
+The two are not paired, so their difference has the interval of two independent shares: the squares of the distances of
+each one's own bounds are added (Newcombe 1998; Zou and Donner 2008 for means of cases). Two windows have to differ by
+Fisher's exact test besides. Numbers in, a verdict out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+
+from gate.model import Scale, Verdict
+from gate.reports.formatting import count, figure
+from gate.statistics.intervals import fisher_less, mean, mean_interval, wilson
+
+LEVEL = 0.90
+"""Of the interval by which nothing beyond the margin is lost, as in a run."""
+
+
+class Arm(Struct, frozen=True):
+    """One of the two that are compared."""
+
+    name: str
+    values: tuple[float, ...]
+    """Of each that is independent of the others, 0–1: whether a trace passed, or a case's share of passed trials."""
+    unit: str = "trace"
+    problem: str = ""
+    """Why nothing can be said of it; empty if something can."""
+
+    @property
+    def rate(self) -> float:
+        return mean(self.values)
+
+    def bounds(self, level: float) -> tuple[float, float]:
+        """The interval of the pass rate."""
+        if set(self.values) <= {0.0, 1.0}:
+            return wilson(sum(self.values), len(self.values), level)
+        low, high = mean_interval(self.values, level)
+        return max(0.0, low), min(1.0, high)
+
+
+class Versus(Struct, frozen=True):
+    """What the comparison shows."""
+
+    verdict: Verdict
+    """`PASS`, `REGRESSED`, `INCONCLUSIVE`, or `NOT_MEASURED` where either says too little."""
+    text: str
+    """A line for people."""
+
+
+def difference(new: Arm, old: Arm, level: float) -> tuple[float, float]:
+    """The interval of the new pass rate minus the old."""
+    (low, high), (old_low, old_high) = new.bounds(level), old.bounds(level)
+    change = new.rate - old.rate
+    return (
+        change - math.hypot(new.rate - low, old_high - old.rate),
+        change + math.hypot(high - new.rate, old.rate - old_low),
+    )
+
+
+def compare_arms(new: Arm, old: Arm, *, alpha: float, margin: float, least: int) -> Versus:
+    """The verdict on the new one.
+
+    Args:
+        alpha: bound on the probability that one that is as good is called worse, in one look.
+        margin: the loss of the pass rate that is still called unchanged, 0–1.
+        least: traces or cases that each of them needs.
+    """
+    for arm in (new, old):
+        if arm.problem or len(arm.values) < least:
+            few = f"{count(len(arm.values), arm.unit)} of at least {least} measured by these criteria"
+            return Versus(Verdict.NOT_MEASURED, f"not measured: {arm.name}: {arm.problem or few}")
+    low, high = difference(new, old, 1 - 2 * alpha)
+    certain = difference(new, old, LEVEL)[0]
+    unproven = Verdict.PASS if certain >= -margin else Verdict.INCONCLUSIVE
+    verdict = Verdict.REGRESSED if high < 0 and _is_shown(new, old, alpha) else unproven
+    change = f"{_points(new.rate - old.rate)} points [{_points(low)}, {_points(high)}]"
+    text = f"{verdict.value}: pass rate {_shown(old)} → {_shown(new)}, {change}"
+    if verdict is Verdict.INCONCLUSIVE:
+        text += f"; a loss of more than {figure(margin, Scale.BINARY)} is not ruled out: wait for more traces"
+    return Versus(verdict, text)
+
+
+def _is_shown(new: Arm, old: Arm, alpha: float) -> bool:
+    """Whether single outcomes differ by Fisher's exact test, too: the interval alone misses alpha in small windows."""
+    if not {*new.values, *old.values} <= {0.0, 1.0}:
+        return True
+    passed = int(sum(new.values)), len(new.values), int(sum(old.values)), len(old.values)
+    return fisher_less(*passed) <= alpha
+
+
+def _shown(arm: Arm) -> str:
+    return f"{figure(arm.rate, Scale.BINARY)} ({arm.name}, {count(len(arm.values), arm.unit)})"
+
+
+def _points(value: float) -> str:
+    return f"{100 * value:+.1f}"
+
+
+def of_traces(name: str, outcomes: Sequence[bool | None], max_unmeasured: float) -> Arm:
+    """A window's outcomes; None where a trace could not be measured."""
+    known = tuple(float(one) for one in outcomes if one is not None)
+    lost = len(outcomes) - len(known)
+    problem = f"{lost} of {len(outcomes)} traces could not be measured" if lost > max_unmeasured * len(outcomes) else ""
+    return Arm(name, known, problem=problem)
+
+
+def of_cases(name: str, outcomes: Iterable[tuple[str, float]]) -> Arm:
+    """A record's outcomes, each with its case: the trials of one case are no independent ones."""
+    found: dict[str, list[float]] = {}
+    for case_id, outcome in outcomes:
+        found.setdefault(case_id, []).append(outcome)
+    return Arm(name, tuple(map(mean, found.values())), "case")

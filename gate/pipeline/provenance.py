@@ -1,0 +1,319 @@
+"""Where the proof of a baseline comes from: the artifact of a job on the default branch, or a signature.
+
+On GitHub the artifact of a run can be written by that run alone, and GitHub says which commit, event and workflow file
+it is of. Artifacts expire, so each job that records a baseline carries on what was proven before in its own
+(`gate.baselines.proofs`): the newest of them vouches for all. Elsewhere, a key that the configuration names has signed
+the proofs, which then lie in the ledger.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Set
+from functools import cached_property
+
+from gate.baselines import Store
+from gate.baselines.ledger import Signed
+from gate.baselines.proofs import FILE, Proofs, joined, proofs_of, read
+from gate.baselines.proven import ProvenStore, Prover
+from gate.config.load import Config
+from gate.errors import BaselineWriteError, ConfigError, PublishError, UntrustedError
+from gate.hosts.artifact import members, read_member
+from gate.hosts.events import MeasuringRun
+from gate.hosts.github import GitHub, connect
+from gate.hosts.rest import RestError
+from gate.records import parse_record
+from gate.records.keys import suite_key
+from gate.security.environment import ARTIFACT, TOKEN, in_ci
+from gate.security.limits import shorten
+from gate.security.signing import opened
+from gate.system.git import Git, GitError
+
+RESULTS = "gate-results"
+"""Name of a job's artifact, unless the action was told another."""
+NAME = "agent-gate"
+"""What a workflow that uses the gate says somewhere."""
+FOLDER = ":/.github/workflows"
+HISTORY = 200
+"""How many commits of the default branch a shallow clone is given."""
+MOST_HISTORY = 10_000
+"""How many of its commits are looked at."""
+CHAINED = 3
+"""How many of the newest jobs are believed together: two that ran at one time do not know of each other."""
+TRIED = 12
+"""How many of the newest runs of each event and workflow file are looked at in search of them."""
+RUNS_OF_COMMIT = 3
+"""Likewise, of those on one commit."""
+LOOK_UPS = 12
+"""How many commits are looked up one by one."""
+MAY_NOT = (403, 404)
+GONE = (404, 410)
+PERMISSION = "the token may not read the runs: add `permissions: {actions: read}` to the job"
+
+
+def level_of(config: Config, environment: Mapping[str, str], kind: str) -> str:
+    """What is asked of baselines here: ``off``, ``warn`` or ``block``; ``kind`` is the store's.
+
+    Unless it is stated, they are checked where there is a way to: on GitHub for the branch of the repository, and where
+    a key is named. A developer's own machine blocks nobody.
+    """
+    section = config.file.baseline
+    stated = "require_provenance" in section.model_fields_set
+    if not stated and not section.key and not (kind == "git" and _on_github(environment)):
+        return "off"
+    if section.require_provenance == "block" and not in_ci(environment):
+        return "warn"
+    return section.require_provenance
+
+
+def _on_github(environment: Mapping[str, str]) -> bool:
+    needed = ("GITHUB_REPOSITORY", "GITHUB_WORKFLOW_REF", "GITHUB_EVENT_NAME")
+    token = environment.get(TOKEN) or environment.get("GITHUB_TOKEN")
+    return environment.get("GITHUB_ACTIONS") == "true" and bool(token) and all(map(environment.get, needed))
+
+
+def under_proof(store: Store, config: Config, environment: Mapping[str, str], kind: str) -> Store:
+    """A store of which only what is proven counts, if the configuration asks for it."""
+    level = level_of(config, environment, kind)
+    if level == "off":
+        return store
+    return ProvenStore(store, prover_of(config, environment), required=level == "block")
+
+
+def prover_of(config: Config, environment: Mapping[str, str]) -> Prover:
+    """Whoever can prove baselines here."""
+    ways: list[Prover] = []
+    if _on_github(environment):
+        ways.append(RunProver(config, environment))
+    if config.file.baseline.key:
+        ways.append(KeyProver(config.file.baseline.key))
+    return AnyProver(ways)
+
+
+class AnyProver:
+    """What one of several proves is proven."""
+
+    def __init__(self, ways: Iterable[Prover]) -> None:
+        self._ways = tuple(ways)
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        return tuple(problem for way in self._ways for problem in way.problems)
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        return tuple(reason for way in self._ways for reason in way.reasons)
+
+    def close(self) -> None:
+        for way in self._ways:
+            way.close()
+
+    def known(self, store: Store, suite_id: str) -> Proofs:
+        return joined(way.known(store, suite_id) for way in self._ways)
+
+    def of_commit(self, commit: str) -> Proofs:
+        return joined(way.of_commit(commit) for way in self._ways)
+
+
+# --- signatures -------------------------------------------------------------------------------------
+
+
+class KeyProver:
+    """Proofs that lie in the ledger, signed by whoever holds the key."""
+
+    def __init__(self, public_key: str) -> None:
+        self._key = public_key.encode()
+        self._found: dict[str, Proofs] = {}
+        self._problems: dict[str, None] = {}
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        return tuple(self._problems)
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        return ()
+
+    def close(self) -> None:
+        pass
+
+    def known(self, store: Store, suite_id: str) -> Proofs:
+        if suite_id not in self._found:
+            lines = store.ledger(suite_id).signed
+            self._found[suite_id] = joined(self._signed(line, suite_id) for line in lines)
+        return self._found[suite_id]
+
+    def of_commit(self, commit: str) -> Proofs:  # noqa: ARG002
+        return Proofs()
+
+    def _signed(self, line: Signed, suite_id: str) -> Proofs:
+        """What a line proves; nothing if somebody else signed it, or it was changed: anybody may have written it."""
+        try:
+            found = read(opened(line.envelope.encode(), self._key), suite_id)
+        except UntrustedError:
+            return Proofs()
+        except ConfigError as error:  # the key, or the library
+            self._problems[str(error)] = None
+            return Proofs()
+        suite = suite_key(suite_id)
+        return Proofs(
+            {key: held for key, held in found.digests.items() if key[0] == suite},
+            {name: held for name, held in found.ledgers.items() if name == suite},
+        )
+
+
+# --- runs of GitHub ---------------------------------------------------------------------------------
+
+
+class RunProver:
+    """Proofs in the artifacts of jobs that ran merged code, on a commit of the default branch."""
+
+    def __init__(self, config: Config, environment: Mapping[str, str]) -> None:
+        self._config = config
+        self._environment = environment
+        self._git = Git(config.root, environment=environment)
+        self._problems: dict[str, None] = {}
+        self._reasons: dict[str, None] = {}
+        self._of_run: dict[int, Proofs] = {}
+        self._commits = 0
+        self._connected: GitHub | None = None
+        self._tip = ""
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        return tuple(self._problems)
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        return tuple(self._reasons)
+
+    def close(self) -> None:
+        if self._connected is not None:
+            self._connected.close()
+            self._connected = None
+
+    def known(self, store: Store, suite_id: str) -> Proofs:  # noqa: ARG002
+        return self.carried
+
+    @cached_property
+    def carried(self) -> Proofs:
+        """What the newest jobs of the default branch know to be proven."""
+        branch, history = self._default
+        found = []
+        for run in self._runs(history, TRIED, branch=branch) if branch else ():
+            if (proofs := self._in_artifact(run)).digests:
+                found.append(proofs)
+            if len(found) == CHAINED:
+                break
+        return joined(found)
+
+    def of_commit(self, commit: str) -> Proofs:
+        if commit not in self._default[1]:
+            return Proofs()
+        self._commits += 1
+        if self._commits > LOOK_UPS:
+            return Proofs()
+        return joined(self._in_artifact(run) for run in self._runs({commit}, RUNS_OF_COMMIT, head_sha=commit))
+
+    @property
+    def _asks(self) -> bool:
+        """Whether it is any use to ask: the first failure speaks for the next."""
+        return not self._problems and PERMISSION not in self._reasons
+
+    def _runs(self, heads: Set[str], most: int, **asked: str) -> list[MeasuringRun]:
+        try:
+            return self._github.own_runs(self._workflows, heads, most, **asked) if self._asks else []
+        except PublishError as error:
+            if isinstance(error, RestError) and error.status in MAY_NOT and not error.is_limit:
+                self._reasons[PERMISSION] = None
+            else:
+                self._note(error)
+            return []
+
+    def _note(self, error: PublishError) -> None:
+        self._problems[f"GitHub could not be asked: {shorten(str(error), 200)}"] = None
+
+    def _in_artifact(self, run: MeasuringRun) -> Proofs:
+        """What the artifact of a run proves: what it carries on, and the records that it measured itself.
+
+        Nothing if it is not there any more, or cannot be read.
+        """
+        if run.id not in self._of_run and self._asks:
+            found: list[Proofs] = []
+            try:
+                archive = self._github.artifact(run, self._environment.get(ARTIFACT) or RESULTS)
+                found = list(_proofs_in(archive, run))
+            except UntrustedError as error:
+                self._reasons[shorten(str(error), 200)] = None
+            except PublishError as error:
+                if isinstance(error, RestError) and error.status in GONE:
+                    self._reasons[f"the artifact of run {run.id} is gone"] = None
+                else:
+                    self._note(error)
+            self._of_run[run.id] = joined(found)
+        return self._of_run.get(run.id, Proofs())
+
+    @property
+    def _github(self) -> GitHub:
+        if self._connected is None:
+            token = self._environment.get(TOKEN) or self._environment.get("GITHUB_TOKEN", "")
+            self._connected = connect(self._environment, token)
+        return self._connected
+
+    @cached_property
+    def _default(self) -> tuple[str, frozenset[str]]:
+        """The default branch, as the remote has it, and its first-parent history as far as it is here."""
+        remote = self._config.file.baseline.remote
+        try:
+            said = self._git.text("ls-remote", "--symref", "--", remote, "HEAD")
+            found = re.search(r"^ref: refs/heads/(\S+)\tHEAD\n([0-9a-f]{40,64})\tHEAD$", said, re.MULTILINE)
+            if found is None:
+                return "", frozenset()
+            self._tip = found[2]
+            return found[1], self._history(found[2], remote)
+        except GitError as error:
+            self._problems[f"the default branch cannot be read: {shorten(error.what, 200)}"] = None
+            return "", frozenset()
+
+    def _history(self, tip: str, remote: str) -> frozenset[str]:
+        known = self._git.first_parents(tip, MOST_HISTORY) if self._git.resolve(tip) is not None else []
+        if len(known) < HISTORY and (not known or self._git.is_shallow()):
+            self._git.fetch(tip, remote=remote, depth=HISTORY)
+            known = self._git.first_parents(tip, MOST_HISTORY)
+        return frozenset(known)
+
+    @cached_property
+    def _workflows(self) -> frozenset[str]:
+        """The files whose runs count: those that the configuration names, else the one that runs here, and those of the
+        default branch that name the gate. Nothing that a run says of itself adds one."""
+        if self._config.file.baseline.workflows:
+            return frozenset(self._config.file.baseline.workflows)
+        named = self._environment["GITHUB_WORKFLOW_REF"].partition("@")[0]
+        own = named.removeprefix(f"{self._environment['GITHUB_REPOSITORY']}/")
+        return frozenset({own, *self._using})
+
+    @property
+    def _using(self) -> list[str]:
+        _, history = self._default
+        if not history:
+            return []
+        try:
+            found = self._git.ask("grep", "-l", "-I", "-F", "--full-name", "-e", NAME, self._tip, "--", FOLDER)
+        except GitError:
+            return []
+        return [line.removeprefix(f"{self._tip}:") for line in (found or "").splitlines()]
+
+
+def _proofs_in(archive: bytes, run: MeasuringRun) -> Iterable[Proofs]:
+    """Raises `UntrustedError` for what is no archive; a file that cannot be read proves nothing."""
+    where = f"run {run.id}"
+    for name in members(archive, where):
+        try:
+            if name == FILE:
+                yield read(read_member(archive, name, where), where)
+            elif name.endswith(".jsonl"):
+                record = parse_record(read_member(archive, name, where), where=where, error=UntrustedError)
+                if record.header.commit == run.head:
+                    yield proofs_of(record)
+        except (UntrustedError, BaselineWriteError):
+            continue

@@ -1,0 +1,65 @@
+from math import comb
+
+import pytest
+
+from gate.model import Verdict
+from gate.monitor.versus import Arm, compare_arms, difference, of_traces
+
+RULE = {"alpha": 0.02, "margin": 0.10, "least": 30}
+
+
+def arm(passed: int, measured: int, name: str = "canary") -> Arm:
+    return Arm(name, (1.0,) * passed + (0.0,) * (measured - passed))
+
+
+@pytest.mark.parametrize(
+    ("new", "old", "verdict"),
+    [
+        ((190, 200), (191, 200), Verdict.PASS),
+        ((200, 200), (200, 200), Verdict.PASS),
+        ((150, 200), (190, 200), Verdict.REGRESSED),
+        ((0, 200), (200, 200), Verdict.REGRESSED),
+        ((33, 40), (36, 40), Verdict.INCONCLUSIVE),
+        ((200, 200), (120, 200), Verdict.PASS),
+        ((29, 29), (200, 200), Verdict.NOT_MEASURED),
+        ((200, 200), (29, 29), Verdict.NOT_MEASURED),
+        ((0, 0), (0, 0), Verdict.NOT_MEASURED),
+    ],
+)
+def test_what_two_windows_show(new: tuple[int, int], old: tuple[int, int], verdict: Verdict) -> None:
+    found = compare_arms(arm(*new), arm(*old, "stable"), **RULE)  # type: ignore[arg-type]
+    assert found.verdict is verdict, found.text
+
+
+def test_a_window_that_was_not_measured_is_no_pass() -> None:
+    blind = of_traces("canary", [True] * 80 + [None] * 20, 0.1)
+    found = compare_arms(blind, arm(200, 200), **RULE)  # type: ignore[arg-type]
+    assert (found.verdict, "20 of 100 traces could not be measured" in found.text) == (Verdict.NOT_MEASURED, True)
+
+
+def test_the_interval_is_newcombes() -> None:
+    """His example: 56 of 70 against 48 of 80 (Newcombe 1998, table II, method 10)."""
+    low, high = difference(arm(56, 70), arm(48, 80), 0.95)
+    assert (round(low, 4), round(high, 4)) == (0.0524, 0.3339)
+
+
+@pytest.mark.parametrize("rate", [0.5, 0.8, 0.9, 0.95, 0.99])
+@pytest.mark.parametrize("n", [30, 60])
+def test_one_that_is_as_good_is_seldom_called_worse(rate: float, n: int) -> None:
+    """Exactly, over every outcome of two windows of one rate."""
+    share = [comb(n, k) * rate**k * (1 - rate) ** (n - k) for k in range(n + 1)]
+    likely = [k for k in range(n + 1) if share[k] > 1e-7]
+
+    def called_worse(new: int, old: int) -> bool:
+        return compare_arms(arm(new, n), arm(old, n), **RULE).verdict is Verdict.REGRESSED  # type: ignore[arg-type]
+
+    worse = sum(share[new] * share[old] for new in likely for old in likely if new < old and called_worse(new, old))
+    assert worse <= 0.02, worse
+
+
+def test_the_trials_of_a_case_are_no_independent_ones() -> None:
+    """Ten cases that pass always or never say less than the hundred trials that they took."""
+    cases = Arm("record", (1.0,) * 8 + (0.9, 0.0), "case")
+    trials = arm(89, 100)
+    width = [high - low for low, high in (cases.bounds(0.95), trials.bounds(0.95))]
+    assert width[0] > 2 * width[1]
