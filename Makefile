@@ -67,8 +67,11 @@ FRAMEWORKS := "pydantic-ai-slim[ag-ui]==2.68.0" "uvicorn==0.54.0" "openinference
 # Clients of models, which are recorded and replayed.
 CLIENTS := "openai==3.54.0" "anthropic==2.12.0" "google-genai==3.4.0" "litellm==1.83.0" "openai-agents==0.24.0" \
 	"pydantic-ai-slim[openai]==2.68.0" "langchain==1.4.7" "langchain-openai==1.7.3" "mcp==2.3.0"
-ENVIRONMENTS := frameworks agentevals adk crewai world buckets inspect
+ENVIRONMENTS := frameworks agui agentevals adk crewai world buckets inspect
 INTO_frameworks := $(FRAMEWORKS)
+# AG-UI as two more frameworks serve it; these have another version of the protocol's library.
+INTO_agui := "agent-framework-ag-ui==1.7.0" "agent-framework-core==1.23.0" "agent-framework-openai==1.17.0" \
+	"ag-ui-langgraph==0.0.47" "langchain==1.4.7" "langchain-openai==1.7.3" "uvicorn==0.54.0"
 INTO_agentevals := "agentevals-cli==0.11.0" "google-adk[eval]==2.13.0"
 INTO_adk := "google-adk[a2a]==2.13.0" "uvicorn==0.54.0"
 INTO_crewai := "strands-agents[openai]==1.62.0" -r examples/frameworks/crewai/requirements.txt
@@ -85,6 +88,7 @@ connectors: $(VENV)/.tested $(UV)
 	GATE_CREWAI_PYTHON=$(abspath $(VENV)-crewai)/bin/python \
 	GATE_WORLD_PYTHON=$(abspath $(VENV)-world)/bin/python \
 	GATE_FRAMEWORKS_PYTHON=$(abspath $(VENV)-frameworks)/bin/python \
+	GATE_AGUI_PYTHON=$(abspath $(VENV)-agui)/bin/python \
 	GATE_ADK_PYTHON=$(abspath $(VENV)-adk)/bin/python \
 	GATE_AGENTEVALS_PYTHON=$(abspath $(VENV)-agentevals)/bin/python \
 		$(BIN)/python -m pytest $(PARALLEL) -m connectors tests/connectors $(PYTEST_ARGS)

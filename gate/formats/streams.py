@@ -387,14 +387,28 @@ def read_agui(turn: Assembly, events: Sequence[StreamEvent]) -> None:
             turn.result(key, data.get("content"))
         elif kind == "MESSAGES_SNAPSHOT":
             snapshot = data.get("messages")
+        elif kind == "RUN_FINISHED":
+            _read_run_usage(turn, _objects(data.get("usage")))
         turn.error = turn.error or (_error("", data) if kind == "RUN_ERROR" else None)
         turn.ended = (turn.ended and kind != "RUN_STARTED") or kind == "RUN_FINISHED"
     _read_snapshot(turn, _objects(snapshot))
 
 
+def _read_run_usage(turn: Assembly, models: Sequence[Mapping[str, Any]]) -> None:
+    """What a run consumed, model by model; which model answered is said where it is one."""
+    for one in models:
+        _add_tokens(turn.usage, {"input_tokens": one.get("inputTokens"), "output_tokens": one.get("outputTokens")})
+    names = {name for one in models if isinstance(name := one.get("model"), str)}
+    turn.told |= {"model": name for name in names if len(names) == 1}
+
+
 def _read_snapshot(turn: Assembly, messages: Sequence[Mapping[str, Any]]) -> None:
-    """What follows the user's last message: its texts where none were streamed, and the calls that were not."""
-    streamed, texts, spoken = set(turn.calls), bool(turn.texts), turn.spoken
+    """What follows the user's last message: its texts where none were streamed, and the calls that were not.
+
+    Of a call that was streamed, its arguments alone may not have been: some servers leave out those that came whole.
+    """
+    streamed = {key for key, call in turn.calls.items() if call.get("arguments")}
+    texts, spoken = bool(turn.texts), turn.spoken
     asked = max((place for place, message in enumerate(messages) if message.get("role") == "user"), default=-1)
     for place, message in enumerate(messages[asked + 1 :]):
         if message.get("role") == "tool":

@@ -25,6 +25,12 @@ def frameworks() -> Path:
 
 
 @pytest.fixture(scope="session")
+def agui() -> Path:
+    """The interpreter with the AG-UI servers that need an older library of the protocol than others."""
+    return _interpreter("GATE_AGUI_PYTHON")
+
+
+@pytest.fixture(scope="session")
 def agentevals() -> Path:
     """The command of agentevals, an evaluator of traces."""
     return _interpreter("GATE_AGENTEVALS_PYTHON").parent / "agentevals"

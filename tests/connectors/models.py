@@ -32,13 +32,17 @@ class _Handler(BaseHTTPRequestHandler):
         answer = _gemini(body) if "contents" in body else _chat(body)
         if "no model today" in json.dumps(body):
             self._send(400, {"error": {"code": 400, "message": "no model today", "status": "INVALID_ARGUMENT"}})
+        elif body.get("stream"):
+            self._send(200, *_streamed(answer))
         else:
             self._send(200, answer)
 
-    def _send(self, status: int, answer: Any) -> None:
-        data = json.dumps(answer).encode()
+    def _send(self, status: int, *answers: Any) -> None:
+        """One answer, or the events of a stream."""
+        one = len(answers) == 1
+        data = (json.dumps(*answers) if one else "".join(f"data: {event}\n\n" for event in answers)).encode()
         self.send_response(status)
-        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Type", "application/json" if one else "text/event-stream")
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)
@@ -55,6 +59,19 @@ def _chat(body: Mapping[str, Any]) -> dict[str, Any]:
     choice = {"index": 0, "message": message, "finish_reason": "stop" if args is None else "tool_calls"}
     usage = {"prompt_tokens": USAGE[0], "completion_tokens": USAGE[1], "total_tokens": sum(USAGE)}
     return {"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice], "usage": usage}
+
+
+def _streamed(answer: Mapping[str, Any]) -> list[str]:
+    """The events by which a completion comes piece by piece."""
+    head = {**answer, "object": "chat.completion.chunk", "usage": None}
+    (choice,) = answer["choices"]
+    message = choice["message"]
+    text, calls = message["content"], [{"index": n, **call} for n, call in enumerate(message.get("tool_calls", []))]
+    deltas = [{"content": text[:5]}, {"content": text[5:]}] if text else [{"tool_calls": calls}]
+    events = [{"index": 0, "delta": {"role": "assistant", **delta}, "finish_reason": None} for delta in deltas]
+    events.append({"index": 0, "delta": {}, "finish_reason": choice["finish_reason"]})
+    told = [{**head, "choices": [event]} for event in events]
+    return [*map(json.dumps, [*told, {**head, "choices": [], "usage": answer["usage"]}]), "[DONE]"]
 
 
 def _gemini(body: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,79 +1,66 @@
-"""An AG-UI server as a framework ships it, its model scripted: calls, arguments and results from the events."""
+"""AG-UI servers as three frameworks ship them, the model scripted: threads, calls and results from their events."""
 
 from __future__ import annotations
 
-import json
-import socket
-import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from tests.acceptance.conftest import Project
+from tests.connectors.models import USAGE, scripted_model
+from tests.connectors.servers import EXACT, FROM_MODEL, ORDERS, ask, errors_of, served, turns_of, two_turns
 
 pytestmark = pytest.mark.connectors
-SERVER = Path(__file__).parent / "agents" / "agui_server.py"
+SERVERS = {"pydantic-ai": "frameworks", "langgraph": "agui", "microsoft": "agui"}
+"""Framework → the environment that has its adapter; they have different versions of the protocol's library."""
 
 
-@contextmanager
-def served(frameworks: Path) -> Iterator[str]:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    with subprocess.Popen([str(frameworks), str(SERVER), str(port)], stdout=subprocess.PIPE, text=True) as server:
-        try:
-            assert server.stdout is not None
-            assert server.stdout.readline() == "ready\n"
-            yield f"http://127.0.0.1:{port}"
-        finally:
-            server.terminate()
+@pytest.fixture(scope="module", params=SERVERS)
+def server(request: pytest.FixtureRequest) -> Iterator[str]:
+    python: Path = request.getfixturevalue(SERVERS[request.param])
+    with (
+        scripted_model() as model,
+        served(python, "agui_server.py", {"MODEL_URL": model}, arguments=[request.param]) as url,
+    ):
+        yield url
 
 
-def write(project: Project, url: str, orders: list[str]) -> None:
-    def turn(order: str) -> dict[str, object]:
-        return {"input": f"Where is {order}?", "tools": [{"name": "lookup", "args": {"order": order}}]}
-
-    project.write("cases.json", [{"id": order, "turns": [turn(order), turn(f"{order}x")]} for order in orders])
-    criteria = {"tool_trajectory_avg_score": 1.0}
-    project.write(
-        "gate.yaml",
-        {
-            "suite": "cases.json",
-            "agent": {"agui": url, "concurrency": 64, "retries": 0},
-            "criteria": criteria,
-            "trials": 1,
-            "gate": {"confirm_after": 0.1},
-        },
-    )
-
-
-def test_an_agui_agent_is_judged_by_its_events(project: Project, frameworks: Path) -> None:
-    """Sixty-four threads of two turns at once: each gets its own answers."""
-    orders = [f"A{number}" for number in range(64)]
-    with served(frameworks) as url:
-        write(project, f"{url}/agent", orders)
-        ran = project.gate("run", "--record", "record.jsonl")
+def test_threads_do_not_mix(project: Project, server: str) -> None:
+    """Sixty-four threads of two turns at once, each answered from its own history."""
+    cases = [two_turns(order, FROM_MODEL) for order in ORDERS]
+    ran = ask(project, {"agui": f"{server}/agent"}, cases, criteria=EXACT)
     assert ran.code == 0, ran.out + ran.err
-    lines = [json.loads(line) for line in (project.root / "record.jsonl").read_text().splitlines()]
-    turns = {line["case"]: line["turns"] for line in lines if "turns" in line}
-    for order in orders:
-        found = [(call["name"], call["args"], turn["response"]) for turn in turns[order] for call in turn["calls"]]
-        assert found == [
-            ("lookup", {"order": order}, ["It has shipped."]),
-            ("lookup", {"order": f"{order}x"}, ["It has shipped."]),
+    turns = turns_of(project)
+    assert set(turns) == set(ORDERS)
+    for order in ORDERS:
+        assert [one["response"] for one in turns[order]] == [[text.format(order)] for text in FROM_MODEL]
+        assert [call["result"] for one in turns[order] for call in one["calls"]] == [
+            f"{order} has shipped",
+            f"{order}x has shipped",
         ]
-        assert "shipped" in json.dumps(turns[order][0]["calls"][0]["result"])
 
 
-def test_a_run_that_fails_and_a_wrong_path_are_one_line_each(project: Project, frameworks: Path) -> None:
-    with served(frameworks) as url:
-        write(project, f"{url}/agent", ["E5"])
-        failed = project.gate("run")
-        write(project, f"{url}/nowhere", ["A1"])
-        lost = project.gate("run")
+def test_tokens_are_read_where_the_run_states_them(project: Project, agui: Path) -> None:
+    with (
+        scripted_model() as model,
+        served(agui, "agui_server.py", {"MODEL_URL": model}, arguments=["langgraph"]) as url,
+    ):
+        ran = ask(project, {"agui": f"{url}/agent"}, [two_turns("A1", FROM_MODEL)], criteria=EXACT)
+    assert ran.code == 0, ran.out + ran.err
+    assert [(one["usage"]["input_tokens"], one["usage"]["output_tokens"]) for one in turns_of(project)["A1"]] == [
+        (2 * USAGE[0], 2 * USAGE[1])
+    ] * 2
+
+
+def test_a_run_that_fails_and_a_wrong_path_are_one_line_each(project: Project, server: str) -> None:
+    case = {"id": "a", "input": "no model today", "response": "x"}
+    failed = ask(project, {"agui": f"{server}/agent"}, [case])
+    said = errors_of(project)["a"]
     assert failed.code != 0
-    assert "no model today" in failed.out + failed.err or "the stream broke off" in failed.out + failed.err
+    assert "no model today" in said or "the stream broke off" in said or "states an error" in said
+    assert "\n" not in said
+    lost = ask(project, {"agui": f"{server}/nowhere"}, [case])
     assert lost.code == 3
-    assert "HTTP 404" in lost.out + lost.err
+    assert "HTTP 404" in errors_of(project)["a"]
     assert "Traceback" not in failed.err + lost.err

@@ -11,7 +11,7 @@ import yaml
 
 from examples.frameworks.scripted_model import serving
 from tests.acceptance.conftest import REPOSITORY, Project
-from tests.connectors import test_agui
+from tests.connectors.models import scripted_model
 from tests.connectors.servers import ask, errors_of, served, turns_of
 
 pytestmark = pytest.mark.connectors
@@ -98,7 +98,10 @@ def test_the_places_that_a_hint_names_hold_the_answer(project: Project, model: d
 
 
 def test_agui_is_known_by_what_it_misses(project: Project, frameworks: Path) -> None:
-    with test_agui.served(frameworks) as url:
+    with (
+        scripted_model() as scripted,
+        served(frameworks, "agui_server.py", {"MODEL_URL": scripted}, arguments=["pydantic-ai"]) as url,
+    ):
         ask(project, {"http": f"{url}/agent"}, [ONE])
         assert "this looks like AG-UI: use agui:" in errors_of(project)["a"]
         ask(project, {"openai": {"url": url, "model": "m"}}, [ONE])

@@ -88,7 +88,10 @@ AGUI = sse(
     {"type": "TOOL_CALL_RESULT", "toolCallId": "c1", "messageId": "m2", "content": "3 found"},
     {"type": "TEXT_MESSAGE_CONTENT", "messageId": "m3", "delta": "It is "},
     {"type": "TEXT_MESSAGE_CONTENT", "messageId": "m3", "delta": "done."},
-    {"type": "RUN_FINISHED", "threadId": "t", "runId": "r"},
+    {
+        "type": "RUN_FINISHED",
+        "usage": [{"model": "m", "inputTokens": 5, "outputTokens": 2}, {"inputTokens": 2, "outputTokens": 1}],
+    },
 )
 AGUI_SNAPSHOT = sse(
     {"type": "RUN_STARTED"},
@@ -153,7 +156,7 @@ ENDS = {
     "ui messages": '"finish"',
 }
 SHOW_RESULTS = {"responses", "agui", "agui snapshot", "ui messages", "claude"}
-COUNTED = {"chat", "responses", "anthropic", "claude"}
+COUNTED = {"chat", "responses", "anthropic", "claude", "agui"}
 
 
 def text_of(invocation: Invocation) -> str:
@@ -328,6 +331,26 @@ def test_calls_that_only_the_snapshot_holds_are_seen() -> None:
     )
     assert text_of(found) == "Done."
     assert [call.name for call in found.tool_calls] == ["wipe"]
+
+
+def test_arguments_that_only_the_snapshot_holds_are_those_of_the_streamed_call() -> None:
+    """As an adapter sends them where the model gave them in one piece."""
+    call = {"id": "c1", "type": "function", "function": {"name": "search", "arguments": '{"q": "cats"}'}}
+    messages = [{"role": "user", "content": "now"}, {"role": "assistant", "content": "", "toolCalls": [call]}]
+    found = plain(
+        sse(
+            {"type": "RUN_STARTED"},
+            {"type": "TOOL_CALL_START", "toolCallId": "c1", "toolCallName": "search"},
+            {"type": "TOOL_CALL_END", "toolCallId": "c1"},
+            {"type": "TOOL_CALL_RESULT", "toolCallId": "c1", "content": "3 found"},
+            {"type": "TEXT_MESSAGE_CONTENT", "messageId": "m", "delta": "Done."},
+            {"type": "MESSAGES_SNAPSHOT", "messages": messages},
+            {"type": "RUN_FINISHED", "usage": "none"},
+        )
+    )
+    assert [(one.name, one.args, one.result) for one in found.tool_calls] == [("search", {"q": "cats"}, "3 found")]
+    assert text_of(found) == "Done."
+    assert found.usage is None
 
 
 def test_items_that_the_last_event_leaves_out_are_seen() -> None:
