@@ -399,7 +399,8 @@ def _read_run_usage(turn: Assembly, models: Sequence[Mapping[str, Any]]) -> None
     for one in models:
         _add_tokens(turn.usage, {"input_tokens": one.get("inputTokens"), "output_tokens": one.get("outputTokens")})
     names = {name for one in models if isinstance(name := one.get("model"), str)}
-    turn.told |= {"model": name for name in names if len(names) == 1}
+    if len(names) == 1:
+        turn.told["model"] = names.pop()
 
 
 def _read_snapshot(turn: Assembly, messages: Sequence[Mapping[str, Any]]) -> None:
