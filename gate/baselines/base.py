@@ -126,6 +126,8 @@ class Trust(Struct, frozen=True):
     """Why nothing proves the unproven, where that is known."""
     required: bool = False
     """Whether only what is proven may be compared with."""
+    asked: bool = False
+    """Whether anybody looked for proofs."""
 
 
 Say = Callable[[str], None]

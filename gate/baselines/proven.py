@@ -98,6 +98,11 @@ class ProvenStore(Store):
         """Why some could not be looked up."""
         return self._prover.problems
 
+    @property
+    def reasons(self) -> Sequence[str]:
+        """Why what was looked up proves nothing."""
+        return self._prover.reasons
+
     def proofs(self, suite_id: str) -> Proofs:
         """What is known of a suite by now."""
         held = self._joined.get(suite_id)
@@ -147,7 +152,14 @@ class ProvenStore(Store):
         troubles = [f"{_named(key)}: {why}" for key, why in self._troubles.get(suite, {}).items()]
         troubles += [f"baselines could not be proven: {problem}" for problem in self._prover.problems]
         over = [(what, f"{why} ({reason})" if reason and why == UNPROVEN else why) for what, why in passed]
-        return Trust(tuple(unproven), tuple(over), tuple(troubles), reason, required=self._required)
+        return Trust(tuple(unproven), tuple(over), tuple(troubles), reason, required=self._required, asked=True)
+
+    def standing(self, entry: Entry) -> str:
+        """What is known of where an entry comes from, in a word or two."""
+        found = self._check(self._inner.read(entry))
+        if found.record is not None:
+            return "proven in part" if found.left_out else "proven"
+        return "rewritten" if entry.key in self._troubles.get(suite_key(entry.suite_id), {}) else "unproven"
 
     # --- reading ----------------------------------------------------------------------------------
 

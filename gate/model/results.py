@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
+from typing import Literal
 
 from msgspec import Struct, field
 
@@ -206,6 +207,8 @@ class BaselineInfo(Struct, frozen=True):
     """Commits of the base's history that have the configuration, where no record of the suite was ever stored."""
     of_itself: bool = False
     """Whether there is none because all that is stored was measured at this very commit, or by this very run."""
+    provenance: Literal["", "proven", "unproven"] = ""
+    """Whether a trusted job is known to have measured all of it; empty where nobody asked, or there is none."""
 
 
 class StoredForLater(Struct, frozen=True):

@@ -333,14 +333,25 @@ def list_baselines(config: Config, environment: Mapping[str, str], width: int | 
         suites = dict.fromkeys(entry.suite_id for entry in entries)
         ledgers = {suite_id: store.ledger(suite_id) for suite_id in suites}
         best = {suite_id: find_anchor(store, suite_id, where, git) for suite_id in suites}
-    rows = [("suite", "commit", "created (UTC)", "found", "where")]
-    for entry in entries:
+        proofs, doubts = _proofs(store, entries)
+    rows = [("suite", "commit", "created (UTC)", *(["proof"] if proofs else []), "found", "where")]
+    for nth, entry in enumerate(entries):
         ledger, anchor = ledgers[entry.suite_id], best[entry.suite_id]
         is_anchor = anchor is not None and anchor.info.commit == entry.commit and not entry.dirty
         commit = (entry.commit or "–")[:12] + ("+" if entry.dirty else "")
         said = _standing(ledger, entry, is_anchor=is_anchor)
-        rows.append((entry.suite_id, commit, _time(entry.created), said, entry.where))
-    return table(rows, width)
+        rows.append((entry.suite_id, commit, _time(entry.created), *proofs[nth : nth + 1], said, entry.where))
+    return "\n".join([table(rows, width), *doubts])
+
+
+def _proofs(store: Store, entries: Sequence[Entry]) -> tuple[list[str], list[str]]:
+    """What is known of where each entry comes from, and why no more is; both empty where nobody looks for proofs."""
+    if not isinstance(store, ProvenStore):
+        return [], []
+    store.bring(entries)
+    found = [store.standing(entry) for entry in entries]
+    why = [*store.problems, *(store.reasons if "unproven" in found else ())]
+    return found, [f"not all could be proven: {console(one, 300)}" for one in why]
 
 
 def _standing(ledger: Ledger, entry: Entry, *, is_anchor: bool) -> str:
@@ -384,6 +395,8 @@ def _show(plan: Plan, reference: Reference, ledger: Ledger, width: int | None) -
     if info.distance:
         head += f", {count(info.distance, 'commit')} back"
     head += f", {info.trials_per_case:.1f} trials a case from {count(info.records, 'record')}, {console(info.source)}"
+    if info.provenance:
+        head += f", {info.provenance}"
     suite = judge_record(as_baseline(reference.records[0]), [NO_REFERENCE], Terms(plan.criteria))
     rows = [(r.criterion.name, interval(r.candidate, r.criterion.scale), sample(r.candidate)) for r in suite.criteria]
     return "\n".join([head, *_told(ledger, key_of(info.commit)), table(rows, width, head=False)])

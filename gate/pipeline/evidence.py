@@ -24,6 +24,8 @@ STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 PREDICATE_TYPE = "https://in-toto.io/attestation/test-result/v0.1"
 RECORD, REPORT, COMMIT = "record/", "report/", "commit"
 NO_BASELINE = "agent-gate:no-baseline"
+UNPROVEN, NOT_ASKED = "unproven", "not asked"
+"""Of a baseline: nothing shows who measured it; nobody looked for what would."""
 _CHUNK = 1 << 20
 Outcome = Literal["PASSED", "WARNED", "FAILED"]
 
@@ -160,7 +162,7 @@ def _baselines(suite: SuiteResult) -> list[Descriptor]:
         if baseline is None or baseline.missing or baseline.commit is None:
             found.append(Descriptor("baseline", NO_BASELINE, {}, said))
         else:
-            known = {**said, "records": baseline.records}
+            known = {**said, "records": baseline.records, "provenance": baseline.provenance or NOT_ASKED}
             found.append(Descriptor("baseline", "", {"gitCommit": baseline.commit}, known))
     return found
 
@@ -269,6 +271,16 @@ def compared_with(statement: Statement, suite_id: str) -> tuple[str, ...]:
     """The commits that a suite was compared with, as the statement says."""
     baselines = [one for one in statement.predicate.configuration if one.name == "baseline" and one.uri != NO_BASELINE]
     return tuple(one.digest.get("gitCommit", "") for one in baselines if one.annotations.get("suite") == suite_id)
+
+
+def unproven_in(statement: Statement, suite_id: str) -> tuple[str, ...]:
+    """Those of the commits that a suite was compared with of which nothing showed who measured them.
+
+    Statements that do not say so are from before the gate looked.
+    """
+    told = [one for one in statement.predicate.configuration if one.name == "baseline" and one.uri != NO_BASELINE]
+    doubtful = [one for one in told if one.annotations.get("provenance") in (UNPROVEN, NOT_ASKED)]
+    return tuple(one.digest.get("gitCommit", "") for one in doubtful if one.annotations.get("suite") == suite_id)
 
 
 def agent_of(statement: Statement, suite_id: str) -> str:

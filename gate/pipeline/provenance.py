@@ -48,6 +48,7 @@ LOOK_UPS = 12
 """How many commits are looked up one by one."""
 MAY_NOT = (403, 404)
 GONE = (404, 410)
+NOBODY = "only a job on GitHub can ask who measured them, unless `baseline.key` is given"
 PERMISSION = "the token may not read the runs: add `permissions: {actions: read}` to the job"
 
 
@@ -102,7 +103,7 @@ class AnyProver:
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        return tuple(reason for way in self._ways for reason in way.reasons)
+        return tuple(reason for way in self._ways for reason in way.reasons) if self._ways else (NOBODY,)
 
     def close(self) -> None:
         for way in self._ways:
@@ -212,6 +213,7 @@ class RunProver:
             return Proofs()
         self._commits += 1
         if self._commits > LOOK_UPS:
+            self._reasons[f"no more than {LOOK_UPS} commits are looked up one by one"] = None
             return Proofs()
         return joined(self._in_artifact(run) for run in self._runs({commit}, RUNS_OF_COMMIT, head_sha=commit))
 

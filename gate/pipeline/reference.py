@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gate.baselines import Found, Store, StoreSettings, open_store
-from gate.baselines.base import outage_in
+from gate.baselines.base import Trust, outage_in
 from gate.baselines.ledger import LAPSED, Ledger
 from gate.baselines.pairing import Reference, match_cases, reference_to
 from gate.baselines.tags import series_of
@@ -23,7 +23,7 @@ from gate.model.facts import Note, Unproven
 from gate.pipeline.drift import drift_in, later, since
 from gate.pipeline.provenance import under_proof
 from gate.records import PlannedCase, Record
-from gate.records.keys import UNCOMMITTED, key_of
+from gate.records.keys import UNCOMMITTED, commit_key, key_of
 from gate.reports.formatting import count
 from gate.security.environment import TOKEN, in_ci
 from gate.security.limits import shorten
@@ -251,10 +251,20 @@ def _under_trust(config: Config, store: Store, suite_id: str, where: GitContext,
             what = next(iter(trust.troubles), f"no proven baseline of {suite_id!r}")
             hint = "the default branch's job stores one; `require_provenance: warn` goes without"
             raise BaselineError(what, where=str(config.path), hint=hint)
+    if trust.asked:
+        found = replace(found, all=tuple(_with_provenance(reference, trust) for reference in found.all))
     if not (trust.unproven or trust.told):
         return replace(found, doubts=trust.troubles)
     fact = Unproven(trust.unproven, trust.told, trust.reason)
     return replace(found, doubts=trust.troubles, notes=(*found.notes, fact))
+
+
+def _with_provenance(reference: Reference, trust: Trust) -> Reference:
+    """The reference with whether somebody is known to have measured all of it."""
+    if not reference.records:
+        return reference
+    doubtful = any(commit_key(record.header) in trust.unproven for record in reference.records)
+    return replace(reference, info=replace(reference.info, provenance="unproven" if doubtful else "proven"))
 
 
 def _commits_with(config: Config, where: GitContext, git: Git) -> int:

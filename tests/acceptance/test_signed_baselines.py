@@ -157,3 +157,42 @@ def test_a_release_is_decided_on_a_record_of_its_own_only_if_somebody_vouches_fo
     assert done.code == 0, done.out + done.err
     said = json.loads((shop.root / "r.json").read_text())["suites"][0]["warnings"]
     assert any("decided on what was measured of this commit" in one for one in said) == signed, said
+
+
+def test_where_a_baseline_comes_from_is_shown_and_stated(shop: Project) -> None:
+    """By the commands that list and show, by the JSON report, by what a run states, and by who checks that."""
+    [measured] = (shop.root / ".gate/records").glob("*/*.jsonl")
+    assert shop.gate("baseline", "save").code == 0
+    warn = (shop.root / "gate.yaml").read_text().replace("block", "warn")
+    shop.write("gate.yaml", warn)
+    shop.git("commit", "-qam", "warn")
+    standing = [seen(shop)]
+    first = shop.git("rev-list", "--max-parents=0", "HEAD")[:12]
+    assert shop.gate("baseline", "save", str(measured), "--key", "key.pem").code == 0
+    standing.append(seen(shop))
+    assert standing == [
+        ("unproven", "unproven", "unproven", "unproven", f"{first}: nothing showed the run who measured that baseline"),
+        ("proven", "proven", "proven", "proven", ""),
+    ]
+    forge(shop)
+    listed = shop.gate("baseline", "list")
+    assert " rewritten " in listed.out
+
+
+def seen(shop: Project) -> tuple[str, str, str, str, str]:
+    """What each place says of the one baseline that is stored."""
+    listed, shown = shop.gate("baseline", "list").out, shop.gate("baseline", "show").out
+    ran = shop.gate("run", "--json", "r.json", "--statement", "s.json", "--record", ".gate/r.jsonl")
+    assert ran.code == 0, ran.err
+    checked = shop.gate("verify", ".gate/r.jsonl", "--statement", "s.json", "--unsigned")
+    for name in (".gate/r.jsonl", "r.json", "s.json"):
+        (shop.root / name).rename(shop.root / ".gate" / f"last-{Path(name).name}")
+    told = [line.rpartition("evals: ")[2] for line in checked.out.splitlines() if "nothing showed" in line]
+    rests_on = json.loads((shop.root / ".gate/last-s.json").read_text())["predicate"]["configuration"]
+    return (
+        listed.splitlines()[1].split()[4],
+        shown.splitlines()[0].rpartition(", ")[2],
+        json.loads((shop.root / ".gate/last-r.json").read_text())["suites"][0]["baseline"]["provenance"],
+        next(one["annotations"]["provenance"] for one in rests_on if one["name"] == "baseline"),
+        next(iter(told), ""),
+    )

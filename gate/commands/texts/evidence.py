@@ -18,6 +18,7 @@ from gate.pipeline.evidence import (
     predicate_in,
     read_statement,
     statement_of,
+    unproven_in,
     written,
 )
 from gate.pipeline.verdict import load_to_judge, own_terms
@@ -30,6 +31,7 @@ from gate.security.signing import opened, signed
 UNSIGNED = "NOT SIGNED: anybody may have written this"
 AGAIN = "judged again by its record alone, and not failed"
 UNCHECKED = "not judged again, without the baseline; that is the statement's word"
+NOT_PROVEN = "nothing showed the run who measured that baseline"
 UNKNOWN = "which version of the agent answered is not known"
 MAX_BYTES = 16 * 2**20
 """Of a statement or a key."""
@@ -114,6 +116,9 @@ def _text(statement: Statement, checked: int, *, is_signed: bool) -> str:
         commits = ", ".join(console(commit[:12]) for commit in compared_with(statement, suite_id))
         if commits:
             lines.append(f"  {console(suite_id)}: compared with {commits}: {UNCHECKED}")
+            lines += [
+                f"  {console(suite_id)}: {console(one[:12])}: {NOT_PROVEN}" for one in unproven_in(statement, suite_id)
+            ]
         elif found.result == "PASSED":
             lines.append(f"  {console(suite_id)}: {AGAIN}")
         if not agent_of(statement, suite_id):
