@@ -35,9 +35,11 @@ SERVERS: dict[str, dict[str, Any]] = {
 """Name → the agent; ``url`` is the path on a server of the test."""
 
 
-def at(name: str, port: int, path: str | None = None) -> dict[str, Any]:
+def at(
+    name: str, port: int, path: str | None = None, *, table: Mapping[str, dict[str, Any]] = SERVERS
+) -> dict[str, Any]:
     """The agent's section, with the address of a server."""
-    ((kind, told),) = SERVERS[name].items()
+    ((kind, told),) = table[name].items()
     return {kind: {**told, "url": f"http://127.0.0.1:{port}{told['url'] if path is None else path}"}}
 
 
