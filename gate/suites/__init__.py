@@ -201,8 +201,17 @@ def _read(path: Path, base: Path, reader: _Reader) -> Contents:
         candidate = _format(name, fields)
         if candidate.recognises(document.data):
             return reader.understood(candidate, document)
+    if _is_schema(document.data):
+        return Contents(())
     shapes = "; ".join(_format(name, fields).shape for name in FORMATS)
     raise ConfigError("no suite in any format that is read", where=document.where, hint=f"read are {shapes}")
+
+
+def _is_schema(data: Any) -> bool:
+    """A JSON Schema, as Pydantic Evals writes one beside each data set for editors: it holds no case."""
+    if not isinstance(data, Mapping) or data.get("type") != "object":
+        return False
+    return isinstance(data.get("properties"), Mapping) and ("$defs" in data or "$schema" in data)
 
 
 def _read_rows(path: Path, base: Path, fields: FieldPaths, root: Path) -> Contents | None:

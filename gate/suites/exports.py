@@ -173,7 +173,8 @@ def _golden(row: Row) -> _Found:
     recorded = None
     if row.get("actual_output"):
         made = _calls(row.get("tools_called") or [], "tools_called", "inputParameters")
-        calls = tuple(ToolCall(call.name, call.args) for call in made)
+        told = [one.get("output") if isinstance(one, Mapping) else None for one in row.get("tools_called") or []]
+        calls = tuple(ToolCall(call.name, call.args, result=value) for call, value in zip(made, told, strict=True))
         said = Part(_text(row["actual_output"], _ANSWERS, "actual_output"))
         recorded = Invocation(turns[0].user, (said,), calls, reports_calls=row.get("tools_called") is not None)
     return _Found(turns, _name(row.get("name")), metadata, recorded=recorded, losses=losses)

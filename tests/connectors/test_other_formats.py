@@ -1,4 +1,4 @@
-"""What promptfoo, Inspect and google-adk write themselves, as released, is read as they mean it."""
+"""What promptfoo, Inspect, DeepEval, Pydantic Evals and google-adk write, as released, is read as they mean it."""
 
 from __future__ import annotations
 
@@ -168,6 +168,70 @@ def test_an_archive_of_inspect_is_what_inspect_dumps_of_it(inspect: Path, tmp_pa
     assert sorted((trial.case_id, trial.number) for trial in packed.recorded) == [
         (name, epoch) for name in ("two", "where") for epoch in (1, 2, 3)
     ]
+
+
+@pytest.fixture(scope="module")
+def written(inspect: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder in which DeepEval and Pydantic Evals have saved their data sets."""
+    folder = tmp_path_factory.mktemp("written")
+    subprocess.run([inspect, "-W", "ignore", AGENTS / "datasets.py"], cwd=folder, check=True, capture_output=True)
+    return folder
+
+
+@pytest.mark.parametrize("kind", ["json", "jsonl"])
+def test_goldens_that_deepeval_saves(written: Path, kind: str) -> None:
+    suite, losses = loaded(written / f"goldens-{kind}.{kind}")
+    where, cancel = suite.cases
+    assert [(case.id, case.turns[0].user) for case in suite.cases] == [
+        ("where", "Where is A100?"),
+        ("cancel", "Cancel A200"),
+    ]
+    assert [(call.name, call.args) for call in where.turns[0].tools or ()] == [("lookup", {"order": "A100"})]
+    assert cancel.turns[0].response is not None
+    assert cancel.turns[0].response[0].text == "Ünable — it has shipped."
+    assert where.metadata["team"] == "orders"
+    (trial,) = suite.recorded
+    (call,) = trial.invocations[0].tool_calls
+    assert (trial.case_id, trial.invocations[0].text, call.args, call.result) == (
+        "where", "A100 is on its way.", {"order": "A100"}, "shipped",
+    )  # fmt: skip
+    assert not losses
+
+
+@pytest.mark.parametrize("kind", ["json", "jsonl"])
+def test_conversations_that_deepeval_saves(written: Path, kind: str) -> None:
+    suite, losses = loaded(written / f"conversations-{kind}.{kind}")
+    (talk,) = suite.cases
+    assert (talk.id, [turn.user for turn in talk.turns]) == ("talk", ["A100?", "When?"])
+    assert [rubric.text for rubric in talk.rubrics] == ["is told the day"]
+    assert not losses
+
+
+@pytest.mark.parametrize("kind", ["yaml", "json"])
+def test_a_dataset_that_pydantic_evals_saves(written: Path, kind: str) -> None:
+    suite, losses = loaded(written / f"dataset.{kind}")
+    where, cancel = suite.cases
+    assert (where.id, where.turns[0].user, where.metadata) == ("where", "Where is A100?", {"team": "orders"})
+    assert where.options == {
+        "contains": {"values": ["shipped"]},
+        "regex": {"patterns": [r"\AOrder\ A100\ has\ shipped\.\Z"]},
+    }
+    assert [case.thresholds for case in suite.cases] == [{"latency": 2.5}, {"latency": 2.5}]
+    assert [rubric.text for rubric in cancel.rubrics] == ["It refuses kindly."]
+    assert [(loss.case, loss.what, loss.check) for loss in losses] == [("where", "evaluator IsInstance", True)]
+
+
+def test_the_schema_beside_a_dataset_is_passed_over_in_its_folder(written: Path, project: Project) -> None:
+    """A lost check ends the import, and nothing is written."""
+    folder = project.root / "evals"
+    folder.mkdir()
+    for name in ("dataset.yaml", "dataset_schema.json"):
+        shutil.copy(written / name, folder)
+    lost = project.gate("import", "evals", "--to", "suite.json")
+    assert (lost.code, (project.root / "suite.json").exists()) == (2, False)
+    assert "evaluator IsInstance" in lost.out + lost.err
+    kept = project.gate("import", "evals", "--to", "suite.json", "--allow-loss")
+    assert kept.code == 0, kept.out + kept.err
 
 
 ADK_AGENT = """

@@ -76,7 +76,8 @@ def test_a_golden_with_its_calls_and_its_recorded_answer(tmp_path: Path) -> None
     assert turn.tools == (ToolCall("find", {"id": "A1"}), ToolCall("notify", any_args=True))
     assert turn.response == (Part("It is on its way."),)
     (said,) = recorded.invocations
-    assert (said.text, [call.name for call in said.tool_calls], said.reports_calls) == ("On its way.", ["find"], True)
+    made = [(call.name, call.result) for call in said.tool_calls]
+    assert (said.text, made, said.reports_calls) == ("On its way.", [("find", "left")], True)
 
 
 def test_a_conversational_golden_is_held_to_its_outcome(tmp_path: Path) -> None:

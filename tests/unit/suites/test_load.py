@@ -92,6 +92,7 @@ def test_hidden_and_foreign_files_are_not_read(tmp_path: Path) -> None:
     ("name", "content", "message"),
     [
         ("other.json", {"a": 1}, r"other\.json: no suite in any format that is read .*eval_cases.*`cases`"),
+        ("schema.json", {"type": "object", "properties": {}}, r"schema\.json: no suite in any format"),
         ("text.yaml", "just text", r"text\.yaml: no suite in any format"),
         ("empty.yaml", "", r"empty\.yaml: is empty"),
         ("torn.test.json", '[{"query": "hi"}', r"torn\.test\.json:1: not JSON"),
@@ -110,6 +111,15 @@ def test_nothing_is_read_by_halves(
     write(tmp_path / name, content)
     with pytest.raises(ConfigError, match=f"^{message}"):
         load([Path()], root=tmp_path)
+
+
+def test_a_schema_in_a_folder_holds_no_case(tmp_path: Path) -> None:
+    """And alone it measures nothing."""
+    write(tmp_path / "s/x.yaml", CASE.format("x"))
+    write(tmp_path / "s/x_schema.json", {"$defs": {}, "type": "object", "properties": {"cases": {"type": "array"}}})
+    assert [case.id for case in load([tmp_path / "s"], root=tmp_path)[0].cases] == ["x"]
+    with pytest.raises(MeasureError, match=r"x_schema\.json: no cases"):
+        load([tmp_path / "s/x_schema.json"], root=tmp_path)
 
 
 @pytest.mark.parametrize("content", ["[]", "{cases: []}", '{"eval_set_id": "x", "eval_cases": []}'])
