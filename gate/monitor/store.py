@@ -312,7 +312,9 @@ def open_state(path: Path, *, to_write: bool = True) -> MonitorState | None:
         if lock is not None:
             lock.close()
         what = f"the monitor's state cannot be opened: {error}"
-        raise ConfigError(what, where=str(path), hint="delete it, or name another under monitor.state") from error
+        damaged = getattr(error, "sqlite_errorcode", None) in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT)
+        mend = "delete it" if damaged else "make room and its folder writable"  # a full disk is no reason to lose it
+        raise ConfigError(what, where=str(path), hint=f"{mend}, or name another under monitor.state") from error
 
 
 def _connect(path: Path) -> sqlite3.Connection:

@@ -52,7 +52,7 @@ class ProgressLines:
         if now - self.last >= self.every:
             self.last = now
             rest = left(self.done, self.total, now - self.started)
-            self._say(f"  {self.done} of {self.total} runs, {rest} left{self._errors()}")
+            self._say(f"  {self.done} of {self.total:,} runs, {rest} left{self._errors()}")
 
     def close(self) -> None: ...
 

@@ -144,7 +144,7 @@ def _compared(suite: SuiteResult, cause: _Compared) -> str:  # noqa: PLR0911 - o
             return "nothing was judged: no threshold"
         case fact.NotEnoughEvidence():
             extra = f"; suspected: {listing(cause.suspects)}" if cause.suspects else ""
-            return f"not enough evidence on {listing(cause.criteria)}{extra}"
+            return f"not enough evidence on {listing(causes(suite, cause.criteria))}{extra}"
         case fact.CasesNeverPass():
             return never_pass(cause.cases)
         case fact.CasesBroke():
@@ -154,7 +154,7 @@ def _compared(suite: SuiteResult, cause: _Compared) -> str:  # noqa: PLR0911 - o
         case fact.TradedOff():
             return trade(suite, cause)
         case fact.BaselineMoved():
-            fell = f"{listing(cause.criteria)} fell against the stored baseline"
+            fell = f"{listing(causes(suite, cause.criteria))} fell against the stored baseline"
             return (
                 f"{fell}, but not against the base commit's agent run now: drift or luck, not shown to be this change"
             )
@@ -199,9 +199,16 @@ def _got_worse(suite: SuiteResult, cause: fact.SuiteGotWorse) -> str:
     suspected = listing(map(movement, cause.suspects)) or listing(_falls(suite, cause))
     extra = f"; most suspect: {suspected}" if suspected and not where(suite) else ""  # of a tag, single cases are noise
     extra += f"; {DRIFT}" if cause.perhaps_drift else ""
+    named = causes(suite, cause.criteria)
     if not cause.by_mean:
-        return f"{listing(cause.criteria)} got worse in some cases{extra}"
-    return f"{listing(cause.criteria)} got worse over the suite: {_reason_of(suite, cause.criteria[0])}{extra}"
+        return f"{listing(named)} got worse in some cases{extra}"
+    return f"{listing(named)} got worse over the suite: {_reason_of(suite, named[0])}{extra}"
+
+
+def causes(suite: SuiteResult, names: Sequence[str]) -> list[str]:
+    """Criteria that are at fault, without a composite beside one of its parts: one cause is told once."""
+    whole = {row.criterion.name: row.criterion.parts for row in suite.criteria if row.criterion.parts}
+    return [name for name in names if set(names).isdisjoint(whole.get(name, ()))]
 
 
 def _falls(suite: SuiteResult, cause: fact.SuiteGotWorse) -> list[str]:
@@ -400,10 +407,10 @@ def _runs(course: fact.Course, *, more: bool) -> str:
     """``more``: whether further runs were made for later changes, so that nothing was saved."""
     text = count(course.runs, "agent run")
     if course.baseline_runs:
-        text += f" ({course.baseline_runs} of the baseline's agent)"
+        text += f" ({course.baseline_runs:,} of the baseline's agent)"
     if more:
         return f"{text} for the verdict"
-    return f"{text} instead of {course.fixed_runs}" if 0 < course.runs < course.fixed_runs else text
+    return f"{text} instead of {course.fixed_runs:,}" if 0 < course.runs < course.fixed_runs else text
 
 
 def _how_decided(suite: SuiteResult, outcome: Outcome) -> list[str]:

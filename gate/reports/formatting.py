@@ -49,9 +49,11 @@ def _sign(value: float, text: str, signed: bool) -> str:
 
 
 def seconds(value: float) -> str:
-    """A duration: ``320 ms``, ``1.84 s``, ``2 min 5 s``."""
+    """A duration: ``40 µs``, ``320 ms``, ``1.84 s``, ``2 min 5 s``."""
     if not math.isfinite(1000 * value):
         return NOT_MEASURED
+    if 0 < value < 0.0001:  # what answers so soon is still no zero
+        return f"{_trimmed(1e6 * value, 0 if value >= 0.00001 else 1)} µs"
     if value < 0.9995:
         return f"{_trimmed(1000 * value, 0 if value >= 0.01 else 1)} ms"
     if value < 120:
@@ -138,9 +140,9 @@ def _bracketed(estimate: Estimate, show: Callable[[float], str]) -> str:
     if estimate.level == 0.0:  # nothing to make an interval of
         return show(estimate.value)
     mean, low, high = (show(v) for v in (estimate.value, estimate.low, estimate.high))
-    for unit in (" %", " s", " ms"):
-        if all(text.endswith(unit) for text in (mean, low, high)):
-            return f"{mean} [{low.removesuffix(unit)}, {high.removesuffix(unit)}]"
+    for unit in (" %", " s", " ms", " µs"):
+        if all(text.endswith(unit) or text == "0 ms" for text in (mean, low, high)):  # nothing is nothing in any unit
+            return f"{mean} [{low.partition(' ')[0]}, {high.partition(' ')[0]}]"
     if low.startswith("$") and high.startswith("$"):
         return f"{mean} [{low[1:]}, {high[1:]}]"
     return f"{mean} [{low}, {high}]"

@@ -20,6 +20,8 @@ HERE = Path(__file__).parent
 WIDTHS = (390, 768, 1280, 1920)
 """Pixels: a telephone, a tablet, a laptop, a desk."""
 SCHEMES = ("light", "dark")
+FIGURES = r"\d (%|s|ms|µs|points)(?![a-z])|[−+]\$?\d+|[np] [=<] \d+|\[[^\[\]\s]{1,14}, [^\[\]\s]{1,14}\]"
+"""What is read in one piece."""
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 OPTIONS = (
     "--no-sandbox",  # of root, as in a container
@@ -119,6 +121,19 @@ def clipped(page: Page) -> list[str]:
     )
 
 
+def spilling(page: Page) -> list[str]:
+    """Tables that are wider than what they stand in, and so lie upon its edge; those that are scrolled are meant to."""
+    return page.evaluate(
+        """() => [...document.querySelectorAll('main table')]
+          .filter((one) => one.checkVisibility() && !one.closest('.scroller, .scroll, .wide'))
+          .filter((one) => {
+            const style = getComputedStyle(one.parentElement), box = one.parentElement.getBoundingClientRect();
+            return one.getBoundingClientRect().right > box.right - parseFloat(style.paddingRight) + 1;
+          })
+          .map((one) => `${one.className} ${one.textContent.trim().slice(0, 40)}`)"""
+    )
+
+
 def overlaps(page: Page) -> list[str]:
     """Neighbours of one row or line whose texts lie upon each other."""
     return page.evaluate(
@@ -146,15 +161,15 @@ def overlaps(page: Page) -> list[str]:
 
 
 def broken_figures(page: Page) -> list[str]:
-    """Figures that are parted from their unit by the end of a line: ``96`` and ``%``."""
+    """Figures that the end of a line parts: from their unit, ``96`` and ``%``, their sign, or their interval's end."""
     return page.evaluate(
-        """() => {
+        """(figures) => {
           const found = [];
           const walk = document.createTreeWalker(document.querySelector('main'), NodeFilter.SHOW_TEXT);
           while (walk.nextNode()) {
             const node = walk.currentNode;
             if (!node.parentElement.checkVisibility()) continue;
-            for (const match of node.data.matchAll(/\\d (%|s|ms|points)(?![a-z])/g)) {
+            for (const match of node.data.matchAll(new RegExp(figures, 'g'))) {
               const range = document.createRange();
               range.setStart(node, match.index);
               range.setEnd(node, match.index + match[0].length);
@@ -163,7 +178,8 @@ def broken_figures(page: Page) -> list[str]:
             }
           }
           return found;
-        }"""
+        }""",
+        FIGURES,
     )
 
 

@@ -12,7 +12,7 @@ from gate.reports.html.lineup import render
 from tests.unit.reports.hostile import CORPUS
 from tests.unit.reports.test_lineup import lineup
 
-from .conftest import SCHEMES, WIDTHS, clipped, overflow, overlaps, show, violations
+from .conftest import SCHEMES, WIDTHS, broken_figures, clipped, overflow, overlaps, show, violations
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -37,7 +37,7 @@ def test_nothing_is_cut_off(page: Page, tmp_path: Path, name: str, width: int, s
     page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
     page.set_viewport_size({"width": width, "height": 900})
     opened(page, tmp_path, FOUND[name])
-    assert (overflow(page), clipped(page), overlaps(page)) == ([], [], [])
+    assert (overflow(page), clipped(page), overlaps(page), broken_figures(page)) == ([], [], [], [])
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
@@ -64,3 +64,17 @@ def test_votes_open_and_are_text(page: Page, tmp_path: Path) -> None:
     page.locator("#preferred summary").click()
     assert page.locator("#preferred tbody tr").count() == 40
     assert page.locator("#preferred img, #preferred script, #preferred a").count() == 0
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", FOUND)
+def test_all_agents_and_reasons_are_seen_without_scrolling_sideways(
+    page: Page, tmp_path: Path, name: str, width: int
+) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+    opened(page, tmp_path, FOUND[name])
+    page.locator("details").evaluate_all("(all) => all.forEach((one) => { one.open = true; })")
+    hidden = "(all) => all.filter((one) => one.scrollWidth > one.clientWidth + 1).map((one) => one.ariaLabel)"
+    assert page.locator(".scroll").evaluate_all(hidden) == []
+    tops = page.locator(".scatter").evaluate_all("(all) => all.map((one) => one.getBoundingClientRect().top)")
+    assert width < 768 or len(set(map(round, tops))) == 1, "pictures side by side begin at one height"

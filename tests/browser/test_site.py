@@ -15,7 +15,7 @@ from tests.unit.decision.histories import drawn_runs
 from tests.unit.reports.hostile import CORPUS
 from tests.unit.reports.html.histories import busy, shown
 
-from .conftest import SCHEMES, WIDTHS, clipped, overflow, overlaps, show, violations
+from .conftest import SCHEMES, WIDTHS, broken_figures, clipped, overflow, overlaps, show, violations
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -45,7 +45,7 @@ def test_nothing_is_cut_off(page: Page, dashboard: Path, name: str, width: int, 
     page.emulate_media(color_scheme=scheme)
     page.set_viewport_size({"width": width, "height": 900})
     show(page, dashboard / name)
-    assert (overflow(page), clipped(page), overlaps(page)) == ([], [], [])
+    assert (overflow(page), clipped(page), overlaps(page), broken_figures(page)) == ([], [], [], [])
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)

@@ -32,6 +32,12 @@ from gate.security.limits import MAX_ID_CHARS, cut
 LIMIT = 500
 """Characters of a value in a page."""
 _PIECES = re.compile(r"(?<=[_./:@\-])(?<!\d[./:@\-])(?=[^_./:@\-\s])|(?<=[a-z])(?=[A-Z])")
+_FIGURES = re.compile(
+    r"(?<![\w.$])(?:"
+    r"\[[−+±]?\$?\d[^\[\]\s]{0,12}, [−+±]?\$?\d[^\[\]\s]{0,12}\](?: points)?|[np] [=<≤] \d[\d.,]{0,12}|"
+    r"[−+±]?\$?\d[\d.,]{0,12} (?:%|ms|µs|s|min|points?)(?!\w)|[−+±]\$?\d[\d.,]{0,12})"
+)
+"""A figure with its unit, an interval, an n: broken over two lines, they are read for something else."""
 
 
 def render(
@@ -110,8 +116,16 @@ def _shown(value: Any) -> Any:
 
 
 def breakable(name: str, limit: int = 200) -> Markup:
-    """A name that may be broken after its separators, and so is not broken inside its words."""
-    return Markup("<wbr>").join(map(escape, _PIECES.split(one_line(str(name), limit))))
+    """A text whose names may be broken after their separators, so not in words, and whose figures are kept whole."""
+    text, made, at = one_line(str(name), limit), [], 0
+    for found in _FIGURES.finditer(text):
+        made += [_pieces(text[at : found.start()]), Markup('<span class="whole">{}</span>').format(found.group())]
+        at = found.end()
+    return Markup().join([*made, _pieces(text[at:])])
+
+
+def _pieces(text: str) -> Markup:
+    return Markup("<wbr>").join(map(escape, _PIECES.split(text)))
 
 
 def encoded(value: Any) -> bytes:

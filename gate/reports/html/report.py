@@ -132,7 +132,7 @@ def _suite(suite: SuiteResult, number: int, explain: str, trials: SuiteTrials | 
         "accepted": suite.accepted,
         "tiles": _tiles(suite),
         "statuses": _statuses(suite),
-        "criteria": [_criterion(one, _margin(one, suite)) for one in suite.criteria[:_MANY]],
+        "criteria": [_criterion(one, suite) for one in suite.criteria[:_MANY]],
         "further": [words.further_line(one) for one in suite.further[:_MANY]],
         "worse": _cases(words.worse_title(worse), worse),
         "failing": _cases("Cases with failing trials, not shown to be worse", failing),
@@ -180,8 +180,9 @@ def _tiles(suite: SuiteResult) -> list[tuple[str, str, str]]:
     spent, _, runs = headline.cost(suite).rpartition(" · ")
     tiles.append(("Cost", spent.split(" · ")[0] or "not reported", runs if spent else headline.cost(suite)))
     tiles.append(("Took", seconds(suite.duration), ""))
-    compared = suite.baseline.commit[:10] if suite.baseline is not None and suite.baseline.commit else "nothing"
-    tiles.append(("Compared with", compared, words.baseline_line(suite.baseline, source=False).partition(", ")[2]))
+    compared, _, rest = words.baseline_line(suite.baseline, source=False).partition(", ")
+    rest = rest if suite.has_baseline else ""
+    tiles.append(("Compared with", compared[:10] if suite.has_baseline else "nothing", rest))
     return tiles
 
 
@@ -214,8 +215,8 @@ def _facts(suite: SuiteResult) -> Mapping[str, str]:
 # --- criteria -------------------------------------------------------------------------------------
 
 
-def _criterion(result: CriterionResult, allowed: float | None) -> Mapping[str, Any]:
-    criterion, verdict = result.criterion, words.shown(result)
+def _criterion(result: CriterionResult, suite: SuiteResult) -> Mapping[str, Any]:
+    criterion, verdict, allowed = result.criterion, words.shown(result), _margin(result, suite)
     advisory = "" if criterion.blocking or criterion.blocks_regression else "warns only"
     tone = TONES[verdict] if words.is_ticked(result) or verdict is not Verdict.PASS else "mute"
     return {
@@ -231,7 +232,7 @@ def _criterion(result: CriterionResult, allowed: float | None) -> Mapping[str, A
             ("change", *_two(words.change_figure(result)), change_sample(result)),
         ),
         "plot": _plot(result, allowed),
-        "reason": reason(result),
+        "reason": "; ".join(filter(None, [reason(result), words.same_cause(result, suite)])),
         "evidence": "; ".join(filter(None, [judge_line(result), evidence(result)])),
         "parts": [f"{one_line(name, 80)} {said}" for name, said in dimensions(result)[:_MANY]],
     }

@@ -133,7 +133,7 @@ def test_what_is_no_state_is_refused_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(MeasureError, match="no monitor has stored anything"):
         open_state(path, to_write=False)
     path.write_bytes(b"not a database, and longer than a page header" * 40)
-    with pytest.raises(ConfigError, match=r"state cannot be opened"):
+    with pytest.raises(ConfigError, match=r"state cannot be opened.*delete it"):
         open_state(path)
     path.unlink()
     newer = sqlite3.connect(path)
@@ -141,3 +141,11 @@ def test_what_is_no_state_is_refused_in_one_line(tmp_path: Path) -> None:
     newer.close()
     with pytest.raises(ConfigError, match="format 99"):
         open_state(path)
+
+
+def test_a_state_that_cannot_be_written_is_not_to_be_deleted(tmp_path: Path) -> None:
+    (tmp_path / "folder.sqlite").mkdir()
+    for path in (Path("/dev/full"), Path("/proc/m.sqlite"), tmp_path / "folder.sqlite"):
+        with pytest.raises(ConfigError, match="cannot be opened") as refused:
+            open_state(path)
+        assert "make room" in str(refused.value.hint) and "delete" not in str(refused.value.hint)

@@ -20,7 +20,9 @@ from gate.model import (
     SuiteResult,
     Verdict,
 )
+from gate.model import facts as fact
 from gate.reports import console, markdown
+from gate.reports.explanation import causes, headline
 from gate.reports.labels import change_picture, same_cause, told_once, worse_cases
 from gate.reports.sparkline import plain
 
@@ -162,3 +164,12 @@ def test_a_log_is_shown_in_the_comment_and_with_verbose() -> None:
     assert "The agent wrote:\n\n````text\nstarting\n```\nKeyError: 'tea'\n````" in markdown.render(result(suite))
     assert "KeyError" not in console.render(result(suite))
     assert "the agent wrote:\n      starting\n" in console.render(result(suite), verbose=True)
+
+
+def test_the_headline_names_no_composite_beside_its_part() -> None:
+    suite = composite(Verdict.REGRESSED)
+    part, whole = (row.criterion.name for row in suite.criteria)
+    assert causes(suite, (whole, part)) == [part]
+    assert causes(suite, (whole,)) == [whole], "parts that hold explain nothing"
+    said = headline(replace(suite, cause=fact.SuiteGotWorse((part, whole)), concentrated=()))
+    assert said.startswith(f"{part} got worse over the suite")

@@ -49,6 +49,9 @@ def test_figures(value: float | None, scale: Scale, expected: str) -> None:
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
+        (0.0, "0 ms"),
+        (0.0000034, "3.4 µs"),
+        (0.00004, "40 µs"),
         (0.0004, "0.4 ms"),
         (0.32, "320 ms"),
         (0.9999, "1 s"),
@@ -81,6 +84,7 @@ def test_intervals_say_the_unit_once() -> None:
     assert interval(Estimate(0.82, 0.71, 0.9, 40), Scale.UNIT) == "0.82 [0.71, 0.90]"
     assert interval(Estimate(0.8, 0.7, 0.9, 40), Scale.BINARY) == "80 % [70, 90]"
     assert interval(Estimate(1.2, 0.9, 1.5, 40), Scale.SECONDS) == "1.2 s [900 ms, 1.5 s]"
+    assert interval(Estimate(2.2e-5, 0.0, 6e-5, 40), Scale.SECONDS) == "22 µs [0, 60]"
     assert interval(Estimate(0.5, 0.4, 0.6, 40), Scale.USD) == "$0.50 [0.40, 0.60]"
     assert interval(None, Scale.UNIT) == "–"
 

@@ -16,7 +16,8 @@ const ON_PAPER = 400;
 const share = (passed, trials) => (trials ? passed / trials : null);
 const seconds = (value) => {
   if (value === null || value === undefined) return '–';
-  if (value < 1) return `${Math.round(value * 1000)} ms`;
+  if (value > 0 && value < 0.0001) return `${Number((value * 1e6).toFixed(value < 1e-5 ? 1 : 0))} µs`;
+  if (value < 1) return `${Number((value * 1000).toFixed(value < 0.01 ? 1 : 0))} ms`;
   if (value < 120) return `${value < 10 ? value.toFixed(2) : value.toFixed(1)} s`;
   return `${Math.floor(value / 60)} min ${Math.round(value % 60)} s`;
 };

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import html
 import json
 import re
 
@@ -44,7 +45,7 @@ def test_data_come_out_as_they_went_in_and_end_no_element(text: str) -> None:
 @pytest.mark.parametrize("text", CORPUS)
 def test_a_value_in_a_template_is_text(text: str) -> None:
     page = environment().from_string('<p title="{{ x }}">{{ x }}{{ x | breakable }}</p>').render(x=text)
-    assert re.fullmatch(r'<p title="[^"<>]*">[^<>]*(<wbr>[^<>]*)*</p>', page)
+    assert re.fullmatch(r'<p title="[^"<>]*">[^<>]*((<wbr>|<span class="whole">|</span>)[^<>]*)*</p>', page)
     assert visible(page) == page
 
 
@@ -52,3 +53,16 @@ def test_names_break_after_their_separators() -> None:
     assert breakable("tool_trajectory_avg/a.b") == "tool_<wbr>trajectory_<wbr>avg/<wbr>a.<wbr>b"
     assert breakable("issueRefund") == "issue<wbr>Refund"
     assert breakable("<b>") == "&lt;b&gt;"
+
+
+@pytest.mark.parametrize(
+    ("text", "whole"),
+    [
+        ("rose by 25.8 % to +1.1 points", ["25.8 %", "+1.1 points"]),
+        ("−13.8 [−31.7, +5.5] points, n = 1,500", ["−13.8", "[−31.7, +5.5] points", "n = 1,500"]),
+        ("−$2.00 [−$2.00, −$1.99] in 40 µs", ["−$2.00", "[−$2.00, −$1.99]", "40 µs"]),
+        ("p < 0.001; 12 to 13 runs; 3 shops, case-2 s1 " + "9" * 300 + " %", ["p < 0.001"]),
+    ],
+)
+def test_figures_keep_their_units(text: str, whole: list[str]) -> None:
+    assert re.findall(r'<span class="whole">(.*?)</span>', html.unescape(str(breakable(text, 900)))) == whole

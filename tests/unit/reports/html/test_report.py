@@ -12,10 +12,12 @@ from html.parser import HTMLParser
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from gate.decision.comparison import holds, mark, passed
 from gate.model import (
     STORED,
+    BaselineInfo,
     Case,
     CaseResult,
     CaseStatus,
@@ -86,6 +88,22 @@ def test_it_says_what_matters() -> None:
         "exit code 1",
     ):
         assert said in page
+
+
+@pytest.mark.parametrize(
+    ("info", "said"),
+    [
+        (BaselineInfo(None, trials_per_case=5), "no commit<span>5 trials per case</span>"),
+        (BaselineInfo("0123456789abcdef", trials_per_case=1), "0123456789<span>1 trial per case</span>"),
+        (BaselineInfo(None, missing="nothing is stored"), "nothing</dd>"),
+        (None, "nothing</dd>"),
+    ],
+)
+def test_what_it_was_compared_with_is_said_also_without_a_commit(info: BaselineInfo | None, said: str) -> None:
+    compared = info is not None and not info.missing
+    suite = replace(RESULTS["regressed"].suites[0], baseline=info, has_baseline=compared)
+    page = render(replace(RESULTS["regressed"], suites=(suite,)))
+    assert f"<dt>Compared with</dt><dd>{said}" in page
 
 
 def test_every_less_than_sign_of_a_text_is_escaped() -> None:
