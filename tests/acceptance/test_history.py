@@ -138,7 +138,7 @@ def test_a_dashboard_of_the_branch_is_written_with_its_badge(project: Project, t
     assert (ran.code, ran.err) == (0, "")
     assert "6 records" in ran.out
     index = (tmp_path / "pages" / "index.html").read_text()
-    assert "suite.<wbr>yaml" in index and "fell by 50 points" in index
+    assert "suite.<wbr>yaml" in index and 'fell by <span class="whole">50 points</span>' in index
     badge = json.loads((tmp_path / "pages" / "badge.json").read_text())
     assert badge["label"] == "agent gate: suite.yaml"
     assert badge["message"] == json.loads(project.gate("history", "--json").out)["suites"][0]["runs"][-1]["verdict"]

@@ -168,7 +168,7 @@ def broken_figures(page: Page) -> list[str]:
           const walk = document.createTreeWalker(document.querySelector('main'), NodeFilter.SHOW_TEXT);
           while (walk.nextNode()) {
             const node = walk.currentNode;
-            if (!node.parentElement.checkVisibility()) continue;
+            if (!node.parentElement.checkVisibility() || node.parentElement.closest('.range')) continue;
             for (const match of node.data.matchAll(new RegExp(figures, 'g'))) {
               const range = document.createRange();
               range.setStart(node, match.index);

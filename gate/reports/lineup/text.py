@@ -31,16 +31,17 @@ def render_line(lineup: Lineup, *, encoding: str = "utf-8") -> str:
 def _lines(lineup: Lineup, width: int) -> Iterator[str]:
     yield words.title(lineup)
     for place in range(len(lineup.entries)):
-        yield "  " + console(words.entry_line(lineup, place), 300)
+        yield from _wrapped(words.entry_line(lineup, place), width, "  ")
     for measure in lineup.measures:
         yield from ("", *_block(lineup, measure, width))
     for axis in (lineup.cost, lineup.latency):
-        yield from _picture(lineup, axis)
+        yield from _picture(lineup, axis, width)
     yield ""
     for line in words.dominated_lines(lineup):
         yield from _wrapped(line, width)
     for found in lineup.preferences:
-        yield from ("", *_wrapped(words.preference_line(lineup, found), width), f"  {words.position_line(found)}")
+        yield from ("", *_wrapped(words.preference_line(lineup, found), width))
+        yield from _wrapped(words.position_line(found), width, "  ")
     if cost := words.judge_cost(lineup):
         yield cost
     yield ""
@@ -49,9 +50,10 @@ def _lines(lineup: Lineup, width: int) -> Iterator[str]:
         yield from _wrapped(f"note: {note}", width)
 
 
-def _wrapped(text: str, width: int) -> list[str]:
+def _wrapped(text: str, width: int, indent: str = "") -> list[str]:
     """A sentence over several lines, those after the first indented."""
-    return wrap(console(text, 600), width, subsequent_indent="  ", break_on_hyphens=False)
+    after = indent + "  "
+    return wrap(console(text, 600), width, initial_indent=indent, subsequent_indent=after, break_on_hyphens=False)
 
 
 def _block(lineup: Lineup, measure: Measure, width: int) -> Iterator[str]:
@@ -69,7 +71,7 @@ def _block(lineup: Lineup, measure: Measure, width: int) -> Iterator[str]:
 # --- quality against cost and latency -------------------------------------------------------------
 
 
-def _picture(lineup: Lineup, axis: str) -> Iterator[str]:
+def _picture(lineup: Lineup, axis: str, width: int) -> Iterator[str]:
     """Letters on a grid, better to the top and to the left; nothing if fewer than two have both, or all look alike."""
     quality, other = lineup.measure(lineup.quality), lineup.measure(axis)
     if quality is None or other is None:
@@ -92,7 +94,7 @@ def _picture(lineup: Lineup, axis: str) -> Iterator[str]:
     ends = [figure(best, quality.scale), figure(worst, quality.scale)]
     margin = max(map(len, ends))
     yield ""
-    yield f"{console(lineup.quality, 60)} against {axis}: the best corner is at the top left"
+    yield from _wrapped(f"{console(lineup.quality, 60)} against {axis}: the best corner is at the top left", width)
     for number, cells in enumerate(grid):
         label = ends[0] if number == 0 else ends[1] if number == _HEIGHT - 1 else ""
         yield f"{label.rjust(margin)} │{''.join(cells)}".rstrip()

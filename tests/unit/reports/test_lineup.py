@@ -116,3 +116,11 @@ def test_any_name_stays_text_in_every_form(name: str) -> None:
     assert "<img" not in page
     assert page.count("<script") == render_html(lineup("a", "other", votes=True)).count("<script")
     assert len(page) < 200_000
+
+
+def test_no_line_is_longer_than_the_terminal() -> None:
+    found = lineup("a model of a long name " * 3, "small", criterion="tool_trajectory_avg_score", votes=True)
+    lines = text.render(found, width=60).splitlines()
+    headings = [line for line in lines if "against" in line or "trials" in line or "position" in line]
+    assert len(headings) > 4
+    assert max(map(len, headings)) <= 60
