@@ -17,7 +17,7 @@ import pytest
 from gate.model import Trial
 from gate.records import Record, read_record
 from tests.acceptance.conftest import Project
-from tests.integration.world.provider import Provider, providing
+from tests.integration.world.provider import Provider, everything_in, providing
 
 CASES = 4
 SUITE = "".join(json.dumps({"id": f"c{n}", "input": f"item {n}", "response": "answer"}) + "\n" for n in range(CASES))
@@ -143,7 +143,10 @@ def test_recordings_hold_no_keys_and_need_none(project: Project, provider: Provi
     project.store(trials=1, OPENAI_BASE_URL=provider.url)
     assert provider.headers[0]["authorization"] == f"Bearer {KEY}"
     (path,) = store(project).iterdir()
-    assert KEY.encode() not in path.read_bytes()
+    kept = everything_in(path)
+    assert b"You are helpful." in kept
+    assert b"item 1" in kept
+    assert KEY.encode() not in kept
     before = provider.calls
     project.write("agent.py", AGENT.replace(KEY, "none"))
     assert all(trial.replay is not None and trial.replay.whole for trial in run(project, provider, "--trials", "1"))

@@ -6,9 +6,12 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from random import Random
 from threading import Lock, Thread
 from typing import Any
+
+from gate.world.cassette import Cassette
 
 
 class Provider:
@@ -96,3 +99,11 @@ def providing() -> Iterator[Provider]:
         server.shutdown()
         thread.join()
         server.server_close()
+
+
+def everything_in(path: Path) -> bytes:
+    """The lines of a recording, and every body in it unpacked, whether or not a trial names it."""
+    lines = [json.loads(line) for line in path.read_bytes().splitlines()]
+    names = [line["body"]["digest"] for line in lines if "body" in line]
+    assert names
+    return b"\n".join([path.read_bytes(), *(Cassette(path).body(name) or b"" for name in names)])
