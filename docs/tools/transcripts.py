@@ -33,7 +33,7 @@ PART = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 VARYING = re.compile(
-    r"\b\d+ ms\b|\b\d+ min( \d+ s)?\b|\b\d+(\.\d+)? ?s\b"
+    r"\b\d+(\.\d+)? µs\b|\b\d+ ms\b|\b\d+ min( \d+ s)?\b|\b\d+(\.\d+)? ?s\b"
     r"|\b[0-9a-f]{7,40}\b|\b\d{8}T\d{6}\b|\b\d{4}-\d\d-\d\d( \d\d:\d\d(:\d\d)?)?\b"
 )
 PROGRESS = re.compile(

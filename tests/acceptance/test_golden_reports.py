@@ -94,7 +94,7 @@ def steady(project: Project, text: str) -> str:
     text = re.sub(r"(<(script|style)[^>]*>).*?(</\2>)", r"\1…\3", text, flags=re.DOTALL)
     text = re.sub(r"sha256-[\w+/=]+", "sha256-…", text)
     text = re.sub(r'(<svg class="plot histogram").*?(</svg>)', r"\1>\2", text, flags=re.DOTALL)
-    return re.sub(r"\b\d+(?:\.\d+)? (?:ms|s|min)\b(?: \d+ s\b)?", "1 s", text)
+    return re.sub(r"\b\d+(?:\.\d+)? (?:µs|ms|s|min)\b(?: \d+ s\b)?", "1 s", text)
 
 
 def agrees(name: str, text: str) -> None:
