@@ -44,8 +44,9 @@ OWN_EVENTS = ("push", "schedule", "workflow_dispatch")
 """Events whose runs are started by those who may write, on a commit that is here. Not a pull request's."""
 MOST_RUNS = 100
 """Runs of a branch that are looked at."""
-MOST_LISTED = 300
-"""Runs of one event that are looked at, whatever their workflow."""
+LISTED = (300, 700)
+"""Runs of one event that are looked at, whatever their workflow; and how many more if none of them counts. GitHub lists
+no more than 1,000."""
 PERMISSION_HINT = (
     "add `permissions: {contents: read, pull-requests: write}` to the job; "
     "for forks and Dependabot the `workflow_run` job comments"
@@ -259,17 +260,26 @@ class GitHub:
         Of each event and file the ``most`` newest on one of ``heads``: whoever starts one workflow again and again, or
         runs one each hour, does not crowd out the others. ``asked`` is ``branch`` or ``head_sha``. A fork's branch or a
         tag may have the name of a branch, so it is the commit that shows what ran.
+
+        Raises:
+            PublishError: there are more runs than can be listed, and none that counts among those that are.
         """
         found: dict[tuple[str, str], list[MeasuringRun]] = {}
         with _readable():
-            for event in OWN_EVENTS:
-                query = {**asked, "event": event, "exclude_pull_requests": "true"}
-                listed = self._rest.pages(self._path("actions/runs"), "workflow_runs", **query)
-                for run in islice(listed, MOST_LISTED):
-                    path, made = run["path"].partition("@")[0], _run(run)
-                    ours = made.head_repository.lower() == self._repository.lower() and made.head in heads
-                    if ours and run["event"] == event and path in workflows:
-                        found.setdefault((event, path), []).append(made)
+            path = self._path("actions/runs")
+            lists = {
+                event: self._rest.pages(path, "workflow_runs", **asked, event=event, exclude_pull_requests="true")
+                for event in OWN_EVENTS
+            }
+            for many in LISTED:
+                for event, listed in lists.items() if not found else ():
+                    for run in islice(listed, many):
+                        file, made = run["path"].partition("@")[0], _run(run)
+                        ours = made.head_repository.lower() == self._repository.lower() and made.head in heads
+                        if ours and run["event"] == event and file in workflows:
+                            found.setdefault((event, file), []).append(made)
+            if not found and any(next(listed, None) is not None for listed in lists.values()):
+                raise PublishError(f"more than {sum(LISTED):,} runs, and none of those listed counts", where="GitHub")
             newest = [sorted(runs, key=lambda run: run.id, reverse=True)[:most] for runs in found.values()]
             return sorted((run for runs in newest for run in runs), key=lambda run: run.id, reverse=True)
 

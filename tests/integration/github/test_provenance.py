@@ -551,6 +551,17 @@ def test_runs_that_leave_nothing_do_not_crowd_out_the_one_that_does(world: World
     assert "somebody has rewritten it" in done.summary
 
 
+@pytest.mark.parametrize(("others", "said"), [(310, "somebody has rewritten it"), (1010, "GitHub could not be asked")])
+def test_runs_of_other_workflows_do_not_crowd_it_out(world: World, others: int, said: str) -> None:
+    """Somebody starts them on the branch's tip again and again. Beyond what can be listed, nothing passes."""
+    other = world.fake.add_run(200, tip(world), "push", path=".github/workflows/other.yml")
+    world.fake.runs[:0] = [{**other, "id": 200 + nth} for nth in range(1, others)]
+    forge(world)
+    done = world.pull_request("bad")
+    assert done.outputs["verdict"] not in ("pass", ""), done.log
+    assert said in done.summary
+
+
 def test_a_shallow_clone_of_the_default_branch_knows_the_runs_before_its_tip(world: World) -> None:
     """The report on a fork, whose checkout has the newest commit alone, which has no run yet."""
     forge(world)
