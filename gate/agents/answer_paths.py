@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from gate.agents.base import AgentFailure, Stream, refuse_error
 from gate.agents.hints import looks_like
@@ -93,9 +94,9 @@ class EventPaths(BaseModel):
     """Token counts; the last counts."""
     error: CheckedPath | None = None
     """What went wrong."""
-    done: str | None = None
-    """The data of the event without which the stream broke off, as text. Default: none is expected, and the body has to
-    say where it ends, by a length or by chunks."""
+    done: str | Annotated[Mapping[CheckedPath, str | bool | int], Field(min_length=1)] | None = None
+    """The event without which the stream broke off: all of its data as text, or what is at paths in it, such as
+    ``{type: end}``. Default: none is expected, and the body has to say where it ends, by a length or by chunks."""
 
     def read(self, stream: Stream) -> dict[str, Any]:
         """The answer that the events add up to. Raises AgentFailure."""
@@ -109,7 +110,7 @@ class EventPaths(BaseModel):
         except FormatError as error:
             raise AgentFailure(ErrorKind.PROTOCOL, f"the answer cannot be read: {error}") from error
         for _, data in events:
-            found = found or (self.done is not None and paths.as_text(data) == self.done)
+            found = found or self._is_last(data)
             if self.error is not None:
                 refuse_error({"error": _if_there(data, self.error)})
             piece = _if_there(data, self.output)
@@ -118,13 +119,20 @@ class EventPaths(BaseModel):
                 calls += _as_list(self.tool_calls.read(data, "events.tool_calls"))
             usage = _if_there(data, self.usage) or usage if self.usage is not None else None
         if self.done is not None and not found:
-            raise AgentFailure(ErrorKind.PROTOCOL, f"the stream broke off: {self.done!r} is missing")
+            told = self.done if isinstance(self.done, str) else json.dumps(self.done, ensure_ascii=False)
+            raise AgentFailure(ErrorKind.PROTOCOL, f"the stream broke off: {told!r} is missing")
         if not pieces and not calls:
             raise AgentFailure(
                 ErrorKind.PROTOCOL, f"no event of the stream has anything at {self.output!r} (events.output)"
             )
         answer: dict[str, Any] = {"output": "".join(pieces)} | ({"usage": usage} if usage else {})
         return answer if self.tool_calls is None else {**answer, "tool_calls": calls}
+
+    def _is_last(self, data: Any) -> bool:
+        if self.done is None or isinstance(self.done, str):
+            return self.done is not None and paths.as_text(data) == self.done
+        told = [(_if_there(data, path), value) for path, value in self.done.items()]
+        return all(type(found) is type(value) and found == value for found, value in told)
 
 
 class ResponsePaths(BaseModel):

@@ -128,6 +128,18 @@ def test_events_of_a_dialect_of_its_own() -> None:
     assert "no event of the stream has anything at 'd.text'" in errors[2]
 
 
+def test_the_last_event_may_be_known_by_what_is_at_its_paths() -> None:
+    """Its other data may differ from answer to answer; 1 is not true, and a text is no number."""
+    http = {"response": {"events": {"output": "t", "done": {"kind": "end", "ok": True}}}}
+    ends = [{"kind": "end", "ok": True, "n": 7}, {"kind": "end", "ok": 1}, {"kind": "end"}, {"ok": True}]
+    answer, _ = says(*(sse({"t": "hello"}, end) for end in ends))
+    whole, *broken = [served(answer, [case("a")], http)["a"] for _ in ends]
+    assert whole.invocations[0].text == "hello"
+    for trial in broken:
+        assert trial.error is not None
+        assert "the stream broke off: " in trial.error.message
+
+
 def test_lines_of_json_and_chunks_of_a_chat() -> None:
     lines = [
         {"choices": [{"delta": {"content": "hel"}}]},
