@@ -227,3 +227,21 @@ def test_of_two_jobs_of_one_run_the_worse_stands(fake: FakeGitHub, time: Time) -
     assert "another job of this run has written a worse one" in done.notes[0]
     post(fake, time, check(), run=11)
     assert [conclusion for _, conclusion, _ in shown(fake)] == ["failure", "success"], "a later run's is its own"
+
+
+@pytest.mark.parametrize(("behaviour", "verdict", "code"), [("good", "pass", 0), ("bad", "regressed", 1)])
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_where_no_answer_comes_verdict_and_comment_are_as_without(
+    recorded: World, method: str, behaviour: str, verdict: str, code: int
+) -> None:
+    """The connection ends at every attempt. What was written all the same is found, and says what the comment says."""
+    for _ in range(20):
+        recorded.fake.fail_once(Answer(200, lost=True), method, "/check-runs")
+    done = recorded.pull_request(behaviour, inputs=CHECKS)
+    assert (done.code, done.outputs["verdict"]) == (code, verdict), done.log
+    [comment] = recorded.comments()
+    assert verdict in comment or "passes" in comment
+    written = [] if method == "GET" else ["failure" if code else "success"]
+    assert [conclusion for _, conclusion, _ in shown(recorded.fake)] == written
+    titles = [where.get("title", "") for _, where, _ in done.annotations("warning")]
+    assert ("Agent Gate: not published" in titles) == (not written)
