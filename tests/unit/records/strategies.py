@@ -66,6 +66,8 @@ replays = st.builds(
     difference=texts,
     recording=texts,
     saved_usd=st.none() | amounts,
+    tools=some(texts),
+    tools_changed=some(texts),
 )
 labels = st.integers(0, MAX_LABELS)
 calibrations = st.builds(
