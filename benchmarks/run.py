@@ -244,7 +244,8 @@ def write_page(rounds: int) -> str:
         "are measured whole: interpreter, imports and all.",
         "",
         f"{datetime.now(UTC):%Y-%m-%d}; {machine}. The load average was {load:.1f} at the end:",
-        "where that is more than 1, others worked on the same cores, and absolute times are upper bounds.",
+        "where that is more than 1, others worked on the same cores, and absolute times are upper bounds. Figures",
+        "above what is aimed at: [decision 0012](../decisions/0012-one-path-from-record-to-result.md) says why.",
         "",
     ]
     for title, rows in sections.items():
