@@ -19,6 +19,7 @@ _PLAIN = str.maketrans(
 )
 _SYMBOLS = str.maketrans(
     {"✓": "+", "✗": "x", "−": "-", "–": "-", "·": "-", "…": "~", "±": " ", "→": ">", "≤": "<", "⏎": "/"}
+    | {"µ": "u", "×": "x", "κ": "k", "⟨": "<", "⟩": ">"}
 )
 MOST_POINTS = 60
 """Points of a series that are drawn: the last ones."""

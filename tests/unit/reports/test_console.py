@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 from rich.cells import cell_len
 
+import gate
 from gate.model.facts import CouldNotMeasure, TooManyErrors
 from gate.model.findings import Change, GotWorse
 from gate.reports.console import render, render_line
+from gate.reports.sparkline import encodable
 
 from .samples import ACCEPTED, BROKEN, FAILED, FLAKY, REGRESSED, RESULTS, result
 
@@ -52,6 +56,29 @@ def test_what_the_encoding_lacks_is_replaced_in_place(encoding: str) -> None:
     assert [len(line) for line in plain.splitlines()] == [
         len(line) for line in render(RESULTS["regressed"]).splitlines()
     ]
+
+
+WRITTEN = [Path(gate.__file__).parent / place for place in ("reports", "commands", "decision", "statistics")]
+OTHER_FORMS = {"markdown.py", "openmetrics.py", "html"}
+
+
+def test_every_symbol_that_a_terminal_is_shown_has_a_look_alike() -> None:
+    """The code's own symbols, whatever report they come to."""
+    places = [
+        path for folder in WRITTEN for path in folder.rglob("*.py") if not OTHER_FORMS & {path.name, path.parent.name}
+    ]
+    symbols = set("".join(text for path in places for text in strings_of(path)))
+    lost = {one for one in symbols if not one.isascii() and encodable(one, "ascii") == "?"}
+    assert "µ" in symbols
+    assert lost == set()
+
+
+def strings_of(path: Path) -> list[str]:
+    """The text constants of a module, without those that document it."""
+    nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+    documents = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    texts = [node.value for node in nodes if isinstance(node, ast.Constant) and id(node) not in documents]
+    return [text for text in texts if isinstance(text, str)]
 
 
 def test_one_line() -> None:
