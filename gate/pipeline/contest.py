@@ -162,8 +162,8 @@ async def _trials(one: _Running, jobs: Sequence[Job]) -> AsyncIterator[Trial]:
             one.journal.extend([(trial, line)])
             yield trial
     except GateError as error:
-        where = f"{one.name}: {error.where}" if error.where else one.name
-        raise type(error)(error.what, where=where, hint=error.hint) from None
+        error.where = f"{one.name}: {error.where}" if error.where else one.name
+        raise
 
 
 def _finish(one: _Running, duration: float, environment: Mapping[str, str]) -> None:

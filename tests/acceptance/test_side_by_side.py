@@ -170,6 +170,23 @@ def test_what_cannot_be_compared_is_said_in_a_line(world: Project, arguments: li
 # --- what a judge prefers -------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("broken", "why"),
+    [
+        ("import nothing_of_this_name\n", "small: agent.python: the agent could not be imported"),
+        ("raise SystemExit(0)\n", "small: agent.python: the agent could not be imported"),
+        ("import os\nos._exit(1)\n", "small: "),
+    ],
+    ids=["module", "exit", "process"],
+)
+def test_of_several_agents_the_one_that_cannot_start_is_named(world: Project, broken: str, why: str) -> None:
+    world.write("broken.py", broken + AGENT)
+    ran = world.gate("compare", "gate.yaml", "--vary", "small:agent.python='broken:answer'")
+    assert ran.code == 3, ran.err
+    assert why in ran.err.splitlines()[-1]
+    assert "unexpected" not in ran.err
+
+
 @pytest.fixture
 def stub() -> Iterator[JudgeStub]:
     with JudgeStub() as judge:
