@@ -217,13 +217,13 @@ class MonitorState:
         ).fetchone()
         return found
 
-    def outcomes(self, most: int, criteria: str, since: float) -> list[bool | None]:
-        """Whether the traces of `window` passed, the oldest first."""
+    def outcomes(self, most: int, criteria: str, since: float) -> dict[str, bool | None]:
+        """Whether the traces of `window` passed, by their ids, the oldest first."""
         rows = self._db.execute(
-            "SELECT passed FROM traces WHERE criteria = ? AND seen >= ? ORDER BY number DESC LIMIT ?",
+            "SELECT trace, passed FROM traces WHERE criteria = ? AND seen >= ? ORDER BY number DESC LIMIT ?",
             (criteria, since, most),
         ).fetchall()
-        return [None if row[0] is None else bool(row[0]) for row in reversed(rows)]
+        return {trace: None if passed is None else bool(passed) for trace, passed in reversed(rows)}
 
     def failures(self, most: int) -> list[Observation]:
         """The newest traces that did not pass, the newest first."""

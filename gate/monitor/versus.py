@@ -16,6 +16,8 @@ from gate.model import Scale, Verdict
 from gate.reports.formatting import count, figure
 from gate.statistics.intervals import fisher_less, mean, mean_interval, wilson
 
+MOST_SHARED = 0.1
+"""Share of a window's traces that may be in the other one, too: more, and one version is compared with itself."""
 LEVEL = 0.90
 """Of the interval by which nothing beyond the margin is lost, as in a run."""
 
@@ -100,11 +102,13 @@ def _points(value: float) -> str:
     return f"{100 * value:+.1f}"
 
 
-def of_traces(name: str, outcomes: Sequence[bool | None], max_unmeasured: float) -> Arm:
-    """A window's outcomes; None where a trace could not be measured."""
+def of_traces(name: str, outcomes: Sequence[bool | None], max_unmeasured: float, shared: int = 0) -> Arm:
+    """A window's outcomes; None where a trace could not be measured; ``shared``: how many the other window has, too."""
     known = tuple(float(one) for one in outcomes if one is not None)
     lost = len(outcomes) - len(known)
     problem = f"{lost} of {len(outcomes)} traces could not be measured" if lost > max_unmeasured * len(outcomes) else ""
+    if shared > MOST_SHARED * len(outcomes):
+        problem = f"{shared} of its {count(len(outcomes), 'trace')} are in the other window, too: name two versions"
     return Arm(name, known, problem=problem)
 
 

@@ -219,13 +219,13 @@ class Watch:
 
 def decide_now(state: MonitorState, options: WatchOptions, criteria: str, now: float) -> WindowFinding:
     """What the window shows."""
-    outcomes = state.outcomes(options.limits.window, criteria, _since(options, now))
+    outcomes = [*state.outcomes(options.limits.window, criteria, _since(options, now)).values()]
     found, seen = decide(outcomes, state.status, options.limits), state.last_seen(criteria)
     return found if seen is None else after_silence(found, now - seen, options.silence)
 
 
-def outcomes_of(state: MonitorState, options: WatchOptions, criteria: str) -> list[bool | None]:
-    """Whether the traces of the window passed, the oldest first."""
+def outcomes_of(state: MonitorState, options: WatchOptions, criteria: str) -> dict[str, bool | None]:
+    """Whether the traces of the window passed, by their ids, the oldest first."""
     return state.outcomes(options.limits.window, criteria, _since(options, time()))
 
 

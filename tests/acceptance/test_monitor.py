@@ -479,6 +479,14 @@ def test_a_canary_of_which_nothing_is_known_is_not_let_through(shop: Project) ->
     assert (found, "not measured: stable: 10 traces" in said) == (3, True), "the other was scored by other criteria"
 
 
+def test_a_canary_is_not_held_to_its_own_traces(shop: Project) -> None:
+    windows(shop, 50, 50)
+    (shop.root / "stable.jsonl").write_bytes((shop.root / "canary.jsonl").read_bytes())
+    shop.gate("monitor", "stable.jsonl", "--once", "--quiet", "--state", "same.sqlite", "--fail-on", "never")
+    found, said = look(shop, "--versus", "same.sqlite")
+    assert (found, "not measured: same: 100 of its 100 traces are in the other window" in said) == (3, True), said
+
+
 def test_inconclusive_blocks_a_canary_where_it_blocks_a_run(shop: Project) -> None:
     shop.write("gate.yaml", CONFIG + "gate: {on_inconclusive: block}\nmonitor: {sample_rate: 1.0}\n")
     windows(shop, 90, 95)

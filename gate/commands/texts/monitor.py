@@ -226,9 +226,12 @@ def compared_with(setup: Setup, other: Path) -> Versus:
     if other.resolve() == setup.state_path.resolve():
         raise ConfigError("it is this monitor's own state", where=str(other), hint="name that of the other version")
     limits = setup.options.limits
-    own = of_traces("this window", _outcomes_in(setup, setup.state_path, criteria), limits.max_unmeasured)
+    here = _outcomes_in(setup, setup.state_path, criteria)
+    own = of_traces("this window", [*here.values()], limits.max_unmeasured)
     if is_state(other):
-        against = of_traces(other.stem, _outcomes_in(setup, other, criteria), limits.max_unmeasured)
+        there = _outcomes_in(setup, other, criteria)
+        shared = len(here.keys() & there.keys())
+        against = of_traces(other.stem, [*there.values()], limits.max_unmeasured, shared)
     else:
         against = _record_arm(read_whole(other), setup, other.name)
     gate = config.file.gate
@@ -237,7 +240,7 @@ def compared_with(setup: Setup, other: Path) -> Versus:
     return compare_arms(own, against, alpha=gate.alpha, margin=margin, least=least)
 
 
-def _outcomes_in(setup: Setup, path: Path, criteria: str) -> list[bool | None]:
+def _outcomes_in(setup: Setup, path: Path, criteria: str) -> dict[str, bool | None]:
     state = open_state(path, to_write=False)
     assert state is not None, "only a state that is to be written may be taken"
     with state:
