@@ -187,6 +187,45 @@ def strict(world: World) -> None:
     end(world, 91, tip(world), "push", archive_of(world.last.workspace))
 
 
+def queued(world: World, behaviour: str, number: int) -> tuple[Done, str]:
+    """A pull request in the merge queue, and its job on the queue's own branch; with the commit."""
+    before = tip(world)
+    _, group = world.repository.pull_request(number, behaviour)
+    ref = f"refs/heads/gh-readonly-queue/main/pr-{number}-{before}"
+    git(world.repository.work, "push", "-q", "origin", f"{group}:{ref}")
+    about = {"head_sha": group, "head_ref": ref, "base_sha": before, "base_ref": "refs/heads/main"}
+    payload = {"action": "checks_requested", "merge_group": about}
+    run = str(200 + number)
+    return world.step("merge_group", payload, ref, group, environment={"GITHUB_RUN_ID": run}), group
+
+
+@pytest.mark.slow
+def test_the_merge_queue_is_held_to_what_is_proven_and_proves_nothing_by_itself(world: World) -> None:
+    """What it measured counts from when the default branch's own job has taken it over and uploaded it."""
+    strict(world)
+    before = tip(world)
+    done, group = queued(world, "good", 1)
+    assert verdict(done) == (0, "pass"), done.log
+    assert done.outputs["baseline_sha"] == before
+    end(world, 201, group, "merge_group", archive_of(world.last.workspace))
+    git(world.repository.work, "push", "-q", "origin", f"{group}:refs/heads/main")
+    push = {"ref": "refs/heads/main", "before": before, "after": group, "deleted": False}
+    merged = world.step("push", push, "refs/heads/main", group, environment={"GITHUB_RUN_ID": "301"})
+    assert merged.code == 0, merged.log
+    assert "of the merge queue (run 201); nothing new was run" in merged.summary
+    left = archive_of(world.last.workspace)
+    assert queued(world, "good", 2)[0].outputs["baseline_sha"] == before, "the new one is not proven yet"
+    end(world, 301, group, "push", left)
+    assert queued(world, "good", 3)[0].outputs["baseline_sha"] == group
+
+
+@pytest.mark.slow
+def test_a_forgery_lets_nothing_through_the_merge_queue(world: World) -> None:
+    strict(world)
+    forge(world)
+    assert queued(world, "awful", 1)[0].code == 4
+
+
 def test_a_forgery_before_the_next_job_of_the_default_branch_does_not_hide_its_loss(world: World) -> None:
     """The merge of the bad agent is held to what was proven, not to what lies on the branch."""
     forge(world)
