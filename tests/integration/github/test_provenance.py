@@ -446,6 +446,22 @@ def test_a_proof_outlives_the_artifact_that_it_comes_from(world: World) -> None:
     assert "proven" not in later.summary
 
 
+@pytest.mark.slow
+def test_of_two_jobs_at_once_neither_proof_is_lost(world: World) -> None:
+    """Neither knows of the other as it ends; the one after them carries both on."""
+    commits, left = [tip(world)], []
+    for run in (91, 92):
+        assert world.push("good", before=commits[-1], depth=0, environment={"GITHUB_RUN_ID": str(run)}).code == 0
+        commits.append(tip(world))
+        left.append(archive_of(world.last.workspace))
+    for run, commit, archive in zip((91, 92), commits[1:], left, strict=True):
+        end(world, run, commit, "push", archive)
+    assert pushed(world, 93).code == 0
+    carried = json.loads((world.last.workspace / "gate-results" / "proofs.json").read_text())
+    [suite] = carried["digests"].values()
+    assert set(suite) == {*commits, tip(world)}
+
+
 def test_what_a_change_carries_on_itself_proves_nothing(unproven: World, measured: Measured) -> None:
     """A list of proofs in the artifact of a pull request's run."""
     end(unproven, FIRST, tip(unproven), "push", measured.archive)
