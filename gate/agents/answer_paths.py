@@ -9,7 +9,7 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from gate.agents.base import AgentFailure, Stream, refuse_error
-from gate.agents.hints import looks_like
+from gate.agents.hints import says_elsewhere
 from gate.formats import paths, streams
 from gate.formats.messages import FormatError
 from gate.formats.paths import PathError, find, parent_of
@@ -193,7 +193,7 @@ def part_at(body: Any, path: str, name: str) -> Any:
         if absent and plain != path:
             return None
         hint = f"; write {path}? if it may be left out" if absent else ""
-        near = f"; {error.hint}" if error.hint else looks_like(body)
+        near = f"; {error.hint}" if error.hint else says_elsewhere(body)
         raise AgentFailure(ErrorKind.PROTOCOL, f"the answer has {error} ({name}){hint}{near}") from error
 
 

@@ -25,7 +25,7 @@ from pydantic import (
 )
 
 from gate.agents import AGENTS
-from gate.agents.hints import looks_like
+from gate.agents.hints import looks_like, says_elsewhere
 from gate.errors import ConfigError, first_problem, unknown_key
 from gate.formats import answers, streams
 from gate.formats.durations import Seconds
@@ -399,7 +399,7 @@ def read_answer(answer: Any, *, user: str) -> Invocation:
         shown = (
             next((event.data for event in streams.events_of(answer)), None) if isinstance(answer, Stream) else answer
         )
-        raise AgentFailure(ErrorKind.PROTOCOL, f"the answer cannot be read: {error}{looks_like(shown)}") from error
+        raise AgentFailure(ErrorKind.PROTOCOL, f"the answer cannot be read: {error}{says_elsewhere(shown)}") from error
 
 
 def refuse_error(answer: Any) -> None:

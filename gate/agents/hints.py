@@ -62,6 +62,10 @@ EXPECTED = {
     "mcp": "agent.mcp.url is the whole address of an MCP server over HTTP, with its path",
 }
 """What an address must lead to, by the kind of agent."""
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,39}\Z")
+"""A name that is a path as it stands."""
+MOST_TEXTS = 3
+"""Names that a line offers."""
 _NOWHERE = re.compile(
     r'(?i)(?:|not found|method not allowed|\{"detail": ?"(?:not found|method not allowed)"\}|<(?:!doc|html).*)',
     re.DOTALL,
@@ -96,6 +100,18 @@ def looks_like(answer: Any) -> str:
     found = next(((name, remedy) for keys, name, remedy in FRAMEWORKS if keys <= answer.keys()), None)
     found = found or _state_of_a_graph(answer)
     return f"; this looks like {found[0]}: {found[1]}" if found else ""
+
+
+def says_elsewhere(answer: Any) -> str:
+    """`looks_like`, or else where the answer has a text that nothing reads; empty if there is none."""
+    known = looks_like(answer)
+    if known or not isinstance(answer, OBJECT) or {"output", "messages"} & answer.keys():
+        return known
+    texts = [name for name, value in answer.items() if isinstance(value, str) and value.strip() and _PLAIN.match(name)]
+    if not texts:
+        return ""
+    shown = ", ".join(map(repr, texts[:MOST_TEXTS]))
+    return f"; it has text at {shown}: return it as output, or of a server write http.response: {{output: {texts[0]}}}"
 
 
 def _state_of_a_graph(answer: Mapping[str, Any]) -> tuple[str, str] | None:
