@@ -56,11 +56,38 @@ class World:
             event, {"action": "synchronize", "pull_request": pull}, f"refs/pull/{number}/merge", merge, **changes
         )
 
-    def upload(self, run: int, head: str, event: str, **parts: Any) -> None:
-        """Ends the run whose step was the last: its results are its artifact."""
+    def measure(self, run: int, behaviour: str = "good", **changes: Any) -> Done:
+        """`push`, on top of what is there; the job's results are its artifact."""
+        if "before" not in changes:
+            changes["before"] = git(self.repository.remote, "rev-parse", "main")
+        done = self.push(behaviour, **{"depth": 0, "environment": {"GITHUB_RUN_ID": str(run)}, **changes})
+        self.upload(run, git(self.repository.remote, "rev-parse", "main"), "push")
+        return done
+
+    def queue(self, behaviour: str, number: int = 1, **changes: Any) -> tuple[Done, str]:
+        """A pull request in the merge queue: its commit on the queue's own branch, on top of main, and its job."""
+        base = git(self.repository.remote, "rev-parse", "main")
+        head, group = self.repository.pull_request(number, behaviour)
+        self.fake.add_pull(number, head)
+        ref = f"refs/heads/gh-readonly-queue/main/pr-{number}-{base}"
+        git(self.repository.work, "push", "-q", "origin", f"{group}:{ref}")
+        about = {"head_sha": group, "head_ref": ref, "base_sha": base, "base_ref": "refs/heads/main"}
+        payload = {"action": "checks_requested", "merge_group": about}
+        return self.step("merge_group", payload, ref, group, **changes), group
+
+    def leave_queue(self, group: str, **changes: Any) -> Done:
+        """The queued commit becomes the default branch's, and that one's job runs."""
+        before = git(self.repository.remote, "rev-parse", "main")
+        git(self.repository.work, "push", "-q", "origin", f"{group}:refs/heads/main")
+        payload = {"ref": "refs/heads/main", "before": before, "after": group, "deleted": False}
+        return self.step("push", payload, "refs/heads/main", group, **changes)
+
+    def upload(self, run: int, head: str, event: str, archive: bytes | None = None, **parts: Any) -> None:
+        """Ends a run: its results are its artifact, by default those that the last step left."""
         about = self.fake.add_run(run, head, event, **parts)
         origin = {"head_sha": head, "head_repository_id": about["head_repository"]["id"]}
-        self.fake.add_artifact(run, "gate-results", archive_of(self.last.workspace), workflow_run=origin)
+        content = archive_of(self.last.workspace) if archive is None else archive
+        self.fake.add_artifact(run, "gate-results", content, workflow_run=origin)
 
     def merge(self, number: int = 1, *, files: dict[str, str] | None = None, **changes: Any) -> Done:
         """A pull request becomes a commit of the default branch, and that one's job runs."""

@@ -342,20 +342,9 @@ def test_what_was_accepted_on_the_pull_request_is_accepted_on_the_default_branch
     assert recorded.pull_request("bad", 8).code == 0, "and what comes after is compared with it"
 
 
-def merge_group(world: World, behaviour: str, number: int = 1) -> Done:
-    """A queued pull request: a commit on the queue's own branch, on top of main."""
-    base = git(world.repository.remote, "rev-parse", "main")
-    head, merge = world.repository.pull_request(number, behaviour)
-    world.fake.add_pull(number, head)
-    ref = f"refs/heads/gh-readonly-queue/main/pr-{number}-{base}"
-    git(world.repository.work, "push", "-q", "origin", f"{merge}:{ref}")
-    group = {"head_sha": merge, "head_ref": ref, "base_sha": base, "base_ref": "refs/heads/main"}
-    return world.step("merge_group", {"action": "checks_requested", "merge_group": group}, ref, merge)
-
-
 @pytest.mark.slow
 def test_the_merge_queue_is_measured_against_its_base_without_a_comment(recorded: World) -> None:
-    done = merge_group(recorded, "bad")
+    done, _ = recorded.queue("bad")
     assert (done.code, done.outputs["verdict"]) == (1, "regressed"), done.log
     assert done.outputs["baseline_sha"] == git(recorded.repository.remote, "rev-parse", "main")
     assert recorded.comments() == []
@@ -373,7 +362,7 @@ def test_what_was_accepted_on_the_pull_request_is_accepted_in_the_queue(recorded
         return pull
 
     recorded.fake.add_pull = labelled  # type: ignore[method-assign]
-    done = merge_group(recorded, "bad", 2)
+    done, _ = recorded.queue("bad", 2)
     assert (done.code, done.outputs["verdict"]) == (0, "regressed"), done.log
 
 

@@ -57,19 +57,12 @@ def unproven(tmp_path: Path, fake: FakeGitHub, measured: Measured) -> World:
 @pytest.fixture
 def world(unproven: World, measured: Measured) -> World:
     """A world with a baseline that a job on the default branch measured and uploaded."""
-    end(unproven, FIRST, tip(unproven), "push", measured.archive)
+    unproven.upload(FIRST, tip(unproven), "push", measured.archive)
     return unproven
 
 
 def tip(world: World) -> str:
     return git(world.repository.remote, "rev-parse", "main")
-
-
-def end(world: World, run: int, head: str, event: str, archive: bytes, **parts: object) -> None:
-    """A run has ended, and its results are its artifact."""
-    about = world.fake.add_run(run, head, event, **parts)
-    origin = {"head_sha": head, "head_repository_id": about["head_repository"]["id"]}
-    world.fake.add_artifact(run, "gate-results", archive, workflow_run=origin)
 
 
 # --- the attacker ---------------------------------------------------------------------------------
@@ -181,22 +174,8 @@ def test_a_rewritten_baseline_ends_a_strict_job(world: World) -> None:
 def strict(world: World) -> None:
     """The default branch requires proofs, and has a measured baseline under that rule."""
     world.repository.files["gate.yaml"] = BLOCK
-    before = tip(world)
-    done = world.push("good", before=before, environment={"GITHUB_RUN_ID": "91"})
+    done = world.measure(91, depth=1)
     assert done.code == 0, done.log
-    end(world, 91, tip(world), "push", archive_of(world.last.workspace))
-
-
-def queued(world: World, behaviour: str, number: int) -> tuple[Done, str]:
-    """A pull request in the merge queue, and its job on the queue's own branch; with the commit."""
-    before = tip(world)
-    _, group = world.repository.pull_request(number, behaviour)
-    ref = f"refs/heads/gh-readonly-queue/main/pr-{number}-{before}"
-    git(world.repository.work, "push", "-q", "origin", f"{group}:{ref}")
-    about = {"head_sha": group, "head_ref": ref, "base_sha": before, "base_ref": "refs/heads/main"}
-    payload = {"action": "checks_requested", "merge_group": about}
-    run = str(200 + number)
-    return world.step("merge_group", payload, ref, group, environment={"GITHUB_RUN_ID": run}), group
 
 
 @pytest.mark.slow
@@ -204,26 +183,24 @@ def test_the_merge_queue_is_held_to_what_is_proven_and_proves_nothing_by_itself(
     """What it measured counts from when the default branch's own job has taken it over and uploaded it."""
     strict(world)
     before = tip(world)
-    done, group = queued(world, "good", 1)
+    done, group = world.queue("good", environment={"GITHUB_RUN_ID": "201"})
     assert verdict(done) == (0, "pass"), done.log
     assert done.outputs["baseline_sha"] == before
-    end(world, 201, group, "merge_group", archive_of(world.last.workspace))
-    git(world.repository.work, "push", "-q", "origin", f"{group}:refs/heads/main")
-    push = {"ref": "refs/heads/main", "before": before, "after": group, "deleted": False}
-    merged = world.step("push", push, "refs/heads/main", group, environment={"GITHUB_RUN_ID": "301"})
+    world.upload(201, group, "merge_group")
+    merged = world.leave_queue(group, environment={"GITHUB_RUN_ID": "301"})
     assert merged.code == 0, merged.log
     assert "of the merge queue (run 201); nothing new was run" in merged.summary
     left = archive_of(world.last.workspace)
-    assert queued(world, "good", 2)[0].outputs["baseline_sha"] == before, "the new one is not proven yet"
-    end(world, 301, group, "push", left)
-    assert queued(world, "good", 3)[0].outputs["baseline_sha"] == group
+    assert world.queue("good", 2)[0].outputs["baseline_sha"] == before, "the new one is not proven yet"
+    world.upload(301, group, "push", left)
+    assert world.queue("good", 3)[0].outputs["baseline_sha"] == group
 
 
 @pytest.mark.slow
 def test_a_forgery_lets_nothing_through_the_merge_queue(world: World) -> None:
     strict(world)
     forge(world)
-    assert queued(world, "awful", 1)[0].code == 4
+    assert world.queue("awful")[0].code == 4
 
 
 def test_a_forgery_before_the_next_job_of_the_default_branch_does_not_hide_its_loss(world: World) -> None:
@@ -262,7 +239,7 @@ def test_an_acceptance_that_nobody_proves_moves_no_anchor_where_proofs_are_requi
     before = tip(world)
     bad = world.push("bad", before=before, depth=0, environment={"GITHUB_RUN_ID": "92"})
     assert bad.code == 1
-    end(world, 92, tip(world), "push", archive_of(world.last.workspace), conclusion="failure")
+    world.upload(92, tip(world), "push", conclusion="failure")
     path, lines = ledger(world)
     accepted = Acceptance(lines[0].suite, tip(world), "wendy", lines[-1].at + 1, "it is wanted")
     rewrite(world, {path: write_ledger(replace(read_ledger(b"", "", ""), lines=(*lines, accepted)))})
@@ -282,22 +259,22 @@ def ledger(world: World) -> tuple[str, tuple]:  # type: ignore[type-arg]
 
 
 def by_fork(world: World, archive: bytes) -> None:
-    end(world, 200, tip(world), "push", archive, repository="mallory/agents")
+    world.upload(200, tip(world), "push", archive, repository="mallory/agents")
 
 
 def by_pull_request(world: World, archive: bytes) -> None:
-    end(world, 200, tip(world), "pull_request", archive)
+    world.upload(200, tip(world), "pull_request", archive)
 
 
 def by_another_workflow(world: World, archive: bytes) -> None:
-    end(world, 200, tip(world), "workflow_dispatch", archive, path=".github/workflows/run-anything.yml")
+    world.upload(200, tip(world), "workflow_dispatch", archive, path=".github/workflows/run-anything.yml")
 
 
 def by_a_tag_of_the_branchs_name(world: World, archive: bytes) -> None:
     """A tag `main` on a commit of a change: the run's branch is called main."""
     head, _ = world.repository.pull_request(7, "awful")
     git(world.repository.work, "push", "-q", "origin", f"{head}:refs/tags/main")
-    end(world, 200, head, "push", archive, head_branch="main")
+    world.upload(200, head, "push", archive, head_branch="main")
 
 
 def by_a_commit_inside_a_merge(world: World, archive: bytes) -> None:
@@ -309,13 +286,13 @@ def by_a_commit_inside_a_merge(world: World, archive: bytes) -> None:
     git(work, "checkout", "-q", "main")
     git(work, "merge", "-q", "--no-ff", "-m", "merge", "inner")
     git(work, "push", "-q", "origin", "main")
-    end(world, 200, inner, "push", archive, head_branch="main")
+    world.upload(200, inner, "push", archive, head_branch="main")
 
 
 def for_another_commit(world: World, archive: bytes) -> None:
     """A job of the next commit left a record that says it is of this one."""
     world.repository.commit("good")
-    end(world, 200, tip(world), "push", archive)
+    world.upload(200, tip(world), "push", archive)
 
 
 def swapped(world: World, archive: bytes) -> None:
@@ -354,7 +331,7 @@ WAYS = [
 @pytest.mark.parametrize("way", WAYS)
 def test_no_other_run_proves_a_forged_record(unproven: World, measured: Measured, way: Way) -> None:
     """The same forged record, vouched for by each run that an attacker can have, and by one that counts."""
-    end(unproven, FIRST, tip(unproven), "push", measured.archive)
+    unproven.upload(FIRST, tip(unproven), "push", measured.archive)
     archive = in_artifact(unproven, forge(unproven))
     first = tip(unproven)
     way(unproven, archive)
@@ -366,9 +343,9 @@ def test_no_other_run_proves_a_forged_record(unproven: World, measured: Measured
 
 def test_the_same_artifact_of_a_run_that_counts_does_prove(unproven: World, measured: Measured) -> None:
     """What the test above rests on: nothing but who ran it keeps the record from being believed."""
-    end(unproven, FIRST, tip(unproven), "push", measured.archive)
+    unproven.upload(FIRST, tip(unproven), "push", measured.archive)
     archive = in_artifact(unproven, forge(unproven))
-    end(unproven, 200, tip(unproven), "schedule", archive)
+    unproven.upload(200, tip(unproven), "schedule", archive)
     done = unproven.pull_request("awful")
     assert done.code == 0, done.log
     assert "rewritten" not in done.summary
@@ -377,14 +354,14 @@ def test_the_same_artifact_of_a_run_that_counts_does_prove(unproven: World, meas
 @pytest.mark.parametrize("content", [b"", b"not an archive", b"PK\x05\x06" + b"\0" * 18, b"half"])
 def test_an_artifact_that_cannot_be_read_proves_nothing(unproven: World, measured: Measured, content: bytes) -> None:
     archive = measured.archive[: len(measured.archive) // 2] if content == b"half" else content
-    end(unproven, FIRST, tip(unproven), "push", archive)
+    unproven.upload(FIRST, tip(unproven), "push", archive)
     done = unproven.pull_request("good")
     assert verdict(done) == (0, "pass"), done.log
     assert "unproven" in done.summary
 
 
 def test_an_artifact_that_is_too_large_is_not_loaded(unproven: World, measured: Measured) -> None:
-    end(unproven, FIRST, tip(unproven), "push", measured.archive)
+    unproven.upload(FIRST, tip(unproven), "push", measured.archive)
     unproven.fake.artifacts[FIRST][0]["size_in_bytes"] = 50_000_001
     done = unproven.pull_request("good")
     assert verdict(done) == (0, "pass"), done.log
@@ -432,7 +409,7 @@ def test_a_proof_outlives_the_artifact_that_it_comes_from(world: World) -> None:
     carried = json.loads((world.last.workspace / "gate-results" / "proofs.json").read_text())
     [suite] = carried["digests"].values()
     assert set(suite) == {first, tip(world)}
-    end(world, 91, tip(world), "push", archive_of(world.last.workspace))
+    world.upload(91, tip(world), "push")
     world.fake.artifacts[FIRST][0]["expired"] = True
     git(world.repository.work, "checkout", "-q", "--detach", first)
     head = world.repository.commit("good", branch="old")
@@ -455,8 +432,8 @@ def test_of_two_jobs_at_once_neither_proof_is_lost(world: World) -> None:
         commits.append(tip(world))
         left.append(archive_of(world.last.workspace))
     for run, commit, archive in zip((91, 92), commits[1:], left, strict=True):
-        end(world, run, commit, "push", archive)
-    assert pushed(world, 93).code == 0
+        world.upload(run, commit, "push", archive)
+    assert world.measure(93).code == 0
     carried = json.loads((world.last.workspace / "gate-results" / "proofs.json").read_text())
     [suite] = carried["digests"].values()
     assert set(suite) == {*commits, tip(world)}
@@ -464,10 +441,10 @@ def test_of_two_jobs_at_once_neither_proof_is_lost(world: World) -> None:
 
 def test_what_a_change_carries_on_itself_proves_nothing(unproven: World, measured: Measured) -> None:
     """A list of proofs in the artifact of a pull request's run."""
-    end(unproven, FIRST, tip(unproven), "push", measured.archive)
+    unproven.upload(FIRST, tip(unproven), "push", measured.archive)
     archive = in_artifact(unproven, forge(unproven))
     head, _ = unproven.repository.pull_request(9, "good")
-    end(unproven, 300, head, "pull_request", archive, head_branch="main")
+    unproven.upload(300, head, "pull_request", archive, head_branch="main")
     done = unproven.pull_request("awful")
     assert done.code == 1, done.log
 
@@ -587,7 +564,7 @@ def test_a_limit_of_requests_that_somebody_used_up_is_no_lack_of_a_permission(wo
 
 def test_an_artifact_that_is_gone_when_it_is_asked_for_is_no_lack_of_a_permission(world: World) -> None:
     """The newest was deleted between the list and the download; the one before it still says what is proven."""
-    end(world, FIRST + 1, tip(world), "push", b"deleted")
+    world.upload(FIRST + 1, tip(world), "push", b"deleted")
     forge(world)
     world.fake.fail_once(Answer(404, {"message": "Not Found"}, lawless=True), "GET", "/zip")
     done = world.pull_request("awful")
@@ -641,26 +618,20 @@ def tagged(world: World, tag: str, run: int, behaviour: str = "") -> Done:
     payload = {"ref": f"refs/tags/{tag}", "before": "0" * 40, "after": sha, "deleted": False}
     environment = {"GITHUB_RUN_ID": str(run)}
     done = world.step("push", payload, f"refs/tags/{tag}", sha, depth=0, environment=environment)
-    end(world, run, sha, "push", archive_of(world.last.workspace), head_branch=tag)
-    return done
-
-
-def pushed(world: World, run: int, behaviour: str = "good") -> Done:
-    done = world.push(behaviour, before=tip(world), depth=0, environment={"GITHUB_RUN_ID": str(run)})
-    end(world, run, tip(world), "push", archive_of(world.last.workspace))
+    world.upload(run, sha, "push", head_branch=tag)
     return done
 
 
 def test_a_release_that_was_accepted_stays_what_the_next_is_held_to(world: World) -> None:
     """Its job runs for a tag, and so is none of those that the default branch's runs list."""
     world.repository.files["gate.yaml"] = CONFIG.replace("{store: git}", "{store: git, trials: 1}")
-    assert pushed(world, 110).code == 0
+    assert world.measure(110).code == 0
     released = tip(world)
     first = tagged(world, "v1.0.0", 111)
     assert first.code == 0, first.log
     assert "nothing new was run" in first.summary
-    assert pushed(world, 112).code == 0
-    assert pushed(world, 113).code == 0
+    assert world.measure(112).code == 0
+    assert world.measure(113).code == 0
     second = tagged(world, "v1.0.1", 114)
     assert second.code == 0, second.log
     assert second.outputs["baseline_sha"] == released, second.log
@@ -670,9 +641,9 @@ def test_a_release_that_was_accepted_stays_what_the_next_is_held_to(world: World
 
 def test_an_anchor_that_somebody_removed_lets_no_release_pass(world: World) -> None:
     first = tip(world)
-    assert pushed(world, 110).code == 0
+    assert world.measure(110).code == 0
     assert tagged(world, "v1.0.0", 111).code == 0
-    assert pushed(world, 112).code == 0
+    assert world.measure(112).code == 0
     names = git(world.repository.remote, "ls-tree", "-r", "--name-only", BRANCH).splitlines()
     released = git(world.repository.remote, "rev-parse", "v1.0.0")
     assert released != first

@@ -53,19 +53,10 @@ def test_a_merge_costs_no_second_run(world: World) -> None:
 
 @pytest.mark.slow
 def test_what_the_merge_queue_measured_is_of_the_very_commit(world: World) -> None:
-    before = git(world.repository.remote, "rev-parse", "main")
-    _, group = world.repository.pull_request(2, "good")
-    ref = f"refs/heads/gh-readonly-queue/main/pr-2-{before}"
-    git(world.repository.work, "push", "-q", "origin", f"{group}:{ref}")
-    payload = {
-        "action": "checks_requested",
-        "merge_group": {"head_sha": group, "head_ref": ref, "base_sha": before, "base_ref": "refs/heads/main"},
-    }
-    assert world.step("merge_group", payload, ref, group, environment={"GITHUB_RUN_ID": "200"}).code == 0
+    queued, group = world.queue("good", 2, environment={"GITHUB_RUN_ID": "200"})
+    assert queued.code == 0
     world.upload(200, group, "merge_group")
-    git(world.repository.work, "push", "-q", "origin", f"{group}:refs/heads/main")
-    push = {"ref": "refs/heads/main", "before": before, "after": group, "deleted": False}
-    done = world.step("push", push, "refs/heads/main", group, environment={"GITHUB_RUN_ID": "300"})
+    done = world.leave_queue(group, environment={"GITHUB_RUN_ID": "300"})
     assert done.code == 0, done.log
     assert "of the merge queue (run 200); nothing new was run" in done.summary
 

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from gate.security.signing import new_key
-from tests.integration.github.job import CONFIG, Done, git
+from tests.integration.github.job import CONFIG, git
 from tests.integration.github.scenarios import World
 from tests.integration.github.workflow import Site, Walked, documented
 
@@ -30,25 +30,16 @@ def site(world: World) -> Site:
     world.repository.files |= {"gate.yaml": config, "deploy.sh": DEPLOY, "fetch-traces.sh": FETCH, "model.txt": "one\n"}
     for name in ("deploy.sh", "fetch-traces.sh"):
         (world.repository.work / name).touch(mode=0o755)
-    assert push(world, "good").code == 0
+    assert world.measure(1, before="0" * 40, depth=1).code == 0
     secrets = {"OPENAI_API_KEY": "not used", "GATE_KEY": private.decode(), "TRACES_TOKEN": "not used"}
     return Site(world, secrets, {"GATE_PUBLIC_KEY": public.decode()})
-
-
-def push(world: World, behaviour: str, **changes: Any) -> Done:
-    """A commit on the default branch, and its job, which leaves its results as an artifact."""
-    number = len(world.fake.runs) + 1
-    done = world.push(behaviour, environment={"GITHUB_RUN_ID": str(number)}, **changes)
-    world.upload(number, git(world.repository.remote, "rev-parse", "main"), "push")
-    return done
 
 
 def release(site: Site, tag: str, behaviour: str, *, merged: bool = True) -> tuple[Walked, str]:
     """A commit, which the default branch measures where it is ``merged`` first; its tag, and the tag's workflow."""
     world = site.world
-    before = git(world.repository.remote, "rev-parse", "main")
     if merged:
-        push(world, behaviour, before=before, depth=0, files={"notes__txt": tag})
+        world.measure(len(world.fake.runs) + 1, behaviour, files={"notes__txt": tag})
     else:
         world.repository.commit(behaviour, notes__txt=tag)
     sha = git(world.repository.remote, "rev-parse", "main")
