@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 from gate.security.limits import shorten
@@ -28,9 +29,12 @@ def first_difference(before: Any, now: Any, path: str = "") -> str:
 
 
 def _of_mappings(before: dict[str, Any], now: dict[str, Any], path: str) -> str:
-    names = [*before, *(name for name in now if name not in before)]
-    for name in names:
-        place = f"{path}.{name}" if path else str(name)
+    return _of_members(before, now, lambda name: f"{path}.{name}" if path else str(name))
+
+
+def _of_members(before: dict[str, Any], now: dict[str, Any], placed: Callable[[str], str]) -> str:
+    for name in [*before, *(name for name in now if name not in before)]:
+        place = placed(name)
         if name not in now:
             return f"{place}: {_said(before[name])} → not there"
         if name not in before:
@@ -69,14 +73,8 @@ def by_name(items: list[Any]) -> dict[str, Any] | None:
 
 def _of_named(before: dict[str, Any], now: dict[str, Any], path: str) -> str:
     """Of items with names, each with that of its name; then their order."""
-    for name in [*before, *(name for name in now if name not in before)]:
-        place = f"{path}[{shorten(name, _SHOWN)}]"
-        if name not in now:
-            return f"{place}: {_said(before[name])} → not there"
-        if name not in before:
-            return f"{place}: not there → {_said(now[name])}"
-        if found := first_difference(before[name], now[name], place):
-            return found
+    if found := _of_members(before, now, lambda name: f"{path}[{shorten(name, _SHOWN)}]"):
+        return found
     return "" if [*before] == [*now] else f"the order of {path}: {_said([*before])} → {_said([*now])}"
 
 
