@@ -252,7 +252,8 @@ class Comparison(Struct, frozen=True, dict=True):
 
     def counted(self, trials: Iterable[Trial]) -> tuple[Trial, ...]:
         """Those of the trials that are draws of their own."""
-        return tuple([trial for trial in trials if id(trial) not in self.dropped])
+        dropped = self.dropped
+        return tuple([trial for trial in trials if id(trial) not in dropped] if dropped else trials)
 
     def measured(self, case_id: str, *, full: bool = False) -> tuple[Trial, ...]:
         """The candidate's trials of a case that count: answered, or failed by the agent; ``full``: of epochs."""
@@ -310,7 +311,9 @@ class Comparison(Struct, frozen=True, dict=True):
         return {}
 
     def comparable(self, case_id: str) -> tuple[Criterion, ...]:
-        return tuple(c for c in self.criteria if (case_id, c.name) not in self.not_comparable)
+        if not self.not_comparable:
+            return self.criteria
+        return tuple([c for c in self.criteria if (case_id, c.name) not in self.not_comparable])
 
     @cached_property
     def paired(self) -> tuple[str, ...]:

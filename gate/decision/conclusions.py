@@ -99,10 +99,10 @@ def _hard(comparison: Comparison, criterion: Criterion) -> list[AnyFinding]:
 
 def _applies_elsewhere(comparison: Comparison, criterion: Criterion) -> bool:
     """Whether a selection left out every case that a criterion applies to: then it decides nothing."""
-    answered = [t for case in comparison.cases for t in comparison.measured(case.id) if t.scores]
-    if not comparison.selected or not answered or criterion.name == PASS_RATE:
+    if not comparison.selected or criterion.name == PASS_RATE:
         return False
-    return all(_applies_not(trial.scores.get(criterion.name)) for trial in answered)
+    answered = [t for case in comparison.cases for t in comparison.measured(case.id) if t.scores]
+    return bool(answered) and all(_applies_not(trial.scores.get(criterion.name)) for trial in answered)
 
 
 def _applies_not(score: Score | None) -> bool:

@@ -20,7 +20,7 @@ from gate.decision.comparison import (
 )
 from gate.decision.conclusions import hard_failures, judge
 from gate.decision.consistency import compared, lacks_pairs
-from gate.decision.crashes import base_gone, clearing, probed, probes, with_outage
+from gate.decision.crashes import base_gone, clearing, crash_facts, probed, probes, with_outage
 from gate.decision.engine.state import FULL, Request
 from gate.decision.thresholds import epochs_to_prove, never_reached
 from gate.decision.unseen import without_unseen
@@ -92,24 +92,45 @@ def next_step(known: Situation, *, can_run: bool = True, verdict_only: bool = Fa
     ``verdict_only``: of the result only verdict and criteria are wanted, which saves a second per 10,000 cases. The
     pipeline completes baseline, cost, duration and commit of the result.
     """
-    comparison, seed, stopped = _comparison(known), known.seed, known.stopped
-    if can_run and not stopped and (again := _again(comparison)) is not None:
-        return again
-    outcome, wanted = _ask(comparison, seed, can_run=can_run, stopped=bool(stopped))
-    found = [f for c in comparison.criteria if c.blocking for f in judge(comparison, c, None)]
-    settled = _settled(comparison, found)
-    if wanted is None and not settled:
-        wanted = _for_thresholds(comparison, outcome, found, can_run=can_run and not stopped)
-    if wanted is not None and not settled and (first := _whether_repeats_count(comparison)) is not None:
-        return first
-    if wanted is not None and not settled and wanted.runs:  # a round without a trial would be asked for again for ever
-        return wanted
-    if wanted is not None:
-        outcome, _ = _ask(comparison, seed, can_run=can_run, stopped=True)
-    result = _judged(known, comparison, outcome, can_run=can_run, verdict_only=verdict_only)
-    if can_run and not stopped and (further := _settle_crashes(comparison, result)) is not None:
+    comparison = _comparison(known)
+    step = _scheduled(known, comparison, can_run=can_run)
+    if isinstance(step, More):
+        return step
+    result = _judged(known, comparison, step, can_run=can_run, verdict_only=verdict_only)
+    if can_run and not known.stopped and (further := _settle_crashes(comparison, result)) is not None:
         return further
     return result
+
+
+def wanted(known: Situation) -> More | None:
+    """What to run next, as `next_step` says it; None: the verdict, which `verdict_on` gives. Where no agent failed,
+    nothing but the rounds depends on that verdict, so it is not worked out here."""
+    comparison = _comparison(known)
+    step = _scheduled(known, comparison, can_run=True)
+    if isinstance(step, More):
+        return step
+    if known.stopped or crash_facts(comparison) is None:
+        return None
+    return _settle_crashes(comparison, _judged(known, comparison, step, can_run=True, verdict_only=True))
+
+
+def _scheduled(known: Situation, comparison: Comparison, *, can_run: bool) -> More | Outcome | None:
+    """What is to be run before there is a verdict at all; else the engine's answer, None where nothing is paired."""
+    seed, stopped = known.seed, known.stopped
+    if can_run and not stopped and (again := _again(comparison)) is not None:
+        return again
+    outcome, more = _ask(comparison, seed, can_run=can_run, stopped=bool(stopped))
+    found = [f for c in comparison.criteria if c.blocking for f in judge(comparison, c, None)]
+    settled = _settled(comparison, found)
+    if more is None and not settled:
+        more = _for_thresholds(comparison, outcome, found, can_run=can_run and not stopped)
+    if more is not None and not settled and (first := _whether_repeats_count(comparison)) is not None:
+        return first
+    if more is not None and not settled and more.runs:  # a round without a trial would be asked for again for ever
+        return more
+    if more is not None:
+        outcome, _ = _ask(comparison, seed, can_run=can_run, stopped=True)
+    return outcome
 
 
 def verdict_on(known: Situation, *, scheduled: bool = False) -> SuiteResult:

@@ -72,6 +72,8 @@ def repeats(stored: Sequence[Trial], trials: Sequence[Trial], steady: Callable[[
     ``steady``: whether a trial passes. Those that fail are left out where a run is judged by its answers: what a change
     broke differs from the stored answer, and may well fail with the same words each time.
     """
+    if not stored and len({trial.run for trial in trials}) < 2:
+        return NONE  # a single run: nothing says what another would answer
     answers = _answers(stored, trials)
     if not answers:
         return NONE
@@ -159,9 +161,11 @@ def _of_store(sessions: Mapping[Session, Sequence[Trial]]) -> list[Sequence[Tria
 def _varies(sessions: Mapping[Session, Sequence[Trial]], steady: Callable[[Trial], bool]) -> bool:
     """Whether runs come out differently, and the change cannot have broken it."""
     before = [[steady(trial) for trial in group] for group in _of_store(sessions)]
+    if not before:
+        return False
     now = [steady(trial) for session, group in sessions.items() if not session[1] for trial in group]
     differ = any(any(group) for group in before) and not all(any(group) for group in before)
-    return differ or (bool(before) and not any(map(any, before)) and any(now))
+    return differ or (not any(map(any, before)) and any(now))
 
 
 def _one_way(answers: Answers, steady: Callable[[Trial], bool]) -> tuple[str, ...]:

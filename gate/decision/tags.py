@@ -89,6 +89,8 @@ def groups_of(cases: Iterable[Case]) -> dict[Group, list[str]]:
 def by_group(comparison: Comparison, cases: Sequence[CaseResult]) -> tuple[tuple[GroupResult, ...], int]:
     """The results of each group, those that lost most first; and how many more groups there are."""
     groups = groups_of(comparison.judged)
+    if not groups:
+        return (), 0
     rates, broken = outcomes(comparison), {case.id for case in cases if case.status is CaseStatus.BROKEN}
     found = [_result(comparison, group, ids, rates, broken) for group, ids in list(groups.items())[:MOST_GROUPS]]
     return tuple(sorted(found, key=_badness)), max(0, len(groups) - MOST_GROUPS)

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from gate.baselines.pairing import Pairing, Reference, pair, reported_before
 from gate.config.resolve import Plan
 from gate.config.schema import BudgetSection
-from gate.decision import CONCURRENT, More, Request, Situation, confirmation, next_step
+from gate.decision import CONCURRENT, More, Request, Situation, confirmation, next_step, wanted
 from gate.decision.crashes import LEAST_IN_VAIN
 from gate.errors import ConfigError, MeasureError
 from gate.model import FULL, STORED, Side, SuiteResult, Trial, Verdict
@@ -124,7 +124,7 @@ class SuiteRun:
                 await self._round(step)
                 if len(self.trials) == before and not self.session.run_budget.stopped:
                     raise MeasureError(f"a round ({step.why}) produced no trial", hint="please report this bug")
-            if step.verdict is Verdict.REGRESSED:
+            if step is not None and step.verdict is Verdict.REGRESSED:
                 return
 
     @property
@@ -202,8 +202,9 @@ class SuiteRun:
                     self.trials.append(self.memory.fit(trial))
                     session.progress.trial(trial)
 
-    def _next(self, paired: Pairing, *, further: bool) -> More | SuiteResult:
-        """The next round that a reference asks for; the agent of a ``further`` one is not run again."""
+    def _next(self, paired: Pairing, *, further: bool) -> More | SuiteResult | None:
+        """The next round that a reference asks for; the agent of a ``further`` one is not run again. Of the last one no
+        verdict is worked out: nothing is run after it, and what is shown is made of the closed record."""
         own = [trial for trial in self.trials if trial.side is Side.CANDIDATE] if further else self.trials
         known = Situation(
             self.plan.suite.cases,
@@ -218,7 +219,7 @@ class SuiteRun:
             reported=self.reported,
             selected=bool(self.plan.deselected),
         )
-        return next_step(known, verdict_only=True)  # what is shown is made of the closed record
+        return wanted(known) if paired is self.pairings[-1] else next_step(known, verdict_only=True)
 
     async def _round(self, step: More) -> None:
         """One round: takes the trials of an earlier session, and runs those that are missing."""

@@ -17,6 +17,8 @@ def mean(values: Sequence[float]) -> float:
     So three scores of 0.7 have the mean 0.7: the sum, itself rounded, divided by three is less.
     """
     n = len(values)
+    if n == 1:
+        return values[0] + 0.0
     found = math.fsum(values) / n
     left = math.fsum([*values, *[-found] * n])
     if left == 0.0 or not math.isfinite(found):

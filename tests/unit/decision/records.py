@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from gate.decision import More, Settings, Situation, next_step
+from gate.decision import More, Settings, Situation, next_step, wanted
 from gate.model import (
     Case,
     Criterion,
@@ -91,8 +91,10 @@ def ask(
     **options: Any,
 ) -> More:
     """What is wanted next."""
-    step = next_step(Situation(suite, criteria, trials, baseline, settings or Settings(), **options))
+    known = Situation(suite, criteria, trials, baseline, settings or Settings(), **options)
+    step = next_step(known)
     assert isinstance(step, More), step.cause
+    assert wanted(known) == step
     return step
 
 
@@ -106,7 +108,9 @@ def follow(
     """Runs whatever is asked for until the verdict; returns it with all trials."""
     trials: list[Trial] = []
     for _ in range(60):
-        step = next_step(Situation(suite, criteria, trials, baseline, settings or Settings()))
+        known = Situation(suite, criteria, trials, baseline, settings or Settings())
+        step = next_step(known)
+        assert wanted(known) == (step if isinstance(step, More) else None)
         if isinstance(step, SuiteResult):
             return step, trials
         for request in step.requests:
