@@ -9,7 +9,7 @@ import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, NoReturn, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NoReturn, Self
 
 from msgspec import Struct, field
 from pydantic import (
@@ -35,7 +35,9 @@ from gate.model import ENDS, End, ErrorKind, Invocation, RecordedTrial
 from gate.model.strictness import FEWER, OFF, Tightens
 from gate.security.environment import ALWAYS_ALLOWED, handed_on, is_withheld
 from gate.security.limits import RAW_LOG_CHARS, shorten, tail
-from gate.world.world import World
+
+if TYPE_CHECKING:
+    from gate.world.world import World
 
 MAX_MESSAGE_CHARS = 5_000
 LEAST_PATTERN = 4

@@ -12,7 +12,7 @@ from email.utils import parsedate_to_datetime
 from pathlib import Path
 from string import ascii_letters, digits
 from time import time
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 from urllib.parse import quote, urljoin, urlsplit
 
 from msgspec.structs import replace
@@ -39,8 +39,10 @@ from gate.formats import streams
 from gate.formats.paths import find
 from gate.model import ErrorKind, Invocation, RecordedTrial
 from gate.security.limits import MAX_LOG_CHARS, shorten
-from gate.system.cookies import Cookies, with_cookies
 from gate.system.http import Client, HttpError, Response, check_url
+
+if TYPE_CHECKING:
+    from gate.system.cookies import Cookies
 
 FIELDS = ("message", "messages", "session_id", "state", "metadata", "case_id", "trial", "turn")
 MAX_SESSION_CHARS = 1_000
@@ -125,7 +127,7 @@ class ServerAgent(Agent):
         data = b"" if body is None else json.dumps(body).encode()
         cookies = self._cookies.get(request.session_id)
         headers = {**self._headers, **headers} if headers else self._headers
-        headers = headers if cookies is None else with_cookies(headers, cookies.header(url))
+        headers = headers if cookies is None else cookies.beside(headers, url)
         headers = headers if not request.traceparent else _traced(headers, request.traceparent)
         request.clock.stop()
         try:
@@ -138,6 +140,8 @@ class ServerAgent(Agent):
                 error.kind, error.message + remedy, transient=error.transient, said=error.message
             ) from error
         if response.cookies and request.session_id:
+            from gate.system.cookies import Cookies  # weight: only where a server sets some
+
             self._cookies.setdefault(request.session_id, Cookies()).take(url, response.cookies)
         if not 200 <= response.status < 300:
             request.log.add(_beginning(response.body))

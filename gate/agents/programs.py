@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from gate.agents.base import AgentFailure
 from gate.errors import ConfigError
@@ -13,7 +13,9 @@ from gate.model import ErrorKind
 from gate.security.limits import MAX_ANSWER_BYTES
 from gate.system.child import Descendants
 from gate.system.processes import Child, LineChannel
-from gate.world.world import WorkerAddress, World
+
+if TYPE_CHECKING:
+    from gate.world.world import WorkerAddress, World
 
 MOST_OF_ERROR = 4_000
 """Characters of standard error, its last ones, that an error's text holds."""

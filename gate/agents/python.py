@@ -12,7 +12,7 @@ from contextlib import suppress
 from math import isfinite
 from pathlib import Path
 from secrets import token_hex
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from msgspec.structs import replace
 from pydantic import Field, field_validator
@@ -36,7 +36,9 @@ from gate.model import ErrorKind, Invocation, RecordedTrial
 from gate.security.limits import MAX_ANSWER_BYTES, shorten
 from gate.system.child import Descendants
 from gate.system.processes import GRACE_SECONDS, Child, LineChannel
-from gate.world.world import WorkerAddress
+
+if TYPE_CHECKING:
+    from gate.world.world import WorkerAddress
 
 WORKER = Path(guest.__file__).with_name("worker.py")
 RESULTS = WORKER.with_name("results.py")

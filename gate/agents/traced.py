@@ -11,10 +11,10 @@ from msgspec.structs import replace
 
 from gate.agents.base import Agent, AgentOptions, Request, TraceOptions
 from gate.model import CALLS, Invocation, RecordedTrial, ToolCall, Usage, total_usage
-from gate.traces import Captured, TracedTurn, conversation_of
 
 if TYPE_CHECKING:
-    from gate.traces.receiver import Receiver  # its HTTP is loaded only where a receiver is opened
+    from gate.traces import TracedTurn
+    from gate.traces.receiver import Receiver
 
 HOPELESS = 8
 """Turns without any span, after which the others are waited for no longer than `SHORT_WAIT`."""
@@ -89,6 +89,8 @@ class TracedAgent(Agent):
             self._receiver.forget(turn)
         self.turns += 1
         self._silent = 0 if pieces else self._silent + 1
+        from gate.traces import conversation_of  # weight: only where traces are received
+
         traced = conversation_of(pieces).turns
         if not traced:
             return answer if answer.shows_calls or self.reports_calls else replace(answer, unseen=(CALLS,))
@@ -139,8 +141,8 @@ def joined(turns: Sequence[TracedTurn]) -> TracedTurn:
         usage=usage,
         reports_calls=all(one.reports_calls for one in said),
     )
-    parts = {name: all(getattr(turn.captured, name) for turn in turns) for name in Captured.__struct_fields__}
-    return replace(last, invocation=whole, captured=Captured(**parts))
+    parts = {name: all(getattr(turn.captured, name) for turn in turns) for name in last.captured.__struct_fields__}
+    return replace(last, invocation=whole, captured=replace(last.captured, **parts))
 
 
 DIFFERENT_CALLS = "the answer names other calls than its trace; the answer's are scored"

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, I
 from random import Random
 from secrets import token_hex
 from time import monotonic, time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -16,7 +16,9 @@ from gate.agents.base import Agent, AgentFailure, Clock, Log, Request, naming_hi
 from gate.errors import MeasureError
 from gate.model import FULL, STORED, Case, End, ErrorKind, Invocation, Replay, Side, Trial, TrialError, total_duration
 from gate.pipeline.users import User, WrittenUser
-from gate.world.world import World
+
+if TYPE_CHECKING:
+    from gate.world.world import World
 
 FIRST_PAUSE = 0.5
 """Seconds before the first retry; each further one waits twice as long. Up to half of a pause is left out at random."""

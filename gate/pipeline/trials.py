@@ -23,14 +23,14 @@ from gate.pipeline.replay import in_order
 from gate.pipeline.users import User, recorded_user, user_of
 from gate.scoring.score import score_trial
 from gate.world.options import store_folder, upstreams_of
-from gate.world.pruning import owner_name
-from gate.world.world import World
 
 if TYPE_CHECKING:
     from gate.judges.client import Judge
     from gate.metrics.custom.in_agent import MetricProcesses
     from gate.pipeline.base_tree import BaseAgent
     from gate.traces.receiver import Receiver
+    from gate.world.world import World
+
 JUDGE_BACKLOG = 256
 """Trials that may wait for a judge's answer before no further one is taken from the agent."""
 
@@ -66,6 +66,9 @@ class TrialRunner:
         options = self.config.file.world
         if options is None or self.config.agent_kind == "replay" or not self._run_id:
             return None
+        from gate.world.pruning import owner_name  # weight: only where the outside world is recorded
+        from gate.world.world import World
+
         upstreams = upstreams_of(options, self.environment)
         folder = store_folder(options, self.config.root, self.environment)
         redactor, owner = redactor_of(self.environment), owner_name(self.config.root / self.config.path.name)

@@ -8,12 +8,14 @@ wording of the question is ours. What fails on this side is never the agent's fa
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from gate.agents.base import AgentFailure
-from gate.judges.client import CallError, Judge
 from gate.model import Case, ErrorKind, Invocation, Persona, RecordedTrial, Scenario, text_of
 from gate.security.limits import shorten
+
+if TYPE_CHECKING:
+    from gate.judges.client import Judge
 
 STOP_SIGNAL = "</finished>"
 MAX_SAID_CHARS = 20_000
@@ -59,6 +61,8 @@ class SimulatedUser:
             return self._scenario.start
         if len(said) >= self._limit:
             return None
+        from gate.judges.client import CallError  # weight: only where a user is simulated
+
         try:
             text = await self._model.complete(messages_of(self._scenario, said))
         except CallError as error:

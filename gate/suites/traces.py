@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -14,7 +14,9 @@ from gate.errors import ConfigError, MeasureError
 from gate.model import ARGUMENTS, CALLS, RESPONSE, RESULTS, Case, Invocation, Location, RecordedTrial, Suite, Turn
 from gate.security.limits import shorten
 from gate.suites.base import Contents, Document, Format
-from gate.traces import Conversation, TracedTurn, TraceReader, conversations_of, read_file
+
+if TYPE_CHECKING:
+    from gate.traces import Conversation, TracedTurn, TraceReader
 
 MAX_NAMED = 5
 """Conversations that a note names."""
@@ -26,12 +28,14 @@ _PARTS = {RESPONSE: "response", CALLS: "calls", ARGUMENTS: "arguments", RESULTS:
 def recognises(data: Any) -> bool:
     """Whether parsed lines, or a document, hold spans."""
     first = data[0] if isinstance(data, list) and data else data
-    return isinstance(first, dict) and bool(TraceReader().value(first))
+    return isinstance(first, dict) and bool(_reader().value(first))
 
 
 def read(document: Document) -> Contents:
     """Each conversation as a case that expects nothing, with its trial."""
-    reader = TraceReader()
+    from gate.traces import conversations_of  # weight: only where there are traces
+
+    reader = _reader()
     return contents(conversations_of(reader.value(document.data)), reader.refused, document.where)
 
 
@@ -44,8 +48,22 @@ FORMAT = Format(
 
 def read_lines(path: Path, where: str) -> Contents:
     """The same of a file, whose broken lines are counted. Raises ConfigError if it cannot be read."""
-    reader = TraceReader()
-    return contents(conversations_of(read_file(path, reader, where=where)), reader.refused, where)
+    conversations, refused = _conversations_in(path, where)
+    return contents(conversations, refused, where)
+
+
+def _reader() -> TraceReader:
+    from gate.traces import TraceReader  # weight: only where there are traces
+
+    return TraceReader()
+
+
+def _conversations_in(path: Path, where: str) -> tuple[Sequence[Conversation], Mapping[str, int]]:
+    """Those of a file, and why parts of it were not read → how many. Raises ConfigError if it cannot be read."""
+    from gate.traces import conversations_of, read_file
+
+    reader = _reader()
+    return conversations_of(read_file(path, reader, where=where)), reader.refused
 
 
 def contents(conversations: Sequence[Conversation], refused: Mapping[str, int], where: str) -> Contents:
@@ -115,9 +133,8 @@ def with_traces(suites: Sequence[Suite], paths: Sequence[Path], names: Sequence[
     notes: list[str] = []
     lost: list[tuple[str, str]] = []
     for path, where in zip(paths, names, strict=True):
-        reader = TraceReader()
-        conversations = conversations_of(read_file(path, reader, where=where))
-        notes += _notes(conversations, reader.refused, where)
+        conversations, refused = _conversations_in(path, where)
+        notes += _notes(conversations, refused, where)
         for conversation in (one for one in conversations if one.turns):
             place = index.place_of(conversation)
             if isinstance(place, str):

@@ -45,6 +45,10 @@ class Cookies:
         self._jar.add_cookie_header(request)
         return request.get_header("Cookie") or ""
 
+    def beside(self, headers: Mapping[str, str], url: str) -> Mapping[str, str]:
+        """The headers of a request to this address, with its cookies beside those that they name themselves."""
+        return with_cookies(headers, self.header(url))
+
 
 def with_cookies(headers: Mapping[str, str], cookies: str) -> Mapping[str, str]:
     """The headers with these cookies beside those that they name themselves."""
