@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from functools import cached_property
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field
 from msgspec.structs import replace
@@ -172,6 +172,11 @@ class Comparison(Struct, frozen=True, dict=True):
         return _by_case(t for t in self.trials if t.side is Side.CANDIDATE)
 
     @cached_property
+    def errors(self) -> tuple[Trial, ...]:
+        """The candidate's trials that brought no answer. Mostly none, and then nothing failed and nothing was lost."""
+        return tuple([t for t in self.trials if t.error is not None and t.side is Side.CANDIDATE])
+
+    @cached_property
     def retries(self) -> frozenset[int]:
         """The rounds that ran again what had no measured trial yet: these trials stand for those that were lost.
 
@@ -207,7 +212,7 @@ class Comparison(Struct, frozen=True, dict=True):
         for trial in trials:
             if not trial.measured and not self.stands_in(trial):
                 left.setdefault(self._place(trial), []).append(trial)
-        for trial in trials:
+        for trial in trials if left else ():
             if trial.measured and self.stands_in(trial) and left.get(self._place(trial)):
                 left[self._place(trial)].pop(0)
         return [trial for group in left.values() for trial in group]
@@ -267,7 +272,7 @@ class Comparison(Struct, frozen=True, dict=True):
     @cached_property
     def answers(self) -> tuple[Trial, ...]:
         """Those of them that have an answer, and so scores."""
-        return tuple([trial for trial in self.judged_trials if trial.answered])
+        return tuple([t for t in self.judged_trials if t.answered]) if self.errors else self.judged_trials
 
     @cached_property
     def full_passes(self) -> Sequence[int]:
@@ -276,6 +281,8 @@ class Comparison(Struct, frozen=True, dict=True):
 
     @cached_property
     def _measured(self) -> Mapping[str, tuple[Trial, ...]]:
+        if not self.errors:
+            return self.candidate
         return {case_id: tuple([t for t in group if t.measured]) for case_id, group in self.candidate.items()}
 
     @cached_property
@@ -301,6 +308,11 @@ class Comparison(Struct, frozen=True, dict=True):
             }
             found = self._stored_values[criterion.name] = {case_id: group for case_id, group in groups.items() if group}
         return found
+
+    @cached_property
+    def samples(self) -> dict[str, Any]:
+        """By criterion, what `thresholds` has worked out of all judged cases."""
+        return {}
 
     @cached_property
     def _stored_values(self) -> dict[str, Mapping[str, Sequence[float]]]:
@@ -569,7 +581,9 @@ def _value(trial: Trial, criterion: Criterion) -> float | None:
 
 def full_values(trials: Sequence[Trial], criterion: Criterion) -> list[float]:
     """The values that were measured in these trials."""
-    return [value for t in trials if (value := _value(t, criterion)) is not None]
+    name = criterion.name
+    scores = [t.scores.get(name) for t in trials]
+    return [score.value for score in scores if score is not None and score.value is not None]
 
 
 def passes(comparison: Comparison) -> int:
@@ -584,6 +598,8 @@ def whole_epochs(comparison: Comparison) -> int:
 
 def error_share(comparison: Comparison) -> float:
     """Share of the candidate's trials that were lost to infrastructure, and in whose place none could be measured."""
+    if not comparison.errors:
+        return 0.0
     trials = [t for group in comparison.candidate.values() for t in group]
     planned = sum(not comparison.stands_in(t) for t in trials)
     return len(comparison.lost(trials)) / planned if planned else 0.0

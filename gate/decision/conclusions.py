@@ -141,7 +141,7 @@ def _unanswered(comparison: Comparison, criterion: Criterion) -> AnyFinding | No
     """Cases in which the agent failed every time, and that no baseline is compared with: nothing else judges them."""
     silent = [
         case.id
-        for case in comparison.judged
+        for case in (comparison.judged if comparison.errors else ())
         if (trials := comparison.measured(case.id))
         and not any(t.answered for t in trials)
         and (case.id not in comparison.with_baseline or (case.id, criterion.name) in comparison.not_comparable)

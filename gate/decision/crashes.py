@@ -69,6 +69,8 @@ def crash_facts(comparison: Comparison) -> CrashFacts | None:
 
 def _failing(comparison: Comparison, *, probes: bool = True) -> dict[str, int]:
     """How often the agent failed, by judged case, the most frequent first."""
+    if not comparison.errors:
+        return {}
     groups = {c.id: [t for t in comparison.measured(c.id) if probes or t.tag != PROBE] for c in comparison.judged}
     fell = {case_id: n for case_id, trials in groups.items() if (n := _failed(trials))}
     return {case_id: fell[case_id] for case_id in sorted(fell, key=lambda case_id: (-fell[case_id], case_id))}
@@ -175,6 +177,8 @@ def base_gone(comparison: Comparison) -> BaseGone | None:
 
 def _outage(comparison: Comparison) -> Outage | None:
     """That most of what answered at the baseline now fails alike; without a baseline, every case."""
+    if not comparison.errors:
+        return None
     tried = [case.id for case in comparison.judged if comparison.measured(case.id)]
     if comparison.baseline:
         tried = [c for c in tried if any(t.answered for t in comparison.baseline.get(c, ()))]
@@ -303,6 +307,8 @@ def _slowed(comparison: Comparison, others: Iterable[Trial]) -> SlowedDown | Non
 
 def lost_ids(comparison: Comparison) -> frozenset[int]:
     """The candidate's judged trials that could not be measured, and in whose place none was (by ``id``)."""
+    if not comparison.errors:
+        return frozenset()
     judged = {case.id for case in comparison.judged}
     own = chain.from_iterable(group for case_id, group in comparison.candidate.items() if case_id in judged)
     return frozenset(id(t) for t in comparison.lost(own) if t.tag != PROBE)

@@ -120,7 +120,8 @@ def _scheduled(known: Situation, comparison: Comparison, *, can_run: bool) -> Mo
     if can_run and not stopped and (again := _again(comparison)) is not None:
         return again
     outcome, more = _ask(comparison, seed, can_run=can_run, stopped=bool(stopped))
-    found = [f for c in comparison.criteria if c.blocking for f in judge(comparison, c, None)]
+    blocking = [c for c in comparison.criteria if c.blocking and comparison.trials]
+    found = [finding for c in blocking for finding in judge(comparison, c, None)]
     settled = _settled(comparison, found)
     if more is None and not settled:
         more = _for_thresholds(comparison, outcome, found, can_run=can_run and not stopped)

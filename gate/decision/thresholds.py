@@ -119,6 +119,14 @@ class Sample(Struct, frozen=True):
         return self.mean(self.new, self.fell[2])
 
 
+def _judged_sample(comparison: Comparison, criterion: Criterion) -> Sample:
+    """That of all judged cases, worked out once."""
+    found: Sample | None = comparison.samples.get(criterion.name)
+    if found is None:
+        found = comparison.samples[criterion.name] = sample_of(comparison, criterion, comparison.judged)
+    return found
+
+
 def sample_of(comparison: Comparison, criterion: Criterion, cases: Iterable[Case]) -> Sample:
     """What a demand is held to: where the agent failed, the worst value of a scale that has one."""
     kept, before, new = [], [], []
@@ -126,10 +134,11 @@ def sample_of(comparison: Comparison, criterion: Criterion, cases: Iterable[Case
     values, stored, worst = comparison.values(criterion), comparison.stored_values(criterion), worst_of(criterion)
     for case in cases:
         scored = case.id in values or case.id in stored  # else nobody knows whether the criterion applies to it
-        fallen = _fallen(comparison.measured(case.id, full=True), criterion, worst) if scored else []
+        failed = comparison.measured(case.id, full=True) if scored and comparison.errors else ()
+        fallen = _fallen(failed, criterion, worst) if failed else []
         if now := [*values.get(case.id, ()), *fallen]:
             fell_before = comparison.baseline.get(case.id, ()) if case.id in stored else ()
-            fallen_before = _fallen(fell_before, criterion, worst)
+            fallen_before = _fallen(fell_before, criterion, worst) if fell_before else []
             if then := [*stored.get(case.id, ()), *fallen_before]:
                 kept.append(now)
                 before.append(then)
@@ -173,7 +182,7 @@ def suite_threshold(comparison: Comparison, criterion: Criterion, *, final: bool
     """The suite mean over epochs against the threshold, for either direction."""
     if criterion.threshold is None or criterion.hard:
         return []
-    sample = sample_of(comparison, criterion, comparison.judged)
+    sample = _judged_sample(comparison, criterion)
     if not sample.all:
         return []
     sample = replace(sample, correction=correction_of(comparison, criterion))
@@ -396,7 +405,7 @@ def quantile_limits(comparison: Comparison, criterion: Criterion) -> list[AnyFin
     """Limits on quantiles over all trials of epochs: too many above the limit is a binomial matter."""
     if not criterion.quantiles:
         return []
-    sample = sample_of(comparison, criterion, comparison.judged)
+    sample = _judged_sample(comparison, criterion)
     if not sample.all:
         return []
     return [_quantile(comparison, criterion, sample, q, limit) for q, limit in criterion.quantiles]

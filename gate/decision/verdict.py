@@ -295,6 +295,8 @@ def measuring_problem(comparison: Comparison) -> Problem | None:
 
 def _lost_case(comparison: Comparison) -> Problem | None:
     """The first case of which too much is missing for the rest to stand for it."""
+    if not comparison.errors:
+        return None
     for case in comparison.judged:
         trials = comparison.candidate.get(case.id, ())
         refused = sum(_asked_in_vain(trial) for trial in trials)
