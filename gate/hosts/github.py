@@ -33,6 +33,7 @@ from gate.hosts.checks import CheckRuns
 from gate.hosts.events import Facts, Labelled, MeasuringRun, activity
 from gate.hosts.rest import Rest, RestError
 
+PUBLIC = "https://github.com"
 COMMENT_LIMIT = 65_536
 """Characters of an issue comment."""
 MOVES = ("head_ref_force_pushed", "head_ref_deleted", "head_ref_restored")
@@ -429,9 +430,17 @@ def connect(environment: Mapping[str, str], token: str) -> GitHub:
         "Accept": "application/vnd.github+json",
         "X-GitHub-Api-Version": "2022-11-28",
     }
-    rest = Rest(environment.get("GITHUB_API_URL", "https://api.github.com"), headers, environment=environment)
-    graphql = environment.get("GITHUB_GRAPHQL_URL", "https://api.github.com/graphql")
+    api, graphql = _addresses(environment)
+    rest = Rest(api, headers, environment=environment)
     return GitHub(rest, environment.get("GITHUB_REPOSITORY", ""), graphql_url=graphql)
+
+
+def _addresses(environment: Mapping[str, str]) -> tuple[str, str]:
+    """Of the API and of GraphQL: where nothing states them, of the job's own server. No other sees the token."""
+    server = environment.get("GITHUB_SERVER_URL", PUBLIC).rstrip("/")
+    own = "https://api.github.com" if server == PUBLIC else f"{server}/api"
+    rest = own if server == PUBLIC else f"{own}/v3"
+    return environment.get("GITHUB_API_URL") or rest, environment.get("GITHUB_GRAPHQL_URL") or f"{own}/graphql"
 
 
 class PullRequestHost(Host):

@@ -119,8 +119,8 @@ class Rest:
         url = self._at(path)
         response = self._request("GET", url, expect=(302, 307))
         target = response.headers.get("location", "")
-        if urlsplit(target).scheme not in ("http", "https"):
-            raise RestError("the redirect leads nowhere", where=url)
+        if urlsplit(target).scheme not in ("https", urlsplit(url).scheme):
+            raise RestError("the redirect leads nowhere, or away from HTTPS", where=url)
         return self._fetch(target, limit)
 
     def _fetch(self, url: str, limit: int) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,10 @@ openapi_core = pytest.importorskip("openapi_core", reason="the contract is check
 
 from tests.integration.github.fake_github import FakeGitHub  # noqa: E402
 from tests.integration.github.job import as_process  # noqa: E402
-from tests.integration.github.scenarios import World  # noqa: E402
+from tests.integration.github.scenarios import World, archive_of  # noqa: E402
+
+FIRST = 90
+"""The run that measured the first commit."""
 
 
 @pytest.fixture
@@ -37,6 +41,24 @@ def with_baseline(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert done.code == 0, done.log
     assert github.violations == []
     return folder / "repository"
+
+
+@dataclass
+class Measured:
+    """What the first job left."""
+
+    folder: Path
+    archive: bytes
+
+
+@pytest.fixture(scope="session")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Measured:
+    folder = tmp_path_factory.mktemp("measured")
+    with FakeGitHub() as github:
+        world = World(folder, github, as_process)
+        done = world.push("good", environment={"GITHUB_RUN_ID": str(FIRST)})
+    assert done.code == 0, done.log
+    return Measured(folder / "repository", archive_of(world.last.workspace))
 
 
 @pytest.fixture

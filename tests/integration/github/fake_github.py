@@ -1,13 +1,15 @@
 """GitHub on loopback: stateful, and held to GitHub's own OpenAPI description in every request and every response.
 
 By hand, because the description cannot say it: pages and ``Link``, at most 100 a page, permissions, authors, limits,
-the length of a comment, GraphQL, and that the store behind an artifact must not be sent our credentials.
+the length of a comment, GraphQL, and that the store behind an artifact, which is another host, must not be sent our
+credentials.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import ssl
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -75,9 +77,15 @@ def user(login: str, id: int = 7) -> dict[str, Any]:
 
 
 class FakeGitHub:
-    """One repository. Use as a context manager; ``violations`` must be empty afterwards."""
+    """One repository. Use as a context manager; ``violations`` must be empty afterwards.
 
-    def __init__(self, repository: str = REPOSITORY, host: str = "127.0.0.1") -> None:
+    ``certificate``: the folder of a certificate for ``localhost``, which makes it a company's own server: asked over
+    TLS, its API is below a path, and it states no digests of artifacts.
+    """
+
+    def __init__(
+        self, repository: str = REPOSITORY, host: str = "127.0.0.1", *, certificate: Path | None = None
+    ) -> None:
         self.repository = repository
         self.tokens = {
             "good": Identity(),
@@ -94,6 +102,8 @@ class FakeGitHub:
         self.contents: dict[int, bytes] = {}
         self.runs: list[dict[str, Any]] = []
         self.calls: list[Call] = []
+        self.downloads: list[str] = []
+        """What was fetched of artifacts, where they are stored."""
         self.violations: list[str] = []
         self.faults: list[tuple[Callable[[Call], bool], Answer]] = []
         """Answers that are given once instead of the real one, in order, to calls that match."""
@@ -102,18 +112,31 @@ class FakeGitHub:
         self.page_limit = 100
         self._lock = threading.Lock()
         self._ids = iter(range(1000, 10**9))
-        self._server = ThreadingHTTPServer((host, 0), self._handler())
-        self._server.daemon_threads = True
-        self.url = f"http://{host}:{self._server.server_port}"
-        self.graphql_url = f"{self.url}/graphql"
+        self._states_digests = certificate is None
+        self._servers = [ThreadingHTTPServer((host, 0), handler) for handler in (self._handler(), self._store())]
+        ports = [server.server_port for server in self._servers]
+        if certificate is None:
+            self._root, at = "", f"http://{host}"
+            self.graphql_url = f"{at}:{ports[0]}/graphql"
+        else:
+            self._root, at = "/api/v3", "https://localhost"
+            self.graphql_url = f"{at}:{ports[0]}/api/graphql"
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate / "cert.pem", certificate / "key.pem")
+            for server in self._servers:
+                server.socket = context.wrap_socket(server.socket, server_side=True)
+        self.url, self.store_url = f"{at}:{ports[0]}{self._root}", f"{at}:{ports[1]}"
 
     def __enter__(self) -> Self:
-        threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+        for server in self._servers:
+            server.daemon_threads = True
+            threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+        for server in self._servers:
+            server.shutdown()
+            server.server_close()
 
     # --- what a test puts in ----------------------------------------------------------------------
 
@@ -168,7 +191,7 @@ class FakeGitHub:
             id=id_,
             name=name,
             size_in_bytes=len(content),
-            digest=f"sha256:{hashlib.sha256(content).hexdigest()}",
+            digest=f"sha256:{hashlib.sha256(content).hexdigest()}" if self._states_digests else None,
             workflow_run=origin | parts.pop("workflow_run", {}),
             **parts,
         )
@@ -201,10 +224,6 @@ class FakeGitHub:
     def _do(self, call: Call) -> Answer:
         token = call.headers.get("authorization", "").removeprefix("Bearer ")
         identity = self.tokens.get(token)
-        if call.path.startswith("/_store/"):
-            if "authorization" in call.headers:
-                self.violations.append("credentials were sent to the artifact store")
-            return Answer(200, content=self.contents[int(call.path.rpartition("/")[2])])
         if identity is None:
             return Answer(401, {"message": "Bad credentials"})
         if call.path == "/graphql":
@@ -256,7 +275,7 @@ class FakeGitHub:
             case ("GET", "actions", "runs"):
                 return self._pages(call, [r for r in self.runs if ran_as_asked(r, call)], key="workflow_runs")
             case ("GET", "actions", "artifacts", id_, "zip"):
-                return Answer(302, headers={"Location": f"{self.url}/_store/{id_}"})
+                return Answer(302, headers={"Location": f"{self.store_url}/{id_}?signature=s"})
         return Answer(404, {"message": "Not Found"})
 
     def _is_asked_for(self, pull: dict[str, Any], call: Call) -> bool:
@@ -344,7 +363,7 @@ class FakeGitHub:
 
     def _respond(self, call: Call, raw: bytes) -> Answer:
         """Does what was asked where it is well asked, and holds both sides to the official description."""
-        if call.path == "/graphql" or call.path.startswith("/_store/"):
+        if call.path == "/graphql":
             return self.answer(call)
         if int(call.query.get("per_page", 1)) > 100:
             self.violations.append(f"{call.path}: more than 100 a page")
@@ -375,6 +394,36 @@ class FakeGitHub:
             return False
         return True
 
+    def _in_api(self, path: str) -> str:
+        """A path of the server, as the description has it."""
+        if path == urlsplit(self.graphql_url).path:
+            return "/graphql"
+        if not path.startswith(f"{self._root}/"):
+            self.violations.append(f"{path} is outside of the API")
+        return path.removeprefix(self._root)
+
+    def _store(self) -> type[BaseHTTPRequestHandler]:
+        fake = self
+
+        class Store(BaseHTTPRequestHandler):
+            """Where artifacts are: another host, which is told nothing but its own signed address."""
+
+            def do_GET(self) -> None:
+                if "Authorization" in self.headers:
+                    fake.violations.append("credentials were sent to the artifact store")
+                path, _, query = self.path.partition("?")
+                content = fake.contents[int(path.removeprefix("/"))]
+                fake.downloads.append(self.path)
+                self.send_response(200 if query == "signature=s" else 403)
+                self.send_header("Content-Length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content)
+
+            def log_message(self, format: str, *args: object) -> None:
+                pass
+
+        return Store
+
     def _handler(self) -> type[BaseHTTPRequestHandler]:
         fake = self
 
@@ -385,7 +434,8 @@ class FakeGitHub:
                 raw = self.rfile.read(int(self.headers.get("Content-Length", 0)))
                 parts = urlsplit(self.path)
                 headers = {name.lower(): value for name, value in self.headers.items()}
-                call = Call(self.command, parts.path, dict(parse_qsl(parts.query)), json.loads(raw or b"null"), headers)
+                path = fake._in_api(parts.path)
+                call = Call(self.command, path, dict(parse_qsl(parts.query)), json.loads(raw or b"null"), headers)
                 with fake._lock:
                     lost = any(fault[0](call) and fault[1].lost for fault in fake.faults)
                     fake.calls.append(call)

@@ -82,12 +82,15 @@ class World:
         payload = {"ref": "refs/heads/main", "before": before, "after": group, "deleted": False}
         return self.step("push", payload, "refs/heads/main", group, **changes)
 
-    def upload(self, run: int, head: str, event: str, archive: bytes | None = None, **parts: Any) -> None:
-        """Ends a run: its results are its artifact, by default those that the last step left."""
-        about = self.fake.add_run(run, head, event, **parts)
+    def upload(
+        self, run: int, head: str, event: str, archive: bytes | None = None, *, name: str = "gate-results", **parts: Any
+    ) -> None:
+        """Ends a run, or another of its jobs: the results, by default those of the last step, are its artifact."""
+        known = next((one for one in self.fake.runs if one["id"] == run), None)
+        about = known or self.fake.add_run(run, head, event, **parts)
         origin = {"head_sha": head, "head_repository_id": about["head_repository"]["id"]}
         content = archive_of(self.last.workspace) if archive is None else archive
-        self.fake.add_artifact(run, "gate-results", content, workflow_run=origin)
+        self.fake.add_artifact(run, name, content, workflow_run=origin)
 
     def merge(self, number: int = 1, *, files: dict[str, str] | None = None, **changes: Any) -> Done:
         """A pull request becomes a commit of the default branch, and that one's job runs."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import io
 import zipfile
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -20,6 +21,7 @@ from gate.hosts.artifact import read_member
 from gate.hosts.base import Annotate, PostComment, Publication, Stamp, publish, stamp_of
 from gate.hosts.events import Labelled, MeasuringRun
 from gate.hosts.github import COMMENT_LIMIT, CannotComment, GitHub, LabelAcceptance, PullRequestHost
+from gate.hosts.github import connect as connect_by
 from gate.hosts.rest import Rest, RestError
 from tests.integration.github.fake_github import DESCRIPTION, WORKFLOW, Answer, FakeGitHub, Identity
 
@@ -555,6 +557,17 @@ def test_a_token_of_nobody_is_a_problem(fake: FakeGitHub, time: Time) -> None:
     fake.tokens["good"] = Identity("")
     with pytest.raises(PublishError, match="nobody"):
         connect(fake, time).login()
+
+
+def test_what_states_no_address_of_the_api_still_asks_its_own_server(certificate: Path) -> None:
+    """A company's server: its token is nothing that github.com should see."""
+    with FakeGitHub(certificate=certificate) as fake:
+        fake.add_pull(1, HEAD)
+        server = fake.url.removesuffix("/api/v3")
+        trusted = {"SSL_CERT_FILE": str(certificate / "cert.pem"), "GITHUB_REPOSITORY": fake.repository}
+        with closing(connect_by({**trusted, "GITHUB_SERVER_URL": server}, "good")) as github:
+            assert (github.pull_request(1).head, github.login()) == (HEAD, BOT)
+    assert fake.violations == []
 
 
 # --- the fake itself ------------------------------------------------------------------------------

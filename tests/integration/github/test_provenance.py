@@ -6,7 +6,6 @@ import io
 import json
 import zipfile
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -18,6 +17,7 @@ from gate.baselines.ledger import write as write_ledger
 from gate.baselines.union import unite
 from gate.model import Score
 from gate.records import Record, parse_record, record_lines
+from tests.integration.github.conftest import FIRST, Measured
 from tests.integration.github.fake_github import WORKFLOW, Answer, FakeGitHub
 from tests.integration.github.job import AGENT, CONFIG, Done, as_process, git
 from tests.integration.github.scenarios import World, archive_of, report
@@ -25,27 +25,7 @@ from tests.integration.github.scenarios import World, archive_of, report
 pytestmark = pytest.mark.slow
 
 BRANCH = "gate-baselines"
-FIRST = 90
-"""The run that measured the first commit."""
 BLOCK = CONFIG.replace("{store: git}", "{store: git, require_provenance: block}")
-
-
-@dataclass
-class Measured:
-    """What the first job left."""
-
-    folder: Path
-    archive: bytes
-
-
-@pytest.fixture(scope="session")
-def measured(tmp_path_factory: pytest.TempPathFactory) -> Measured:
-    folder = tmp_path_factory.mktemp("measured")
-    with FakeGitHub() as github:
-        world = World(folder, github, as_process)
-        done = world.push("good", environment={"GITHUB_RUN_ID": str(FIRST)})
-    assert done.code == 0, done.log
-    return Measured(folder / "repository", archive_of(world.last.workspace))
 
 
 @pytest.fixture

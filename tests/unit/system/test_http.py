@@ -6,7 +6,6 @@ import asyncio
 import gzip
 import socket
 import ssl
-import subprocess
 import sys
 import time
 import zlib
@@ -472,25 +471,6 @@ def test_an_address_of_version_six() -> None:
 
 
 # --- TLS and proxies ---
-
-
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("tls")
-    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
-    made += [
-        "-addext",
-        "subjectAltName=DNS:localhost",
-        "-keyout",
-        str(path / "key.pem"),
-        "-out",
-        str(path / "cert.pem"),
-    ]
-    try:
-        subprocess.run(made, check=True, capture_output=True)
-    except FileNotFoundError:
-        pytest.skip("openssl is not installed")
-    return path
 
 
 def ask_over_tls(certificate: Path, host: str, environment: dict[str, str]) -> Response:
