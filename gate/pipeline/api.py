@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,6 +17,7 @@ from gate.records import Record
 from gate.reports import load_report
 from gate.reports.files import Outputs
 from gate.reports.notebook import fragment, line
+from gate.system.signals import in_loop
 
 
 class ShownResult(Result, frozen=True):
@@ -67,7 +67,7 @@ def run(
         RuntimeError: an event loop runs in this thread; use `run_async` there.
     """
     work = run_async(config, root=root, overrides=overrides, environment=environment, record=record, reports=reports)
-    return asyncio.run(work)
+    return in_loop(work)
 
 
 async def run_async(

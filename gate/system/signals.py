@@ -52,9 +52,24 @@ def run(work: Coroutine[Any, Any, T]) -> T:
                 signal.signal(number, handler)
 
     try:
-        return asyncio.run(main())
+        return in_loop(main())
     except SystemExit as error:  # of a plugin: it must not choose the exit code
         raise MeasureError(f"code of a plugin asked to end the process: SystemExit: {error}") from error
+
+
+def in_loop(work: Coroutine[Any, Any, T]) -> T:
+    """The coroutine's result, of an event loop of its own.
+
+    It is not handed on as the result of the loop's task: when asyncio sets the handler of SIGINT back, it asks twice
+    for the task's `repr`, which spells the whole result out before it is cut.
+    """
+    found: list[T] = []
+
+    async def main() -> None:
+        found.append(await work)
+
+    asyncio.run(main())
+    return found[0]
 
 
 def _heeded(number: signal.Signals) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -19,6 +18,7 @@ from gate.errors import ConfigError, ExitCode, GateError
 from gate.model import Result, Suite
 from gate.security import files
 from gate.security.escape import console
+from gate.system.signals import in_loop
 
 CONFIG = "gate.yaml"
 CASES = "evals/first.yaml"
@@ -187,7 +187,7 @@ def run_first(folder: Path, environment: Mapping[str, str]) -> First:
         overrides: dict[str, Any] = {"select.ids": [case], "trials": 1, "baseline.store": "none"}
         overrides |= {"agent.timeout": FIRST_SECONDS, "agent.retries": 0}
         options = RunOptions(command=join(["gate", "run", "--case", case, "--trials", "1"]), for_itself=True)
-        result = asyncio.run(run_gate(load_config(path, overrides), options, Outputs(), environment, NoProgress()))
+        result = in_loop(run_gate(load_config(path, overrides), options, Outputs(), environment, NoProgress()))
     except GateError as error:
         return First((str(error), *_remedies(str(error), path, environment)), error.exit_code)
     return First(_told(result, path, environment), result.exit_code)

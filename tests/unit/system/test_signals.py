@@ -90,3 +90,25 @@ def test_code_that_asks_to_exit_does_not_choose_the_exit_code(in_task: bool) -> 
 
     with pytest.raises(MeasureError, match="asked to end the process"):
         interrupts.run(work())
+
+
+def test_no_result_is_spelled_out() -> None:
+    """asyncio spells out the result of its task when it sets signals back: of a large run that takes its time."""
+
+    class Result:
+        spelled = 0
+
+        def __repr__(self) -> str:
+            Result.spelled += 1
+            return "a result"
+
+    async def work() -> Result:
+        return Result()
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # else asyncio sets nothing back
+    try:
+        assert isinstance(interrupts.run(work()), Result)
+        assert isinstance(interrupts.in_loop(work()), Result)
+        assert Result.spelled == 0
+    finally:
+        signal.signal(signal.SIGINT, before)
