@@ -46,9 +46,14 @@ RUNS_OF_COMMIT = 3
 """Likewise, of those on one commit."""
 LOOK_UPS = 12
 """How many commits are looked up one by one."""
+FORMER = 3
+"""Of how many stored commits the runs are asked for the name that the default branch had."""
 MAY_NOT = (403, 404)
 GONE = (404, 410)
 NOBODY = "only a job on GitHub can ask who measured them, unless `baseline.key` is given"
+NO_JOB = (
+    "no job of the default branch, {0!r}, has left proofs: let a workflow that uses the gate run on pushes to {0!r}"
+)
 PERMISSION = "the token may not read the runs: add `permissions: {actions: read}` to the job"
 
 
@@ -176,6 +181,8 @@ class RunProver:
         self._problems: dict[str, None] = {}
         self._reasons: dict[str, None] = {}
         self._of_run: dict[int, Proofs] = {}
+        self._of_branch: dict[str, Proofs] = {}
+        self._of_suite: dict[str, Proofs] = {}
         self._commits = 0
         self._connected: GitHub | None = None
         self._tip = ""
@@ -193,20 +200,38 @@ class RunProver:
             self._connected.close()
             self._connected = None
 
-    def known(self, store: Store, suite_id: str) -> Proofs:  # noqa: ARG002
-        return self.carried
+    def known(self, store: Store, suite_id: str) -> Proofs:
+        """What the newest jobs of the default branch know to be proven; where none has left anything under its present
+        name, those under the names that it had before."""
+        branch, _ = self._default
+        own = self._carried(branch) if branch else Proofs()
+        if own.digests or not branch:
+            return own
+        if suite_id not in self._of_suite:
+            self._reasons[NO_JOB.format(branch)] = None
+            former = self._former_names(store, suite_id)
+            self._of_suite[suite_id] = joined(self._carried(name) for name in former)
+        return self._of_suite[suite_id]
 
-    @cached_property
-    def carried(self) -> Proofs:
-        """What the newest jobs of the default branch know to be proven."""
+    def _carried(self, branch: str) -> Proofs:
+        """What the newest jobs on commits of the default branch know, of those that ran under this name of it."""
+        if branch not in self._of_branch:
+            found = []
+            for run in self._runs(self._default[1], TRIED, branch=branch):
+                if (proofs := self._in_artifact(run)).digests:
+                    found.append(proofs)
+                if len(found) == CHAINED:
+                    break
+            self._of_branch[branch] = joined(found)
+        return self._of_branch[branch]
+
+    def _former_names(self, store: Store, suite_id: str) -> list[str]:
+        """Under which the newest stored commits were measured. Runs keep the name that their branch had; a tag's, which
+        are among them, do no harm, since it is the commit that counts."""
         branch, history = self._default
-        found = []
-        for run in self._runs(history, TRIED, branch=branch) if branch else ():
-            if (proofs := self._in_artifact(run)).digests:
-                found.append(proofs)
-            if len(found) == CHAINED:
-                break
-        return joined(found)
+        commits = [one.commit for one in store.entries(suite_id) if one.commit in history][:FORMER]
+        runs = [run for commit in commits for run in self._runs({commit}, RUNS_OF_COMMIT, head_sha=commit)]
+        return [name for name in dict.fromkeys(run.head_branch for run in runs) if name not in ("", branch)]
 
     def of_commit(self, commit: str) -> Proofs:
         if commit not in self._default[1]:

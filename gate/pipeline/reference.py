@@ -248,7 +248,8 @@ def _under_trust(config: Config, store: Store, suite_id: str, where: GitContext,
     if trust.required and not where.anchored:
         nothing = not any(reference.records for reference in found.all)
         if trust.troubles or trust.unproven or nothing:
-            what = next(iter(trust.troubles), f"no proven baseline of {suite_id!r}")
+            none = f"no proven baseline of {suite_id!r}" + (f" ({trust.reason})" if trust.reason else "")
+            what = next(iter(trust.troubles), none)
             hint = "the default branch's job stores one; `require_provenance: warn` goes without"
             raise BaselineError(what, where=str(config.path), hint=hint)
     if trust.asked:

@@ -324,7 +324,7 @@ class Git:
         """The remote's default branch, by what is known here, else by asking the remote; None where neither knows."""
         prefix = f"refs/remotes/{checked_remote(remote)}/"
         known = self.ask("symbolic-ref", "--quiet", f"{prefix}HEAD")
-        if known is not None:
+        if known is not None and self.resolve(known) is not None:  # else it was renamed, and nobody has told this clone
             return known.removeprefix(prefix)
         try:
             said = self.text("ls-remote", "--symref", "--", remote, "HEAD")

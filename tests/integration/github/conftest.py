@@ -62,6 +62,19 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Measured:
 
 
 @pytest.fixture
+def unproven(tmp_path: Path, fake: FakeGitHub, measured: Measured) -> World:
+    """A world with a baseline of which nobody knows where it comes from."""
+    return World(tmp_path, fake, as_process, measured.folder)
+
+
+@pytest.fixture
+def proven(unproven: World, measured: Measured) -> World:
+    """A world with a baseline that a job on the default branch measured and uploaded."""
+    unproven.upload(FIRST, unproven.tip, "push", measured.archive)
+    return unproven
+
+
+@pytest.fixture
 def recorded(tmp_path: Path, fake: FakeGitHub, with_baseline: Path) -> World:
     """A world whose default branch has a baseline."""
     return World(tmp_path, fake, as_process, with_baseline)

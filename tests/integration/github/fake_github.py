@@ -86,7 +86,7 @@ class FakeGitHub:
     def __init__(
         self, repository: str = REPOSITORY, host: str = "127.0.0.1", *, certificate: Path | None = None
     ) -> None:
-        self.repository = repository
+        self.repository, self.branch = repository, "main"
         self.tokens = {
             "good": Identity(),
             "reader": Identity(may_comment=False),
@@ -144,7 +144,7 @@ class FakeGitHub:
         """An open pull request; ``head_repository`` where it comes from a fork."""
         from_repository = head_repository or self.repository
         owner = from_repository.partition("/")[0]
-        branch, base = parts.pop("branch", f"branch-{number}"), parts.pop("onto", "main")
+        branch, base = parts.pop("branch", f"branch-{number}"), parts.pop("onto", self.branch)
         own = EXAMPLES.make("repository", full_name=self.repository, name=self.repository.partition("/")[2])
         pull = EXAMPLES.make(
             "pull-request",
@@ -204,7 +204,7 @@ class FakeGitHub:
         parts = {"status": "completed", "conclusion": "success", "path": WORKFLOW, "run_attempt": 1, **parts}
         about = {"full_name": repository or self.repository, "id": 98 if repository else 99}
         branches = [pull["head"]["ref"] for pull in self.pulls.values() if pull["head"]["sha"] == head]
-        parts.setdefault("head_branch", branches[0] if branches else "main")
+        parts.setdefault("head_branch", branches[0] if branches else self.branch)
         run = EXAMPLES.make("workflow-run", id=id, head_sha=head, event=event, head_repository=about, **parts)
         self.runs.append(run)
         return run

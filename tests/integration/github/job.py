@@ -85,7 +85,7 @@ class Repository:
     """The user's repository: a bare remote, and a clone to commit from; as it is in the folder of ``template``."""
 
     def __init__(self, folder: Path, template: Path | None = None) -> None:
-        self.remote, self.work = folder / "remote.git", folder / "work"
+        self.remote, self.work, self.branch = folder / "remote.git", folder / "work", "main"
         if template:
             shutil.copytree(template, folder, symlinks=True)
             git(self.work, "remote", "set-url", "origin", self.remote.as_uri())
@@ -97,7 +97,7 @@ class Repository:
         self.files: dict[str, str] = {"agent.py": AGENT, "gate.yaml": CONFIG, "suite.yaml": suite()}
         self.files[WORKFLOW] = "on: [pull_request, merge_group, push]\n"
 
-    def commit(self, behaviour: str = "good", *, branch: str = "main", push: bool = True, **files: str) -> str:
+    def commit(self, behaviour: str = "good", *, branch: str = "", push: bool = True, **files: str) -> str:
         """Commits the project with this behaviour; ``files`` by name, with ``__`` for the dot."""
         known = {**self.files, "behaviour.txt": behaviour}
         known |= {name.replace("__", "."): content for name, content in files.items()}
@@ -107,30 +107,37 @@ class Repository:
         git(self.work, "add", "-A")
         git(self.work, "commit", "-q", "--allow-empty", "-m", behaviour)
         if push:
-            git(self.work, "push", "-q", "origin", f"HEAD:refs/heads/{branch}")
+            git(self.work, "push", "-q", "origin", f"HEAD:refs/heads/{branch or self.branch}")
         return git(self.work, "rev-parse", "HEAD")
 
     def pull_request(self, number: int, behaviour: str, **files: str) -> tuple[str, str]:
-        """A change on a branch of its own; returns its head, and the merge into main that GitHub makes of it."""
-        git(self.work, "checkout", "-q", "-b", f"change-{number}", "origin/main")
+        """A change on a branch of its own; returns its head, and the merge that GitHub makes of it."""
+        git(self.work, "checkout", "-q", "-b", f"change-{number}", f"origin/{self.branch}")
         head = self.commit(behaviour, branch=f"change-{number}", **files)
-        git(self.work, "checkout", "-q", "--detach", "origin/main")
+        git(self.work, "checkout", "-q", "--detach", f"origin/{self.branch}")
         git(self.work, "merge", "-q", "--no-ff", "-m", "merge", head)
         merge = git(self.work, "rev-parse", "HEAD")
         git(self.work, "push", "-q", "origin", f"HEAD:refs/pull/{number}/merge", f"{head}:refs/pull/{number}/head")
-        git(self.work, "checkout", "-q", "main")
+        git(self.work, "checkout", "-q", self.branch)
         return head, merge
 
     def merge(self, number: int, **files: str) -> str:
-        """Squashes a change into main, as GitHub's button does; ``files`` reached main in the meantime."""
-        git(self.work, "checkout", "-q", "main")
+        """Squashes a change into the default branch, as GitHub's button does; ``files`` reached it in the meantime."""
+        git(self.work, "checkout", "-q", self.branch)
         for name, content in files.items():
             (self.work / name.replace("__", ".")).write_text(content, encoding="utf-8")
             git(self.work, "commit", "-q", "-a", "-m", "meanwhile")
         git(self.work, "merge", "-q", "--squash", f"change-{number}")
         git(self.work, "commit", "-q", "--allow-empty", "-m", f"change {number}")
-        git(self.work, "push", "-q", "origin", "main")
+        git(self.work, "push", "-q", "origin", self.branch)
         return git(self.work, "rev-parse", "HEAD")
+
+    def rename(self, branch: str) -> None:
+        """Gives the default branch another name."""
+        for place in (self.remote, self.work):
+            git(place, "branch", "-m", self.branch, branch)
+        git(self.work, "fetch", "-q", "--prune", "origin")
+        self.branch = branch
 
     def checkout(self, folder: Path, ref: str, *, depth: int = 1) -> None:
         """What actions/checkout leaves: one commit, detached."""

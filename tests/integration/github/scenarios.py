@@ -27,6 +27,19 @@ class World:
     def __post_init__(self) -> None:
         self.repository = Repository(self.folder / "repository", self.template)
 
+    @property
+    def tip(self) -> str:
+        return git(self.repository.remote, "rev-parse", self.repository.branch)
+
+    @property
+    def ref(self) -> str:
+        return f"refs/heads/{self.repository.branch}"
+
+    def rename(self, branch: str) -> None:
+        """Gives the default branch another name; runs keep the one that they ran under."""
+        self.repository.rename(branch)
+        self.fake.branch = branch
+
     def step(self, event: str, payload: dict[str, Any], ref: str, sha: str, **changes: Any) -> Done:
         self.count += 1
         root = self.folder / f"job-{self.count}"
@@ -40,8 +53,8 @@ class World:
         files = changes.pop("files", {})
         before = changes.pop("before", "0" * 40)
         sha = self.repository.commit(behaviour, **files)
-        payload = {"ref": "refs/heads/main", "before": before, "after": sha, "deleted": False}
-        return self.step("push", payload, "refs/heads/main", sha, **changes)
+        payload = {"ref": self.ref, "before": before, "after": sha, "deleted": False}
+        return self.step("push", payload, self.ref, sha, **changes)
 
     def pull_request(self, behaviour: str, number: int = 1, *, fork: bool = False, **changes: Any) -> Done:
         """A pull request with one commit, and its job on the merge commit."""
@@ -59,28 +72,28 @@ class World:
     def measure(self, run: int, behaviour: str = "good", **changes: Any) -> Done:
         """`push`, on top of what is there; the job's results are its artifact."""
         if "before" not in changes:
-            changes["before"] = git(self.repository.remote, "rev-parse", "main")
+            changes["before"] = self.tip
         done = self.push(behaviour, **{"depth": 0, "environment": {"GITHUB_RUN_ID": str(run)}, **changes})
-        self.upload(run, git(self.repository.remote, "rev-parse", "main"), "push")
+        self.upload(run, self.tip, "push")
         return done
 
     def queue(self, behaviour: str, number: int = 1, **changes: Any) -> tuple[Done, str]:
-        """A pull request in the merge queue: its commit on the queue's own branch, on top of main, and its job."""
-        base = git(self.repository.remote, "rev-parse", "main")
+        """A pull request in the merge queue: its commit on a branch of the queue's, on the tip, and its job."""
+        base = self.tip
         head, group = self.repository.pull_request(number, behaviour)
         self.fake.add_pull(number, head)
-        ref = f"refs/heads/gh-readonly-queue/main/pr-{number}-{base}"
+        ref = f"refs/heads/gh-readonly-queue/{self.repository.branch}/pr-{number}-{base}"
         git(self.repository.work, "push", "-q", "origin", f"{group}:{ref}")
-        about = {"head_sha": group, "head_ref": ref, "base_sha": base, "base_ref": "refs/heads/main"}
+        about = {"head_sha": group, "head_ref": ref, "base_sha": base, "base_ref": self.ref}
         payload = {"action": "checks_requested", "merge_group": about}
         return self.step("merge_group", payload, ref, group, **changes), group
 
     def leave_queue(self, group: str, **changes: Any) -> Done:
         """The queued commit becomes the default branch's, and that one's job runs."""
-        before = git(self.repository.remote, "rev-parse", "main")
-        git(self.repository.work, "push", "-q", "origin", f"{group}:refs/heads/main")
-        payload = {"ref": "refs/heads/main", "before": before, "after": group, "deleted": False}
-        return self.step("push", payload, "refs/heads/main", group, **changes)
+        before = self.tip
+        git(self.repository.work, "push", "-q", "origin", f"{group}:{self.ref}")
+        payload = {"ref": self.ref, "before": before, "after": group, "deleted": False}
+        return self.step("push", payload, self.ref, group, **changes)
 
     def upload(
         self, run: int, head: str, event: str, archive: bytes | None = None, *, name: str = "gate-results", **parts: Any
@@ -94,16 +107,16 @@ class World:
 
     def merge(self, number: int = 1, *, files: dict[str, str] | None = None, **changes: Any) -> Done:
         """A pull request becomes a commit of the default branch, and that one's job runs."""
-        before = git(self.repository.remote, "rev-parse", "main")
+        before = self.tip
         sha = self.repository.merge(number, **(files or {}))
         closed = {"state": "closed", "merged_at": "2026-01-03T00:00:00Z", "merge_commit_sha": sha}
         self.fake.pulls[number] |= closed
-        payload = {"ref": "refs/heads/main", "before": before, "after": sha, "deleted": False}
+        payload = {"ref": self.ref, "before": before, "after": sha, "deleted": False}
         changes = {"environment": {"GITHUB_RUN_ID": "300"}, **changes}
-        return self.step("push", payload, "refs/heads/main", sha, **changes)
+        return self.step("push", payload, self.ref, sha, **changes)
 
     def _about(self) -> dict[str, Any]:
-        return {"full_name": self.fake.repository, "default_branch": "main"}
+        return {"full_name": self.fake.repository, "default_branch": self.repository.branch}
 
     def comments(self, number: int = 1) -> list[str]:
         return [comment["body"] for comment in self.fake.comments.get(number, [])]
@@ -145,8 +158,8 @@ def report(
         "head_repository": {"full_name": head["repo"]["full_name"], "id": 99},
         "created_at": "2026-01-01T00:00:00Z",
     }
-    sha = git(world.repository.remote, "rev-parse", "main")
+    sha = world.tip
     payload = {"action": "completed", "workflow_run": run}
     change()
     environment = {"GITHUB_RUN_ID": "101", **(environment or {})}
-    return world.step("workflow_run", payload, "refs/heads/main", sha, environment=environment)
+    return world.step("workflow_run", payload, world.ref, sha, environment=environment)

@@ -29,20 +29,12 @@ BLOCK = CONFIG.replace("{store: git}", "{store: git, require_provenance: block}"
 
 
 @pytest.fixture
-def unproven(tmp_path: Path, fake: FakeGitHub, measured: Measured) -> World:
-    """A world with a baseline of which nobody knows where it comes from."""
-    return World(tmp_path, fake, as_process, measured.folder)
-
-
-@pytest.fixture
-def world(unproven: World, measured: Measured) -> World:
-    """A world with a baseline that a job on the default branch measured and uploaded."""
-    unproven.upload(FIRST, tip(unproven), "push", measured.archive)
-    return unproven
+def world(proven: World) -> World:
+    return proven
 
 
 def tip(world: World) -> str:
-    return git(world.repository.remote, "rev-parse", "main")
+    return world.tip
 
 
 # --- the attacker ---------------------------------------------------------------------------------

@@ -163,6 +163,11 @@ def test_default_branch_and_remote(root: Path, merged: dict[str, str], tmp_path:
     sh(tmp_path, "clone", "-q", str(root), "copy")
     copy = at(tmp_path / "copy")
     assert copy.default_branch() == "trunk/x"
+    sh(root, "branch", "-m", "trunk/x", "develop")
+    sh(tmp_path / "copy", "fetch", "-q", "--prune")
+    assert copy.default_branch() == "develop", "what the clone knows is gone"
+    sh(root, "branch", "-m", "develop", "trunk/x")
+    sh(tmp_path / "copy", "fetch", "-q", "--prune")
     sh(tmp_path / "copy", "remote", "set-head", "origin", "--delete")
     assert copy.default_branch() == "trunk/x", "by asking the remote"
     sh(tmp_path / "copy", "remote", "set-url", "origin", str(tmp_path / "gone"))
