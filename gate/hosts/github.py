@@ -393,7 +393,7 @@ class GitHub:
             listed = list(self._rest.pages(self._path(f"actions/runs/{run.id}/artifacts"), "artifacts", name=name))
             usable = [found for found in listed if found["name"] == name and not found["expired"]]
             if not usable:
-                hint = "upload the record with actions/upload-artifact"
+                hint = "actions/upload-artifact leaves it; the input `artifact` says how it is called"
                 raise UntrustedError("there is none", where=where, hint=hint)
             newest = max(usable, key=lambda found: found["id"])  # a run that is repeated leaves one of each attempt
             _check_origin(newest, run, where)

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import io
 import json
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from subprocess import CompletedProcess
+from typing import Any
 
 import pytest
 
+from gate.records import parse_record, record_lines
 from tests.integration.github.conftest import FIRST, Measured
 from tests.integration.github.fake_github import FakeGitHub
-from tests.integration.github.job import Step, as_process, git
+from tests.integration.github.job import Done, Step, as_process, git
 from tests.integration.github.scenarios import World
-from tests.integration.github.test_provenance import forge, rewrite, stored, strict, tip, verdict
+from tests.integration.github.test_provenance import BLOCK, awful, forge, packed, rewrite, stored, strict, tip, verdict
 
 pytestmark = pytest.mark.slow
 
@@ -118,3 +122,86 @@ def test_where_nothing_is_left_of_the_former_name_a_strict_job_says_what_to_do(r
     assert renamed.measure(93).code == 0
     after = renamed.pull_request("good", 2)
     assert verdict(after) == (0, "pass"), after.log
+
+
+# --- a matrix of suites -----------------------------------------------------------------------------
+
+PARTS = ("support", "sales")
+
+
+@pytest.fixture
+def matrix(tmp_path: Path, fake: FakeGitHub) -> World:
+    """Two suites that share one decision, each with a job, an artifact and a record; both require proofs."""
+    world = World(tmp_path, fake, as_process)
+    for name in PARTS:
+        text = BLOCK.replace("name: support", f"name: {name}").replace("alpha: 0.05", "alpha: 0.05, family: 2")
+        world.repository.files[f"{name}.yaml"] = text
+    before = "0" * 40
+    for run in (500, 501):
+        sha = world.repository.commit("good")
+        payload = {"ref": world.ref, "before": before, "after": sha, "deleted": False}
+        for name in PARTS:
+            done = part(world, name, "push", payload, world.ref, sha, run)
+            assert done.code == 0, done.log
+            world.upload(run, sha, "push", name=f"gate-{name}")
+        before = sha
+    return world
+
+
+def part(world: World, name: str, event: str, payload: dict[str, Any], ref: str, sha: str, run: int) -> Done:
+    """The job of the matrix for one suite."""
+    inputs = {"config": f"{name}.yaml", "artifact": f"gate-{name}"}
+    return world.step(event, payload, ref, sha, depth=0, inputs=inputs, environment={"GITHUB_RUN_ID": str(run)})
+
+
+def change(world: World, behaviour: str) -> dict[str, Done]:
+    """A pull request, and the job of each part on it."""
+    head, merge = world.repository.pull_request(1, behaviour)
+    payload = {"action": "synchronize", "pull_request": world.fake.add_pull(1, head)}
+    return {name: part(world, name, "pull_request", payload, "refs/pull/1/merge", merge, 600) for name in PARTS}
+
+
+def test_each_part_of_a_matrix_has_its_own_proof(matrix: World) -> None:
+    """The newest artifact of a part vouches for all of its suite, and says nothing of the other's."""
+    left = {}
+    for name in PARTS:
+        [artifact] = [one for one in matrix.fake.artifacts[501] if one["name"] == f"gate-{name}"]
+        archive = matrix.fake.contents[artifact["id"]]
+        left[name] = json.loads(zipfile.ZipFile(io.BytesIO(archive)).read("proofs.json"))["digests"]
+    first = git(matrix.repository.remote, "rev-parse", "main~1")
+    for name, digests in left.items():
+        [(suite, commits)] = digests.items()
+        assert suite.startswith(f"{name}-")
+        assert set(commits) == {first, matrix.tip}
+    for artifact in matrix.fake.artifacts[500]:
+        artifact["expired"] = True
+    for done in change(matrix, "good").values():
+        assert verdict(done) == (0, "pass"), done.log
+        assert done.outputs["baseline_sha"] == matrix.tip
+        assert "proven" not in done.log + done.summary
+
+
+def test_a_forgery_of_one_part_ends_that_job_and_no_other(matrix: World) -> None:
+    [path] = [path for path in baselines(matrix) if path.startswith("sales-") and matrix.tip in path]
+    record = parse_record(git(matrix.repository.remote, "show", f"gate-baselines:{path}").encode() + b"\n")
+    forged = b"".join(record_lines(awful(record)))
+    rewrite(matrix, {path: forged})
+    matrix.upload(502, matrix.tip, "push", packed({"sales.jsonl": forged}), name="gate-support")  # the other's says so
+    done = change(matrix, "awful")
+    assert done["sales"].code == 4, done["sales"].log
+    assert "somebody has rewritten it" in done["sales"].log
+    assert verdict(done["support"]) == (1, "regressed"), done["support"].log
+    assert done["support"].outputs["baseline_sha"] == matrix.tip
+
+
+def test_a_part_that_does_not_say_how_its_artifact_is_called_is_told(matrix: World) -> None:
+    head, merge = matrix.repository.pull_request(1, "good")
+    payload = {"action": "synchronize", "pull_request": matrix.fake.add_pull(1, head)}
+    done = matrix.step("pull_request", payload, "refs/pull/1/merge", merge, depth=0, inputs={"config": "sales.yaml"})
+    assert done.code == 4, done.log
+    assert "artifact 'gate-results' of run 501: there is none" in done.log
+    assert "the input `artifact` says how it is called" in done.log.replace("\\", "")
+
+
+def baselines(world: World) -> list[str]:
+    return git(world.repository.remote, "ls-tree", "-r", "--name-only", "gate-baselines").splitlines()
