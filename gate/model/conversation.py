@@ -11,7 +11,7 @@ MAX_SECONDS = 1e15
 """More than anything takes; a duration beyond it cannot be meant."""
 
 
-class ToolCall(Struct, frozen=True):
+class ToolCall(Struct, frozen=True, gc=False):
     """One tool that the agent called, or that the author of a case expects it to call."""
 
     name: str
@@ -28,7 +28,7 @@ class ToolCall(Struct, frozen=True):
     """Expected calls only: the author named the tool and said nothing of its arguments."""
 
 
-class Part(Struct, frozen=True):
+class Part(Struct, frozen=True, gc=False):
     """One text part of a response."""
 
     text: str
@@ -41,7 +41,7 @@ def text_of(parts: tuple[Part, ...], *, thoughts: bool = True) -> str:
     return "\n".join(part.text for part in parts if thoughts or not part.thought)
 
 
-class Usage(Struct, frozen=True):
+class Usage(Struct, frozen=True, gc=False):
     """What a turn or a trial consumed. None means that the agent did not say."""
 
     input_tokens: int | None = None
@@ -67,7 +67,7 @@ SILENT = "-"
 """The digest of an answer that says nothing."""
 
 
-class Invocation(Struct, frozen=True):
+class Invocation(Struct, frozen=True, gc=False):
     """What happened in one turn of one trial."""
 
     user: str = ""

@@ -127,7 +127,7 @@ class CaseStatus(str, Enum):
     """No blocking criterion applies to it: nothing was checked, so it neither passed nor failed."""
 
 
-class CaseResult(Struct, frozen=True):
+class CaseResult(Struct, frozen=True, gc=False):
     """What was found for one case."""
 
     id: str

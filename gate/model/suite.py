@@ -28,7 +28,7 @@ class Rubric(Struct, frozen=True):
     description: str | None = None
 
 
-class Turn(Struct, frozen=True):
+class Turn(Struct, frozen=True, gc=False):
     """What the author wrote for one turn."""
 
     user: str
@@ -67,7 +67,7 @@ class Scenario(Struct, frozen=True):
     """The most turns of this conversation, the first one included; None: what the configuration says."""
 
 
-class Location(Struct, frozen=True):
+class Location(Struct, frozen=True, gc=False):
     """Where something was written: a path relative to the working directory, and a line from 1."""
 
     path: str
@@ -77,7 +77,7 @@ class Location(Struct, frozen=True):
         return self.path if self.line is None else f"{self.path}:{self.line}"
 
 
-class Case(Struct, frozen=True):
+class Case(Struct, frozen=True, gc=False):
     """One conversation to hold with the agent."""
 
     id: str
@@ -109,7 +109,7 @@ class Case(Struct, frozen=True):
         return structs.replace(self, turns=(self.turns[0], *(Turn(turn.user) for turn in said[1:])))
 
 
-class RecordedTrial(Struct, frozen=True):
+class RecordedTrial(Struct, frozen=True, gc=False):
     """One execution that was recorded outside the gate, as read from a file beside its case."""
 
     case_id: str

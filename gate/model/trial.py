@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from gate.model.conversation import Invocation, Usage, total_usage
 
 
-class Score(Struct, frozen=True):
+class Score(Struct, frozen=True, gc=False):
     """What a metric found in one trial.
 
     ``value`` None with ``error`` set: could not be measured, which fails closed.
@@ -82,7 +82,7 @@ ENDS: Mapping[ErrorKind, End] = {
 ones are read by it too."""
 
 
-class TrialError(Struct, frozen=True):
+class TrialError(Struct, frozen=True, gc=False):
     kind: ErrorKind
     message: str
     excused: bool = False
@@ -114,7 +114,7 @@ REPEAT = "repeat"
 """Tag of a round that asks a few steady cases again, to see whether repeated trials are draws of their own."""
 
 
-class Replay(Struct, frozen=True):
+class Replay(Struct, frozen=True, gc=False):
     """How much of the outside world that a trial met was answered from an earlier trial's recording.
 
     The gate's proxy says so, never the agent.
@@ -155,7 +155,7 @@ class Replay(Struct, frozen=True):
         return bool(self.source) and self.replayed > 0
 
 
-class Trial(Struct, frozen=True):
+class Trial(Struct, frozen=True, gc=False):
     """One execution of a case, scored."""
 
     case_id: str

@@ -18,7 +18,7 @@ CHAINED = 2
 """The first format whose open records are chained."""
 
 
-class PlannedCase(Struct, frozen=True):
+class PlannedCase(Struct, frozen=True, gc=False):
     """A case that a run sets out to measure."""
 
     id: str
