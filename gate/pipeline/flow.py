@@ -21,7 +21,7 @@ from gate.config.load import Config
 from gate.config.resolve import Plan, make_plans
 from gate.decision import Settings
 from gate.errors import ConfigError, MeasureError
-from gate.model import Result, SuiteResult, Verdict
+from gate.model import Criterion, Result, SuiteResult, Verdict
 from gate.model.facts import Note
 from gate.pipeline.base_tree import base_agent, check_base_address
 from gate.pipeline.division import after, step_down
@@ -38,7 +38,7 @@ from gate.pipeline.rounds import SuiteRun
 from gate.pipeline.session import RunOptions, Session, check_version, open_session
 from gate.pipeline.shards import assigned, epochs_of
 from gate.pipeline.shown import shown_trials
-from gate.pipeline.top_up import top_up
+from gate.pipeline.top_up import stores, top_up
 from gate.pipeline.trials import TrialRunner
 from gate.pipeline.verdict import (
     Terms,
@@ -65,7 +65,7 @@ async def run_gate(
     Raises:
         GateError: what keeps the run from meaning anything; its exit code says which kind.
     """
-    plans = make_plans(config, environment)
+    plans = list(make_plans(config, environment))
     outputs = outputs.beside(config.root, config.file.reports)
     if options.record_path is not None and len(plans) > 1:
         raise ConfigError("--record names one file, and there are several suites", hint="leave it out")
@@ -80,11 +80,11 @@ async def run_gate(
         _check_judged(plans, session.settings)
         baselines = [_baselines(session, plan) for plan in plans]
         session = _sharing(session, plans, baselines)
-        runs = [await _run_suite(session, plan, found) for plan, found in zip(plans, baselines, strict=True)]
+        runs = [await _run_suite(session, plans, found) for found in baselines]
         suites, paths = _stepped_down(runs, environment), [run.path for run in runs]
         result = write_reports(_result(session, suites, paths), outputs, lambda: _shown(runs))
         # Every verdict first, and reported: what is run for later changes takes what is left of the budget.
-        topped = [await top_up(session, *one) for one in zip(plans, suites, paths, strict=True)]
+        topped = [await _topped_up(session, ran, suite) for ran, suite in zip(runs, suites, strict=True)]
     if topped == suites:
         return result
     return write_reports(_result(session, topped, paths), outputs, lambda: _shown(runs))
@@ -101,15 +101,22 @@ def _shown(runs: Sequence[Ran]) -> list[SuiteTrials]:
     return [shown_trials(ran.path, read_header(ran.path), ran.found.first, ran.terms) for ran in runs]
 
 
-class Ran(Struct, frozen=True):
-    """One suite that was run, and what it was judged by."""
+class MeasuredSuite(Struct, frozen=True, kw_only=True):
+    """One suite that was run, and what it is to be judged by."""
 
-    plan: Plan
-    result: SuiteResult
+    criteria: tuple[Criterion, ...]
     path: Path
     """Of its record."""
     found: References
     terms: Terms
+    plan: Plan | None
+    """None where no further trials may follow the verdict."""
+
+
+class Ran(MeasuredSuite, frozen=True, kw_only=True):
+    """The same with its result."""
+
+    result: SuiteResult
 
 
 def _baselines(session: Session, plan: Plan, runs: Set[str] = frozenset()) -> References:
@@ -132,7 +139,7 @@ def _stepped_down(runs: Sequence[Ran], environment: Mapping[str, str]) -> list[S
     def again(number: int, proven: int) -> SuiteResult:
         ran = runs[number]
         terms = with_design(ran.terms, after(ran.terms.settings, proven))
-        record = load_to_judge(ran.path, criteria=ran.plan.criteria)
+        record = load_to_judge(ran.path, criteria=ran.criteria)
         result = accepted(judge_record(record, ran.found.all, terms), ran.found)
         if result.verdict is Verdict.REGRESSED:
             close_with(terms, ran.path, record, environment)
@@ -141,8 +148,29 @@ def _stepped_down(runs: Sequence[Ran], environment: Mapping[str, str]) -> list[S
     return step_down([ran.result for ran in runs], again)
 
 
-async def _run_suite(session: Session, plan: Plan, found: References) -> Ran:
-    """One suite: rounds of trials for as long as the schedule asks for them, then its verdict."""
+async def _topped_up(session: Session, ran: Ran, suite: SuiteResult) -> SuiteResult:
+    return suite if ran.plan is None else await top_up(session, ran.plan, suite, ran.path)
+
+
+async def _run_suite(session: Session, plans: list[Plan], found: References) -> Ran:
+    """The first of these suites, which is taken out: rounds of trials for as long as the schedule asks for them, then
+    its verdict.
+
+    All that a verdict needs is in the record. The plan, with what the cases and recordings say, is let go of before.
+    """
+    measured = await _measure(session, plans.pop(0), found)
+    if isinstance(measured, Ran):
+        return measured
+    record = load_to_judge(measured.path, criteria=measured.criteria)
+    return _with_result(measured, accepted(judge_record(record, measured.found.all, measured.terms), measured.found))
+
+
+def _with_result(measured: MeasuredSuite, result: SuiteResult) -> Ran:
+    return Ran(**{name: getattr(measured, name) for name in measured.__struct_fields__}, result=result)
+
+
+async def _measure(session: Session, plan: Plan, found: References) -> MeasuredSuite:
+    """The record of a suite; with its result where nothing was run for it, or where it is a shard's."""
     started = time.monotonic()
     _check_runs(session, plan)
     header = planned_header(session, plan, found.first)
@@ -183,13 +211,11 @@ async def _run_suite(session: Session, plan: Plan, found: References) -> Ran:
             stopped=session.run_budget.stopped,
             terms=run.redactor.redact_json(terms.plain()),
         )
-    if session.options.shard[1] > 1:
-        part = replace(run.part(), duration=time.monotonic() - started, judge_cost_usd=judge_cost)
-        return Ran(plan, part, journal.path, found, terms)
-    run.forget()
-    record = load_to_judge(journal.path, criteria=plan.criteria)
-    result = accepted(judge_record(record, found.all, terms), found)
-    return Ran(plan, result, journal.path, found, terms)
+    kept = plan if stores(session) else None
+    measured = MeasuredSuite(criteria=plan.criteria, path=journal.path, found=found, terms=terms, plan=kept)
+    if session.options.shard[1] == 1:
+        return measured
+    return _with_result(measured, replace(run.part(), duration=time.monotonic() - started, judge_cost_usd=judge_cost))
 
 
 def _on_record(session: Session, plan: Plan, own: OwnRecord) -> Ran:
@@ -211,7 +237,9 @@ def _on_record(session: Session, plan: Plan, own: OwnRecord) -> Ran:
     )
     close_with(terms, own.path, own.record, session.environment)
     record = load_to_judge(own.path, criteria=plan.criteria)
-    return Ran(plan, accepted(judge_record(record, found.all, terms), found), own.path, found, terms)
+    result = accepted(judge_record(record, found.all, terms), found)
+    kept = plan if stores(session) else None
+    return Ran(criteria=plan.criteria, path=own.path, found=found, terms=terms, plan=kept, result=result)
 
 
 def _terms(

@@ -159,11 +159,6 @@ class SuiteRun:
         costs = [spent for trial in self.trials if (spent := trial.spent_usd) is not None]
         return replace(found, cost_usd=sum(costs) if costs else None, commit=self.session.where.head)
 
-    def forget(self) -> None:
-        """Lets go of the trials: the record has them."""
-        self.trials = []
-        self._earlier = []
-
     async def _replay_trials(self, ids: Sequence[str]) -> None:
         available = Counter(trial.case_id for trial in self.plan.suite.recorded)
         wanted = self.settings.exact_epochs or max(available.values(), default=0)
@@ -199,7 +194,8 @@ class SuiteRun:
             async for part in parts:
                 self.journal.extend(part)
                 for trial, _ in part:
-                    self.trials.append(self.memory.fit(trial))
+                    if session.options.shard[1] > 1:  # else no schedule follows, and the verdict is the record's
+                        self.trials.append(self.memory.fit(trial))
                     session.progress.trial(trial)
 
     def _next(self, paired: Pairing, *, further: bool) -> More | SuiteResult | None:

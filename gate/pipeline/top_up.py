@@ -70,15 +70,15 @@ async def top_up(session: Session, plan: Plan, suite: SuiteResult, path: Path) -
 
 def kept_epochs(session: Session) -> int:
     """Epochs that the run will have made of each case when it ends; 0: as many as its verdict needs."""
-    return wanted_trials(session.config) if _stores(session) else 0
+    return wanted_trials(session.config) if stores(session) else 0
 
 
 def _is_due(session: Session, suite: SuiteResult) -> bool:
     """Whether the record is the default branch's or a release's, and fit to be stored."""
-    return _stores(session) and suite.verdict in FIT
+    return stores(session) and suite.verdict in FIT
 
 
-def _stores(session: Session) -> bool:
+def stores(session: Session) -> bool:
     """Whether this is the default branch's or a release's own run, with a place to store it."""
     where = session.where
     clean = bool(where.anchored and where.head and not where.dirty) and not session.options.for_itself

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import gc
+import json
 import random
+from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
@@ -27,8 +31,10 @@ from gate.model import (
     Turn,
     Usage,
 )
+from gate.pipeline import api, flow
 from gate.pipeline.memory import Memory
-from gate.records import digested
+from gate.pipeline.verdict import load_to_judge
+from gate.records import Record, digested
 from gate.scoring.score import Scorer
 
 CRITERIA = (
@@ -94,3 +100,21 @@ def test_a_digest_tells_answers_apart_and_keeps_none() -> None:
     assert one.invocations[0] is same.invocations[0]
     assert digested(said("a"), failed=True).invocations[0].tool_calls == (ToolCall("lookup"),)
     assert digested(said(""), failed=False).invocations[0].text == ""
+
+
+def test_what_was_measured_is_judged_without_its_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Recordings and what cases say take more memory than judging does, and the record has all that it needs."""
+    rows = [{"id": n, "messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}]}
+            for n in range(3)]  # fmt: skip
+    (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    plans: list[list[Plan]] = []
+
+    def watched(path: Path, *, criteria: Sequence[Criterion]) -> Record:
+        plans.append([one for one in gc.get_objects() if isinstance(one, Plan)])
+        return load_to_judge(path, criteria=criteria)
+
+    monkeypatch.setattr(flow, "load_to_judge", watched)
+    config = {"suite": "rows.jsonl", "agent": {"replay": True}, "criteria": {"regex": {"patterns": ["hello"]}},
+              "fields": {"id": "id", "messages": "messages"}}  # fmt: skip
+    result = api.run(config, root=tmp_path)
+    assert (result.exit_code, plans) == (0, [[]])
