@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 import subprocess
 import sys
+import tarfile
 import tomllib
 from pathlib import Path
 
@@ -108,3 +111,86 @@ def test_what_is_no_digest_is_not_written(tmp_path: Path, image: str, digest: st
     assert done.returncode == 1
     assert "pin_image: no name and digest" in done.stderr
     assert "docker://" not in (tmp_path / "action.yml").read_text(encoding="utf-8")
+
+
+BUILD = """
+import os, sys, time
+from setuptools import build_meta
+to, umask, after = sys.argv[1:]
+while int(time.time()) == int(after):
+    time.sleep(0.05)
+os.umask(0o22)  # a wheel keeps what it makes of the modes
+build_meta.build_wheel(to)
+os.umask(int(umask, 8))
+build_meta.build_sdist(to)
+print(int(time.time()))
+"""
+
+
+def built(folder: Path, umask: str, after: str) -> tuple[Path, Path, str]:
+    """Source distribution and wheel of a checkout of its own, in another second than ``after``, and which that was."""
+    source, to = folder / "checkout", folder / "dist"
+    shutil.copytree(REPOSITORY / "gate", source / "gate", ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(REPOSITORY / name, source)
+    to.mkdir()
+    moment = 1_000_000_000 + int(umask, 8)
+    for path in source.rglob("*"):
+        os.utime(path, (moment, moment))
+    environment = {"PATH": os.environ["PATH"], "SOURCE_DATE_EPOCH": "1767225600"}
+    command = [sys.executable, "-c", BUILD, str(to), umask, after]
+    done = subprocess.run(command, cwd=source, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return next(to.glob("*.tar.gz")), next(to.glob("*.whl")), done.stdout.splitlines()[-1]
+
+
+def make_same(archive: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(LOCKS / "same_sdist.py"), str(archive)]
+    environment = {"SOURCE_DATE_EPOCH": "1767225600"}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+def contents(archive: Path) -> dict[str, bytes | None]:
+    with tarfile.open(archive) as opened:
+        return {one.name: (found.read() if (found := opened.extractfile(one)) else None) for one in opened.getmembers()}
+
+
+@pytest.mark.slow
+def test_wheel_and_source_are_the_same_whenever_they_are_built(tmp_path: Path) -> None:
+    first, wheel, second_of_first = built(tmp_path / "one", "022", "0")
+    second, again, _ = built(tmp_path / "two", "077", second_of_first)
+    assert wheel.read_bytes() == again.read_bytes()
+    assert first.read_bytes() != second.read_bytes(), "setuptools does it by itself: the step is not needed any more"
+    before = contents(first)
+    assert make_same(first).returncode == make_same(second).returncode == 0
+    assert first.read_bytes() == second.read_bytes()
+    assert contents(first) == before
+    assert int.from_bytes(first.read_bytes()[4:8], "little") == 1767225600, (
+        "the time in the head of the compressed file"
+    )
+    with tarfile.open(first) as archive:
+        assert {(one.mtime, one.uid, one.uname) for one in archive.getmembers()} == {(1767225600, 0, "")}
+
+
+def test_an_archive_that_holds_a_link_or_a_name_twice_is_not_released(tmp_path: Path) -> None:
+    link = tarfile.TarInfo("x/link")
+    link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+    for nth, members in enumerate(([link], [tarfile.TarInfo("x/a"), tarfile.TarInfo("x/a")])):
+        path = tmp_path / f"{nth}.tar.gz"
+        with tarfile.open(path, "w:gz") as archive:
+            for member in members:
+                archive.addfile(member)
+        before = path.read_bytes()
+        done = make_same(path)
+        assert (done.returncode, path.read_bytes()) == (1, before)
+        assert "is no file or folder, or is there twice" in done.stderr
+
+
+def test_a_release_builds_twice_and_compares() -> None:
+    workflow = yaml.safe_load((REPOSITORY / ".github" / "workflows" / "release.yml").read_text(encoding="utf-8"))
+    [step] = [one for one in workflow["jobs"]["package"]["steps"] if "uv build" in one.get("run", "")]
+    loop = step["run"].partition("for folder in again dist; do\n")[2]
+    assert [line.split()[0] for line in loop.splitlines()[:2]] == ["build-tools/bin/uv", "build-tools/bin/python"]
+    assert "requirements/same_sdist.py" in loop
+    assert loop.splitlines()[-1] == "diff --recursive again dist"
+    assert step["env"]["SOURCE_DATE_EPOCH"] == "${{ needs.test.outputs.epoch }}"
