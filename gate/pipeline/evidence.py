@@ -7,9 +7,9 @@ one spelling, so that no byte of it can change unnoticed.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 from msgspec import MsgspecError, Struct, field
 from msgspec.json import decode, encode
@@ -17,8 +17,11 @@ from msgspec.structs import replace
 
 from gate.errors import ExitCode, MeasureError, UntrustedError
 from gate.model import Result, SuiteResult, Verdict
-from gate.pipeline.verdict import NO_REFERENCE, judge_record, load_to_judge, own_terms
-from gate.records import Header, read_header
+from gate.pipeline.verdict import NO_REFERENCE, judge_record, keeper_of, own_terms
+from gate.records import Header, Record, RecordReader, lines_of, read_header
+
+if TYPE_CHECKING:
+    from hashlib import _Hash as Hash
 
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 PREDICATE_TYPE = "https://in-toto.io/attestation/test-result/v0.1"
@@ -221,16 +224,12 @@ def check_files(statement: Statement, given: Sequence[Path], commit: str | None)
     for path in given:
         if path.exists() and not path.is_file():  # a pipe or a device, perhaps by a link, would never end
             raise UntrustedError("no regular file", where=str(path))
-        name = by_digest.get(digest_of_file(path)["sha256"])
+        found = _read_once(path, statement)
+        name = by_digest.get(found.digest)
         if name is None:
             raise UntrustedError("the statement is not about this file, or it was changed", where=str(path))
         if name.startswith(RECORD):
-            header = read_header(path, error=UntrustedError)
-            if header.commit != statement.commit or RECORD + header.suite_id != name:
-                raise UntrustedError(
-                    "the record is of another commit or suite than the statement says", where=str(path)
-                )
-            _check_record(statement, path, header)
+            _check_record(statement, path, name, found)
         named.add(name)
     missing = [one.name for one in statement.subject if one.name.startswith(RECORD) and one.name not in named]
     if missing:
@@ -238,8 +237,56 @@ def check_files(statement: Statement, given: Sequence[Path], commit: str | None)
         raise UntrustedError(f"the statement's {missing[0]!r} was not given", hint=hint)
 
 
-def _check_record(statement: Statement, path: Path, header: Header) -> None:
+class _Once(Struct, frozen=True):
+    """What one reading of a file has shown."""
+
+    digest: str
+    header: Header | None
+    """Of a record."""
+    record: Record | None
+    """If it is to be judged again."""
+    problem: UntrustedError | None
+
+
+def _read_once(path: Path, statement: Statement) -> _Once:
+    """The digest of a file and what it holds, by one reading: so what is judged is what the digest is of.
+
+    Raises `OSError`.
+    """
+    digest = hashlib.sha256()
+    header = record = problem = None
+    with path.open("rb") as file:
+        lines = _hashed(file, digest)
+        try:
+            reader = RecordReader(lines, where=str(path), error=UntrustedError)
+            header = reader.header
+            if _is_judged(statement, header):
+                record = Record(header, tuple(map(keeper_of(header), reader)), reader.footer)
+        except UntrustedError as error:
+            problem = error
+        for _ in lines:
+            pass
+    return _Once(digest.hexdigest(), header, record, problem)
+
+
+def _hashed(file: BinaryIO, digest: Hash) -> Iterator[bytes]:
+    for line in lines_of(file):
+        digest.update(line)
+        yield line
+
+
+def _is_judged(statement: Statement, header: Header) -> bool:
+    """Whether a statement says of a record alone that it passed."""
+    return statement.predicate.result == "PASSED" and not compared_with(statement, header.suite_id)
+
+
+def _check_record(statement: Statement, path: Path, name: str, found: _Once) -> None:
     """That a statement tells of a record what it holds, and calls none a pass that fails by itself."""
+    header = found.header
+    if header is None:
+        raise found.problem or UntrustedError("no record", where=str(path))
+    if header.commit != statement.commit or RECORD + header.suite_id != name:
+        raise UntrustedError("the record is of another commit or suite than the statement says", where=str(path))
     told = [_held(one) for one in statement.predicate.configuration]
     for one in _measured_by(header):
         if _held(one) not in told:
@@ -250,11 +297,12 @@ def _check_record(statement: Statement, path: Path, header: Header) -> None:
     if header.selected or header.dirty:
         part = "a part of the cases" if header.selected else "a work tree that differed from its commit"
         raise UntrustedError(f"the statement says PASSED of {part}", where=str(path))
-    if not compared_with(statement, header.suite_id):
+    if _is_judged(statement, header):
         try:
-            record = load_to_judge(path)
-            verdict = judge_record(record, (NO_REFERENCE,), own_terms(record)).verdict
-        except MeasureError as error:
+            if found.record is None:
+                raise found.problem or MeasureError("it was not read")
+            verdict = judge_record(found.record, (NO_REFERENCE,), own_terms(found.record)).verdict
+        except (MeasureError, UntrustedError) as error:
             raise UntrustedError(f"the record cannot be judged again: {error.what}", where=str(path)) from None
         if outcome_of(verdict) == "FAILED":
             what = f"the statement says PASSED, and its record judged again: {verdict.value.replace('_', ' ')}"

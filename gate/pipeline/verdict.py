@@ -233,6 +233,12 @@ class Keeper:
         return digested(trial, failed=failed, calls=self._compares)
 
 
+def keeper_of(header: Header, criteria: Sequence[Criterion] | None = None) -> Callable[[Trial], Trial]:
+    """What keeps of each trial what `judge_record` wants; by the record's own criteria unless others are given."""
+    cases = {case.id: case for case in cases_of(header)}
+    return Keeper(cases, header.criteria if criteria is None else criteria).keep
+
+
 def load_to_judge(source: Path | Record, *, criteria: Sequence[Criterion] | None = None) -> Record:
     """A closed record, of a file or as it is, as `judge_record` wants it.
 
@@ -245,8 +251,7 @@ def load_to_judge(source: Path | Record, *, criteria: Sequence[Criterion] | None
         raise MeasureError("no such record", where=str(source))
 
     def keeper(header: Header) -> Callable[[Trial], Trial]:
-        cases = {case.id: case for case in cases_of(header)}
-        return Keeper(cases, header.criteria if criteria is None else criteria).keep
+        return keeper_of(header, criteria)
 
     if isinstance(source, Path):
         return fold_record(source, keeper, error=MeasureError)

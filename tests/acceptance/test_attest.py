@@ -13,6 +13,7 @@ from threading import Thread
 import pytest
 from msgspec.structs import replace
 
+from gate.commands.texts.evidence import verified
 from gate.errors import UntrustedError
 from gate.pipeline.evidence import check_files, read_statement, written
 from gate.security.signing import new_key, opened
@@ -355,3 +356,27 @@ def test_a_run_that_ends_badly_states_no_pass(shop: Project) -> None:
     ran = shop.gate("run", "--record", "r.jsonl", "--junit", "j.xml", "--statement", "s.json")
     assert ran.code == 3, ran.err
     assert json.loads((shop.root / "s.json").read_bytes())["predicate"]["result"] == "FAILED"
+
+
+def test_a_record_is_read_once(shop: Project, keys: tuple[Path, Path]) -> None:
+    """So what is judged again is what the digest is of, whoever writes to the file meanwhile."""
+    private, public = keys
+    shop.write("agent.py", "def answer(message):\n    return 'It is on its way. ' + message * 4000\n")
+    cases = "".join(f"  - {{id: c{number}, input: hello}}\n" for number in range(100))
+    shop.write("evals/a.yaml", f"cases:\n{cases}")
+    shop.git("commit", "-qam", "long answers")
+    commit = stated(shop, private)
+    given = [shop.root / "r.jsonl"], shop.root / "s.dsse", public, commit
+    size = given[0][0].stat().st_size
+    assert size > 1_000_000
+    assert verified(*given, allow_warned=False)[0] == 0, "everything is imported by then"
+    before = bytes_read()
+    code, text = verified(*given, allow_warned=False)
+    assert (code, AGAIN in f"{text}\n") == (0, True)
+    assert size <= bytes_read() - before < 1.2 * size
+
+
+def bytes_read() -> int:
+    """By this process, as Linux counts it."""
+    [line] = [one for one in Path("/proc/self/io").read_text().splitlines() if one.startswith("rchar: ")]
+    return int(line.removeprefix("rchar: "))
