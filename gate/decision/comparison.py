@@ -23,6 +23,8 @@ PASS_RATE = "pass rate"  # noqa: S105 - no password
 """The name of metric 0: whether a trial holds every blocking criterion."""
 RATE_METRIC = "pass_rate"
 """The metric of a criterion that demands something of metric 0."""
+_OF_SEVERAL = frozenset({consistency.METRIC, RATE_METRIC})
+"""The metrics that say nothing of a single trial."""
 UNKNOWN = "whether the trial passes is not known: a blocking criterion could not be measured"
 
 
@@ -395,7 +397,7 @@ def with_outcomes(
 
 def mark(criterion: Criterion, case: Case) -> float | None:
     """What a single trial has to reach, or stay within where lower is better; None: trials are not judged singly."""
-    if criterion.metric in (consistency.METRIC, RATE_METRIC):
+    if criterion.metric in _OF_SEVERAL:
         return None
     own = case.thresholds.get(criterion.name)
     if own is not None:
@@ -427,17 +429,19 @@ def passed(trial: Trial, case: Case, criteria: Iterable[Criterion]) -> bool | No
     """
     if trial.error is not None:
         return False if trial.failed else None
-    blocking = [criterion for criterion in criteria if criterion.blocking]
-    if unchecked(trial, blocking):
-        return None
+    asked = checked = False
     found: bool | None = True
-    for criterion in blocking:
-        outcome = holds(criterion, case, trial.scores.get(criterion.name))
+    for criterion in criteria:
+        if not criterion.blocking:
+            continue
+        score = trial.scores.get(criterion.name)
+        asked, checked = True, checked or score is None or score.value is not None or bool(score.error)
+        outcome = holds(criterion, case, score)
         if outcome is False and criterion.hard:
             return False
         if not outcome and found is not None:
             found = outcome
-    return found
+    return found if checked or not asked else None
 
 
 def marks(case: Case, criteria: Iterable[Criterion]) -> tuple[tuple[str, float, bool], ...]:

@@ -19,7 +19,6 @@ from gate.decision.conclusions import never_pass
 from gate.decision.crashes import base_gone
 from gate.decision.engine.state import CONCURRENT, CONFIRM
 from gate.decision.findings import natural
-from gate.decision.power import provable
 from gate.decision.provider import answered_by, tools_changed
 from gate.decision.trade import MOST_SUSPECTS, moved, proven_by_mean, rests_on_trade, suspects
 from gate.decision.unseen import fell_silent, silence
@@ -291,6 +290,8 @@ def _thin_baseline(comparison: Comparison, outcome: Outcome | None) -> list[Caut
     wanted = max(target, ENOUGH_STORED)
     if not counts or counts[0] >= wanted:
         return []
+    from gate.decision.power import provable  # weight: only with a baseline
+
     thin, typical = sum(n < wanted for n in counts), counts[len(counts) // 2]
     alone = comparison.settings.rerun == "never"
     recorded = is_recorded(comparison)

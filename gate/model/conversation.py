@@ -38,6 +38,8 @@ class Part(Struct, frozen=True, gc=False):
 
 def text_of(parts: tuple[Part, ...], *, thoughts: bool = True) -> str:
     """The text of the parts, joined by newlines; empty if there are none."""
+    if len(parts) == 1 and (thoughts or not parts[0].thought):
+        return parts[0].text  # as nearly all are
     return "\n".join(part.text for part in parts if thoughts or not part.thought)
 
 

@@ -21,7 +21,6 @@ from gate.errors import BaselineError, ConfigError
 from gate.model import BaselineInfo
 from gate.model.facts import Note, Unproven
 from gate.pipeline.drift import drift_in, later, since
-from gate.pipeline.provenance import under_proof
 from gate.records import PlannedCase, Record
 from gate.records.keys import UNCOMMITTED, commit_key, key_of
 from gate.reports.formatting import count
@@ -182,6 +181,8 @@ def store_of(config: Config, environment: Mapping[str, str]) -> Store | None:
         token=environment.get(TOKEN) or environment.get("GITHUB_TOKEN", ""),
         server=environment.get("GITHUB_SERVER_URL", "https://github.com"),
     )
+    from gate.pipeline.provenance import under_proof  # weight: only where there is a store
+
     return under_proof(open_store(kind, settings), config, environment, kind)
 
 

@@ -51,6 +51,8 @@ def _suite(suite: SuiteResult, result: Result) -> TestSuite:
 
 def _attribute(text: str, limit: int = _MESSAGE_CHARS) -> str:
     """One bounded line; white space in attributes does not survive XML anyway."""
+    if len(text) <= limit and text.isascii() and text.isprintable() and "  " not in text:
+        return text.strip(" ")  # most texts: nothing below would change them
     return " ".join(xml_text(shorten(text, limit)).split())
 
 

@@ -114,7 +114,7 @@ async def score_trial(
     _keep_to_scale(scorers, scores)
     for name, composite in composites:
         scores[name] = _combined(composite, case, scores)
-    _keep_to_scale(scorers, scores)
+    _keep_to_scale(scorers if composites else (), scores)
     return replace(trial, scores=scores)
 
 

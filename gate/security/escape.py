@@ -43,6 +43,8 @@ def _visible(match: re.Match[str]) -> str:
 
 def visible(text: str) -> str:
     """The text with control, direction-changing and invisible characters made visible; keeps newlines and tabs."""
+    if text.isascii() and text.isprintable():
+        return text  # most texts
     return _UNSAFE.sub(_visible, text.replace("\r\n", "\n"))
 
 

@@ -132,7 +132,10 @@ def _look(text: str) -> bool:
     for clue in _CLUES:  # loops rather than `any`: a generator costs more than what it would run
         if clue.search(text):
             return True
-    return any(clue.search(folded) for clue in _FOLDED_CLUES)
+    for clue in _FOLDED_CLUES:  # noqa: SIM110
+        if clue.search(folded):
+            return True
+    return False
 
 
 _short_may = lru_cache(maxsize=4096)(_look)

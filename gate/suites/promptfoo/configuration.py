@@ -26,7 +26,6 @@ _SAID = {"providers", "targets", "evaluateOptions", "commandLineOptions", "deriv
 """Keys that check nothing; those of how to run it are said to be left out."""
 _SILENT = {"description", "tags", "outputPath", "sharing", "metadata", "writeLatestResults", "$schema"}
 _READ = {"prompts", "tests", "defaultTest", "scenarios", "assertionTemplates"}
-_MARKS = ("prompts", "providers", "targets", "tests", "scenarios", "defaultTest")
 _SEPARATOR = "\n---\n"
 
 
@@ -35,11 +34,6 @@ class _Template(Struct, frozen=True):
 
     text: str
     label: str
-
-
-def recognises(data: Any) -> bool:
-    """Two of the keys that only promptfoo has together."""
-    return isinstance(data, Mapping) and sum(key in data for key in _MARKS) >= 2 and "cases" not in data
 
 
 def carry(document: Document) -> tuple[Contents, list[Loss]]:

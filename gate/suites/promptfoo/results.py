@@ -36,11 +36,6 @@ class _Read(Struct, frozen=True):
     origin: str
 
 
-def recognises(data: Any) -> bool:
-    held = data.get("results") if isinstance(data, Mapping) else None
-    return isinstance(held, Mapping) and isinstance(held.get("results"), list) and "version" in held
-
-
 def carry(document: Document) -> tuple[Contents, list[Loss]]:
     """The cases and trials of results, and the assertions that cannot be repeated. Raises `ConfigError`."""
     held = document.data["results"]
