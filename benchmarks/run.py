@@ -1,6 +1,6 @@
 """Measures what docs/evidence/performance.md says, and writes it: `make bench`.
 
-    python benchmarks/run.py [--rounds 5] [--part throughput]
+    python benchmarks/run.py [--rounds 5] [--part throughput|start|machine]
 
 Ratios are taken side by side in one run, alternating, and given as medians. What takes long is measured by a command of
 its own (`soak.py`, `peers.py`, `replay.py --trials 100`), whose line of JSON is kept in benchmarks/results.json under
@@ -108,6 +108,30 @@ def gate(*arguments: str) -> list[str]:
 
 
 # --- measurements ---------------------------------------------------------------------------------
+
+LOOP_ROUNDS = 2_000_000
+
+
+def machine(rounds: int) -> list[list[str]]:
+    """How fast the machine is, by a loop that never changes: so figures of two machines can be compared."""
+    took = []
+    for _ in range(max(5, rounds)):
+        began = time.process_time()
+        fixed_loop(LOOP_ROUNDS)
+        took.append(time.process_time() - began)
+    return [["CPU of a fixed loop of pure Python (`fixed_loop`), the least", f"{min(took):.3f} s", ""]]
+
+
+def fixed_loop(rounds: int) -> int:
+    """Calls, numbers, texts, lists and mappings, as the gate's own code has them."""
+    seen: dict[str, int] = {}
+    held: list[int] = []
+    for number in range(rounds):
+        key = str(number % 1000)
+        seen[key] = seen.get(key, 0) + len(key)
+        if number % 3 == 0:
+            held.append(number & 0xFF)
+    return sum(seen.values()) + sum(held)
 
 
 def start(folder: Path, rounds: int) -> list[list[str]]:
@@ -231,19 +255,20 @@ def write_page(rounds: int) -> str:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         sections = {
+            "The machine": machine(rounds),
             "Start": start(folder, rounds),
             "Throughput: 1,000 one-turn cases, 64 at once": throughput(folder, rounds),
             "Scoring and replay": scoring(max(1, rounds // 2)),
         }
     load = os.getloadavg()[0]
-    machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+    system = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
     lines = [
         "# Performance",
         "",
         "Written by `make bench` (benchmarks/run.py). Ratios are medians of alternating runs, side by side. Processes",
         "are measured whole: interpreter, imports and all.",
         "",
-        f"{datetime.now(UTC):%Y-%m-%d}; {machine}. The load average was {load:.1f} at the end:",
+        f"{datetime.now(UTC):%Y-%m-%d}; {system}. The load average was {load:.1f} at the end:",
         "where that is more than 1, others worked on the same cores, and absolute times are upper bounds. Figures",
         "above what is aimed at: [decision 0012](../decisions/0012-one-path-from-record-to-result.md) says why.",
         "",
@@ -257,11 +282,19 @@ def write_page(rounds: int) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--part", choices=["start", "throughput"], help="measure and print this alone; writes nothing")
+    parser.add_argument(
+        "--part", choices=["machine", "start", "throughput"], help="measure and print this alone; writes nothing"
+    )
     given = parser.parse_args()
     if given.part:
         with tempfile.TemporaryDirectory() as name:
-            print(table({"start": start, "throughput": throughput}[given.part](Path(name), given.rounds)))
+            folder, rounds = Path(name), given.rounds
+            parts = {
+                "machine": lambda: machine(rounds),
+                "start": lambda: start(folder, rounds),
+                "throughput": lambda: throughput(folder, rounds),
+            }
+            print(table(parts[given.part]()))
         return
     page = write_page(given.rounds)
     PAGE.parent.mkdir(parents=True, exist_ok=True)

@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from benchmarks import assumptions, flow, others, page, recorded, rules, simulate
+from benchmarks import assumptions, flow, others, page, recorded, rules, run, simulate
 
 REPOSITORY = Path(__file__).parents[2]
 STEADY = [[1.0] * 5] * 20
@@ -51,6 +51,14 @@ def test_the_pages_have_a_place_for_every_table() -> None:
     text = (REPOSITORY / "docs/evidence/world.md").read_text(encoding="utf-8")
     for name in ("history", "suites"):
         assert f"<!-- {name} -->\n" in text and f"<!-- /{name} -->\n" in text, name
+
+
+def test_the_loop_that_tells_how_fast_a_machine_is_never_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run.LOOP_ROUNDS == 2_000_000
+    assert run.fixed_loop(5_000) == 224_315
+    monkeypatch.setattr(run, "LOOP_ROUNDS", 10)
+    [[what, took, bound]] = run.machine(1)
+    assert "fixed loop" in what and float(took.removesuffix(" s")) >= 0 and not bound
 
 
 # --- the simulator --------------------------------------------------------------------------------
