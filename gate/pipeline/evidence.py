@@ -202,6 +202,8 @@ def read_statement(data: bytes, where: str) -> Statement:
     commits = [one for one in found.subject if one.name == COMMIT and one.digest.get("gitCommit")]
     if not known or len(commits) != 1 or written(found) != data:
         raise UntrustedError("the statement is not as the gate writes it: it was changed", where=where)
+    if not any(one.name.startswith(RECORD) for one in found.subject):
+        raise UntrustedError("the statement is about no record: nothing can be checked of it", where=where)
     if found.predicate.result == "PASSED" and (found.predicate.failed_tests or not found.predicate.passed_tests):
         raise UntrustedError("the statement contradicts itself: a pass with what failed, or of nothing", where=where)
     return found

@@ -151,6 +151,18 @@ def test_what_never_ends_is_not_read(shop: Project) -> None:
     for path in ("r.jsonl", "pipe", "evals"):
         ran = shop.gate("verify", path, "--statement", "s.json", "--unsigned")
         assert (ran.code, "no regular file" in ran.err) == (7, True), ran.err
+    ran = shop.gate("verify", "s.json", "--statement", "pipe", "--unsigned")
+    assert (ran.code, "no regular file" in ran.err) == (7, True), ran.err
+
+
+def test_a_statement_about_no_record_is_refused(shop: Project) -> None:
+    """Of a report alone nothing can be judged again, and whoever wrote it could have written anything."""
+    assert shop.gate("run", "--record", "r.jsonl", "--junit", "j.xml", "--statement", "s.json").code == 0
+    statement = read_statement((shop.root / "s.json").read_bytes(), "")
+    subject = tuple(one for one in statement.subject if not one.name.startswith("record/"))
+    (shop.root / "f.json").write_bytes(written(replace(statement, subject=subject)))
+    ran = shop.gate("verify", "j.xml", "--statement", "f.json", "--unsigned")
+    assert (ran.code, "about no record" in ran.err) == (7, True), ran.err
 
 
 def test_what_was_recorded_before_is_no_run_of_a_commit(shop: Project) -> None:

@@ -289,9 +289,12 @@ def test_a_torn_edited_or_foreign_baseline_is_exit_4(project: Project) -> None:
     whole = stored.read_bytes()
     lines = whole.splitlines(keepends=True)
     edited = whole.replace(b'"value":1.0', b'"value":0.0', 1)
+    assert edited != whole
+    project.write("gate.yaml", "name: another\n" + CONFIG)
+    assert project.gate("run", "--record", "other.jsonl", "--trials", "2").code == 0
+    project.write("gate.yaml", CONFIG)
     damaged = {"torn": whole[: len(whole) // 2], "a line short": b"".join(lines[:-2] + lines[-1:]), "text": b"hello\n"}
-    if edited != whole:
-        damaged["edited"] = edited
+    damaged |= {"edited": edited, "another suite's": (project.root / "other.jsonl").read_bytes()}
     for name, content in damaged.items():
         stored.write_bytes(content)
         ran = project.gate("run")
@@ -419,3 +422,38 @@ def test_a_record_that_is_out_of_reach_without_commits_is_not_called_absent(proj
     ran = project.gate("run")
     assert ran.code == 4
     assert "under `on_missing: fail` only an ancestor's record counts, and there is no commit here" in one_line(ran)
+
+
+def test_no_secret_that_an_agent_says_reaches_anything_that_is_written(project: Project) -> None:
+    """By its shape, by its name, by its value, in an answer, a call of a tool, a log and an error."""
+    shape, named, value = "sk-proj-" + "a1B2" * 10, "hunter2-hunter2", "tr0ub4dor and 3"
+    said = f"take {shape}, password={named}, or {value}"
+    project.write(
+        "agent.py",
+        f"""import sys
+SAID = {said!r}
+
+def answer(message):
+    print(SAID, file=sys.stderr)
+    if message == "Bye":
+        raise ValueError(SAID)
+    call = {{"name": "login", "arguments": {{"with": SAID, "password": {named!r}}}, "result": SAID}}
+    return {{"output": SAID, "tool_calls": [call]}}
+""",
+    )
+    hello = "{id: hello, input: Hello, response: Hi, tools: [{name: look, args: {}}]}"
+    project.write("suite.yaml", f"cases:\n  - {hello}\n  - {{id: bye, input: Bye}}\n")
+    project.write("gate.yaml", CONFIG + "  tool_trajectory_avg_score: 1.0\n")
+    outputs = [f"--{name}=out/{name}" for name in ("junit", "markdown", "html", "json", "statement")]
+    ran = project.gate("run", "--trials", "2", *outputs, MY_SECRET_KEY=value)
+    assert ran.code == 1, ran.out + ran.err
+    shown = project.gate("explain", "--case", "hello", MY_SECRET_KEY=value)
+    written = [path for folder in ("out", ".gate") for path in (project.root / folder).rglob("*") if path.is_file()]
+    assert {path.name for path in written} >= {"junit", "markdown", "html", "json"}
+    assert any(path.suffix == ".jsonl" for path in written)
+    texts = {str(path): path.read_text(encoding="utf-8") for path in written}
+    texts |= {"out": ran.out, "err": ran.err, "explain": shown.out}
+    assert any("[redacted]" in text for text in texts.values())
+    for where, text in texts.items():
+        for secret in (shape, named, value):
+            assert secret not in text, where

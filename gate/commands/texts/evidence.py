@@ -90,6 +90,8 @@ def verified(
         ConfigError: a file or the key cannot be read.
         UntrustedError: anything was changed, or does not belong together.
     """
+    if path.exists() and not path.is_file():  # it came with the files that are checked, and a pipe would never end
+        raise UntrustedError("no regular file", where=str(path))
     data = _read(path)
     if key is not None:
         try:

@@ -297,6 +297,18 @@ def test_a_page_on_another_host_is_refused(fake: FakeGitHub, time: Time) -> None
     assert "another host" in str(problem)
 
 
+def test_no_redirect_of_the_api_is_followed(fake: FakeGitHub, time: Time) -> None:
+    """Whoever can make it answer so would be told the token."""
+    fake.add_pull(1, HEAD)
+    with FakeGitHub() as thief:
+        thief.add_pull(1, HEAD)
+        target = {"Location": f"{thief.url}/repos/{thief.repository}/pulls/1"}
+        fake.fail_once(Answer(302, headers=target, lawless=True), "GET", "/pulls/1")
+        [problem] = post(fake, time).problems
+    assert "HTTP 302" in str(problem)
+    assert (thief.calls, bodies(fake)) == ([], [])
+
+
 # --- labels ---------------------------------------------------------------------------------------
 
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from gate.model import Side
 from gate.records import PlannedCase, Record, parse_record, write_record
 from gate.records.model import count
-from tests.integration.github.job import CONFIG, Done, Step, as_process, from_the_entrypoint, git, suite
+from tests.integration.github.job import AGENT, CONFIG, Done, Step, as_process, from_the_entrypoint, git, suite
 from tests.integration.github.scenarios import World, report
 
 pytestmark = pytest.mark.slow
@@ -267,6 +267,25 @@ def forged(world: World, change: Callable[[Record], Record]) -> Done:
     path.unlink()
     write_record(path, replace(record, footer=count(record.trials)))
     return report(world)
+
+
+MARKED = """
+from pathlib import Path
+Path(__import__("os").environ["HOME"], "ran-" + Path(__file__).name).touch()
+"""
+
+
+def test_what_reports_on_a_fork_runs_none_of_its_code(recorded: World) -> None:
+    """Neither its agent nor its check is imported beside the token that comments; in its own job the agent was."""
+    metric = CONFIG.replace(CRITERION, '  fair: {metric: "checks:fair", threshold: 0.9}')
+    files = {"agent__py": MARKED + AGENT, "checks__py": MARKED + FAIR, "gate__yaml": metric}
+    assert recorded.pull_request("bad", fork=True, files=files).code == 1
+    ran = recorded.last.root / "home"
+    assert (ran / "ran-agent.py").exists()
+    done = report(recorded)
+    assert recorded.last.root / "home" != ran
+    assert (done.code, len(recorded.comments())) == (1, 1), done.log
+    assert list((recorded.last.root / "home").glob("ran-*")) == []
 
 
 def with_cases(record: Record, change: Callable[[PlannedCase], PlannedCase | None]) -> Record:

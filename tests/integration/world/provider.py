@@ -21,6 +21,8 @@ class Provider:
         self.asked: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
         self.status = 200
+        self.leads = ""
+        """Where a redirect leads, if the status is one."""
         self.says = ""
         """Said in every answer, besides what is said by chance."""
         self.ends = b""
@@ -57,6 +59,8 @@ class Handler(BaseHTTPRequestHandler):
     def _whole(self, status: int, value: dict[str, Any]) -> None:
         data = json.dumps(value).encode()
         self.send_response(status)
+        if self.provider.leads:
+            self.send_header("Location", self.provider.leads)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()

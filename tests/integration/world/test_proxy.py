@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -303,6 +304,26 @@ async def test_no_other_server_is_reached(tmp_path: Path) -> None:
                 assert status in (b"404", b"400"), target
                 writer.close()
             assert (provider.calls, other.calls) == (0, 0)
+
+
+@asynchronous
+async def test_a_redirect_is_not_followed(tmp_path: Path) -> None:
+    """The servers are those of the configuration, whatever one of them says; what signs in goes to it alone."""
+    with providing() as provider, providing() as other:
+        provider.status, provider.leads = 307, f"{other.url}/chat/completions"
+        async with world_of(tmp_path, provider, "recorded") as world:
+            world.open("s", "c", 1, Side.CANDIDATE)
+            assert (await ask(world, "s")).status_code == 307
+            assert (provider.calls, other.calls) == (1, 0)
+
+
+@asynchronous
+async def test_an_address_of_a_worker_is_128_random_bits(tmp_path: Path) -> None:
+    with providing() as provider:
+        async with world_of(tmp_path, provider, "recorded") as world:
+            tokens = [world.place().environment["GATE_WORLD_URL"].rpartition("/")[2] for _ in range(50)]
+    assert len(set(tokens)) == 50
+    assert all(re.fullmatch("[0-9a-f]{32}", token) for token in tokens)
 
 
 @asynchronous

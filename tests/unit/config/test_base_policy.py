@@ -51,6 +51,9 @@ def specs(raw: dict[str, Any]) -> Any:
     return read_specs(raw, lambda *_: "gate.yaml")
 
 
+PUBLIC = "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA\n-----END PUBLIC KEY-----\n"
+
+
 def held(tmp_path: Path, **changes: Any):  # type: ignore[no-untyped-def]
     """The change's rules, where its configuration differs from the base's by ``changes``."""
     return under_base_policy(write(tmp_path / "head", BASE | changes), {}, write(tmp_path / "base", BASE))
@@ -190,6 +193,12 @@ def test_quarantine_holds_once_it_is_merged(tmp_path: Path) -> None:
         ({"seed": 7}, "seed", 0),
         ({"baseline": {"on_missing": "fail"}}, "baseline.on_missing", "fail"),
         ({"baseline": {"branch": "mine"}}, "baseline.branch", "gate-baselines"),
+        ({"baseline": {"remote": "mine"}}, "baseline.remote", "origin"),
+        ({"baseline": {"key": PUBLIC}}, "baseline.key", ""),
+        ({"baseline": {"workflows": [".github/workflows/mine.yml"]}}, "baseline.workflows", []),
+        ({"baseline": {"require_provenance": "off"}}, "baseline.require_provenance", "warn"),
+        ({"baseline": {"require_provenance": "block"}}, "baseline.require_provenance", "block"),
+        ({"baseline": {"accept_days": 366}}, "baseline.accept_days", 90),
         ({"trials": 1}, "trials", "auto"),
         ({"select": {"ids": ["a"]}}, "select", None),
         ({"budget": {"usd": 0.01}}, "budget.usd", None),
