@@ -332,6 +332,49 @@ def test_an_artifact_that_cannot_be_read_proves_nothing(unproven: World, measure
     assert "unproven" in done.summary
 
 
+def test_what_is_hostile_in_an_archive_proves_nothing_and_hides_nothing(unproven: World, measured: Measured) -> None:
+    """A list that grows without end, a record that does, one that is there twice, a link, a list elsewhere."""
+    zeros = b"0" * 30_000_000
+    with zipfile.ZipFile(io.BytesIO(measured.archive)) as opened:
+        [name] = [name for name in opened.namelist() if name.endswith(".jsonl")]
+        record = opened.read(name)
+    link = zipfile.ZipInfo("c.jsonl")
+    link.external_attr = 0o120777 << 16
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive, pytest.warns(UserWarning, match="Duplicate"):
+        for member, content in (("proofs.json", zeros), ("a.jsonl", zeros), ("b.jsonl", record), ("b.jsonl", b"{}")):
+            archive.writestr(member, content)
+        archive.writestr(link, "/proc/self/environ")
+        archive.writestr("../proofs.json", b'{"v": 1, "digests": {"x": {"y": ["z"]}}}')
+    unproven.upload(FIRST, tip(unproven), "push", stream.getvalue())
+    done = unproven.pull_request("good")
+    assert verdict(done) == (0, "pass"), done.log
+    assert "unproven" in done.summary
+    with zipfile.ZipFile(stream, "a", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(name, record)
+    unproven.upload(FIRST + 1, tip(unproven), "push", stream.getvalue())
+    git(unproven.repository.work, "checkout", "-q", "main")
+    done = unproven.pull_request("good", 2)
+    assert verdict(done) == (0, "pass"), done.log
+    assert "proven" not in done.summary
+
+
+def test_a_link_in_the_place_of_a_record_is_no_record(world: World) -> None:
+    """The store follows nothing: neither out of the repository nor to another record."""
+    path, _ = stored(world)
+    clone = world.folder / "attacker"
+    git(world.folder, "clone", "-q", "-b", BRANCH, world.repository.remote.as_uri(), str(clone))
+    (clone / "elsewhere.jsonl").write_bytes((clone / path).read_bytes())
+    (clone / path).unlink()
+    (clone / path).symlink_to("../elsewhere.jsonl")
+    git(clone, "add", "-A")
+    git(clone, "commit", "-q", "-m", "a link")
+    git(clone, "push", "-q", "origin", BRANCH)
+    done = world.pull_request("good")
+    assert done.outputs["verdict"] == "inconclusive", done.log
+    assert "its record was proven, and is gone from the store" in done.summary
+
+
 def test_an_artifact_that_is_too_large_is_not_loaded(unproven: World, measured: Measured) -> None:
     unproven.upload(FIRST, tip(unproven), "push", measured.archive)
     unproven.fake.artifacts[FIRST][0]["size_in_bytes"] = 50_000_001
