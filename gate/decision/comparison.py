@@ -277,8 +277,15 @@ class Comparison(Struct, frozen=True, dict=True):
         return tuple([t for t in self.judged_trials if t.answered]) if self.errors else self.judged_trials
 
     @cached_property
+    def unchecked(self) -> tuple[str, ...]:
+        """The judged cases that ran without anything to fail by."""
+        return tuple([c.id for c in self.judged if all_unchecked(self.measured(c.id), self.criteria)])
+
+    @cached_property
     def full_passes(self) -> Sequence[int]:
         """Trials of epochs by judged case, infrastructure errors included."""
+        if not self.errors and not self.retries and not any(t.again for t in self.trials):
+            return [len(self.measured(case.id, full=True)) for case in self.judged]
         return [sum([t.tag == FULL for t in self.scheduled(case.id)]) for case in self.judged]
 
     @cached_property

@@ -11,7 +11,6 @@ from gate.decision.comparison import (
     PASS_RATE,
     Comparison,
     Incomparable,
-    all_unchecked,
     is_recorded,
     passes,
 )
@@ -122,7 +121,7 @@ def _passed(comparison: Comparison, outcome: Outcome | None) -> Cause:
         uncompared = Uncompared(len(_new(comparison)), len(edited(comparison)), len(removed(comparison)))
     if outcome is None:
         total = len(comparison.judged)
-        return ThresholdsHold(total - len(_unchecked_ids(comparison)), total, uncompared)
+        return ThresholdsHold(total - len(comparison.unchecked), total, uncompared)
     rate = outcome.evidence.metrics.get(PASS_RATE)
     low, cases = (None, 0) if rate is None else (rate.excluded, rate.cases)
     return NoWorse(len(comparison.paired), cases, low, uncompared)
@@ -251,14 +250,9 @@ def warnings(comparison: Comparison, result: SuiteResult) -> tuple[Caution, ...]
     )
 
 
-def _unchecked_ids(comparison: Comparison) -> list[str]:
-    return [c.id for c in comparison.judged if all_unchecked(comparison.measured(c.id), comparison.criteria)]
-
-
 def _unchecked(comparison: Comparison) -> list[Caution]:
     """Cases that ran without anything to fail by."""
-    found = _unchecked_ids(comparison)
-    return [CasesUnchecked(tuple(found))] if found else []
+    return [CasesUnchecked(comparison.unchecked)] if comparison.unchecked else []
 
 
 def _excused(results: Iterable[CriterionResult]) -> list[Caution]:

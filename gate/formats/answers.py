@@ -18,6 +18,8 @@ from gate.security.limits import MAX_ID_CHARS, shorten
 CONTENT = ("messages", "output", "tool_calls")
 """The keys of which an answer object has at least one."""
 KEYS = (*CONTENT, "usage", "cost_usd")
+_STATED = frozenset({"usage", "cost_usd", "model", "system_fingerprint"})
+"""The keys that say something of what an answer took."""
 
 
 def to_invocation(answer: Any, *, user: str) -> Invocation:
@@ -77,6 +79,8 @@ def _from_output(answer: Mapping[str, Any], user: str) -> Invocation:
 
 def _usage(answer: Mapping[str, Any]) -> Usage | None:
     """The usage that an answer states, with the model and system that it names beside it."""
+    if _STATED.isdisjoint(answer):
+        return None
     usage = messages.to_usage(answer.get("usage"), cost_usd=answer.get("cost_usd")) or Usage()
     told = {name: answer.get(key) for name, key in (("model", "model"), ("system", "system_fingerprint"))}
     named = {
