@@ -109,6 +109,23 @@ def test_what_is_deployed_is_what_was_signed_and_a_rollback_is_no_exception(site
     assert len(site.deployed()) == 2
 
 
+def test_a_tag_that_moves_while_a_deployment_waits_changes_nothing_of_what_is_deployed(site: Site) -> None:
+    _, first = release(site, "v1.0.0", "good")
+    work = site.world.repository.work
+    other = site.world.repository.commit("awful")
+
+    def moved(job: str) -> None:
+        if job == "deploy":
+            git(work, "tag", "-f", "v1.0.0", other)
+            git(work, "push", "-q", "-f", "origin", "v1.0.0")
+
+    site.meanwhile = moved
+    walked = deploy(site, "v1.0.0", "production")
+    assert walked.jobs == {"verify": "success", "deploy": "success"}, walked.log
+    assert site.deployed() == [f"production {first}"]
+    assert git(site.world.repository.remote, "rev-parse", "v1.0.0^{commit}") == other
+
+
 def traces(site: Site, name: str, passed: int, measured: int = 100) -> None:
     rows = []
     for number in range(measured):

@@ -13,7 +13,7 @@ import re
 import subprocess
 import sys
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -80,6 +80,8 @@ class Walked:
     log: str = ""
     gates: dict[str, Done] = field(default_factory=dict)
     """The action's own steps, by job."""
+    outputs: dict[str, dict[str, str]] = field(default_factory=dict)
+    """What jobs that succeeded told those that need them."""
     environments: list[str] = field(default_factory=list)
     """Those that were entered, in their order: where a deployment is approved, and protected secrets are."""
 
@@ -92,6 +94,8 @@ class Site:
     secrets: Mapping[str, str] = field(default_factory=dict)
     variables: Mapping[str, str] = field(default_factory=dict)
     runs: int = 1000
+    meanwhile: Callable[[str], object] = lambda _job: None
+    """What happens before a job starts, as where one waits for a person."""
 
     def __post_init__(self) -> None:
         self.folder = self.world.folder / "site"
@@ -138,7 +142,9 @@ class Site:
             assert job.get("if") in (None, "failure()"), "a condition that is not walked"
             walked.jobs[name] = "skipped"
             if wanted:
-                machine = _Machine(self, context, artifacts, walked, event, payload)
+                self.meanwhile(name)
+                needs = {one: {"outputs": walked.outputs.get(one, {})} for one in _needs(job)}
+                machine = _Machine(self, {**context, "needs": needs}, artifacts, walked, event, payload)
                 walked.jobs[name] = machine.job(name, job)
         return walked
 
@@ -167,6 +173,9 @@ class _Machine:
             if failed and step.get("if") != "always()":
                 continue
             failed = not self.step(step) or failed
+        if not failed:
+            told = job.get("outputs", {}).items()
+            self.walked.outputs[name] = {output: self.text(value) for output, value in told}
         return "failure" if failed else "success"
 
     def text(self, value: Any) -> str:
