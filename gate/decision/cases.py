@@ -110,15 +110,15 @@ def _case_result(comparison: Comparison, case: Case, outcome: Outcome | None) ->
         passed=sum(now),
         trials=len(now),
         errors=len(attempts) - len(measured),
-        crashes=sum(t.failed for t in measured),
+        crashes=sum([t.failed for t in measured]),
         baseline_passed=sum(before),
         baseline_trials=len(before),
-        baseline_crashes=sum(t.failed for t in stored),
+        baseline_crashes=sum([t.failed for t in stored]),
         e_value=seen.e_value,
         reasons=_reasons(comparison, case, failing, attempts),
-        expected=tuple(turn.tools for turn in case.turns),
+        expected=tuple([turn.tools for turn in case.turns]),
         actual=_calls(worst),
-        reference=_calls(next((t for t in stored if passed(t, case, criteria)), None)),
+        reference=_calls(next((t for t in stored if passed(t, case, criteria)), None)) if stored else (),
         scores={c.name: _means(comparison, case.id, c) for c in comparison.criteria},
         quarantine=comparison.settings.quarantine.get(case.id, ""),
         expected_text=said[0],
@@ -209,6 +209,8 @@ def _reasons(
         ]
         for text in errors:
             counts.setdefault(text, 0)
+    if not counts:
+        return ()
     order = sorted(counts, key=lambda text: -counts[text])
     return tuple(shorten(text, MAX_REASON_CHARS) for text in order[:MAX_REASONS])
 

@@ -35,6 +35,8 @@ def same_world(comparison: Comparison, trials: Sequence[Trial]) -> bool:
     A recording that the baseline does not hold shows nothing, whatever the record says of it.
     """
     known = comparison.coupling
+    if not known.partners:
+        return False
     return any(id(trial) in known.partners for trial in trials) and all(
         trial.replay is not None and trial.replay.same and (id(trial) in known.partners or id(trial) in known.dropped)
         for trial in trials
@@ -43,7 +45,10 @@ def same_world(comparison: Comparison, trials: Sequence[Trial]) -> bool:
 
 def difference(trials: Sequence[Trial]) -> str:
     """What differed first from what was recorded, in the first trial that says so."""
-    return next((t.replay.difference for t in trials if t.replay is not None and t.replay.difference), "")
+    for trial in trials:
+        if trial.replay is not None and trial.replay.difference:
+            return trial.replay.difference
+    return ""
 
 
 def _live(case_id: str, trials: Sequence[Trial]) -> LiveCase:

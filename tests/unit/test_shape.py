@@ -65,3 +65,17 @@ def test_help_starts_without_heavy_libraries() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
     assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
+def test_a_run_over_http_starts_without_what_few_runs_use() -> None:
+    """Of an hour's agent nobody notices it; of a thousand quick cases the start is the half."""
+    few = (
+        *("h11", "sqlite3", "http.cookiejar", "openai", "gate.world.world", "gate.judges.client", "gate.traces"),
+        *("gate.suites.promptfoo.configuration", "gate.decision.engine.evidence", "gate.hosts.github"),
+    )
+    code = (
+        "import sys, gate.pipeline.flow, gate.agents.http, gate.suites.promptfoo\n"
+        f"print([name for name in {few} if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.stdout, done.stderr) == ("[]\n", "")
