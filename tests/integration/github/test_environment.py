@@ -207,3 +207,18 @@ def test_a_projects_own_package_gate_and_its_pythonpath_replace_nothing_of_ours(
     assert done.outputs["verdict"] in ("below_threshold", "regressed")
     by = (world.last.root / "home" / "imported-by").read_text().splitlines()
     assert by and all("guest/worker.py" in command for command in by)
+
+
+@pytest.mark.slow
+def test_what_setup_prints_is_shown_and_never_a_command(world: World, path_with_uv: str) -> None:
+    """The runner reads commands out of what a step prints; until the agent has ended it reads none."""
+    lines = ["::error::setup speaks", "##[warning]setup speaks", "::add-path::/evil", "::stop-commands::x", "::x::"]
+    quoted = " ".join(f"'{line}'" for line in lines)
+    world.repository.files["gate.yaml"] = CONFIG.replace(
+        "criteria:", f"setup: \"printf '%s\\\\n' {quoted}\"\ncriteria:"
+    )
+    done = world.push("good", environment={"PATH": path_with_uv})
+    assert done.code == 0, done.log
+    assert [line for line in done.reader.shown if line in lines] == lines
+    assert {name for name, _, _ in done.reader.commands} <= {"stop-commands", "warning", "notice"}
+    assert not [text for _, _, text in done.reader.commands if "setup speaks" in text or text == "x"]

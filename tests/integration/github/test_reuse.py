@@ -75,6 +75,14 @@ def test_another_agent_after_the_merge_is_measured(world: World) -> None:
     afresh(world, world.merge(files={"agent__py": AGENT.replace("Looks an order up", "Finds an order")}), measured)
 
 
+@pytest.mark.slow
+def test_a_measurement_by_another_file_is_not_taken_over(world: World) -> None:
+    """A workflow that the change brings, with a job that leaves what it likes under the name of ours."""
+    world.upload(100, head_of(world), "pull_request", path=".github/workflows/mine.yml")
+    measured = run_id(world)
+    afresh(world, world.merge(), measured)
+
+
 def test_a_forks_measurement_is_not_taken_over(world: World) -> None:
     world.upload(100, head_of(world), "pull_request", repository="mallory/agents")
     measured = run_id(world)
