@@ -31,12 +31,12 @@ class Scale(str, Enum):
     @property
     def range(self) -> tuple[float, float]:
         """The least and the most that a score can be; the latter infinite if nothing bounds it."""
-        return _TRAITS[self].low, _TRAITS[self].high
+        return _TRAITS[self].ends
 
     @property
     def is_bounded(self) -> bool:
         """Whether there is a most that a score can be."""
-        return math.isfinite(_TRAITS[self].high)
+        return math.isfinite(_TRAITS[self].ends[1])
 
     @property
     def kind(self) -> MetricKind:
@@ -63,21 +63,20 @@ class Scale(str, Enum):
 
 
 class _Traits(Struct, frozen=True):
-    low: float
-    high: float
+    ends: tuple[float, float]
     kind: MetricKind
     margin: float
     step: float | None = None
 
 
 _TRAITS: Mapping[Scale, _Traits] = {
-    Scale.BINARY: _Traits(0.0, 1.0, "binary", margin=0.10, step=0.01),
-    Scale.UNIT: _Traits(0.0, 1.0, "bounded", margin=0.10, step=0.01),
-    Scale.LIKERT: _Traits(1.0, 5.0, "bounded", margin=0.4, step=0.05),
-    Scale.PERCENT: _Traits(0.0, 100.0, "bounded", margin=10.0, step=1.0),
-    Scale.SECONDS: _Traits(0.0, math.inf, "positive", margin=0.30),
-    Scale.USD: _Traits(0.0, math.inf, "positive", margin=0.20),
-    Scale.COUNT: _Traits(0.0, math.inf, "positive", margin=0.20),
+    Scale.BINARY: _Traits((0.0, 1.0), "binary", margin=0.10, step=0.01),
+    Scale.UNIT: _Traits((0.0, 1.0), "bounded", margin=0.10, step=0.01),
+    Scale.LIKERT: _Traits((1.0, 5.0), "bounded", margin=0.4, step=0.05),
+    Scale.PERCENT: _Traits((0.0, 100.0), "bounded", margin=10.0, step=1.0),
+    Scale.SECONDS: _Traits((0.0, math.inf), "positive", margin=0.30),
+    Scale.USD: _Traits((0.0, math.inf), "positive", margin=0.20),
+    Scale.COUNT: _Traits((0.0, math.inf), "positive", margin=0.20),
 }
 
 

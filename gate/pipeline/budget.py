@@ -43,17 +43,17 @@ class RunBudget(Struct):
         return None if self.limits.minutes is None else self.started + 60 * self.limits.minutes
 
     def charge(self, trial: Trial) -> None:
-        """Counts what a trial took. What it does not tell counts as much as the dearest trial so far; one that was
-        answered wholly from a recording took nothing."""
+        """Counts what a trial took, where that is bounded. What it does not tell counts as much as the dearest trial so
+        far; one that was answered wholly from a recording took nothing."""
         self.runs += 1
-        if _is_replayed(trial):
+        if not self.priced or _is_replayed(trial):
             return
         usages = [invocation.usage for invocation in trial.invocations]
         counts = [None if usage is None else usage.tokens for usage in usages]
         costs = [turn_cost(usage) for usage in usages] if self.limits.usd is not None else []
         told = bool(usages) and None not in costs and (self.limits.tokens is None or None not in counts)
         self.known = self.known or told
-        self.unpriced += self.priced and trial.measured and not told
+        self.unpriced += trial.measured and not told
         tokens, cost = sum(count or 0 for count in counts), sum(cost or 0.0 for cost in costs)
         self.most_tokens, self.dearest_usd = max(self.most_tokens, tokens), max(self.dearest_usd, cost)
         if trial.measured and not told:
