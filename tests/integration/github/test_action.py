@@ -283,14 +283,13 @@ def test_a_writers_label_accepts_a_regression_and_says_who(recorded: World) -> N
 
 @pytest.mark.slow
 def test_a_readers_label_accepts_nothing(recorded: World) -> None:
-    recorded.fake.permissions["author"] = "read"
-    recorded.repository.commit("good")
-    head, merge = recorded.repository.pull_request(1, "bad")
-    pull = recorded.fake.add_pull(1, head, updated_at="2026-01-01T00:00:00Z")
-    recorded.fake.set_label(1, "gate:accept", "author", "2026-01-02T00:00:00Z")
-    done = recorded.step("pull_request", {"action": "synchronize", "pull_request": pull}, "refs/pull/1/merge", merge)
-    assert done.code == 1, done.log
-    assert "may not write" in done.log
+    """Nothing but the permission tells their label from one that counts."""
+    assert recorded.pull_request("bad").code == 1
+    for who, code in (("reed", 1), ("stranger", 1), ("wendy", 0)):
+        recorded.fake.set_label(1, "gate:accept", who, "2026-01-02T00:00:00Z")
+        done = labelled(recorded, "gate:accept", who)
+        assert done.code == code, done.log
+        assert ("set by someone who may not write to this repository" in done.log) is (code == 1)
 
 
 def labelled(world: World, name: str, sender: str, **changes: Any) -> Done:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import zlib
 from pathlib import Path
 from random import Random
 
@@ -97,7 +99,8 @@ def test_another_body_under_the_same_name_is_not_there(tmp_path: Path) -> None:
     tape = written(path)
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     bodies = [line["body"] for line in lines if "body" in line]
-    bodies[1]["data"], bodies[1]["size"] = bodies[3]["data"], bodies[3]["size"]
+    forged = b"answer 9"
+    bodies[1] |= {"data": base64.b64encode(zlib.compress(forged)).decode(), "size": len(forged), "after": ""}
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     cassette = Cassette(path)
     found = cassette.tape(tape)
@@ -113,6 +116,19 @@ def test_a_body_that_unpacks_to_more_than_it_says_is_not_unpacked(tmp_path: Path
     body["size"] = 10
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     assert Cassette(path).body(body["digest"]) is None
+
+
+def test_a_body_that_says_it_is_larger_than_any_answer_is_not_unpacked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "run.jsonl"
+    name = written(path)
+    tape = Cassette(path).tape(name)
+    assert tape is not None
+    answer = tape.exchanges[0].response
+    assert Cassette(path).body(answer) == b"answer 1"
+    monkeypatch.setattr("gate.world.cassette.MAX_ANSWER_BYTES", 7)
+    assert Cassette(path).body(answer) is None
 
 
 def test_a_recording_of_a_later_version_is_not_there(tmp_path: Path) -> None:
