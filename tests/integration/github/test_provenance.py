@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from gate.baselines.ledger import Acceptance
 from gate.baselines.ledger import read as read_ledger
 from gate.baselines.ledger import write as write_ledger
+from gate.baselines.proofs import proofs_of, write
 from gate.baselines.union import unite
 from gate.model import Score
 from gate.records import Record, parse_record, record_lines
@@ -83,8 +84,10 @@ def packed(files: dict[str, bytes]) -> bytes:
     return stream.getvalue()
 
 
-def in_artifact(world: World, record: Record) -> bytes:
-    """What a job that measured this record would leave."""
+def in_artifact(world: World, record: Record, *, carried: bool = False) -> bytes:
+    """What a job that measured this record would leave; ``carried``: a later job, which knows that it is proven."""
+    if carried:
+        return packed({"proofs.json": write(proofs_of(record))})
     [name] = [n for n in zipfile.ZipFile(io.BytesIO(measured_archive(world))).namelist() if n.endswith(".jsonl")]
     return packed({name: b"".join(record_lines(record))})
 
@@ -300,11 +303,15 @@ WAYS = [
 ]
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_no_other_run_proves_a_forged_record(unproven: World, measured: Measured, way: Way) -> None:
-    """The same forged record, vouched for by each run that an attacker can have, and by one that counts."""
+LISTS = [way for way in WAYS if way is not for_another_commit]
+"""That one is a later job of the default branch, whose list counts."""
+
+
+@pytest.mark.parametrize(("way", "carried"), [*((way, False) for way in WAYS), *((way, True) for way in LISTS)])
+def test_no_other_run_proves_a_forged_record(unproven: World, measured: Measured, way: Way, carried: bool) -> None:
+    """The same forged record, or a list that says it is proven, in each run that an attacker can have."""
     unproven.upload(FIRST, tip(unproven), "push", measured.archive)
-    archive = in_artifact(unproven, forge(unproven))
+    archive = in_artifact(unproven, forge(unproven), carried=carried)
     first = tip(unproven)
     way(unproven, archive)
     done = unproven.pull_request("awful")
@@ -313,10 +320,11 @@ def test_no_other_run_proves_a_forged_record(unproven: World, measured: Measured
     assert f"the baseline of {first[:7]}: passed over" in done.log
 
 
-def test_the_same_artifact_of_a_run_that_counts_does_prove(unproven: World, measured: Measured) -> None:
+@pytest.mark.parametrize("carried", [False, True], ids=["record", "list"])
+def test_the_same_artifact_of_a_run_that_counts_does_prove(unproven: World, measured: Measured, carried: bool) -> None:
     """What the test above rests on: nothing but who ran it keeps the record from being believed."""
     unproven.upload(FIRST, tip(unproven), "push", measured.archive)
-    archive = in_artifact(unproven, forge(unproven))
+    archive = in_artifact(unproven, forge(unproven), carried=carried)
     unproven.upload(200, tip(unproven), "schedule", archive)
     done = unproven.pull_request("awful")
     assert done.code == 0, done.log
@@ -457,7 +465,7 @@ def test_of_two_jobs_at_once_neither_proof_is_lost(world: World) -> None:
 def test_what_a_change_carries_on_itself_proves_nothing(unproven: World, measured: Measured) -> None:
     """A list of proofs in the artifact of a pull request's run."""
     unproven.upload(FIRST, tip(unproven), "push", measured.archive)
-    archive = in_artifact(unproven, forge(unproven))
+    archive = in_artifact(unproven, forge(unproven), carried=True)
     head, _ = unproven.repository.pull_request(9, "good")
     unproven.upload(300, head, "pull_request", archive, head_branch="main")
     done = unproven.pull_request("awful")
