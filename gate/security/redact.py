@@ -109,7 +109,7 @@ _FOLDED_CLUES = tuple(
         r"=(?:(?<=sig=)|(?<=signature=)|(?<=code=))",
         r"k(?:ey|(?<=tok)en)",
         r"z(?<=authoriz)ation",
-        r"p(?:ass|wd)",
+        r"p(?:ass[wp]|wd)",
         r"b(?:earer)",
         r"c(?:redential|(?<=sec)ret)",
     )

@@ -144,7 +144,23 @@ def test_json_nested_without_end_is_cut() -> None:
 FRAGMENTS = st.lists(
     st.one_of(
         st.sampled_from(
-            [*SECRETS.values(), *INNOCENT, MARK, "password", "token", "=", ": ", '"', "\\", "'", "://", "@"]
+            [
+                *SECRETS.values(),
+                *INNOCENT,
+                MARK,
+                "password",
+                "passwd",
+                "passphrase",
+                "pwd",
+                "token",
+                "=",
+                ": ",
+                '"',
+                "\\",
+                "'",
+                "://",
+                "@",
+            ]
         ),
         st.sampled_from(["Bearer ", "Authorization", "-----BEGIN PRIVATE KEY-----", "-----", "?sig=", "abc123def"]),
         st.text(max_size=5),
@@ -158,6 +174,13 @@ FRAGMENTS = st.lists(
 def test_redacting_twice_changes_nothing_more(text: str) -> None:
     once = redact(text)
     assert redact(once) == once
+
+
+@pytest.mark.parametrize(
+    "name", ["password", "passwd", "passphrase", "pwd", "PASSWORD", "Passphrase", "PassWd", "pa\u017f\u017fword"]
+)
+def test_every_name_of_a_password_tells(name: str) -> None:
+    assert redact(f"{name}=hunter2-and-more9") == f"{name}={MARK}"
 
 
 @given(st.one_of(FRAGMENTS, st.text(), FRAGMENTS.map(str.upper), FRAGMENTS.map(str.swapcase)))
