@@ -57,6 +57,6 @@ def store_models(kind: str, given: Mapping[str, Any]) -> list[type[StoreOptions]
         ConfigError: nobody offers such a store.
     """
     own = [STORES.load(kind, where="baseline.store").Options] if kind != "none" else []
-    if all(key in model.model_fields for key in given for model in own) and own:
+    if not given or (own and all(key in model.model_fields for key in given for model in own)):
         return own
     return [*own, *(STORES.load(name).Options for name in STORES if name != kind)]
