@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 
 from msgspec import Struct
 
 from gate.statistics.evalues import log_break_ratio
 
-_UNIT = 64
-"""Steps of the statistic to a natural logarithm; it orders outcomes, so its fineness matters little."""
+_UNITS, _LEAST_UNITS = 16, 2
+"""Steps of the statistic to a natural logarithm. It orders outcomes, so its fineness matters little, and coarser ones
+serve where the many cases of a large suite would take long."""
+_STEPS = 1024
+"""From this many steps of all cases together on they are coarser."""
 
 
 class Repeated(Struct, frozen=True):
@@ -26,7 +28,8 @@ class Repeated(Struct, frozen=True):
     """It was picked only because at least so many of the stored trials passed."""
 
 
-def repeats_p(cases: Sequence[Repeated]) -> float:
+@lru_cache(maxsize=256)
+def repeats_p(cases: tuple[Repeated, ...]) -> float:
     """The exact one-sided p-value of Σ log(½ + ½·LRᵢ), LR of "the case broke" against "unchanged".
 
     Each case was picked for a failure that is left out here, and for at least ``least`` passes before. Given that, its
@@ -35,9 +38,10 @@ def repeats_p(cases: Sequence[Repeated]) -> float:
     computed, not drawn, so P(p ≤ x) ≤ x for every x.
     """
     law, observed = {0: 1.0}, 0
+    unit = max(_LEAST_UNITS, min(_UNITS, _STEPS // max(1, len(cases))))
     for case in cases:
-        observed += _score(case.passed_before, case.before, case.passed, case.trials)
-        ways = _ways(case.passed_before + case.passed, case.before, case.trials, case.least)
+        observed += _score(case.passed_before, case.before, case.passed, case.trials, unit)
+        ways = _ways(case.passed_before + case.passed, case.before, case.trials, case.least, unit)
         found: dict[int, float] = {}
         for total, mass in law.items():
             for score, share in ways:
@@ -47,15 +51,15 @@ def repeats_p(cases: Sequence[Repeated]) -> float:
 
 
 @cache
-def _ways(passes: int, before: int, trials: int, least: int) -> tuple[tuple[int, float], ...]:
+def _ways(passes: int, before: int, trials: int, least: int, unit: int) -> tuple[tuple[int, float], ...]:
     """The statistic's values and their probabilities, by how many of the passes may lie among the stored trials."""
     possible = range(max(least, passes - trials), min(before, passes) + 1)
     weights = [math.comb(before, b) * math.comb(trials, passes - b) for b in possible]
-    scores = (_score(b, before, passes - b, trials) for b in possible)
+    scores = (_score(b, before, passes - b, trials, unit) for b in possible)
     return tuple((score, weight / sum(weights)) for score, weight in zip(scores, weights, strict=True))
 
 
 @cache
-def _score(passed_before: int, before: int, passed: int, trials: int) -> int:
+def _score(passed_before: int, before: int, passed: int, trials: int, unit: int) -> int:
     ratio = math.exp(min(log_break_ratio(passed_before, before, passed, trials), 700.0))
-    return round(_UNIT * math.log((1 + ratio) / 2))
+    return round(unit * math.log((1 + ratio) / 2))

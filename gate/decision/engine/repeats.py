@@ -18,16 +18,16 @@ from gate.statistics.repeats import Repeated, repeats_p
 
 REPEATS_SHARES = (0.08, 0.03, 0.02)
 """Share of alpha of the test after epoch 1, 2 and 3."""
-REPEATS = (1, 2)
-"""Trials of each case in the two rounds."""
-STEADY = 0.8
+REPEATS = (1, 2, 3, 4)
+"""Trials of each case, round by round; the test is after the last."""
+GOING_ON = (0.3, 0.25, 0.15)
+"""From this p-value of the other cases after a round on, their test is out of sight, and none is asked further."""
+STEADY = 0.6
 """Of its stored trials a case passed at least so many, or its failing says little and it is not picked."""
-LEAST_CASES = 4
+LEAST_CASES = 6
 """Fewer are left to their own evidence."""
-OPEN_P = 0.20
+OPEN_P = 0.15
 """From this p of the suite look on the suite is about to pass, and nothing is repeated."""
-AGAIN = 0.25
-"""Where less than this share of the newest cases fails again in the first round the others are not asked further."""
 
 
 class Failing(NamedTuple):
@@ -81,12 +81,19 @@ class AskedAgain(Struct):
             self.cases[case_id] = Repeated(case.passed_before, case.before, passed, trials, case.least)
         self.rounds += 1
         if self.rounds < len(REPEATS):
-            failures = sum(self.cases[c].trials - self.cases[c].passed for c in newest)
-            self.over = failures < max(AGAIN * len(newest), 1)
+            self.over = self._of_the_others() >= GOING_ON[self.rounds - 1]
             self.newest = () if self.over else newest
             return None
         self.tests.append(self._test(epochs, alpha))
         return self.tests[-1]
+
+    def _of_the_others(self) -> float:
+        """The p-value without the case that failed most, and later without all that failed each time.
+
+        Those are proven by their own evidence, with reruns of their own.
+        """
+        _, *others = sorted(self.cases.values(), key=lambda case: case.passed - case.trials)
+        return repeats_p(tuple(case for case in others if case.passed or self.rounds == 1))
 
     def _test(self, epochs: int, alpha: float) -> RepeatsTest:
         cases = tuple(self.cases.values())

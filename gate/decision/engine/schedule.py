@@ -11,12 +11,14 @@ from gate.decision.engine.state import CONFIRM, FULL, Config, Request
 from gate.model import Side
 from gate.statistics.evalues import e_bh, suite_e
 
-WAVES = (*REPEATS, 3, 4, 3, 3, 4, 4)
+WAVES = (*REPEATS, 3, 3, 4, 4)
 """Reruns of a suspicious case, wave by wave, while it stays suspicious. Short where a steady case is about to be proven
 broken: what is run beyond the proof is wasted."""
 LONG_WAVES = (12, 16, 20, 28)
 """Further waves for a case whose e-value is at least LONG_E: a break that a thin baseline makes slow to prove."""
 LONG_E = 100.0
+BEHIND = 0.03
+"""A case whose e-value is a smaller share of the largest waits: that one is proven first, and most often ends it."""
 NAMING_WAVES = 3
 """Waves that are still run, once the suite is proven worse, to say which cases broke."""
 NAMING_CASES = 10
@@ -40,7 +42,9 @@ def next_wave(evidence: Evidence, config: Config, *, naming: bool = False) -> tu
     least = 0.0 if evidence.waves < len(WAVES) else LONG_E
     named = evidence.named if naming and not _wants_proof(evidence, config) else ()
     n = waves[evidence.waves]
-    cases = [c for c in _suspects(evidence) if c.e_value >= least and c.id not in named]
+    cases = [c for c in _suspects(evidence) if c.id not in named]
+    least = max(least, BEHIND * max((c.e_value for c in cases), default=0.0))
+    cases = [c for c in cases if c.e_value >= least]
     if naming and len(cases) > NAMING_CASES:
         return ()
     if not _provable(evidence, cases, config, naming=naming):
