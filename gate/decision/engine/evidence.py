@@ -19,6 +19,7 @@ from gate.statistics.evalues import case_log_e, e_bh, suite_e
 from gate.statistics.intervals import detectable_drop, detectable_rate_drop, excluded_change, paired_change, t_quantile
 from gate.statistics.paired import Coupled, coupled_log_e
 from gate.statistics.permutation import JointTest, PerMetricTest, joint_permutation
+from gate.statistics.repeats import Repeated, repeats_p
 from gate.statistics.sequential import combined_p, nominal_level
 
 LOOK_SHARES = (0.45, 0.12, 0.05)
@@ -191,6 +192,8 @@ class Evidence(Struct, dict=True):
     spent: list[float] = field(default_factory=list)
     repeats: AskedAgain = field(default_factory=AskedAgain)
     """Of the cases that failed in an epoch and are asked again together."""
+    repeats_now: float | None = None
+    """The p-value of those repeats against as many of the baseline's agent in this job, from when they proved one."""
     suite_e: float = 1.0
     highest_suite_e: float = 1.0
     proof: Stage | None = None
@@ -269,8 +272,11 @@ def gather(state: State, known: Looks | None = None) -> Evidence:
             if share:
                 _look(evidence, share, known)
             _pick(evidence)
-        if round_.tag == CONFIRM and round_.side is Side.CANDIDATE:
-            _repeat(evidence, trials, round_.links)
+        if round_.tag == CONFIRM:
+            if round_.side is Side.CANDIDATE:
+                _repeat(evidence, trials, round_.links)
+            elif evidence.repeats_now is None and evidence.proof and evidence.proof.kind is StageKind.REPEATS:
+                evidence.repeats_now = _repeated_now(evidence)
         if round_.tag == CONCURRENT:
             _check(evidence, known)
         _weigh(evidence)
@@ -465,6 +471,21 @@ def _repeat(
     test = evidence.repeats.add(outcomes, evidence.epochs, evidence.state.config.alpha)
     if test is not None and test.blocks and not evidence.proof:
         evidence.proof = Stage(StageKind.REPEATS, evidence.epochs)
+
+
+def _repeated_now(evidence: Evidence) -> float | None:
+    """Whether the cases that were asked again fail more often than with the baseline's agent, asked in this job.
+
+    If the change is no worse than that is now, the repeats of both are draws of one law, whatever was stored: who was
+    picked is decided by other trials. None where the cases were not asked alike: outcomes may be why.
+    """
+    cases = []
+    for case_id, asked in evidence.repeats.cases.items():
+        case = evidence.cases[case_id]
+        passed, trials = case.baseline_passed - case.stored_passed, case.baseline_trials - case.stored
+        cases.append(Repeated(passed, trials, asked.passed, asked.trials, 0))
+    alike = len({(case.before, case.trials) for case in cases}) == 1 and cases[0].before > 0
+    return repeats_p(tuple(cases)) if alike else None
 
 
 def _check(evidence: Evidence, known: Looks | None) -> None:

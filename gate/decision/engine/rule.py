@@ -8,7 +8,7 @@ from typing import Literal
 from msgspec.structs import replace
 
 from gate.decision.engine.coupled import ComparedTrials
-from gate.decision.engine.drift import answers_now, confirmed, next_check, went_live
+from gate.decision.engine.drift import answers_now, confirmed, next_check, repeats_confirmed, went_live
 from gate.decision.engine.evidence import Evidence, Looks, blocking_metrics, gather, test_rows
 from gate.decision.engine.schedule import NAMING_CASES, next_kept_pass, next_pass, next_wave
 from gate.decision.engine.state import Continue, Round, Row, State
@@ -26,8 +26,8 @@ FINAL_P = 0.02
 schedule the smaller one holds, or the test alone would leave one unchanged agent in twenty inconclusive."""
 CLEAR_STATISTIC_P = 0.10
 """Passing early asks for more than the margins: no statistic of any metric may lean towards a drop. One failing trial
-of a steady suite against five passes has p = 1/6 and does not. After a second epoch ``CLEAR_P`` is enough: a third finds
-one drop in ten of those in between, and costs an epoch of each."""
+of a steady suite against five passes has p = 1/6 and does not. After a second epoch ``CLEAR_P`` is enough: of the
+suites in between a third epoch finds one drop in ten."""
 
 
 def decide(state: State, known: Looks | None = None) -> Step:  # noqa: PLR0911 - each return is a line of the rule
@@ -139,10 +139,10 @@ def _against_now(evidence: Evidence, proof: Stage) -> Step:
         return _outcome(evidence, "REGRESSION", evidence.case_proof or proof if config.rerun == "match" else proof)
     if evidence.checks and not answers_now(evidence):
         return _outcome(evidence, "REGRESSION", proof)
-    found = confirmed(evidence)
+    found = confirmed(evidence) if evidence.checks else repeats_confirmed(evidence)
     if found is None and (requests := next_check(evidence, config)):
         return Continue(requests, "tell the change from a drift")
-    if found or not evidence.checks:
+    if found or (found is None and not evidence.checks):
         return _outcome(evidence, "REGRESSION", replace(proof, confirmed=bool(found)))
     return _outcome(evidence, "INCONCLUSIVE", Stage(StageKind.DRIFTED))
 
