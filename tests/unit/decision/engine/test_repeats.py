@@ -5,12 +5,14 @@ from __future__ import annotations
 from random import Random
 
 import pytest
+from msgspec.structs import replace
 
+from gate.decision.engine.drift import LEVEL, REPEATED, repeats_confirmed
 from gate.decision.engine.evidence import gather
 from gate.decision.engine.repeats import LEAST_CASES, REPEATS, REPEATS_SHARES, AskedAgain, Failing
 from gate.decision.engine.rule import decide
-from gate.decision.engine.state import Continue, Partner, Round, State
-from gate.model import Side, StageKind
+from gate.decision.engine.state import Config, Continue, Partner, Round, State
+from gate.model import Outcome, Side, Stage, StageKind
 from tests.unit.decision.numbers import confirm, full, ids, rows, state
 
 STEADY = {c: rows(1, 1, 1, 1, 1) for c in ids(60)}
@@ -163,3 +165,58 @@ def test_a_repeat_that_was_lost_or_answered_from_a_recording_is_not_counted() ->
     further = [confirm({c: rows(*[0] * n) for c in SIX}) for n in REPEATS[2:]]
     (test,) = gather(state(FLAKY, SCREENED, once, twice, *further)).repeats.tests
     assert (test.cases, test.passed, test.trials) == (6, 6, 60 - 3)
+
+
+HALF_BROKEN = [
+    confirm({c: rows(*([0, 1, 0, 1] if n > 1 else [i % 2])[:n]) for i, c in enumerate(SIX)}) for n in REPEATS
+]
+
+
+def beside(passes: int, trials: int = 6, cases: tuple[str, ...] = SIX) -> Round:
+    """Reruns of the baseline's agent in this job."""
+    return confirm({c: rows(*[1] * passes, *[0] * (trials - passes)) for c in cases}, Side.BASELINE)
+
+
+HALF_NOW = confirm({c: rows(1, 1, 1, 1, i % 2, 0) for i, c in enumerate(SIX)}, Side.BASELINE)
+"""Of the base's agent, between what confirms a drop and what rules it out."""
+
+
+@pytest.mark.parametrize(
+    ("now", "stage"),
+    [
+        (beside(6), Stage(StageKind.REPEATS, 1, confirmed=True)),
+        (beside(2), Stage(StageKind.DRIFTED)),
+    ],
+)
+def test_repeats_of_both_sides_tell_the_change_from_a_drift(now: Round, stage: Stage) -> None:
+    """No epoch of the baseline's agent is needed: the cases that broke were asked on both sides."""
+    answer = decide(state(FLAKY, SCREENED, *HALF_BROKEN, now, config=Config(rerun="match")))
+    assert isinstance(answer, Outcome), answer
+    assert answer.stage == stage
+    assert answer.verdict == ("REGRESSION" if stage.confirmed else "INCONCLUSIVE")
+
+
+@pytest.mark.parametrize(
+    "now", [(HALF_NOW,), (beside(6, cases=SIX[1:]),), (beside(6, cases=SIX[1:]), beside(3, 3, SIX[:1]))]
+)
+def test_repeats_that_do_not_tell_or_were_not_asked_alike_leave_it_to_an_epoch_of_the_base(
+    now: tuple[Round, ...],
+) -> None:
+    step = decide(state(FLAKY, SCREENED, *HALF_BROKEN, *now, config=Config(rerun="match")))
+    assert isinstance(step, Continue), step
+    assert {(r.side, r.tag) for r in step.requests} == {(Side.BASELINE, "concurrent")}
+
+
+@pytest.mark.parametrize("rate", [0.5, 0.8, 0.95])
+def test_a_change_that_is_no_worse_than_the_base_is_now_is_seldom_confirmed(rate: float) -> None:
+    """Both moved: whatever was stored and made the repeats a proof, those of both sides are of one law."""
+    rng, confirmed, runs = Random(f"{rate}"), 0, 120
+    start = state(FLAKY, SCREENED, config=Config(rerun="match"))
+    for _ in range(runs):
+        asked = [confirm({c: rows(*(rng.random() < rate for _ in range(n))) for c in SIX}) for n in REPEATS]
+        base = confirm({c: rows(*(rng.random() < rate for _ in range(6))) for c in SIX}, Side.BASELINE)
+        evidence = gather(replace(start, rounds=(*start.rounds, *asked)))
+        if evidence.proof is not None and evidence.proof.kind is StageKind.REPEATS:
+            found = gather(replace(start, rounds=(*start.rounds, *asked, base)))
+            confirmed += bool(repeats_confirmed(found))
+    assert confirmed / runs <= LEVEL * 0.02 * REPEATED.share + 3 * (0.01 / runs) ** 0.5
