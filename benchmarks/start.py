@@ -2,7 +2,7 @@
 
     python benchmarks/start.py [--runs 10]
 
-Builds the image as `make container` does (`GATE_CONTAINER_CACHE` keeps it between sessions), and measures the time
+Builds the image as `make container` does (`GATE_CONTAINER_CACHE` keeps it for the next run), and measures the time
 between a shell's first command in the container and the first line of the agent, a Python function, with a file store
 and without `setup`: for a scheduled job without any network, not even loopback, which must still measure; for the same
 with one, and for a pull request, with the requests to GitHub's API before the first call.

@@ -1,7 +1,7 @@
 """The action's image, built for real and run as GitHub's runner runs it: by a Docker engine, or without one by buildah.
 
 Without an engine the base image is a Debian made by debootstrap, and nothing is isolated but the file system; this
-needs root, buildah, debootstrap and iproute2. ``GATE_CONTAINER_CACHE`` keeps base and layers between sessions.
+needs root, buildah, debootstrap and iproute2. ``GATE_CONTAINER_CACHE`` keeps base and layers for the next run.
 """
 
 from __future__ import annotations
