@@ -17,7 +17,7 @@ broken: what is run beyond the proof is wasted."""
 LONG_WAVES = (12, 16, 20, 28)
 """Further waves for a case whose e-value is at least LONG_E: a break that a thin baseline makes slow to prove."""
 LONG_E = 100.0
-BEHIND = 0.2
+BEHIND = 0.03
 """A case whose e-value is a smaller share of the largest waits: that one is proven first, and most often ends it."""
 NAMING_WAVES = 3
 """Waves that are still run, once the suite is proven worse, to say which cases broke."""
