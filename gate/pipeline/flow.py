@@ -50,7 +50,7 @@ from gate.pipeline.verdict import (
     terms_of_plan,
     with_design,
 )
-from gate.records import Header, RecordWriter, read_header
+from gate.records import Header, Record, RecordWriter, read_header
 from gate.reports.files import Outputs, check_outputs, write_reports
 from gate.reports.formatting import count
 from gate.reports.trials import SuiteTrials
@@ -140,7 +140,7 @@ def _stepped_down(runs: Sequence[Ran], environment: Mapping[str, str]) -> list[S
         ran = runs[number]
         terms = with_design(ran.terms, after(ran.terms.settings, proven))
         record = load_to_judge(ran.path, criteria=ran.criteria)
-        result = accepted(judge_record(record, ran.found.all, terms), ran.found)
+        result = _judged(record, ran.found, terms)
         if result.verdict is Verdict.REGRESSED:
             close_with(terms, ran.path, record, environment)
         return result
@@ -162,7 +162,11 @@ async def _run_suite(session: Session, plans: list[Plan], found: References) -> 
     if isinstance(measured, Ran):
         return measured
     record = load_to_judge(measured.path, criteria=measured.criteria)
-    return _with_result(measured, accepted(judge_record(record, measured.found.all, measured.terms), measured.found))
+    return _with_result(measured, _judged(record, measured.found, measured.terms))
+
+
+def _judged(record: Record, found: References, terms: Terms) -> SuiteResult:
+    return accepted(judge_record(record, found.all, terms), found)
 
 
 def _with_result(measured: MeasuredSuite, result: SuiteResult) -> Ran:
@@ -170,7 +174,7 @@ def _with_result(measured: MeasuredSuite, result: SuiteResult) -> Ran:
 
 
 async def _measure(session: Session, plan: Plan, found: References) -> MeasuredSuite:
-    """The record of a suite; with its result where nothing was run for it, or where it is a shard's."""
+    """The record of a suite; with its result where it is a shard's, which nobody judges by itself."""
     started = time.monotonic()
     _check_runs(session, plan)
     header = planned_header(session, plan, found.first)
@@ -211,15 +215,19 @@ async def _measure(session: Session, plan: Plan, found: References) -> MeasuredS
             stopped=session.run_budget.stopped,
             terms=run.redactor.redact_json(terms.plain()),
         )
-    kept = plan if stores(session) else None
-    measured = MeasuredSuite(criteria=plan.criteria, path=journal.path, found=found, terms=terms, plan=kept)
+    measured = _measured(session, plan, journal.path, found, terms)
     if session.options.shard[1] == 1:
         return measured
     return _with_result(measured, replace(run.part(), duration=time.monotonic() - started, judge_cost_usd=judge_cost))
 
 
-def _on_record(session: Session, plan: Plan, own: OwnRecord) -> Ran:
-    """The verdict on a release by what was measured of its commit."""
+def _measured(session: Session, plan: Plan, path: Path, found: References, terms: Terms) -> MeasuredSuite:
+    kept = plan if stores(session) else None
+    return MeasuredSuite(criteria=plan.criteria, path=path, found=found, terms=terms, plan=kept)
+
+
+def _on_record(session: Session, plan: Plan, own: OwnRecord) -> MeasuredSuite:
+    """A release, which is judged by what was measured of its commit: nothing is run for it."""
     found = _baselines(session, plan, own.runs)
     notes = (*filter(None, (session.options.note, session.where.note)), own.note, *found.notes)
     doubts = (*([own.doubt] if own.doubt else []), *found.doubts)
@@ -236,10 +244,7 @@ def _on_record(session: Session, plan: Plan, own: OwnRecord) -> Ran:
         past=_past(session, plan, found),
     )
     close_with(terms, own.path, own.record, session.environment)
-    record = load_to_judge(own.path, criteria=plan.criteria)
-    result = accepted(judge_record(record, found.all, terms), found)
-    kept = plan if stores(session) else None
-    return Ran(criteria=plan.criteria, path=own.path, found=found, terms=terms, plan=kept, result=result)
+    return _measured(session, plan, own.path, found, terms)
 
 
 def _terms(
