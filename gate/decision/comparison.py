@@ -442,7 +442,7 @@ def passed(trial: Trial, case: Case, criteria: Iterable[Criterion]) -> bool | No
         if not criterion.blocking:
             continue
         score = trial.scores.get(criterion.name)
-        asked, checked = True, checked or score is None or score.value is not None or bool(score.error)
+        asked, checked = True, checked or _is_checked(score)
         outcome = holds(criterion, case, score)
         if outcome is False and criterion.hard:
             return False
@@ -465,10 +465,15 @@ def unchecked(trial: Trial, criteria: Iterable[Criterion]) -> bool:
     asked = False
     for criterion in criteria:
         if criterion.blocking:
-            asked, score = True, trial.scores.get(criterion.name)
-            if score is None or score.value is not None or score.error:
+            asked = True
+            if _is_checked(trial.scores.get(criterion.name)):
                 return False
     return asked
+
+
+def _is_checked(score: Score | None) -> bool:
+    """Whether a criterion applies: else it has a score that says neither a value nor why there is none."""
+    return score is None or score.value is not None or bool(score.error)
 
 
 def all_unchecked(trials: Sequence[Trial], criteria: Sequence[Criterion]) -> bool:
