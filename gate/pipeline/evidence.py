@@ -224,8 +224,7 @@ def check_files(statement: Statement, given: Sequence[Path], commit: str | None)
     by_digest = {one.digest.get("sha256", ""): one.name for one in statement.subject if one.name != COMMIT}
     named = set()
     for path in given:
-        if path.exists() and not path.is_file():  # a pipe or a device, perhaps by a link, would never end
-            raise UntrustedError("no regular file", where=str(path))
+        check_regular(path)
         found = _read_once(path, statement)
         name = by_digest.get(found.digest)
         if name is None:
@@ -237,6 +236,12 @@ def check_files(statement: Statement, given: Sequence[Path], commit: str | None)
     if missing:
         hint = "name every record that it is about"
         raise UntrustedError(f"the statement's {missing[0]!r} was not given", hint=hint)
+
+
+def check_regular(path: Path) -> None:
+    """Refuses what came with the files that are checked and would never end: a pipe or a device, perhaps by a link."""
+    if path.exists() and not path.is_file():
+        raise UntrustedError("no regular file", where=str(path))
 
 
 class _Once(Struct, frozen=True):

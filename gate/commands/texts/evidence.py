@@ -14,6 +14,7 @@ from gate.pipeline.evidence import (
     Statement,
     agent_of,
     check_files,
+    check_regular,
     compared_with,
     predicate_in,
     read_statement,
@@ -90,8 +91,7 @@ def verified(
         ConfigError: a file or the key cannot be read.
         UntrustedError: anything was changed, or does not belong together.
     """
-    if path.exists() and not path.is_file():  # it came with the files that are checked, and a pipe would never end
-        raise UntrustedError("no regular file", where=str(path))
+    check_regular(path)
     data = _read(path)
     if key is not None:
         try:
