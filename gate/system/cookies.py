@@ -47,13 +47,9 @@ class Cookies:
 
     def beside(self, headers: Mapping[str, str], url: str) -> Mapping[str, str]:
         """The headers of a request to this address, with its cookies beside those that they name themselves."""
-        return with_cookies(headers, self.header(url))
-
-
-def with_cookies(headers: Mapping[str, str], cookies: str) -> Mapping[str, str]:
-    """The headers with these cookies beside those that they name themselves."""
-    if not cookies:
-        return headers
-    name = next((name for name in headers if name.lower() == "cookie"), "Cookie")
-    own = headers.get(name)
-    return {**headers, name: f"{own}; {cookies}" if own else cookies}
+        cookies = self.header(url)
+        if not cookies:
+            return headers
+        name = next((name for name in headers if name.lower() == "cookie"), "Cookie")
+        own = headers.get(name)
+        return {**headers, name: f"{own}; {cookies}" if own else cookies}

@@ -30,8 +30,8 @@ HALVES = (Check(0, 1, 0.2, 0.5, 0.35), Check(0, 1, 0.3, 0.3, 0.2))
 WHOLE = (Check(0, 1, 0.5, 0.3, 0.2),)
 """The same at once, in a suite that is too small to be halved."""
 BOTH = (Check(1, 1, 0.25, 0.15, 0.12), Check(2, 2, 0.25, 0.0, 0.0))
-REPEATED = Check(0, 0, 0.2, 0.15, 0.15)
-"""Of cases that were asked again and proved a drop together, with repeats of both sides: no further trial is needed."""
+REPEATED_SHARE, REPEATED_FUTILE = 0.2, 0.15
+"""The same of cases that were asked again and proved a drop together, by repeats of both sides: no trial is added."""
 LEVEL = 2.5
 """In shares of alpha: the most often that a change is blocked which is no worse than the baseline's agent is *now*,
 whatever happened since the baseline was stored. With nothing happened a block has to come through both tests."""
@@ -119,9 +119,9 @@ def confirmed(evidence: Evidence) -> bool | None:
 def repeats_confirmed(evidence: Evidence) -> bool | None:
     """Whether a drop that repeats of failing cases proved shows in the same repeats of the baseline's agent now."""
     p = evidence.repeats_now
-    if p is None or REPEATED.futile > p > LEVEL * evidence.state.config.alpha * REPEATED.share:
+    if p is None or REPEATED_FUTILE > p > LEVEL * evidence.state.config.alpha * REPEATED_SHARE:
         return None
-    return p < REPEATED.futile
+    return p < REPEATED_FUTILE
 
 
 def _futile(check: Check, found: Checked) -> float:
