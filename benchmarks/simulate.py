@@ -363,7 +363,8 @@ def rule_table(pool: ProcessPoolExecutor, runs: int, seed: int, only: str) -> It
     yield "|---|---|---|---|---|---|---|---|"
     for world in worlds():
         if only in world.name:
-            cell = simulate(pool, partial(play, world), runs if is_null(world) else max(1, runs // 2), seed)
+            whole = is_null(world) or world.name in TARGETS
+            cell = simulate(pool, partial(play, world), runs if whole else max(1, runs // 2), seed)
             low, high = cell.interval
             yield (
                 f"| {world.name} | {cell.share('REGRESSION'):.3f} | {low:.3f}–{high:.3f} "

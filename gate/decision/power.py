@@ -7,6 +7,7 @@ has failures too. A design of the suite's own size takes every case once; any ot
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from random import Random
@@ -399,8 +400,10 @@ def provable(cases: int, baseline_trials: int, alpha: float = 0.02, *, recorded:
 def reruns_to_prove(cases: int, baseline_trials: int, alpha: float = 0.02, *, recorded: bool = False) -> int | None:
     """Consecutive failing trials after which one of ``cases`` cases blocks, if all others pass as before."""
     quiet = case_log_e(baseline_trials, baseline_trials, 1, 1)
-    for n in range(1, MOST_RERUNS + 1):
+
+    def proves(n: int) -> bool:
         broken = case_log_e(baseline_trials, baseline_trials, 0, n)
-        if suite_e([broken, *[quiet] * (cases - 1)], recorded=recorded) >= 1 / (alpha * CASES_SHARE):
-            return n
-    return None
+        return suite_e([broken, *[quiet] * (cases - 1)], recorded=recorded) >= 1 / (alpha * CASES_SHARE)
+
+    least = 1 + bisect_left(range(1, MOST_RERUNS + 1), True, key=proves)  # each failure is further evidence
+    return least if least <= MOST_RERUNS else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from random import Random
 
@@ -25,11 +26,19 @@ class Check(Struct, frozen=True):
     """The same where the baseline's agent itself is worse than it was when it was stored."""
 
 
-HALVES = (Check(0, 1, 0.2, 0.5, 0.35), Check(0, 1, 0.3, 0.3, 0.2))
-"""The baseline's agent alone: in the cases that were steadiest when they were stored, then in the others."""
-WHOLE = (Check(0, 1, 0.5, 0.3, 0.2),)
-"""The same at once, in a suite that is too small to be halved."""
-BOTH = (Check(1, 1, 0.25, 0.15, 0.12), Check(2, 2, 0.25, 0.0, 0.0))
+QUARTERS = (
+    Check(0, 1, 0.05, 1.1, 0.8),
+    Check(0, 1, 0.10, 0.6, 0.4),
+    Check(0, 1, 0.05, 0.5, 0.35),
+    Check(0, 1, 0.30, 0.35, 0.25),
+)
+"""The baseline's agent alone, a quarter of the cases at a time: first those that were steadiest when they were stored.
+The first of them alone lets nothing go that is proven."""
+WHOLE = (Check(0, 1, 0.5, 0.35, 0.25),)
+"""The same at once, in a suite that is too small to be divided."""
+BOTH = (Check(1, 1, 0.25, 0.1, 0.08), Check(1, 1, 0.25, 0.0, 0.0))
+DOUBTED = 0.33
+"""A suite that nothing proves worse, and that a test alone keeps from PASS, is let go at this share of ``futile``."""
 REPEATED_SHARE, REPEATED_FUTILE = 0.2, 0.15
 """The same of cases that were asked again and proved a drop together, by repeats of both sides: no trial is added."""
 LEVEL = 2.5
@@ -37,8 +46,8 @@ LEVEL = 2.5
 whatever happened since the baseline was stored. With nothing happened a block has to come through both tests."""
 MOVED = 0.05
 """From this p-value down the baseline's agent is taken to be worse than it was. It only ends a check early."""
-LEAST_HALVED = 20
-"""Below this many cases half of them say little."""
+LEAST_DIVIDED = 20
+"""Below this many cases a part of them says little."""
 
 
 def next_check(evidence: Evidence, config: Config, *, alone: bool = False) -> tuple[Request, ...]:
@@ -62,8 +71,10 @@ def next_check(evidence: Evidence, config: Config, *, alone: bool = False) -> tu
 def steps_of(evidence: Evidence) -> Sequence[Check]:
     """All steps of a check of this suite; one that began with every case, as earlier versions did, goes on so."""
     cases = len(_live(evidence))
-    whole = evidence.checks[0].cases >= cases if evidence.checks else not _is_halved(evidence)
-    return (*(WHOLE if whole else HALVES), *BOTH)
+    if evidence.checks[0].cases >= cases if evidence.checks else not _is_divided(evidence):
+        return (*WHOLE, *BOTH)
+    asked_all = (i for i, check in enumerate(evidence.checks[: len(QUARTERS)], start=1) if check.cases >= cases)
+    return (*QUARTERS[: next(asked_all, len(QUARTERS))], *BOTH)
 
 
 def went_live(evidence: Evidence) -> bool:
@@ -76,21 +87,22 @@ def _live(evidence: Evidence) -> tuple[str, ...]:
     return tuple(case.id for case in evidence.cases.values() if case.live)
 
 
-def _is_halved(evidence: Evidence) -> bool:
-    return len(_live(evidence)) >= LEAST_HALVED and not evidence.state.clusters
+def _is_divided(evidence: Evidence) -> bool:
+    return len(_live(evidence)) >= LEAST_DIVIDED and not evidence.state.clusters
 
 
 def _unasked(evidence: Evidence) -> tuple[str, ...]:
     """The cases of a step of the baseline's agent alone: chosen by what was stored, never by what the change did."""
     asked = evidence.fresh.get(Side.BASELINE, {})
-    left = [case_id for case_id in _live(evidence) if case_id not in asked]
-    if asked or not _is_halved(evidence):
+    order = list(_live(evidence))
+    left = [case_id for case_id in order if case_id not in asked]
+    if not _is_divided(evidence):
         return tuple(left)
-    order = list(left)
     Random(f"{evidence.state.seed}:check").shuffle(order)  # noqa: S311 - reproducible, not secret
     order.sort(key=lambda case_id: -_stored_rate(evidence, case_id))
-    steady = frozenset(order[: (len(order) + 1) // 2])
-    return tuple(case_id for case_id in left if case_id in steady)
+    waiting = [case_id for case_id in order if case_id not in asked]
+    part = frozenset(waiting[: math.ceil(len(order) / len(QUARTERS))])
+    return tuple(case_id for case_id in left if case_id in part)
 
 
 def _stored_rate(evidence: Evidence, case_id: str) -> float:
@@ -105,13 +117,16 @@ def answers_now(evidence: Evidence) -> bool:
     return 2 * sum(bool(case.now) for case in evidence.cases.values() if case.id in asked) > len(asked)
 
 
-def confirmed(evidence: Evidence) -> bool | None:
-    """Whether the drop shows against what the baseline's agent does now; None while that is open."""
+def confirmed(evidence: Evidence, *, doubted: bool = False) -> bool | None:
+    """Whether the drop shows against what the baseline's agent does now; None while that is open.
+
+    ``doubted``: nothing proved one.
+    """
     level = LEVEL * evidence.state.config.alpha
     for check, found in zip(steps_of(evidence), evidence.checks, strict=False):
         if found.test.p <= level * check.share:
             return True
-        if found.test.p >= _futile(check, found):
+        if found.test.p >= _futile(check, found) * (DOUBTED if doubted else 1):
             return False
     return None
 

@@ -11,7 +11,7 @@ from msgspec import Struct, field
 
 from gate.decision.engine.clusters import grouped, log_es_of, units_of
 from gate.decision.engine.coupled import ComparedTrials, apart_from, compared, linked, paired_difference, with_pairs
-from gate.decision.engine.repeats import REPEATS_SHARES, AskedAgain, Failing
+from gate.decision.engine.repeats import LEAST_SUITE, AskedAgain, Failing
 from gate.decision.engine.state import CONCURRENT, CONFIRM, FULL, Config, Metric, Partner, Row, State
 from gate.model import Direction, Scale, Side, Stage, StageKind
 from gate.statistics.agreement import corrected_change
@@ -22,11 +22,12 @@ from gate.statistics.permutation import JointTest, PerMetricTest, joint_permutat
 from gate.statistics.repeats import Repeated, repeats_p
 from gate.statistics.sequential import combined_p, nominal_level
 
-LOOK_SHARES = (0.45, 0.12, 0.05)
+LOOK_SHARES = (0.45, 0.14, 0.05)
 """Share of alpha that the suite look after epoch 1, 2 and 3 adds to what is spent."""
-LOOKS_SHARE = sum(LOOK_SHARES)
-ONE_LOOK_SHARE = LOOKS_SHARE + sum(REPEATS_SHARES)
-"""Of a design that looks once: nothing is repeated in it."""
+ALONE_SHARES = (0.45, 0.20, 0.10)
+"""The same where no failing cases are asked again together: the looks have that share, too."""
+ONE_LOOK_SHARE = sum(ALONE_SHARES)
+"""Of a design that looks once."""
 CASES_SHARE = 0.15
 """Share of alpha for the case e-values, at any time. With looks and repeats 0.90: the rest is for the confirmation of
 crashes.
@@ -80,6 +81,11 @@ class CaseEvidence(Struct):
     def live(self) -> bool:
         """Whether a drift could show in it: not everything was answered from recordings."""
         return self.others > 0 or not self.whole
+
+    @property
+    def reruns(self) -> int:
+        """The candidate's trials beside those of epochs whose success is known."""
+        return self.trials - sum(row[0] is not None for row in self.full)
 
     @property
     def log_e(self) -> float:
@@ -185,6 +191,8 @@ class Evidence(Struct, dict=True):
     epochs: int = 0
     waves: int = 0
     """Confirming rounds since the last epoch."""
+    naming_waves: int = 0
+    """Those since a regression was proven."""
     looks: list[Look] = field(default_factory=list)
     parts: list[LookPart] = field(default_factory=list)
     weights: list[float] = field(default_factory=list)
@@ -261,7 +269,7 @@ def gather(state: State, known: Looks | None = None) -> Evidence:
     """Replays the rounds in order, looking where the schedule looks."""
     orient = Orientation(state)
     evidence = _paired(state, orient)
-    shares = look_shares(state.config)
+    shares = look_shares(state.config, repeated=_repeats_failing(state, len(evidence.wanted)))
     whole = _one_look(state)
     for round_ in state.rounds:
         before = evidence.epochs
@@ -292,13 +300,18 @@ def _one_look(state: State) -> bool:
     return sum(r.side is Side.CANDIDATE for r in state.rounds) <= 1
 
 
-def look_shares(config: Config) -> dict[int, float]:
-    """Epoch → share of alpha for the look after it; the shares add up to the same in every design."""
+def _repeats_failing(state: State, cases: int) -> bool:
+    """Whether failing cases of this suite may be asked again together; known before anything is run."""
+    return not state.clusters and state.config.exact_epochs is None and cases >= LEAST_SUITE
+
+
+def look_shares(config: Config, *, repeated: bool = True) -> dict[int, float]:
+    """Epoch → share of alpha for the look after it; with the repeats they add up to the same in every design."""
     if config.exact_epochs is not None:
         return {config.exact_epochs: ONE_LOOK_SHARE}
-    last = config.max_epochs
-    shares = list(LOOK_SHARES[: min(2, last - 1)])
-    rest = LOOKS_SHARE - sum(shares)
+    last, whole = config.max_epochs, LOOK_SHARES if repeated else ALONE_SHARES
+    shares = list(whole[: min(2, last - 1)])
+    rest = sum(whole) - sum(shares)
     spread = max(1, last - len(shares))
     return dict(enumerate(shares + [rest / spread] * spread, start=1))
 
@@ -372,6 +385,7 @@ def _add(
     if side is Side.CANDIDATE:
         evidence.epochs += max(map(len, trials.values()), default=0) if tag == FULL else 0
         evidence.waves = 0 if tag == FULL else evidence.waves + 1
+        evidence.naming_waves += tag == CONFIRM and evidence.proof is not None
     for case_id, rows in trials.items():
         if case_id in evidence.cases:
             known = links.get(case_id) or (None,) * len(rows)
@@ -450,8 +464,8 @@ def _look(evidence: Evidence, share: float, known: Looks | None) -> None:
 
 def _pick(evidence: Evidence) -> None:
     """The cases that failed in the newest epoch, to be asked again; not where trials of cases depend on one another."""
-    state, look = evidence.state, evidence.last_look
-    if look is None or state.clusters or state.config.exact_epochs is not None:
+    look = evidence.last_look
+    if look is None or not _repeats_failing(evidence.state, len(evidence.wanted)):
         return
     failing = [case for case in evidence.cases.values() if case.newest_failed and not any(case.links)]
     evidence.repeats.pick([Failing(case.id, *case.stored_outcomes) for case in failing], look.test.p, evidence.epochs)

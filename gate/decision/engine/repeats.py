@@ -16,8 +16,8 @@ from msgspec import Struct, field
 from gate.model.evidence import RepeatsTest
 from gate.statistics.repeats import Repeated, repeats_p
 
-REPEATS_SHARES = (0.08, 0.03, 0.02)
-"""Share of alpha of the test after epoch 1, 2 and 3."""
+REPEATS_SHARES = (0.08, 0.03)
+"""Share of alpha of the test after epoch 1 and 2."""
 REPEATS = (1, 2, 3, 4)
 """Trials of each case, round by round; the test is after the last."""
 GOING_ON = (0.3, 0.25, 0.15)
@@ -26,6 +26,8 @@ STEADY = 0.6
 """Of its stored trials a case passed at least so many, or its failing says little and it is not picked."""
 LEAST_CASES = 6
 """Fewer are left to their own evidence."""
+LEAST_SUITE = 50
+"""In a suite of fewer cases so many seldom fail: nothing is repeated, and the looks have the share."""
 OPEN_P = 0.15
 """From this p of the suite look on the suite is about to pass, and nothing is repeated."""
 

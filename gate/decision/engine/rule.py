@@ -21,13 +21,16 @@ Run = Callable[[Side, Sequence[str], int], Mapping[str, Sequence[Row]]]
 """Runs so many trials of these cases of a side."""
 
 CLEAR_P = 0.05
+CLEAR_STATISTIC_P = 0.10
+"""Passing after one epoch asks for more than the margins: the look has to be above the first, and no statistic of any
+metric may lean towards a drop, which is below the second. One failing trial of a steady suite against five passes has
+p = 1/6 and does not."""
+LATER_CLEAR_P = 0.035
+LATER_CLEAR_STATISTIC_P = 0.025
+"""After a second epoch: of the suites in between a third finds one drop in seventeen."""
 FINAL_P = 0.02
 """A test below it says that something fell, even where every loss is within its margin: no PASS. At the end of the
 schedule the smaller one holds, or the test alone would leave one unchanged agent in twenty inconclusive."""
-CLEAR_STATISTIC_P = 0.10
-"""Passing early asks for more than the margins: no statistic of any metric may lean towards a drop. One failing trial
-of a steady suite against five passes has p = 1/6 and does not. After a second epoch ``CLEAR_P`` is enough: of the
-suites in between a third epoch finds one drop in ten."""
 
 
 def decide(state: State, known: Looks | None = None) -> Step:  # noqa: PLR0911 - each return is a line of the rule
@@ -93,12 +96,13 @@ def _certified(evidence: Evidence, *, final: bool) -> bool:
     look = evidence.last_look
     if look is None or not _bounded(evidence):
         return False
-    if evidence.checks and confirmed(evidence) is False:
+    if evidence.checks and confirmed(evidence, doubted=True) is False:
         return True
     if final:
         return look.test.p > FINAL_P
-    least = CLEAR_STATISTIC_P if look.epochs == 1 else CLEAR_P
-    return look.test.p > CLEAR_P and min(m.smallest for m in look.test.metrics) > least
+    first = look.epochs == 1
+    joint, single = (CLEAR_P, CLEAR_STATISTIC_P) if first else (LATER_CLEAR_P, LATER_CLEAR_STATISTIC_P)
+    return look.test.p > joint and min(m.smallest for m in look.test.metrics) > single
 
 
 def _bounded(evidence: Evidence) -> bool:
@@ -114,7 +118,7 @@ def _doubtful(evidence: Evidence) -> bool:
     """
     state = evidence.state
     open_ = evidence.last_look is not None and state.config.exact_epochs is None and not state.frozen
-    return open_ and _bounded(evidence) and confirmed(evidence) is None
+    return open_ and _bounded(evidence) and confirmed(evidence, doubted=True) is None
 
 
 def _passed(evidence: Evidence) -> Outcome:

@@ -17,10 +17,10 @@ broken: what is run beyond the proof is wasted."""
 LONG_WAVES = (12, 16, 20, 28)
 """Further waves for a case whose e-value is at least LONG_E: a break that a thin baseline makes slow to prove."""
 LONG_E = 100.0
-BEHIND = 0.03
+BEHIND = 0.2
 """A case whose e-value is a smaller share of the largest waits: that one is proven first, and most often ends it."""
-NAMING_WAVES = 3
-"""Waves that are still run, once the suite is proven worse, to say which cases broke."""
+NAMING_WAVES = 4
+"""Waves that are still run, once the suite is proven worse, to name what broke: of the cases that had fewer reruns."""
 NAMING_CASES = 10
 """Where more are suspicious the whole is worse, and their names would cost much and tell little."""
 RERUN_RATE = 0.5
@@ -36,23 +36,33 @@ def next_wave(evidence: Evidence, config: Config, *, naming: bool = False) -> tu
     """Reruns of the suspicious cases; of both sides with ``match``. Empty where no rerun would change the verdict."""
     if not config.can_run or config.exact_epochs is not None or evidence.state.frozen:
         return ()
-    waves = _waves(naming)
-    if evidence.waves >= len(waves):
+    waves, wave = _waves(naming), evidence.naming_waves if naming else evidence.waves
+    if wave >= len(waves):
         return ()
-    least = 0.0 if evidence.waves < len(WAVES) else LONG_E
-    named = evidence.named if naming and not _wants_proof(evidence, config) else ()
-    n = waves[evidence.waves]
-    cases = [c for c in _suspects(evidence) if c.id not in named]
-    least = max(least, BEHIND * max((c.e_value for c in cases), default=0.0))
-    cases = [c for c in cases if c.e_value >= least]
+    cases, n = _unnamed(evidence, config) if naming else _foremost(evidence), waves[wave]
     if naming and len(cases) > NAMING_CASES:
         return ()
-    if not _provable(evidence, cases, config, naming=naming):
+    if not _provable(evidence, cases, config, naming=naming, wave=wave):
         cases = [] if naming else [c for c in cases if c.never_passes and c.trials + n <= ZERO_TRIALS]
     repeated = () if naming else evidence.repeats.newest
     cases += [evidence.cases[case_id] for case_id in repeated if evidence.cases[case_id] not in cases]
     cases.sort(key=lambda c: (-c.log_e, c.id))
     return tuple(_within(_wave_requests(cases, n, config), config.runs_left))
+
+
+def _foremost(evidence: Evidence) -> list[CaseEvidence]:
+    """The suspicious cases that are rerun next: the others wait for the proof that these may bring."""
+    cases = _suspects(evidence)
+    least = 0.0 if evidence.waves < len(WAVES) else LONG_E
+    least = max(least, BEHIND * max((c.e_value for c in cases), default=0.0))
+    return [case for case in cases if case.e_value >= least]
+
+
+def _unnamed(evidence: Evidence, config: Config) -> list[CaseEvidence]:
+    """The suspicious cases that had few reruns, and are not named yet, or not proven where that would spare a check."""
+    named = () if _wants_proof(evidence, config) else evidence.named
+    enough = sum(WAVES[:NAMING_WAVES])
+    return [case for case in _suspects(evidence) if case.id not in named and case.reruns < enough]
 
 
 def unprovable(evidence: Evidence) -> tuple[str, ...]:
@@ -72,14 +82,12 @@ def _suspects(evidence: Evidence) -> list[CaseEvidence]:
     return [case for case in evidence.cases.values() if suspicious(case)]
 
 
-def _provable(
-    evidence: Evidence, cases: Sequence[CaseEvidence], config: Config, *, naming: bool, wave: int | None = None
-) -> bool:
+def _provable(evidence: Evidence, cases: Sequence[CaseEvidence], config: Config, *, naming: bool, wave: int) -> bool:
     """Whether a proof, or a name, could come of these cases' waves if every further trial failed.
 
     One stored trial cannot: against it a thousand failures are evidence of ten, where it takes hundreds.
     """
-    left = _waves(naming)[evidence.waves if wave is None else wave :]
+    left = _waves(naming)[wave:]
     best = {case.id: _best_log_e(case, left, config) for case in cases}
     log_es = [best.get(case.id, case.log_e) for case in evidence.cases.values()]
     names = len(e_bh(log_es, FALSE_DISCOVERY)) > len(evidence.named)

@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from gate.decision import CONCURRENT, Settings, exit_code
+from gate.decision.engine.drift import QUARTERS
 from gate.errors import ExitCode
 from gate.model import PROBE, CaseStatus, ErrorKind, Side, Trial, TrialError, Verdict
 from gate.model.facts import (
@@ -78,7 +79,7 @@ def test_a_block_that_needs_failures_asks_for_a_confirmation_a_minute_later() ->
 def test_both_sides_are_asked_where_the_base_can_be_run() -> None:
     trials, settings = [*DOWN], Settings(rerun="match", exact_epochs=1)
     more = ask(SUITE, [TRAJECTORY], trials, BASELINE, settings=settings)
-    for _ in range(2):
+    for _ in QUARTERS:
         assert [(request.side, request.tag) for request in more.requests] == [(Side.BASELINE, CONCURRENT)]
         now = (more.requests[0].cases, more.round)
         trials += [trial(c, 1, tag=CONCURRENT, side=Side.BASELINE, round=now[1], trajectory=1.0) for c in now[0]]

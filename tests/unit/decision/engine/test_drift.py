@@ -8,7 +8,7 @@ from random import Random
 import pytest
 from msgspec.structs import replace
 
-from gate.decision.engine.drift import BOTH, HALVES, WHOLE, Check
+from gate.decision.engine.drift import BOTH, QUARTERS, WHOLE, Check
 from gate.decision.engine.evidence import gather
 from gate.decision.engine.rule import decide
 from gate.decision.engine.state import Config, Continue, Metric, Request, Round, State
@@ -35,14 +35,33 @@ def asked(step: object) -> tuple[str, ...]:
     return step.requests[0].cases
 
 
-def test_the_baselines_agent_is_asked_before_a_suite_is_blocked_half_of_the_cases_first() -> None:
-    first = asked(decide(state(FLAKY, FELL, config=MATCH)))
-    assert len(first) == 30
-    open_ = state(FLAKY, FELL, beside(0.6, cases=first), config=MATCH)
-    assert set(asked(decide(open_))) == set(CASES) - set(first)
+def test_the_baselines_agent_is_asked_before_a_suite_is_blocked_a_quarter_of_the_cases_at_a_time() -> None:
+    rounds: list[Round] = []
+    for passes in (0.5, 0.4, 0.4, 0.3):
+        part = asked(decide(state(FLAKY, FELL, *rounds, config=MATCH)))
+        assert len(part) == 60 / len(QUARTERS)
+        rounds.append(beside(passes, cases=part))
+    assert sorted(c for r in rounds for c in r.trials) == sorted(CASES)
+    both = decide(state(FLAKY, FELL, *rounds, config=MATCH))
+    assert isinstance(both, Continue)
+    assert [(r.side, len(r.cases)) for r in both.requests] == [(Side.BASELINE, 60), (Side.CANDIDATE, 60)]
 
 
-def test_the_first_half_are_the_cases_that_were_steadiest_when_they_were_stored() -> None:
+@pytest.mark.parametrize("parts", [(30, 30), (50, 10)])
+def test_a_check_whose_steps_were_larger_goes_on_with_both_sides_once_every_case_was_asked(
+    parts: Sequence[int],
+) -> None:
+    """As in records of earlier versions, whose first step was of half of the cases."""
+    rounds, left = [], list(CASES)
+    for n in parts:
+        rounds.append(beside(0.4, cases=left[:n]))
+        left = left[n:]
+    step = decide(state(FLAKY, FELL, *rounds, config=MATCH))
+    assert isinstance(step, Continue)
+    assert [r.side for r in step.requests] == [Side.BASELINE, Side.CANDIDATE]
+
+
+def test_the_first_cases_are_the_cases_that_were_steadiest_when_they_were_stored() -> None:
     """And not those that the change failed: they are exchangeable because nothing that it did chose them."""
     mixed = {c: rows(1, 1, 1, 1, 1) if i % 3 else rows(1, 0, 1, 0, 0) for i, c in enumerate(CASES)}
     fell = full({c: rows(float(i % 4 == 0)) for i, c in enumerate(CASES)})
@@ -107,7 +126,7 @@ def test_an_open_check_goes_on_with_both_sides_until_it_has_an_answer() -> None:
     assert ended.verdict == "INCONCLUSIVE", "what began and did not show is not proven"
 
 
-@pytest.mark.parametrize("config", [Config(), replace(MATCH, runs_left=29), replace(MATCH, can_run=False)])
+@pytest.mark.parametrize("config", [Config(), replace(MATCH, runs_left=14), replace(MATCH, can_run=False)])
 def test_where_the_baselines_agent_cannot_be_run_the_block_stands_and_drift_is_its_other_explanation(
     config: Config,
 ) -> None:
@@ -153,7 +172,7 @@ def test_however_far_the_provider_moved_unchanged_agents_are_rarely_blocked() ->
     assert verdicts.count("REGRESSION") <= 5, "at most 4 % of them: 6 of 40 would come once in 300 times"
 
 
-@pytest.mark.parametrize("alone", [HALVES, WHOLE])
+@pytest.mark.parametrize("alone", [QUARTERS, WHOLE])
 def test_the_shares_of_the_checks_are_a_whole(alone: Sequence[Check]) -> None:
     steps = (*alone, *BOTH)
     assert sum(check.share for check in steps) == pytest.approx(1.0)

@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gate.decision.engine.evidence import CASES_SHARE, LOOK_SHARES, gather, look_shares
+from gate.decision.engine.evidence import ALONE_SHARES, CASES_SHARE, LOOK_SHARES, gather, look_shares
 from gate.decision.engine.repeats import REPEATS_SHARES
 from gate.decision.engine.rule import decide
+from gate.decision.engine.schedule import NAMING_WAVES, WAVES
 from gate.decision.engine.state import Config, Continue, Metric, Request, Round, State
 from gate.model import Direction, Outcome, Side, Stage, StageKind
 from tests.patience import steps
@@ -137,11 +138,23 @@ def test_a_case_that_would_have_to_be_named_forbids_pass() -> None:
 @pytest.mark.parametrize(
     "config", [Config(), Config(max_epochs=1), Config(max_epochs=2), Config(max_epochs=7), Config(exact_epochs=5)]
 )
-def test_looks_and_cases_never_spend_more_than_the_budget(config: Config) -> None:
-    shares = look_shares(config)
-    repeated = 0.0 if config.exact_epochs else sum(REPEATS_SHARES)
-    assert sum(shares.values()) + repeated + CASES_SHARE == pytest.approx(0.90)
-    assert list(shares) == ([5] if config.exact_epochs else list(range(1, config.max_epochs + 1)))
+def test_looks_repeats_and_cases_never_spend_more_than_the_budget(config: Config) -> None:
+    for repeated in (True, False):
+        shares = look_shares(config, repeated=repeated)
+        repeats = sum(REPEATS_SHARES) if repeated and config.exact_epochs is None else 0.0
+        assert sum(shares.values()) + repeats + CASES_SHARE == pytest.approx(0.90)
+        assert list(shares) == ([5] if config.exact_epochs else list(range(1, config.max_epochs + 1)))
+
+
+@pytest.mark.parametrize(("cases", "repeated"), [(49, False), (50, True)])
+def test_where_a_small_suite_repeats_nothing_its_looks_have_the_share(cases: int, repeated: bool) -> None:
+    """Seven cases fail that passed four times of five: asked again together, or looked at with a larger share."""
+    stored = {c: rows(1, 1, 1, 1, i > 9) for i, c in enumerate(ids(cases))}
+    screened = full({c: rows(i > 6) for i, c in enumerate(ids(cases))})
+    evidence = gather(state(stored, screened, full(dict.fromkeys(stored, rows(1)))))
+    assert bool(evidence.repeats.cases) is repeated
+    spent = sum(look.spent for look in evidence.looks)
+    assert spent == pytest.approx(sum((LOOK_SHARES if repeated else ALONE_SHARES)[:2]) * 0.02)
 
 
 def test_an_exact_design_asks_once_and_looks_once() -> None:
@@ -238,7 +251,8 @@ def test_epochs_of_the_baselines_agent_count_as_baseline_trials() -> None:
 
 def test_a_wave_that_cannot_prove_does_not_start() -> None:
     """Against one stored trial a thousand failures are evidence of ten, and it takes hundreds."""
-    one, three = ({c: rows(*[1] * n, *[0] * (c == "c0004")) for c in ids(40)} for n in (1, 3))
+    one = {c: rows(1, *[0] * (c == "c0004")) for c in ids(40)}
+    three = {c: rows(1, 1, 1) for c in ids(40)}
     screened = full({c: rows(0 if c in ("c0003", "c0004") else 1) for c in ids(40)})
     requests = asked(decide(state(one, screened)))
     assert requests[0].cases == ("c0003",), "whether it ever passes is worth to know"
@@ -246,14 +260,27 @@ def test_a_wave_that_cannot_prove_does_not_start() -> None:
 
 
 def test_a_suspect_far_behind_the_strongest_waits_until_that_one_comes_back() -> None:
-    stored = {c: rows(1, 1, 1, 1, c != "c0004") for c in ids(40)}
+    stored = {c: rows(1, 1, 1, 1, 1) for c in ids(40)}
     screened = full({c: rows(0 if c in ("c0003", "c0004") else 1) for c in ids(40)})
     assert asked(decide(state(stored, screened)))[0].cases == ("c0003", "c0004")
-    failed = [confirm({"c0003": rows(*[0] * n), "c0004": rows(*[0] * n)}) for n in (1, 2)]
-    stays = state(stored, screened, *failed, confirm({"c0003": rows(0, 0, 0), "c0004": rows(1, 0, 0)}))
+    failed = [confirm({"c0003": rows(0), "c0004": rows(0)})]
+    stays = state(stored, screened, *failed, confirm({"c0003": rows(0, 0), "c0004": rows(1, 0)}))
     assert asked(decide(stays))[0].cases == ("c0003",)
-    cleared = state(stored, screened, *failed, confirm({"c0003": rows(1, 1, 1), "c0004": rows(1, 0, 0)}))
+    cleared = state(stored, screened, *failed, confirm({"c0003": rows(1, 0), "c0004": rows(1, 0)}))
     assert asked(decide(cleared))[0].cases == ("c0003", "c0004"), "no longer far ahead"
+
+
+def test_a_case_that_waited_for_the_proof_of_another_is_named_after_it() -> None:
+    """One that is rerun first is proof enough, and the other broke as well."""
+    stored = {c: rows(1, 1, 1, 1, c != "c0004") for c in ids(20)}
+    rates = dict.fromkeys(stored, 1.0)
+    broken = ("c0003", "c0004")
+    answer, requests = drive(state(stored), bernoulli(Random(1), rates | dict.fromkeys(broken, 0.0), rates))
+    assert (answer.verdict, answer.cases) == ("REGRESSION", broken)
+    confirming = [r.cases for r in requests if r.tag == "confirm"]
+    assert confirming[0] == ("c0003",), "the other waits"
+    assert confirming[-1] == ("c0004",)
+    assert sum(r.runs for r in requests if r.cases == ("c0004",)) <= sum(WAVES[:NAMING_WAVES])
 
 
 def test_a_case_that_never_passes_any_more_keeps_a_suite_from_pass_where_no_proof_is_possible() -> None:
@@ -492,7 +519,7 @@ def test_the_second_look_counts_the_first_and_not_twice() -> None:
     one = full({c: rows(1) for c in STEADY})
     two = full({c: rows(0 if i % 4 == 0 else 1) for i, c in enumerate(STEADY)})
     first, second = gather(state(STEADY, one, two)).looks
-    assert first.spent + second.spent == pytest.approx(sum(LOOK_SHARES[:2]) * 0.02)
+    assert first.spent + second.spent == pytest.approx(sum(ALONE_SHARES[:2]) * 0.02)
     assert first.threshold == first.spent
     assert second.threshold > second.spent, "what the first look would have rejected is not paid for again"
     assert second.test.p < first.test.p
