@@ -46,6 +46,8 @@ LEVEL = 2.5
 whatever happened since the baseline was stored. With nothing happened a block has to come through both tests."""
 MOVED = 0.05
 """From this p-value down the baseline's agent is taken to be worse than it was. It only ends a check early."""
+LEAST_PART = 10
+"""Fewer cases do not show whether the baseline's agent is there at all."""
 LEAST_DIVIDED = 20
 """Below this many cases a part of them says little."""
 
@@ -69,12 +71,18 @@ def next_check(evidence: Evidence, config: Config, *, alone: bool = False) -> tu
 
 
 def steps_of(evidence: Evidence) -> Sequence[Check]:
-    """All steps of a check of this suite; one that began with every case, as earlier versions did, goes on so."""
+    """All steps of a check of this suite; one of larger parts, as in records of earlier versions, goes on so."""
     cases = len(_live(evidence))
     if evidence.checks[0].cases >= cases if evidence.checks else not _is_divided(evidence):
         return (*WHOLE, *BOTH)
-    asked_all = (i for i, check in enumerate(evidence.checks[: len(QUARTERS)], start=1) if check.cases >= cases)
-    return (*QUARTERS[: next(asked_all, len(QUARTERS))], *BOTH)
+    asked_all = (i for i, check in enumerate(evidence.checks[: len(QUARTERS)]) if check.cases >= cases)
+    last = next(asked_all, math.ceil(cases / _part(cases)) - 1)
+    return (*QUARTERS[:last], QUARTERS[-1], *BOTH)
+
+
+def _part(cases: int) -> int:
+    """How many of so many cases are a step of the baseline's agent alone."""
+    return max(LEAST_PART, math.ceil(cases / len(QUARTERS)))
 
 
 def went_live(evidence: Evidence) -> bool:
@@ -101,7 +109,7 @@ def _unasked(evidence: Evidence) -> tuple[str, ...]:
     Random(f"{evidence.state.seed}:check").shuffle(order)  # noqa: S311 - reproducible, not secret
     order.sort(key=lambda case_id: -_stored_rate(evidence, case_id))
     waiting = [case_id for case_id in order if case_id not in asked]
-    part = frozenset(waiting[: math.ceil(len(order) / len(QUARTERS))])
+    part = frozenset(waiting[: _part(len(order))])
     return tuple(case_id for case_id in left if case_id in part)
 
 

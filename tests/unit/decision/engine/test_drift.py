@@ -8,7 +8,7 @@ from random import Random
 import pytest
 from msgspec.structs import replace
 
-from gate.decision.engine.drift import BOTH, QUARTERS, WHOLE, Check
+from gate.decision.engine.drift import BOTH, QUARTERS, WHOLE, Check, next_check, steps_of
 from gate.decision.engine.evidence import gather
 from gate.decision.engine.rule import decide
 from gate.decision.engine.state import Config, Continue, Metric, Request, Round, State
@@ -69,6 +69,19 @@ def test_the_first_cases_are_the_cases_that_were_steadiest_when_they_were_stored
     assert all(mixed[c] == rows(1, 1, 1, 1, 1) for c in first)
     other = full({c: rows(float(i % 4 == 1)) for i, c in enumerate(CASES)})
     assert asked(decide(state(mixed, other, config=MATCH))) == first
+
+
+@pytest.mark.parametrize(("cases", "parts"), [(20, [10, 10]), (30, [10, 10, 10]), (41, [11, 11, 11, 8])])
+def test_a_step_is_of_ten_cases_at_least_and_the_last_of_the_base_alone_has_its_share(
+    cases: int, parts: list[int]
+) -> None:
+    few, rounds = CASES[:cases], []
+    start = state({c: FLAKY[c] for c in few}, full({c: rows(0.0) for c in few}), config=MATCH)
+    while step := next_check(found := gather(replace(start, rounds=(*start.rounds, *rounds))), MATCH, alone=True):
+        rounds.append(Round("concurrent", Side.BASELINE, {c: rows(0.0) for c in step[0].cases}))
+    assert [len(r.trials) for r in rounds] == parts
+    assert len(steps_of(found)) == len(parts) + len(BOTH)
+    assert steps_of(found)[len(parts) - 1] == QUARTERS[-1]
 
 
 def test_a_small_suite_is_asked_whole() -> None:
