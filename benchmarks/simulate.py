@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from random import Random
-from statistics import fmean, stdev
+from statistics import fmean
 
 sys.path.insert(0, str(Path(__file__).parent))
 import page
@@ -24,7 +24,7 @@ import page
 from gate.decision.engine.rule import follow
 from gate.decision.engine.state import Config, Metric, State
 from gate.model import Direction, Outcome, Scale, Side
-from gate.statistics.intervals import wilson
+from gate.statistics.intervals import mean_interval, wilson
 
 # --- worlds ---------------------------------------------------------------------------------------
 
@@ -315,8 +315,7 @@ class Cell:
     @property
     def fewest_runs(self) -> float:
         """The low end of the 95 % interval of ``runs``."""
-        runs = [a.runs_per_case for a in self.answers]
-        return self.runs - 1.96 * stdev(runs) / math.sqrt(len(runs)) if len(runs) > 1 else 0.0
+        return mean_interval([a.runs_per_case for a in self.answers])[0]
 
     @property
     def interval(self) -> tuple[float, float]:

@@ -269,7 +269,7 @@ def gather(state: State, known: Looks | None = None) -> Evidence:
     """Replays the rounds in order, looking where the schedule looks."""
     orient = Orientation(state)
     evidence = _paired(state, orient)
-    shares = look_shares(state.config, repeated=_repeats_failing(state, len(evidence.wanted)))
+    shares = look_shares(state.config, repeated=_repeats_failing(evidence))
     whole = _one_look(state)
     for round_ in state.rounds:
         before = evidence.epochs
@@ -300,9 +300,10 @@ def _one_look(state: State) -> bool:
     return sum(r.side is Side.CANDIDATE for r in state.rounds) <= 1
 
 
-def _repeats_failing(state: State, cases: int) -> bool:
+def _repeats_failing(evidence: Evidence) -> bool:
     """Whether failing cases of this suite may be asked again together; known before anything is run."""
-    return not state.clusters and state.config.exact_epochs is None and cases >= LEAST_SUITE
+    state = evidence.state
+    return not state.clusters and state.config.exact_epochs is None and len(evidence.wanted) >= LEAST_SUITE
 
 
 def look_shares(config: Config, *, repeated: bool = True) -> dict[int, float]:
@@ -465,7 +466,7 @@ def _look(evidence: Evidence, share: float, known: Looks | None) -> None:
 def _pick(evidence: Evidence) -> None:
     """The cases that failed in the newest epoch, to be asked again; not where trials of cases depend on one another."""
     look = evidence.last_look
-    if look is None or not _repeats_failing(evidence.state, len(evidence.wanted)):
+    if look is None or not _repeats_failing(evidence):
         return
     failing = [case for case in evidence.cases.values() if case.newest_failed and not any(case.links)]
     evidence.repeats.pick([Failing(case.id, *case.stored_outcomes) for case in failing], look.test.p, evidence.epochs)

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from gate.decision.engine.coupled import ComparedTrials
 from gate.decision.engine.drift import answers_now, confirmed, next_check, repeats_confirmed, went_live
 from gate.decision.engine.evidence import Evidence, Looks, blocking_metrics, gather, test_rows
-from gate.decision.engine.schedule import NAMING_CASES, next_kept_pass, next_pass, next_wave
+from gate.decision.engine.schedule import NAMING_CASES, next_kept_pass, next_naming, next_pass, next_wave
 from gate.decision.engine.state import Continue, Round, Row, State
 from gate.decision.engine.summary import summary
 from gate.model import Outcome, Side, Stage, StageKind
@@ -46,7 +46,7 @@ def decide(state: State, known: Looks | None = None) -> Step:  # noqa: PLR0911 -
     """
     evidence, config = gather(state, known), state.config
     if evidence.proof:
-        naming = next_wave(evidence, config, naming=True)
+        naming = next_naming(evidence, config)
         if naming and not evidence.fresh:
             return Continue(naming, "name the broken cases")
         return _against_now(evidence, evidence.proof)

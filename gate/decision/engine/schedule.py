@@ -16,6 +16,7 @@ WAVES = (*REPEATS, 3, 3, 4, 4)
 broken: what is run beyond the proof is wasted."""
 LONG_WAVES = (12, 16, 20, 28)
 """Further waves for a case whose e-value is at least LONG_E: a break that a thin baseline makes slow to prove."""
+ALL_WAVES = WAVES + LONG_WAVES
 LONG_E = 100.0
 BEHIND = 0.2
 """A case whose e-value is a smaller share of the largest waits: that one is proven first, and most often ends it."""
@@ -32,22 +33,34 @@ def suspicious(case: CaseEvidence) -> bool:
     return case.newest_failed and case.stored_passed >= RERUN_RATE * case.stored and case.seems_worse
 
 
-def next_wave(evidence: Evidence, config: Config, *, naming: bool = False) -> tuple[Request, ...]:
+def next_wave(evidence: Evidence, config: Config) -> tuple[Request, ...]:
     """Reruns of the suspicious cases; of both sides with ``match``. Empty where no rerun would change the verdict."""
-    if not config.can_run or config.exact_epochs is not None or evidence.state.frozen:
+    left = ALL_WAVES[evidence.waves :]
+    if not left or not _reruns(evidence, config):
         return ()
-    waves, wave = _waves(naming), evidence.naming_waves if naming else evidence.waves
-    if wave >= len(waves):
+    cases, n = _foremost(evidence), left[0]
+    if not _provable(evidence, cases, config, left):
+        cases = [c for c in cases if c.never_passes and c.trials + n <= ZERO_TRIALS]
+    repeated = (evidence.cases[case_id] for case_id in evidence.repeats.newest)
+    cases += [case for case in repeated if case not in cases]
+    return _wave(cases, n, config)
+
+
+def next_naming(evidence: Evidence, config: Config) -> tuple[Request, ...]:
+    """Reruns, once the suite is proven worse, that may name a further case, or prove one and so spare a check."""
+    left = WAVES[evidence.naming_waves : NAMING_WAVES]
+    if not left or not _reruns(evidence, config):
         return ()
-    cases, n = _unnamed(evidence, config) if naming else _foremost(evidence), waves[wave]
-    if naming and len(cases) > NAMING_CASES:
+    wants_proof = _wants_proof(evidence, config)
+    cases = _unnamed(evidence, () if wants_proof else evidence.named)
+    if len(cases) > NAMING_CASES or not _provable(evidence, cases, config, left, proof=wants_proof):
         return ()
-    if not _provable(evidence, cases, config, naming=naming, wave=wave):
-        cases = [] if naming else [c for c in cases if c.never_passes and c.trials + n <= ZERO_TRIALS]
-    repeated = () if naming else evidence.repeats.newest
-    cases += [evidence.cases[case_id] for case_id in repeated if evidence.cases[case_id] not in cases]
-    cases.sort(key=lambda c: (-c.log_e, c.id))
-    return tuple(_within(_wave_requests(cases, n, config), config.runs_left))
+    return _wave(cases, left[0], config)
+
+
+def _reruns(evidence: Evidence, config: Config) -> bool:
+    """Whether this design reruns single cases, and their answers could differ."""
+    return config.can_run and config.exact_epochs is None and not evidence.state.frozen
 
 
 def _foremost(evidence: Evidence) -> list[CaseEvidence]:
@@ -58,9 +71,8 @@ def _foremost(evidence: Evidence) -> list[CaseEvidence]:
     return [case for case in cases if case.e_value >= least]
 
 
-def _unnamed(evidence: Evidence, config: Config) -> list[CaseEvidence]:
-    """The suspicious cases that had few reruns, and are not named yet, or not proven where that would spare a check."""
-    named = () if _wants_proof(evidence, config) else evidence.named
+def _unnamed(evidence: Evidence, named: Sequence[str]) -> list[CaseEvidence]:
+    """The suspicious cases beside these that had few reruns."""
     enough = sum(WAVES[:NAMING_WAVES])
     return [case for case in _suspects(evidence) if case.id not in named and case.reruns < enough]
 
@@ -71,28 +83,24 @@ def unprovable(evidence: Evidence) -> tuple[str, ...]:
     if evidence.proof or config.rerun != "never":
         return ()
     cases = [case for case in _suspects(evidence) if case.id not in evidence.named]
-    return tuple(c.id for c in cases) if not _provable(evidence, cases, config, naming=False, wave=0) else ()
-
-
-def _waves(naming: bool) -> Sequence[int]:
-    return WAVES[:NAMING_WAVES] if naming else WAVES + LONG_WAVES
+    return tuple(c.id for c in cases) if not _provable(evidence, cases, config, ALL_WAVES) else ()
 
 
 def _suspects(evidence: Evidence) -> list[CaseEvidence]:
     return [case for case in evidence.cases.values() if suspicious(case)]
 
 
-def _provable(evidence: Evidence, cases: Sequence[CaseEvidence], config: Config, *, naming: bool, wave: int) -> bool:
-    """Whether a proof, or a name, could come of these cases' waves if every further trial failed.
+def _provable(
+    evidence: Evidence, cases: Sequence[CaseEvidence], config: Config, left: Sequence[int], *, proof: bool = True
+) -> bool:
+    """Whether a name, or with ``proof`` a proof, could come of these cases' waves if every further trial failed.
 
     One stored trial cannot: against it a thousand failures are evidence of ten, where it takes hundreds.
     """
-    left = _waves(naming)[wave:]
     best = {case.id: _best_log_e(case, left, config) for case in cases}
     log_es = [best.get(case.id, case.log_e) for case in evidence.cases.values()]
     names = len(e_bh(log_es, FALSE_DISCOVERY)) > len(evidence.named)
-    wanted = not naming or _wants_proof(evidence, config)
-    return names or (wanted and suite_e(log_es, recorded=evidence.state.recorded) >= evidence.e_threshold)
+    return names or (proof and suite_e(log_es, recorded=evidence.state.recorded) >= evidence.e_threshold)
 
 
 def _wants_proof(evidence: Evidence, config: Config) -> bool:
@@ -112,6 +120,12 @@ def _best_log_e(case: CaseEvidence, waves: Sequence[int], config: Config) -> flo
         more_before += max(0, missing) if config.rerun != "never" else 0
         found = case.log_e_after(more_now, more_before)
     return found
+
+
+def _wave(cases: Sequence[CaseEvidence], n: int, config: Config) -> tuple[Request, ...]:
+    """``n`` more trials of each case, the most suspicious first, as far as the budget goes."""
+    ordered = sorted(cases, key=lambda c: (-c.log_e, c.id))
+    return tuple(_within(_wave_requests(ordered, n, config), config.runs_left))
 
 
 def _wave_requests(cases: Sequence[CaseEvidence], n: int, config: Config) -> Iterable[Request]:
