@@ -18,9 +18,11 @@ from statistics import fmean
 
 sys.path.insert(0, str(Path(__file__).parent))
 import page
+from msgspec.structs import replace
 from simulate import BREAKABLE, SUCCESS, SUITES, Answer, Cell, World, _rates, play, simulate
 
-from gate.decision import Settings, Situation, next_step
+from gate.decision import Request, Settings, Situation, next_step
+from gate.decision.drift import newest_move
 from gate.decision.engine.rule import follow
 from gate.decision.engine.state import Config, Row, State
 from gate.model import FULL, Case, Criterion, Scale, Score, Side, SuiteResult, Trial
@@ -69,11 +71,20 @@ def recorded(cases: int, config: Settings, answer: Answering, seed: int) -> Answ
 
     stored = [run(c, STORED, Side.CANDIDATE, 1, FULL) for _ in range(5) for c in ids(cases)]
     trials: list[Trial] = []
-    known = Situation(listed, [CRITERION], trials, stored, config, seed=seed)  # the list grows below
+    known = Situation(listed, [CRITERION], trials, stored, config, seed=seed)
+
+    def ran(r: Request) -> list[Trial]:
+        return [run(c, "now", r.side, 1, r.tag) for c in r.cases for _ in range(r.n)]
+
+    return decided(known, trials, ran)
+
+
+def decided(known: Situation, trials: list[Trial], run: Callable[[Request], list[Trial]]) -> Answer:
+    """``trials``: the list that ``known`` holds, which grows with what is run."""
     while not isinstance(step := next_step(known), SuiteResult):
-        trials += [run(c, "now", r.side, step.round, r.tag) for r in step.requests for c in r.cases for _ in range(r.n)]
+        trials += [replace(trial, round=step.round) for request in step.requests for trial in run(request)]
     verdicts = {"pass": "PASS", "regressed": "REGRESSION", "inconclusive": "INCONCLUSIVE"}
-    return Answer(verdicts[step.verdict.value], len(trials) / cases)
+    return Answer(verdicts[step.verdict.value], len(trials) / len(known.cases))
 
 
 STORED = "stored"
@@ -184,6 +195,33 @@ def wandering(spread: float, config: Config, seed: int) -> Answer:
     return unchanged(rng, now, drawn(rng, before, list(before), 5), config, seed)
 
 
+NIGHTS_BEFORE = 5
+
+
+def nights(drift: float, since: int, seed: int) -> Answer:
+    """The provider moved so many nights ago; a merge stored five trials a case, and each night since then added one.
+
+    What is pooled, and what a drop has to show against, is worked out as for a change on any other day.
+    """
+    rng = Random(f"nights:{drift}:{since}:{seed}")
+    before = typical(rng, 100)
+    now = {c: p * (1 - drift / fmean(before.values())) for c, p in before.items()}
+    rates = [before] * (1 + NIGHTS_BEFORE) + [now] * since
+    runs = [trials_of(drawn(rng, p, list(p), 5 if n == 0 else 1), f"run {n}") for n, p in enumerate(rates)]
+    cases = [Case(c, ()) for c in now]
+    moved = newest_move(runs, {case.id: case for case in cases}, [CRITERION])
+    kept = runs[moved.run if moved else 0 :]
+    stored, trials = [trial for run in kept for trial in run], list[Trial]()
+    known = Situation(cases, [CRITERION], trials, stored, Settings(), seed, stored_runs=[run[0].run for run in kept])
+    return decided(known, trials, lambda r: trials_of(drawn(rng, now, r.cases, r.n), "", r.tag, r.side))
+
+
+def trials_of(rows: Trials, run: str, tag: str = FULL, side: Side = Side.CANDIDATE) -> list[Trial]:
+    """What a record holds of them."""
+    scores = [(c, Score(row[0])) for c, drawn in rows.items() for row in drawn]
+    return [Trial(c, n, 1, tag, side, scores={CRITERION.name: score}, run=run) for n, (c, score) in enumerate(scores)]
+
+
 def sessions(correlation: float, config: Config, seed: int) -> Answer:
     """The trials of a case within one job share a mood: their outcomes correlate."""
     rng = Random(f"sessions:{correlation}:{seed}")
@@ -225,6 +263,11 @@ def rows() -> Iterator[tuple[str, Callable[[int], Answer], str]]:
     for spread in (0.1, 0.2):
         yield f"every case drifts by itself, sd {spread}", partial(wandering, spread, Config()), ""
         yield f"the same, base can be run, sd {spread}", partial(wandering, spread, MATCH), ""
+    for points, wanted in ((2, "≤ .02"), (4, "≤ .03")):
+        for since in (0, 3, 7):
+            when = f"{since} nights since" if since else "since last night"
+            name = f"drift −{points} points, base cannot be run, {when}"
+            yield name, partial(nights, points / 100, since), wanted if since == 7 else ""
     for correlation in (0.05, 0.1, 0.2):
         yield f"trials of one job correlate, {correlation}", partial(sessions, correlation, Config()), ""
 

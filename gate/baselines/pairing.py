@@ -23,6 +23,8 @@ class Reference(Struct, frozen=True):
     records: tuple[Record, ...] = ()
     name: str = "baseline"
     """Its name in reports, if a suite is compared with several."""
+    of_change: bool = False
+    """Whether a change is held to it: then a drop that its newest runs show already is not the change's."""
 
 
 def reference_to(records: Sequence[Record], commit: str | None, *, distance: int | None, source: str) -> Reference:
@@ -57,6 +59,8 @@ class Pairing(Struct, frozen=True):
     trials: tuple[Trial, ...]
     """The reference's, under the ids that their cases have in the candidate."""
     owed: Owed = Owed()
+    runs: tuple[str, ...] = ()
+    """The reference's runs, the oldest first, where their age matters."""
 
 
 def pair(
@@ -92,7 +96,13 @@ def pair(
             same = match_cases(plan, record.header.plan)
             trials += _under({old: new for old, new in same.ids.items() if old in same.same}, record)
     renamed = {new: old for old, new in match.ids.items() if old in match.same and old != new}
-    return Pairing(excluded, tuple(trials), _owed(criteria, before, renamed))
+    runs = _by_age(reference.records) if reference.of_change else ()
+    return Pairing(excluded, tuple(trials), _owed(criteria, before, renamed), runs)
+
+
+def _by_age(records: Sequence[Record]) -> tuple[str, ...]:
+    created = {part.run.id: part.run.created for record in records for part in parts_of(record)}
+    return tuple(sorted(created, key=lambda run_id: (created[run_id], run_id)))
 
 
 def _standing_in(criteria: Sequence[Criterion], before: Sequence[Criterion]) -> list[Criterion]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from functools import cached_property
@@ -127,6 +128,8 @@ class Comparison(Struct, frozen=True, dict=True):
     selected: bool = False
     """Whether a selection left cases of the suite out: a criterion may then apply to those alone."""
     owed: Owed = Owed()
+    stored_runs: tuple[str, ...] = ()
+    """The runs that ``stored`` is of, the oldest first, where age matters."""
 
     @cached_property
     def apart(self) -> Mapping[str, Apart]:
@@ -501,7 +504,19 @@ def to_state(comparison: Comparison, *, seed: int, can_run: bool, stopped: bool)
     baseline = {case_id: [_row(comparison, t) for t in trials] for case_id, trials in stored.items()}
     rounds = _rounds(comparison, stored)
     frozen, recorded = comparison.repeats.frozen, is_recorded(comparison)
-    return State(metrics, baseline, rounds, config, seed, _clusters(comparison), frozen, recorded)
+    newest = _newest(stored, comparison.stored_runs)
+    return State(metrics, baseline, rounds, config, seed, _clusters(comparison), frozen, newest, recorded)
+
+
+def _newest(stored: Mapping[str, Sequence[Trial]], runs: Sequence[str]) -> dict[str, list[int]]:
+    """Where the trials of the newest runs are that measured ENOUGH_STORED of each case; empty if those are all runs."""
+    sizes = Counter(trial.run for trials in stored.values() for trial in trials)
+    newest: set[str] = set()
+    for run in reversed([run for run in runs if sizes[run]]):
+        if sum(sizes[known] for known in newest) >= ENOUGH_STORED * len(stored):
+            return {c: [at for at, trial in enumerate(trials) if trial.run in newest] for c, trials in stored.items()}
+        newest.add(run)
+    return {}
 
 
 def is_recorded(comparison: Comparison) -> bool:

@@ -204,8 +204,9 @@ def regression(criterion: Criterion, outcome: Outcome | None) -> list[AnyFinding
 def _not_proven(outcome: Outcome, criterion: Criterion, found: MetricChange) -> AnyFinding:
     """What an inconclusive comparison says of one metric."""
     change = change_of(found, criterion)
-    if outcome.stage.kind is StageKind.DRIFTED and criterion.name in regressed_metrics(outcome):
-        return Drifted(change)
+    before = outcome.stage.kind is StageKind.MOVED_BEFORE
+    if (before or outcome.stage.kind is StageKind.DRIFTED) and criterion.name in regressed_metrics(outcome):
+        return Drifted(change, before)
     if criterion.name == PASS_RATE and (never := never_pass(outcome)):
         return NeverPass(never)
     if criterion.name not in undecided_metrics(outcome):

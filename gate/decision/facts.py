@@ -109,8 +109,8 @@ def cause(
         return _passed(comparison, outcome)
     if verdict is not Verdict.INCONCLUSIVE:
         return _failed(at_fault, cases, outcome)
-    if drifted := tuple(r.criterion.name for r in at_fault if any(isinstance(f, Drifted) for f in r.findings)):
-        return BaselineMoved(drifted)
+    if drifted := {r.criterion.name: f for r in at_fault for f in r.findings if isinstance(f, Drifted)}:
+        return BaselineMoved(tuple(drifted), before=any(f.before for f in drifted.values()))
     never = never_pass(outcome) if outcome is not None and outcome.verdict == "INCONCLUSIVE" else ()
     return CasesNeverPass(never) if never else _inconclusive(at_fault, cases)
 

@@ -77,6 +77,8 @@ class Situation(Struct, frozen=True):
     """(case id, criterion name) → why the baseline's score of it says nothing about this one."""
     owed: Owed = Owed()
     """What the baseline measured, and these trials do not let us compare."""
+    stored_runs: Sequence[str] = ()
+    """The runs that stored trials are of, the oldest first, where a change is held to them; empty: age is no matter."""
     stopped: str = ""
     """Why a run ends early (budget, clock): nothing more is asked for. Empty: it does not."""
     reported: bool = False
@@ -161,10 +163,8 @@ def _comparison(known: Situation) -> Comparison:
     now, before = (compared(cases, criteria, side, settings.quarantine) for side in (trials, known.stored))
     by_id, apart = {case.id: case for case in cases}, dict(known.not_comparable)
     now, before = with_outcomes(now, by_id, criteria), with_outcomes(before, by_id, criteria, apart)
-    selected, owed = known.selected, known.owed
-    found = with_outage(
-        Comparison(tuple(cases), tuple(criteria), now, before, settings, apart, selected=selected, owed=owed)
-    )
+    paired = Comparison(tuple(cases), tuple(criteria), now, before, settings, apart, known.selected, known.owed)
+    found = with_outage(replace(paired, stored_runs=tuple(known.stored_runs)))
     if settings.rerun == "match" and base_gone(found):
         return replace(found, settings=replace(settings, rerun="never"))
     return found

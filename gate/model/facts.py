@@ -237,6 +237,8 @@ class BaselineMoved(Fact, frozen=True):
     """These got worse against the stored baseline, and are no worse than what the baseline's agent does now."""
 
     criteria: tuple[str, ...]
+    before: bool = False
+    """Whether they are no worse than the newest of the stored runs, rather than than now."""
 
 
 class TradedOff(Fact, frozen=True):

@@ -379,6 +379,8 @@ class Drifted(Finding, frozen=True):
     verdict: ClassVar[Verdict] = Verdict.INCONCLUSIVE
 
     change: Change
+    before: bool = False
+    """Whether it is no worse than the newest of the stored runs, rather than than now."""
 
 
 class ChangeUnbounded(Finding, frozen=True):

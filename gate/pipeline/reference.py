@@ -231,6 +231,7 @@ def _find_baselines(
             return References((unlike(itself, runs),), (), proven, (), *people)
     rejected = {mark.key for mark in ledger.marks if ledger.rejected(mark.key)} if where.release else set()
     own, drifted = undrifted(unlike(find_baseline(config, store, suite_id, where, exclude=rejected), runs), store)
+    own = replace(own, of_change=not where.anchored)
     if not own.records and store.latest(suite_id) is None:
         own = replace(own, info=replace(own.info, never_stored=_commits_with(config, where, git)))
     notes = (*drifted, *(() if where.anchored else _below(ledger, own)), *_picked(ledger, own))
@@ -289,7 +290,9 @@ def undrifted(reference: Reference, store: Store) -> tuple[Reference, tuple[Note
     if found := drift_in(reference.records):
         kept, info = since(reference.records, found), reference.info
         fresh = replace(
-            reference_to(kept, info.commit, distance=info.distance, source=info.source), name=reference.name
+            reference_to(kept, info.commit, distance=info.distance, source=info.source),
+            name=reference.name,
+            of_change=reference.of_change,
         )
         return fresh, (found.fact,)
     found = drift_in([nearest, *reference.records[1:], *later(store, nearest.header.suite_id, nearest)])

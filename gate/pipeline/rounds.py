@@ -211,6 +211,7 @@ class SuiteRun:
             seed=self.journal.header.seed,
             suite_id=self.plan.suite.id,
             not_comparable=paired.not_comparable,
+            stored_runs=paired.runs,
             stopped=self.session.run_budget.stopped,
             reported=self.reported,
             selected=bool(self.plan.deselected),

@@ -411,6 +411,7 @@ def _against(record: Record, reference: Reference, terms: Terms, *, reported: bo
         seed=header.seed,
         suite_id=header.suite_id,
         not_comparable=paired.not_comparable,
+        stored_runs=paired.runs,
         owed=paired.owed,
         stopped=record.footer.stopped if record.footer is not None else "",
         reported=reported,

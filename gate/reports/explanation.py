@@ -23,6 +23,7 @@ from gate.model import (
     Outcome,
     RepeatsTest,
     Scale,
+    StageKind,
     SuiteResult,
     Verdict,
 )
@@ -155,9 +156,8 @@ def _compared(suite: SuiteResult, cause: _Compared) -> str:  # noqa: PLR0911 - o
             return trade(suite, cause)
         case fact.BaselineMoved():
             fell = f"{listing(causes(suite, cause.criteria))} fell against the stored baseline"
-            return (
-                f"{fell}, but not against the base commit's agent run now: drift or luck, not shown to be this change"
-            )
+            what = "its newest runs" if cause.before else "the base commit's agent run now"
+            return f"{fell}, but not against {what}: drift or luck, not shown to be this change"
         case fact.CriterionFails():
             return f"{cause.criterion} fails: {_reason_of(suite, cause.criterion)}"
         case fact.CriterionNotMeasured():
@@ -423,6 +423,8 @@ def _how_decided(suite: SuiteResult, outcome: Outcome) -> list[str]:
     lines = [f"{stage}: an unchanged agent looks as bad or worse in {by_chance(look.p)} of runs; {_detected(evidence)}"]
     if (suite.course is not None and suite.course.concurrent) or outcome.stage.concurrent:
         lines.append("the drop against the stored baseline did not show with both commits run now: save a new baseline")
+    if outcome.stage.kind is StageKind.MOVED_BEFORE:
+        lines.append("the baseline's newest runs look worse than its older ones, and against those no drop shows")
     if isinstance(suite.cause, fact.NoWorse) and _is_wider(suite.cause, evidence):
         lines.append(WIDER)
     if outcome.verdict == "INCONCLUSIVE":

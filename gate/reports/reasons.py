@@ -360,7 +360,8 @@ def _of_change(
         case found.SuggestsDrop():
             told = "within its margin, but one test suggests a drop"
         case found.Drifted():
-            told = "it does not show against the base commit's agent run now"
+            what = "the newest stored runs" if one.before else "the base commit's agent run now"
+            told = f"it does not show against {what}"
         case found.ChangeUnbounded():
             told = "too few trials to bound it"
         case found.LossNotExcluded():

@@ -7,8 +7,9 @@ import json
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
-from random import randrange
+from random import Random, randrange
 from threading import Event
 
 import pytest
@@ -122,6 +123,34 @@ def test_a_change_is_told_that_the_provider_moved_after_its_baseline_was_stored(
     assert told_now.startswith("since "), "what is pooled is what was measured after it"
     assert suite_of(found)["baseline"]["records"] == 3
     assert suite_of(found)["verdict"] == "pass"
+
+
+def test_a_drop_that_the_newest_night_shows_already_is_not_the_changes(project: Project, served: Served) -> None:
+    prepared(project, {**http(served), "version": "1"}, trials=5)
+    project.store(trials=5)
+    asked: Counter[str] = Counter()
+
+    def half(said: str) -> tuple[int, str]:
+        asked[said] += 1
+        right = Random(f"{said}:{asked[said]}").random() < 0.5
+        return 200, "Done." if right else f"no idea {randrange(10**9)}"
+
+    served.reply = half  # type: ignore[assignment]
+    project.commit("a line of the docs, measured on a bad night")
+    project.gate("run", "-q")
+    assert project.gate("baseline", "save").code == 0
+    project.git("checkout", "-q", "-b", "change")
+    project.commit("change")
+    _, found = project.result("run", "-q", "--record", ".gate/change.jsonl")
+    suite = suite_of(found)
+    assert suite["verdict"] == "inconclusive"
+    assert "fell against the stored baseline, but not against its newest runs: drift or luck" in suite["headline"]
+    again = suite_of(project.result("report", ".gate/change.jsonl")[1])
+    assert again["headline"] == suite["headline"], "whoever reads the record comes to the same"
+    served.reply = fails(*range(CASES))  # type: ignore[assignment]
+    project.commit("a change that answers nothing right")
+    _, found = project.result("run", "-q", "--record", ".gate/broken.jsonl")
+    assert suite_of(found)["verdict"] == "regressed", "worse than on the bad night, too"
 
 
 # --- a check that is killed -----------------------------------------------------------------------

@@ -58,7 +58,19 @@ def read_state(data: Any) -> State:
     config, recorded = _config(_mapping(data.get("config", {}), "config")), data.get("recorded", False)
     if not isinstance(recorded, bool):
         raise ConfigError(f"recorded must be true or false, not {recorded!r}")
-    return State(metrics, baseline, rounds, config, seed, recorded=recorded)
+    newest = _newest(data.get("newest", {}), baseline)
+    return State(metrics, baseline, rounds, config, seed, newest=newest, recorded=recorded)
+
+
+def _newest(data: Any, baseline: Mapping[str, Sequence[Row]]) -> dict[str, list[int]]:
+    """Of each case the positions of the baseline's trials that its newest runs measured."""
+    found = {}
+    for case, given in _mapping(data, "newest").items():
+        stored = len(baseline.get(case, ()))
+        found[case] = _list(given, f"newest[{case!r}]")
+        if not all(_whole(place) and 0 <= place < stored for place in found[case]):
+            raise ConfigError(f"newest[{case!r}] must hold positions of the case's {stored} baseline trials")
+    return found
 
 
 def _metric(data: Any, where: str) -> Metric:

@@ -8,7 +8,7 @@ from typing import Literal
 from msgspec.structs import replace
 
 from gate.decision.engine.coupled import ComparedTrials
-from gate.decision.engine.drift import answers_now, confirmed, next_check, repeats_confirmed, went_live
+from gate.decision.engine.drift import answers_now, confirmed, moved_before, next_check, repeats_confirmed, went_live
 from gate.decision.engine.evidence import Evidence, Looks, blocking_metrics, gather, test_rows
 from gate.decision.engine.schedule import NAMING_CASES, next_kept_pass, next_naming, next_pass, next_wave
 from gate.decision.engine.state import Continue, Round, Row, State
@@ -131,7 +131,8 @@ def _passed(evidence: Evidence) -> Outcome:
 def _against_now(evidence: Evidence, proof: Stage) -> Step:
     """A drop of the whole suite has to show against what the baseline's agent does now, where that can be run.
 
-    Where it cannot, or hardly answers, the block stands, and drift is its other explanation. A few cases that break are
+    Where it cannot, or hardly answers, the block stands if it shows against the newest of the stored runs, too, should
+    those look worse than older ones; drift since then is its other explanation. A few cases that break are
     proven by name with reruns of both sides; failures all over the suite that name no case are a drop of the whole.
     """
     config = evidence.state.config
@@ -139,16 +140,32 @@ def _against_now(evidence: Evidence, proof: Stage) -> Step:
         return _judged_alone(evidence, proof)
     proof = replace(proof, replayed=not went_live(evidence))
     few = evidence.case_proof is not None and 0 < len(evidence.named) <= NAMING_CASES
-    if config.rerun == "never" or few or proof.replayed:
+    if few or proof.replayed:
         return _outcome(evidence, "REGRESSION", evidence.case_proof or proof if config.rerun == "match" else proof)
-    if evidence.checks and not answers_now(evidence):
-        return _outcome(evidence, "REGRESSION", proof)
+    if config.rerun == "never" or (evidence.checks and not answers_now(evidence)):
+        return _against_newest(evidence, proof)
+    return _checked(evidence, proof)
+
+
+def _checked(evidence: Evidence, proof: Stage) -> Step:
+    """The next step of the check; where stored runs answer it already, or none can be run, those alone say it."""
     found = confirmed(evidence) if evidence.checks else repeats_confirmed(evidence)
-    if found is None and (requests := next_check(evidence, config)):
+    if found is None and not evidence.checks and moved_before(evidence, clearly=True):
+        return _outcome(evidence, "INCONCLUSIVE", Stage(StageKind.MOVED_BEFORE))
+    if found is None and (requests := next_check(evidence, evidence.state.config)):
         return Continue(requests, "tell the change from a drift")
-    if found or (found is None and not evidence.checks):
-        return _outcome(evidence, "REGRESSION", replace(proof, confirmed=bool(found)))
+    if found is None and not evidence.checks:
+        return _against_newest(evidence, proof)
+    if found:
+        return _outcome(evidence, "REGRESSION", replace(proof, confirmed=True))
     return _outcome(evidence, "INCONCLUSIVE", Stage(StageKind.DRIFTED))
+
+
+def _against_newest(evidence: Evidence, proof: Stage) -> Outcome:
+    """Where the baseline's agent cannot be asked, what is stored of it last says most of what it does now."""
+    if moved_before(evidence):
+        return _outcome(evidence, "INCONCLUSIVE", Stage(StageKind.MOVED_BEFORE))
+    return _outcome(evidence, "REGRESSION", proof)
 
 
 def _judged_alone(evidence: Evidence, proof: Stage) -> Outcome:

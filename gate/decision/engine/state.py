@@ -97,6 +97,8 @@ class State(Struct, frozen=True):
     """Case id → its cluster, of cases whose trials of one epoch depend on one another."""
     frozen: bool = False
     """Whether the candidate answers a case alike however often it is asked, so that no rerun says anything new."""
+    newest: Mapping[str, Sequence[int]] = {}
+    """Case id → the positions of the baseline's trials that its newest runs measured; empty: age is no matter."""
     recorded: bool = False
     """Whether the baseline's trials were recorded, so that the change's may meet the same world."""
 

@@ -62,6 +62,18 @@ def test_of_a_pooled_record_only_what_fits_is_taken() -> None:
     assert not found.not_comparable
 
 
+def test_the_runs_of_a_changes_reference_come_by_age_and_of_the_anchor_age_is_no_matter() -> None:
+    records = [
+        replace(made, header=replace(made.header, run_id=name, created=created))
+        for made, name, created in ((record(), "merge", 2.0), (record(), "first", 1.0), (record(), "night", 3.0))
+    ]
+    reference = replace(against(*records), of_change=True)
+    found = pair(PLAN, [CRITERION], reference)
+    assert found.runs == ("first", "merge", "night")
+    assert {trial.run for trial in found.trials} == set(found.runs)
+    assert pair(PLAN, [CRITERION], replace(reference, of_change=False)).runs == ()
+
+
 def test_trials_that_a_stored_run_made_of_its_own_baseline_are_not_its_agents() -> None:
     stored = record()
     mixed = replace(stored, trials=(*stored.trials, replace(stored.trials[0], side=Side.BASELINE)))

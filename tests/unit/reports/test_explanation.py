@@ -50,6 +50,11 @@ HEADLINES: list[tuple[fact.Cause, str]] = [
     ),
     (fact.NothingDecides(), "nothing was judged: no threshold"),
     (
+        fact.BaselineMoved(("pass_rate",), before=True),
+        "pass_rate fell against the stored baseline, but not against its newest runs: "
+        "drift or luck, not shown to be this change",
+    ),
+    (
         fact.BaselineMoved(("pass_rate",)),
         "pass_rate fell against the stored baseline, but not against the base commit's agent run now: "
         "drift or luck, not shown to be this change",
@@ -406,3 +411,5 @@ def test_two_bounds_of_one_change_are_explained_where_they_differ() -> None:
 def test_a_drift_of_the_provider_is_told() -> None:
     told = explanation.story(decided("INCONCLUSIVE", Stage(StageKind.DRIFTED)))
     assert told[2].startswith("the drop against the stored baseline did not show with both commits run now")
+    told = explanation.story(decided("INCONCLUSIVE", Stage(StageKind.MOVED_BEFORE)))
+    assert told[2] == "the baseline's newest runs look worse than its older ones, and against those no drop shows"

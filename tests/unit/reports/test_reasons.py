@@ -100,6 +100,11 @@ WORDS: list[tuple[Criterion, AnyFinding, str]] = [
         found.Drifted(DROP),
         "−12.5 points (−20 to −5) over 40 cases: it does not show against the base commit's agent run now",
     ),
+    (
+        RATE,
+        found.Drifted(DROP, before=True),
+        "−12.5 points (−20 to −5) over 40 cases: it does not show against the newest stored runs",
+    ),
     (RATE, found.ChangeUnbounded(DROP), "−12.5 points (−20 to −5) over 40 cases: too few trials to bound it"),
     (
         RATE,

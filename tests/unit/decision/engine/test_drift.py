@@ -191,3 +191,70 @@ def test_the_shares_of_the_checks_are_a_whole(alone: Sequence[Check]) -> None:
     assert sum(check.share for check in steps) == pytest.approx(1.0)
     assert (steps[-1].futile, steps[-1].futile_moved) == (0.0, 0.0), "the last one leaves nothing open"
     assert all(check.futile_moved <= check.futile for check in steps)
+
+
+# --- what is stored of the newest runs --------------------------------------------------------------
+
+NEWEST = dict.fromkeys(CASES, (5, 6, 7))
+"""Of each case three trials of the newest runs, beside the five of STEADY."""
+
+
+def aged(newest: float, now: float, config: Config = Config(), seed: int = 1) -> State:  # noqa: B008 - frozen
+    """Five steady trials, then three that pass by chance at one rate, and one of the change at another."""
+    rng = Random(seed)
+
+    def drawn(rate: float, n: int) -> list[list[float | None]]:
+        return rows(*(float(rng.random() < rate) for _ in range(n)))
+
+    stored = {c: [*STEADY[c], *drawn(newest, 3)] for c in CASES}
+    fell = full({c: drawn(now, 1) for c in CASES})
+    return State((Metric("success", "binary"),), stored, (fell,), config, newest=NEWEST)
+
+
+def ended(step: object) -> tuple[str, StageKind]:
+    assert isinstance(step, Outcome)
+    return step.verdict, step.stage.kind
+
+
+@pytest.mark.parametrize(
+    ("newest", "now", "verdict"),
+    [
+        (0.75, 0.75, ("INCONCLUSIVE", StageKind.MOVED_BEFORE)),  # what the newest runs show already
+        (0.75, 0.2, ("REGRESSION", StageKind.SUITE_LOOK)),  # far below those, too
+        (1.0, 0.75, ("REGRESSION", StageKind.SUITE_LOOK)),  # nothing moved
+    ],
+)
+def test_a_drop_has_to_show_against_the_newest_of_the_stored_runs_where_those_look_worse(
+    newest: float, now: float, verdict: tuple[str, StageKind]
+) -> None:
+    known = aged(newest, now)
+    assert ended(decide(known)) == verdict
+    assert ended(decide(replace(known, newest={})))[0] == "REGRESSION", "where their age is no matter"
+    assert ended(decide(replace(known, recorded=True)))[0] == "REGRESSION", "a recording does not drift"
+
+
+def test_the_newest_runs_spare_a_check_only_where_the_drop_is_out_of_sight_against_them() -> None:
+    assert ended(decide(aged(0.65, 0.75, MATCH, seed=3))) == ("INCONCLUSIVE", StageKind.MOVED_BEFORE)
+    assert asked(decide(aged(0.75, 0.75, MATCH))), "what the agent does now says more"
+    unaffordable = decide(aged(0.75, 0.75, replace(MATCH, runs_left=0)))
+    assert ended(unaffordable) == ("INCONCLUSIVE", StageKind.MOVED_BEFORE), "nor is it blocked where it cannot be asked"
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_newest_runs_only_take_blocks_of_the_whole_back(seed: int) -> None:
+    rng = Random(seed)
+    known = aged(rng.uniform(0.6, 1.0), rng.uniform(0.2, 1.0))
+    with_age, without = decide(known), decide(replace(known, newest={}))
+    if with_age != without:
+        assert (ended(without)[0], ended(with_age)) == ("REGRESSION", ("INCONCLUSIVE", StageKind.MOVED_BEFORE))
+
+
+def test_a_case_that_broke_is_no_drift() -> None:
+    """Its own trials prove it, whatever the suite did before."""
+    known = aged(0.75, 0.75)
+    steady = {**known.baseline, CASES[0]: rows(1, 1, 1, 1, 1, 1, 1, 1)}
+    broken = [Round("confirm", Side.CANDIDATE, {CASES[0]: rows(0, 0, 0, 0, 0, 0)}) for _ in range(4)]
+    failing = full({**known.rounds[0].trials, CASES[0]: rows(0.0)})
+    answer = decide(replace(known, rounds=(failing, *broken), baseline=steady, config=Config(can_run=False)))
+    assert isinstance(answer, Outcome)
+    assert (answer.verdict, answer.cases) == ("REGRESSION", (CASES[0],))

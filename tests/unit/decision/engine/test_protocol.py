@@ -74,6 +74,18 @@ def test_a_recorded_baseline_is_told_from_another() -> None:
     assert verdicts == ["REGRESSION", "CONTINUE"]
 
 
+def test_what_the_newest_runs_show_already_is_not_blocked() -> None:
+    baseline = {c: [*[[1, 0.5]] * 5, *[[n % 2, 0.5]] * 5] for n, c in enumerate(CASES)}
+    rounds = [{"tag": "full", "side": "candidate", "trials": {c: [[n % 2, 0.5]] for n, c in enumerate(CASES)}}]
+    known = {"baseline": baseline, "rounds": rounds, "config": {"can_run": False}}
+    assert answer(**known)["verdict"] == "REGRESSION"
+    found = answer(**known, newest={c: [5, 6, 7, 8, 9] for c in CASES})
+    assert (found["verdict"], found["stage"]) == (
+        "INCONCLUSIVE",
+        "not confirmed against the baseline's newest runs: they look worse than the older ones",
+    )
+
+
 def test_null_is_a_value_that_was_not_measured() -> None:
     rounds = [{"tag": "full", "side": "candidate", "trials": {c: [[1, None]] for c in CASES}}]
     found = answer(rounds=rounds)
@@ -111,6 +123,11 @@ def test_trials_are_written_as_in_the_configuration(trials: Any, requests: int) 
         ({"config": {"runs_left": -1}}, "runs_left"),
         ({"seed": "x"}, "seed must be a whole number"),
         ({"recorded": 1}, "recorded must be true or false"),
+        ({"newest": []}, "newest must be an object"),
+        ({"newest": {"c0000": 1}}, "newest['c0000'] must be a list"),
+        ({"newest": {"c0000": [99]}}, "newest['c0000'] must hold positions"),
+        ({"newest": {"c0000": [-1]}}, "newest['c0000'] must hold positions"),
+        ({"newest": {"another": [0]}}, "newest['another'] must hold positions of the case's 0 baseline trials"),
         (
             {"rounds": [{"tag": "full", "trials": {"c0000": [[1, 0.5]]}, "coupled": {"c0000": []}}]},
             "rounds[0].coupled['c0000'] must hold one entry for each trial",
