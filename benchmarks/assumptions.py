@@ -198,7 +198,7 @@ def wandering(spread: float, config: Config, seed: int) -> Answer:
 NIGHTS_BEFORE = 5
 
 
-def nights(drift: float, since: int, seed: int) -> Answer:
+def nights(drift: float, since: int, settings: Settings, seed: int) -> Answer:
     """The provider moved so many nights ago; a merge stored five trials a case, and each night since then added one.
 
     What is pooled, and what a drop has to show against, is worked out as for a change on any other day.
@@ -212,7 +212,7 @@ def nights(drift: float, since: int, seed: int) -> Answer:
     moved = newest_move(runs, {case.id: case for case in cases}, [CRITERION])
     kept = runs[moved.run if moved else 0 :]
     stored, trials = [trial for run in kept for trial in run], list[Trial]()
-    known = Situation(cases, [CRITERION], trials, stored, Settings(), seed, stored_runs=[run[0].run for run in kept])
+    known = Situation(cases, [CRITERION], trials, stored, settings, seed, stored_runs=[run[0].run for run in kept])
     return decided(known, trials, lambda r: trials_of(drawn(rng, now, r.cases, r.n), "", r.tag, r.side))
 
 
@@ -267,7 +267,9 @@ def rows() -> Iterator[tuple[str, Callable[[int], Answer], str]]:
         for since in (0, 3, 7):
             when = f"{since} nights since" if since else "since last night"
             name = f"drift −{points} points, base cannot be run, {when}"
-            yield name, partial(nights, points / 100, since), wanted if since == 7 else ""
+            yield name, partial(nights, points / 100, since, Settings()), wanted if since == 7 else ""
+        name = f"drift −{points} points, base can be run, 3 nights since"
+        yield name, partial(nights, points / 100, 3, Settings(rerun="match")), wanted
     for correlation in (0.05, 0.1, 0.2):
         yield f"trials of one job correlate, {correlation}", partial(sessions, correlation, Config()), ""
 
