@@ -9,6 +9,7 @@ from random import Random
 import pytest
 
 from benchmarks import assumptions, flow, others, page, recorded, rules, run, simulate
+from gate.decision import Settings
 
 REPOSITORY = Path(__file__).parents[2]
 STEADY = [[1.0] * 5] * 20
@@ -168,6 +169,12 @@ def test_luck_and_sessions_are_what_they_say() -> None:
     assert len(names) == len(set(names))
     lost, blocked = assumptions.creep(anchored=True, seed=1)
     assert lost == pytest.approx(assumptions.MERGES - blocked, abs=0.01)
+
+
+@pytest.mark.parametrize(("since", "blocked"), [(0, 3), (7, 0)])
+def test_a_drift_that_nights_have_measured_blocks_no_change(since: int, blocked: int) -> None:
+    said = [assumptions.nights(0.15, since, Settings(), seed).verdict for seed in range(3)]
+    assert said.count("REGRESSION") == blocked
 
 
 # --- the flow -------------------------------------------------------------------------------------
