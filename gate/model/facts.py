@@ -238,7 +238,7 @@ class BaselineMoved(Fact, frozen=True):
 
     criteria: tuple[str, ...]
     before: bool = False
-    """Whether they are no worse than the newest of the stored runs, rather than than now."""
+    """Whether they are no worse than in the newest of the stored runs; what the agent does now was not asked."""
 
 
 class TradedOff(Fact, frozen=True):

@@ -380,7 +380,7 @@ class Drifted(Finding, frozen=True):
 
     change: Change
     before: bool = False
-    """Whether it is no worse than the newest of the stored runs, rather than than now."""
+    """Whether it is no worse than in the newest of the stored runs; what the agent does now was not asked."""
 
 
 class ChangeUnbounded(Finding, frozen=True):
