@@ -45,6 +45,12 @@ def typical(rng: Random, cases: int) -> dict[str, float]:
     return dict(zip(ids(cases), _rates(SUITES["typical"], cases, rng), strict=True))
 
 
+def lower(rates: Mapping[str, float], drop: float) -> dict[str, float]:
+    """The rates, so much lower on average, each in proportion."""
+    mean = fmean(rates.values())
+    return {c: p * (1 - drop / mean) for c, p in rates.items()}
+
+
 def unchanged(rng: Random, rates: Mapping[str, float], stored: Trials, config: Config, seed: int) -> Answer:
     """One change that changes nothing, against trials that are stored."""
     outcome, runs = follow(State((SUCCESS,), stored, (), config, seed), lambda _, c, n: drawn(rng, rates, c, n))
@@ -63,19 +69,19 @@ def recorded(cases: int, config: Settings, answer: Answering, seed: int) -> Answ
     listed = [Case(c, ()) for c in ids(cases)]
     numbers: Counter[tuple[str, str, Side]] = Counter()
 
-    def run(case: str, job: str, side: Side, round_: int, tag: str) -> Trial:
+    def run(case: str, job: str, side: Side, tag: str) -> Trial:
         numbers[case, job, side] += 1
         right, digest = answer(case, job, side)
         score = {CRITERION.name: Score(float(right))}
         stored = job if job == STORED else ""
-        return Trial(case, numbers[case, job, side], round_, tag, side, scores=score, answer=digest, run=stored)
+        return Trial(case, numbers[case, job, side], 1, tag, side, scores=score, answer=digest, run=stored)
 
-    stored = [run(c, STORED, Side.CANDIDATE, 1, FULL) for _ in range(5) for c in ids(cases)]
+    stored = [run(c, STORED, Side.CANDIDATE, FULL) for _ in range(5) for c in ids(cases)]
     trials: list[Trial] = []
     known = Situation(listed, [CRITERION], trials, stored, config, seed=seed)
 
     def ran(r: Request) -> list[Trial]:
-        return [run(c, "now", r.side, 1, r.tag) for c in r.cases for _ in range(r.n)]
+        return [run(c, "now", r.side, r.tag) for c in r.cases for _ in range(r.n)]
 
     return decided(known, trials, ran)
 
@@ -206,7 +212,7 @@ def nights(drift: float, since: int, settings: Settings, seed: int) -> Answer:
     """
     rng = Random(f"nights:{drift}:{since}:{seed}")
     before = typical(rng, 100)
-    now = {c: p * (1 - drift / fmean(before.values())) for c, p in before.items()}
+    now = lower(before, drift)
     rates = [before] * (1 + NIGHTS_BEFORE) + [now] * since
     runs = [trials_of(drawn(rng, p, list(p), 5 if n == 0 else 1), f"run {n}") for n, p in enumerate(rates)]
     cases = [Case(c, ()) for c in now]
@@ -311,7 +317,7 @@ def creep(anchored: bool, seed: int) -> tuple[float, int]:
     anchor = stored = drawn(rng, rates, list(rates), 5)
     blocked = 0
     for n in range(MERGES):
-        lost = {c: p * (1 - 0.01 / fmean(rates.values())) for c, p in rates.items()}
+        lost = lower(rates, 0.01)
         references = [stored, anchor] if anchored and n else [stored]
         config = Config(alpha=0.02 / len(references))
         said = [unchanged(rng, lost, reference, config, seed * MERGES + n).verdict for reference in references]

@@ -101,8 +101,8 @@ def pair(
 
 
 def _by_age(records: Sequence[Record]) -> tuple[str, ...]:
-    created = {part.run.id: part.run.created for record in records for part in parts_of(record)}
-    return tuple(sorted(created, key=lambda run_id: (created[run_id], run_id)))
+    runs = {part.run.id: part.run for record in records for part in parts_of(record)}
+    return tuple(run.id for run in sorted(runs.values(), key=lambda run: run.age))
 
 
 def _standing_in(criteria: Sequence[Criterion], before: Sequence[Criterion]) -> list[Criterion]:

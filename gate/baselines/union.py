@@ -101,7 +101,7 @@ def unite(stored: Record | None, new: Record) -> United:
             kept = "the record of this commit holds enough trials already, so none were added"
             continue
         merged[part.run.id] = part if known is None else _same_run(known, part)
-    parts = sorted(merged.values(), key=lambda part: (part.run.created, part.run.id))
+    parts = sorted(merged.values(), key=lambda part: part.run.age)
     for record in (stored, new):
         if tuple(parts) == parts_of(record):
             return United(record, kept)

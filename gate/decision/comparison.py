@@ -510,6 +510,8 @@ def to_state(comparison: Comparison, *, seed: int, can_run: bool, stopped: bool)
 
 def _newest(stored: Mapping[str, Sequence[Trial]], runs: Sequence[str]) -> dict[str, list[int]]:
     """Where the trials of the newest runs are that measured ENOUGH_STORED of each case; empty if those are all runs."""
+    if len(runs) < 2:  # most calls: no trial need be looked at
+        return {}
     sizes = Counter(trial.run for trials in stored.values() for trial in trials)
     newest: set[str] = set()
     for run in reversed([run for run in runs if sizes[run]]):

@@ -163,8 +163,8 @@ def _comparison(known: Situation) -> Comparison:
     now, before = (compared(cases, criteria, side, settings.quarantine) for side in (trials, known.stored))
     by_id, apart = {case.id: case for case in cases}, dict(known.not_comparable)
     now, before = with_outcomes(now, by_id, criteria), with_outcomes(before, by_id, criteria, apart)
-    paired = Comparison(tuple(cases), tuple(criteria), now, before, settings, apart, known.selected, known.owed)
-    found = with_outage(replace(paired, stored_runs=tuple(known.stored_runs)))
+    selected, owed, runs = known.selected, known.owed, tuple(known.stored_runs)
+    found = with_outage(Comparison(tuple(cases), tuple(criteria), now, before, settings, apart, selected, owed, runs))
     if settings.rerun == "match" and base_gone(found):
         return replace(found, settings=replace(settings, rerun="never"))
     return found

@@ -44,7 +44,7 @@ def drift_in(records: Sequence[Record]) -> Drift | None:
     nearest = records[0].header
     parts = sorted(
         ((part, record.header) for record in records if _alike(record.header, nearest) for part in parts_of(record)),
-        key=lambda one: (one[0].run.created, one[0].run.id),
+        key=lambda one: one[0].run.age,
     )
     known = {case.id: case.fingerprint for case in nearest.plan}
     cases = {case.id: Case(case.id, (), thresholds=case.thresholds) for case in nearest.plan}

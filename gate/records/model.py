@@ -50,6 +50,11 @@ class Run(Struct, frozen=True):
     trials: int
     """How many of the record's trials are its own; they follow those of the runs before it."""
 
+    @property
+    def age(self) -> tuple[float, str]:
+        """What runs are ordered by, the oldest first; runs of one moment by their ids."""
+        return self.created, self.id
+
 
 class Header(Struct, frozen=True):
     """What was going to be measured, of whom, and against what."""

@@ -150,12 +150,14 @@ def _against_now(evidence: Evidence, proof: Stage) -> Step:
 def _checked(evidence: Evidence, proof: Stage) -> Step:
     """The next step of the check; where stored runs answer it already, or none can be run, those alone say it."""
     found = confirmed(evidence) if evidence.checks else repeats_confirmed(evidence)
-    if found is None and not evidence.checks and moved_before(evidence, clearly=True):
-        return _outcome(evidence, "INCONCLUSIVE", Stage(StageKind.MOVED_BEFORE))
-    if found is None and (requests := next_check(evidence, evidence.state.config)):
-        return Continue(requests, "tell the change from a drift")
-    if found is None and not evidence.checks:
-        return _against_newest(evidence, proof)
+    if found is None:
+        begun = bool(evidence.checks)
+        if not begun and moved_before(evidence, clearly=True):
+            return _outcome(evidence, "INCONCLUSIVE", Stage(StageKind.MOVED_BEFORE))
+        if requests := next_check(evidence, evidence.state.config):
+            return Continue(requests, "tell the change from a drift")
+        if not begun:
+            return _against_newest(evidence, proof)
     if found:
         return _outcome(evidence, "REGRESSION", replace(proof, confirmed=True))
     return _outcome(evidence, "INCONCLUSIVE", Stage(StageKind.DRIFTED))
