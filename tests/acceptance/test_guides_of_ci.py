@@ -193,16 +193,9 @@ ALL_DEFAULTS = CONFIG.replace("baseline: {store: git}\n", "")
 
 
 @pytest.mark.parametrize(
-    ("kind", "name"),
-    [
-        (
-            "python",
-            "circleci",
-        ),  # which kind the agent is of is no matter of the recipe: every recipe has one, two have both
-        pytest.param("python", "gitlab", marks=SLOW),
-        *(pytest.param("http", name, marks=SLOW) for name in RECIPES),
-    ],
+    "name", [one if one == "circleci" else pytest.param(one, marks=pytest.mark.slow) for one in RECIPES]
 )
+@pytest.mark.parametrize("kind", ["python", pytest.param("http", marks=pytest.mark.slow)])
 def test_after_three_merges_a_change_has_enough_to_be_compared_with(
     project: Project, served: Served, name: str, kind: str
 ) -> None:
