@@ -45,6 +45,9 @@ class Incomparable(str, Enum):
 
 ENOUGH_STORED = 5
 """Stored trials of each case from which the decision finds a broken one: docs/decisions/0019."""
+NEWEST_STORED = 7
+"""The most that further runs are added up to, to those against which a drop of the whole suite has to show by
+themselves: a week of nights. Docs/decisions/0004."""
 
 
 class Settings(Struct, frozen=True, forbid_unknown_fields=True):
@@ -509,15 +512,18 @@ def to_state(comparison: Comparison, *, seed: int, can_run: bool, stopped: bool)
 
 
 def _newest(stored: Mapping[str, Sequence[Trial]], runs: Sequence[str]) -> dict[str, list[int]]:
-    """Where the trials of the newest runs are that measured ENOUGH_STORED of each case; empty if those are all runs."""
+    """Where the trials of the newest runs are that measured ENOUGH_STORED of each case, and of as many more as fit into
+    NEWEST_STORED; empty if those are all runs."""
     if len(runs) < 2:  # most calls: no trial need be looked at
         return {}
     sizes = Counter(trial.run for trials in stored.values() for trial in trials)
     newest: set[str] = set()
+    have = 0
     for run in reversed([run for run in runs if sizes[run]]):
-        if sum(sizes[known] for known in newest) >= ENOUGH_STORED * len(stored):
+        if have >= ENOUGH_STORED * len(stored) and have + sizes[run] > NEWEST_STORED * len(stored):
             return {c: [at for at, trial in enumerate(trials) if trial.run in newest] for c, trials in stored.items()}
         newest.add(run)
+        have += sizes[run]
     return {}
 
 

@@ -33,8 +33,7 @@ class StageKind(str, Enum):
     DRIFTED = "drifted"
     """It does not show against what the baseline's agent does now: both have moved since the baseline was stored."""
     MOVED_BEFORE = "moved_before"
-    """It does not show against the baseline's newest runs, which look worse than the older ones: the agent's provider
-    may have moved before those."""
+    """It does not show against the baseline's newest runs: the agent's provider may have moved before those."""
 
 
 class Stage(Struct, frozen=True):

@@ -424,7 +424,7 @@ def _how_decided(suite: SuiteResult, outcome: Outcome) -> list[str]:
     if (suite.course is not None and suite.course.concurrent) or outcome.stage.concurrent:
         lines.append("the drop against the stored baseline did not show with both commits run now: save a new baseline")
     if outcome.stage.kind is StageKind.MOVED_BEFORE:
-        lines.append("the baseline's newest runs look worse than its older ones, and against those no drop shows")
+        lines.append("against the baseline's newest runs alone no drop shows: the provider may have moved before them")
     if isinstance(suite.cause, fact.NoWorse) and _is_wider(suite.cause, evidence):
         lines.append(WIDER)
     if outcome.verdict == "INCONCLUSIVE":

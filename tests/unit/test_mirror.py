@@ -30,7 +30,6 @@ COVERED = {
     "config/specs.py": "unit/config/test_base_policy.py",
     "config/*.py": "unit/config/test_load.py",
     "decision/cases.py": "unit/decision/test_shown.py",
-    "decision/comparison.py": "unit/decision/test_consistency.py",
     "decision/engine/*.py": "unit/decision/engine/test_rule.py",
     "decision/history.py": "unit/decision/test_power.py",
     "decision/*.py": "unit/decision/test_next_step.py",

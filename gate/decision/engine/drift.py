@@ -9,7 +9,7 @@ from random import Random
 from msgspec import Struct
 
 from gate.decision.engine.coupled import ComparedTrials
-from gate.decision.engine.evidence import CaseEvidence, Checked, Evidence, blocking_metrics, test_rows
+from gate.decision.engine.evidence import CaseEvidence, Checked, Evidence, blocking_metrics, look_part, test_rows
 from gate.decision.engine.state import CONCURRENT, Config, Request, Row
 from gate.model import Side
 
@@ -47,10 +47,6 @@ LEVEL = 2.5
 whatever happened since the baseline was stored. With nothing happened a block has to come through both tests."""
 MOVED = 0.05
 """From this p-value down the baseline's agent is taken to be worse than it was. It only ends a check early."""
-MOVED_PERHAPS = 0.3
-"""From this p-value down the newest of the stored runs are taken to be worse than the older ones, as far as a block of
-the whole suite then has to show against the newest, too, at ``alpha``. It costs no run, and where nothing moved it is
-asked of three changes in ten at most."""
 LEAST_PART = 10
 """Fewer cases do not show whether the baseline's agent is there at all."""
 LEAST_DIVIDED = 20
@@ -153,11 +149,12 @@ def repeats_confirmed(evidence: Evidence) -> bool | None:
 
 
 def moved_before(evidence: Evidence, *, clearly: bool = False) -> bool:
-    """Whether a drop of the whole suite may be older than the change: the newest of the stored runs look worse than the
-    older ones, and against those alone the drop does not show.
+    """Whether a drop of the whole suite may be older than the change: against the newest of the stored runs alone it
+    does not show.
 
-    If the provider moved before the newest runs, these and the candidate's are exchangeable, so a drop shows in at most
-    ``alpha`` of unchanged agents. Never where trials were recorded: what is replayed does not drift.
+    If the provider moved before those, they and the candidate's are exchangeable, whatever was stored earlier. Each
+    look has its part of ``alpha``, so such a drop shows in at most ``alpha`` of unchanged agents. Never where trials
+    were recorded: what is replayed does not drift.
 
     ``clearly``: and is out of sight.
     """
@@ -165,13 +162,11 @@ def moved_before(evidence: Evidence, *, clearly: bool = False) -> bool:
     if not state.newest or state.recorded:
         return False
     cases = [(case, *_by_age(case, state.newest.get(case.id, ()))) for case in evidence.cases.values()]
-    tested, alpha = blocking_metrics(evidence), state.config.alpha
-    moved = [ComparedTrials(new, old) for _, new, old in cases]
-    if test_rows(moved, tested, f"{state.seed}:moved before", MOVED_PERHAPS, evidence.units).p > MOVED_PERHAPS:
-        return False
     pairs = [ComparedTrials(case.full, new, held=old) for case, new, old in cases]
-    found = test_rows(pairs, tested, f"{state.seed}:newest {evidence.epochs}", alpha, evidence.units)
-    return found.p >= QUARTERS[-1].futile if clearly else found.p > alpha
+    level = state.config.alpha * look_part(evidence)
+    seed = f"{state.seed}:newest {evidence.epochs}"
+    p = test_rows(pairs, blocking_metrics(evidence), seed, level, evidence.units).p
+    return p >= QUARTERS[-1].futile if clearly else p > level
 
 
 def _by_age(case: CaseEvidence, newest: Sequence[int]) -> tuple[list[Row], list[Row]]:

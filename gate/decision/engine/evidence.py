@@ -317,6 +317,14 @@ def look_shares(config: Config, *, repeated: bool = True) -> dict[int, float]:
     return dict(enumerate(shares + [rest / spread] * spread, start=1))
 
 
+def look_part(evidence: Evidence) -> float:
+    """The newest look's part of what all looks of this design share; the parts add up to 1."""
+    config = evidence.state.config
+    shares = look_shares(config, repeated=_repeats_failing(evidence)).values()
+    whole = ONE_LOOK_SHARE if _one_look(evidence.state) else sum(shares)
+    return evidence.last_look.spent / (config.alpha * whole) if evidence.last_look else 0.0
+
+
 class Orientation:
     """Turns values so that larger is better; positive metrics into logarithms, so that a change is a ratio."""
 

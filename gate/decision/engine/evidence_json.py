@@ -19,7 +19,7 @@ _STAGES = {
     StageKind.NOTHING: "nothing to compare",
     StageKind.NOT_RERUN: "not confirmed by concurrent runs: none could be run",
     StageKind.DRIFTED: "not confirmed against the baseline's agent run now: both have moved",
-    StageKind.MOVED_BEFORE: "not confirmed against the baseline's newest runs: they look worse than the older ones",
+    StageKind.MOVED_BEFORE: "not confirmed against the baseline's newest runs",
 }
 
 

@@ -131,9 +131,9 @@ def _passed(evidence: Evidence) -> Outcome:
 def _against_now(evidence: Evidence, proof: Stage) -> Step:
     """A drop of the whole suite has to show against what the baseline's agent does now, where that can be run.
 
-    Where it cannot, or hardly answers, the block stands if it shows against the newest of the stored runs, too, should
-    those look worse than older ones; drift since then is its other explanation. A few cases that break are
-    proven by name with reruns of both sides; failures all over the suite that name no case are a drop of the whole.
+    Where it cannot, or hardly answers, the block stands if it shows against the newest of the stored runs, too; drift
+    since then is its other explanation. A few cases that break are proven by name with reruns of both sides; failures
+    all over the suite that name no case are a drop of the whole.
     """
     config = evidence.state.config
     if config.rerun == "concurrent":

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from gate.decision.engine.drift import BOTH, QUARTERS, WHOLE, Check, next_check, steps_of
-from gate.decision.engine.evidence import gather
+from gate.decision.engine.evidence import gather, look_part
 from gate.decision.engine.rule import decide
 from gate.decision.engine.state import Config, Continue, Metric, Request, Round, State
 from gate.model import Outcome, Side, Stage, StageKind
@@ -224,7 +224,7 @@ def ended(step: object) -> tuple[str, StageKind]:
         (1.0, 0.75, ("REGRESSION", StageKind.SUITE_LOOK)),  # nothing moved
     ],
 )
-def test_a_drop_has_to_show_against_the_newest_of_the_stored_runs_where_those_look_worse(
+def test_a_drop_has_to_show_against_the_newest_of_the_stored_runs_alone(
     newest: float, now: float, verdict: tuple[str, StageKind]
 ) -> None:
     known = aged(newest, now)
@@ -258,3 +258,17 @@ def test_a_case_that_broke_is_no_drift() -> None:
     answer = decide(replace(known, rounds=(failing, *broken), baseline=steady, config=Config(can_run=False)))
     assert isinstance(answer, Outcome)
     assert (answer.verdict, answer.cases) == ("REGRESSION", (CASES[0],))
+
+
+@pytest.mark.parametrize("cases", [30, 60])
+def test_what_the_looks_may_show_against_the_newest_runs_adds_up_to_alpha(cases: int) -> None:
+    """So a provider that moved before them blocks at most that share, whichever look it was."""
+    known = {f"c{n}": rows(1, 1, 1, 1, 1) for n in range(cases)}
+    looked, parts = State((Metric("success", "binary"),), known, ()), []
+    for _ in range(3):
+        looked = replace(looked, rounds=(*looked.rounds, full({c: rows(1) for c in known})))
+        parts.append(look_part(gather(looked)))
+    assert sum(parts) == pytest.approx(1.0)
+    assert parts == sorted(parts, reverse=True)
+    alone = replace(looked, rounds=looked.rounds[:1], config=Config(can_run=False))
+    assert look_part(gather(alone)) == pytest.approx(1.0), "a design that looks once has all of it"

@@ -82,7 +82,7 @@ def test_what_the_newest_runs_show_already_is_not_blocked() -> None:
     found = answer(**known, newest={c: [5, 6, 7, 8, 9] for c in CASES})
     assert (found["verdict"], found["stage"]) == (
         "INCONCLUSIVE",
-        "not confirmed against the baseline's newest runs: they look worse than the older ones",
+        "not confirmed against the baseline's newest runs",
     )
 
 
