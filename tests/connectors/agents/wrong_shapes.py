@@ -2,10 +2,13 @@
 
 import importlib.util
 import os
+import threading
 from pathlib import Path
 
 EXAMPLES = Path(os.environ["EXAMPLES"])
 THREAD = {"configurable": {"thread_id": "t"}}
+# Several frameworks at once import the same packages in other orders, which Python can refuse as a deadlock.
+IMPORTING = threading.Lock()
 
 
 def example(name):
@@ -67,4 +70,5 @@ SHAPES = {
 
 
 def answer(message):
-    return SHAPES[message]()
+    with IMPORTING:
+        return SHAPES[message]()
