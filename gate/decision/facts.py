@@ -286,13 +286,13 @@ def _thin_baseline(comparison: Comparison, outcome: Outcome | None) -> list[Caut
         return []
     from gate.decision.power import provable  # weight: only with a baseline
 
-    thin, typical = sum(n < wanted for n in counts), counts[len(counts) // 2]
+    thin, least, typical = sum(n < wanted for n in counts), counts[0], counts[(len(counts) - 1) // 2]
     alone = comparison.settings.rerun == "never"
     recorded = is_recorded(comparison)
-    blind = alone and not provable(len(counts), typical, comparison.settings.own_alpha, recorded=recorded)
+    blind = alone and not provable(len(counts), least, comparison.settings.own_alpha, recorded=recorded)
     rate = outcome.evidence.metrics.get(PASS_RATE) if outcome is not None else None
     drop = rate.detectable if rate is not None else None
-    return [ThinBaseline(thin, wanted, counts[0], typical, blind, drop, grows=counts[0] < target)]
+    return [ThinBaseline(thin, wanted, least, typical, blind, drop, grows=least < target)]
 
 
 def _quiet_rises(comparison: Comparison, outcome: Outcome | None) -> list[Caution]:

@@ -51,6 +51,8 @@ WIDER = (
 )
 VISIBLE = 0.001
 """Between two bounds of a rate, 0–1, that readers would want to reconcile."""
+MANY_THIN = 0.1
+"""Share of the compared cases from which on the headline says that their baseline is thin."""
 MOST_POINTS = 50.0
 """From this bound on the interval of the pass rate says nothing worth saying."""
 
@@ -168,16 +170,24 @@ def _compared(suite: SuiteResult, cause: _Compared) -> str:  # noqa: PLR0911 - o
 
 
 def _thin(suite: SuiteResult) -> str:
-    """What a verdict on a thin baseline cannot have seen, and what will change that."""
+    """What cannot be proven on a thin baseline, and what will change that."""
     thin = next((one for one in suite.warnings if isinstance(one, fact.ThinBaseline)), None)
-    if thin is None or suite.verdict not in (Verdict.PASS, Verdict.INCONCLUSIVE) or thin.typical >= thin.wanted:
+    if thin is None or suite.verdict not in (Verdict.PASS, Verdict.INCONCLUSIVE):
         return ""
-    unseen = ["a single broken case would not be seen"] if thin.blind else []
+    compared = suite.outcome.evidence.paired if suite.outcome is not None else len(suite.cases)
+    if thin.cases < MANY_THIN * compared:
+        return ""
+    missed = ["a single broken case would not be proven with so few"] if thin.blind else []
     if thin.drop is not None and thin.drop < 1:
-        unseen.append(f"a drop below about {100 * thin.drop:.0f} points is often missed")
-    said = f": {', and '.join(unseen)}" if unseen else ""
-    so_far = f"{thin.typical} of {thin.wanted} stored trials a case"
-    return f"; thin baseline, {so_far}{said}; {_more_stored(thin)}"
+        missed.append(f"a drop below about {100 * thin.drop:.0f} points is often missed")
+    said = f": {', and '.join(missed)}" if missed else ""
+    return f"; thin baseline, {_so_far(thin, compared)}{said}; {_more_stored(thin)}"
+
+
+def _so_far(thin: fact.ThinBaseline, compared: int) -> str:
+    """``fewer than 5 stored trials in 40 of 100 cases (least: 2)``."""
+    where = "a case" if thin.cases >= compared else f"in {thin.cases} of {count(compared, 'case')}"
+    return f"fewer than {thin.wanted} stored trials {where} (least: {thin.least})"
 
 
 def _more_stored(thin: fact.ThinBaseline) -> str:

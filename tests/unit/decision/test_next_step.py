@@ -831,6 +831,17 @@ def test_few_cases_and_a_thin_baseline_are_said() -> None:
     assert five.warnings == (FewCases(5, blind=False),)
 
 
+def test_a_baseline_is_as_thin_as_its_thinner_half() -> None:
+    suite = cases(8)
+    before = [*stored(suite[:4], 2, trajectory=1.0), *stored(suite[4:], 3, trajectory=1.0)]
+    result = judge(suite, [TRAJECTORY], once(suite, trajectory=1.0), before)
+    thin = result.warnings[1]
+    assert (thin.cases, thin.least, thin.typical) == (8, 2, 2)
+    before = [*stored(suite[:2], 1, trajectory=1.0), *stored(suite[2:], 5, trajectory=1.0)]
+    thin = judge(suite, [TRAJECTORY], once(suite, trajectory=1.0), before).warnings[1]
+    assert (thin.cases, thin.typical, thin.blind) == (2, 5, True), "with one stored trial a break is not proven"
+
+
 def test_repeats_that_never_differ_are_suspected_of_a_cache() -> None:
     suite = cases(5)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 from msgspec.structs import replace
@@ -322,9 +322,34 @@ def test_a_proof_that_the_headline_tells_is_not_told_again() -> None:
     told = replace(suite, course=fact.Course(1, 40, 1, 6, 6, runs=46, fixed_runs=200), cause=cause)
     assert explanation.headline(told) == "1 of 40 cases broke, 5/5 → 0/7: a"
     assert not any("a 5/5" in line or "(a)" in line for line in explanation.story(told))
-    thin = replace(PASSED, warnings=(fact.ThinBaseline(3, 5, 1, 1, blind=True),))
-    assert "a single broken case would not be seen" in explanation.headline(thin)
-    assert explanation.warnings(thin) == ("3 cases with fewer than 5 baseline trials (least: 1)",)
+
+
+def thin_in(cases: int, **facts: Any) -> SuiteResult:
+    """A pass in which so many of ten cases have fewer than five stored trials."""
+    suite = decided("PASS", Stage(StageKind.CERTIFIED, 1))
+    thin = fact.ThinBaseline(cases, 5, 1, **facts)
+    return replace(suite, verdict=Verdict.PASS, cause=fact.NothingDecides(), warnings=(thin,))
+
+
+def test_a_thin_baseline_proves_no_single_break_however_clearly_one_is_seen() -> None:
+    broken = (CaseTally("c03", 0, 13, 1, 1),)
+    suite = replace(thin_in(10, blind=True), verdict=Verdict.INCONCLUSIVE, cause=fact.CasesNeverPass(broken))
+    assert explanation.headline(suite) == (
+        "1 case that always passed never does now: c03 (1/1 → 0/13); the baseline has too few trials to prove it; "
+        "thin baseline, fewer than 5 stored trials a case (least: 1): a single broken case would not be proven with "
+        "so few; runs on the default branch store more"
+    )
+    assert explanation.warnings(suite) == ("10 cases with fewer than 5 baseline trials (least: 1)",)
+
+
+def test_the_headline_says_in_how_many_cases_a_baseline_is_thin_from_a_tenth_of_them_on() -> None:
+    assert "; thin baseline, fewer than 5 stored trials in 4 of 10 cases (least: 1); " in explanation.headline(
+        thin_in(4, typical=5)
+    )
+    assert "in 1 of 10 cases (least: 1)" in explanation.headline(thin_in(1, typical=5))
+    one_of_many = replace(thin_in(1, typical=5), outcome=None, cases=PASSED.cases)
+    assert "thin baseline" not in explanation.headline(one_of_many)
+    assert "a single broken case may be missed" in explanation.warnings(one_of_many)[0]
 
 
 def test_a_proof_by_repeats_shows_what_was_asked_again() -> None:
