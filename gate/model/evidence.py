@@ -31,7 +31,7 @@ class StageKind(str, Enum):
     NOT_RERUN = "not_rerun"
     """A regression was to be confirmed by running both commits now, and nothing could be run: of earlier versions."""
     DRIFTED = "drifted"
-    """It does not show against what the baseline's agent does now: both have moved since the baseline was stored."""
+    """It does not show against what the baseline's agent does now: drift since the baseline was stored, or luck."""
     MOVED_BEFORE = "moved_before"
     """It does not show against the baseline's newest runs: the agent's provider may have moved before those."""
 

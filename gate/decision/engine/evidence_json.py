@@ -18,7 +18,7 @@ _STAGES = {
     StageKind.END: "end of schedule",
     StageKind.NOTHING: "nothing to compare",
     StageKind.NOT_RERUN: "not confirmed by concurrent runs: none could be run",
-    StageKind.DRIFTED: "not confirmed against the baseline's agent run now: both have moved",
+    StageKind.DRIFTED: "not confirmed against the baseline's agent run now (drift or luck)",
     StageKind.MOVED_BEFORE: "not confirmed against the baseline's newest runs",
 }
 

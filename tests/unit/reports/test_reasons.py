@@ -227,6 +227,7 @@ def test_what_the_baseline_excuses_is_known_by_its_kind() -> None:
         (Stage(StageKind.SUITE_LOOK, 1), "after 1 trial a case"),
         (Stage(StageKind.REPEATS, 1), "after the cases that had failed were run again"),
         (Stage(StageKind.END), "still open after the last trial"),
+        (Stage(StageKind.DRIFTED), "not confirmed against the baseline's agent run now (drift or luck)"),
     ],
 )
 def test_where_a_decision_ended(stage: Stage, said: str) -> None:
