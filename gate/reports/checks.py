@@ -150,7 +150,7 @@ def _case(suite: SuiteResult, case: CaseResult, group: tuple[str, ...] = ()) -> 
     outcome, more = Outcome.SKIPPED, ""
     match case.status:
         case CaseStatus.BROKEN if suite.trade is not None and suite.trade.policy != "block":
-            more = " (a trade, which does not block here)"
+            more = f" (a trade{explanation.TRADE_POLICIES.get(suite.trade.policy, '')})"
         case CaseStatus.BROKEN | CaseStatus.FAILED if not suite.accepted:
             outcome = Outcome.FAILED
         case CaseStatus.BROKEN | CaseStatus.FAILED:

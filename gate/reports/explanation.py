@@ -229,6 +229,10 @@ def _falls(suite: SuiteResult, cause: fact.SuiteGotWorse) -> list[str]:
     return [f"{one.case_id} {figure(one.before, scale)} → {figure(one.now, scale)}" for one in cause.fell]
 
 
+TRADE_POLICIES = {"warn": ", which does not block by itself", "accept": ", which is accepted here"}
+"""What the configuration makes of a trade, where that is not to block."""
+
+
 def trade(suite: SuiteResult, found: fact.TradedOff) -> str:
     """What was lost and what was gained, each with the trials that prove it; and what the configuration makes of it."""
     lost, gained = found.lost, found.gained
@@ -238,7 +242,7 @@ def trade(suite: SuiteResult, found: fact.TradedOff) -> str:
     if not found.gained_named:
         improved = f"others improved as a group, most clearly {named} ({pooled(gained)})"
     sides = [f"{broke} ({pooled(lost)}: {listing(one.case_id for one in lost)})", improved]
-    policy = {"warn": ", which does not block by itself", "accept": ", which is accepted here"}.get(found.policy, "")
+    policy = TRADE_POLICIES.get(found.policy, "")
     open_ = found.waits if found.policy != "block" else ()
     blocks = ", which blocks here (`gate.on_inconclusive`)" if found.waits_block else ""
     waits = f"; not enough evidence on {listing(open_)} besides{blocks}" if open_ else ""

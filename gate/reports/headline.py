@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from gate.model import SuiteResult, Verdict
+from gate.model.facts import TradedOff
 from gate.reports import explanation
-from gate.reports.formatting import count, dollars
-from gate.reports.labels import failing_cases, worse_cases
+from gate.reports.formatting import count, dollars, listing
+from gate.reports.labels import deciding, failing_cases, worse_cases
 
 
 def cost(suite: SuiteResult) -> str:
@@ -26,6 +27,8 @@ def next_step(suite: SuiteResult) -> str:
     if suite.verdict is Verdict.INCONCLUSIVE:
         if any(found.not_compared and found.criterion.blocking for found in suite.criteria):
             return "score the baseline's own record again (gate rescore), or bring back what was compared"
+        if isinstance(cause := deciding(suite).cause, TradedOff):
+            return _of_trade(cause)
         seen = worse_cases(suite) or failing_cases(suite)
         told = explanation.to_decide(suite) or "to decide: more cases or trials"
         return f"look at the cases below; {told}" if seen else told
@@ -33,6 +36,14 @@ def next_step(suite: SuiteResult) -> str:
         Verdict.REGRESSED: "fix it" if suite.trade is None else "fix what was lost, or accept the trade",
         Verdict.BELOW_THRESHOLD: "fix it, or change the threshold in a pull request of its own",
     }.get(suite.verdict, "fix what prevented the measurement, then run the job again")
+
+
+def _of_trade(found: TradedOff) -> str:
+    """What to do about a trade that does not block by itself, and about what is undecided besides."""
+    lost = listing(one.case_id for one in found.lost)
+    look = f"look at what was lost ({lost}): fix it, or accept the trade" if found.policy != "accept" else ""
+    open_ = f"to decide {listing(found.waits)}: more cases or trials" if found.waits else ""
+    return "; ".join(filter(None, (look, open_)))
 
 
 def story(suite: SuiteResult) -> tuple[str, ...]:

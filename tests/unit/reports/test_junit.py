@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from gate.decision import Settings, exit_code
 from gate.errors import ExitCode
 from gate.model import CaseResult, CaseStatus, Result, Verdict
+from gate.model.facts import TradedOff
 from gate.pipeline.verdict import result_of
 from gate.reports.junit import render
 
@@ -109,3 +110,12 @@ def test_a_quarantined_case_says_whose_it_is() -> None:
     root = document(result(replace(PASSED, cases=(case,))))
     assert outcome(root, "q") == "skipped"
     assert "ann, until 2026-12-01" in ElementTree.tostring(root, encoding="unicode")
+
+
+def test_a_case_that_a_trade_lost_is_skipped_in_the_headlines_words() -> None:
+    found = TradedOff((), (), named=True, gained_named=True, policy="warn")
+    suite = replace(REGRESSED, verdict=Verdict.INCONCLUSIVE, cause=found, trade=found)
+    (test,) = (t for t in document(result(suite)).iter("testcase") if t.get("name") == "refund-late-order")
+    skipped = test.find("skipped")
+    assert skipped is not None
+    assert "(a trade, which does not block by itself)" in str(skipped.get("message"))
