@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from gate.baselines import Found, Store, StoreSettings, open_store
 from gate.baselines.base import Trust, outage_in
-from gate.baselines.ledger import LAPSED, Ledger
+from gate.baselines.ledger import LAPSED, Ledger, Mark
 from gate.baselines.pairing import Reference, match_cases, reference_to
 from gate.baselines.tags import series_of
 from gate.baselines.union import run_ids, without
@@ -364,13 +364,21 @@ def _below(ledger: Ledger, own: Reference) -> tuple[str, ...]:
     mark = ledger.below(key_of(own.info.commit)) if own.records else None
     if mark is None:
         return ()
-    if mark.verdict == LAPSED:
-        held = f"passed only against {mark.anchor[:12]}, whose acceptance has ended"
-        return (f"the base commit {(own.info.commit or '')[:12]} {held}; this change is compared with it all the same",)
-    anchor = f" the anchor {mark.anchor[:12]}" if mark.anchor else " what it was held to"
+    fell = _fell_short(mark, f"the base commit {(own.info.commit or '')[:12]}")
+    return (f"{fell}; this change is compared with it all the same",)
+
+
+def _fell_short(mark: Mark, base: str) -> str:
+    """What was found of the base's record; runs of one commit may have been held to earlier ones of the same."""
+    is_its_own = key_of(mark.anchor) == mark.key
     found = f"{mark.verdict.replace('_', ' ')} on {datetime.fromtimestamp(mark.at, UTC):%Y-%m-%d}"
-    base = f"the base commit {(own.info.commit or '')[:12]}"
-    return (f"{base} is itself below{anchor} ({found}); this change is compared with it all the same",)
+    if mark.verdict == LAPSED:
+        held = "its own earlier runs" if is_its_own else mark.anchor[:12]
+        return f"{base} passed only against {held}, whose acceptance has ended"
+    if is_its_own:
+        return f"{base} was run again, and held to its own earlier runs came out {found}"
+    anchor = f"the anchor {mark.anchor[:12]}" if mark.anchor else "what it was held to"
+    return f"{base} is itself below {anchor} ({found})"
 
 
 def _picked(ledger: Ledger, own: Reference) -> tuple[str, ...]:
