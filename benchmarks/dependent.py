@@ -4,7 +4,7 @@
 
 Each run draws a suite, the runs that its baseline was stored by and a candidate, and follows `next_step` to the
 verdict. What differs between worlds is how an answer is drawn: anew for every trial, once for each run and case
-(a cache or a reused session), or once for all. Same seed, same table.
+(a cache or a reused session) or for each process of it, or once for all. Same seed, same table.
 """
 
 from __future__ import annotations
@@ -40,8 +40,9 @@ class World:
     """Stored trials a case, of each stored run."""
     runs: int = 1
     """Stored runs."""
-    draw: Literal["trial", "run", "once"] = "trial"
-    """Whether an answer is drawn for each trial, once for each run and case, or once for all."""
+    draw: Literal["trial", "process", "run", "once"] = "trial"
+    """Whether an answer is drawn for each trial, once for each process or run and case, or once for all. The first
+    trial of a stored run is of one process, the others of another, as those of a run that was topped up are."""
     cached: float = 1.0
     """Share of the cases that are drawn once for each run, if any are."""
     words: int = 10**9
@@ -74,6 +75,11 @@ WORLDS = (
     World("the same, stored by three runs", draw="run", runs=3),
     World("the same, stored by five runs of one trial", draw="run", runs=5, stored=1),
     World("the same, N = 30", draw="run", cases=30, runs=5, stored=1),
+    World("frozen within a process, unchanged", draw="process"),
+    World("the same, N = 30", cases=30, draw="process"),
+    World("the same, stored by three runs", draw="process", runs=3),
+    World("the same, the base can be run", draw="process", base=True),
+    World("frozen within a process, one word an outcome, unchanged", draw="process", words=1),
     World("half of the cases frozen, unchanged", draw="run", cached=0.5),
     World("frozen, one word an outcome, unchanged", draw="run", words=1),
     World("the same, N = 30", draw="run", words=1, cases=30),
@@ -129,20 +135,22 @@ class Lab:
     def trial(
         self, case_id: str, number: int, run: str, round_: int = 1, tag: str = "full", side: Side = Side.CANDIDATE
     ) -> Trial:
-        now = not run and side is Side.CANDIDATE
+        world, now = self.world, not run and side is Side.CANDIDATE
         if now and case_id in self.broken:
             passed, word = False, -1
         else:
-            passed, word = self._answer(case_id, number, run)
-        text = f"{passed}{word}{now and self.world.reworded}"
+            passed, word = self._answer(case_id, number, run, side)
+        text = f"{passed}{word}{now and world.reworded}"
         score = {CRITERION.name: Score(float(passed))}
-        return Trial(case_id, number, round_, tag, side, scores=score, answer=text, run=run)
+        process = _process(run, number, side) if world.draw == "process" else ""
+        return Trial(case_id, number, round_, tag, side, scores=score, answer=text, process=process, run=run)
 
-    def _answer(self, case_id: str, number: int, run: str) -> tuple[bool, int]:
+    def _answer(self, case_id: str, number: int, run: str, side: Side = Side.CANDIDATE) -> tuple[bool, int]:
         world = self.world
         if world.draw == "trial" or (world.draw == "run" and case_id not in self.frozen):
             return self._draw(case_id, number, run)
-        key = (case_id, run if world.draw == "run" else "")
+        source = {"run": run, "process": _process(run, number, side), "once": ""}
+        key = (case_id, source[world.draw])
         if key not in self.drawn:
             self.drawn[key] = self._draw(case_id, number, run)
         return self.drawn[key]
@@ -156,6 +164,10 @@ class Lab:
             mixed = math.sqrt(world.shared) * shock + math.sqrt(1 - world.shared) * self.rng.gauss(0, 1)
             chance = 0.5 * math.erfc(-mixed / math.sqrt(2))
         return chance < rate, self.rng.randrange(world.words)
+
+
+def _process(run: str, number: int, side: Side) -> str:
+    return f"{run} {number > 0}" if run else side.value
 
 
 def play(world: World, seed: int) -> tuple[str, int, bool]:

@@ -382,6 +382,11 @@ class Agent(ABC):
     async def open_session(self, request: Request) -> None:  # noqa: B027 - most kinds need none
         """Called before the first turn of a trial."""
 
+    def process_of(self, session_id: str) -> str:  # noqa: ARG002 - most kinds have none
+        """The name of the process that holds an open session, if the gate started it and it holds others before or
+        after; else empty."""
+        return ""
+
     async def close_session(self, session_id: str) -> None:  # noqa: B027 - most kinds need none
         """Called after the last turn of a trial, however it ended."""
 

@@ -105,6 +105,10 @@ class CommandAgent(Agent):
     async def answer(self, request: Request) -> Invocation:
         return await (self._next_line(request) if self._persistent else self._run(request))
 
+    def process_of(self, session_id: str) -> str:
+        line = self._lines.get(session_id)
+        return line.child.name if line is not None else ""
+
     async def close_session(self, session_id: str) -> None:
         line = self._lines.pop(session_id, None)
         if line is None:

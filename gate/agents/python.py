@@ -315,6 +315,10 @@ class PythonAgent(Agent):
         async with self._alone:
             return await self._ask(await self._worker(request, self._suspect_worker), request, key)
 
+    def process_of(self, session_id: str) -> str:
+        worker = self._sessions.get(session_id)
+        return worker.child.name if worker is not None else ""
+
     async def close_session(self, session_id: str) -> None:
         worker = self._sessions.pop(session_id, None)
         if worker is not None and worker.place is not None:

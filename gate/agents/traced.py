@@ -71,6 +71,9 @@ class TracedAgent(Agent):
     async def open_session(self, request: Request) -> None:
         await self._inner.open_session(request)
 
+    def process_of(self, session_id: str) -> str:
+        return self._inner.process_of(session_id)
+
     async def close_session(self, session_id: str) -> None:
         await self._inner.close_session(session_id)
 

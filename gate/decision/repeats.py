@@ -35,8 +35,8 @@ ANEW = 0.9
 SHORT = 0.3
 """From this share of pairs of cases with the same passing answer on, equal answers of two runs prove nothing."""
 
-Session = tuple[str, bool, Side]
-"""The run, whether it is a stored one, and whose agent."""
+Session = tuple[str, bool, Side, str]
+"""The run, whether it is a stored one, whose agent, and which of its processes; empty where a run is taken as one."""
 Answers = Mapping[str, Mapping[Session, Sequence[Trial]]]
 """By case and session, in the order in which they were asked for."""
 
@@ -62,6 +62,27 @@ class Repeats(Struct, frozen=True):
     """Cases that passed each time and now fail each time, where none went the other way and nothing is proven: a cache
     that drew worse answers, or a deterministic agent that broke."""
 
+    @property
+    def tells(self) -> bool:
+        """Whether repeats were found that are no draws of their own, or asking again would say whether they are."""
+        return bool(self.dropped) or self.frozen or self.untold
+
+    def joined(self, other: Repeats) -> Repeats:
+        """What either of two views of the same trials tells."""
+        if not (self.tells and other.tells):
+            return other if other.tells else self
+        frozen = self.frozen or other.frozen
+        return Repeats(
+            self.dropped | other.dropped,
+            tuple(dict.fromkeys((*self.cases, *other.cases))),
+            max(self.repeated, other.repeated),
+            frozen,
+            (self.untold or other.untold) and not frozen,
+            self.ask or other.ask,
+            self.proven or other.proven,
+            self.lost or other.lost,
+        )
+
 
 NONE = Repeats()
 
@@ -74,7 +95,20 @@ def repeats(stored: Sequence[Trial], trials: Sequence[Trial], steady: Callable[[
     """
     if not stored and len({trial.run for trial in trials}) < 2:
         return NONE  # a single run: nothing says what another would answer
-    answers = _answers(stored, trials)
+    found = _told_by(_answers(stored, trials), steady, trials)
+    return found.joined(_of_processes(stored, trials, steady))
+
+
+def _of_processes(stored: Sequence[Trial], trials: Sequence[Trial], steady: Callable[[Trial], bool]) -> Repeats:
+    """The same where each process of the agent has a cache of its own: then a run that was held by several, as one that
+    was topped up or resumed is, does not repeat itself, and each of them does."""
+    answers = _answers(stored, trials, by_process=True)
+    asked_again = sum(any(s[3] and len(group) > 1 for s, group in sessions.items()) for sessions in answers.values())
+    return NONE if asked_again < max(1, min(LEAST, len(answers))) else _told_by(answers, steady, trials)
+
+
+def _told_by(answers: Answers, steady: Callable[[Trial], bool], trials: Sequence[Trial]) -> Repeats:
+    """What the repeats within sessions, and the answers of different ones, tell."""
     if not answers:
         return NONE
     passing = {c: {s: group for s, group in found.items() if steady(group[0])} for c, found in answers.items()}
@@ -155,7 +189,7 @@ def _stored_twice(answers: Answers) -> bool:
 
 
 def _of_store(sessions: Mapping[Session, Sequence[Trial]]) -> list[Sequence[Trial]]:
-    return [group for (_, of_store, _), group in sessions.items() if of_store]
+    return [group for (_, of_store, *_), group in sessions.items() if of_store]
 
 
 def _varies(sessions: Mapping[Session, Sequence[Trial]], steady: Callable[[Trial], bool]) -> bool:
@@ -175,7 +209,7 @@ def _one_way(answers: Answers, steady: Callable[[Trial], bool]) -> tuple[str, ..
         before = [steady(trial) for group in _of_store(sessions) for trial in group]
         now = [
             steady(t)
-            for (_, of_store, side), g in sessions.items()
+            for (_, of_store, side, _), g in sessions.items()
             if not of_store
             for t in g
             if side is Side.CANDIDATE
@@ -187,13 +221,14 @@ def _one_way(answers: Answers, steady: Callable[[Trial], bool]) -> tuple[str, ..
     return tuple(lost)
 
 
-def _answers(stored: Iterable[Trial], trials: Iterable[Trial]) -> Answers:
+def _answers(stored: Iterable[Trial], trials: Iterable[Trial], *, by_process: bool = False) -> Answers:
     """The answers that were drawn: what was replayed is equal by design, and says nothing of repeats."""
     found: dict[str, dict[Session, list[Trial]]] = {}
     for of_store, group in ((True, stored), (False, trials)):
         for trial in group:
             if trial.answer and trial.answered and not (trial.replay is not None and trial.replay.replayed):
-                session = (trial.run, of_store, Side.BASELINE if of_store else trial.side)
+                process = trial.process if by_process else ""
+                session = (trial.run, of_store, Side.BASELINE if of_store else trial.side, process)
                 found.setdefault(trial.case_id, {}).setdefault(session, []).append(trial)
     return found
 
@@ -217,9 +252,9 @@ def _apart(answers: Answers) -> tuple[float, bool]:
 
 def _runs(sessions: Mapping[Session, Sequence[Trial]]) -> list[Sequence[Trial]]:
     """The answers by run: both sides of one run are one job, whose cache both may share."""
-    runs: dict[tuple[str, bool], list[Trial]] = {}
-    for (run, of_store, _), group in sessions.items():
-        runs.setdefault((run, of_store), []).extend(group)
+    runs: dict[tuple[str, bool, str], list[Trial]] = {}
+    for (run, of_store, _, process), group in sessions.items():
+        runs.setdefault((run, of_store, process), []).extend(group)
     return list(runs.values())
 
 
@@ -241,7 +276,7 @@ def _within(answers: Answers, side: Side) -> list[float]:
     """Of each case that a session repeated: the share of pairs of its trials that answer differently."""
     found = []
     for sessions in answers.values():
-        for (_, _, whose), group in sessions.items():
+        for (_, _, whose, _), group in sessions.items():
             if whose is side and len(group) > 1:
                 found.append(_differing(group))
     return found
@@ -263,7 +298,7 @@ def _cached_cases(answers: Answers) -> frozenset[str]:
     for case_id, sessions in answers.items():
         repeated = [group for group in sessions.values() if len(group) > 1]
         if all(map(_is_constant, repeated)) and any(
-            of_store and len(g) > 1 for (_, of_store, _), g in sessions.items()
+            of_store and len(g) > 1 for (_, of_store, *_), g in sessions.items()
         ):
             found[case_id] = _disagreement(_runs(sessions))
         varying += [_differing(group) for group in repeated if not _is_constant(group)]

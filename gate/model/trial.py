@@ -179,6 +179,9 @@ class Trial(Struct, frozen=True, gc=False):
     """Whether it was run in place of an earlier trial of its round that could not be measured."""
     answer: str = ""
     """A short digest of the whole answer, responses and tool calls of all turns; empty where none is known."""
+    process: str = ""
+    """The name of the agent's process that answered, one of those that answer many trials; empty where the gate starts
+    none. What a process has cached ends with it."""
     run: str = ""
     """Of a trial out of a stored record, the run that it is of; never stored, since the header says so."""
     log: str = ""

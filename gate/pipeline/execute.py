@@ -156,7 +156,7 @@ class _Run:
         while True:
             await self._wait_until_resumed()
             log = Log()
-            invocations, failure = await self._attempt(job, log)
+            invocations, failure, process = await self._attempt(job, log)
             if failure is None or self._limits.over:
                 break
             if failure.collateral and collateral < MAX_COLLATERAL:
@@ -179,6 +179,7 @@ class _Run:
             attempts=attempts,
             started=started,
             again=job.again,
+            process=process,
             log=log.text,
             replay=self._replay(job, error),
         )
@@ -190,9 +191,10 @@ class _Run:
         measured = error is None or error.end is End.FAILED
         return self._world.settle(job.case.id, job.number, job.side, measured=measured)
 
-    async def _attempt(self, job: Job, log: Log) -> tuple[list[Invocation], AgentFailure | None]:
-        """Holds the conversation once, in a session of its own; what happened before a failure is kept."""
-        session_id, world, failed = token_hex(16), self._world, None
+    async def _attempt(self, job: Job, log: Log) -> tuple[list[Invocation], AgentFailure | None, str]:
+        """Holds the conversation once, in a session of its own, and says which process held it; what happened before a
+        failure is kept."""
+        session_id, world, failed, process = token_hex(16), self._world, None, ""
         invocations: list[Invocation] = []
         if world is not None:
             world.open(session_id, job.case.id, job.number, job.side, repr(job.case))
@@ -209,9 +211,10 @@ class _Run:
             failure.message = naming_hidden(failure.message, self._agent.hidden, self._agent.known)
             failed = failure.under(self._limits.transient)
         finally:
+            process = self._agent.process_of(session_id)
             await self._agent.close_session(session_id)
             missing = "" if world is None else await world.close(session_id)
-        return invocations, AgentFailure(ErrorKind.MISSING, missing) if missing else failed
+        return invocations, AgentFailure(ErrorKind.MISSING, missing) if missing else failed, process
 
     async def _answer(self, request: Request) -> Invocation:
         clock = request.clock

@@ -148,6 +148,7 @@ def from_digest(trial: Trial, digest: Digest) -> Trial:
         trial.started,
         trial.again,
         answer,
+        trial.process,
         trial.run,
         log,
         trial.replay,

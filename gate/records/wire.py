@@ -266,6 +266,7 @@ class TrialLine(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=T
     started: Amount | None = None
     turns: tuple[TurnObject, ...] = ()
     answer: Annotated[str, Meta(max_length=32)] = ""
+    process: Annotated[str, Meta(max_length=32)] = ""
     log: str = ""
     replay: ReplayObject | None = None
     sum: str | None = None
@@ -288,6 +289,7 @@ def trial_line(trial: Trial) -> TrialLine:
         trial.started,
         tuple([_turn_object(turn) for turn in trial.invocations]),
         trial.answer,
+        trial.process,
         trial.log,
         None if trial.replay is None else _replay_object(trial.replay),
     )
@@ -308,6 +310,7 @@ def to_trial(line: TrialLine) -> Trial:
         line.started,
         line.again,
         line.answer,
+        line.process,
         log=line.log,
         replay=None if line.replay is None else Replay(*astuple(line.replay)),
     )

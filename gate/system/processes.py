@@ -13,6 +13,7 @@ import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from secrets import token_hex
 from typing import Any, Self
 
 from gate.system.child import exit_reason, signal_group
@@ -64,6 +65,8 @@ class Child:
 
     def __init__(self, process: asyncio.subprocess.Process, tail: Collector) -> None:
         self.process = process
+        self.name = token_hex(4)
+        """What tells it from any other process, of other runs, too; its number may be given again."""
         self._tail = tail
         self._transports: list[asyncio.BaseTransport] = []
 

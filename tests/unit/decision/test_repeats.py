@@ -49,6 +49,43 @@ def test_two_stored_runs_prove_it_though_every_answer_changed() -> None:
     assert repeats(stored, trials(lambda c, n: f"new {c}", 3), lambda _: True) == NONE
 
 
+def held(answered: Iterable[Trial], process: str) -> list[Trial]:
+    """The trials with what they answered as drawn by this process, which keeps its answers."""
+    return [replace(t, answer=f"{t.case_id} by {process}", process=process) for t in answered]
+
+
+def test_each_process_of_a_run_is_one_draw_where_it_keeps_its_answers() -> None:
+    asked = trials(lambda c, n: "", 5, "r1")
+    stored = [*held([t for t in asked if t.number == 1], "a"), *held([t for t in asked if t.number > 1], "b")]
+    first = held(trials(lambda c, n: "", 1), "c")
+    found = repeats(stored, first, lambda _: True)
+    assert found.untold
+    assert {id(t) for t in stored if t.number > 2} == found.dropped
+    again = held([trial(c, 2, "", tag=REPEAT) for c in CASES[:3]], "c")
+    found = repeats(stored, [*first, *again], lambda _: True)
+    assert found.frozen
+    assert {id(t) for t in [*again, *(t for t in stored if t.number > 2)]} == found.dropped
+
+
+def test_what_each_process_draws_anew_counts_each_time() -> None:
+    stored = [replace(t, process="ab"[t.number > 1]) for t in trials(lambda c, n: f"{c} {n}", 5, "r1")]
+    now = [replace(t, process="c") for t in trials(lambda c, n: f"{c} {-n}", 2)]
+    found = repeats(stored, now, lambda _: True)
+    assert not (found.dropped or found.frozen or found.untold)
+
+
+def test_processes_that_share_a_cache_are_one_draw() -> None:
+    stored = [replace(t, process="ab"[t.number > 1]) for t in trials(lambda c, n: f"{c} then", 5, "r1")]
+    now = [replace(t, process="c") for t in trials(lambda c, n: f"{c} now", 3)]
+    assert len(repeats(stored, now, lambda _: True).dropped) == len(CASES) * (4 + 2)
+
+
+def test_processes_that_agree_are_a_deterministic_agent_where_another_run_agrees() -> None:
+    stored = [replace(t, process="ab"[t.number > 1]) for t in trials(lambda c, n: c, 5, "r1")]
+    now = [replace(t, process="c") for t in trials(lambda c, n: "sorry" if c == "c3" else c, 3)]
+    assert repeats(stored, now, lambda _: True) == NONE
+
+
 def test_two_versions_of_one_run_prove_nothing() -> None:
     """Both sides of one job may share a cache."""
     stored = trials(lambda c, n: f"{c} then", 3, "r1")

@@ -166,6 +166,7 @@ def records(draw: st.DrawFn) -> Record:
             started=draw(st.none() | amounts),
             again=draw(FLAGS),
             answer=draw(digests),
+            process=draw(digests),
             log=draw(texts),
             replay=draw(st.none() | replays),
         )

@@ -215,6 +215,7 @@ def test_the_samples_above_leave_no_field_at_its_default(value: object) -> None:
         "whole",
         "epochs",
         "answer",
+        "process",
         "log",
         "cluster",
         "run",
@@ -230,6 +231,12 @@ def test_the_samples_above_leave_no_field_at_its_default(value: object) -> None:
 def test_that_a_trial_stands_in_for_a_lost_one_is_kept() -> None:
     again = Trial("refund", 2, again=True)
     assert parse_record(text_of(replace(RECORD, trials=(again,), footer=None)), complete=False).trials == (again,)
+
+
+def test_which_process_answered_is_kept_in_a_baseline_too() -> None:
+    record = replace(RECORD, trials=(replace(trial(), process="4f1c09aa"), FAILED_TRIAL))
+    assert parse_record(text_of(record)).trials == record.trials
+    assert [one.process for one in strip(record).trials] == ["4f1c09aa", ""]
 
 
 def test_a_line_is_json_for_any_reader() -> None:
