@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from gate.decision.cases import edited, removed
 from gate.decision.comparison import (
     ENOUGH_STORED,
@@ -19,7 +21,7 @@ from gate.decision.crashes import base_gone
 from gate.decision.engine.state import CONCURRENT, CONFIRM
 from gate.decision.findings import natural
 from gate.decision.provider import answered_by, tools_changed
-from gate.decision.trade import MOST_SUSPECTS, moved, proven_by_mean, rests_on_trade, suspects
+from gate.decision.trade import MOST_SUSPECTS, badness, most_suspect, moved, proven_by_mean, rests_on_trade
 from gate.decision.unseen import fell_silent, silence
 from gate.model import (
     SILENT,
@@ -103,7 +105,7 @@ def cause(
     if problem is not None:
         return CouldNotMeasure(problem)
     if trade is not None and rests_on_trade(results, verdict):
-        return trade
+        return trade if trade.named else replace(trade, lost=most_suspect(cases) or trade.lost)
     at_fault = [r for r in results if r.verdict is verdict and r.criterion.blocking]
     if verdict is Verdict.PASS:
         return _passed(comparison, outcome)
@@ -135,7 +137,7 @@ def _new(comparison: Comparison) -> list[str]:
 def _inconclusive(at_fault: Sequence[CriterionResult], cases: Sequence[CaseResult]) -> Cause:
     if not at_fault:
         return NothingDecides()
-    suspects = tuple(c.id for c in cases if c.status is CaseStatus.SUSPECT)
+    suspects = tuple(c.id for c in sorted(cases, key=badness) if c.status is CaseStatus.SUSPECT)
     return NotEnoughEvidence(tuple(r.criterion.name for r in at_fault), suspects)
 
 
@@ -165,7 +167,7 @@ def _whole_got_worse(
     drift = outcome is not None and outcome.stage.drift_open
     by_mean = outcome is None or proven_by_mean(outcome, criterion.name)
     if criterion.scale is Scale.BINARY and outcome is not None:
-        return SuiteGotWorse(names, by_mean, drift, suspects(outcome.evidence))
+        return SuiteGotWorse(names, by_mean, drift, most_suspect(cases))
     return SuiteGotWorse(names, by_mean, drift, (), _fell(criterion, cases))
 
 

@@ -14,7 +14,18 @@ from msgspec.structs import replace
 from gate.decision.comparison import PASS_RATE
 from gate.decision.conclusions import regressed_metrics, undecided
 from gate.decision.findings import change_of
-from gate.model import CaseCounts, CriterionResult, EvidenceSummary, OnTradeoff, Outcome, StageKind, Verdict, worst
+from gate.model import (
+    CaseCounts,
+    CaseResult,
+    CaseStatus,
+    CriterionResult,
+    EvidenceSummary,
+    OnTradeoff,
+    Outcome,
+    StageKind,
+    Verdict,
+    worst,
+)
 from gate.model.facts import TradedOff
 from gate.model.findings import (
     AnyFinding,
@@ -29,6 +40,8 @@ from gate.model.findings import (
 )
 
 MOST_SUSPECTS = 5
+GOT_WORSE = (CaseStatus.BROKEN, CaseStatus.FAILED, CaseStatus.ERROR, CaseStatus.SUSPECT)
+"""What is listed as worse, or could not be measured; the worst first."""
 ROUNDING = 1e-9
 """A mean that is the same but for rounding did not fall."""
 
@@ -75,10 +88,33 @@ def moved(evidence: EvidenceSummary, case_ids: Iterable[str]) -> tuple[CaseTally
 
 
 def suspects(evidence: EvidenceSummary) -> tuple[CaseTally, ...]:
-    """The cases that fail more often than before, those with the most evidence first."""
+    """The cases that fail more often than before, those with the most evidence first; `most_suspect` is for readers."""
     known = [(c, n) for c, n in evidence.cases.items() if n.passed * n.baseline_trials < n.baseline_passed * n.trials]
     known.sort(key=lambda one: (one[1].e_value is not None, -(one[1].e_value or 0.0), one[0]))
     return tuple(_moved(*one) for one in known[:MOST_SUSPECTS])
+
+
+def badness(case: CaseResult, *, elsewhere: bool = False) -> tuple[float | str, ...]:
+    """Sorts cases as every report lists them: the worst status first, then the most evidence, then the largest fall.
+
+    ``elsewhere``: outside the tags that the loss is concentrated in, and so after those of its status that are in them.
+    """
+    rank = GOT_WORSE.index(case.status) if case.status in GOT_WORSE else len(GOT_WORSE)
+    before = case.baseline_passed / case.baseline_trials if case.baseline_trials else 0.0
+    now = case.passed / case.trials if case.trials else 0.0
+    return (rank, elsewhere, -(case.e_value or 0.0), now - before, now, case.id)
+
+
+def most_suspect(cases: Iterable[CaseResult]) -> tuple[CaseTally, ...]:
+    """The first cases that fail more often than before, as they are listed: of those that got worse, if there are any.
+
+    Their counts are those of the list, too: of all trials, with the ones that the base ran in this job.
+    """
+    fell = [c for c in cases if c.passed * c.baseline_trials < c.baseline_passed * c.trials]
+    fell = [c for c in fell if c.status is not CaseStatus.QUARANTINED]
+    listed = [c for c in fell if c.status in GOT_WORSE] or fell
+    first = sorted(listed, key=badness)[:MOST_SUSPECTS]
+    return tuple(CaseTally(c.id, c.passed, c.trials, c.baseline_passed, c.baseline_trials) for c in first)
 
 
 def _moved(case_id: str, counts: CaseCounts) -> CaseTally:

@@ -12,7 +12,7 @@ from typing import assert_never
 
 from gate.decision.comparison import PASS_RATE
 from gate.decision.findings import natural
-from gate.decision.trade import moved, proven_by_mean, suspects
+from gate.decision.trade import most_suspect, moved, proven_by_mean
 from gate.model import (
     CrashFacts,
     Criterion,
@@ -433,7 +433,7 @@ def _how_decided(suite: SuiteResult, outcome: Outcome) -> list[str]:
     if look is None:
         return [f"the baseline could not be compared: {stage}"]
     if outcome.verdict == "REGRESSION":
-        return [f"regression proven {stage}: {_proof(outcome, told=_headline_names_cases(suite))}"]
+        return [f"regression proven {stage}: {_proof(suite, outcome, told=_headline_names_cases(suite))}"]
     lines = [f"{stage}: an unchanged agent looks as bad or worse in {by_chance(look.p)} of runs; {_detected(evidence)}"]
     if (suite.course is not None and suite.course.concurrent) or outcome.stage.concurrent:
         lines.append("the drop against the stored baseline did not show with both commits run now: save a new baseline")
@@ -475,7 +475,7 @@ def _repeats(test: RepeatsTest) -> str:
     )
 
 
-def _proof(outcome: Outcome, *, told: bool) -> str:
+def _proof(suite: SuiteResult, outcome: Outcome, *, told: bool) -> str:
     """What decided, in plain words; `gate explain` has the p- and e-values. ``told``: the headline names the cases."""
     evidence, parts = outcome.evidence, []
     for look in evidence.looks:
@@ -487,7 +487,7 @@ def _proof(outcome: Outcome, *, told: bool) -> str:
     parts += [_repeats(test) for test in evidence.repeats if test.blocks]
     highest = evidence.highest_e_value
     if highest is None or highest >= evidence.e_threshold:
-        cases = moved(evidence, outcome.cases) or suspects(evidence)
+        cases = moved(evidence, outcome.cases) if outcome.cases else most_suspect(suite.cases)
         named = "" if told or not cases else f" ({listing(map(movement, cases))})"
         which = f"a single case{named} fails" if len(outcome.cases) == 1 else f"single cases{named} fail"
         parts.append(f"{which} more often than chance allows an unchanged agent")

@@ -11,6 +11,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from gate.decision.comparison import PASS_RATE
+from gate.decision.trade import GOT_WORSE, badness
 from gate.errors import ExitCode
 from gate.model import (
     BaselineInfo,
@@ -68,7 +69,6 @@ STATUSES = {
     CaseStatus.REMOVED: "removed",
 }
 _PLAIN_ID = re.compile(r"\w[\w.:/@+-]{0,199}")
-_WORSE = (CaseStatus.BROKEN, CaseStatus.FAILED, CaseStatus.ERROR, CaseStatus.SUSPECT)
 
 
 def exit_line(code: ExitCode, verdict: Verdict) -> str:
@@ -240,13 +240,13 @@ def _from_here(path: str) -> str:
 
 def worse_cases(suite: SuiteResult) -> tuple[CaseResult, ...]:
     """The cases that got worse or could not be measured, worst first; the order does not depend on the input's."""
-    found = (told_once(c, suite) for c in suite.cases if c.status in _WORSE)
+    found = (told_once(c, suite) for c in suite.cases if c.status in GOT_WORSE)
     return tuple(sorted(found, key=lambda case: _badness(case, suite)))
 
 
 def failing_cases(suite: SuiteResult) -> tuple[CaseResult, ...]:
     """Further cases of which trials failed: nothing says that they got worse, yet they keep the score down."""
-    known = (*_WORSE, CaseStatus.REMOVED)
+    known = (*GOT_WORSE, CaseStatus.REMOVED)
     found = (told_once(c, suite) for c in suite.cases if c.status not in known and c.passed < c.trials)
     return tuple(sorted(found, key=lambda case: _badness(case, suite)))
 
@@ -273,10 +273,7 @@ def improvement(case: CaseResult, suite: SuiteResult) -> str:
 def _badness(case: CaseResult, suite: SuiteResult) -> tuple[float | str, ...]:
     """Worst status first; then the cases of a tag that the loss is concentrated in, before a noisy one elsewhere."""
     elsewhere = bool(suite.concentrated) and not in_named(suite, case.tags, case.complexity.value)
-    rank = _WORSE.index(case.status) if case.status in _WORSE else len(_WORSE)
-    before = case.baseline_passed / case.baseline_trials if case.baseline_trials else 0.0
-    now = case.passed / case.trials if case.trials else 0.0
-    return (rank, elsewhere, -(case.e_value or 0.0), now - before, now, case.id)
+    return badness(case, elsewhere=elsewhere)
 
 
 def worse_title(cases: Sequence[CaseResult]) -> str:

@@ -15,10 +15,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from gate.decision import Settings
+from gate.decision import CONCURRENT, Settings
 from gate.decision.conclusions import exit_code
+from gate.decision.trade import most_suspect
 from gate.errors import ExitCode
-from gate.model import Case, CaseStatus, Criterion, Scale, Score, SuiteResult, Trial, Verdict
+from gate.model import Case, CaseResult, CaseStatus, Criterion, Scale, Score, Side, SuiteResult, Trial, Verdict
 from gate.model.facts import CasesBroke, SuiteGotWorse, TradedOff
 from gate.model.findings import CaseTally, GotWorse, TradeAccepted, TradeWarned
 from gate.reports import labels
@@ -91,6 +92,28 @@ def test_a_mean_of_another_criterion_that_fell_is_no_trade() -> None:
     found = judge(SUITE, [TRAJECTORY, score], scored(now, 0.6), scored(before, 0.9), settings=settings)
     assert by_name(found)["score"] is Verdict.REGRESSED
     assert found.trade is None
+
+
+def test_the_most_suspect_cases_are_the_first_that_are_listed_with_the_same_counts() -> None:
+    """The base, run beside the change, fails the first case as well: it is no longer the most suspect one."""
+    failing = set(IDS[:12])
+    now = [trial(c, trajectory=0.0 if c in failing else 1.0) for c in IDS]
+    base = [
+        trial(c, round=2, tag=CONCURRENT, side=Side.BASELINE, trajectory=0.0 if c == IDS[0] else 1.0) for c in IDS
+    ]
+    found = judge(SUITE, [TRAJECTORY], [*now, *base], epochs(dict.fromkeys(IDS, 1.0), 5))
+    assert isinstance(found.cause, SuiteGotWorse), headline(found)
+    listed = labels.worse_cases(found)
+    assert IDS[0] not in {case.id for case in listed}
+    assert [one.case_id for one in found.cause.suspects] == [case.id for case in listed[:5]] == IDS[1:6]
+    assert found.cause.suspects[0] == CaseTally(IDS[1], 0, 1, 6, 6)
+    assert "most suspect: case-01 6/6 → 0/1" in headline(found)
+
+
+def test_where_no_case_is_listed_as_worse_those_that_fail_more_often_are_the_most_suspect() -> None:
+    failing = CaseResult("b", CaseStatus.FLAKY, passed=4, trials=5, baseline_passed=5, baseline_trials=5)
+    parked = replace(failing, id="a", status=CaseStatus.QUARANTINED)
+    assert most_suspect([parked, failing]) == (CaseTally("b", 4, 5, 5, 5),)
 
 
 def test_warn_says_it_and_does_not_block() -> None:
