@@ -17,6 +17,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gate.decision.comparison import RATE_METRIC, full_values, passed
+from gate.decision.consistency import cluster_of
+from gate.decision.engine.clusters import grouped
 from gate.decision.engine.evidence import CASES_SHARE
 from gate.decision.engine.schedule import LONG_E, LONG_WAVES, WAVES
 from gate.decision.engine.state import Config, Metric, Row, State
@@ -78,6 +80,15 @@ class Scores(Struct, frozen=True):
         return [None] * len(self.metrics)
 
 
+class Drawn(Struct, frozen=True):
+    """A case of a simulated suite."""
+
+    like: int
+    """The known case that it is like."""
+    rate: float
+    cluster: str = ""
+
+
 class Rates(Struct, frozen=True, dict=True):
     """What the cases' trials say of their rates."""
 
@@ -85,6 +96,14 @@ class Rates(Struct, frozen=True, dict=True):
     """By case: passed, and run. Empty: nothing is known, and the rates are those of a typical suite."""
     scores: Scores | None = None
     """None: success alone is simulated."""
+    clusters: tuple[str, ...] = ()
+    """By case, the cluster that it is in, which the rule takes as one unit; empty where it is in none."""
+
+    @property
+    def units(self) -> int:
+        """Clusters, and cases that are in none."""
+        named = [cluster for cluster in self.clusters if cluster]
+        return len(self.counts) - len(named) + len(set(named))
 
     @cached_property
     def posteriors(self) -> tuple[tuple[float, ...], ...]:
@@ -102,14 +121,27 @@ class Rates(Struct, frozen=True, dict=True):
         known = {count: _posterior(weights, *count) for count in distinct}
         return tuple(known[count] for count in self.counts)
 
-    def draw(self, rng: Random, cases: int) -> list[tuple[int, float]]:
-        """Which of the known cases each one is like, and its rate."""
+    def draw(self, rng: Random, cases: int) -> list[Drawn]:
+        """A suite of so many cases. Those of a cluster are drawn independently of one another, though they may not be:
+        how much they depend on each other a few trials do not show."""
         if not self.counts:
             parts = rng.choices(TYPICAL, weights=[share for share, _, _ in TYPICAL], k=cases)
-            return [(0, rng.uniform(low, high)) for _, low, high in parts]
+            return [Drawn(0, rng.uniform(low, high)) for _, low, high in parts]
+        chosen = self._chosen(rng, cases)
+        return [Drawn(i, rng.choices(GRID, weights=self.posteriors[i])[0], cluster) for i, cluster in chosen]
+
+    def _chosen(self, rng: Random, cases: int) -> list[tuple[int, str]]:
+        """The known cases that the drawn ones are like, with their clusters; whole clusters where there are any."""
         known = range(len(self.counts))
-        chosen = known if cases == len(known) else rng.choices(known, k=cases)
-        return [(i, rng.choices(GRID, weights=self.posteriors[i])[0]) for i in chosen]
+        if not any(self.clusters):
+            return [(i, "") for i in (known if cases == len(known) else rng.choices(known, k=cases))]
+        if cases == len(known):
+            return [*enumerate(self.clusters)]
+        units = grouped(map(str, known), {str(i): cluster for i, cluster in enumerate(self.clusters)})
+        found: list[tuple[int, str]] = []
+        while len(found) < cases:
+            found += [(i, f"{len(found)}") for i in rng.choice(units)]
+        return found[:cases]
 
 
 def _posterior(weights: Sequence[float], passed_trials: int, trials: int) -> tuple[float, ...]:
@@ -194,6 +226,8 @@ class Power(Struct, frozen=True):
     """Whether the rates are a record's; else those of a typical suite."""
     criteria: int
     """That are tested beside success."""
+    units: int
+    """What is compared: clusters of the record, and cases that are in none; 0 where no rates are known."""
     runs: int
     """Simulated runs, of every question together."""
     drops: tuple[Drop, ...]
@@ -236,6 +270,7 @@ def power_of(
         design,
         bool(rates.counts),
         len(rates.scores.metrics) if rates.scores else 0,
+        rates.units if rates.counts else 0,
         n * (len(ladder) + 2),
         tuple(
             Drop(drop, curve.at(drop, n * len(ladder)), _share(count, n))
@@ -291,7 +326,7 @@ def _run(
     from gate.decision.engine.rule import follow  # weight: only a simulation needs it
 
     drawn = rates.draw(rng, design.cases)
-    before = [rate for _, rate in drawn]
+    before = [case.rate for case in drawn]
     mean = fmean(before)
     now = [p * max(0.0, 1 - drop / mean) if mean else p for p in before]
     if broken:
@@ -301,17 +336,19 @@ def _run(
         now[rng.choice(able)] = 0.0
     ids = [f"{i:04d}" for i in range(design.cases)]
     sides = {Side.BASELINE: dict(zip(ids, before, strict=True)), Side.CANDIDATE: dict(zip(ids, now, strict=True))}
-    like, scores = dict(zip(ids, (i for i, _ in drawn), strict=True)), rates.scores
+    known, scores = dict(zip(ids, drawn, strict=True)), rates.scores
 
     def row(case_id: str, rate: float) -> Row:
         passes = rng.random() < rate
-        return [float(passes), *(scores.draw(rng, like[case_id], passes) if scores else ())]
+        return [float(passes), *(scores.draw(rng, known[case_id].like, passes) if scores else ())]
 
     def trials(side: Side, cases: Iterable[str], n: int) -> dict[str, list[Row]]:
         return {c: [row(c, sides[side][c]) for _ in range(n)] for c in cases}
 
     metrics = (Metric("success", "binary", margin=design.margin), *(scores.metrics if scores else ()))
-    start = State(metrics, trials(Side.BASELINE, ids, design.stored), (), design.config, rng.randrange(1 << 30))
+    stored, seed = trials(Side.BASELINE, ids, design.stored), rng.randrange(1 << 30)
+    clusters = {case_id: case.cluster for case_id, case in known.items() if case.cluster}
+    start = State(metrics, stored, (), design.config, seed, clusters)
     outcome, spent = follow(start, trials)
     tick()
     return outcome.verdict, spent
@@ -331,7 +368,8 @@ def rates_of(trials: Sequence[Trial], criteria: Sequence[Criterion], cases: Mapp
     """Of the candidate's trials of a record. ``cases`` give thresholds of single cases."""
     groups = _by_outcome(trials, criteria, cases)
     counts = tuple((sum(outcome for _, outcome in group), len(group)) for group in groups.values())
-    return Rates(counts, _scores([*groups.values()], criteria))
+    clusters = tuple(cluster_of(cases[c]) if cases and c in cases else "" for c in groups)
+    return Rates(counts, _scores([*groups.values()], criteria), clusters)
 
 
 def _scores(groups: Sequence[Sequence[tuple[Trial, bool]]], criteria: Sequence[Criterion]) -> Scores | None:

@@ -142,7 +142,8 @@ def _text(answer: SuitePower, width: int | None) -> str:
     design = power.design
     runs = f"{count(power.runs, 'simulated change')}, {power.blocked.runs} of each kind"
     own = "" if power.known else "; no trials are known, so the cases are a typical suite's"
-    size = f"{count(design.cases, 'case')}, {count(design.stored, 'stored trial')} a case"
+    units = f" in {count(power.units, 'unit')} (cluster:)" if 0 < power.units < design.cases else ""
+    size = f"{count(design.cases, 'case')}{units}, {count(design.stored, 'stored trial')} a case"
     beside = f", {count(power.criteria, 'criterion', 'criteria')} beside success" if power.criteria else ""
     base = ", the base can be run" if design.config.rerun == "match" else ""
     lines = [f"{console(answer.suite)}: {size}{beside}{base}; {runs}{own}"]

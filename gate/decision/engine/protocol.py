@@ -55,11 +55,24 @@ def read_state(data: Any) -> State:
     if not isinstance(seed, int):
         raise ConfigError(f"seed must be a whole number, not {seed!r}")
     baseline = _trials(data.get("baseline"), "baseline", len(metrics))
-    config, recorded = _config(_mapping(data.get("config", {}), "config")), data.get("recorded", False)
-    if not isinstance(recorded, bool):
-        raise ConfigError(f"recorded must be true or false, not {recorded!r}")
-    newest = _newest(data.get("newest", {}), baseline)
-    return State(metrics, baseline, rounds, config, seed, newest=newest, recorded=recorded)
+    config, clusters = _config(_mapping(data.get("config", {}), "config")), _clusters(data.get("clusters", {}))
+    newest, frozen, recorded = _newest(data.get("newest", {}), baseline), _flag(data, "frozen"), _flag(data, "recorded")
+    return State(metrics, baseline, rounds, config, seed, clusters, frozen, newest, recorded)
+
+
+def _clusters(data: Any) -> dict[str, str]:
+    """The cluster of each case that is in one."""
+    found = _mapping(data, "clusters")
+    if not all(isinstance(name, str) and name for name in found.values()):
+        raise ConfigError("clusters must hold the name of a cluster for each case in it")
+    return dict(found)
+
+
+def _flag(data: Mapping[str, Any], key: str) -> bool:
+    value = data.get(key, False)
+    if not isinstance(value, bool):
+        raise ConfigError(f"{key} must be true or false, not {value!r}")
+    return value
 
 
 def _newest(data: Any, baseline: Mapping[str, Sequence[Row]]) -> dict[str, list[int]]:

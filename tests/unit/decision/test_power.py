@@ -37,7 +37,7 @@ STEADY_AND_FLAKY = [(5, 5)] * 7 + [(3, 5), (4, 5), (0, 5)]
 def test_a_steady_case_has_failures_too_and_one_that_never_passes_has_hardly_any_passes() -> None:
     rng = Random(1)
     drawn = [seen(STEADY_AND_FLAKY, 3).draw(rng, 30) for _ in range(200)]
-    steady, flaky, never = (fmean(rates[i][1] for rates in drawn) for i in (0, 7, 9))
+    steady, flaky, never = (fmean(suite[i].rate for suite in drawn) for i in (0, 7, 9))
     assert 0.9 < steady < 0.9999
     assert 0.4 < flaky < 0.8
     assert never < 0.2
@@ -54,6 +54,25 @@ def test_larger_drops_and_thicker_baselines_are_found_more_often() -> None:
     assert thick.blocked.share <= 0.2
     assert thick.finds is None or 0.1 < thick.finds <= 0.5
     assert thick.runs == 16 * (len(thick.drops) + 2)
+
+
+def test_cases_that_share_a_fixture_are_the_units_that_a_run_takes_them_for() -> None:
+    alone = seen([(5, 5), (5, 5), (5, 5), (4, 5)], 5)
+    shared = replace(alone, clusters=tuple(f"unit {n // 5}" for n in range(20)))
+    free, held = (power_of(rates, Design(20), runs=24, seed=2) for rates in (alone, shared))
+    assert (free.units, held.units) == (20, 4)
+    assert held.inconclusive.share > 0.5 > free.inconclusive.share
+    larger = shared.draw(Random(1), 23)
+    sizes = [sum(case.cluster == name for case in larger) for name in dict.fromkeys(case.cluster for case in larger)]
+    assert sizes == [5, 5, 5, 5, 3]
+
+
+def test_a_records_clusters_are_its_cases() -> None:
+    scored = [trial(case, n, trajectory=1.0) for case in ("c1", "c2", "c3") for n in range(1, 3)]
+    stated = {"c1": Case("c1", (), cluster="shop"), "c2": Case("c2", (), metadata={"cluster": "shop"})}
+    rates = rates_of(scored, [TRAJECTORY], {**stated, "c3": Case("c3", ())})
+    assert rates.clusters == ("shop", "shop", "")
+    assert rates.units == 2
 
 
 def test_the_same_seed_gives_the_same_answer() -> None:

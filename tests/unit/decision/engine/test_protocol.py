@@ -74,6 +74,32 @@ def test_a_recorded_baseline_is_told_from_another() -> None:
     assert verdicts == ["REGRESSION", "CONTINUE"]
 
 
+def test_cases_of_a_cluster_are_one_unit() -> None:
+    rounds = [{"tag": "full", "side": "candidate", "trials": {c: [[int(c > CASES[4]), 0.5]] for c in CASES}}]
+    known: dict[str, Any] = {"rounds": rounds, "config": {"can_run": False}}
+    shared = answer(**known, clusters={c: f"fixture {n // 5}" for n, c in enumerate(CASES)})
+    assert (answer(**known)["verdict"], shared["verdict"]) == ("REGRESSION", "INCONCLUSIVE")
+
+
+def test_an_agent_that_answers_alike_is_not_asked_again() -> None:
+    broken = {c: [[float(c != CASES[0]), 0.5]] for c in CASES}
+    rounds = [{"tag": "full", "side": "candidate", "trials": broken}]
+    assert answer(rounds=rounds)["why"] == "confirm"
+    assert answer(rounds=rounds, frozen=True)["verdict"] == "INCONCLUSIVE"
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"clusters": []}, "clusters must be an object"),
+        ({"clusters": {CASES[0]: 1}}, "the name of a cluster"),
+        ({"frozen": 1}, "frozen must be true or false"),
+    ],
+)
+def test_what_clusters_and_frozen_hold_is_checked(changes: dict[str, Any], told: str) -> None:
+    assert told in answer(**changes)["error"]
+
+
 def test_what_the_newest_runs_show_already_is_not_blocked() -> None:
     baseline = {c: [*[[1, 0.5]] * 5, *[[n % 2, 0.5]] * 5] for n, c in enumerate(CASES)}
     rounds = [{"tag": "full", "side": "candidate", "trials": {c: [[n % 2, 0.5]] for n, c in enumerate(CASES)}}]
