@@ -101,7 +101,8 @@ def _verdict(suite: SuiteResult, undecided_fails: bool, explain: str) -> ReportI
     warnings = (f"warning: {warning}" for warning in explanation.warnings(suite))
     details = [f"details: {explain}"] if explain else []
     met = [line for line in (replayed.line(suite), *replayed.differences(suite)) if line]
-    told = (headline, *met, *explanation.story(suite), *explanation.changes(suite), *warnings, *details)
+    changed = explanation.further_changes(suite)
+    told = (headline, *explanation.opening(suite), *met, *explanation.story(suite), *changed, *warnings, *details)
     check = ReportItem("verdict", output=told)
     return _judged(check, suite, suite.verdict, headline, blocking=True, undecided_fails=undecided_fails)
 

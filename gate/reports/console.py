@@ -110,6 +110,8 @@ def _suite(console: Console, suite: SuiteResult, explain: str, *, verbose: bool)
         (f"  {words.VERDICTS[suite.verdict]}", style),
     )
     _line(console, 2, (escape.console(explanation.headline(suite)), ""))
+    for line in explanation.opening(suite):
+        _line(console, 2, (escape.console(line), ""))
     if todo := headline.next_step(suite):
         _line(console, 2, ("next: ", "bold"), (escape.console(todo), ""), hang=6)
     if suite.accepted:
@@ -122,7 +124,7 @@ def _suite(console: Console, suite: SuiteResult, explain: str, *, verbose: bool)
     _further(console, words.failing_cases(suite))
     _improved(console, suite)
     _facts(console, [("details:", escape.console(explain, 500))] if explain else [])
-    _listed(console, "What changed in the rules or suite", explanation.changes(suite))
+    _listed(console, "What changed in the rules or suite", explanation.further_changes(suite))
     _listed(console, "What the model sees now", replayed.differences(suite, _DIFFERENCES))
     _listed(console, "How the verdict came about", headline.story(suite))
     _listed(console, "Warnings", explanation.warnings(suite), "yellow")

@@ -75,9 +75,9 @@ def _headline(suite: SuiteResult) -> str:
         text = f"{text}; {crashes(suite.crashes)}"
     if place := where(suite):
         text = f"{place}; {text}" if suite.verdict is Verdict.REGRESSED else f"{text}; most of it in {place}"
-    moved = next((found for found in suite.changes if isinstance(found, fact.AnsweredBy)), None)
-    if moved is not None and suite.verdict in (Verdict.REGRESSED, Verdict.INCONCLUSIVE):
-        text = f"{answered_by(moved)}, which may be why: {text}"
+    others = [answered_by(found) for found in suite.changes if isinstance(found, fact.AnsweredBy)]
+    if others and suite.verdict in MAY_BE_MOVED:
+        text = f"{', and '.join(others)}, which may be why: {text}"
     return f"against the {suite.reference}: {text}" if suite.reference else text
 
 
@@ -100,6 +100,17 @@ def _cause(suite: SuiteResult) -> str:  # noqa: PLR0911 - one line per kind
         case _:
             text = _compared(suite, cause)
             return text if suite.has_baseline else f"{text}; {_no_baseline(suite)}"
+
+
+MAY_BE_MOVED = (Verdict.REGRESSED, Verdict.BELOW_THRESHOLD, Verdict.INCONCLUSIVE)
+"""Verdicts that another model, or another system of the provider, may have led to."""
+
+
+def opening(suite: SuiteResult) -> tuple[str, ...]:
+    """What stands right below the headline, before any figure: what answers now, where the headline does not say so."""
+    said = headline(suite)
+    found = (one for one in suite.changes if isinstance(one, fact.AnsweredBy) and answered_by(one) not in said)
+    return tuple(map(_change, found))
 
 
 LONG = 3
@@ -565,6 +576,12 @@ def _as_option(value: float, criterion: Criterion) -> str:
 def changes(suite: SuiteResult) -> tuple[str, ...]:
     """What changed in the suite and its criteria against the baseline, and which of the change's rules do not hold."""
     return tuple(map(_change, suite.changes))
+
+
+def further_changes(suite: SuiteResult) -> tuple[str, ...]:
+    """`changes` without what stands right below the headline."""
+    told = opening(suite)
+    return tuple(line for line in changes(suite) if line not in told)
 
 
 def answered_by(found: fact.AnsweredBy) -> str:

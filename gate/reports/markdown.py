@@ -117,7 +117,7 @@ def _fitted(suite: SuiteResult, limit: int, place: Place, explain: str = "") -> 
 def _suite(suite: SuiteResult, left_out: int, place: Place, explain: str = "") -> str:
     blocks = [_heading(suite, place), _lead(suite, place, 400 if left_out < HEADLINE else 100)]
     if left_out < HEADLINE:
-        if changes := explanation.changes(suite):
+        if changes := explanation.further_changes(suite):
             shown = _bullets(changes, _FEW if left_out else _MANY)
             blocks.append(f"### What changed in the rules or suite\n\n{shown}")
         blocks.append(_replayed(suite, left_out))
@@ -145,7 +145,9 @@ def _lead(suite: SuiteResult, place: Place, limit: int) -> str:
     baseline = compared.commit if compared and compared.commit else ""
     against = f", against {escape.markdown_code(baseline[:7])}" if baseline else ""
     link = f" · [full report]({place.url})" if place.url else ""
-    lines = [escape.markdown(explanation.headline(suite).removesuffix("."), limit) + against, lead.cost(suite) + link]
+    lines = [escape.markdown(explanation.headline(suite).removesuffix("."), limit) + against]
+    lines += [escape.markdown(line) for line in explanation.opening(suite)]
+    lines.append(lead.cost(suite) + link)
     if suite.accepted:
         lines.append(f"**Accepted:** {escape.markdown(suite.accepted, 100)}")
     if todo := escape.markdown(lead.next_step(suite)):

@@ -11,12 +11,12 @@ from msgspec.structs import replace
 from rich.cells import cell_len
 
 import gate
-from gate.model.facts import CouldNotMeasure, TooManyErrors
+from gate.model.facts import AnsweredBy, CouldNotMeasure, TooManyErrors
 from gate.model.findings import Change, GotWorse
 from gate.reports.console import render, render_line
 from gate.reports.sparkline import encodable
 
-from .samples import ACCEPTED, BROKEN, FAILED, FLAKY, REGRESSED, RESULTS, result
+from .samples import ACCEPTED, BROKEN, FAILED, FLAKY, PASSED, REGRESSED, RESULTS, result
 
 WORDS = ("why", "what", "how", "who", "where")
 
@@ -128,6 +128,16 @@ def test_verdict_comes_first_and_the_exit_code_last() -> None:
     assert lines[0] == "✗ support  regressed"
     assert "  next: fix it" in lines[:4], "what to do stands right below the headline"
     assert lines[-1] == "  exit code 1: the gate failed"
+
+
+def test_what_answers_now_stands_above_the_table_of_a_pass_too() -> None:
+    suite = replace(PASSED, changes=(AnsweredBy("model", ("m-2",), ("m-1",)), AnsweredBy("system", ("f2",), ("f1",))))
+    text = render(result(suite), width=200)
+    lines = [line.strip() for line in text.strip().splitlines()]
+    assert lines[1].startswith("no worse than the baseline")
+    assert lines[2].startswith("the provider answered with m-2 where the baseline had m-1")
+    assert lines[3].startswith("the provider's system is f2 where it was f1")
+    assert "What changed" not in text and text.count("m-2") == 1
 
 
 def test_undecided_is_never_called_a_pass() -> None:

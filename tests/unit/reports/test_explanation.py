@@ -212,6 +212,26 @@ def test_each_change_in_words(change: fact.RuleChange, said: str) -> None:
     assert explanation.changes(replace(PASSED, changes=(change,))) == (said,)
 
 
+ANSWERED = (fact.AnsweredBy("model", ("m-2",), ("m-1",)), fact.AnsweredBy("system", ("fp_2",), ("fp_1",)))
+MODEL, SYSTEM = (explanation.answered_by(found) for found in ANSWERED)
+
+
+@pytest.mark.parametrize("verdict", explanation.MAY_BE_MOVED)
+def test_another_model_and_another_system_open_the_headline_of_what_they_may_explain(verdict: Verdict) -> None:
+    suite = replace(REGRESSED, verdict=verdict, changes=(*ANSWERED, fact.NewCases(("a",))))
+    assert explanation.headline(suite).startswith(f"{MODEL}, and {SYSTEM}, which may be why: 2 cases broke")
+    assert explanation.opening(suite) == ()
+    assert len(explanation.further_changes(suite)) == 3
+
+
+def test_another_model_and_another_system_stand_right_below_every_other_headline() -> None:
+    suite = replace(PASSED, changes=(fact.NewCases(("a",)), *ANSWERED))
+    assert MODEL not in explanation.headline(suite)
+    moved = "if this change did not ask for that, the provider moved"
+    assert explanation.opening(suite) == (f"{MODEL}; {moved}", f"{SYSTEM}; {moved}")
+    assert explanation.further_changes(suite) == ("new, held to thresholds only: a",)
+
+
 WARNINGS: list[tuple[fact.Caution, str]] = [
     (fact.Stated("a note"), "a note"),
     (fact.AgentFailures(), "1 case crashes: 1/7; most often: crash: x"),

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from gate.model import CaseStatus, Verdict
-from gate.model.facts import CutShort
+from gate.model.facts import AnsweredBy, CutShort
 from gate.reports.markdown import Place, render, render_suite
 
 from .samples import ACCEPTED, BASELINE, BROKEN, FLAKY, PASSED, REGRESSED, RESULTS, result
@@ -46,6 +46,15 @@ def test_a_reviewer_reads_the_verdict_then_what_got_worse_then_the_rest() -> Non
     ]
     places = [page.index(said) for said in order]
     assert places == sorted(places)
+
+
+def test_what_answers_now_stands_right_below_the_headline_of_a_pass_too() -> None:
+    suite = replace(PASSED, changes=(AnsweredBy("model", ("m-2",), ("m-1",)), AnsweredBy("system", ("f2",), ("f1",))))
+    lines = render(result(suite)).splitlines()
+    assert lines[2].startswith("no worse than the baseline")
+    assert lines[3].startswith("the provider answered with m-2 where the baseline had m-1")
+    assert lines[4].startswith("the provider's system is f2 where it was f1")
+    assert not any("What changed" in line for line in lines)
 
 
 def test_the_worst_suite_comes_first() -> None:
