@@ -29,6 +29,7 @@ from gate.model import (
 )
 from gate.model import facts as fact
 from gate.model.findings import CasesNotScored, CaseTally, TrialExcused
+from gate.reports import draws
 from gate.reports.by_tag import where
 from gate.reports.formatting import by_chance, change, count, figure, listing, margin, percentage
 from gate.reports.reasons import (
@@ -64,7 +65,8 @@ def headline(suite: SuiteResult) -> str:
     """One line: what happened."""
     decided_by = next((one for one in suite.further if suite.decided_by and one.reference == suite.decided_by), None)
     text = headline(decided_by) if decided_by is not None else _headline(suite)
-    return "; ".join(filter(None, (text, suite.expired, suite.scope)))
+    told = "; ".join(filter(None, (text, suite.expired, suite.scope)))
+    return f"{before}: {told}" if (before := draws.in_headline(suite)) else told
 
 
 def _headline(suite: SuiteResult) -> str:

@@ -13,7 +13,7 @@ from msgspec import Struct
 from gate.decision.comparison import PASS_RATE
 from gate.model import CaseResult, CaseStatus, Criterion, CriterionResult, Estimate, Result, SuiteResult, Verdict
 from gate.model.findings import CaseTally
-from gate.reports import by_tag, explanation, replayed
+from gate.reports import by_tag, draws, explanation, replayed
 from gate.reports import headline as lead
 from gate.reports import labels as words
 from gate.reports.formatting import (
@@ -148,6 +148,7 @@ def _lead(suite: SuiteResult, place: Place, limit: int) -> str:
     lines = [escape.markdown(explanation.headline(suite).removesuffix("."), limit) + against]
     lines += [escape.markdown(line) for line in explanation.opening(suite)]
     lines.append(lead.cost(suite) + link)
+    lines += [escape.markdown(before)] if (before := draws.below_headline(suite)) else []
     if suite.accepted:
         lines.append(f"**Accepted:** {escape.markdown(suite.accepted, 100)}")
     if todo := escape.markdown(lead.next_step(suite)):
@@ -377,9 +378,10 @@ def _details(suite: SuiteResult, left_out: int, explain: str) -> str:
     story = left_out < NO_DETAIL
     told = [c for c in suite.criteria if story and (left_out < NO_PASSES or words.needs_words(c))]
     noted = [(c.criterion.name, note) for c in told[:_MANY] if (note := evidence(c))]
+    warnings = [line for line in explanation.warnings(suite) if line != draws.below_headline(suite)]
     parts = [
         _bullets(lead.story(suite), _MANY) if story else "",
-        f"**Warnings**\n\n{_bullets(explanation.warnings(suite), _FEW)}" if suite.warnings else "",
+        f"**Warnings**\n\n{_bullets(warnings, _FEW)}" if warnings else "",
         "\n".join(["**Figures**\n", *(f"- {escape.markdown_code(name, 80)}: {note}" for name, note in noted)])
         if noted
         else "",
@@ -389,7 +391,7 @@ def _details(suite: SuiteResult, left_out: int, explain: str) -> str:
         _facts(suite),
     ]
     title = ["How the verdict came about"] if story else ["Details"]
-    title += [count(len(suite.warnings), "warning")] if suite.warnings else []
+    title += [count(len(warnings), "warning")] if warnings else []
     return _fold(", ".join([*title, "baseline"]), "\n\n".join(filter(None, parts)))
 
 
