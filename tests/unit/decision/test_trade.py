@@ -98,9 +98,7 @@ def test_the_most_suspect_cases_are_the_first_that_are_listed_with_the_same_coun
     """The base, run beside the change, fails the first case as well: it is no longer the most suspect one."""
     failing = set(IDS[:12])
     now = [trial(c, trajectory=0.0 if c in failing else 1.0) for c in IDS]
-    base = [
-        trial(c, round=2, tag=CONCURRENT, side=Side.BASELINE, trajectory=0.0 if c == IDS[0] else 1.0) for c in IDS
-    ]
+    base = [trial(c, round=2, tag=CONCURRENT, side=Side.BASELINE, trajectory=0.0 if c == IDS[0] else 1.0) for c in IDS]
     found = judge(SUITE, [TRAJECTORY], [*now, *base], epochs(dict.fromkeys(IDS, 1.0), 5))
     assert isinstance(found.cause, SuiteGotWorse), headline(found)
     listed = labels.worse_cases(found)
