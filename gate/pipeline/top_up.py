@@ -22,6 +22,7 @@ from gate.config.settings import wanted_trials
 from gate.errors import BaselineError, MeasureError
 from gate.model import FULL, STORED, Side, SuiteResult, Trial, Verdict
 from gate.model.facts import Stated
+from gate.pipeline.budget import RunBudget
 from gate.pipeline.drift import drift_in, since
 from gate.pipeline.execute import Job
 from gate.pipeline.journal import redactor_of
@@ -116,10 +117,10 @@ class FurtherTrials:
 
     async def run(self, epochs: Sequence[Sequence[Job]], journal: RecordWriter, why: str) -> None:
         session, redactor = self._session, redactor_of(self._session.environment)
-        runs = sum(map(len, epochs))
-        session.progress.plan(self._plan.suite.id, runs, why)
         session.run_budget.stopped = ""  # asked anew before each trial
-        done = 0
+        runs, done = sum(map(len, epochs)), 0
+        epochs, short = _affordable(epochs, session.run_budget)
+        session.progress.plan(self._plan.suite.id, sum(map(len, epochs)), why)
         config, run_id = session.config, journal.header.run_id
         async with TrialRunner(config, self._plan, session.environment, session.run_budget, run_id=run_id) as runner:
             try:
@@ -132,8 +133,19 @@ class FurtherTrials:
                 self.note = str(error)
             finally:
                 self.judge_cost_usd = runner.judge_cost_usd
-        if ended := self.note or session.run_budget.stopped:
+        if ended := self.note or session.run_budget.stopped or short:
             self.note = f"{done:,} of {count(runs, 'run')} {self._purpose} were made: {ended}"
+
+
+def _affordable(epochs: Sequence[Sequence[Job]], budget: RunBudget) -> tuple[Sequence[Sequence[Job]], str]:
+    """The epochs that ``budget.runs`` has room for as a whole, and why others are left out; empty if none is."""
+    left, whole = budget.runs_left, 0
+    for jobs in epochs:
+        if left is not None and len(jobs) > left:
+            return epochs[:whole], f"budget.runs ({budget.limits.runs}) has no room for another whole epoch"
+        left = None if left is None else left - len(jobs)
+        whole += 1
+    return epochs, ""
 
 
 def _missing(session: Session, plan: Plan, record: Record) -> list[list[Job]]:

@@ -469,7 +469,7 @@ def with_stored(suite: SuiteResult, record: Record) -> SuiteResult:
     )
     runs = sum(own.values())
     stored = StoredForLater(min(kept[case_id] for case_id in own), max(own.values()), runs)
-    return replace(suite, **_spent(record), agent_runs=suite.agent_runs + runs, stored=stored)
+    return replace(suite, **_spent(record), agent_runs=len(record.trials), stored=stored)
 
 
 def _spent(record: Record) -> dict[str, Any]:

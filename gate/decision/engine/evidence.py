@@ -333,7 +333,7 @@ class Orientation:
         rows = [row for trials in state.baseline.values() for row in trials]
         rows += [row for r in state.rounds if r.tag == FULL for trials in r.trials.values() for row in trials]
         self.floors = [
-            _half_of_smallest(rows, m) if metric.kind == "positive" else 0.0 for m, metric in enumerate(state.metrics)
+            _stands_for_zero(rows, m) if metric.kind == "positive" else 0.0 for m, metric in enumerate(state.metrics)
         ]
 
     def __call__(self, row: Row) -> Row:
@@ -348,10 +348,17 @@ class Orientation:
         return float(value) if metric.direction is Direction.HIGHER else -float(value)
 
 
-def _half_of_smallest(rows: Iterable[Row], m: int) -> float:
-    """What stands for zero in a logarithm: the same for both sides, so a relabelling does not see it."""
-    values = (row[m] for row in rows if m < len(row))
-    return min((v for v in values if v is not None and 0 < v < math.inf), default=1.0) / 2
+def _stands_for_zero(rows: Iterable[Row], m: int) -> float:
+    """What stands for zero in a logarithm: the same for both sides, so a relabelling does not see it.
+
+    Half of the smallest positive value, but no more than the mean: where nearly all are zero, a few that are not would
+    be twice as much, however large they are, and would vanish among the others.
+    """
+    values = [v for row in rows if m < len(row) and (v := row[m]) is not None and 0 <= v < math.inf]
+    positive = [value for value in values if value]
+    if not positive:
+        return 1.0
+    return min(min(positive) / 2, sum(value / len(values) for value in positive))
 
 
 def _paired(state: State, orient: Orientation) -> Evidence:

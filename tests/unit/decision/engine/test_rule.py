@@ -424,6 +424,26 @@ def test_a_rise_of_cost_is_only_shown_where_it_does_not_gate() -> None:
     assert "cost" not in answer.evidence.looks[0].metrics
 
 
+@pytest.mark.parametrize(("cases", "dear"), [(60, 1), (60, 2), (100, 2), (200, 3)])
+def test_a_few_that_cost_where_nothing_did_are_no_pass(cases: int, dear: int) -> None:
+    """A hundred dollars where all was free: twice half of a hundred would be a rise of one part in a hundred."""
+    metrics = (SUCCESS, Metric("cost", "positive", Direction.LOWER, 0.2))
+    baseline = {c: [(1.0, 0.0)] * 5 for c in ids(cases)}
+    screened = full({c: [(1.0, 100.0 * (n < dear))] for n, c in enumerate(baseline)})
+    found = decide(State(metrics, baseline, (screened,), Config()))
+    assert isinstance(found, Continue) or found.verdict == "REGRESSION"
+    whole = decide(State(metrics, baseline, (screened,), Config(can_run=False)))
+    assert outcome(whole).verdict != "PASS"
+
+
+def test_what_is_often_zero_is_compared_as_half_of_the_smallest() -> None:
+    metrics = (SUCCESS, Metric("calls", "positive", Direction.LOWER, 0.2))
+    baseline = {c: [(1.0, float(n % 2))] * 5 for n, c in enumerate(ids(20))}
+    same = full({c: [(1.0, float(n % 2))] for n, c in enumerate(baseline)})
+    evidence = gather(State(metrics, baseline, (same,), Config(can_run=False)))
+    assert {math.exp(-case.full[0][1] or 0.0) for case in evidence.cases.values()} == {0.5, 1.0}
+
+
 def test_a_fall_of_cost_passes() -> None:
     assert outcome(costly(0.5)).verdict == "PASS"
 
