@@ -24,6 +24,8 @@ from gate.reports.trajectory_diff import differences
 _FAILURES = (Verdict.REGRESSED, Verdict.BELOW_THRESHOLD)
 _PASSED = (CaseStatus.OK, CaseStatus.FLAKY, CaseStatus.SUSPECT)
 _ERRORS = (Verdict.ERROR, Verdict.NOT_MEASURED)
+MOST_SECONDS = 1e11
+"""Some 3,000 years: above each time since 1970, and so low that its milliseconds are a whole number in every reader."""
 
 
 class Outcome(str, Enum):
@@ -51,6 +53,14 @@ class ReportItem(Struct, frozen=True):
     output: tuple[str, ...] = ()
     """Lines to show whatever the outcome."""
     case: CaseResult | None = None
+
+
+def told_seconds(seconds: float | None) -> float | None:
+    """A time as the formats of test runners can say it; None where it is not known, or none that anything can take.
+
+    Agents and traces tell their own times; as many as there are cases still add up to a number.
+    """
+    return seconds if seconds is not None and 0 <= seconds <= MOST_SECONDS else None
 
 
 def checks_of(suite: SuiteResult, result: Result) -> list[ReportItem]:

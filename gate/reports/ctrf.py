@@ -16,7 +16,7 @@ from uuid import NAMESPACE_URL, uuid5
 from gate.decision.comparison import PASS_RATE
 from gate.errors import ExitCode
 from gate.model import CaseResult, Estimate, Result, SuiteResult
-from gate.reports.checks import Outcome, ReportItem, checks_of
+from gate.reports.checks import Outcome, ReportItem, checks_of, told_seconds
 from gate.security.escape import one_line, visible
 from gate.security.limits import MAX_ID_CHARS, shorten
 
@@ -63,7 +63,18 @@ def _text(lines: Sequence[str]) -> str:
 
 
 def _milliseconds(seconds: float | None) -> int:
-    return round(1000 * seconds) if seconds is not None and math.isfinite(seconds) else 0
+    """The format wants a number; 0 is what it says of a time that is not known."""
+    return round(1000 * (told_seconds(seconds) or 0.0))
+
+
+def _sum(amounts: Sequence[float]) -> float | None:
+    """None without any, and where they add up to no number: finite ones may overflow."""
+    return _finite(sum(amounts)) if amounts else None
+
+
+def _finite(value: float) -> float | None:
+    """JSON has no infinity, and what is not a number was not measured."""
+    return value if math.isfinite(value) else None
 
 
 def _start(result: Result) -> int:
@@ -94,7 +105,7 @@ def _summary(result: Result, tests: Sequence[dict[str, Any]]) -> dict[str, Any]:
             "agentRuns": sum(suite.agent_runs for suite in result.suites),
             "infrastructureErrors": sum(suite.errors for suite in result.suites),
             "infrastructureRetries": sum(suite.retried for suite in result.suites),
-            "costUsd": math.fsum(costs) if costs else None,
+            "costUsd": _sum(costs),
         },
     }
 
@@ -132,12 +143,14 @@ def _pass_rate(result: Result) -> dict[str, float]:
 
 
 def _value(estimate: Estimate | None) -> float | None:
-    return estimate.value if estimate is not None and math.isfinite(estimate.value) else None
+    return None if estimate is None else _finite(estimate.value)
 
 
 def _delta(now: float | None, before: float | None) -> dict[str, float]:
-    known = {name: value for name, value in (("current", now), ("baseline", before)) if value is not None}
-    return {**known, "change": now - before} if now is not None and before is not None else known
+    change = _finite(now - before) if now is not None and before is not None else None
+    return {
+        name: value for name, value in (("current", now), ("baseline", before), ("change", change)) if value is not None
+    }
 
 
 # --- tests ----------------------------------------------------------------------------------------

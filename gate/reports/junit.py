@@ -10,7 +10,7 @@ from junit_xml import TestCase, TestSuite, to_xml_report_string
 from gate.model import Result, SuiteResult
 from gate.reports import labels as words
 from gate.reports import replayed
-from gate.reports.checks import Outcome, ReportItem, checks_of
+from gate.reports.checks import Outcome, ReportItem, checks_of, told_seconds
 from gate.security.escape import xml_text
 from gate.security.limits import MAX_ID_CHARS, shorten
 
@@ -81,7 +81,7 @@ def _test(suite: SuiteResult, check: ReportItem) -> TestCase:
     if check.output:
         test.stdout = _output(check.output)
     if check.case is not None:
-        test.elapsed_sec = check.case.duration
+        test.elapsed_sec = told_seconds(check.case.duration)
         if check.case.location is not None:
             test.file, test.line = _attribute(check.case.location.path), check.case.location.line
     return test

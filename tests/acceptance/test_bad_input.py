@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from gate.reports import FILES
 from tests.acceptance.conftest import Outcome, Project
 
 SUITE = "cases:\n  - {id: hello, input: Hello, response: Hi there}\n  - {id: bye, input: Bye, response: Goodbye}\n"
@@ -422,6 +423,20 @@ def test_a_record_that_is_out_of_reach_without_commits_is_not_called_absent(proj
     ran = project.gate("run")
     assert ran.code == 4
     assert "under `on_missing: fail` only an ancestor's record counts, and there is no commit here" in one_line(ran)
+
+
+def test_costs_that_add_up_to_no_number_end_no_run(project: Project) -> None:
+    """Each is a number; their sum is not. Whatever reads it says that the cost is not measured."""
+    answer = "{'output': {'Hello': 'Hi there', 'Bye': 'Goodbye'}[message], 'cost_usd': 1e308}"
+    project.write("agent.py", f"def answer(message):\n    return {answer}\n")
+    wanted = [word for form in FILES for word in (f"--{form}", f"out/{form}")]
+    ran = project.gate("run", *wanted)
+    assert ran.code == 0, ran.err
+    assert all((project.root / "out" / form).stat().st_size for form in FILES)
+    summary = json.loads((project.root / "out" / "ctrf").read_text())["results"]["summary"]
+    assert summary["extra"]["costUsd"] is None
+    assert "not measured agent" in (project.root / "out" / "junit").read_text()
+    assert project.gate("history").code == project.gate("site", "site").code == 0
 
 
 def test_no_secret_that_an_agent_says_reaches_anything_that_is_written(project: Project) -> None:
