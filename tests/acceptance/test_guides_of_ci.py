@@ -6,10 +6,12 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -37,12 +39,28 @@ FILES = {
 }
 
 
+@dataclass(frozen=True)
+class Cache:
+    """What a recipe keeps of a job: a folder, under a key. Later jobs find it by the key, or by how that begins."""
+
+    folder: str
+    key: str
+    begins: str | None = None
+
+    def finds(self, key: str, job: int) -> bool:
+        if self.begins is None:
+            return key == expanded(self.key, job)
+        return key.startswith(expanded(self.begins, job))
+
+
 @dataclass
 class Project:
     """A repository with a remote, of which every pipeline has a clone of its own."""
 
     folder: Path
     jobs: int = 0
+    kept: dict[str, Path] = field(default_factory=dict)
+    """The copies of caches by their keys, the newest last."""
 
     def git(self, *arguments: str) -> str:
         command = ["git", "-C", str(self.folder / "work"), *arguments]
@@ -59,21 +77,44 @@ class Project:
         self.git("push", "-q", "origin", f"HEAD:refs/heads/{branch}")
         return self.git("rev-parse", "HEAD")
 
-    def job(self, script: list[str], commit: str, **variables: str) -> tuple[Path, str]:
-        """Runs the lines in a fresh clone of the commit, as runners do; its folder, and what was printed."""
+    def job(
+        self, script: list[str], commit: str, cache: Cache | None = None, code: int = 0, /, **variables: str
+    ) -> tuple[Path, str]:
+        """Runs the lines in a fresh clone of the commit, as runners do; its folder, and what was printed.
+
+        ``cache``: what is there of earlier jobs, and is kept for later ones, whatever the lines end with.
+        """
         self.jobs += 1
         clone = self.folder / f"job-{self.jobs}"
         remote = (self.folder / "remote.git").as_uri()
         subprocess.run(["git", "clone", "-q", remote, str(clone)], check=True)
         subprocess.run(["git", "-C", str(clone), "checkout", "-q", "--detach", commit], check=True)
+        if cache:
+            for key in [key for key in reversed(self.kept) if cache.finds(key, self.jobs)][:1]:
+                shutil.copytree(self.kept[key], clone / cache.folder)
         lines = "\n".join(script)
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         environment = {**os.environ, **IDENTITY, "PATH": path, "CI_DEFAULT_BRANCH": "main", **variables}
         done = subprocess.run(
             ["sh", "-ec", lines], cwd=clone, env=environment, capture_output=True, text=True, check=False
         )
-        assert done.returncode == 0, done.stdout + done.stderr
+        assert done.returncode == code, done.stdout + done.stderr
+        if cache:
+            copy = self.folder / f"cache-{self.jobs}"
+            shutil.copytree(clone / cache.folder, copy)
+            self.kept[expanded(cache.key, self.jobs)] = copy
         return clone, done.stdout + done.stderr
+
+
+def expanded(key: str, job: int, change: str = "fix") -> str:
+    """A key of a cache with the names that its system knows, of a job of a change."""
+    of_change = ("CI_MERGE_REQUEST_IID", "JOB_NAME", "Branch", "System.PullRequest.PullRequestId")
+    of_job = ("BuildNum", "Build.BuildId", "System.JobAttempt")
+    known = dict.fromkeys(of_change, change) | dict.fromkeys(of_job, str(job))
+    named = re.compile(
+        r"\$\((?P<azure>[\w.]+)\)|\$\{env\.(?P<jenkins>\w+)\}|\{\{ \.(?P<circleci>\w+) \}\}|\$(?P<gitlab>\w+)"
+    )
+    return named.sub(lambda found: known[str(found[str(found.lastgroup)])], key)
 
 
 @pytest.fixture
@@ -171,8 +212,8 @@ def circleci() -> list[str]:
 
 
 def azure() -> list[str]:
-    steps = yaml.safe_load(page("other-ci.md", r"# azure"))["steps"]
-    return [step["script"] for step in steps if "gate run" in step.get("script", "")]
+    measure, _ = yaml.safe_load(page("other-ci.md", r"# azure"))["jobs"]
+    return [step["script"] for step in measure["steps"] if "gate run" in step.get("script", "")]
 
 
 def bitbucket() -> list[str]:
@@ -245,3 +286,99 @@ def test_in_ci_a_committed_folder_stays_the_store(project: Project) -> None:
     second = project.commit("main")
     _, said = project.job(["gate run -q", "gate baseline save"], second, CI="true")
     assert "saved" in said and ".gate/baselines" in said and "gone" not in said
+
+
+# --- what a change measured is there for its next job ----------------------------------------------
+
+
+def gitlabs_cache(*, change: bool) -> Cache | None:
+    found = yaml.safe_load(page("gitlab.md", r"# \.gitlab-ci"))
+    job = found["gate"] if change else {**found["gate"], **found["baseline"]}
+    cache = job.get("cache")
+    if not cache:
+        return None
+    assert cache["when"] == "always"
+    [folder] = cache["paths"]
+    return Cache(folder, cache["key"])
+
+
+def jenkins_cache(*, change: bool) -> Cache | None:
+    script = page("other-ci.md", "pipeline", "groovy")
+    copied = re.search(
+        r'if \(env\.CHANGE_ID\) \{[^\n]*\n\s*copyArtifacts projectName: "(.*?)", selector: lastCompleted\(\), '
+        r"filter: '(.*?)/\*\*', optional: true\n",
+        script,
+    )
+    if copied is None or not change:
+        return None
+    job, folder = copied.groups()
+    always = script[script.index("always {") :]
+    assert f"{folder}/**" in always, "it copies what was archived, of red builds, too"
+    assert f'copyArtifactPermission("{job}")' in script
+    return Cache(folder, job)
+
+
+def circlecis_cache(*, change: bool) -> Cache | None:
+    steps: list[dict[str, Any]] = []
+    for step in yaml.safe_load(page("other-ci.md", r"# \.circleci"))["jobs"]["gate"]["steps"]:
+        if isinstance(step, dict) and "unless" in step:
+            assert step["unless"]["condition"] == {"equal": ["main", "<< pipeline.git.branch >>"]}
+            steps += step["unless"]["steps"] if change else []
+        elif isinstance(step, dict):
+            steps.append(step)
+    saved = [step["save_cache"] for step in steps if "save_cache" in step]
+    found = [key for step in steps if "restore_cache" in step for key in step["restore_cache"]["keys"]]
+    if not saved and not found:
+        return None
+    [cache], [begins] = saved, found
+    assert cache["when"] == "always"
+    [folder] = cache["paths"]
+    return Cache(folder, cache["key"], begins)
+
+
+def azures_cache(*, change: bool) -> Cache | None:
+    measure, verdict = yaml.safe_load(page("other-ci.md", r"# azure"))["jobs"]
+    assert verdict["dependsOn"] == measure["job"]
+    cached = [step for step in measure["steps"] if step.get("task") == "Cache@2"]
+    if not cached or (not change and cached[0]["condition"] == "eq(variables['Build.Reason'], 'PullRequest')"):
+        return None
+    given = cached[0]["inputs"]
+    return Cache(given["path"], given["key"], given["restoreKeys"])
+
+
+CACHES = {"gitlab": gitlabs_cache, "jenkins": jenkins_cache, "circleci": circlecis_cache, "azure": azures_cache}
+EVERY_CACHE = pytest.mark.parametrize("name", CACHES)
+
+
+@EVERY_CACHE
+def test_each_change_has_a_cache_of_its_own_and_the_default_branch_reads_none(name: str) -> None:
+    assert CACHES[name](change=False) is None, "a change could have written it"
+    cache = CACHES[name](change=True)
+    assert cache is not None
+    assert Path(cache.folder) == Path(".gate/records")
+    assert cache.finds(expanded(cache.key, 1), 2), "the next job finds it"
+    assert not any(cache.finds(expanded(cache.key, 1, other), 2) for other in ("fix-2", "fi", ""))
+
+
+@pytest.mark.parametrize("name", [one if one == "gitlab" else pytest.param(one, marks=SLOW) for one in CACHES])
+def test_a_retry_in_a_fresh_clone_continues_and_a_further_head_is_counted(project: Project, name: str) -> None:
+    script, merge, change = RECIPES[name]
+    main = project.commit("main", gate__yaml=ALL_DEFAULTS)
+    project.job(script(), main, CACHES[name](change=False), CI="true", **merge)
+    given = {key: main if value == "BASE" else value for key, value in change.items()}
+    red = 0 if name == "azure" else 1
+
+    def measure(head: str) -> str:
+        _, said = project.job(script(), head, CACHES[name](change=True), red, CI="true", **given)
+        assert red or "##vso[task.setvariable variable=code;isOutput=true]1" in said
+        return " ".join(said.split())
+
+    worse = FILES["agent.py"].replace("look_up", "guess")
+    head = project.commit("change", agent__py=worse)
+    assert "continues a record" not in measure(head)
+    said = measure(head)
+    assert "continues a record of" in said and "nothing new was run" in said, "a retry"
+    said = measure(project.commit("change"))
+    assert "of an earlier commit of this change" in said and "nothing new was run" in said, "an empty commit"
+    said = measure(project.commit("change", agent__py=worse + "# please\n"))
+    assert "measurement 2 of this change; before: " in said, "a comment"
