@@ -43,8 +43,10 @@ DOUBTED = 0.33
 REPEATED_SHARE, REPEATED_FUTILE = 0.2, 0.15
 """The same of cases that were asked again and proved a drop together, by repeats of both sides: no trial is added."""
 LEVEL = 2.5
-"""In shares of alpha: the most often that a change is blocked which is no worse than the baseline's agent is *now*,
-whatever happened since the baseline was stored. With nothing happened a block has to come through both tests."""
+"""In shares of alpha: the most often that the steps of the check confirm a drop of a change which is no worse than the
+baseline's agent is *now*, whatever happened since the baseline was stored. Repeats of both sides have
+``REPEATED_SHARE`` of it beside them, and go on to the steps where they leave it open: 3 alpha together. With nothing
+happened a block has to come through both tests."""
 MOVED = 0.05
 """From this p-value down the baseline's agent is taken to be worse than it was. It only ends a check early."""
 LEAST_PART = 10
