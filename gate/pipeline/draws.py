@@ -23,6 +23,7 @@ from gate.pipeline.verdict import Terms, judge_record, load_to_judge
 from gate.records import Header, read_header, read_record, write_record
 from gate.records.model import count, difference
 from gate.reports.formatting import listing
+from gate.system.git import Git
 
 SEARCHED = 50
 """The newest records of a suite that are looked at."""
@@ -39,7 +40,7 @@ def continue_earlier(config: Config, header: Header) -> str:
     path = path_of(config, header)
     if path is None or path.exists():
         return ""
-    for found, other in _of_this_change(config, header):
+    for found, other in _of_this_base(config, header):
         if other.agent != header.agent or difference(replace(other, commit=header.commit), header):
             continue
         with suppress(GateError):
@@ -51,7 +52,7 @@ def continue_earlier(config: Config, header: Header) -> str:
     return ""
 
 
-def earlier_draws(config: Config, header: Header, references: Sequence[Reference], terms: Terms) -> str:
+def earlier_draws(config: Config, header: Header, references: Sequence[Reference], terms: Terms, git: Git) -> str:
     """How often this change was measured before, with what each came to as it is judged now; empty if never.
 
     Nothing of what those records say of themselves is told but their trials.
@@ -61,8 +62,8 @@ def earlier_draws(config: Config, header: Header, references: Sequence[Reference
     alone = replace(terms, base=None, doubts=(), doubts_if_compared=(), notes=(), changes=())
     told: list[str] = []
     seen = {header.run_id}  # a continued record has the run of the one that it continues
-    for found, other in _of_this_change(config, header):
-        if other.run_id in seen:
+    for found, other in _of_this_base(config, header):
+        if other.run_id in seen or git.is_elsewhere(other.commit or "", header.commit or ""):
             continue
         seen.add(other.run_id)
         if len(told) < MOST_TOLD:
@@ -80,7 +81,7 @@ def earlier_draws(config: Config, header: Header, references: Sequence[Reference
     )
 
 
-def _of_this_change(config: Config, header: Header) -> Iterator[tuple[Path, Header]]:
+def _of_this_base(config: Config, header: Header) -> Iterator[tuple[Path, Header]]:
     """Records that were measured against the same base, the newest first, under clean trees and of whole runs."""
     if not header.base_commit or header.shard != (1, 1):
         return

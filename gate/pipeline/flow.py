@@ -207,8 +207,9 @@ async def _measure(session: Session, plan: Plan, found: References) -> MeasuredS
         more = filter(None, (base.note, *runner.notes))
         notes = (*_notes(session, plan, journal, taken_up, origin), *found.notes, *more)
         terms = _terms(session, plan, run, notes, found, len(journal.resumed))
-        if told := "" if session.where.anchored else earlier_draws(session.config, journal.header, found.all, terms):
-            terms = replace(terms, notes=(*terms.notes, told))
+        if not session.where.anchored:
+            told = earlier_draws(session.config, journal.header, found.all, terms, session.git)
+            terms = replace(terms, notes=(*terms.notes, *filter(None, (told,))))
         journal.finish(
             duration=time.monotonic() - started,
             judge_cost_usd=judge_cost,

@@ -139,12 +139,11 @@ class FurtherTrials:
 
 def _affordable(epochs: Sequence[Sequence[Job]], budget: RunBudget) -> tuple[Sequence[Sequence[Job]], str]:
     """The epochs that ``budget.runs`` has room for as a whole, and why others are left out; empty if none is."""
-    left, whole = budget.runs_left, 0
-    for jobs in epochs:
+    left = budget.runs_left
+    for whole, jobs in enumerate(epochs):
         if left is not None and len(jobs) > left:
             return epochs[:whole], f"budget.runs ({budget.limits.runs}) has no room for another whole epoch"
         left = None if left is None else left - len(jobs)
-        whole += 1
     return epochs, ""
 
 

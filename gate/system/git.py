@@ -317,6 +317,13 @@ class Git:
             return False
         return self.ask("merge-base", "--is-ancestor", ids[0], ids[1]) is not None
 
+    def is_elsewhere(self, commit: str, head: str) -> bool:
+        """Whether a commit is on a branch and not in the history of ``head``: one that was replaced is on none."""
+        found = self.resolve(commit)
+        if found is None or self.is_ancestor(found, head):
+            return False
+        return bool(self.text("for-each-ref", "--count=1", f"--contains={found}", "refs/heads", "refs/remotes"))
+
     def is_shallow(self) -> bool:
         return self.text("rev-parse", "--is-shallow-repository") == "true"
 

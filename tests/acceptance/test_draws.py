@@ -103,6 +103,24 @@ def test_a_comment_in_the_agent_is_a_further_measurement_that_is_counted(change:
     assert "measurement 2 of this change; before: regressed (another fingerprint" in told, "continued ones are one"
 
 
+def test_what_was_measured_on_another_branch_is_another_change(change: Project) -> None:
+    told = {}
+    for name in ("change", "other"):
+        change.git("switch", "-q", *(["change"] if name == "change" else ["-c", name, "main"]))
+        for remark in ("one", "two"):
+            change.write("agent.py", f"{AGENT}# {name} {remark}\n")
+            change.commit(f"{name} {remark}")
+            warnings = run_id(change)[1]["warnings"]
+            told[name, remark] = [line.split(";")[0] for line in warnings if "of this change;" in line]
+    second = ["measurement 2 of this change"]
+    assert told == {("change", "one"): [], ("change", "two"): second, ("other", "one"): [], ("other", "two"): second}
+    change.git("commit", "-q", "--amend", "-m", "in other words", "--allow-empty")
+    change.write("agent.py", f"{AGENT}# other three\n")
+    change.git("add", "-A")
+    change.git("commit", "-q", "--amend", "-m", "what was replaced is on no branch")
+    assert any("measurement 3 of this change" in line for line in run_id(change)[1]["warnings"])
+
+
 def test_a_record_that_is_damaged_is_passed_over(change: Project) -> None:
     change.write("agent.py", AGENT + "# clearer\n")
     change.commit("clearer")
