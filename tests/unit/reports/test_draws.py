@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from msgspec.structs import replace
@@ -25,7 +26,7 @@ def stated(monkeypatch: pytest.MonkeyPatch) -> list[Verdict]:
     verdicts: list[Verdict] = []
     monkeypatch.setattr(
         counted,
-        "_of_this_change",
+        "_of_this_base",
         lambda *_: ((Path(str(n)), replace(HEADER, run_id=f"run {n}")) for n in range(len(verdicts))),
     )
     monkeypatch.setattr(counted, "load_to_judge", lambda path: int(path.name))
@@ -36,7 +37,8 @@ def stated(monkeypatch: pytest.MonkeyPatch) -> list[Verdict]:
 def measured(suite: SuiteResult, stated: list[Verdict], *before: Verdict) -> SuiteResult:
     """The suite with the warning that the run states of so many earlier measurements."""
     stated[:] = before
-    note = counted.earlier_draws(None, HEADER, (), Terms(()))  # type: ignore[arg-type]
+    git = SimpleNamespace(is_elsewhere=lambda *_: False)
+    note = counted.earlier_draws(None, HEADER, (), Terms(()), git)  # type: ignore[arg-type]
     return replace(suite, warnings=(Stated("another"), *([Stated(note)] if note else [])))
 
 
