@@ -15,7 +15,7 @@ from gate.errors import ConfigError, MeasureError
 from gate.formats.documents import read_document, read_document_with_lines, read_json_lines, read_text
 from gate.formats.eval_archive import SUFFIX as EVAL_ARCHIVE
 from gate.formats.eval_archive import read_eval_archive
-from gate.model import Case, Suite
+from gate.model import Case, RecordedTrial, Suite
 from gate.registry import Registry
 from gate.suites import messages, native, python_tests, traces
 from gate.suites.base import Contents, Document, Format, Loss, refuse_duplicates
@@ -134,11 +134,17 @@ def _suite(
         id=name if name and (folder is None or source == ".") else source,
         cases=cases,
         criteria=criteria,
-        recorded=tuple(trial for content in contents for trial in content.recorded),
+        recorded=_recorded(contents),
         source=source,
         brought=_brought(contents),
         notes=tuple(dict.fromkeys([*(note for content in contents for note in content.notes), *notes])),
     )
+
+
+def _recorded(contents: Sequence[Contents]) -> tuple[RecordedTrial, ...]:
+    """The recorded trials; where there are any, what holds no answer is one in which the agent failed."""
+    recorded = [trial for content in contents for trial in content.recorded]
+    return (*recorded, *(trial for content in contents for trial in content.unanswered)) if recorded else ()
 
 
 def _limited(cases: tuple[Case, ...], content: Mapping[str, Any]) -> tuple[tuple[Case, ...], list[str]]:

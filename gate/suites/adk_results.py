@@ -17,7 +17,7 @@ from gate.formats.messages import FormatError
 from gate.formats.positions import Key
 from gate.model import Case, Invocation, RecordedTrial, Scenario, ToolCall, Turn
 from gate.security.limits import shorten
-from gate.suites.base import Contents, Document, Format, Loss, without_losses
+from gate.suites.base import Contents, Document, Format, Loss, is_answered, without_losses
 
 FAILED = (2, "2", "FAILED")
 """google-adk's ``EvalStatus.FAILED``, by value or by name."""
@@ -125,9 +125,9 @@ def _pairs(body: Body) -> list[Body]:
 
 def _trial(body: Body, case: Case, metrics: list[Body], origin: str, number: int) -> RecordedTrial:
     status = adk.get(body, "final_eval_status")
-    if not case.turns:
-        return RecordedTrial(case.id, number, (), "google-adk records no answer", origin)
     invocations = tuple(_invocation(pair) for pair in _pairs(body))
+    if not is_answered(invocations):
+        return RecordedTrial(case.id, number, (), "google-adk records no answer", origin)
     failed = [one for one in metrics if adk.get(one, "eval_status") in FAILED]
     if lost := [str(adk.get(one, "metric_name")) for one in failed if not (_is_here(one) and _stated(one))]:
         return RecordedTrial(case.id, number, (), f"google-adk's metric {shorten(lost[0], 100)} failed", origin)

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 from pydantic import BaseModel, ValidationError
 
 from gate.errors import ConfigError, first_problem, unknown_key
 from gate.formats.positions import Key, LineNumbers
-from gate.model import Case, Location, RecordedTrial
+from gate.model import Case, Invocation, Location, RecordedTrial
 
 
 class Document(Struct, frozen=True):
@@ -44,6 +45,15 @@ class Document(Struct, frozen=True):
         return ConfigError(what, where=str(self.location(*keys)), hint=hint)
 
 
+NO_ANSWER = "the recording holds no answer"
+"""Why a recorded trial failed of which only the question was recorded."""
+
+
+def is_answered(said: Iterable[Invocation]) -> bool:
+    """Whether the agent said or called anything in a recorded conversation."""
+    return any(turn.response or turn.intermediate or turn.tool_calls for turn in said)
+
+
 class Contents(Struct, frozen=True):
     """What a file holds."""
 
@@ -53,6 +63,8 @@ class Contents(Struct, frozen=True):
     """The criteria that the file states, by name; None if it states none."""
     notes: tuple[str, ...] = ()
     """Notes for the reader on how the file was understood."""
+    unanswered: tuple[RecordedTrial, ...] = ()
+    """Trials of which the file holds no answer: failed ones of a recording, and nothing where none was recorded."""
 
 
 class Loss(Struct, frozen=True):
@@ -75,7 +87,7 @@ def without_losses(document: Document, found: Contents, losses: Sequence[Loss]) 
         hint = "`gate import --allow-loss` writes the suite without it"
         raise document.error(f"{lost}: the gate has no such check", hint=hint)
     notes = tuple(f"{document.where}: {loss} is not carried over" for loss in losses)
-    return Contents(found.cases, found.recorded, found.criteria, (*found.notes, *notes))
+    return replace(found, notes=(*found.notes, *notes))
 
 
 class Format(Struct, frozen=True):

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from gate.model import Case, Invocation, Part, RecordedTrial, Rubric, ToolCall, Turn
 from gate.security.limits import shorten
-from gate.suites.base import Contents, Document, Format, Loss, without_losses
+from gate.suites.base import NO_ANSWER, Contents, Document, Format, Loss, without_losses
 
 Row = Mapping[str, Any]
 
@@ -28,6 +28,8 @@ class _Found(Struct):
     rubrics: list[Rubric] = []
     tags: list[str] = []
     recorded: Invocation | None = None
+    unanswered: bool = False
+    """Whether the agent was asked, and no answer of it is there."""
     losses: list[tuple[str, bool]] = []
     """What is lost, and whether it is a check."""
 
@@ -234,9 +236,11 @@ def _evals_row(row: Row) -> _Found:
     losses += _further(ideal, str(answered))
     metadata = {name: value for name, value in item.items() if name not in (asked, answered, "id")}
     turns = _expecting(_conversation(item[asked], asked), response)
-    said = _mapping(row.get("sample"), "sample").get("output_text")
+    sample = _mapping(row.get("sample"), "sample")
+    said = sample.get("output_text")
     recorded = Invocation(turns[-1].user, (Part(said),)) if isinstance(said, str) and len(turns) == 1 else None
-    return _Found(turns, _name(item.get("id")), metadata, recorded=recorded, losses=losses)
+    unanswered = bool(sample) and not isinstance(said, str)
+    return _Found(turns, _name(item.get("id")), metadata, recorded=recorded, unanswered=unanswered, losses=losses)
 
 
 def _scenario(row: Row) -> _Found:
@@ -313,9 +317,11 @@ def carry(document: Document) -> tuple[Contents, list[Loss]]:
         case = _case(document, found, number)
         cases.append(case)
         losses += [Loss(case.id, what, check) for what, check in found.losses]
+        origin = f"{document.location(number)}, trial 1"
         if found.recorded is not None:
-            origin = f"{document.location(number)}, trial 1"
             recorded.append(RecordedTrial(case.id, 1, (found.recorded,), origin=origin))
+        elif found.unanswered:
+            recorded.append(RecordedTrial(case.id, 1, (), NO_ANSWER, origin))
     judged = any(case.rubrics for case in cases)
     return Contents(tuple(cases), tuple(recorded), _CRITERIA if judged else None), losses
 

@@ -16,7 +16,7 @@ from gate.formats import messages
 from gate.formats.messages import FormatError
 from gate.model import Case, Invocation, RecordedTrial, Turn, Usage, total_usage
 from gate.security.limits import shorten
-from gate.suites.base import Contents, Document, Format, Loss, without_losses
+from gate.suites.base import NO_ANSWER, Contents, Document, Format, Loss, is_answered, without_losses
 
 _ATTACHMENT = "attachment://"
 _INCLUDES = "includes"
@@ -129,6 +129,8 @@ def _trial(document: Document, sample: Sample, case: Case, number: int) -> Recor
     invocation: Invocation = replace(said, user=case.turns[0].user, usage=usage or said.usage, duration=duration)
     if failed := _failed_score(sample, case, invocation.text):
         return RecordedTrial(case.id, epoch, (), shorten(failed, MAX_ERROR_CHARS), origin)
+    if not is_answered([invocation]):
+        return RecordedTrial(case.id, epoch, (), NO_ANSWER, origin)
     return RecordedTrial(case.id, epoch, (invocation,), origin=origin)
 
 

@@ -22,7 +22,7 @@ from gate.formats.paths import PathError
 from gate.formats.positions import Key
 from gate.model import Case, Complexity, Invocation, Part, RecordedTrial, ToolCall, Turn
 from gate.security.limits import shorten
-from gate.suites.base import Contents, Document, Format
+from gate.suites.base import NO_ANSWER, Contents, Document, Format, is_answered
 from gate.suites.spill import Spill
 
 Path = Annotated[str, Field(min_length=1), AfterValidator(paths.checked)]
@@ -70,7 +70,7 @@ class FieldPaths(_Model):
     content: list[Path] = []
     """Other fields that define a case: if one changes, the case is no longer compared."""
     error: Path | None = None
-    """What went wrong in the trial; it then counts as not measured."""
+    """What went wrong in the trial; it then counts as failed."""
     usage: Path | None = None
     """Token counts, as OpenAI reports them. Default: those in the messages."""
     cost_usd: Path | None = None
@@ -91,7 +91,7 @@ class _Row(Struct, frozen=True):
     trial: str | int | None
     """The number that the row gives itself."""
     invocation: Invocation | None
-    """None if the row holds no answer: it is a case to run, or a trial that failed."""
+    """None if the trial failed."""
     error: str | None = None
 
 
@@ -156,8 +156,10 @@ def _gather(
         group.add(row, spill)
     for trial in sorted((wanted or set()) - known):
         raise document.error(f"no row has trial {trial!r}", hint=f"known: {', '.join(sorted(known))}")
-    recorded = tuple(trial for group in groups.values() for trial in group.trials())
-    return Contents(tuple(group.case for group in groups.values()), recorded)
+    trials = [trial for group in groups.values() for trial in group.trials()]
+    recorded = tuple([trial for trial in trials if trial.error != NO_ANSWER])
+    unanswered = tuple([trial for trial in trials if trial.error == NO_ANSWER])
+    return Contents(tuple(group.case for group in groups.values()), recorded, unanswered=unanswered)
 
 
 # --- paths ----------------------------------------------------------------------------------------
@@ -218,8 +220,9 @@ def _row(place: _Place, fields: FieldPaths, groups: Mapping[str, _Group]) -> _Ro
     if error is not None:
         said = shorten(error if isinstance(error, str) else str(error), 1000)
         return _Row(case, stated, line, trial, None, said)
-    answered = bool(invocation.response or invocation.tool_calls)
-    return _Row(case, stated, line, trial, invocation if answered else None)
+    if not is_answered([invocation]):
+        return _Row(case, stated, line, trial, None, NO_ANSWER)
+    return _Row(case, stated, line, trial, invocation)
 
 
 def _invocation(place: _Place, fields: FieldPaths, *, failed: bool) -> Invocation:
@@ -348,7 +351,6 @@ class _Group:
         return [
             RecordedTrial(self.case.id, number, kept.invocations, kept.error, _origin(kept))
             for number, kept in enumerate(found, 1)
-            if kept.invocations or kept.error is not None
         ]
 
 

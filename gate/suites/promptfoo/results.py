@@ -140,7 +140,7 @@ def _trial(document: Document, one: _Read, number: int) -> RecordedTrial:
 def _failure(one: _Read) -> str:
     """Why a trial failed whatever is checked here: an error, or an assertion that cannot be repeated here."""
     row = one.row
-    if row.get("failureReason") == ERROR or not _response(row):
+    if row.get("failureReason") == ERROR or _response(row).get("output") is None:
         return str(row.get("error") or "no answer").split("\n    at ")[0]
     if row.get("success") is True:
         return ""
