@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from random import Random
 from secrets import token_hex
 from time import monotonic, time
@@ -26,6 +27,9 @@ RAMP_SECONDS = 0.0003
 """Between the starts of the first trials: answers that arrive all at once would be timed late."""
 LONGEST_PAUSE = 60.0
 """The longest wait before a retry, even if an agent asks for more."""
+MOST_PATIENCE = 3 * LONGEST_PAUSE
+"""Seconds that an agent may ask everyone to wait, in a row and without one answer. After that a trial that it puts off
+again is unmeasured at once; an answer gives it all of them anew."""
 MAX_COLLATERAL = 20
 """Attempts that failed through no fault of their own, after which they count."""
 EPOCHS = (FULL, STORED)
@@ -68,7 +72,8 @@ async def execute(
     calls of models and tools, where that is recorded or replayed. ``users``: who talks to the agent,
     the turns of each case if it is None.
 
-    Raises MeasureError where every trial of the first wave of an epoch failed and there are more: the agent is down.
+    Raises MeasureError where there are more trials and every one of the first wave of an epoch failed, or the agent
+    puts them off for ever: it is down.
     Close the iterator (``contextlib.aclosing``) to cancel what is in flight; nothing is left running then.
     """
     limits = _Limits(concurrency, timeout, retries, deadline, transient)
@@ -123,8 +128,7 @@ class _Run:
         self._limits = limits
         self._random = random
         self._wave = _Wave(max(limits.concurrency, LEAST_WAVE))
-        self._resume_at = 0.0
-        """No attempt starts before this loop time: the agent asked for patience."""
+        self._patience = _Patience()
         self.room = asyncio.Semaphore(2 * limits.concurrency)
         self.finished: asyncio.Queue[Trial | None] = asyncio.Queue()
         """Finished trials, and None as each worker's last word; bounded by ``room``."""
@@ -142,6 +146,7 @@ class _Run:
                 whole = job.tag in EPOCHS and not job.again  # a round of failing cases says nothing of the agent
                 if whole:
                     self._wave.check()
+                    self._patience.check()
                 place = self._wave.enter() if whole else 0
                 trial = await self._run(job)
                 self.finished.put_nowait(trial)
@@ -156,7 +161,10 @@ class _Run:
         while True:
             await self._wait_until_resumed()
             log = Log()
-            invocations, failure, process = await self._attempt(job, log)
+            with self._patience.trying(asyncio.get_running_loop().time()):
+                invocations, failure, process = await self._attempt(job, log)
+            if failure is None or failure.end is End.FAILED:
+                self._patience.answered()
             if failure is None or self._limits.over:
                 break
             if failure.collateral and collateral < MAX_COLLATERAL:
@@ -164,7 +172,8 @@ class _Run:
                 continue
             if not (failure.transient or failure.collateral) or attempts > self._limits.retries:
                 break
-            await self._pause(attempts, failure.retry_after)
+            if not await self._pause(attempts, failure):
+                break
             attempts += 1
         error = None if failure is None else _error(failure)
         return Trial(
@@ -228,17 +237,20 @@ class _Run:
             raise AgentFailure(ErrorKind.TIMEOUT, f"no answer within {clock.seconds:g} s") from error
         return replace(invocation, reports_calls=True) if self._agent.reports_calls else invocation
 
-    async def _pause(self, attempts: int, retry_after: float | None) -> None:
-        """Waits before a retry; where the agent asked for patience, everyone waits."""
-        if retry_after is not None:
-            until = asyncio.get_running_loop().time() + min(retry_after, LONGEST_PAUSE)
-            self._resume_at = max(self._resume_at, until)
-        else:
+    async def _pause(self, attempts: int, failure: AgentFailure) -> bool:
+        """Waits before a retry; where the agent asked for patience, everyone waits. Returns whether to try again."""
+        if failure.retry_after is None:
             pause = min(FIRST_PAUSE * 2 ** (attempts - 1), LONGEST_PAUSE)
             await asyncio.sleep(pause * (1 - self._random.random() / 2))
+            return True
+        self._patience.ask(failure.retry_after, asyncio.get_running_loop().time())
+        await self._wait_until_resumed()
+        if self._patience.is_over:
+            self._patience.lose(failure)
+        return not self._patience.is_over
 
     async def _wait_until_resumed(self) -> None:
-        while (left := self._resume_at - asyncio.get_running_loop().time()) > 0:
+        while (left := self._patience.resume_at - asyncio.get_running_loop().time()) > 0:
             await asyncio.sleep(left + self._random.random() * min(left, FIRST_PAUSE))  # not all at once
 
 
@@ -309,3 +321,53 @@ class _Wave:
             where="agent",
             hint="nothing further was run",
         )
+
+
+class _Patience:
+    """How long the agent asked everyone to wait, in a row and without one answer."""
+
+    def __init__(self) -> None:
+        self.resume_at = 0.0
+        """No attempt starts before this loop time."""
+        self.in_flight: list[float] = []
+        """When each attempt began that goes on; one that goes on while everyone waits is being answered."""
+        self.is_over = False
+        """Whether what the agent puts off is unmeasured at once; each further trial is asked for once."""
+        self._asked = 0.0
+        """Seconds, since the last answer."""
+        self._lost = 0
+        """Trials that were given up, since the last answer."""
+        self._said = ""
+
+    def ask(self, seconds: float, now: float) -> None:
+        """Everyone waits this long, unless they did for too long already. What is asked meanwhile does not count."""
+        pause = min(seconds, LONGEST_PAUSE)
+        if now >= self.resume_at:
+            is_served = any(begun < self.resume_at for begun in self.in_flight)
+            self.is_over = self._asked >= MOST_PATIENCE and not is_served
+            if self.is_over:
+                return
+            self._asked += pause
+        self.resume_at = max(self.resume_at, now + pause)
+
+    @contextmanager
+    def trying(self, now: float) -> Iterator[None]:
+        """While an attempt goes on that begins now."""
+        self.in_flight.append(now)
+        try:
+            yield
+        finally:
+            self.in_flight.remove(now)
+
+    def answered(self) -> None:
+        self._asked, self._lost, self.is_over = 0.0, 0, False
+
+    def lose(self, failure: AgentFailure) -> None:
+        """A trial is given up: its failure says so."""
+        failure.message = f"it keeps asking for patience, {MOST_PATIENCE:g} s without an answer: {failure.message}"
+        self._lost, self._said = self._lost + 1, failure.message
+
+    def check(self) -> None:
+        """Before a further trial: raises MeasureError where it would be put off like all of those before it."""
+        if self.is_over and self._lost >= LEAST_WAVE:
+            raise MeasureError(self._said, where="agent", hint="nothing further was run; run again once it answers")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import aclosing
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 from gate.agents.base import Agent, AgentFailure, AgentOptions, Request
 from gate.errors import MeasureError
 from gate.model import Case, ErrorKind, Invocation, Part, Side, Trial, Turn
-from gate.pipeline.execute import Job, execute
+from gate.pipeline.execute import LONGEST_PAUSE, MOST_PATIENCE, Job, execute
 from tests.patience import idling, until
 
 
@@ -250,6 +251,86 @@ def test_patience_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
     _, seconds = clocked(Scripted(script), jobs(1))
     assert seconds < 1
+
+
+def put_off(request: Request) -> str:
+    raise AgentFailure(ErrorKind.UNREACHABLE, "HTTP 429", transient=True, retry_after=3600)
+
+
+@pytest.mark.parametrize("retries", [2, 50])
+@pytest.mark.parametrize("cases", [2, 10, 16])
+def test_an_agent_that_puts_everyone_off_for_ever_is_given_up(cases: int, retries: int) -> None:
+    trials, seconds = clocked(Scripted(put_off), jobs(cases), concurrency=16, retries=retries)
+    assert seconds < MOST_PATIENCE + LONGEST_PAUSE
+    assert len(trials) == cases
+    assert {trial.error.kind for trial in trials if trial.error} == {ErrorKind.UNREACHABLE}
+    said = [trial.error.message for trial in trials if trial.error and "asking for patience" in trial.error.message]
+    assert said or cases == retries == 2, "two trials use up their attempts before"
+    assert all(message.endswith("180 s without an answer: HTTP 429") for message in said)
+
+
+def test_what_was_answered_before_an_agent_puts_everyone_off_for_ever_is_kept_and_the_run_ends() -> None:
+    def script(request: Request) -> str:
+        return "fine" if next(asked) <= 40 else put_off(request)
+
+    asked = count(1)
+    agent = Scripted(script, delay=0.01)
+    seen: list[Trial] = []
+
+    async def collect() -> float:
+        with pytest.raises(MeasureError, match=r"agent: it keeps asking for patience.*: HTTP 429 .nothing further was"):
+            async with aclosing(execute(agent, jobs(1000), concurrency=16, timeout=5, retries=2)) as trials:
+                async for trial in trials:
+                    seen.append(trial)
+        return asyncio.get_running_loop().time()
+
+    assert idling(collect()) < MOST_PATIENCE + LONGEST_PAUSE
+    assert sum(trial.error is None for trial in seen) == 40
+    assert len(agent.requests) < 200
+
+
+def test_an_agent_that_answers_between_two_pauses_has_all_of_its_time() -> None:
+    """It lets one request through a minute: everyone waits for longer than a silent agent is waited for."""
+    free = 0.0
+
+    def script(request: Request) -> str:
+        nonlocal free
+        now = asyncio.get_running_loop().time()
+        if now < free:
+            raise AgentFailure(ErrorKind.UNREACHABLE, "429", transient=True, retry_after=free - now)
+        free = now + LONGEST_PAUSE
+        return "fine"
+
+    trials, seconds = clocked(Scripted(script), jobs(12), concurrency=12, retries=50)
+    assert all(trial.error is None for trial in trials)
+    assert seconds > 11 * LONGEST_PAUSE
+
+
+def test_an_agent_that_is_answering_while_everyone_waits_is_not_given_up() -> None:
+    busy = False
+
+    async def one_at_a_time(request: Request) -> Invocation:
+        nonlocal busy
+        if busy:
+            raise AgentFailure(ErrorKind.UNREACHABLE, "429", transient=True, retry_after=30)
+        busy = True
+        await asyncio.sleep(10 * LONGEST_PAUSE)
+        busy = False
+        return Invocation(duration=10 * LONGEST_PAUSE)
+
+    agent = Scripted()
+    agent.answer = one_at_a_time  # type: ignore[method-assign]
+    trials, _ = clocked(agent, jobs(2), concurrency=2, retries=50, timeout=3600)
+    assert all(trial.error is None for trial in trials)
+
+
+def test_a_trial_that_alone_is_put_off_takes_no_other_along() -> None:
+    def script(request: Request) -> str:
+        return put_off(request) if request.case_id == "c3" else "fine"
+
+    trials, _ = clocked(Scripted(script), jobs(60), concurrency=1, retries=50)
+    assert [trial.case_id for trial in trials if trial.error] == ["c3"]
+    assert len(trials) == 60
 
 
 def test_after_the_deadline_nothing_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
