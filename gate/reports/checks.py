@@ -2,7 +2,8 @@
 
 One test for each suite's verdict, one per criterion and one per case; criteria and worse cases against further
 references, such as the anchor, stand in a group of their name. A suite whose verdict fails the gate has at least one
-failure or error: a reader of such a file alone is never shown green. Text is as it is; a format escapes and bounds it.
+failure or error, and one whose verdict does not has none: a reader of such a file alone is told what the exit code
+says. Text is as it is; a format escapes and bounds it.
 """
 
 from __future__ import annotations
@@ -66,12 +67,27 @@ def told_seconds(seconds: float | None) -> float | None:
 def checks_of(suite: SuiteResult, result: Result) -> list[ReportItem]:
     """The tests of a suite: its verdict, its criteria, its cases, then those against further references."""
     undecided_fails = result.exit_code is ExitCode.FAILED and not any(_fails(s) for s in result.suites)
-    return [
+    found = [
         _verdict(suite, undecided_fails, words.explain_line(result, suite)),
         *(_criterion(suite, c, undecided_fails) for c in suite.criteria),
         *(_case(suite, c) for c in suite.cases),
         *(test for one in suite.further for test in _further(suite, one, undecided_fails)),
     ]
+    return found if _keeps_from_passing(suite, undecided_fails) else [_beside_a_pass(check) for check in found]
+
+
+def _keeps_from_passing(suite: SuiteResult, undecided_fails: bool) -> bool:
+    """Whether this suite is why the exit code is not 0."""
+    if suite.verdict is Verdict.PASS or _is_accepted(suite, suite.verdict):
+        return _fails(suite)
+    return _fails(suite) or suite.verdict is not Verdict.INCONCLUSIVE or undecided_fails
+
+
+def _beside_a_pass(check: ReportItem) -> ReportItem:
+    """What fails and does not fail the suite, as a case that never passed: skipped, with all that is to be said."""
+    if check.outcome not in (Outcome.FAILED, Outcome.ERROR):
+        return check
+    return replace(check, outcome=Outcome.SKIPPED, message=f"{check.message} (fails nothing by itself)")
 
 
 def _fails(suite: SuiteResult) -> bool:

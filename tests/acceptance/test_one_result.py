@@ -5,9 +5,11 @@ The work of `gate.pipeline.judge_stored`.
 
 from __future__ import annotations
 
+import json
 import shutil
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -160,3 +162,25 @@ def test_a_merged_record_is_reported_by_the_rules_that_judged_it(compared: Proje
     assert merged[0] == 1
     assert "0.95" in merged[1]
     assert rendered(compared, "report", ".gate/whole.jsonl") == merged
+
+
+@pytest.mark.parametrize(("word", "block"), [("warn", False), ("block", True)])
+def test_a_file_of_tests_is_red_exactly_where_the_exit_code_is(project: Project, word: str, block: bool) -> None:
+    """One case never passes. Whether that leaves the threshold open is not for the file to say, but for the gate."""
+    project.write("agent.py", "def answer(message):\n    return 'no' if message == 'question 1' else 'yes'\n")
+    project.write(
+        "suite.json", {"cases": [{"id": f"c{n}", "input": f"question {n}", "response": "yes"} for n in range(10)]}
+    )
+    rule = "criteria: {response_match_score: 0.95}\ngate: {on_inconclusive: RULE}\n"
+    project.write("gate.yaml", f"suite: suite.json\nagent: {{python: agent:answer}}\n{rule}".replace("RULE", word))
+    ran = project.gate("run", "--junit", "j.xml", "--ctrf", "c.json")
+    assert ran.code == (1 if block else 0), ran.out
+    root = ElementTree.parse(project.root / "j.xml").getroot()
+    summary = json.loads((project.root / "c.json").read_text())["results"]["summary"]
+    red = int(root.get("failures", "")) + int(root.get("errors", ""))
+    assert red == summary["failed"]
+    assert (red > 0) is block
+    [never] = (test for test in root.iter("testcase") if test.get("name") == "c1")
+    told = never.find("failure" if block else "skipped")
+    assert told is not None
+    assert "0 of 3 trials passed" in told.get("message", "")

@@ -105,6 +105,28 @@ def test_inconclusive_fails_only_where_it_blocks() -> None:
     assert outcome(document(replace(result(INCONCLUSIVE), exit_code=ExitCode.FAILED)), "verdict") == "failure"
 
 
+@pytest.mark.parametrize("status", [CaseStatus.FAILED, CaseStatus.ERROR])
+@pytest.mark.parametrize("verdict", [Verdict.PASS, Verdict.INCONCLUSIVE])
+def test_a_case_that_fails_beside_a_verdict_that_does_not_is_skipped_with_its_text(
+    status: CaseStatus, verdict: Verdict
+) -> None:
+    case = CaseResult("always", status, passed=0, trials=3, errors=2, reasons=("look was expected and never called",))
+    found = result(replace(PASSED, verdict=verdict, cases=(case,)))
+    root = document(found)
+    assert outcome(root, "always") == "skipped"
+    assert "look was expected and never called" in ElementTree.tostring(root, encoding="unicode")
+    assert (root.get("failures"), root.get("errors")) == ("0", "0")
+    blocked = document(replace(found, exit_code=ExitCode.FAILED))
+    assert (outcome(blocked, "always") == "skipped") == (verdict is Verdict.PASS)
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_a_report_is_red_exactly_where_the_exit_code_is(name: str) -> None:
+    root, found = document(RESULTS[name]), RESULTS[name]
+    bad = int(root.get("failures", "")) + int(root.get("errors", ""))
+    assert (bad > 0) == (found.exit_code is not ExitCode.PASS)
+
+
 def test_a_quarantined_case_says_whose_it_is() -> None:
     case = CaseResult("q", CaseStatus.QUARANTINED, passed=0, trials=2, quarantine="ann, until 2026-12-01: flaky mock")
     root = document(result(replace(PASSED, cases=(case,))))
