@@ -531,7 +531,18 @@ class Unproven(Fact, frozen=True):
     """Why the compared ones are not proven, where that is known."""
 
 
-Note = str | ProviderMoved | Unproven
+class MeasuredBefore(Fact, frozen=True):
+    """Earlier measurements of the same change that this one does not continue."""
+
+    verdicts: tuple[Verdict, ...]
+    """What the newest of them come to as they are judged now, the newest first."""
+    total: int
+    """All of them."""
+    fingerprinted: bool
+    """Whether the agent has a fingerprint; then theirs is another one."""
+
+
+Note = str | ProviderMoved | Unproven | MeasuredBefore
 """What a run's terms tell its reader besides: words of its own, or a fact."""
 
 
@@ -606,6 +617,7 @@ Caution = (
     | BaseGone
     | ProviderMoved
     | Unproven
+    | MeasuredBefore
     | AttemptsRepeated
     | RepeatsAlike
     | RepeatsOnce

@@ -18,11 +18,12 @@ from msgspec.structs import replace
 from gate.baselines.pairing import Reference
 from gate.config.load import Config
 from gate.errors import GateError
+from gate.model import Verdict
+from gate.model.facts import MeasuredBefore
 from gate.pipeline.journal import newest_first, path_of, records_folder
 from gate.pipeline.verdict import Terms, judge_record, load_to_judge
 from gate.records import Header, read_header, read_record, write_record
 from gate.records.model import count, difference
-from gate.reports.formatting import listing
 from gate.system.git import Git
 
 SEARCHED = 50
@@ -52,33 +53,26 @@ def continue_earlier(config: Config, header: Header) -> str:
     return ""
 
 
-def earlier_draws(config: Config, header: Header, references: Sequence[Reference], terms: Terms, git: Git) -> str:
-    """How often this change was measured before, with what each came to as it is judged now; empty if never.
+def earlier_draws(
+    config: Config, header: Header, references: Sequence[Reference], terms: Terms, git: Git
+) -> MeasuredBefore | None:
+    """How often this change was measured before, with what each came to as it is judged now; None if never.
 
     Nothing of what those records say of themselves is told but their trials.
     """
     if header.dirty:
-        return ""
+        return None
     alone = replace(terms, base=None, doubts=(), doubts_if_compared=(), notes=(), changes=())
-    told: list[str] = []
+    verdicts: list[Verdict] = []
     seen = {header.run_id}  # a continued record has the run of the one that it continues
     for found, other in _of_this_base(config, header):
         if other.run_id in seen or git.is_elsewhere(other.commit or "", header.commit or ""):
             continue
         seen.add(other.run_id)
-        if len(told) < MOST_TOLD:
+        if len(verdicts) < MOST_TOLD:
             with suppress(GateError):
-                verdict = judge_record(load_to_judge(found), references, alone).verdict
-                told.append(verdict.value.replace("_", " "))
-    if not told:
-        return ""
-    total = len(seen) - 1
-    shown = f"the newest {len(told)} of {total} before" if len(told) < total else "before"
-    why = "another fingerprint of the agent" if header.agent else "without a fingerprint of the agent each commit"
-    return (
-        f"measurement {total + 1} of this change; {shown}: {listing(told)} ({why} is measured anew, and the error rate "
-        "is that of one measurement)"
-    )
+                verdicts.append(judge_record(load_to_judge(found), references, alone).verdict)
+    return MeasuredBefore(tuple(verdicts), len(seen) - 1, bool(header.agent)) if verdicts else None
 
 
 def _of_this_base(config: Config, header: Header) -> Iterator[tuple[Path, Header]]:

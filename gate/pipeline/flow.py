@@ -209,7 +209,7 @@ async def _measure(session: Session, plan: Plan, found: References) -> MeasuredS
         terms = _terms(session, plan, run, notes, found, len(journal.resumed))
         if not session.where.anchored:
             told = earlier_draws(session.config, journal.header, found.all, terms, session.git)
-            terms = replace(terms, notes=(*terms.notes, *filter(None, (told,))))
+            terms = replace(terms, notes=(*terms.notes, told)) if told else terms
         journal.finish(
             duration=time.monotonic() - started,
             judge_cost_usd=judge_cost,

@@ -1,17 +1,12 @@
-"""Earlier measurements of the same change, as the run's terms state them among the warnings.
-
-They are stated in words of their own (`gate.pipeline.draws`), so this is the one place where a sentence is read again.
-"""
+"""Earlier measurements of the same change: how they are told, and where."""
 
 from __future__ import annotations
 
-import re
+from gate.model import SuiteResult, Verdict
+from gate.model.facts import MeasuredBefore
+from gate.reports.formatting import listing
 
-from gate.model import SuiteResult
-from gate.model.facts import Stated
-
-FELL_SHORT = ("regressed", "below threshold")
-_STATED = re.compile(r"(measurement \d+ of this change); ((?:the newest \d+ of \d+ )?before: ([a-z ,]+)) \(.+")
+FELL_SHORT = (Verdict.REGRESSED, Verdict.BELOW_THRESHOLD)
 
 
 def in_headline(suite: SuiteResult) -> str:
@@ -19,17 +14,35 @@ def in_headline(suite: SuiteResult) -> str:
 
     Whatever a further one comes to, it is one of several, and a lucky one is not to hide the others.
     """
-    found = _STATED.fullmatch(_stated(suite))
-    if found is None or not any(verdict in FELL_SHORT for verdict in found[3].split(", ")):
+    found = _of(suite)
+    if found is None or not any(verdict in FELL_SHORT for verdict in found.verdicts):
         return ""
-    return f"{found[1]} ({found[2]})"
+    return f"{_number(found)} ({_before(found)})"
 
 
 def below_headline(suite: SuiteResult) -> str:
     """The whole sentence, where the headline does not tell it; empty if this is the first measurement."""
-    return "" if in_headline(suite) else _stated(suite)
+    found = _of(suite)
+    return "" if found is None or in_headline(suite) else sentence(found)
 
 
-def _stated(suite: SuiteResult) -> str:
-    texts = (one.text for one in suite.warnings if isinstance(one, Stated))
-    return next((text for text in texts if _STATED.fullmatch(text)), "")
+def sentence(found: MeasuredBefore) -> str:
+    why = (
+        "another fingerprint of the agent" if found.fingerprinted else "without a fingerprint of the agent each commit"
+    )
+    anew = f"{why} is measured anew, and the error rate is that of one measurement"
+    return f"{_number(found)}; {_before(found)} ({anew})"
+
+
+def _number(found: MeasuredBefore) -> str:
+    return f"measurement {found.total + 1:,} of this change"
+
+
+def _before(found: MeasuredBefore) -> str:
+    told = listing([verdict.value.replace("_", " ") for verdict in found.verdicts])
+    some = len(found.verdicts) < found.total
+    return f"the newest {len(found.verdicts)} of {found.total:,} before: {told}" if some else f"before: {told}"
+
+
+def _of(suite: SuiteResult) -> MeasuredBefore | None:
+    return next((one for one in suite.warnings if isinstance(one, MeasuredBefore)), None)

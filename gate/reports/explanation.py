@@ -644,6 +644,8 @@ def _warning(found: fact.Caution, suite: SuiteResult) -> str:  # noqa: PLR0911 -
             return provider_moved(found)
         case fact.Unproven():
             return unproven(found)
+        case fact.MeasuredBefore():
+            return draws.sentence(found)
         case fact.ScoresUnmeasured() | fact.TrialsLost() | fact.BaseGone() | fact.AttemptsRepeated():
             return _unmeasured(found)
         case _:

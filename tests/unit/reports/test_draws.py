@@ -35,11 +35,11 @@ def stated(monkeypatch: pytest.MonkeyPatch) -> list[Verdict]:
 
 
 def measured(suite: SuiteResult, stated: list[Verdict], *before: Verdict) -> SuiteResult:
-    """The suite with the warning that the run states of so many earlier measurements."""
+    """The suite with what the run finds of so many earlier measurements."""
     stated[:] = before
     git = SimpleNamespace(is_elsewhere=lambda *_: False)
     note = counted.earlier_draws(None, HEADER, (), Terms(()), git)  # type: ignore[arg-type]
-    return replace(suite, warnings=(Stated("another"), *([Stated(note)] if note else [])))
+    return replace(suite, warnings=(Stated("another"), *([note] if note else [])))
 
 
 @pytest.mark.parametrize(

@@ -274,6 +274,16 @@ WARNINGS: list[tuple[fact.Caution, str]] = [
         "the baseline of 0: passed over; the baseline of 1: passed over; the baseline of 2: passed over; 2 more",
     ),
     (
+        fact.MeasuredBefore((Verdict.PASS, Verdict.BELOW_THRESHOLD), 2, fingerprinted=True),
+        "measurement 3 of this change; before: pass, below threshold (another fingerprint of the agent is measured "
+        "anew, and the error rate is that of one measurement)",
+    ),
+    (
+        fact.MeasuredBefore((Verdict.INCONCLUSIVE,), 7, fingerprinted=False),
+        "measurement 8 of this change; the newest 1 of 7 before: inconclusive (without a fingerprint of the agent each "
+        "commit is measured anew, and the error rate is that of one measurement)",
+    ),
+    (
         fact.ProviderMoved(86_400.0, "abcdef012345", "pass rate", Scale.BINARY, -0.04, 0.001, 9),
         "since 1970-01-02 00:00 UTC, abcdef0 the same agent scores 4 points less on pass rate (p = 0.001, 9 runs): "
         "the provider drifted",
