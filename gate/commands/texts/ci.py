@@ -40,6 +40,10 @@ gate:
     - pip install agent-gate{install}
   script:
     - gate run --junit gate-results/junit.xml
+  cache: # what was measured of this merge request: a retry continues it
+    key: gate-$CI_MERGE_REQUEST_IID
+    paths: [.gate/records/]
+    when: always
   artifacts:
     when: always
     paths: [gate-results/]
