@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from shlex import join
 from typing import TYPE_CHECKING, NoReturn
 
 import click
 
+from gate.errors import Cancelled, ExitCode, GateError
+
 if TYPE_CHECKING:
     from gate.model import Result
     from gate.pipeline.progress import Progress
+    from gate.reports.files import Outputs
 
 
 def command_line() -> str:
@@ -65,6 +69,34 @@ def progress_of(quiet: bool) -> Progress:
         return NoProgress()
     moves = sys.stderr.isatty() and not os.environ.get("CI") and not is_plain(os.environ)
     return ProgressBar(sys.stderr) if moves else ProgressLines(sys.stderr)
+
+
+@contextmanager
+def told_in(outputs: Callable[[], Outputs]) -> Iterator[None]:
+    """What ends the work without a verdict is told in the reports as well, as far as they are known by then.
+
+    An earlier run's verdict in one of these files would be taken for this one's.
+    """
+    try:
+        yield
+    except BaseException as error:
+        from gate.reports.files import write_stubs
+
+        write_stubs(outputs(), *_ending(error))
+        raise
+
+
+def _ending(error: BaseException) -> tuple[str, ExitCode]:
+    """What an error says without its traceback, and the exit code that it leads to."""
+    match error:
+        case GateError():
+            return str(error), error.exit_code
+        case click.ClickException():
+            return error.format_message(), ExitCode.CONFIGURATION
+        case Cancelled() | KeyboardInterrupt() | click.Abort():
+            return "stopped before there was a verdict", ExitCode(getattr(error, "exit_code", ExitCode.INTERRUPTED))
+        case _:
+            return f"unexpected {type(error).__name__}: {error}", ExitCode.NOT_MEASURED
 
 
 def finish(result: Result, quiet: bool, verbose: bool = False) -> NoReturn:

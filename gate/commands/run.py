@@ -23,12 +23,13 @@ from gate.commands.common_options import (
     with_options,
 )
 from gate.commands.groups import Once
-from gate.commands.output import command_line, finish, progress_of
+from gate.commands.output import command_line, finish, progress_of, told_in
 
 if TYPE_CHECKING:
     from gate.config.base_policy import Rules
     from gate.model import Result
     from gate.pipeline.session import RunOptions
+    from gate.reports.files import Outputs
 
 
 @click.command(cls=Once)
@@ -61,34 +62,54 @@ if TYPE_CHECKING:
 @with_options(*OUTPUTS)
 def run(config_path: Path, **given: Any) -> NoReturn:
     """Run the suite, compare with the baseline, and give a verdict as exit code."""
+    revision, asked = given["rules_from"], outputs_of(given)
+    with ExitStack() as stack:
+        with told_in(lambda: asked if revision else _with_configured(asked, config_path)):
+            rules = _rules(config_path, given, stack)
+            outputs = asked.beside(rules.config.root, rules.config.file.reports)
+        with told_in(lambda: outputs):
+            result = _run(rules, outputs, given)
+    finish(result, given["quiet"], given["verbose"])
+
+
+def _with_configured(asked: Outputs, config_path: Path) -> Outputs:
+    """The reports of a run whose configuration cannot be used as it is."""
+    from gate.config.load import reports_named_in
+
+    return asked.beside(config_path.resolve().parent, reports_named_in(config_path))
+
+
+def _rules(config_path: Path, given: dict[str, Any], stack: ExitStack) -> Rules:
+    """The rules that apply. Raises UsageError for what the command line cannot mean."""
     from gate.config.base_policy import Rules, rules_of
     from gate.config.load import load_config
-    from gate.pipeline.flow import run_gate
-    from gate.system.signals import run as run_coroutine
 
     if given["statement"] and given["shard"]:
         raise click.UsageError("a shard decides nothing that could be stated: --statement goes with the whole run")
     if given["statement"] and given["replay"]:
         raise click.UsageError("what was recorded before is no run of a commit: --statement does not go with --replay")
     overrides, revision = overrides_of(given), given["rules_from"]
+    if revision is None:
+        return Rules(load_config(config_path, overrides))
+    return stack.enter_context(rules_of(revision, config_path, overrides, os.environ))
+
+
+def _run(rules: Rules, outputs: Outputs, given: dict[str, Any]) -> Result:
+    """The result, which is in the reports, and is stated and published where that is asked for."""
+    from gate.pipeline.flow import run_gate
+    from gate.system.signals import run as run_coroutine
+
     named = [*given["publish"], *(["gitlab"] if given["comment"] else [])]
-    with ExitStack() as stack:
-        if revision is None:
-            rules = Rules(load_config(config_path, overrides))
-        else:
-            rules = stack.enter_context(rules_of(revision, config_path, overrides, os.environ))
-        hosts = _hosts(named, rules, held=revision is not None)
-        options = _run_options(given, rules)
-        progress = progress_of(given["quiet"])
-        result = run_coroutine(run_gate(rules.config, options, outputs_of(given), os.environ, progress))
+    hosts = _hosts(named, rules, held=given["rules_from"] is not None)
+    options, progress = _run_options(given, rules), progress_of(given["quiet"])
+    result = run_coroutine(run_gate(rules.config, options, outputs, os.environ, progress))
     if given["statement"]:
         from gate.commands.texts.evidence import stated
 
-        written = outputs_of(given).beside(rules.config.root, rules.config.file.reports)
-        result = stated(result, given["statement"], written.paths.values(), rules.commit)
+        result = stated(result, given["statement"], outputs.paths.values(), rules.commit)
     if hosts:
         _publish(result, hosts)
-    finish(result, given["quiet"], given["verbose"])
+    return result
 
 
 def _hosts(named: list[str], rules: Rules, *, held: bool) -> dict[str, Mapping[str, Any]]:

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, field
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from gate.agents.base import AgentOptions, parse_options
-from gate.config.schema import BaselineSection, File
+from gate.config.schema import BaselineSection, File, Reports
 from gate.config.specs import CriterionSpec
 from gate.errors import ConfigError, first_problem, unknown_key
 from gate.formats.documents import read_document_with_lines
@@ -133,6 +133,14 @@ class ConfigFile(Struct, frozen=True):
 def load_config(path: Path, overrides: Mapping[str, Any] | None = None) -> Config:
     """Reads and validates a configuration file. Raises as `read_config` and `ConfigFile.load`."""
     return read_config(path).load(overrides)
+
+
+def reports_named_in(path: Path) -> Mapping[str, str]:
+    """The reports that a configuration file asks for, whatever else is wrong with it; none if they cannot be read."""
+    try:
+        return TypeAdapter(Reports).validate_python(read_config(path).data.get("reports") or {})
+    except (ConfigError, ValidationError):
+        return {}
 
 
 def read_config(path: Path) -> ConfigFile:

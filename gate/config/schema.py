@@ -7,7 +7,7 @@ from datetime import date
 from pathlib import PurePath
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator
 
 from gate.baselines import StoreOptions, store_models
 from gate.baselines.file import FileOptions
@@ -157,6 +157,17 @@ class QuarantineEntry(Section):
     """The last day on which the case does not block, as ``2026-12-31``."""
 
 
+def _below(reports: dict[str, str]) -> dict[str, str]:
+    for name, path in reports.items():
+        if not path or PurePath(path).is_absolute() or ".." in PurePath(path).parts:
+            raise ValueError(f"{name}: {path!r} is not a file below the configuration's folder")
+    return reports
+
+
+Reports = Annotated[dict[str, str], AfterValidator(_below)]
+"""Name → file below the configuration's folder."""
+
+
 class File(Section):
     """The configuration file as written. What does not state otherwise is a rule, and a change cannot loosen it."""
 
@@ -197,7 +208,7 @@ class File(Section):
     """Cases that are known to be broken: shown, but not blocking until a date has passed."""
     executor: Annotated[Executor, FREE] = unstated()
     """Where recorded trials are scored."""
-    reports: dict[str, str] = {}
+    reports: Reports = {}
     """Reports that are written after every run: name → file, relative to the configuration file and below it."""
     publish: dict[str, dict[str, Any]] = {}
     """Hosts that the result is published on: a name, a list of names, or names with the host's options."""
@@ -222,14 +233,6 @@ class File(Section):
             return {name: {} if options is None else options for name, options in value.items()}
         names = [value] if isinstance(value, str) else value
         return {name: {} for name in names} if isinstance(names, list) else value
-
-    @field_validator("reports")
-    @classmethod
-    def _below(cls, value: dict[str, str]) -> dict[str, str]:
-        for name, path in value.items():
-            if not path or PurePath(path).is_absolute() or ".." in PurePath(path).parts:
-                raise ValueError(f"{name}: {path!r} is not a file below the configuration's folder")
-        return value
 
     @field_validator("suite")
     @classmethod

@@ -25,6 +25,8 @@ from gate.reports.trajectory_diff import differences
 _FAILURES = (Verdict.REGRESSED, Verdict.BELOW_THRESHOLD)
 _PASSED = (CaseStatus.OK, CaseStatus.FLAKY, CaseStatus.SUSPECT)
 _ERRORS = (Verdict.ERROR, Verdict.NOT_MEASURED)
+NO_SUITE = "gate"
+"""Where the test of a result without suites stands."""
 MOST_SECONDS = 1e11
 """Some 3,000 years: above each time since 1970, and so low that its milliseconds are a whole number in every reader."""
 
@@ -73,7 +75,13 @@ def checks_of(suite: SuiteResult, result: Result) -> list[ReportItem]:
         *(_case(suite, c) for c in suite.cases),
         *(test for one in suite.further for test in _further(suite, one, undecided_fails)),
     ]
-    return found if _keeps_from_passing(suite, undecided_fails) else [_beside_a_pass(check) for check in found]
+    return found if _keeps_from_passing(suite, undecided_fails) else [_beside_a_pass(check, suite) for check in found]
+
+
+def unjudged(result: Result) -> ReportItem:
+    """The one test of a result without suites: a run that ended without a verdict. Never green."""
+    why = "; ".join(result.problems) or "no suite was judged"
+    return ReportItem("verdict", outcome=Outcome.ERROR, kind=result.verdict.value, message=why)
 
 
 def _keeps_from_passing(suite: SuiteResult, undecided_fails: bool) -> bool:
@@ -83,11 +91,12 @@ def _keeps_from_passing(suite: SuiteResult, undecided_fails: bool) -> bool:
     return _fails(suite) or suite.verdict is not Verdict.INCONCLUSIVE or undecided_fails
 
 
-def _beside_a_pass(check: ReportItem) -> ReportItem:
+def _beside_a_pass(check: ReportItem, suite: SuiteResult) -> ReportItem:
     """What fails and does not fail the suite, as a case that never passed: skipped, with all that is to be said."""
     if check.outcome not in (Outcome.FAILED, Outcome.ERROR):
         return check
-    return replace(check, outcome=Outcome.SKIPPED, message=f"{check.message} (fails nothing by itself)")
+    why = f"does not block: the suite's verdict is {words.VERDICTS[suite.verdict]}"
+    return replace(check, outcome=Outcome.SKIPPED, message=f"{check.message} ({why})")
 
 
 def _fails(suite: SuiteResult) -> bool:

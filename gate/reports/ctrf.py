@@ -15,8 +15,8 @@ from uuid import NAMESPACE_URL, uuid5
 
 from gate.decision.comparison import PASS_RATE
 from gate.errors import ExitCode
-from gate.model import CaseResult, Estimate, Result, SuiteResult
-from gate.reports.checks import Outcome, ReportItem, checks_of, told_seconds
+from gate.model import CaseResult, Estimate, Result
+from gate.reports.checks import NO_SUITE, Outcome, ReportItem, checks_of, told_seconds, unjudged
 from gate.security.escape import one_line, visible
 from gate.security.limits import MAX_ID_CHARS, shorten
 
@@ -33,7 +33,8 @@ _STATUSES = {
 
 def render(result: Result) -> str:
     """The document as JSON in ASCII. Text from outside has no control characters, and its length is bounded."""
-    tests = [_test(suite, check) for suite in result.suites for check in checks_of(suite, result)]
+    tests = [_test(suite.suite_id, check) for suite in result.suites for check in checks_of(suite, result)]
+    tests = tests or [_test(NO_SUITE, unjudged(result))]
     document: dict[str, Any] = {
         "reportFormat": "CTRF",
         "specVersion": SPECIFICATION,
@@ -156,13 +157,13 @@ def _delta(now: float | None, before: float | None) -> dict[str, float]:
 # --- tests ----------------------------------------------------------------------------------------
 
 
-def _test(suite: SuiteResult, check: ReportItem) -> dict[str, Any]:
+def _test(suite_id: str, check: ReportItem) -> dict[str, Any]:
     status = _STATUSES[check.outcome]
     found: dict[str, Any] = {
         "name": _line(check.name) or "(no name)",
         "status": status,
         "duration": _milliseconds(check.case.duration if check.case is not None else None),
-        "suite": [_line(suite.suite_id) or "suite", *map(_line, check.group)],
+        "suite": [_line(suite_id) or "suite", *map(_line, check.group)],
         "rawStatus": check.kind,
         "message": _line(check.message, _MESSAGE_CHARS),
         "trace": _text(check.details),

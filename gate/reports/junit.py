@@ -10,7 +10,7 @@ from junit_xml import TestCase, TestSuite, to_xml_report_string
 from gate.model import Result, SuiteResult
 from gate.reports import labels as words
 from gate.reports import replayed
-from gate.reports.checks import Outcome, ReportItem, checks_of, told_seconds
+from gate.reports.checks import NO_SUITE, Outcome, ReportItem, checks_of, told_seconds, unjudged
 from gate.security.escape import xml_text
 from gate.security.limits import MAX_ID_CHARS, shorten
 
@@ -26,7 +26,7 @@ _WHERE_KNOWN = ("stored", "replayed", "calls")
 
 def render(result: Result) -> str:
     """A JUnit document that parses regardless of what agents wrote: what XML forbids is shown, lengths are bounded."""
-    suites = [_suite(suite, result) for suite in result.suites]
+    suites = [_suite(suite, result) for suite in result.suites] or [_no_suite(result)]
     small = sum(len(suite.test_cases) for suite in suites) <= MOST_INDENTED
     return str(to_xml_report_string(suites, prettyprint=small, encoding="utf-8"))
 
@@ -45,8 +45,13 @@ def _suite(suite: SuiteResult, result: Result) -> TestSuite:
         "command": " && ".join(words.command_lines(result.command)),
     }
     named = {key: _attribute(str(value)) for key, value in properties.items() if key not in _WHERE_KNOWN or value}
-    tests = [_test(suite, check) for check in checks_of(suite, result)]
+    tests = [_test(suite.suite_id, check) for check in checks_of(suite, result)]
     return TestSuite(_classname(suite.suite_id), tests, properties=named)
+
+
+def _no_suite(result: Result) -> TestSuite:
+    properties = {"verdict": result.verdict.value, "exit_code": str(int(result.exit_code))}
+    return TestSuite(NO_SUITE, [_test(NO_SUITE, unjudged(result))], properties=properties)
 
 
 def _attribute(text: str, limit: int = _MESSAGE_CHARS) -> str:
@@ -65,8 +70,8 @@ def _output(lines: Sequence[str]) -> str:
     return xml_text(shorten("\n".join(line for line in lines if line), _OUTPUT_CHARS))
 
 
-def _test(suite: SuiteResult, check: ReportItem) -> TestCase:
-    classname = ".".join((_classname(suite.suite_id), *check.group))
+def _test(suite_id: str, check: ReportItem) -> TestCase:
+    classname = ".".join((_classname(suite_id), *check.group))
     test = TestCase(_attribute(check.name, MAX_ID_CHARS) or "(no name)", classname)
     message, details = _attribute(check.message), _output(check.details) or None
     match check.outcome:

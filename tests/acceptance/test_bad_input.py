@@ -9,10 +9,13 @@ import socket
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from gate.reports import FILES
+from gate.reports.json import schema
 from tests.acceptance.conftest import Outcome, Project
 
 SUITE = "cases:\n  - {id: hello, input: Hello, response: Hi there}\n  - {id: bye, input: Bye, response: Goodbye}\n"
@@ -423,6 +426,57 @@ def test_a_record_that_is_out_of_reach_without_commits_is_not_called_absent(proj
     ran = project.gate("run")
     assert ran.code == 4
     assert "under `on_missing: fail` only an ancestor's record counts, and there is no commit here" in one_line(ran)
+
+
+ENDINGS: dict[str, tuple[str, str, int]] = {
+    "a key that nobody knows": ("gate.yaml", CONFIG + "critera: {}\n", 2),
+    "an agent that cannot be imported": ("gate.yaml", CONFIG.replace("agent:answer", "nobody:answer"), 3),
+    "no cases": ("suite.yaml", "cases: []\n", 3),
+    "a baseline that must be there": ("gate.yaml", CONFIG + "baseline: {on_missing: fail}\n", 4),
+}
+"""What is written in place of a file of the good project, and the exit code without a verdict that follows."""
+
+
+@pytest.mark.parametrize("is_configured", [False, True])
+@pytest.mark.parametrize("before", ["a verdict", "nothing"])
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_no_report_of_an_earlier_run_is_left_by_one_without_a_verdict(
+    project: Project, ending: str, before: str, is_configured: bool
+) -> None:
+    """Whatever was there, each report says that there is no verdict, and why."""
+    paths = {form: f"out/{form}" for form in FILES}
+    wanted = [] if is_configured else [word for form, path in paths.items() for word in (f"--{form}", path)]
+    configured = f"reports: {json.dumps(paths)}\n" if is_configured else ""
+    project.write("gate.yaml", CONFIG + configured)
+    if before == "a verdict":
+        assert project.gate("run", *wanted).code == 0
+        assert 'value="pass"' in (project.root / "out" / "junit").read_text()
+    name, text, code = ENDINGS[ending]
+    project.write(name, text + (configured if name == "gate.yaml" else ""))
+    ran = project.gate("run", *wanted)
+    assert ran.code == code, ran.err
+    why = one_line(ran).removeprefix("gate: ")
+    said = {form: (project.root / path).read_text() for form, path in paths.items()}
+    [error] = ElementTree.fromstring(said["junit"]).iter("error")
+    assert error.get("message") == why
+    [test] = json.loads(said["ctrf"])["results"]["tests"]
+    assert (test["status"], test["message"]) == ("failed", why)
+    result = json.loads(said["json"])
+    assert (result["verdict"], result["exit_code"], result["problems"]) == ("error", code, [why])
+    Draft202012Validator(schema()).validate(result)
+    assert said["openmetrics"] == "# EOF\n"
+    assert said["markdown"].startswith("## 💥 not measured")
+    assert "<h1>not measured</h1>" in said["html"]
+
+
+def test_the_reports_of_a_run_that_is_killed_say_that_it_has_not_ended(project: Project) -> None:
+    """Nothing can be written then, so it is written before the agent is asked."""
+    report = project.write("j.xml", "<testsuites/>")
+    look = "Path('seen').write_text(Path('j.xml').read_text())"
+    project.write("agent.py", "from pathlib import Path\n" + AGENT.replace("return", f"{look}; return"))
+    assert project.gate("run", "--junit", str(report)).code == 0
+    assert "has not ended" in (project.root / "seen").read_text()
+    assert "has not ended" not in report.read_text()
 
 
 def test_costs_that_add_up_to_no_number_end_no_run(project: Project) -> None:
