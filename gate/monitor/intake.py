@@ -21,6 +21,7 @@ from gate.monitor.model import Counts, WatchedTrace
 from gate.monitor.sampling import concerns_sample, is_sampled, trace_key
 from gate.monitor.sources import Line
 from gate.security.limits import MAX_ID_CHARS, shorten
+from gate.suites.base import is_answered
 from gate.suites.messages import FieldPaths, value_at
 
 MOST_BYTES = 128 * 2**20
@@ -29,6 +30,8 @@ MOST_PIECES = 20_000
 """Of one trace; further ones are left out, and counted as late."""
 AHEAD_SECONDS = 86_400.0
 """A span that ends later than this after now says nothing of the time."""
+NO_ANSWER = "the row holds no answer"
+"""Why the agent failed in a row of which only the question is there: a row holds all that was said."""
 _DECODER = Decoder()
 
 
@@ -235,6 +238,8 @@ class Intake:
         )
         duration = messages.number(value_at(value, fields.duration) if fields.duration else None, "duration")
         said = None if error is None else shorten(error if isinstance(error, str) else str(error), 1000)
+        if said is None and not is_answered([invocation]):
+            said = NO_ANSWER
         invocation = replace(invocation, usage=own or invocation.usage, duration=duration)
         return WatchedTrace(trace, (invocation,), said)
 

@@ -103,6 +103,22 @@ def test_a_cron_job_reads_what_is_new_and_says_how_it_stands(shop: Project) -> N
     assert shop.gate("monitor", "--status", "--fail-on", "never", "-q").code == 0
 
 
+def test_rows_that_were_never_answered_are_not_healthy(shop: Project) -> None:
+    asked = [{"role": "user", "content": "Where is it?"}]
+    append(shop, *(json.dumps({"id": f"t{n}", "messages": asked}) + "\n" for n in range(100)))
+    code, found, text = once(shop)
+    assert (code, found["status"], found["pass_rate"]["rate"]) == (1, "critical", 0.0)
+    assert "the agent failed: the row holds no answer" in text
+
+
+def test_traces_without_an_answer_are_not_healthy(shop: Project) -> None:
+    long_ago = time.time_ns() - 3_600 * 10**9
+    append(shop, *(request(span(f"{n + 1:032x}", 0, "", long_ago)) for n in range(40)))
+    code, found, text = once(shop)
+    assert (code, found["status"], found["unmeasured"]) == (3, "insufficient_data", 40)
+    assert "40 of 40 traces could not be measured" in text
+
+
 def test_too_few_traces_are_not_green(shop: Project) -> None:
     append(shop, *(row(f"t{n}") for n in range(10)))
     code, found, text = once(shop)

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from time import time
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Struct
 
 from gate.model import Invocation
-from gate.monitor.intake import Intake
+from gate.monitor.intake import NO_ANSWER, Intake
 from gate.monitor.model import Counts, WatchedTrace
 from gate.monitor.sampling import is_sampled
 from gate.monitor.sources import Line
@@ -149,3 +150,11 @@ def test_a_row_is_a_conversation_at_once() -> None:
     assert turn.usage.input_tokens == 3
     (failed,) = subject.add("f", line({"trace": "8", "failed": "timed out"}), counted=False)
     assert failed.error == "timed out"
+
+
+@pytest.mark.parametrize("said", [None, {"role": "assistant", "content": ""}, {"role": "assistant", "content": None}])
+def test_a_row_without_an_answer_is_one_in_which_the_agent_failed(said: dict[str, Any] | None) -> None:
+    asked = {"role": "user", "content": "hi"}
+    row = {"id": "1", "messages": [asked] if said is None else [asked, said]}
+    (found,) = intake().add("f", line(row), counted=False)
+    assert (found.error, found.invocations[0].user) == (NO_ANSWER, "hi")
