@@ -7,7 +7,7 @@ from datetime import date
 from pathlib import PurePath
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from gate.baselines import StoreOptions, store_models
 from gate.baselines.file import FileOptions
@@ -52,7 +52,8 @@ class BaselineSection(Section):
     remote: str = "origin"
     """Remote of the repository: where its default branch is looked up, and the git store keeps its own."""
     on_missing: Annotated[Literal["warn", "fail"], steps("warn", "fail")] = "warn"
-    """If no baseline is found: judge by thresholds alone and say so, or end with exit code 4."""
+    """If no baseline is found (the first of all comes from `gate run --store none` and `gate baseline save`, and counts
+    from the next commit on): judge by thresholds alone and say so, or end with exit code 4."""
     rerun: Literal["auto", "never", "match", "concurrent"] = "auto"
     """Whether the base commit's agent is run, too: where it can be (``auto``), always (``match``; a run where it cannot
     ends with exit code 2) or never. ``concurrent`` is an earlier name of ``match``."""
@@ -142,6 +143,17 @@ class TrialsSection(Section):
 
     max: int = Field(ge=1, le=100)
     """The most epochs."""
+
+
+def _check_trials(trials: Mapping[str, Any]) -> None:
+    """Of a union an error would tell of the first branch, which is not the one that was meant."""
+    for key in trials:
+        if key not in TrialsSection.model_fields:
+            raise ValueError(f"unknown key {key!r} (known: max)")
+    try:
+        TrialsSection.model_validate(dict(trials))
+    except ValidationError:
+        raise ValueError("max must be a whole number from 1 to 100") from None
 
 
 class QuarantineEntry(Section):
@@ -244,9 +256,12 @@ class File(Section):
     @field_validator("trials", mode="before")
     @classmethod
     def _auto_or_a_number(cls, value: Any) -> Any:
-        if isinstance(value, str) and value != "auto" and not value.isdecimal():
-            raise ValueError(f"{value!r} is neither 'auto' nor a whole number from 1")
-        return value
+        if isinstance(value, Mapping):
+            _check_trials(value)
+            return value
+        if value == "auto" or str(value).isdecimal() or isinstance(value, TrialsSection | int):
+            return value
+        raise ValueError(f"{value!r} is neither 'auto' nor a whole number from 1")
 
     @field_validator("trials")
     @classmethod

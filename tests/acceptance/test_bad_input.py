@@ -315,6 +315,18 @@ def test_a_baseline_that_must_be_there_and_is_not_is_exit_4(project: Project) ->
     assert "gate baseline save" in one_line(ran)
 
 
+def test_the_first_baseline_of_all_is_made_as_the_reference_says(project: Project) -> None:
+    project.write("gate.yaml", CONFIG + "baseline: {on_missing: fail}\n")
+    project.write(".gitignore", ".gate\n__pycache__\n")
+    project.commit()
+    assert project.gate("run").code == 4
+    assert project.gate("run", "--store", "none").code == 0
+    assert project.gate("baseline", "save").code == 0
+    project.git("checkout", "-q", "-b", "change")
+    project.commit("change")
+    assert project.gate("run").code == 0
+
+
 def test_an_unfinished_record_cannot_become_a_baseline_exit_6(project: Project) -> None:
     assert project.gate("run", "--record", "record.jsonl").code == 0
     lines = (project.root / "record.jsonl").read_bytes().splitlines(keepends=True)

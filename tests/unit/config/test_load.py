@@ -12,7 +12,7 @@ import yaml
 
 from gate.config.json_schema import json_schema
 from gate.config.load import load_config
-from gate.config.schema import File
+from gate.config.schema import File, TrialsSection
 from gate.errors import ConfigError
 from gate.formats.documents import read_document_with_lines
 from gate.metrics import METRICS
@@ -161,6 +161,21 @@ def test_what_an_option_says_wrongly_is_told_of_the_option(tmp_path: Path) -> No
     assert str(caught.value) == "--trials: 'five' is neither 'auto' nor a whole number from 1"
     with pytest.raises(ConfigError, match=r"gate\.yaml:\d: trials: 'five' is neither"):
         load(tmp_path, {**MINIMAL, "trials": "five"})
+
+
+@pytest.mark.parametrize("value", [0, 101, 2.5, "many", None])
+def test_the_most_epochs_are_told_of_as_such(tmp_path: Path, value: Any) -> None:
+    with pytest.raises(ConfigError, match=r"gate\.yaml:\d: trials: max must be a whole number from 1 to 100$"):
+        load(tmp_path, {**MINIMAL, "trials": {"max": value}})
+
+
+def test_what_is_no_number_of_trials_is_told_of_with_what_is(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"trials: unknown key 'most' \(known: max\)$"):
+        load(tmp_path, {**MINIMAL, "trials": {"max": 3, "most": 3}})
+    for value in (2.5, [1]):
+        with pytest.raises(ConfigError, match=r"trials: .* is neither 'auto' nor a whole number from 1$"):
+            load(tmp_path, {**MINIMAL, "trials": value})
+    assert load(tmp_path, {**MINIMAL, "trials": {"max": 7}}).trials == TrialsSection(max=7)
 
 
 @pytest.mark.parametrize("wrong", [{"gate": {"pass_rate": 0.85}}, {"pass_rate": 0.85}])
