@@ -114,6 +114,12 @@ def finish(result: Result, quiet: bool, verbose: bool = False) -> NoReturn:
     else:
         text = render(result, width=width, color=color, encoding=encoding, verbose=verbose)
     show(text)
-    for problem in result.problems:
+    ended = [line for line in _ended_early(result) if quiet and line not in text]  # a whole report has it
+    for problem in (*ended, *result.problems):
         click.echo(f"gate: {console(problem)}", err=True)
     raise SystemExit(int(result.exit_code))
+
+
+def _ended_early(result: Result) -> list[str]:
+    """Which budget ended a suite before its verdict asked for no more."""
+    return [suite.course.stopped for suite in result.suites if suite.course is not None and suite.course.stopped]
