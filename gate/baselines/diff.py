@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gate.model import Criterion, Side, ToolCall, Trial
+from gate.model import FULL, STORED, Criterion, Side, ToolCall, Trial
 from gate.records import PlannedCase, Record, strip
+
+EPOCHS = (FULL, STORED)
+"""Tags of the trials that means are made of."""
 
 
 class Mean(Struct, frozen=True):
-    """A mean over trials; ``value`` is None if there is no score."""
+    """A mean over the trials of a case, or over cases; ``value`` is None if there is no score."""
 
     value: float | None
     n: int
+    """Trials, or cases."""
 
 
 class Trajectory(Struct, frozen=True):
@@ -36,7 +40,7 @@ class CaseDiff(Struct, frozen=True):
     old_trials: int
     new_trials: int
     means: Mapping[str, tuple[Mean, Mean]]
-    """By criterion: old and new."""
+    """By criterion: old and new, without reruns, which were picked by outcome."""
     old_only: tuple[Trajectory, ...] = ()
     """Trajectories that only the old record has, most frequent first."""
     new_only: tuple[Trajectory, ...] = ()
@@ -50,7 +54,7 @@ class RecordDiff(Struct, frozen=True):
     criteria: Mapping[str, tuple[str, str]]
     """By criterion, what of it differs, old and new, in words; empty text if it is in one record only."""
     means: Mapping[str, tuple[Mean, Mean]]
-    """By criterion, over the trials of all cases that are comparable."""
+    """By criterion, over all cases that are comparable, each once."""
     cases: tuple[CaseDiff, ...]
     """In the new record's order, then those that are gone."""
 
@@ -65,12 +69,14 @@ def diff(old: Record, new: Record) -> RecordDiff:
     ids = dict.fromkeys([case.id for case in (*new.header.plan, *old.header.plan)])
     criteria = _criteria(old, new)
     cases = [_case(plans[0].get(i), plans[1].get(i), before.get(i, []), after.get(i, []), criteria) for i in ids]
-    same = {case.id for case in cases if case.status == "same"}
-    shared = [trial for trial in old.trials if trial.case_id in same], [t for t in new.trials if t.case_id in same]
+    shared = [case for case in cases if case.status == "same"]
     return RecordDiff(
         header={name: pair for name, pair in header.items() if pair[0] != pair[1]},
         criteria={name: words for name, words in criteria.items() if words[0] != words[1]},
-        means={name: (_mean(shared[0], name), _mean(shared[1], name)) for name in criteria},
+        means={
+            name: (_over([c.means[name][0] for c in shared]), _over([c.means[name][1] for c in shared]))
+            for name in criteria
+        },
         cases=tuple(cases),
     )
 
@@ -125,9 +131,18 @@ def _case(
     )
 
 
-def _mean(trials: list[Trial], criterion: str) -> Mean:
-    scores = [trial.scores[criterion].value for trial in trials if criterion in trial.scores]
-    values = [value for value in scores if value is not None]
+def _mean(trials: Iterable[Trial], criterion: str) -> Mean:
+    """Of the epochs that ran every case, as reports have it."""
+    scores = [trial.scores[criterion].value for trial in trials if trial.tag in EPOCHS and criterion in trial.scores]
+    return _mean_of([value for value in scores if value is not None])
+
+
+def _over(cases: Iterable[Mean]) -> Mean:
+    """The mean over cases, each by its own."""
+    return _mean_of([case.value for case in cases if case.value is not None])
+
+
+def _mean_of(values: Sequence[float]) -> Mean:
     return Mean(sum(values) / len(values) if values else None, len(values))
 
 

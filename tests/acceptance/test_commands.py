@@ -187,6 +187,7 @@ def test_baseline_commands(project: Project) -> None:
     changed = printed(project, "baseline", "diff", "new.jsonl", "old.jsonl")
     assert "+ " in changed
     assert "other(" in changed
+    assert "0.933 (n = 15)" in changed, "each case once, as the report has it: reruns were picked by outcome"
 
 
 def test_suite_counts(project: Project) -> None:

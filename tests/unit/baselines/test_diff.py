@@ -2,7 +2,7 @@ from msgspec.structs import replace
 
 from gate.baselines import diff
 from gate.baselines.diff import Mean
-from gate.model import Criterion, ErrorKind, Scale, Score, Side, Trial, TrialError
+from gate.model import CONFIRM, STORED, Criterion, ErrorKind, Scale, Score, Side, Trial, TrialError
 from gate.records import PlannedCase, Record
 from tests.unit.baselines.samples import commit, make_record, make_trial
 
@@ -36,7 +36,7 @@ def test_means_are_over_what_was_measured_in_comparable_cases() -> None:
     assert found.cases[0].means["ok"] == (Mean(0.75, 2), Mean(0.25, 1))
     assert (found.cases[0].old_trials, found.cases[0].new_trials) == (2, 3)
     assert found.cases[1].status == "changed"
-    assert found.means["ok"] == (Mean(0.75, 2), Mean(0.25, 1)), "the changed case does not count"
+    assert found.means["ok"] == (Mean(0.75, 1), Mean(0.25, 1)), "the changed case does not count"
 
 
 def test_added_and_removed_cases() -> None:
@@ -76,7 +76,16 @@ def test_trials_of_the_other_side_do_not_count() -> None:
     old = make_record(1)
     new = replace(old, trials=(*old.trials, make_trial("a", 1, 0.0, Side.BASELINE, tool="other")))
     assert diff(old, new).cases[0].new_only == ()
-    assert diff(old, new).means["ok"][1] == Mean(1.0, 4)
+    assert diff(old, new).means["ok"][1] == Mean(1.0, 2)
+
+
+def test_each_case_counts_once_and_reruns_count_never() -> None:
+    trials = [make_trial("a", 1, 0.0), make_trial("b", 1, 1.0), replace(make_trial("b", 2, 0.5), tag=STORED)]
+    reruns = [replace(make_trial("a", n, 0.0), tag=CONFIRM) for n in range(2, 8)]
+    found = diff(make_record(1), with_trials(make_record(2), *trials, *reruns))
+    assert found.cases[0].means["ok"] == (Mean(1.0, 2), Mean(0.0, 1))
+    assert found.cases[0].new_trials == 7, "what was run is said all the same"
+    assert found.means["ok"] == (Mean(1.0, 2), Mean(0.375, 2))
 
 
 def test_criteria_name_what_differs() -> None:
