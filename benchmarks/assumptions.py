@@ -194,6 +194,15 @@ def lucky_among(others: int, seed: int) -> Answer:
     return unchanged(rng, rates, {c: [[1.0]] * 5 + list(rest[c]) for c in rates}, Config(), seed)
 
 
+def across_agents(others: int, config: Config, seed: int) -> Answer:
+    """A baseline pooled with those of so many agents before, since which a merge broke one case of 100."""
+    rng = Random(f"across agents:{others}:{seed}")
+    before = typical(rng, 100)
+    now = before | {rng.choice([c for c, p in before.items() if p >= BREAKABLE]): 0.0}
+    old, new = drawn(rng, before, list(before), 5 * others), drawn(rng, now, list(now), 5)
+    return unchanged(rng, now, {c: [*old[c], *new[c]] for c in now}, config, seed)
+
+
 def wandering(spread: float, config: Config, seed: int) -> Answer:
     """Since the baseline was stored, the pass rate of every case moved by itself, on average by nothing."""
     rng = Random(f"wandering:{spread}:{config.rerun}:{seed}")
@@ -267,6 +276,10 @@ def rows() -> Iterator[tuple[str, Callable[[int], Answer], str]]:
     for others in (1, 2, 4):
         name = f"kept for its luck, N = 100, pooled with {others} other run{'s' if others > 1 else ''} of the agent"
         yield name, partial(lucky_among, others), "≤ .05" if others == 4 else ""
+    for others in (2, 4):
+        name = f"pooled with {others} other agents, since which a merge broke one case"
+        yield name, partial(across_agents, others, Config()), ""
+        yield f"{name}, in looks at the suite alone", partial(across_agents, others, Config(exact_epochs=3)), ""
     for spread in (0.1, 0.2):
         yield f"every case drifts by itself, sd {spread}", partial(wandering, spread, Config()), ""
         yield f"the same, base can be run, sd {spread}", partial(wandering, spread, MATCH), ""
