@@ -44,7 +44,7 @@ lock: $(VENV)/.installed $(UV)
 # Reports and pages in the system's Chromium, headless: what they show, what they ask for, how they look.
 browser: $(VENV)/.tested $(UV)
 	$(call INSTALL,$(VENV)) --editable ".[browser]"
-	$(BIN)/python -m pytest -m browser tests/browser $(PYTEST_ARGS)
+	$(BIN)/python -m pytest $(PARALLEL) -m browser tests/browser $(PYTEST_ARGS)
 
 # Parity with google-adk itself: installs it into an environment of its own (large), then compares score by score.
 oracle: $(VENV)/.tested $(UV)
