@@ -102,6 +102,8 @@ def repeats(stored: Sequence[Trial], trials: Sequence[Trial], steady: Callable[[
 def _of_processes(stored: Sequence[Trial], trials: Sequence[Trial], steady: Callable[[Trial], bool]) -> Repeats:
     """The same where each process of the agent has a cache of its own: then a run that was held by several, as one that
     was topped up or resumed is, does not repeat itself, and each of them does."""
+    if not any(trial.process for group in (stored, trials) for trial in group):
+        return NONE
     answers = _answers(stored, trials, by_process=True)
     asked_again = sum(any(s[3] and len(group) > 1 for s, group in sessions.items()) for sessions in answers.values())
     return NONE if asked_again < max(1, min(LEAST, len(answers))) else _told_by(answers, steady, trials)
