@@ -6,6 +6,7 @@ A record that cannot be read, or that is no whole record, is counted and named; 
 from __future__ import annotations
 
 import io
+import re
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -21,7 +22,7 @@ from gate.hosts.artifact import record_members
 from gate.model import Case, Criterion, MeasuredTrial
 from gate.records import Header, cases_of
 from gate.records import Run as StoredRun
-from gate.records.keys import Stored, commit_key
+from gate.records.keys import Stored, commit_key, suite_key
 from gate.records.measured import MeasuredReader, created_in
 from gate.security.limits import MAX_LINE_BYTES
 
@@ -33,6 +34,11 @@ if TYPE_CHECKING:
 MOST_FILES = 20_000
 """Files of a folder that are looked at."""
 PATTERN = "*.jsonl"
+MISPLACED = "it belongs to another suite or commit than its name says (save it again from a run of this suite)"
+_NAME = re.compile(
+    r"([^/:]*[0-9a-f]{12})/(?:\d{8}T\d{6}-)?((?:[0-9a-f]{40,64}|uncommitted)(?:-dirty)?)(?:-[0-9a-f]{12}|-unknown)?\.jsonl$"
+)
+"""The suite and the commit in the path of a stored record; a store that names its records otherwise says neither."""
 
 
 class Unread(Struct, frozen=True):
@@ -123,6 +129,8 @@ class _Reading:
                     return
                 if header.shard != (1, 1):
                     raise MeasureError(f"shard {header.shard[0]} of {header.shard[1]}: merge the shards first")
+                if store is not None and _is_misplaced(stored.where, header):
+                    raise MeasureError(MISPLACED)
                 judge = self._judges.get(header.suite_id) or _Judge(header)
                 runs = _runs(reader, judge, self._ledger(store, header), stored.where)
         except GateError as problem:
@@ -154,6 +162,37 @@ class _Reading:
             raise MeasureError(what, where=source, hint="`gate run` makes one, `gate baseline save` stores it")
         suites = tuple(suite_history(name, runs) for name, runs in sorted(self._runs.items()))
         return Histories(suites, self.records, tuple(self.unread), source)
+
+
+# --- stored records that are not what their names say ----------------------------------------------
+
+
+def misplaced(config: Config, environment: Mapping[str, str]) -> list[str]:
+    """Where stored records are whose files name another suite or commit than they hold: nothing is compared with them.
+
+    Raises `BaselineError` if the store cannot be reached. What cannot be read is no concern of this.
+    """
+    from gate.pipeline.reference import store_of  # weight: only where a store is asked
+
+    store = store_of(config, environment)
+    if store is None:
+        return []
+    with store:
+        return [stored.where for stored in store.contents() if _lies(stored)]
+
+
+def _lies(stored: Stored) -> bool:
+    try:
+        with stored.open() as file:
+            return _is_misplaced(stored.where, MeasuredReader(file, where=stored.where, error=MeasureError).header)
+    except (GateError, OSError):
+        return False
+
+
+def _is_misplaced(where: str, header: Header) -> bool:
+    """Whether a file that is named as stores name theirs has the name of another record."""
+    named = _NAME.search(where)
+    return named is not None and named.groups() != (suite_key(header.suite_id), commit_key(header))
 
 
 # --- sources ----------------------------------------------------------------------------------------

@@ -196,3 +196,24 @@ def test_a_change_is_shown_beside_the_runs_of_the_default_branch(project: Projec
     assert "pass rate 100 % … 50 % in 6 stored runs before, 50 % now" in (project.root / "comment.md").read_text()
     again = project.gate("report", "--json", "again.json")
     assert json.loads((project.root / "again.json").read_text())["suites"][0]["trend"] == suite["trend"], again.err
+
+
+def test_a_stored_record_under_the_name_of_another_commit_is_named(project: Project, tmp_path: Path) -> None:
+    project.git("clone", "-q", "-b", "gate-baselines", project.git("remote", "get-url", "origin"), str(tmp_path / "b"))
+    branch = Project(tmp_path / "b")
+    path = sorted(branch.root.glob("*/*.jsonl"))[0]
+    name = re.sub("[0-9a-f]{40}", "0" * 40, path.name)
+    (path.parent / name).write_bytes(path.read_bytes())
+    branch.git("add", "-A")
+    branch.git("commit", "-q", "-m", "a copy")
+    branch.git("push", "-q")
+    why = "it belongs to another suite or commit than its name says"
+    ran = project.gate("history")
+    assert (ran.code, "1 record left out:" in ran.out) == (0, True)
+    ran = " ".join(project.gate("history").out.split()), " ".join(project.gate("baseline", "list").out.split())
+    for text in ran:
+        assert f"{path.parent.name}/{name}: {why}" in text
+    branch.git("rm", "-q", f"{path.parent.name}/{name}")
+    branch.git("commit", "-q", "-m", "no copy")
+    branch.git("push", "-q")
+    assert why not in project.gate("history").out + project.gate("baseline", "list").out

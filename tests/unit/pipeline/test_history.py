@@ -12,9 +12,10 @@ from msgspec.structs import replace
 from gate.baselines import Store, StoreSettings
 from gate.baselines.file import FileStore
 from gate.baselines.ledger import Mark
+from gate.config.load import load_config
 from gate.errors import ConfigError, MeasureError
 from gate.model import Criterion
-from gate.pipeline.history import Histories, history_of
+from gate.pipeline.history import MISPLACED, Histories, history_of, misplaced
 from gate.records import Record, record_lines, strip, write_record
 from gate.records.keys import suite_key
 from tests.unit.baselines.samples import CRITERIA, commit, make_record
@@ -157,3 +158,24 @@ def test_verdicts_and_releases_come_from_the_ledger(tmp_path: Path) -> None:
     found = history_of((), config, {})
     assert [(run.verdict, run.releases) for run in found.suites[0].runs] == [("pass", ("v1",)), ("regressed", ())]
     assert found.source == "the stored baselines"
+
+
+def test_a_stored_record_under_the_name_of_another_is_named(tmp_path: Path) -> None:
+    (tmp_path / "gate.yaml").write_text("suite: s.yaml\nagent: {python: 'a:b'}\nbaseline: {store: file}\n")
+    config = load_config(tmp_path / "gate.yaml")
+    with FileStore(config.root / config.file.baseline.folder) as store:
+        for number in (1, 2):
+            store.save(at(number))
+        own = Path(next(stored.where for stored in store.contents()))
+        assert misplaced(config, {}) == []
+        copy = own.with_name(f"{commit(9)}.jsonl")
+        copy.write_bytes(own.read_bytes())
+        other = own.parent.with_name(suite_key("other")) / own.name
+        other.parent.mkdir()
+        other.write_bytes(own.read_bytes())
+    assert sorted(misplaced(config, {})) == sorted([str(copy), str(other)])
+    found = history_of((), config, {})
+    assert [(one.where, one.why) for one in sorted(found.unread, key=lambda one: one.where)] == [
+        (where, MISPLACED) for where in sorted([str(copy), str(other)])
+    ]
+    assert len(found.suites[0].runs) == found.records == 2
