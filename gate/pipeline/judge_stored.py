@@ -12,8 +12,8 @@ from gate.baselines import STORES
 from gate.baselines.base import outage_in
 from gate.baselines.pairing import Reference, identity, match_cases, reference_to
 from gate.baselines.union import run_ids, runs_in
-from gate.config.base_policy import Rules
-from gate.config.load import Config, load_config
+from gate.config.base_policy import Rules, path_at, settings_under_base
+from gate.config.load import Config, load_config, read_config
 from gate.config.resolve import Plan, make_plans
 from gate.config.schema import NO_STORE
 from gate.config.settings import settings_of
@@ -189,7 +189,11 @@ def named(baseline: str) -> Path | None:
 
 
 def found_again(header: Header, terms: Terms, config: Config, environment: Mapping[str, str]) -> References:
-    """What the record's run would be compared with now, in the kind of store that it was told to look in."""
+    """What the record's run would be compared with now, in the kind of store that it was told to look in.
+
+    A run that was held to a base commit's rules looked for baselines where those have them.
+    """
+    config = _with_store_of_base(config, terms.rules, environment)
     if terms.store in (*STORES, NO_STORE):  # a record is no configuration: it names no plugin
         baseline = config.file.baseline.model_copy(update={"store": terms.store})
         config = replace(config, file=config.file.model_copy(update={"baseline": baseline}))
@@ -200,6 +204,25 @@ def found_again(header: Header, terms: Terms, config: Config, environment: Mappi
     store = store_of(config, environment)
     with store if store is not None else nullcontext():
         return find_baselines(config, store, header.suite_id, where, git, runs_in(header), plan=header.plan)
+
+
+def _with_store_of_base(config: Config, commit: str, environment: Mapping[str, str]) -> Config:
+    """The configuration with `baseline` as the rules of that commit have it.
+
+    As it is if there are none: no commit, no such configuration in it, or one that cannot be read. That the commit is
+    not here any more is told by what is then compared.
+    """
+    if not commit:
+        return config
+    try:
+        with path_at(commit, config.path, environment) as path:
+            base = load_config(path)
+        overrides, _ = settings_under_base(base.file, config.file)
+        own = {key: value for key, value in overrides.items() if key.partition(".")[0] == "baseline"}
+        held = read_config(config.path).load(own)
+    except GateError:
+        return config
+    return replace(config, file=config.file.model_copy(update={"baseline": held.file.baseline}))
 
 
 def _result(

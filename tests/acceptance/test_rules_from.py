@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 from tests.acceptance.conftest import Project
 
 SUITE = "cases:\n  - {id: a, input: hello, response: hello}\n  - {id: b, input: bye, response: bye}\n"
@@ -57,3 +60,30 @@ def test_a_revision_that_is_not_here(project: Project) -> None:
     ran = project.gate("run", "--rules-from", "elsewhere")
     assert ran.code == 2
     assert "commit 'elsewhere' not found" in ran.err
+
+
+def test_a_report_looks_for_the_baseline_where_its_run_did(project: Project, tmp_path: Path) -> None:
+    stored = CONFIG.replace("{store: none}", "{store: git}")
+    project.write("suite.yaml", SUITE)
+    project.write("agent.py", "def answer(message):\n    return message\n")
+    project.write("checks.py", SAID)
+    project.write("gate.yaml", stored)
+    project.write(".gitignore", ".gate/\nresult.json\norigin.git/\n__pycache__/\n")
+    base = project.commit()
+    project.git("init", "-q", "--bare", str(tmp_path / "origin.git"))
+    project.git("remote", "add", "origin", str(tmp_path / "origin.git"))
+    project.git("push", "-q", "origin", "HEAD")
+    assert project.gate("run").code == 0
+    assert project.gate("baseline", "save").code == 0
+    project.git("checkout", "-q", "-b", "change")
+    project.write("gate.yaml", stored.replace("{store: git}", "{store: git, branch: elsewhere}"))
+    project.write("agent.py", AGENT)
+    project.commit("change")
+    runs = [project.result("run", "--against", base, "--rules-from", base), project.result("report")]
+    (measured, shown) = (result["suites"][0] for _, result in runs)
+    assert [code for code, _ in runs] == [1, 1]
+    assert shown["verdict"] == measured["verdict"]
+    assert shown["baseline"] == measured["baseline"]
+    assert base[:12] in json.dumps(shown["baseline"])
+    assert shown["warnings"] == measured["warnings"]
+    assert project.git("worktree", "list").count("\n") == 0
