@@ -17,7 +17,7 @@ from gate.commands.common_options import (
     with_options,
 )
 from gate.commands.groups import Once
-from gate.commands.output import command_line, encoding_of, finish, progress_of, show
+from gate.commands.output import command_line, encoding_of, finish, progress_of, show, told_in
 from gate.errors import ConfigError, ExitCode
 
 if TYPE_CHECKING:
@@ -67,11 +67,10 @@ def compare(compared: tuple[str, ...], config_path: Path | None, **given: Any) -
     candidate, baseline = (Path(compared[n]) if n < len(compared) else None for n in (0, 1))
     record = record_or_newest(candidate, config_path or DEFAULT_CONFIG)
     reference = record_before_or(baseline, record, config_path or DEFAULT_CONFIG)
-    finish(
-        compare_records(record, reference, config, os.environ, outputs_of(given), command_line()),
-        given["quiet"],
-        given["verbose"],
-    )
+    outputs = outputs_of(given)
+    with told_in(lambda: outputs):
+        result = compare_records(record, reference, config, os.environ, outputs, command_line())
+    finish(result, given["quiet"], given["verbose"])
 
 
 def _is_table(compared: tuple[str, ...], given: dict[str, Any]) -> bool:

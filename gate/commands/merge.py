@@ -10,7 +10,7 @@ import click
 
 from gate.commands.common_options import OUTPUTS, STATEMENT, outputs_of, with_options
 from gate.commands.groups import Once
-from gate.commands.output import command_line, finish
+from gate.commands.output import command_line, finish, told_in
 
 
 @click.command(cls=Once)
@@ -36,10 +36,11 @@ def merge(records: tuple[Path, ...], output: Path, config_path: Path | None, **g
     if config_path is None:
         return
     config = load_config(config_path)
-    result = decide_merged(output, config, os.environ, outputs_of(given), command_line())
+    outputs = outputs_of(given).beside(config.root, config.file.reports)
+    with told_in(lambda: outputs):
+        result = decide_merged(output, config, os.environ, outputs, command_line())
     if given["statement"]:
         from gate.commands.texts.evidence import rules_of_record, stated
 
-        written = outputs_of(given).beside(config.root, config.file.reports)
-        result = stated(result, given["statement"], written.paths.values(), rules_of_record(output, config))
+        result = stated(result, given["statement"], outputs.paths.values(), rules_of_record(output, config))
     finish(result, given["quiet"], given["verbose"])

@@ -10,7 +10,7 @@ import click
 
 from gate.commands.common_options import AGAINST, CONFIG, OUTPUTS, STATEMENT, outputs_of, record_or_newest, with_options
 from gate.commands.groups import Once
-from gate.commands.output import command_line, finish
+from gate.commands.output import command_line, finish, told_in
 
 
 @click.command(cls=Once)
@@ -29,7 +29,8 @@ def report(record: Path | None, baseline: str | None, config_path: Path, **given
     if given["statement"] and baseline is not None:
         raise click.UsageError("a comparison that was chosen by hand is not stated: --statement goes without --against")
     path, outputs = record_or_newest(record, config_path), outputs_of(given)
-    result = report_record(path, baseline, config_path, os.environ, outputs, command_line())
+    with told_in(lambda: outputs):
+        result = report_record(path, baseline, config_path, os.environ, outputs, command_line())
     if given["statement"]:
         from gate.commands.texts.evidence import rules_of_record, stated
         from gate.config.load import load_config

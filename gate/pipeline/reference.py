@@ -438,7 +438,8 @@ def _missing(config: Config, suite_id: str, where: GitContext, why: str = "", *,
     looked = f"{count(len(where.ancestors), 'ancestor')} of {where.base[:12]}" if where.base else "the store"
     missing = f"no baseline of {suite_id!r} in {looked}{f' ({why})' if why else ''}"
     if config.file.baseline.on_missing == "fail":
-        raise BaselineError(missing, where=str(config.path), hint="`gate baseline save RECORD` stores one")
+        hint = "the first of all: `gate run --store none` on the default branch, then `gate baseline save`"
+        raise BaselineError(missing, where=str(config.path), hint=f"{hint}; it counts from the next commit on")
     return Reference(BaselineInfo(None, missing=missing, of_itself=of_itself))
 
 

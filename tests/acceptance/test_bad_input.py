@@ -491,6 +491,24 @@ def test_the_reports_of_a_run_that_is_killed_say_that_it_has_not_ended(project: 
     assert "has not ended" not in report.read_text()
 
 
+@pytest.mark.parametrize(
+    "command",
+    [("report", "gone.jsonl"), ("compare", "gone.jsonl", "gone.jsonl"), ("merge", "-c", "gate.yaml", "-o", "o")],
+)
+def test_no_report_of_an_earlier_run_is_left_by_another_command_without_a_verdict(
+    project: Project, command: tuple[str, ...]
+) -> None:
+    assert project.gate("run", "--record", "kept.jsonl", "--junit", "j.xml").code == 0
+    record = project.root / "kept.jsonl"
+    if command[0] == "merge":  # a whole record, of a commit that is not checked out
+        project.commit()
+        command = (*command, str(record))
+    ran = project.gate(*command, "--junit", "j.xml")
+    assert ran.code in (2, 3), ran.err
+    [error] = ElementTree.parse(project.root / "j.xml").iter("error")
+    assert error.get("message") == one_line(ran).removeprefix("gate: ")
+
+
 def test_costs_that_add_up_to_no_number_end_no_run(project: Project) -> None:
     """Each is a number; their sum is not. Whatever reads it says that the cost is not measured."""
     answer = "{'output': {'Hello': 'Hi there', 'Bye': 'Goodbye'}[message], 'cost_usd': 1e308}"
