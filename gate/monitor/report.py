@@ -25,7 +25,7 @@ SHOWN_FAILURES = 5
 STALE_SECONDS = 86_400.0
 """Age of the newest trace from which every report says that nothing new came."""
 SILENT_AFTER = 20
-"""Traces to which a criterion never applied, after which the report says so."""
+"""Answered traces to which a criterion never applied, after which the report says so."""
 
 
 class Average(Struct, frozen=True):
@@ -141,7 +141,7 @@ def make_report(
             values.setdefault(name, []).append(value)
     applied = {name for one in window for name in one.applied}
     found = averages(values, scoring.criteria)
-    silent = len(window) >= SILENT_AFTER
+    silent = sum(one.passed is not False or bool(one.applied) for one in window) >= SILENT_AFTER
     rows = tuple(
         CriterionAverage(
             c.name,

@@ -135,3 +135,11 @@ def test_a_status_of_the_past_says_so() -> None:
     assert "no newer trace since 2023-11-14 22:1" in headline(old)
     assert json.loads(to_json(old))["newest"].startswith("2023-11-14T22:1")
     assert 'gate_monitor_newest_trace_seconds{suite="s"} 1700000099.0' in to_prometheus(old, "s")
+
+
+def test_where_the_agent_always_failed_no_criterion_is_said_not_to_apply() -> None:
+    seen = [replace(one, scores={}, applied=(), why="the agent failed: it broke") for one in window(100, 100)]
+    finding = decide([one.passed for one in seen], Status.HEALTHY, LIMITS)
+    found = make_report(finding, seen, scoring(), Counts(), at=1_700_000_000.0, sample_rate=0.5)
+    assert found.status is Status.CRITICAL
+    assert [row.note for row in found.criteria] == ["", ""]
