@@ -87,7 +87,8 @@ def _cause(suite: SuiteResult) -> str:  # noqa: PLR0911 - one line per kind
     cause = suite.cause
     match cause:
         case fact.CouldNotMeasure():
-            return f"could not measure: {_problem(cause.problem)}"
+            by = f" (stopped: {suite.course.stopped})" if suite.course is not None and suite.course.stopped else ""
+            return f"could not measure: {_problem(cause.problem)}{by}"
         case fact.CutShort():
             return f"stopped: {cause.why}; {cause.epochs} of {cause.wanted} epochs were run"
         case fact.ShardMeasured():

@@ -32,6 +32,8 @@ def next_step(suite: SuiteResult) -> str:
         seen = worse_cases(suite) or failing_cases(suite)
         told = explanation.to_decide(suite) or "to decide: more cases or trials"
         return f"look at the cases below; {told}" if seen else told
+    if suite.verdict is Verdict.ERROR and suite.course is not None and suite.course.stopped:
+        return "give the run what it was short of, then run the job again"
     return {
         Verdict.REGRESSED: "fix it" if suite.trade is None else "fix what was lost, or accept the trade",
         Verdict.BELOW_THRESHOLD: "fix it, or change the threshold in a pull request of its own",

@@ -6,11 +6,12 @@ import pytest
 from msgspec.structs import replace
 
 from gate.model import OnTradeoff, SuiteResult, Verdict
-from gate.model.facts import TradedOff
+from gate.model.facts import Course, TradedOff
 from gate.model.findings import CaseTally
+from gate.reports.explanation import headline
 from gate.reports.headline import next_step
 
-from .samples import INCONCLUSIVE, PASSED, REGRESSED
+from .samples import FAILED, INCONCLUSIVE, PASSED, REGRESSED
 
 LOST = (CaseTally("a", 0, 4, 5, 5), CaseTally("b", 0, 4, 5, 5))
 
@@ -32,10 +33,20 @@ def traded(policy: OnTradeoff, *waits: str, verdict: Verdict = Verdict.INCONCLUS
             "look at what was lost (a, b): fix it, or accept the trade; to decide pass rate: more cases or trials",
         ),
         (traded("accept", "pass rate"), "to decide pass rate: more cases or trials"),
+        (FAILED, "fix what prevented the measurement, then run the job again"),
+        (
+            replace(FAILED, course=Course(stopped="the budget of 5 minutes is spent")),
+            "give the run what it was short of, then run the job again",
+        ),
     ],
 )
 def test_what_to_do(suite: SuiteResult, said: str) -> None:
     assert next_step(suite) == said
+
+
+def test_a_headline_names_what_stopped_a_run_that_could_not_measure() -> None:
+    stopped = replace(FAILED, course=Course(stopped="the budget of 5 minutes is spent"))
+    assert headline(stopped) == f"{headline(FAILED)} (stopped: the budget of 5 minutes is spent)"
 
 
 def test_a_trade_against_the_reference_that_decided_is_what_to_look_at() -> None:
