@@ -35,10 +35,10 @@ MOST_FILES = 20_000
 """Files of a folder that are looked at."""
 PATTERN = "*.jsonl"
 MISPLACED = "it belongs to another suite or commit than its name says (save it again from a run of this suite)"
-_NAME = re.compile(
-    r"([^/:]*[0-9a-f]{12})/(?:\d{8}T\d{6}-)?((?:[0-9a-f]{40,64}|uncommitted)(?:-dirty)?)(?:-[0-9a-f]{12}|-unknown)?\.jsonl$"
-)
-"""The suite and the commit in the path of a stored record; a store that names its records otherwise says neither."""
+_NAME = re.compile(r"(?:\d{8}T\d{6}-)?((?:[0-9a-f]{40,64}|uncommitted)(?:-dirty)?)(?:-[0-9a-f]{12}|-unknown)?\.jsonl")
+"""The commit in the file name of a stored record; a store that names its records otherwise does not say it."""
+_FOLDER = re.compile(r".*[0-9a-f]{12}")
+"""The folder of a suite in a store."""
 
 
 class Unread(Struct, frozen=True):
@@ -191,8 +191,11 @@ def _lies(stored: Stored) -> bool:
 
 def _is_misplaced(where: str, header: Header) -> bool:
     """Whether a file that is named as stores name theirs has the name of another record."""
-    named = _NAME.search(where)
-    return named is not None and named.groups() != (suite_key(header.suite_id), commit_key(header))
+    folder, _, name = where.rpartition("/")
+    suite = folder.replace(":", "/").rpartition("/")[2]
+    named = _NAME.fullmatch(name)
+    is_of_store = named is not None and _FOLDER.fullmatch(suite) is not None
+    return is_of_store and (suite, named[1]) != (suite_key(header.suite_id), commit_key(header))
 
 
 # --- sources ----------------------------------------------------------------------------------------

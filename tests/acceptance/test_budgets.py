@@ -213,8 +213,8 @@ def count(path: Path) -> int:
     return sum('"case":' in line[:10] for line in path.read_text().splitlines())
 
 
-def test_one_line_is_followed_by_the_budget_that_left_nothing_to_say(project: Project) -> None:
+def test_one_line_names_the_budget_that_left_nothing_to_say(project: Project) -> None:
     project.write("gate.yaml", (project.root / "gate.yaml").read_text() + "budget: {minutes: 0.0001}\n")
     ran = project.gate("run", "-q")
     assert ran.code == 3
-    assert "gate: the budget of 0.0001 minutes is spent\n" in ran.err
+    assert "(stopped: the budget of 0.0001 minutes is spent)\n" in ran.out

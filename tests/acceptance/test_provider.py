@@ -192,4 +192,4 @@ def test_a_drift_check_that_is_killed_goes_on_where_it_was(project: Project, ser
     whole_code, whole = project.result("run", "-q", "--record", ".gate/whole.jsonl")
     assert (code, suite["verdict"]) == (whole_code, suite_of(whole)["verdict"]) == (1, "regressed")
     assert suite["agent_runs"] == suite_of(whole)["agent_runs"]
-    assert suite["headline"] == suite_of(whole)["headline"]
+    assert "measurement 2 of this change (before: regressed): " + suite["headline"] == suite_of(whole)["headline"]
