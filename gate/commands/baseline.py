@@ -72,13 +72,9 @@ def baseline_list(config_path: Path) -> None:
     """List the stored baselines with their verdicts, and which of them is the anchor."""
     from gate.config.load import load_config
     from gate.pipeline.baseline_upkeep import list_baselines
-    from gate.pipeline.history import MISPLACED, misplaced
-    from gate.security.escape import console
 
-    config, width = load_config(config_path), width_of(os.environ)
-    lines = [list_baselines(config, os.environ, width)]
-    lines += [f"never compared with: {console(where)}: {MISPLACED}" for where in misplaced(config, os.environ)]
-    show("\n".join(lines), width)
+    width = width_of(os.environ)
+    show(list_baselines(load_config(config_path), os.environ, width), width)
 
 
 @baseline.command("show")

@@ -23,6 +23,7 @@ from gate.decision.comparison import PASS_RATE
 from gate.errors import BaselineError, BaselineWriteError, ConfigError, GateError
 from gate.model import SuiteResult, Verdict
 from gate.model.findings import NeverAnswered
+from gate.pipeline.history import MISPLACED, misplaced_in
 from gate.pipeline.journal import newest_first, records_folder
 from gate.pipeline.judge_stored import as_if_judged, found_again, plan_of, read_whole, suite_ids
 from gate.pipeline.picked import beside
@@ -327,8 +328,9 @@ def list_baselines(config: Config, environment: Mapping[str, str], width: int | 
     git = Git(config.root, environment=environment)
     with _store(config, environment) as store:
         entries = store.entries()
+        never = [f"never compared with: {console(name)}: {MISPLACED}" for name in misplaced_in(store)]
         if not entries:
-            return "no baselines are stored; `gate baseline save RECORD` keeps one"
+            return "\n".join(["no baselines are stored; `gate baseline save RECORD` keeps one", *never])
         where = git_context(config, git)
         suites = dict.fromkeys(entry.suite_id for entry in entries)
         ledgers = {suite_id: store.ledger(suite_id) for suite_id in suites}
@@ -341,7 +343,7 @@ def list_baselines(config: Config, environment: Mapping[str, str], width: int | 
         commit = (entry.commit or "–")[:12] + ("+" if entry.dirty else "")
         said = _standing(ledger, entry, is_anchor=is_anchor)
         rows.append((entry.suite_id, commit, _time(entry.created), *proofs[nth : nth + 1], said, entry.where))
-    return "\n".join([table(rows, width), *doubts])
+    return "\n".join([table(rows, width), *doubts, *never])
 
 
 def _proofs(store: Store, entries: Sequence[Entry]) -> tuple[list[str], list[str]]:

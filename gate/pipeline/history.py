@@ -167,18 +167,10 @@ class _Reading:
 # --- stored records that are not what their names say ----------------------------------------------
 
 
-def misplaced(config: Config, environment: Mapping[str, str]) -> list[str]:
-    """Where stored records are whose files name another suite or commit than they hold: nothing is compared with them.
-
-    Raises `BaselineError` if the store cannot be reached. What cannot be read is no concern of this.
-    """
-    from gate.pipeline.reference import store_of  # weight: only where a store is asked
-
-    store = store_of(config, environment)
-    if store is None:
-        return []
-    with store:
-        return [stored.where for stored in store.contents() if _lies(stored)]
+def misplaced_in(store: Store) -> list[str]:
+    """Where records are in an open store whose files name another suite or commit than they hold: nothing is compared
+    with them. What cannot be read is no concern of this."""
+    return [stored.where for stored in store.contents() if _lies(stored)]
 
 
 def _lies(stored: Stored) -> bool:
@@ -194,8 +186,9 @@ def _is_misplaced(where: str, header: Header) -> bool:
     folder, _, name = where.rpartition("/")
     suite = folder.replace(":", "/").rpartition("/")[2]
     named = _NAME.fullmatch(name)
-    is_of_store = named is not None and _FOLDER.fullmatch(suite) is not None
-    return is_of_store and (suite, named[1]) != (suite_key(header.suite_id), commit_key(header))
+    if named is None or not _FOLDER.fullmatch(suite):
+        return False
+    return (suite, named[1]) != (suite_key(header.suite_id), commit_key(header))
 
 
 # --- sources ----------------------------------------------------------------------------------------
