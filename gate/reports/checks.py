@@ -27,8 +27,10 @@ _PASSED = (CaseStatus.OK, CaseStatus.FLAKY, CaseStatus.SUSPECT)
 _ERRORS = (Verdict.ERROR, Verdict.NOT_MEASURED)
 NO_SUITE = "gate"
 """Where the test of a result without suites stands."""
-MOST_SECONDS = 1e11
-"""Some 3,000 years: above each time since 1970, and so low that its milliseconds are a whole number in every reader."""
+MOST_SECONDS = 1e10
+"""Some 300 years: above each time since 1970, and so low that its milliseconds are a whole number in every reader."""
+_DIGITS = 4
+"""Of a second. Numbers of more digits, and sums beyond those above, are written with exponents, which JUnit forbids."""
 
 
 class Outcome(str, Enum):
@@ -63,7 +65,7 @@ def told_seconds(seconds: float | None) -> float | None:
 
     Agents and traces tell their own times; as many as there are cases still add up to a number.
     """
-    return seconds if seconds is not None and 0 <= seconds <= MOST_SECONDS else None
+    return round(seconds, _DIGITS) if seconds is not None and 0 <= seconds <= MOST_SECONDS else None
 
 
 def checks_of(suite: SuiteResult, result: Result) -> list[ReportItem]:

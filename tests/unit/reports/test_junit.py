@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from xml.etree import ElementTree
 
 import pytest
@@ -12,6 +13,7 @@ from gate.errors import ExitCode
 from gate.model import CaseResult, CaseStatus, Result, Verdict
 from gate.model.facts import TradedOff
 from gate.pipeline.verdict import result_of
+from gate.reports.checks import MOST_SECONDS
 from gate.reports.junit import render
 
 from .samples import ACCEPTED, INCONCLUSIVE, PASSED, REGRESSED, RESULTS, result
@@ -141,3 +143,12 @@ def test_a_case_that_a_trade_lost_is_skipped_in_the_headlines_words() -> None:
     skipped = test.find("skipped")
     assert skipped is not None
     assert "(a trade, which does not block by itself)" in str(skipped.get("message"))
+
+
+@pytest.mark.parametrize("seconds", [1e-5, 4.9e-5, 6e-5, 0.1, 3e9, MOST_SECONDS, 1e300])
+@pytest.mark.parametrize("cases", [1, 16, 100])
+def test_times_are_decimals_without_an_exponent(seconds: float, cases: int) -> None:
+    timed = [replace(PASSED.cases[0], id=f"case-{n}", duration=seconds) for n in range(cases)]
+    root = document(result(replace(PASSED, cases=tuple(timed))))
+    times = [element.get("time", "0") for element in root.iter() if element.tag != "properties"]
+    assert all(re.fullmatch(r"\d+(\.\d+)?", time) for time in times), times
