@@ -56,6 +56,8 @@ class Asked(Struct, frozen=True):
     as_json: bool = False
     width: int | None = None
     """Columns of the terminal; None: as wide as it gets."""
+    of_record: bool = False
+    """Whether a record is asked alone, which does not say whether its base's agent can be run."""
 
 
 class SuitePower(Struct, frozen=True):
@@ -67,8 +69,8 @@ class SuitePower(Struct, frozen=True):
 
 
 def power_of_record(path: Path, asked: Asked) -> str:
-    """What this record's suite finds, of its own agent."""
-    record = read_whole(path)
+    """What this record's suite finds, of its own agent, against stored trials alone."""
+    record, asked = read_whole(path), replace(asked, of_record=True)
     return _shown([_answer(record, own_terms(record).settings, asked)], asked)
 
 
@@ -129,7 +131,7 @@ class _Progress:
 def _shown(answers: Sequence[SuitePower], asked: Asked) -> str:
     if asked.as_json:
         return json.dumps([_plain(answer) for answer in answers], indent=2)
-    return "\n\n".join(_text(answer, asked.width) for answer in answers)
+    return "\n\n".join(_text(answer, asked) for answer in answers)
 
 
 def _plain(answer: SuitePower) -> dict[str, Any]:
@@ -137,7 +139,7 @@ def _plain(answer: SuitePower) -> dict[str, Any]:
     return plain
 
 
-def _text(answer: SuitePower, width: int | None) -> str:
+def _text(answer: SuitePower, asked: Asked) -> str:
     power = answer.power
     design = power.design
     runs = f"{count(power.runs, 'simulated change')}, {power.blocked.runs} of each kind"
@@ -145,15 +147,16 @@ def _text(answer: SuitePower, width: int | None) -> str:
     units = f" in {count(power.units, 'unit')} (cluster:)" if 0 < power.units < design.cases else ""
     size = f"{count(design.cases, 'case')}{units}, {count(design.stored, 'stored trial')} a case"
     beside = f", {count(power.criteria, 'criterion', 'criteria')} beside success" if power.criteria else ""
-    base = ", the base can be run" if design.config.rerun == "match" else ""
-    lines = [f"{console(answer.suite)}: {size}{beside}{base}; {runs}{own}"]
+    alone = ", against these alone" if asked.of_record else ""
+    base = ", the base can be run" if design.config.rerun == "match" else alone
+    lines = [f"{console(answer.suite)}: {size}{base}{beside}; {runs}{own}"]
     rows: list[Sequence[str]] = [("change", "found", "95 % interval", "")]
     rows += [(f"−{100 * one.drop:g} points", *_share(one.found)) for one in power.drops]
     if power.broken is not None:
         rows.append(("one case breaks", *_share(power.broken)))
     rows.append(("none: blocked", *_share(power.blocked)))
     rows.append(("none: inconclusive", *_share(power.inconclusive)))
-    return "\n".join([*lines, table(rows, width), _smallest(power), _cost(power), *map(_wanted, answer.wanted)])
+    return "\n".join([*lines, table(rows, asked.width), _smallest(power), _cost(power), *map(_wanted, answer.wanted)])
 
 
 def _share(found: Share) -> tuple[str, str, str]:
