@@ -201,6 +201,12 @@ class AgentOptions(BaseModel):
         return True
 
     @property
+    def entry(self) -> tuple[str, ...]:
+        """Names, relative to the configuration's folder, of the files that the gate may start: those that exist are
+        part of the agent, whatever ``sources`` say."""
+        return ()
+
+    @property
     def is_local(self) -> bool:
         """Whether the gate starts the agent from the files that are here: then another commit's can be started, too."""
         return False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import posixpath
 import re
 import shlex
 import tempfile
@@ -49,6 +50,10 @@ class CommandOptions(AgentOptions):
     """The program and its arguments, as a list or as one string split like a shell's; no shell runs it."""
     persistent: bool = False
     """Whether a process answers many requests, one JSON line each, and echoes their ``id``."""
+
+    @property
+    def entry(self) -> tuple[str, ...]:
+        return tuple(map(posixpath.normpath, self.command))
 
     @property
     def is_local(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import posixpath
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -66,6 +67,13 @@ class PythonOptions(AgentOptions):
     """Further folders to import from, relative to the configuration; its own folder always is one."""
     workers: int = Field(default=1, ge=1, le=64)
     """Processes. Several use several cores; as many as ``concurrency`` give each request a process of its own."""
+
+    @property
+    def entry(self) -> tuple[str, ...]:
+        module = self.python.partition(":")[0] if ":" in self.python else self.python.rpartition(".")[0]
+        name = module.replace(".", "/")
+        found = (f"{folder}/{name}{suffix}" for folder in (".", *self.path) for suffix in (".py", "/__init__.py"))
+        return tuple(map(posixpath.normpath, found))
 
     @property
     def is_local(self) -> bool:

@@ -151,19 +151,27 @@ _PLACE = ("url", "headers")
 _RECORD = b'{"gate_record":'
 
 
-def of_agent(git: Git, *, sources: Sequence[str] = (), exclude: Sequence[str] = (), settings: Any = None) -> str:
+def of_agent(
+    git: Git,
+    *,
+    sources: Sequence[str] = (),
+    entry: Sequence[str] = (),
+    exclude: Sequence[str] = (),
+    settings: Any = None,
+) -> str:
     """The fingerprint of the agent's source: names, modes and contents of the files below ``git.root``.
 
     Args:
         git: the repository; without one, the folder is walked.
         sources: globs relative to the root that say what the agent consists of (``src/**``, ``prompts``); by default
             every file that git tracks or would add, since anything may be a prompt.
+        entry: names of files that are part of it even where no glob names them, as far as they exist.
         exclude: globs of what is not the agent: suites, baselines, reports. The root itself is never excluded, so a
             suite beside the agent excludes nothing. Records are never part of it, wherever they are.
         settings: how the agent is driven (kind, options, model), a JSON value.
 
     Raises:
-        ConfigError: ``sources`` match nothing, or a file cannot be read.
+        ConfigError: one of the ``sources`` matches nothing, or a file cannot be read.
 
     What is outside (installed packages without a lock file, a remote service) is not seen: for an agent that is not
     in this folder, leave the fingerprint empty.
@@ -173,12 +181,16 @@ def of_agent(git: Git, *, sources: Sequence[str] = (), exclude: Sequence[str] = 
     names = [
         name
         for name in listed
-        if not name.startswith(environments) and _selected(name, sources, exclude) and not _is_record(git.root / name)
+        if not name.startswith(environments)
+        and _selected(name, sources, entry, exclude)
+        and not _is_record(git.root / name)
     ]
+    for pattern in sources:  # a file that was moved away from its glob would no longer be seen
+        if not any(map(_glob(pattern).match, listed)):
+            what = f"agent.sources: {pattern!r} matches no file"
+            raise ConfigError(what, where=str(git.root), hint="globs are relative to this folder, such as src/**")
     if not names:
-        what = "agent.sources match no file" if sources else "the agent has no files here"
-        hint = "globs are relative to this folder, such as src/**" if sources else "its code belongs beside the suite"
-        raise ConfigError(what, where=str(git.root), hint=hint)
+        raise ConfigError("the agent has no files here", where=str(git.root), hint="its code belongs beside the suite")
     digest = hashlib.sha256()
     for name in names:
         for field in (os.fsencode(name), *_content(git.root / name)):
@@ -241,12 +253,12 @@ def _content(path: Path) -> tuple[bytes, bytes]:
         ) from None
 
 
-def _selected(name: str, sources: Sequence[str], exclude: Sequence[str]) -> bool:
+def _selected(name: str, sources: Sequence[str], entry: Sequence[str], exclude: Sequence[str]) -> bool:
     if not _GENERATED.isdisjoint(name.split("/")) or any(
         _glob(pattern).match(name) for pattern in exclude if not _is_root(pattern)
     ):
         return False
-    return not sources or any(_glob(pattern).match(name) for pattern in sources)
+    return not sources or name in entry or any(_glob(pattern).match(name) for pattern in sources)
 
 
 def _is_root(pattern: str) -> bool:

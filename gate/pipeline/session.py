@@ -118,7 +118,8 @@ def _agent_fingerprint(
     settings = [config.agent.model_dump(mode="json", exclude={"version", "base"}), config.file.setup, seen]
     settings += [version] if version else []
     own = (config.file.output, config.file.baseline.folder, REPORTS, *config.file.suite, config.path.name, *left)
-    return of_agent(git, sources=config.agent.sources, exclude=own, settings=settings)
+    agent = config.agent
+    return of_agent(git, sources=agent.sources, entry=agent.entry, exclude=own, settings=settings)
 
 
 async def check_version(session: Session) -> None:

@@ -7,6 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import fields, replace
 
+from gate.agents.base import AgentOptions
+from gate.agents.command import CommandOptions
+from gate.agents.python import PythonOptions
 from gate.baselines.fingerprint import of_agent, of_case, of_criterion, of_json
 from gate.errors import ConfigError
 from gate.model import Case, Complexity, Location, Part, Rubric, Scenario, ToolCall, Turn
@@ -299,10 +302,29 @@ def test_a_suite_beside_the_agent_does_not_exclude_it(project: Path) -> None:
 
 
 def test_sources_that_match_nothing_are_refused(project: Path) -> None:
-    with pytest.raises(ConfigError, match="match no file"):
-        agent(project, sources=["scr/**"])
+    with pytest.raises(ConfigError, match="matches no file"):
+        agent(project, sources=["src/**", "scr/**"])
     with pytest.raises(ConfigError, match="no file"):
         agent(project, exclude=["**"])
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        (PythonOptions(python="bot.core:answer"), "bot/core.py"),
+        (PythonOptions(python="bot.core.answer"), "bot/core/__init__.py"),
+        (PythonOptions(python="core:answer", path=("lib",)), "lib/core.py"),
+        (CommandOptions(command=("node", "./bot/main.js")), "bot/main.js"),
+    ],
+)
+def test_what_the_gate_starts_is_the_agent_whatever_the_sources_name(
+    project: Path, kind: AgentOptions, name: str
+) -> None:
+    (project / name).parent.mkdir(parents=True, exist_ok=True)
+    (project / name).write_text("1")
+    before = agent(project, sources=["prompt.md"], entry=kind.entry)
+    (project / name).write_text("2")
+    assert agent(project, sources=["prompt.md"], entry=kind.entry) != before
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
