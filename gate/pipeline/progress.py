@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TextIO
 
-from gate.model import Trial
-from gate.reports.formatting import count
+from gate.model import End, Trial
 from gate.security.escape import console
 
 
 class Progress(Protocol):
     """Told by the pipeline what is going on; never told what to print."""
 
-    def plan(self, suite_id: str, runs: int, why: str) -> None:
-        """``runs`` more trials are about to run, for the reason given in words."""
+    def plan(self, suite_id: str, runs: int, why: str, pause: float = 0.0) -> None:
+        """``runs`` more trials are about to run after ``pause`` seconds, for the reason given in words."""
 
     def trial(self, trial: Trial) -> None:
         """One trial has been run and scored."""
@@ -26,7 +26,7 @@ class Progress(Protocol):
 class NoProgress:
     """Says nothing; for `--quiet`, reports made from records, and tests."""
 
-    def plan(self, suite_id: str, runs: int, why: str) -> None: ...
+    def plan(self, suite_id: str, runs: int, why: str, pause: float = 0.0) -> None: ...
 
     def trial(self, trial: Trial) -> None: ...
 
@@ -38,26 +38,28 @@ class ProgressLines:
 
     def __init__(self, out: TextIO, *, every: float = 15.0, clock: Callable[[], float] = time.monotonic) -> None:
         self.out, self.every, self.clock = out, every, clock
-        self.done = self.total = self.errors = 0
+        self.done = self.total = 0
+        self.ends: Counter[End] = Counter()
         self.started = self.last = clock()
 
-    def plan(self, suite_id: str, runs: int, why: str) -> None:
-        self.done, self.total, self.started, self.last = 0, runs, self.clock(), self.clock()
+    def plan(self, suite_id: str, runs: int, why: str, pause: float = 0.0) -> None:
+        self.done, self.total, self.ends = 0, runs, Counter()
+        self.started = self.last = self.clock() + pause  # a pause says nothing about the speed of what follows it
         self._say(f"{console(suite_id)}: {why}, {runs} {'run' if runs == 1 else 'runs'}")
 
     def trial(self, trial: Trial) -> None:
         self.done += 1
-        self.errors += trial.error is not None
+        self.ends[trial.end] += 1
         now = self.clock()
         if now - self.last >= self.every:
             self.last = now
             rest = left(self.done, self.total, now - self.started)
-            self._say(f"  {self.done} of {self.total:,} runs, {rest} left{self._errors()}")
+            self._say(f"  {self.done} of {self.total:,} runs, {rest} left{self._ends()}")
 
     def close(self) -> None: ...
 
-    def _errors(self) -> str:
-        return f", {self.errors} could not be measured" if self.errors else ""
+    def _ends(self) -> str:
+        return "".join(f", {said}" for said in without_answer(self.ends))
 
     def _say(self, line: str) -> None:
         self.out.write(line + "\n")
@@ -72,7 +74,7 @@ class ProgressBar:
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
         from rich.progress import Progress as RichProgress
 
-        self.errors = 0
+        self.ends: Counter[End] = Counter()
         self.task: Any = None
         self.bar = RichProgress(
             TextColumn("{task.description}", markup=False),
@@ -86,18 +88,25 @@ class ProgressBar:
         )
         self.bar.start()
 
-    def plan(self, suite_id: str, runs: int, why: str) -> None:
+    def plan(self, suite_id: str, runs: int, why: str, pause: float = 0.0) -> None:  # noqa: ARG002 - rich takes the speed from trials alone
+        self.ends = Counter()
         if self.task is not None:
             self.bar.remove_task(self.task)
         self.task = self.bar.add_task(f"{console(suite_id)}: {why}", total=runs, note="")
 
     def trial(self, trial: Trial) -> None:
-        self.errors += trial.error is not None
-        note = count(self.errors, "error") if self.errors else ""
-        self.bar.update(self.task, advance=1, note=note)
+        self.ends[trial.end] += 1
+        self.bar.update(self.task, advance=1, note=", ".join(without_answer(self.ends)))
 
     def close(self) -> None:
         self.bar.stop()
+
+
+def without_answer(ends: Mapping[End, int]) -> list[str]:
+    """How many trials of a round have no answer, and why: a failure of the agent is measured like any answer."""
+    failed, lost = ends.get(End.FAILED, 0), ends.get(End.UNMEASURED, 0)
+    said = [f"the agent failed in {failed:,}"] if failed else []
+    return [*said, f"{lost:,} could not be measured"] if lost else said
 
 
 def left(done: int, total: int, elapsed: float) -> str:

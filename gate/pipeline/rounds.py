@@ -256,7 +256,7 @@ class SuiteRun:
         if run_budget.deadline is not None and time.monotonic() + step.pause >= run_budget.deadline:
             run_budget.stopped = f"the budget of minutes leaves no time to {step.why}"
             return False
-        self.session.progress.plan(self.plan.suite.id, step.runs, f"{step.why}, in {step.pause:g} s")
+        self.session.progress.plan(self.plan.suite.id, step.runs, f"{step.why}, in {step.pause:g} s", step.pause)
         await asyncio.sleep(step.pause)
         return True
 
