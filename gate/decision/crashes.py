@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from gate.decision.comparison import Comparison
 from gate.decision.engine.state import CONCURRENT, CONFIRM, Request
 from gate.model import FULL, PROBE, CrashFacts, ErrorKind, Scale, Side, Trial, TrialError
-from gate.model.facts import BaseGone, Outage
+from gate.model.facts import BaseGone, FailuresExcused, Outage
 from gate.model.findings import ConfirmationLost, FailuresGone, NothingRerun, PerhapsProvider, SlowedDown, Unconfirmed
 from gate.security.limits import cut
 from gate.statistics.intervals import fisher_less
@@ -156,6 +156,22 @@ def _without_base_that_is_down(comparison: Comparison) -> Comparison:
         return replace(trial, error=replace(trial.error, excused=True))
 
     return replace(comparison, trials=tuple(map(without, comparison.trials))) if down else comparison
+
+
+def lost_to_infrastructure(trials: Iterable[Trial]) -> list[Trial]:
+    """The trials that could not be measured, without failures of an agent that is down: those were its own errors."""
+    return [t for t in trials if t.error is not None and not t.measured and not t.error.excused]
+
+
+def failures_excused(comparison: Comparison) -> list[FailuresExcused]:
+    """The failures that do not count, of each side: an agent that is down fails everything."""
+    found = []
+    for side in (Side.CANDIDATE, Side.BASELINE):
+        own = [trial for trial in comparison.trials if trial.side is side]
+        fell = [trial for trial in own if trial.error is not None and trial.error.excused]
+        if fell:
+            found.append(FailuresExcused(len(fell), len(own), _commonest_of(fell), at_base=side is Side.BASELINE))
+    return found
 
 
 def base_gone(comparison: Comparison) -> BaseGone | None:

@@ -17,7 +17,7 @@ from gate.decision.comparison import (
     passes,
 )
 from gate.decision.conclusions import never_pass
-from gate.decision.crashes import base_gone
+from gate.decision.crashes import base_gone, failures_excused, lost_to_infrastructure
 from gate.decision.engine.state import CONCURRENT, CONFIRM
 from gate.decision.findings import natural
 from gate.decision.provider import answered_by, tools_changed
@@ -321,7 +321,8 @@ def _errors(comparison: Comparison) -> list[Caution]:
     gone = base_gone(comparison)
     trials = [t for t in comparison.trials if gone is None or t.side is Side.CANDIDATE]
     found += [gone] if gone is not None else []
-    if lost := sum(not t.measured for t in trials):
+    found += [one for one in failures_excused(comparison) if not (one.at_base and gone)]
+    if lost := len(lost_to_infrastructure(trials)):
         found.append(TrialsLost(lost, len(trials)))
     if again := sum(t.attempts - 1 for t in trials):
         found.append(AttemptsRepeated(again))

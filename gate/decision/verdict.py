@@ -21,7 +21,15 @@ from gate.decision.conclusions import (
     regression,
 )
 from gate.decision.correction import calibrated_judge
-from gate.decision.crashes import counted_as_failed, crash_facts, excused, lost_ids, proven, unconfirmed
+from gate.decision.crashes import (
+    counted_as_failed,
+    crash_facts,
+    excused,
+    lost_ids,
+    lost_to_infrastructure,
+    proven,
+    unconfirmed,
+)
 from gate.decision.facts import cause, changes, course, warnings
 from gate.decision.findings import natural
 from gate.decision.replayed import replayed_share
@@ -127,7 +135,7 @@ def _shown(comparison: Comparison, result: SuiteResult, stopped: str) -> SuiteRe
         changes=changes(comparison),
         warnings=warnings(comparison, result),
         agent_runs=len(comparison.trials),
-        errors=sum(not t.measured for t in comparison.trials),
+        errors=len(lost_to_infrastructure(comparison.trials)),
         retried=sum(t.attempts - 1 for t in comparison.trials),
         tools=_tool_times(comparison),
         groups=groups,

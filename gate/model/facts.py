@@ -546,6 +546,18 @@ Note = str | ProviderMoved | Unproven | MeasuredBefore
 """What a run's terms tell its reader besides: words of its own, or a fact."""
 
 
+class FailuresExcused(Fact, frozen=True):
+    """Trials in which the agent failed and that do not count, since it was down."""
+
+    failed: int
+    of: int
+    """Trials of that side."""
+    error: str
+    """The commonest, with its kind."""
+    at_base: bool = False
+    """Whether it was the base commit's agent."""
+
+
 class BaseGone(Fact, frozen=True):
     """The base commit's agent did not answer, and was asked no more."""
 
@@ -614,6 +626,7 @@ Caution = (
     | QuietRise
     | ScoresUnmeasured
     | TrialsLost
+    | FailuresExcused
     | BaseGone
     | ProviderMoved
     | Unproven

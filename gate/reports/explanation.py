@@ -442,6 +442,8 @@ def _runs(course: fact.Course, *, more: bool) -> str:
 
 
 def _how_decided(suite: SuiteResult, outcome: Outcome) -> list[str]:
+    if _is_unmeasured(suite):
+        return []
     evidence, stage = outcome.evidence, stage_text(outcome.stage)
     look = evidence.last_look
     if look is None:
@@ -458,6 +460,13 @@ def _how_decided(suite: SuiteResult, outcome: Outcome) -> list[str]:
     if outcome.verdict == "INCONCLUSIVE":
         lines += [*_bounds(suite, evidence), *_to_decide(suite, evidence), *_suspected(evidence)]
     return lines
+
+
+def _is_unmeasured(suite: SuiteResult) -> bool:
+    """Whether nothing that was tested says anything: the agent was down, or no trial was measured."""
+    if not isinstance(suite.cause, fact.CouldNotMeasure):
+        return False
+    return isinstance(suite.cause.problem, fact.Outage) or all(row.candidate is None for row in suite.criteria)
 
 
 def _is_wider(cause: fact.NoWorse, evidence: EvidenceSummary) -> bool:
@@ -647,7 +656,13 @@ def _warning(found: fact.Caution, suite: SuiteResult) -> str:  # noqa: PLR0911 -
             return unproven(found)
         case fact.MeasuredBefore():
             return draws.sentence(found)
-        case fact.ScoresUnmeasured() | fact.TrialsLost() | fact.BaseGone() | fact.AttemptsRepeated():
+        case (
+            fact.ScoresUnmeasured()
+            | fact.TrialsLost()
+            | fact.FailuresExcused()
+            | fact.BaseGone()
+            | fact.AttemptsRepeated()
+        ):
             return _unmeasured(found)
         case _:
             return _of_answers(found)
@@ -720,13 +735,19 @@ def _few(found: fact.FewCases | fact.ThinBaseline, *, told: bool) -> str:
     return cases if told else f"{cases}: a single broken case may be missed; {_more_stored(found)}"
 
 
-def _unmeasured(found: fact.ScoresUnmeasured | fact.TrialsLost | fact.BaseGone | fact.AttemptsRepeated) -> str:
+_Unmeasured = fact.ScoresUnmeasured | fact.TrialsLost | fact.FailuresExcused | fact.BaseGone | fact.AttemptsRepeated
+
+
+def _unmeasured(found: _Unmeasured) -> str:
     match found:
         case fact.ScoresUnmeasured():
             return f"{found.criterion}: {found.lost} of {found.of} scores could not be measured"
         case fact.TrialsLost():
             of = count(found.of, "trial")
             return f"{found.lost} of {of} ended in infrastructure errors and left no score"
+        case fact.FailuresExcused():
+            whose = "the base commit's agent" if found.at_base else "the agent"
+            return f"{whose} failed in {found.failed} of {count(found.of, 'trial')} ({found.error})"
         case fact.BaseGone():
             asked = f"the base commit's agent gave no answer in {count(found.trials, 'trial')} and was asked no more"
             return f"{asked}: what is compared is the stored baseline ({found.error})"

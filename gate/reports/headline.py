@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from gate.model import SuiteResult, Verdict
-from gate.model.facts import TradedOff
+from gate.model.facts import CouldNotMeasure, Outage, TradedOff
 from gate.reports import explanation
 from gate.reports.formatting import count, dollars, listing
 from gate.reports.labels import deciding, failing_cases, worse_cases
+
+TO_MEASURE = "fix what prevented the measurement, then run the job again"
 
 
 def cost(suite: SuiteResult) -> str:
@@ -32,12 +34,21 @@ def next_step(suite: SuiteResult) -> str:
         seen = worse_cases(suite) or failing_cases(suite)
         told = explanation.to_decide(suite) or "to decide: more cases or trials"
         return f"look at the cases below; {told}" if seen else told
-    if suite.verdict is Verdict.ERROR and suite.course is not None and suite.course.stopped:
-        return "give the run what it was short of, then run the job again"
+    if suite.verdict is Verdict.ERROR:
+        return _of_error(suite)
     return {
         Verdict.REGRESSED: "fix it" if suite.trade is None else "fix what was lost, or accept the trade",
         Verdict.BELOW_THRESHOLD: "fix it, or change the threshold in a pull request of its own",
-    }.get(suite.verdict, "fix what prevented the measurement, then run the job again")
+    }.get(suite.verdict, TO_MEASURE)
+
+
+def _of_error(suite: SuiteResult) -> str:
+    """What to do where nothing could be measured; an outage is of an agent that failed, and often its own mistake."""
+    if suite.course is not None and suite.course.stopped:
+        return "give the run what it was short of, then run the job again"
+    if isinstance(suite.cause, CouldNotMeasure) and isinstance(suite.cause.problem, Outage):
+        return "look at the error: if it is the agent's own, fix it; if what it depends on was down, run the job again"
+    return TO_MEASURE
 
 
 def _of_trade(found: TradedOff) -> str:

@@ -14,6 +14,7 @@ from gate.model.facts import (
     AttemptsRepeated,
     BaseGone,
     CouldNotMeasure,
+    FailuresExcused,
     LostDecide,
     Outage,
     SuiteGotWorse,
@@ -186,6 +187,11 @@ def test_an_outage_is_an_error_and_no_regression() -> None:
     assert isinstance(result.cause.problem, Outage)
     assert (result.cause.problem.cases, result.cause.problem.of, result.cause.problem.compared) == (25, 40, True)
     assert exit_code([result], Settings()) is ExitCode.NOT_MEASURED
+    error = trials[0].error
+    assert error is not None
+    assert FailuresExcused(25, 40, f"timeout: {error.message}") in result.warnings
+    assert not any(isinstance(one, TrialsLost) for one in result.warnings), "no infrastructure failed"
+    assert result.errors == 0
 
 
 def test_what_fails_each_in_its_own_way_is_no_outage() -> None:

@@ -259,6 +259,11 @@ WARNINGS: list[tuple[fact.Caution, str]] = [
     (fact.QuietRise("latency", 0.6), "latency changed by +60 %: beyond its margin; it warns only"),
     (fact.ScoresUnmeasured("latency", 1, 80), "latency: 1 of 80 scores could not be measured"),
     (fact.TrialsLost(1, 80), "1 of 80 trials ended in infrastructure errors and left no score"),
+    (fact.FailuresExcused(12, 12, "crash: boom"), "the agent failed in 12 of 12 trials (crash: boom)"),
+    (
+        fact.FailuresExcused(9, 12, "crash: boom", at_base=True),
+        "the base commit's agent failed in 9 of 12 trials (crash: boom)",
+    ),
     (
         fact.BaseGone(16, "unreachable: refused"),
         "the base commit's agent gave no answer in 16 trials and was asked no more: what is compared is the stored "
@@ -432,6 +437,13 @@ def test_the_story_of_a_regression() -> None:
         "a single case fails more often than chance allows an unchanged agent",
         "stopped: the clock",
     )
+
+
+def test_of_an_agent_that_is_down_no_test_and_no_way_to_decide_is_told() -> None:
+    suite = decided("INCONCLUSIVE", Stage(StageKind.END))
+    down = fact.CouldNotMeasure(fact.Outage(12, 12, compared=True, error="crash: boom"))
+    told = explanation.story(replace(suite, verdict=Verdict.ERROR, cause=down, course=fact.Course(1, 12, runs=12)))
+    assert told == ("1 trial of 12 cases; 1 confirmed broken (a); 12 agent runs",)
 
 
 def test_an_inconclusive_answer_says_what_is_ruled_out_and_what_would_decide() -> None:

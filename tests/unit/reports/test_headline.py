@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from gate.model import OnTradeoff, SuiteResult, Verdict
-from gate.model.facts import Course, TradedOff
+from gate.model.facts import CouldNotMeasure, Course, Outage, TradedOff
 from gate.model.findings import CaseTally
 from gate.reports.explanation import headline
 from gate.reports.headline import next_step
@@ -34,6 +34,10 @@ def traded(policy: OnTradeoff, *waits: str, verdict: Verdict = Verdict.INCONCLUS
         ),
         (traded("accept", "pass rate"), "to decide pass rate: more cases or trials"),
         (FAILED, "fix what prevented the measurement, then run the job again"),
+        (
+            replace(FAILED, cause=CouldNotMeasure(Outage(12, 12, compared=True, error="crash: boom"))),
+            "look at the error: if it is the agent's own, fix it; if what it depends on was down, run the job again",
+        ),
         (
             replace(FAILED, course=Course(stopped="the budget of 5 minutes is spent")),
             "give the run what it was short of, then run the job again",
