@@ -24,6 +24,7 @@ from gate.decision.provider import answered_by, tools_changed
 from gate.decision.trade import MOST_SUSPECTS, badness, most_suspect, moved, proven_by_mean, rests_on_trade
 from gate.decision.unseen import fell_silent, silence
 from gate.model import (
+    PROBE,
     SILENT,
     CaseResult,
     CaseStatus,
@@ -205,6 +206,10 @@ def course(comparison: Comparison, stopped: str) -> Course:
         fixed_runs=FIXED_DESIGN * len(comparison.judged),
         concurrent=any(t.tag == CONCURRENT for t in comparison.trials),
         stopped=stopped,
+        reruns=sum(reruns.values()),
+        baseline_reruns=sum(t.tag == CONFIRM and t.side is Side.BASELINE for t in comparison.trials),
+        confirming=sum(t.tag == PROBE for t in comparison.trials),
+        baseline_confirming=sum(t.tag == PROBE and t.side is Side.BASELINE for t in comparison.trials),
     )
 
 

@@ -332,6 +332,14 @@ class Course(Struct, frozen=True):
     """Suites of the job, which share it."""
     family: int = 1
     """Jobs of the matrix, which share it."""
+    reruns: int = 0
+    """Reruns of all suspicious cases together."""
+    baseline_reruns: int = 0
+    """Runs of the baseline's agent beside them."""
+    confirming: int = 0
+    """Runs of both sides that confirm failures of the agent."""
+    baseline_confirming: int = 0
+    """Those of the baseline's agent among them."""
 
 
 class LiveCase(Struct, frozen=True):

@@ -74,7 +74,7 @@ def _headline(suite: SuiteResult) -> str:
     if suite.trade is not None and not isinstance(suite.cause, fact.TradedOff):
         text = f"{text}; {trade(suite, suite.trade)}"
     if suite.crashes is not None and suite.verdict not in (Verdict.PASS, Verdict.ERROR):
-        text = f"{text}; {crashes(suite.crashes)}"
+        text = f"{text}; {crashes(suite, suite.crashes)}"
     if place := where(suite):
         text = f"{place}; {text}" if suite.verdict is Verdict.REGRESSED else f"{text}; most of it in {place}"
     others = [answered_by(found) for found in suite.changes if isinstance(found, fact.AnsweredBy)]
@@ -165,7 +165,7 @@ def _compared(suite: SuiteResult, cause: _Compared) -> str:  # noqa: PLR0911 - o
         case fact.CasesNeverPass():
             return never_pass(cause.cases)
         case fact.CasesBroke():
-            return _broke(cause)
+            return _broke(cause, counted=not _always_fails(suite))
         case fact.SuiteGotWorse():
             return _got_worse(suite, cause)
         case fact.TradedOff():
@@ -211,10 +211,18 @@ def _more_stored(thin: fact.ThinBaseline) -> str:
     return f"`baseline.trials: {thin.wanted}` makes runs on the default branch store more"
 
 
-def _broke(cause: fact.CasesBroke) -> str:
+def _always_fails(suite: SuiteResult) -> bool:
+    """Whether the broken cases are those in which the agent fails each time: counting that says what proves it, too."""
+    cause, found = suite.cause, suite.crashes
+    if not isinstance(cause, fact.CasesBroke) or found is None:
+        return False
+    return set(cause.cases) == set(found.cases) and found.failed == found.trials
+
+
+def _broke(cause: fact.CasesBroke, *, counted: bool) -> str:
     """``2 of 10 cases broke, 10/10 → 0/8: a, b``: the trials that prove it, of both sides together."""
     of = f"{len(cause.cases)} of {count(cause.of, 'case')}" if cause.of else count(len(cause.cases), "case")
-    counts = f", {pooled(cause.moved)}" if cause.moved else ""
+    counts = f", {pooled(cause.moved)}" if cause.moved and counted else ""
     return f"{of} broke{counts}: {listing(cause.cases)}"
 
 
@@ -352,11 +360,13 @@ def _often(error: str) -> str:
     return f"; most often: {error}" if error else ""
 
 
-def crashes(found: CrashFacts) -> str:
-    """``3 cases crash: 0/15 → 9/15``."""
-    before = f"{found.baseline_failed}/{found.baseline_trials} → " if found.baseline_trials else ""
-    crash = "1 case crashes" if len(found.cases) == 1 else f"{len(found.cases)} cases crash"
-    return f"{crash}: {before}{found.failed}/{found.trials}"
+def crashes(suite: SuiteResult, found: CrashFacts) -> str:
+    """``the agent failed in 9 of 15 trials of 3 cases, before in 0 of 15``; failures, so that no arrow shows a gain."""
+    one = len(found.cases) == 1
+    of = ("of it" if one else "of them") if _always_fails(suite) else f"of {count(len(found.cases), 'case')}"
+    all_ = ", confirmation included" if suite.course is not None and suite.course.confirming else ""
+    before = f", before in {found.baseline_failed} of {found.baseline_trials}" if found.baseline_trials else ""
+    return f"the agent failed in {found.failed} of {count(found.trials, 'trial')} {of}{all_}{before}"
 
 
 def doubt(suite: SuiteResult) -> str:
@@ -403,7 +413,17 @@ def story(suite: SuiteResult) -> tuple[str, ...]:
     if course is None:
         return ()
     screened = f"{count(course.epochs, 'trial')} of {count(course.cases, 'case')}"
-    lines = ["; ".join([screened, *_reran(course), *_named(suite), _runs(course, more=suite.stored is not None)])]
+    lines = [
+        "; ".join(
+            [
+                screened,
+                *_reran(course),
+                *_named(suite),
+                *_confirmed(course),
+                _runs(course, more=suite.stored is not None),
+            ]
+        )
+    ]
     if suite.outcome is not None:
         lines += _how_decided(suite, suite.outcome)
         lines += _shared_error(course)
@@ -415,7 +435,18 @@ def _reran(course: fact.Course) -> list[str]:
         return []
     low, high = course.rerun_least, course.rerun_most
     times = count(low, "time") if low == high else f"{low}–{high} times"
-    return [f"{course.rerun_cases} suspicious, rerun {times}"]
+    runs = [count(course.reruns, "run")] if course.reruns > high else []
+    beside = f"{course.baseline_reruns:,}" if runs else count(course.baseline_reruns, "run")
+    runs += [f"and {beside} of the baseline's agent"] if course.baseline_reruns else []
+    added = f" ({', '.join(runs)})" if runs else ""
+    return [f"{course.rerun_cases} suspicious, rerun {times}{added}"]
+
+
+def _confirmed(course: fact.Course) -> list[str]:
+    if not course.confirming:
+        return []
+    whose = f" ({course.baseline_confirming:,} of the baseline's agent)" if course.baseline_confirming else ""
+    return [f"failures asked for again a while later, {count(course.confirming, 'run')}{whose}"]
 
 
 def _named(suite: SuiteResult) -> list[str]:
@@ -672,10 +703,8 @@ def _agent_failed(suite: SuiteResult) -> str:
     facts = suite.crashes
     if facts is None:
         return "the agent failed"
-    told = crashes(facts) in headline(suite)
-    return (
-        f"the agent failed, most often: {facts.message}" if told else f"{crashes(facts)}; most often: {facts.message}"
-    )
+    said = crashes(suite, facts)
+    return f"{'the agent failed, ' if said in headline(suite) else f'{said}; '}most often: {facts.message}"
 
 
 def provider_moved(found: fact.ProviderMoved) -> str:

@@ -254,7 +254,7 @@ REGRESSED = replace(
         CaseResult("vip", CaseStatus.NEW, None, 1, 1),
         CaseResult("old", CaseStatus.REMOVED),
     ),
-    course=Course(1, 40, 5, 2, 3, runs=53, fixed_runs=200),
+    course=Course(1, 40, 5, 2, 3, runs=53, fixed_runs=200, reruns=13),
     changes=(
         NewCases(("vip",)),
         RemovedCases(("old",)),

@@ -125,7 +125,8 @@ def test_a_headline_ends_with_what_was_not_there_and_what_was_run() -> None:
     crashes = CrashFacts(("a", "b"), 9, 15, 0, 15, "crash: x")
     suite = replace(INCONCLUSIVE, has_baseline=False, crashes=crashes, scope="24 of 120 cases, tag smoke")
     assert explanation.headline(suite) == (
-        "not enough evidence on pass_rate; no baseline yet; 2 cases crash: 0/15 → 9/15; 24 of 120 cases, tag smoke"
+        "not enough evidence on pass_rate; no baseline yet; "
+        "the agent failed in 9 of 15 trials of 2 cases, before in 0 of 15; 24 of 120 cases, tag smoke"
     )
 
 
@@ -234,7 +235,7 @@ def test_another_model_and_another_system_stand_right_below_every_other_headline
 
 WARNINGS: list[tuple[fact.Caution, str]] = [
     (fact.Stated("a note"), "a note"),
-    (fact.AgentFailures(), "1 case crashes: 1/7; most often: crash: x"),
+    (fact.AgentFailures(), "the agent failed in 1 of 7 trials of 1 case; most often: crash: x"),
     (
         fact.ThresholdExcused("tool_trajectory_avg_score", 0.0, 0.1, 0.9),
         "tool_trajectory_avg_score: 0.00 is below 0.90, as the baseline was (0.10): "
@@ -415,8 +416,36 @@ def test_crashes_are_counted_once_and_their_message_is_told() -> None:
     crashed = replace(
         INCONCLUSIVE, warnings=(fact.AgentFailures(),), crashes=CrashFacts(("a",), 1, 7, 0, 0, "crash: x")
     )
-    assert explanation.headline(crashed).endswith("; 1 case crashes: 1/7")
+    assert explanation.headline(crashed).endswith("; the agent failed in 1 of 7 trials of 1 case")
     assert explanation.warnings(crashed) == ("the agent failed, most often: crash: x",)
+
+
+def test_a_case_that_fails_each_time_has_one_set_of_counts_and_the_runs_add_up() -> None:
+    course = fact.Course(
+        *(1, 12, 1, 10, 10, 76, 30), reruns=10, baseline_reruns=6, confirming=48, baseline_confirming=24
+    )
+    cause = fact.CasesBroke(("c3",), (CaseTally("c3", 0, 11, 11, 11),), 12)
+    suite = replace(
+        decided("REGRESSION", Stage(StageKind.CASE_RERUNS), e_value=1000.0),
+        cause=cause,
+        course=course,
+        crashes=CrashFacts(("c3",), 23, 23, 0, 23, "crash: x"),
+        warnings=(fact.AgentFailures(),),
+    )
+    assert explanation.headline(suite) == (
+        "1 of 12 cases broke: c3; the agent failed in 23 of 23 trials of it, confirmation included, before in 0 of 23"
+    )
+    assert explanation.warnings(suite) == ("the agent failed, most often: crash: x",)
+    assert explanation.story(suite)[0] == (
+        "1 trial of 12 cases; 1 suspicious, rerun 10 times (and 6 runs of the baseline's agent); 1 confirmed broken; "
+        "failures asked for again a while later, 48 runs (24 of the baseline's agent); "
+        "76 agent runs (30 of the baseline's agent)"
+    )
+    partly = replace(suite, crashes=CrashFacts(("c3",), 14, 23, 0, 23, "crash: x"))
+    assert explanation.headline(partly) == (
+        "1 of 12 cases broke, 11/11 → 0/11: c3; "
+        "the agent failed in 14 of 23 trials of 1 case, confirmation included, before in 0 of 23"
+    )
 
 
 def test_a_baseline_of_this_very_commit_is_said_to_be_one() -> None:
@@ -428,11 +457,11 @@ def test_a_baseline_of_this_very_commit_is_said_to_be_one() -> None:
 
 
 def test_the_story_of_a_regression() -> None:
-    course = fact.Course(1, 40, 2, 3, 5, runs=53, baseline_runs=4, fixed_runs=200, stopped="the clock")
+    course = fact.Course(*(1, 40, 2, 3, 5, 52, 4), fixed_runs=200, stopped="the clock", reruns=8, baseline_reruns=4)
     suite = replace(decided("REGRESSION", Stage(StageKind.CASE_RERUNS), e_value=1000.0), course=course)
     assert explanation.story(suite) == (
-        "1 trial of 40 cases; 2 suspicious, rerun 3–5 times; 1 confirmed broken (a); "
-        "53 agent runs (4 of the baseline's agent) instead of 200",
+        "1 trial of 40 cases; 2 suspicious, rerun 3–5 times (8 runs, and 4 of the baseline's agent); "
+        "1 confirmed broken (a); 52 agent runs (4 of the baseline's agent) instead of 200",
         "regression proven after reruns of the suspicious cases: "
         "a single case fails more often than chance allows an unchanged agent",
         "stopped: the clock",
