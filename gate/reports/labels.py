@@ -180,8 +180,11 @@ def needs_words(found: CriterionResult) -> bool:
 
 
 def telling(found: CriterionResult, *, with_broken: bool = True) -> list[str]:
-    """The parts of the reason that say more than the figures beside it; none where a tick says it all."""
-    return reasons.telling(found, with_broken=with_broken) if needs_words(found) else []
+    """The parts of the reason that say more than the figures beside it; of a tick, failures that it counts alone."""
+    if needs_words(found):
+        told = reasons.telling(found, with_broken=with_broken)
+        return [*told, *filter(None, [reasons.counted_failures(found)])]
+    return [part for part in reasons.telling(found) if reasons.COUNTED in part]
 
 
 def distinct(texts: Sequence[str]) -> tuple[str, ...]:

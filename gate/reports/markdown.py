@@ -28,6 +28,7 @@ from gate.reports.formatting import (
     threshold,
     tool_times,
 )
+from gate.reports.reasons import counted_failures
 from gate.reports.trajectory_diff import answer_diff, differences
 from gate.security import escape
 
@@ -259,12 +260,14 @@ def _reasons(suite: SuiteResult, shown: Sequence[CriterionResult]) -> str:
     """What neither the headline, the table nor the cases say."""
     lines, said = [], explanation.headline(suite)
     for result in shown:
-        if words.same_cause(result, suite):
-            continue
-        told = "; ".join(part for part in words.telling(result, with_broken=False) if part not in said)
-        if told and result.verdict is not Verdict.REGRESSED:
+        parts = [part for part in words.telling(result, with_broken=False) if part not in said]
+        if result.verdict is Verdict.REGRESSED or words.same_cause(
+            result, suite
+        ):  # the table and the cases say the rest
+            parts = [part for part in parts if part == counted_failures(result)]
+        if told := "; ".join(parts):
             lines.append(f"- {escape.markdown_code(result.criterion.name, 80)}: {escape.markdown(told)}")
-        if judge := judge_line(result):
+        if (judge := judge_line(result)) and not words.same_cause(result, suite):
             lines.append(f"- {escape.markdown_code(result.criterion.name, 80)}: {escape.markdown(judge)}")
     return "\n".join(lines)
 

@@ -19,6 +19,8 @@ RULED_OUT = "ruled out at 95 % confidence"
 the change, which is Student's: steady cases hide their failures, so one that was not seen is counted."""
 SHOWN_BROKEN = 5
 """Broken cases that a reason names."""
+COUNTED = "in which the agent failed counted as"
+"""What a threshold makes of a trial without a score."""
 
 
 class Phrase(Struct, frozen=True):
@@ -43,6 +45,21 @@ def reason(row: CriterionResult) -> str:
 def telling(row: CriterionResult, *, with_broken: bool = True) -> list[str]:
     """The parts of the reason that say more than the figures beside it."""
     return [part.told for part in parts(row) if part.told and (with_broken or not part.broken)]
+
+
+def with_failures(row: CriterionResult) -> HeldMean | None:
+    """The mean that was held to a threshold, where it counts failures of the agent: the figures beside it do not."""
+    return next((one.mean for one in row.findings if isinstance(one, _OfMean) and one.mean.failed), None)
+
+
+def counted_failures(row: CriterionResult) -> str:
+    """What `with_failures` finds, in words; empty where it finds nothing, or the reason says so."""
+    mean = with_failures(row)
+    if mean is None or COUNTED in reason(row):
+        return ""
+    fell = f"{count(mean.failed, 'trial')} {COUNTED} {mean.failed_as:g}"
+    value, least = (figure(one, row.criterion.scale) for one in (mean.value, mean.threshold))
+    return f"{fell} against the threshold: mean {value} over {count(mean.cases, 'case')}, threshold {least}"
 
 
 def is_excused(row: CriterionResult) -> bool:
@@ -253,7 +270,7 @@ def _mean(mean: HeldMean, scale: Scale) -> list[Phrase]:
     if mean.case_id:
         told = [_told(f"{mean.case_id} is below its own threshold: mean {value}, threshold {least}")]
     else:
-        fell = f" ({count(mean.failed, 'trial')} in which the agent failed counted as {mean.failed_as:g})"
+        fell = f" ({count(mean.failed, 'trial')} {COUNTED} {mean.failed_as:g})"
         plain = f" (corrected; measured {figure(mean.measured, scale)})" if mean.measured is not None else ""
         text = f"mean {value}{plain} over {count(mean.cases, 'case')}{fell if mean.failed else ''}, threshold {least}"
         told = [Phrase(text, text if mean.failed or plain else "")]

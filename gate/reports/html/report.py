@@ -47,7 +47,7 @@ from gate.reports.html.contents import CaseCollector, CaseContents
 from gate.reports.html.measured import distributions
 from gate.reports.html.plots import Intervals, axis_of, intervals
 from gate.reports.html.tags import by_tag
-from gate.reports.reasons import reason
+from gate.reports.reasons import counted_failures, reason
 from gate.reports.trajectory_diff import differences
 from gate.reports.trials import SuiteTrials
 from gate.security.escape import html, one_line
@@ -233,7 +233,7 @@ def _criterion(result: CriterionResult, suite: SuiteResult) -> Mapping[str, Any]
             ("change", *_two(words.change_figure(result)), change_sample(result)),
         ),
         "plot": _plot(result, allowed),
-        "reason": "; ".join(filter(None, [reason(result), words.same_cause(result, suite)])),
+        "reason": "; ".join(filter(None, [reason(result), counted_failures(result), words.same_cause(result, suite)])),
         "evidence": "; ".join(filter(None, [judge_line(result), evidence(result)])),
         "parts": [f"{one_line(name, 80)} {said}" for name, said in dimensions(result)[:_MANY]],
     }

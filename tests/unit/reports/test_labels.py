@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from gate.errors import ExitCode
-from gate.model import CaseResult, CaseStatus, CriterionResult, Verdict
+from gate.model import CaseResult, CaseStatus, CriterionResult, Estimate, Verdict
 from gate.model.facts import TradedOff
 from gate.model.findings import (
     AnyFinding,
@@ -72,6 +72,21 @@ def test_every_form_says_why_a_missed_threshold_does_not_block(form: str) -> Non
     excused = found(EXCUSED, verdict=Verdict.PASS)
     page = " ".join(load_report(form)(result(replace(PASSED, criteria=(excused,)))).split())
     assert "the baseline missed it too (0.00)" in page
+
+
+FELL = MeanHolds(HeldMean(0.917, 0.8, 12, failed=1))
+
+
+@pytest.mark.parametrize(
+    ("findings", "verdict"), [((FELL,), Verdict.PASS), ((FELL, GotWorse(DROP)), Verdict.REGRESSED)]
+)
+@pytest.mark.parametrize("form", ["console", "markdown", "html"])
+def test_every_page_says_which_failures_a_threshold_counts(
+    form: str, findings: tuple[AnyFinding, ...], verdict: Verdict
+) -> None:
+    row = CriterionResult(TRAJECTORY, verdict, findings, Estimate(1.0, 0.8, 1.0, 11, 11))
+    page = " ".join(load_report(form)(result(replace(PASSED, verdict=verdict, criteria=(row,)))).split())
+    assert "1 trial in which the agent failed counted as 0" in page
 
 
 @pytest.mark.parametrize("form", WORDED)
