@@ -23,7 +23,7 @@ from gate.baselines.ledger import Candidate, Ledger, Line, anchors
 from gate.baselines.union import is_sound, unite, without
 from gate.errors import BaselineError, BaselineWriteError
 from gate.model import FULL, STORED, Side
-from gate.records import Record, record_lines, strip
+from gate.records import Record, away, record_lines, strip
 from gate.records.keys import Stored, commit_key, key_of
 from gate.security.limits import shorten
 from gate.system.git import COMMIT_ID
@@ -40,6 +40,8 @@ ENOUGH_TRIALS = 5.0
 """Trials a case, on average, from which a record is a good anchor: against a thin one a loss would go unseen."""
 SUFFIX = ".jsonl"
 """Of a record's file."""
+AGAIN = "store a sound one of that commit: `gate baseline save RECORD`"
+"""What to do once a damaged baseline is out of the way."""
 
 
 class StoreOptions(BaseModel):
@@ -367,13 +369,14 @@ def check_belongs(record: Record, suite_id: str, key: str, where: str) -> Record
     if record.header.suite_id != suite_id or commit_key(record.header) != key:
         raise misplaced(where)
     if not is_sound(record):
-        raise BaselineError("the stored baseline is damaged: its runs are not those of its trials", where=where)
+        what = "the stored baseline is damaged: its runs are not those of its trials"
+        raise BaselineError(what, where=where, hint=away(where, AGAIN))
     return record
 
 
 def misplaced(where: str) -> BaselineError:
     what = "the stored baseline belongs to another suite or commit than its name says"
-    return BaselineError(what, where=where, hint="save it again from a run of this suite")
+    return BaselineError(what, where=where, hint="move it away, then save again from a run of this suite")
 
 
 def united(read: Callable[[], Record], new: Record, say: Say) -> Record:

@@ -14,6 +14,7 @@ from typing import BinaryIO, TypeVar
 from msgspec.structs import replace
 
 from gate.baselines.base import (
+    AGAIN,
     POOL,
     SUFFIX,
     Entry,
@@ -110,7 +111,7 @@ class BlobStore(Store):
     def entries(self, suite_id: str | None = None) -> list[Entry]:
         found = []
         for key in self._records("" if suite_id is None else suite_key(suite_id)):
-            header = parse_record(self._get(key) or b"", where=key).header
+            header = parse_record(self._get(key) or b"", where=key, remedy=_remedy(key)).header
             if key != f"{suite_key(header.suite_id)}/{commit_key(header)}{SUFFIX}":
                 raise misplaced(key)
             found.append(Entry(header.suite_id, header.commit, header.created, key, header.dirty))
@@ -144,7 +145,7 @@ class BlobStore(Store):
 
     def _record(self, key: str, data: bytes, suite_id: str) -> Record:
         name = key.rpartition("/")[2].removesuffix(SUFFIX)
-        return check_belongs(parse_record(data, where=key), suite_id, name, key)
+        return check_belongs(parse_record(data, where=key, remedy=_remedy(key)), suite_id, name, key)
 
     def _change(self, key: str, changed: Callable[[bytes | None], bytes]) -> None:
         for _ in range(TRIES):
@@ -163,3 +164,7 @@ class BlobStore(Store):
             raise kind(error.what, where=error.where, hint=error.hint) from None
         except (Exception, SystemExit) as error:  # somebody else's code may raise anything
             raise kind(f"the store raised {described(error)}", where=type(self).__name__) from error
+
+
+def _remedy(key: str) -> str:
+    return f"remove the object {key}, then {AGAIN}"

@@ -13,6 +13,7 @@ from typing import BinaryIO, Self
 from msgspec.structs import replace
 
 from gate.baselines.base import (
+    AGAIN,
     POOL,
     SUFFIX,
     Entry,
@@ -32,7 +33,7 @@ from gate.baselines.ledger import LEDGER, Ledger, Line
 from gate.baselines.ledger import read as read_ledger
 from gate.baselines.ledger import write as write_ledger
 from gate.errors import BaselineError, BaselineWriteError
-from gate.records import Record, read_header, read_record, write_record
+from gate.records import Record, away, read_header, read_record, write_record
 from gate.records.keys import Stored, commit_key, suite_key
 from gate.records.measured import created_in
 from gate.security import files
@@ -123,7 +124,7 @@ class FileStore(Store):
         for path in self.folder.glob(f"{below}/*{SUFFIX}"):
             if path.name.startswith(".") or path.name == LEDGER:
                 continue  # being written
-            header = read_header(path)
+            header = read_header(path, remedy=_remedy(path))
             if (path.parent.name, path.stem) != (suite_key(header.suite_id), commit_key(header)):
                 raise misplaced(str(path))
             found.append(Entry(header.suite_id, header.commit, header.created, str(path), header.dirty))
@@ -148,7 +149,9 @@ class FileStore(Store):
         return self.folder / suite_key(suite_id)
 
     def _read(self, path: Path, suite_id: str) -> Record:
-        return check_belongs(read_record(path), suite_id, path.name.removesuffix(SUFFIX), str(path))
+        return check_belongs(
+            read_record(path, remedy=_remedy(path)), suite_id, path.name.removesuffix(SUFFIX), str(path)
+        )
 
     @contextmanager
     def _lock(self, folder: Path) -> Iterator[None]:
@@ -166,6 +169,10 @@ class FileStore(Store):
             yield
         finally:
             os.close(descriptor)
+
+
+def _remedy(path: Path) -> str:
+    return away(str(path), AGAIN)
 
 
 def _created(path: Path) -> float:

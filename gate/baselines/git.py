@@ -22,6 +22,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from gate.baselines.base import (
+    AGAIN,
     ANCHOR_SEARCH,
     POOL,
     Entry,
@@ -313,7 +314,9 @@ class GitStore(Store):
 
     def _parse(self, file: _File) -> Record:
         where = f"{self._where}:{file.path}"
-        return parse_record(self._content(file.blob, where), where=where)
+        branch = self._branch_name
+        remedy = f"on {branch}, `git rm {file.path}` (or `git revert` what damaged it), commit and push; then {AGAIN}"
+        return parse_record(self._content(file.blob, where), where=where, remedy=remedy)
 
     def _read(self, file: _File, suite_id: str) -> Record:
         record = check_belongs(self._parse(file), suite_id, file.key, f"{self._where}:{file.path}")

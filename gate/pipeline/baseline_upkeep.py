@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, date, datetime
 from pathlib import Path
 
@@ -72,7 +72,7 @@ def save_baseline(
     record = read_whole(path, error=BaselineWriteError)
     said: list[str] = []
     proven: list[Proofs] = []
-    with _store(config, environment) as store:
+    with _refusing(), _store(config, environment) as store:
         others = _beside(config, store, path, record)
         lines = _found(record, path, config, environment, release, left_out=0 if record.header.agent else len(others))
         suite_id, name = record.header.suite_id, commit_key(record.header)
@@ -89,6 +89,16 @@ def save_baseline(
         proofs += proven
     said += _to_know(config, environment, () if accepted is not None else lines)
     return "\n".join([f"saved {where}", *said])
+
+
+@contextmanager
+def _refusing() -> Iterator[None]:
+    """What is stored already and cannot be read keeps anything from being written: to whoever saves, that is it."""
+    try:
+        yield
+    except BaselineError as error:
+        what = f"not saved: what is stored already cannot be read: {error.what}"
+        raise BaselineWriteError(what, where=error.where, hint=error.hint) from None
 
 
 def _is_known(ledger: Ledger, key: str, by: str, why: str) -> bool:

@@ -3,6 +3,7 @@
 from gate.records.model import FORMAT, Footer, Header, PlannedCase, Record, Run, cases_of, count, difference
 from gate.records.reader import (
     RecordReader,
+    away,
     fold_record,
     is_closed,
     iter_trials,
@@ -35,6 +36,7 @@ __all__ = [
     "RecordWriter",
     "Run",
     "assign_shards",
+    "away",
     "cases_of",
     "count",
     "difference",

@@ -17,7 +17,7 @@ from gate.errors import BaselineError, GateError
 from gate.model import MeasuredTrial, MeasuredTurn, Side, values_of
 from gate.records.lines import CLOSING, read_line
 from gate.records.model import Footer, Header
-from gate.records.reader import HINT_EDITED, HINT_TRUNCATED, RecordReader, lines_of
+from gate.records.reader import EDITED, HINT_TRUNCATED, RecordReader, away, lines_of
 from gate.records.wire import Amount, ClosingLine, MalformedError, Ordinal, ScoreObject, UsageObject, to_footer
 from gate.security.limits import MAX_LINE_BYTES
 
@@ -70,6 +70,7 @@ class MeasuredReader:
         self._file = file
         self._where = where
         self._error = error
+        self._edited = f"{EDITED}: {away(where)}"
         opened = RecordReader(lines_of(file), where=where, complete=False, error=error)
         self.header: Header = opened.header
         self.footer: Footer | None = None
@@ -127,7 +128,7 @@ class MeasuredReader:
             key = (trial.case_id, trial.number, trial.side)
             if trial.case_id not in self._known or key in self._seen:
                 what = "is there twice" if key in self._seen else "is of a case outside the plan"
-                raise self._wrong(f"trial {trial.number} of case {trial.case_id[:60]!r} {what}", HINT_EDITED)
+                raise self._wrong(f"trial {trial.number} of case {trial.case_id[:60]!r} {what}", self._edited)
             self._seen.add(key)
 
     def _check_scores(self, trials: Sequence[_Line]) -> None:
@@ -136,14 +137,14 @@ class MeasuredReader:
             values = [value for value in values_of(name, trials) if value is not None]
             if values and not (low <= min(values) and max(values) <= high):
                 wrong = next(value for value in values if not low <= value <= high)
-                raise self._wrong(f"the score {wrong:g} of {name[:60]!r} is outside its scale", HINT_EDITED)
+                raise self._wrong(f"the score {wrong:g} of {name[:60]!r} is outside its scale", self._edited)
 
     def _closed(self, raw: bytes) -> Footer:
         footer, claimed = to_footer(self._read(ClosingLine, raw, "closing line"))
         if claimed != self._checksum.hexdigest():
-            raise self._wrong("the checksum does not fit", HINT_EDITED)
+            raise self._wrong("the checksum does not fit", self._edited)
         if footer.trials != len(self._seen):
-            raise self._wrong("the counts do not fit", HINT_EDITED)
+            raise self._wrong("the counts do not fit", self._edited)
         return footer
 
     def _read(self, kind: type[S], raw: bytes, name: str) -> S:

@@ -41,8 +41,14 @@ def _read_entry(raw: bytes) -> wire.TrialLine | wire.ClosingLine:
 
 
 HINT_TRUNCATED = "its run was interrupted, or the file cut short: continue the run with --resume, or save it again"
-HINT_NOT_A_RECORD = "is it a record of `gate run`? Then it was damaged: measure again"
-HINT_EDITED = "it was edited or damaged after it was written; measure again"
+NOT_A_RECORD = "is it a record of `gate run`? Then it was damaged"
+EDITED = "it was edited or damaged after it was written"
+PERHAPS_EDITED = "if it was edited or damaged after it was written"
+
+
+def away(where: str, then: str = "measure again") -> str:
+    """What to do about a damaged file: nothing continues or replaces it, so whoever owns it has to take it away."""
+    return f"move {where} away, then {then}"
 
 
 class RecordReader:
@@ -50,7 +56,7 @@ class RecordReader:
 
     With ``complete`` the last line must be a closing line that agrees with everything before it. Without, a record that
     was never closed is read as far as it goes, and a truncated last line is left out. ``truncated`` is raised instead
-    of ``error`` if the lines merely end too early.
+    of ``error`` if the lines merely end too early. ``remedy`` says what to do about damage; by default, `away`.
     """
 
     def __init__(
@@ -61,8 +67,10 @@ class RecordReader:
         complete: bool = True,
         error: type[GateError] = BaselineError,
         truncated: type[GateError] | None = None,
+        remedy: str = "",
     ) -> None:
         self._lines = iter(lines)
+        self._remedy = remedy or away(where)
         self._where = where
         self._complete = complete
         self._error = error
@@ -133,7 +141,7 @@ class RecordReader:
         self._advance(body)
         found = self.checksum.hexdigest()[:SUM_DIGITS]
         if claimed != found or end != b',"sum":"%b"}\n' % found.encode():
-            raise self._problem("the sum does not fit this line or one before it", HINT_EDITED)
+            raise self._problem("the sum does not fit this line or one before it", EDITED)
         self._advance(end)
 
     def _read_header(self) -> Header:
@@ -144,10 +152,10 @@ class RecordReader:
         while len(plan) < line.cases:
             part = self._believed(wire.to_plan, self._next(_PLAN))
             if not part:
-                raise self._problem("an empty plan line", HINT_EDITED)
+                raise self._problem("an empty plan line", EDITED)
             plan += part
         if len(plan) != line.cases or len({case.id for case in plan}) != line.cases:
-            raise self._problem("the plan does not hold the cases that the header says", HINT_EDITED)
+            raise self._problem("the plan does not hold the cases that the header says", EDITED)
         return replace(header, plan=tuple(plan))
 
     def _next(self, read: Callable[[bytes], T]) -> T:
@@ -168,9 +176,9 @@ class RecordReader:
         try:
             return read(raw)
         except NotJSONError as problem:
-            return self._problem(str(problem), HINT_NOT_A_RECORD)
+            return self._problem(str(problem), NOT_A_RECORD)
         except MalformedError as problem:
-            raise self._problem(str(problem)) from None
+            raise self._problem(str(problem), PERHAPS_EDITED if self.end else "") from None
 
     def _believed(self, convert: Callable[[S], T], line: S) -> T:
         try:
@@ -191,9 +199,9 @@ class RecordReader:
             raise self._problem("trial has an unknown key: 'sum'")
         trial = wire.to_trial(line)
         if trial.case_id not in self._known:
-            raise self._problem(f"a trial of a case outside the plan: {trial.case_id[:60]!r}", HINT_EDITED)
+            raise self._problem(f"a trial of a case outside the plan: {trial.case_id[:60]!r}", EDITED)
         if trial in self.tally:
-            raise self._problem(f"trial {trial.number} of case {trial.case_id[:60]!r} is there twice", HINT_EDITED)
+            raise self._problem(f"trial {trial.number} of case {trial.case_id[:60]!r} is there twice", EDITED)
         if self.chained:
             self._check_scores(trial)
         self.tally.add(trial)
@@ -205,16 +213,17 @@ class RecordReader:
         for name, score in trial.scores.items():
             ends = self._ranges.get(name)
             if ends is not None and score.value is not None and not ends[0] <= score.value <= ends[1]:
-                raise self._problem(f"the score {score.value:g} of {name[:60]!r} is outside its scale", HINT_EDITED)
+                raise self._problem(f"the score {score.value:g} of {name[:60]!r} is outside its scale", EDITED)
 
     def _close(self, footer: Footer, checksum: str) -> None:
         if checksum != self.checksum.hexdigest():
-            raise self._problem("the checksum does not fit", HINT_EDITED)
+            raise self._problem("the checksum does not fit", EDITED)
         if (footer.trials, footer.errors, footer.rounds) != self.tally.counts:
-            raise self._problem("the counts do not fit", HINT_EDITED)
+            raise self._problem("the counts do not fit", EDITED)
         self.footer = self.last_footer = footer
 
-    def _problem(self, what: str, hint: str = "") -> GateError:
+    def _problem(self, what: str, cause: str = "") -> GateError:
+        hint = f"{cause}: {self._remedy}" if cause else ""
         return self._error(f"unreadable record: {what}", where=self._place(), hint=hint)
 
     def _cut(self, what: str) -> GateError:
@@ -270,16 +279,24 @@ class Tally:
 
 
 def parse_record(
-    data: bytes, *, where: str = "record", complete: bool = True, error: type[GateError] = BaselineError
+    data: bytes,
+    *,
+    where: str = "record",
+    complete: bool = True,
+    error: type[GateError] = BaselineError,
+    remedy: str = "",
 ) -> Record:
     """The record in these bytes. Raises ``error`` for any bytes that are not a record."""
-    return _whole(RecordReader(lines_of(io.BytesIO(data)), where=where, complete=complete, error=error))
+    lines = lines_of(io.BytesIO(data))
+    return _whole(RecordReader(lines, where=where, complete=complete, error=error, remedy=remedy))
 
 
-def read_record(path: Path, *, complete: bool = True, error: type[GateError] = BaselineError) -> Record:
+def read_record(
+    path: Path, *, complete: bool = True, error: type[GateError] = BaselineError, remedy: str = ""
+) -> Record:
     """The record in a file, held in memory whole. Raises ``error`` where it cannot be read or believed."""
     with _opened(path, error) as file:
-        return _whole(RecordReader(lines_of(file), where=str(path), complete=complete, error=error))
+        return _whole(RecordReader(lines_of(file), where=str(path), complete=complete, error=error, remedy=remedy))
 
 
 def fold_record(
@@ -310,10 +327,10 @@ def is_closed(path: Path) -> bool:
             read *= 16
 
 
-def read_header(path: Path, *, error: type[GateError] = BaselineError) -> Header:
+def read_header(path: Path, *, error: type[GateError] = BaselineError, remedy: str = "") -> Header:
     """The header and plan alone, without looking at a single trial."""
     with _opened(path, error) as file:
-        return RecordReader(lines_of(file), where=str(path), complete=False, error=error).header
+        return RecordReader(lines_of(file), where=str(path), complete=False, error=error, remedy=remedy).header
 
 
 def lines_of(file: BinaryIO) -> Iterator[bytes]:

@@ -21,7 +21,7 @@ from gate.errors import ConfigError, GateError, MeasureError
 from gate.model import Trial
 from gate.records.lines import footer_line, header_lines, summed, trial_line
 from gate.records.model import CHAINED, FORMAT, Footer, Header, Record, count, difference
-from gate.records.reader import RecordReader, Tally, lines_of
+from gate.records.reader import RecordReader, Tally, away, lines_of
 from gate.security import files
 
 _BEGIN = b'{"gate_record":'
@@ -146,8 +146,10 @@ class RecordWriter:
     def _take_up(self) -> None:
         try:
             lines = _lines_from_start(self._file)
+            where = str(self.path)
+            remedy = away(where, "measure again; or name another file by --record")
             reader = RecordReader(
-                lines, where=str(self.path), complete=False, error=MeasureError, truncated=_TruncatedError
+                lines, where=where, complete=False, error=MeasureError, truncated=_TruncatedError, remedy=remedy
             )
         except _TruncatedError:  # killed before the first trial: nothing is lost by starting again
             self._start()
