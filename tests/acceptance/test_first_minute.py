@@ -113,6 +113,27 @@ def test_an_agent_with_a_type_is_one(project: Project) -> None:
     assert "OpenAI Agents SDK in bot.py:2" in project.gate("init", "--no-run").out
 
 
+@pytest.mark.parametrize(
+    ("file", "agent"),
+    [
+        ("src/shopbot/main.py", {"python": "shopbot.main:reply", "path": ["src"]}),
+        ("shopbot/talk/main.py", {"python": "shopbot.talk.main:reply"}),
+        ("concierge/main.py", {"python": "concierge.main:reply"}),
+    ],
+)
+def test_a_module_of_a_package_is_named_with_it(project: Project, file: str, agent: dict[str, Any]) -> None:
+    """It may import its neighbours by a dot."""
+    folder = Path(file).parent
+    while folder.name and folder.name != "src":
+        project.write(f"{folder}/__init__.py", "")
+        folder = folder.parent
+    project.write(str(Path(file).with_name("words.py")), "HELLO = 'Hello!'\n")
+    project.write(file, "from .words import HELLO\n\ndef reply(message):\n    return HELLO\n")
+    ran = project.gate("init", "--no-workflow")
+    assert ran.code == 0, ran.out + ran.err
+    assert config_of(project)["agent"] == agent
+
+
 def test_criteria_of_the_suite_stay_its_own(project: Project) -> None:
     sample(project, "adk")
     project.write("evals/test_config.json", {"criteria": {"tool_trajectory_avg_score": 1.0}})

@@ -217,7 +217,7 @@ def _look_at_module(tree: _Tree, path: Path, found: Survey) -> None:
                 f"class {node.name}, @CrewBase",
             )
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            _look_at_function(path, node, found)
+            _look_at_function(tree, path, node, found)
         else:
             _look_at_assignment(tree, path, node, names, found)
 
@@ -254,13 +254,13 @@ def _look_at_assignment(tree: _Tree, path: Path, node: ast.stmt, names: Mapping[
         _add(tree, found, made[1], made[2], path, target.id, target.id, node.lineno, f"{target.id} = {maker}(…)")
 
 
-def _look_at_function(path: Path, node: ast.FunctionDef | ast.AsyncFunctionDef, found: Survey) -> None:
+def _look_at_function(tree: _Tree, path: Path, node: ast.FunctionDef | ast.AsyncFunctionDef, found: Survey) -> None:
     """A function that takes a message, near the top of the repository."""
     arguments = node.args
     required = len(arguments.posonlyargs) + len(arguments.args) - len(arguments.defaults)
     if node.name not in FUNCTIONS or required != 1 or len(path.parts) > 3:
         return
-    place = _place(path, frozenset())
+    place = _place(path, frozenset(tree.files))  # one of a package may import its neighbours by a dot
     if place is None:
         return
     module, folder = place
