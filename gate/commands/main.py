@@ -12,6 +12,7 @@ import click
 from gate import __version__
 from gate.commands.groups import LazyGroup
 from gate.errors import Cancelled, ExitCode, GateError
+from gate.system.streams import keep_open
 
 SECTIONS = {
     "start": ("init", "doctor", "import", "schema"),
@@ -55,6 +56,7 @@ def cli(debug: bool) -> None:
 
 def main() -> NoReturn:
     """The `gate` command. No traceback ever reaches a user; `--debug` shows it."""
+    keep_open()
     gc.set_threshold(GARBAGE_THRESHOLD)
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # looking for some reads every installed package
     arguments = sys.argv[1:]

@@ -49,16 +49,10 @@ def width_of(environment: Mapping[str, str]) -> int | None:
 
 
 def show(text: str, width: int | None = None) -> None:
-    """Prints what a command found, in lines of at most ``width`` columns.
-
-    A reader that leaves early changes nothing of it.
-    """
+    """Prints what a command found, in lines of at most ``width`` columns."""
     from gate.reports.table import fit
 
-    try:
-        click.echo(fit(text, width))
-    except BrokenPipeError:
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115, PTH123  (or the interpreter complains when it flushes at exit)
+    click.echo(fit(text, width))
 
 
 def progress_of(quiet: bool) -> Progress:

@@ -1,0 +1,74 @@
+"""Standard streams that never end the work: one that is closed, full or no longer read changes no exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any, TextIO, cast
+
+
+class Output:
+    """Standard output or error, written as long as that works. Everything but writing is left to the stream itself."""
+
+    def __init__(self, stream: TextIO, *, lost: str = "") -> None:
+        self._stream = stream
+        self._lost = lost
+        """Why nothing more can be written, until that is said; it is said once there is something to write."""
+        self._ended = False
+
+    def write(self, text: str) -> int:
+        if self._lost and text:
+            self._say()
+        if self._ended and isinstance(text, str):  # click tells text from bytes by what the stream itself refuses
+            return len(text)
+        try:
+            return self._stream.write(text)
+        except OSError as problem:
+            self._end(problem)
+            return len(text)
+
+    def flush(self) -> None:
+        try:
+            if not self._ended:
+                self._stream.flush()
+        except OSError as problem:
+            self._end(problem)
+
+    def _end(self, problem: OSError) -> None:
+        self._ended = True
+        if not isinstance(problem, BrokenPipeError):  # a reader that leaves early has what it wanted
+            self._lost = problem.strerror or type(problem).__name__
+            self._say()
+
+    def _say(self) -> None:
+        lost, self._lost = self._lost, ""
+        if sys.stderr is not self:
+            sys.stderr.write(f"gate: the output could not be written: {lost}\n")
+            sys.stderr.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+def keep_open() -> None:
+    """Makes the standard streams such that are always there.
+
+    The numbers of closed ones are taken first: a record that is opened would get one of them, and a child that prints
+    would write into it.
+    """
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+        os.set_inheritable(descriptor, True)
+    os.close(descriptor)
+    if sys.stdin is None:
+        sys.stdin = open(os.devnull, encoding="utf-8")  # type: ignore[unreachable]  # noqa: SIM115, PTH123
+    sys.stderr = _output(sys.stderr)
+    sys.stdout = _output(sys.stdout, "standard output is closed")
+
+
+def _output(stream: TextIO | None, closed: str = "") -> TextIO:
+    if isinstance(stream, Output):
+        return stream
+    if stream is None:
+        nowhere = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123
+        return cast("TextIO", Output(nowhere, lost=closed))
+    return cast("TextIO", Output(stream))
