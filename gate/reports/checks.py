@@ -18,7 +18,16 @@ from gate.errors import ExitCode
 from gate.model import CaseResult, CaseStatus, CriterionResult, Result, SuiteResult, Verdict, acceptable
 from gate.reports import explanation, replayed
 from gate.reports import labels as words
-from gate.reports.formatting import change_interval, change_sample, evidence, interval, judge_line, sample, threshold
+from gate.reports.formatting import (
+    change_interval,
+    change_sample,
+    evidence,
+    interval,
+    judge_line,
+    sample,
+    threshold,
+    with_means,
+)
 from gate.reports.reasons import reason, why_apart
 from gate.reports.trajectory_diff import differences
 
@@ -164,7 +173,7 @@ def _criterion(
         f"wanted: {threshold(criterion)}",
         f"candidate: {interval(found.candidate, criterion.scale)} {sample(found.candidate)}",
         f"baseline: {words.baseline_figure(found)} {sample(found.baseline)}",
-        f"change: {change_interval(found.change, criterion.scale)} {change_sample(found)}",
+        with_means(f"change: {change_interval(found.change, criterion.scale)} {change_sample(found)}", found),
         judge_line(found),
         evidence(found),
         reason(found) if words.needs_words(found) else "",

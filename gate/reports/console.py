@@ -23,6 +23,7 @@ from gate.reports.formatting import (
     interval,
     judge_line,
     listing,
+    of_means,
     quantiles,
     sample,
     threshold,
@@ -174,10 +175,13 @@ def _brief(console: Console, row: CriterionResult, suite: SuiteResult) -> None:
     if same := words.same_cause(row, suite):
         said += f": {same}"
     elif row.change is not None:
-        said += f"; change {words.change_figure(row)}"
+        said += f"; {'' if scale.is_relative else 'change '}{words.change_figure(row)}"
     said = "; ".join([said, *quantiles(row)])
     name, room = escape.console(row.criterion.name, 80), max(console.width - 4, 10)
     name = cut(name, max(room - len(said) - 2, room // 2))
+    if of_means(row):  # without its end the line would say of the means what is true of a typical case alone
+        _line(console, 2, (f"{mark} ", style), (name, "bold"), (f"  {escape.console(said)}", ""), hang=2)
+        return
     _line(console, 2, (f"{mark} ", style), (name, "bold"), ("  " + cut(escape.console(said), room - len(name) - 2), ""))
     if held := with_failures(row):  # the mean above is of what was scored
         fell = f"{count(held.failed, 'trial')} in which the agent failed counted as {held.failed_as:g}"

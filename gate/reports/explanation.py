@@ -31,7 +31,17 @@ from gate.model import facts as fact
 from gate.model.findings import CasesNotScored, CaseTally, TrialExcused
 from gate.reports import draws
 from gate.reports.by_tag import where
-from gate.reports.formatting import by_chance, change, count, figure, listing, margin, percentage
+from gate.reports.formatting import (
+    TYPICAL,
+    by_chance,
+    change,
+    count,
+    figure,
+    listing,
+    margin,
+    percentage,
+    with_means,
+)
 from gate.reports.reasons import (
     RULED_OUT,
     failures_confirmed,
@@ -567,9 +577,10 @@ def _bounds(suite: SuiteResult, evidence: EvidenceSummary) -> list[str]:
         low = found.excluded
         if low is not None and _excludes(found, low, criterion):
             word = "worse" if criterion.direction is Direction.LOWER else "lower"
-            bound = change(natural(min(low, 0.0), criterion), criterion.scale)
+            bound = change(natural(min(low, 0.0), criterion), criterion.scale, unit=not criterion.scale.is_relative)
+            whose = f" for {TYPICAL}" if criterion.scale.is_relative else ""
             open_ = "" if found.holds else "; its margin is narrower"
-            lines.append(f"{criterion.name}: {word} than {bound} is {RULED_OUT}{open_}")
+            lines.append(f"{criterion.name}: {word} than {bound}{whose} is {RULED_OUT}{open_}")
     return lines
 
 
@@ -678,7 +689,7 @@ def _warning(found: fact.Caution, suite: SuiteResult) -> str:  # noqa: PLR0911 -
             return _agent_failed(suite)
         case fact.ThresholdExcused() | fact.LimitExcused() | fact.QuietRise():
             row = _row(suite, found.criterion)
-            return _of_criterion(found, row.criterion) if row is not None else found.criterion
+            return _of_criterion(found, row) if row is not None else found.criterion
         case fact.FewCases() | fact.ThinBaseline():
             return _few(found, told=bool(_thin(suite)))
         case fact.ProviderMoved():
@@ -738,7 +749,8 @@ def unproven(found: fact.Unproven) -> str:
     return "; ".join(said)
 
 
-def _of_criterion(found: fact.ThresholdExcused | fact.LimitExcused | fact.QuietRise, criterion: Criterion) -> str:
+def _of_criterion(found: fact.ThresholdExcused | fact.LimitExcused | fact.QuietRise, row: CriterionResult) -> str:
+    criterion = row.criterion
     would, scale = "it does not block (`ratchet: false` would)", criterion.scale
     match found:
         case fact.ThresholdExcused():
@@ -750,7 +762,8 @@ def _of_criterion(found: fact.ThresholdExcused | fact.LimitExcused | fact.QuietR
             said = trial_over(held, scale) if isinstance(held, TrialExcused) else quantile(held, scale)
             return f"{criterion.name}: {said}, as the baseline was above it too: {would}"
         case fact.QuietRise():
-            return f"{criterion.name} changed by {change(found.change, scale)}: beyond its margin; it warns only"
+            said = f"{criterion.name}: {change(found.change, scale)}, beyond its margin"
+            return f"{with_means(said, row)}; it warns only"
         case _:
             assert_never(found)
 

@@ -9,6 +9,12 @@ from gate.model import Criterion, CriterionResult, Direction, Estimate, Scale, S
 
 MINUS = "−"
 NOT_MEASURED = "not measured"
+TYPICAL = "a typical case"
+"""Whose change a relative one is: the geometric mean of the cases' ratios, no ratio of the two means beside it."""
+APART = 0.1
+"""How far the logarithms of two relative changes lie apart where one cannot stand for the other: about 10 %."""
+OPPOSED = 0.02
+"""The same where one is a rise and the other a fall."""
 
 
 def figure(value: float | None, scale: Scale, *, signed: bool = False) -> str:
@@ -91,9 +97,13 @@ def count(number: int, noun: str, plural: str = "") -> str:
 
 
 def change(value: float, scale: Scale, *, unit: bool = True) -> str:
-    """A change: points for rates, a share for money, time and counts; ``unit=False`` leaves the points unsaid."""
+    """A change: points for rates, a typical case's share for money, time and counts.
+
+    ``unit=False``: an end of an interval, of which the value before it says whose it is.
+    """
     if scale.is_relative:
-        return percentage(value, signed=True)
+        share = percentage(value, signed=True)
+        return f"{TYPICAL} {share}" if unit else share
     if scale is not Scale.BINARY:
         return figure(value, scale, signed=True)
     points = percentage(value, signed=True).removesuffix(" %")
@@ -118,15 +128,37 @@ def interval(estimate: Estimate | None, scale: Scale) -> str:
 
 
 def change_interval(estimate: Estimate | None, scale: Scale) -> str:
-    """A change with its interval: points for rates, a share for money, time and counts, otherwise the scale's unit."""
+    """A change with its interval: points for rates, a typical case's share for money, time and counts, otherwise the
+    scale's unit."""
     if estimate is None:
         return "–"
     if scale.is_relative:
-        return _bracketed(estimate, lambda value: percentage(value, signed=True))
+        return f"{TYPICAL} {_bracketed(estimate, lambda value: percentage(value, signed=True))}"
     if scale is Scale.BINARY:
         text = _bracketed(estimate, lambda value: percentage(value, signed=True))
         return text.replace(" %", "", 1).replace("]", "] points", 1) if "]" in text else text.replace(" %", " points")
     return _bracketed(estimate, lambda value: figure(value, scale, signed=True))
+
+
+def of_means(row: CriterionResult) -> str:
+    """``the mean over all cases −48.4 %``, where a typical case changed otherwise; empty where that says enough."""
+    now, before, found = row.candidate, row.baseline, row.change
+    if not row.criterion.scale.is_relative or now is None or before is None or found is None:
+        return ""
+    if not (before.value > 0 and now.value >= 0 and found.value > -1):
+        return ""
+    ratio = now.value / before.value
+    if not (math.isfinite(ratio) and math.isfinite(found.value)):
+        return ""
+    apart = math.inf if ratio == 0 else abs(math.log(ratio) - math.log1p(found.value))
+    opposed = (ratio - 1) * found.value < 0
+    said = apart > APART or (opposed and apart > OPPOSED)
+    return f"the mean over all cases {percentage(ratio - 1, signed=True)}" if said else ""
+
+
+def with_means(text: str, row: CriterionResult) -> str:
+    """A change in words, and what became of the means, where the change alone would mislead beside them."""
+    return "; ".join(filter(None, (text, of_means(row))))
 
 
 def difference_interval(estimate: Estimate | None, scale: Scale) -> str:

@@ -30,7 +30,7 @@ from gate.model.findings import GotWorse, TradeAccepted, TradeWarned
 from gate.reports import reasons, replayed
 from gate.reports.by_tag import in_named
 from gate.reports.explanation import headline
-from gate.reports.formatting import change_interval, count, dollars, figure, interval, listing, seconds
+from gate.reports.formatting import change_interval, count, dollars, figure, interval, listing, seconds, with_means
 from gate.reports.sparkline import interval_picture, sparkline
 from gate.security.escape import console
 
@@ -117,8 +117,8 @@ def change_shown(found: CriterionResult) -> Estimate | None:
 
 
 def change_figure(found: CriterionResult) -> str:
-    """`change_shown` in figures."""
-    return change_interval(change_shown(found), found.criterion.scale)
+    """`change_shown` in figures; and the change of the means, where that is another."""
+    return with_means(change_interval(change_shown(found), found.criterion.scale), found)
 
 
 REACHES = (3.0, 6.0, 10.0, 30.0)

@@ -12,7 +12,7 @@ from gate.model import Criterion, CriterionResult, Direction, Scale, worst
 from gate.model import findings as found
 from gate.model.evidence import Stage, StageKind
 from gate.model.findings import AnyFinding, Apart, Change, HeldMean, Unconfirmed
-from gate.reports.formatting import by_chance, change, count, figure, listing, margin, percentage, seconds
+from gate.reports.formatting import by_chance, change, count, figure, listing, margin, of_means, percentage, seconds
 
 RULED_OUT = "ruled out at 95 % confidence"
 """Of a bound that the true change lies beyond in at most 5 % of runs like this one. It is wider than the interval of
@@ -72,11 +72,33 @@ def parts(row: CriterionResult) -> list[Phrase]:
     """The findings of the worst kind; what keeps them from deciding comes first."""
     first = next(iter(row.findings), None)
     if isinstance(first, found.NotCompared):
-        return [_told(f"not compared: {why_apart(first.why)}"), *_worst(row.findings[1:], row.criterion)]
+        return [_told(f"not compared: {why_apart(first.why)}"), *_of_row(row, row.findings[1:])]
     if isinstance(first, found.NotConfirmed):
-        held = "; ".join(part.text for part in _worst(row.findings[1:], row.criterion))
+        held = "; ".join(part.text for part in _of_row(row, row.findings[1:]))
         return [_told(f"{unconfirmed(first.why)} ({held})")]
-    return _worst(row.findings, row.criterion)
+    return _of_row(row, row.findings)
+
+
+_OfChange = (
+    found.ChangeAllowed
+    | found.SuggestsDrop
+    | found.Drifted
+    | found.ChangeUnbounded
+    | found.LossNotExcluded
+    | found.GotWorse
+    | found.TradeWarned
+    | found.TradeAccepted
+)
+
+
+def _of_row(row: CriterionResult, findings: Sequence[AnyFinding]) -> list[Phrase]:
+    """The worst findings; and what became of the means, where it is not what became of a typical case."""
+    least = worst([one.verdict for one in findings])
+    said = _worst(findings, row.criterion)
+    if not any(one.verdict is least and isinstance(one, _OfChange) for one in findings):
+        return said
+    means = of_means(row)
+    return [*said, Phrase(means)] if means else said
 
 
 def _worst(findings: Sequence[AnyFinding], criterion: Criterion) -> list[Phrase]:
@@ -382,7 +404,8 @@ def _of_change(
         case found.ChangeUnbounded():
             told = "too few trials to bound it"
         case found.LossNotExcluded():
-            told = f"its interval reaches {change(one.worst, scale)}, beyond the margin of {margin(one.margin, scale)}"
+            end = change(one.worst, scale, unit=not scale.is_relative)
+            told = f"its interval reaches {end}, beyond the margin of {margin(one.margin, scale)}"
         case _:
             assert_never(one)
     return Phrase(f"{said}: {told}", told)

@@ -29,6 +29,7 @@ from gate.reports.formatting import (
     percentage,
     sample,
     threshold,
+    with_means,
 )
 from gate.reports.labels import further_line, improved_cases, improvement, log_lines
 from gate.reports.labels import standing as standing_of
@@ -76,7 +77,8 @@ def explain_record(
         lines.append(f"{console(result.criterion.name)}: {console(said)}")
         lines.append(f"  candidate {interval(result.candidate, scale)} {sample(result.candidate)}".rstrip())
         lines.append(f"  baseline  {interval(result.baseline, scale)} {sample(result.baseline)}".rstrip())
-        lines.append(f"  change    {change_interval(result.change, scale)} {sample(result.change)}".rstrip())
+        changed = f"  change    {change_interval(result.change, scale)} {sample(result.change)}".rstrip()
+        lines.append(with_means(changed, result))
         if note := evidence(result):
             lines.append(f"  evidence  {console(note)}")
         if result.spent is not None:

@@ -257,7 +257,7 @@ WARNINGS: list[tuple[fact.Caution, str]] = [
         "3 cases with fewer than 5 baseline trials (least: 2): a single broken case may be missed; "
         "`baseline.trials: 5` makes runs on the default branch store more",
     ),
-    (fact.QuietRise("latency", 0.6), "latency changed by +60 %: beyond its margin; it warns only"),
+    (fact.QuietRise("latency", 0.6), "latency: a typical case +60 %, beyond its margin; it warns only"),
     (fact.ScoresUnmeasured("latency", 1, 80), "latency: 1 of 80 scores could not be measured"),
     (fact.TrialsLost(1, 80), "1 of 80 trials ended in infrastructure errors and left no score"),
     (fact.FailuresExcused(12, 12, "crash: boom"), "the agent failed in 12 of 12 trials (crash: boom)"),

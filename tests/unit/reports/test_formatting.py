@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from gate.model import Criterion, CriterionResult, Direction, Estimate, Scale, Verdict
 from gate.model.results import CalibratedJudge
 from gate.reports.formatting import (
+    change,
     change_interval,
     change_sample,
     count,
@@ -19,6 +20,7 @@ from gate.reports.formatting import (
     figure,
     interval,
     judge_line,
+    of_means,
     percentage,
     sample,
     seconds,
@@ -93,7 +95,33 @@ def test_changes_are_points_shares_or_units() -> None:
     drop = Estimate(-0.125, -0.2, 0.0, 40)
     assert change_interval(drop, Scale.BINARY) == "−12.5 [−20, ±0] points"
     assert change_interval(drop, Scale.UNIT) == "−0.125 [−0.20, ±0.00]"
-    assert change_interval(drop, Scale.USD) == "−12.5 % [−20, ±0]"
+    assert change_interval(drop, Scale.USD) == "a typical case −12.5 % [−20, ±0]"
+    assert change(-0.125, Scale.USD) == "a typical case −12.5 %"
+    assert change(-0.125, Scale.USD, unit=False) == "−12.5 %"
+
+
+@pytest.mark.parametrize(
+    ("now", "before", "typical", "said"),
+    [
+        (0.0435, 0.0843, 0.782, "the mean over all cases −48.4 %"),
+        (1.5, 1.0, 0.2, "the mean over all cases +50 %"),
+        (1.22, 1.0, 0.2, ""),
+        (0.995, 1.0, 0.003, ""),
+        (0.98, 1.0, 0.02, "the mean over all cases −2 %"),
+        (0.0, 1.0, 0.2, "the mean over all cases −100 %"),
+        (1.0, 0.0, 0.2, ""),
+        (math.inf, 1.0, 0.2, ""),
+        (1.0, 1.0, -1.0, ""),
+    ],
+)
+def test_means_are_told_where_a_typical_case_changed_otherwise(
+    now: float, before: float, typical: float, said: str
+) -> None:
+    sides = (Estimate(value, value, value, 9) for value in (now, before, typical))
+    row = CriterionResult(Criterion("cost", "cost", Scale.USD, Direction.LOWER), Verdict.PASS, (), *sides)
+    assert of_means(row) == said
+    assert of_means(replace(row, criterion=replace(row.criterion, scale=Scale.UNIT))) == ""
+    assert of_means(replace(row, baseline=None)) == ""
 
 
 def test_n_and_trials() -> None:

@@ -89,7 +89,7 @@ WORDS: list[tuple[Criterion, AnyFinding, str]] = [
     ),
     (RATE, found.ChangeAllowed(DROP), "−12.5 points (−20 to −5) over 40 cases"),
     (RATE, found.ChangeAllowed(Change(0.0, None, None, 1)), "±0 points over 1 case"),
-    (LATENCY, found.ChangeAllowed(Change(0.6, 0.2, 1.0, 40)), "+60 % (+20 % to +100 %) over 40 cases"),
+    (LATENCY, found.ChangeAllowed(Change(0.6, 0.2, 1.0, 40)), "a typical case +60 % (+20 % to +100 %) over 40 cases"),
     (
         RATE,
         found.SuggestsDrop(DROP),
