@@ -20,7 +20,7 @@ from gate.decision.comparison import (
 )
 from gate.decision.conclusions import hard_failures, judge
 from gate.decision.consistency import compared, lacks_pairs
-from gate.decision.crashes import base_gone, clearing, crash_facts, probed, probes, with_outage
+from gate.decision.crashes import base_gone, clearing, crash_facts, excused, probed, probes, with_outage
 from gate.decision.engine.state import FULL, Request
 from gate.decision.thresholds import epochs_to_prove, never_reached
 from gate.decision.unseen import without_unseen
@@ -39,6 +39,8 @@ REPEATED = 3
 """Steady cases that are asked again where it is not known whether repeats are draws of their own."""
 VARYING = 6
 """Cases that are asked again, twice, where only those that vary tell."""
+SELDOM = 0.25
+"""Share of a case's trials that the agent may fail in while its answers alone can prove it broken."""
 FEW_CRASHING = 3
 """Below this many crashing cases another epoch looks for more, before the failures are confirmed."""
 
@@ -99,7 +101,7 @@ def next_step(known: Situation, *, can_run: bool = True, verdict_only: bool = Fa
     if isinstance(step, More):
         return step
     result = _judged(known, comparison, step, can_run=can_run, verdict_only=verdict_only)
-    if can_run and not known.stopped and (further := _settle_crashes(comparison, result)) is not None:
+    if can_run and not known.stopped and (further := _settle_crashes(comparison, result, step, known.seed)) is not None:
         return further
     return result
 
@@ -113,7 +115,8 @@ def wanted(known: Situation) -> More | None:
         return step
     if known.stopped or crash_facts(comparison) is None:
         return None
-    return _settle_crashes(comparison, _judged(known, comparison, step, can_run=True, verdict_only=True))
+    result = _judged(known, comparison, step, can_run=True, verdict_only=True)
+    return _settle_crashes(comparison, result, step, known.seed)
 
 
 def _scheduled(known: Situation, comparison: Comparison, *, can_run: bool) -> More | Outcome | None:
@@ -220,13 +223,14 @@ def _is_excused(trial: Trial) -> bool:
     return trial.error is not None and trial.error.excused
 
 
-def _settle_crashes(comparison: Comparison, result: SuiteResult) -> More | None:
+def _settle_crashes(comparison: Comparison, result: SuiteResult, outcome: Outcome | None, seed: int) -> More | None:
     """What a verdict that turns on failures of the agent still needs: a confirmation, or answers that clear a case."""
     facts, settings = result.crashes, comparison.settings
     if facts is None or comparison.outage:
         return None
     if facts.doubt:
-        return _asked(comparison, probes(comparison), "confirm the failures", once=True)
+        further = _asked(comparison, _reruns_without(comparison, outcome, seed), "prove it without the failures")
+        return further or _asked(comparison, probes(comparison), "confirm the failures", once=True)
     if result.verdict is not Verdict.INCONCLUSIVE or not facts.unexplained:
         return None
     cleared = clearing(comparison) if settings.exact_epochs is None and _is_uncleared(result) else ()
@@ -234,6 +238,20 @@ def _settle_crashes(comparison: Comparison, result: SuiteResult) -> More | None:
     if further is None and len(facts.unexplained) < FEW_CRASHING and not probed(comparison):
         further = _asked(comparison, _another_pass(comparison), "look for further cases in which the agent fails")
     return further or _asked(comparison, probes(comparison), "confirm the failures", once=True)
+
+
+def _reruns_without(comparison: Comparison, outcome: Outcome | None, seed: int) -> Sequence[Request]:
+    """Reruns that may prove the broken cases by their answers alone, so that no confirmation is needed.
+
+    Of cases that seldom fail to answer: of others they would be asked for ever.
+    """
+    asked = {c: comparison.measured(c) for c in (outcome.cases if outcome is not None else ())}
+    answering = {c for c, trials in asked.items() if sum(t.failed for t in trials) <= SELDOM * len(trials)}
+    if not answering or comparison.settings.exact_epochs is not None:
+        return ()
+    _, more = _ask(excused(comparison), seed, can_run=True, stopped=False)
+    requests = more.requests if more is not None else ()
+    return [r for r in requests if r.tag != FULL and answering.issuperset(r.cases)]
 
 
 def _is_uncleared(result: SuiteResult) -> bool:

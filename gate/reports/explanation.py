@@ -60,6 +60,8 @@ WIDER = (
     "the interval of the change says what these trials show, and the margin is held to it; "
     "what is ruled out counts one failure more than was seen"
 )
+MOST_TIMES = 10
+"""As many cases as the suite has, times this, are the most that a reader is told to write."""
 VISIBLE = 0.001
 """Between two bounds of a rate, 0–1, that readers would want to reconcile."""
 MANY_THIN = 0.1
@@ -545,7 +547,8 @@ def _proof(suite: SuiteResult, outcome: Outcome, *, told: bool) -> str:
     for look in evidence.looks:
         if look.blocks:
             name = min(look.metrics, key=lambda one: look.metrics[one].p_adjusted)
-            how = "the mean fell" if proven_by_mean(outcome, name) else "a few cases fell far"
+            moved_to = "rose" if _is_lower_better(suite, name) else "fell"
+            how = f"the mean {moved_to}" if proven_by_mean(outcome, name) else f"a few cases {moved_to} far"
             chance = f"by chance that happens to {by_chance(look.p)} of unchanged agents"
             parts.append(f"{name}: {how}; {chance} (limit {by_chance(look.threshold)})")
     parts += [_repeats(test) for test in evidence.repeats if test.blocks]
@@ -556,6 +559,11 @@ def _proof(suite: SuiteResult, outcome: Outcome, *, told: bool) -> str:
         which = f"a single case{named} fails" if len(outcome.cases) == 1 else f"single cases{named} fail"
         parts.append(f"{which} more often than chance allows an unchanged agent")
     return "; ".join(parts)
+
+
+def _is_lower_better(suite: SuiteResult, name: str) -> bool:
+    row = _row(suite, name)
+    return row is not None and row.criterion.direction is Direction.LOWER
 
 
 def _detected(evidence: EvidenceSummary) -> str:
@@ -604,6 +612,8 @@ def _to_decide(suite: SuiteResult, evidence: EvidenceSummary) -> list[str]:
         half, room, name = found.change - found.low, found.change + found.margin, criterion.name
         if room <= 0:
             return [f"to decide {name}: more trials on both sides; the estimate itself is beyond its margin"]
+        if half > MOST_TIMES**0.5 * room:
+            return [f"to decide {name}: more trials on both sides; the estimate itself is close to its margin"]
         cases = max(found.cases + 1, round(found.cases * (half / room) ** 2))
         wide = _as_option(max(-found.low, found.margin), criterion)
         return [f"to decide {name}: about {cases:,} cases, or more baseline trials, or a margin of {wide}"]

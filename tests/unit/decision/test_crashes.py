@@ -5,14 +5,15 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from gate.decision import CONCURRENT, Settings, exit_code
+from gate.decision import CONCURRENT, Settings, Situation, exit_code, next_step
 from gate.decision.engine.drift import QUARTERS
 from gate.errors import ExitCode
-from gate.model import PROBE, CaseStatus, ErrorKind, Side, Trial, TrialError, Verdict
+from gate.model import PROBE, CaseStatus, ErrorKind, Side, SuiteResult, Trial, TrialError, Verdict
 from gate.model.facts import (
     AgentFailures,
     AttemptsRepeated,
     BaseGone,
+    CasesBroke,
     CouldNotMeasure,
     FailuresExcused,
     LostDecide,
@@ -153,6 +154,27 @@ def test_failures_while_answers_slow_down_prove_nothing() -> None:
 def test_a_block_that_needs_no_failure_is_not_held_up() -> None:
     trials = [failed_trial("case-00"), *once(SUITE[1:], trajectory=0.0)]
     assert judge(SUITE, [TRAJECTORY], trials, BASELINE).verdict is Verdict.REGRESSED
+
+
+def test_a_broken_case_is_proven_by_its_answers_where_one_of_its_trials_crashed() -> None:
+    trials: list[Trial] = []
+    for _ in range(20):
+        step = next_step(Situation(SUITE, [TRAJECTORY], trials, BASELINE, Settings()))
+        if isinstance(step, SuiteResult):
+            break
+        assert not step.pause, "nothing is left to be confirmed"
+        for request in step.requests:
+            for case_id in request.cases * request.n:
+                number = sum(t.case_id == case_id for t in trials) + 1
+                where = {"round": step.round, "tag": request.tag}
+                if (case_id, number) in (("case-00", 5), ("case-07", 1)):
+                    trials.append(failed_trial(case_id, number, **where))
+                else:
+                    trials.append(trial(case_id, number, **where, trajectory=float(case_id != "case-00")))
+    assert isinstance(step, SuiteResult)
+    assert isinstance(step.cause, CasesBroke)
+    assert (step.verdict, step.cause.cases) == (Verdict.REGRESSED, ("case-00",))
+    assert step.crashes is not None and step.crashes.doubt is None
 
 
 def test_one_new_crash_keeps_a_pass_until_six_answers_clear_it() -> None:
