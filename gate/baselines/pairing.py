@@ -32,7 +32,9 @@ def reference_to(records: Sequence[Record], commit: str | None, *, distance: int
     # Reruns were picked by their outcomes, and count as no trials of a baseline.
     measured = sum(trial.measured and trial.tag in (FULL, STORED) for record in records for trial in record.trials)
     cases = len({case.id for record in records for case in record.header.plan}) or 1
-    return Reference(BaselineInfo(commit, distance, measured / cases, len(records), source), tuple(records))
+    dirty = bool(records) and records[0].header.dirty
+    info = BaselineInfo(commit, distance, measured / cases, len(records), source, dirty=dirty)
+    return Reference(info, tuple(records))
 
 
 def identity(reference: Reference) -> str:

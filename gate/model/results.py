@@ -209,6 +209,8 @@ class BaselineInfo(Struct, frozen=True):
     """Whether there is none because all that is stored was measured at this very commit, or by this very run."""
     provenance: Literal["", "proven", "unproven"] = ""
     """Whether a trusted job is known to have measured all of it; empty where nobody asked, or there is none."""
+    dirty: bool = False
+    """Whether the newest record of it was measured with changes that are in no commit."""
 
 
 class StoredForLater(Struct, frozen=True):
@@ -243,9 +245,16 @@ class SuiteResult(Struct, frozen=True):
     errors: int = 0
     """Trials that ended in an infrastructure error."""
     cost_usd: float | None = None
+    """Of the agent, as far as it is known: reported, or its tokens by list price."""
+    cost_basis: Literal["", "reported", "list price", "partly list price"] = ""
+    """Where ``cost_usd`` is from; empty where nothing is known."""
+    cost_unknown: int = 0
+    """Runs that answered, or in which the agent failed, of which the cost is not known or not all of it."""
     judge_cost_usd: float | None = None
     duration: float = 0.0
     commit: str | None = None
+    dirty: bool = False
+    """Whether the work tree differed from that commit: what was measured has changes that are in no commit."""
     seed: int = 0
     accepted: str = ""
     """Who accepted a regression or a doubt and when, where someone did."""

@@ -217,12 +217,6 @@ class Trial(Struct, frozen=True, gc=False):
         return self.replay.saved_usd
 
     @property
-    def spent_usd(self) -> float | None:
-        """What the trial did cost: its usage without what was replayed; None where the agent reports none."""
-        usage = self.usage
-        return None if usage is None or usage.cost_usd is None else max(0.0, usage.cost_usd - (self.saved_usd or 0.0))
-
-    @property
     def usage(self) -> Usage | None:
         """Usage summed over the turns; None where no turn reported any."""
         return total_usage(tuple(i.usage for i in self.invocations if i.usage is not None))

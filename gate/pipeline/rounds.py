@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from itertools import zip_longest
 
+from msgspec import structs
 from msgspec.structs import replace
 
 from gate.baselines.pairing import Pairing, Reference, pair, reported_before
@@ -24,6 +25,7 @@ from gate.pipeline.memory import Memory
 from gate.pipeline.replay import Replayer, check_executor, waits
 from gate.pipeline.session import Session
 from gate.pipeline.shards import epochs_of, measured
+from gate.pipeline.spent import spent_on
 from gate.pipeline.top_up import kept_epochs
 from gate.pipeline.trials import TrialRunner
 from gate.pipeline.verdict import outside
@@ -156,8 +158,8 @@ class SuiteRun:
         found = measured(
             header.shard, self._own, self.trials, suite_id=self.plan.suite.id, seed=header.seed, config=config
         )
-        costs = [spent for trial in self.trials if (spent := trial.spent_usd) is not None]
-        return replace(found, cost_usd=sum(costs) if costs else None, commit=self.session.where.head)
+        spent = structs.asdict(spent_on(self.trials))
+        return replace(found, **spent, commit=header.commit, dirty=header.dirty)
 
     async def _replay_trials(self, ids: Sequence[str]) -> None:
         available = Counter(trial.case_id for trial in self.plan.suite.recorded)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 from msgspec.structs import replace
 
 from gate import __version__
@@ -48,6 +48,7 @@ from gate.model import (
 from gate.model.facts import ByBaseRules, Caution, Note, Stated
 from gate.pipeline.division import at_least, comparisons_of, shared
 from gate.pipeline.reference import References
+from gate.pipeline.spent import spent_on
 from gate.records import Header, PlannedCase, Record, cases_of, digested, fold_record
 from gate.suites import Selection
 from gate.system.clock import now
@@ -474,13 +475,13 @@ def with_stored(suite: SuiteResult, record: Record) -> SuiteResult:
 
 def _spent(record: Record) -> dict[str, Any]:
     """What the record's run cost."""
-    costs = [spent for trial in record.trials if (spent := trial.spent_usd) is not None]
     footer = record.footer
     return {
-        "cost_usd": sum(costs) if costs else None,
+        **structs.asdict(spent_on(record.trials)),
         "judge_cost_usd": footer.judge_cost_usd if footer else None,
         "duration": footer.duration if footer else 0.0,
         "commit": record.header.commit,
+        "dirty": record.header.dirty,
         "started": record.header.created,
     }
 

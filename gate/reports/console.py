@@ -142,7 +142,7 @@ def _suite(console: Console, suite: SuiteResult, explain: str, *, verbose: bool)
             *([("Calls", calls)] if (calls := replayed.calls(suite)) else []),
             ("Cost", words.cost_line(suite)),
             *_times(suite),
-            *([("Candidate", escape.console(suite.commit[:12]))] if suite.commit else []),
+            *([("Candidate", escape.console(words.commit_line(suite)))] if suite.commit else []),
             ("Seed", str(suite.seed)),
         ],
     )

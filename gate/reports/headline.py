@@ -6,16 +6,18 @@ from gate.model import SuiteResult, Verdict
 from gate.model.facts import CouldNotMeasure, Outage, TradedOff
 from gate.reports import explanation
 from gate.reports.formatting import count, dollars, listing
-from gate.reports.labels import deciding, failing_cases, worse_cases
+from gate.reports.labels import basis, deciding, failing_cases, worse_cases
 
 TO_MEASURE = "fix what prevented the measurement, then run the job again"
 
 
 def cost(suite: SuiteResult) -> str:
-    """Money and runs: ``$0.024 · 24 runs``."""
+    """Money and runs: ``$0.024 by list price · 24 runs``."""
     parts = []
     if suite.cost_usd is not None:
-        parts.append(dollars(suite.cost_usd + (suite.judge_cost_usd or 0.0)))
+        sum_ = dollars(suite.cost_usd + (suite.judge_cost_usd or 0.0))
+        least = "at least " if suite.cost_unknown else ""
+        parts.append(" ".join(filter(None, (least + sum_, basis(suite)))))
     elif suite.judge_cost_usd:  # what the agent cost is not known, which is not nothing
         parts.append(f"{dollars(suite.judge_cost_usd)} for the judge alone")
     parts.append(count(suite.agent_runs, "run"))

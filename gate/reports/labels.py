@@ -348,10 +348,34 @@ def cost_line(suite: SuiteResult) -> str:
     parts = [count(suite.agent_runs, "agent run")]
     if suite.errors:
         parts.append(count(suite.errors, "infrastructure error"))
-    parts.append("agent cost not reported" if suite.cost_usd is None else f"{dollars(suite.cost_usd)} agent")
+    parts.append(_agent_cost(suite))
     if suite.judge_cost_usd is not None:
         parts.append(f"{dollars(suite.judge_cost_usd)} judge")
     return " · ".join([*parts, seconds(suite.duration)])
+
+
+def basis(suite: SuiteResult) -> str:
+    """``by list price``, where the agent does not report what it cost but tells tokens and model."""
+    return {"list price": "by list price", "partly list price": "partly by list price"}.get(suite.cost_basis, "")
+
+
+def _agent_cost(suite: SuiteResult) -> str:
+    if suite.cost_usd is None:
+        return "agent cost not reported"
+    told = " ".join(filter(None, (f"{dollars(suite.cost_usd)} agent", basis(suite))))
+    return f"{told}, without {count(suite.cost_unknown, 'run')} of unknown cost" if suite.cost_unknown else told
+
+
+UNCOMMITTED = "with uncommitted changes"
+
+
+def commit_line(suite: SuiteResult, most: int = 12) -> str:
+    """The commit that was measured, and that the work tree differed from it; empty where none is known."""
+    return _at(suite.commit[:most], dirty=suite.dirty) if suite.commit else ""
+
+
+def _at(commit: str, *, dirty: bool) -> str:
+    return f"{commit} {UNCOMMITTED}" if dirty else commit
 
 
 def trend_line(suite: SuiteResult) -> tuple[str, str]:
@@ -385,7 +409,7 @@ def baseline_line(baseline: BaselineInfo | None, *, source: bool = True) -> str:
         return "none"
     if baseline.missing:
         return f"none: {baseline.missing}"
-    parts = [baseline.commit[:12] if baseline.commit else "no commit"]
+    parts = [_at(baseline.commit[:12] if baseline.commit else "no commit", dirty=baseline.dirty)]
     if baseline.distance:
         parts.append(f"{count(baseline.distance, 'commit')} before the one measured against")
     if baseline.trials_per_case:

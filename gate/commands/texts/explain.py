@@ -31,7 +31,7 @@ from gate.reports.formatting import (
     threshold,
     with_means,
 )
-from gate.reports.labels import further_line, improved_cases, improvement, log_lines
+from gate.reports.labels import commit_line, further_line, improved_cases, improvement, log_lines
 from gate.reports.labels import standing as standing_of
 from gate.reports.reasons import reason
 from gate.reports.table import table
@@ -65,6 +65,7 @@ def explain_record(
     suite = judge_record(record, references, terms)
     lines = [
         f"{console(suite.suite_id)}: {suite.verdict.value}: {console(headline(suite))}",
+        *([f"measured at {console(commit_line(suite))}"] if suite.dirty and suite.commit else []),
         *map(console, story(suite)),
         *map(console, filter(None, (replayed.line(suite), replayed.calls(suite)))),
         *(f"  {console(told)}" for told in replayed.differences(suite)),

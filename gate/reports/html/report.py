@@ -179,7 +179,10 @@ def _tiles(suite: SuiteResult) -> list[tuple[str, str, str]]:
     lost = f"{worse:,} lost" if suite.has_baseline else f"{worse:,} failing"
     tiles.append(("Cases", f"{len(suite.cases):,}", f"{lost}, {better:,} gained" if suite.has_baseline else lost))
     spent, _, runs = headline.cost(suite).rpartition(" · ")
-    tiles.append(("Cost", spent.split(" · ")[0] or "not reported", runs if spent else headline.cost(suite)))
+    spent, by, rest = spent.split(" · ")[0].partition(" by list price")
+    spent = spent.removesuffix(" partly")
+    runs = f"{runs}, {words.basis(suite)}" if by else runs
+    tiles.append(("Cost", spent or "not reported", runs if spent else headline.cost(suite)))
     tiles.append(("Took", seconds(suite.duration), ""))
     compared, _, rest = words.baseline_line(suite.baseline, source=False).partition(", ")
     rest = rest if suite.has_baseline else ""
@@ -208,7 +211,7 @@ def _facts(suite: SuiteResult) -> Mapping[str, str]:
         "Calls": replayed.calls(suite),
         "Cost": words.cost_line(suite),
         "Time per tool": "; ".join(f"{name} {said}" for name, said in tool_times(suite)[:_FEW]),
-        "Candidate": shorten(suite.commit or "", 40),
+        "Candidate": shorten(words.commit_line(suite, 40), 80),
         "Seed": str(suite.seed),
     }
 

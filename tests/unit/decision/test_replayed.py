@@ -79,13 +79,6 @@ def test_without_recordings_nothing_is_said() -> None:
     assert result_of(*(now(case.id, None) for case in CASES)).replayed is None
 
 
-def test_what_was_replayed_was_not_paid() -> None:
-    assert now("refund", SAME).spent_usd == 0
-    assert now("refund", replace(CHANGED, saved_usd=0.004)).spent_usd == 0.006
-    assert now("refund", CHANGED).spent_usd == 0.01
-    assert now("refund", None).spent_usd == 0.01
-
-
 def test_the_evidence_that_is_shown_of_a_pair_is_that_of_the_decision() -> None:
     broke = replace(now("refund", replace(SAME, live=1)), scores={"answer": Score(0.0)})
     free = replace(broke, replay=None)
