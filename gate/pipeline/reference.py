@@ -29,8 +29,8 @@ from gate.security.limits import shorten
 from gate.system.clock import now
 from gate.system.git import Git
 
-NO_COMMIT = "one is stored, but under `on_missing: fail` only an ancestor's record counts, and there is no commit here"
-OWN = "the last saved baseline is from this very commit: commit a change, then run again"
+NO_COMMIT = "one is stored, but under `on_missing: fail` an ancestor's record alone counts, and there is no commit here"
+OWN = "the baseline saved last is of this very commit: commit a change, then run again"
 LUCKY = "if it was picked for its result, an unchanged agent is blocked more often than `gate.alpha` says"
 SEARCHED = 200
 """First-parent ancestors that are looked at."""
@@ -435,12 +435,21 @@ def _is_own(found: Found, where: GitContext) -> bool:
 
 
 def _missing(config: Config, suite_id: str, where: GitContext, why: str = "", *, of_itself: bool = False) -> Reference:
-    looked = f"{count(len(where.ancestors), 'ancestor')} of {where.base[:12]}" if where.base else "the store"
-    missing = f"no baseline of {suite_id!r} in {looked}{f' ({why})' if why else ''}"
+    """That there is none, or, as ``why``, that there is one which does not count."""
+    missing = why or f"no baseline of {suite_id!r} {_looked(config, where)}"
     if config.file.baseline.on_missing == "fail":
         hint = "the first of all: `gate run --store none` on the default branch, then `gate baseline save`"
         raise BaselineError(missing, where=str(config.path), hint=f"{hint}; it counts from the next commit on")
     return Reference(BaselineInfo(None, missing=missing, of_itself=of_itself))
+
+
+def _looked(config: Config, where: GitContext) -> str:
+    """Where none is: in the whole store, of which only ancestors count under ``fail``; the base itself is the first."""
+    nearest = where.base or where.head
+    if config.file.baseline.on_missing != "fail" or nearest is None:
+        return "in the store"
+    before = len(where.ancestors) - 1
+    return f"at {nearest[:12]}" + (f" or the {count(before, 'commit')} before it" if before > 0 else "")
 
 
 def unlike(reference: Reference, runs: Set[str]) -> Reference:

@@ -135,7 +135,7 @@ LONG = 3
 def _no_baseline(suite: SuiteResult) -> str:
     """That nothing is compared; said plainly where a baseline should be there by now."""
     if suite.baseline is not None and suite.baseline.of_itself:
-        return "nothing to compare with yet: the only baseline is of this very commit; the next one is compared with it"
+        return "nothing to compare with yet: the stored baseline is of this very commit; the next is compared with it"
     commits = suite.baseline.never_stored if suite.baseline is not None else 0
     if commits < LONG:
         return "no baseline yet"
@@ -831,8 +831,8 @@ def _of_answers(found: _OfAnswers) -> str:  # noqa: PLR0911 - one for each kind
             once = f"{where}, and differ between runs: they count as one trial (is there a cache between trials?)"
             return f"{once}; {cache_or_broken(found.lost)}" if found.lost else once
         case fact.CallsNotReported():
-            held = f"{', '.join(found.criteria)} hold if none was made, not if none is reported"
-            return f"no answer reports tool calls, as the baseline's did: {held}"
+            scores = f"the scores of {', '.join(found.criteria)} are right only if the agent made none"
+            return f"no answer reports a tool call, although answers of the baseline did: {scores}"
         case fact.EmptyAnswers():
             empty = f"{found.empty} of {found.of} answers are empty"
             return f"{empty}, and an empty answer holds {', '.join(found.criteria)}"

@@ -408,7 +408,7 @@ def baseline_line(baseline: BaselineInfo | None, *, source: bool = True) -> str:
     if baseline is None:
         return "none"
     if baseline.missing:
-        return f"none: {baseline.missing}"
+        return f"{'nothing to compare with yet' if baseline.of_itself else 'none'}: {baseline.missing}"
     parts = [_at(baseline.commit[:12] if baseline.commit else "no commit", dirty=baseline.dirty)]
     if baseline.distance:
         parts.append(f"{count(baseline.distance, 'commit')} before the one measured against")

@@ -119,11 +119,33 @@ def test_against_names_any_commit_and_an_unknown_one_is_an_error(repository: Rep
 
 
 def test_no_baseline_says_where_it_looked_and_may_fail(repository: Repository) -> None:
-    repository.commit("1")
-    repository.commit("2")
-    assert "no baseline of 's'" in repository.find().info.missing
+    first = repository.commit("1")
+    with pytest.raises(BaselineError, match=f"no baseline of 's' at {first[:12]}$"):  # not "in 1 ancestor" of itself
+        _without_hint(repository)
+    second = repository.commit("2")
+    with pytest.raises(BaselineError, match=f"no baseline of 's' at {first[:12]}$"):
+        _without_hint(repository)
+    repository.commit("3")
+    assert repository.find().info.missing == "no baseline of 's' in the store"
+    with pytest.raises(BaselineError, match=f"no baseline of 's' at {second[:12]} or the 1 commit before it$"):
+        _without_hint(repository)
     with pytest.raises(BaselineError, match="gate baseline save"):
         repository.find(**{"baseline.on_missing": "fail"})
+
+
+def _without_hint(repository: Repository) -> None:
+    try:
+        repository.find(**{"baseline.on_missing": "fail"})
+    except BaselineError as error:
+        raise BaselineError(error.what) from None
+
+
+def test_a_baseline_of_this_very_commit_is_not_said_to_be_missing(repository: Repository) -> None:
+    commit = repository.commit("1")
+    repository.save(commit, "agent")
+    info = repository.find().info
+    assert info.of_itself
+    assert info.missing == "the baseline saved last is of this very commit: commit a change, then run again"
 
 
 def test_outside_a_repository_the_latest_saved_is_taken(tmp_path: Path) -> None:

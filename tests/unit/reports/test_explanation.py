@@ -17,6 +17,7 @@ from gate.model import facts as fact
 from gate.model.evidence import LookTest, MetricChange, MetricTest, RepeatsTest
 from gate.model.findings import CaseTally, FailuresGone, NoLongerMeasured, QuantileExcused
 from gate.reports import explanation
+from gate.reports.labels import baseline_line
 
 from .samples import INCONCLUSIVE, PASSED, REGRESSED
 
@@ -315,7 +316,13 @@ WARNINGS: list[tuple[fact.Caution, str]] = [
     ),
     (
         fact.CallsNotReported(("tools",)),
-        "no answer reports tool calls, as the baseline's did: tools hold if none was made, not if none is reported",
+        "no answer reports a tool call, although answers of the baseline did: "
+        "the scores of tools are right only if the agent made none",
+    ),
+    (
+        fact.CallsNotReported(("tools", "order")),
+        "no answer reports a tool call, although answers of the baseline did: "
+        "the scores of tools, order are right only if the agent made none",
     ),
     (fact.EmptyAnswers(8, 9, ("pii",)), "8 of 9 answers are empty, and an empty answer holds pii"),
     (
@@ -452,8 +459,14 @@ def test_a_baseline_of_this_very_commit_is_said_to_be_one() -> None:
     info = BaselineInfo(None, missing="it is of this commit", of_itself=True)
     suite = replace(INCONCLUSIVE, has_baseline=False, baseline=info)
     assert explanation.headline(suite).endswith(
-        "; nothing to compare with yet: the only baseline is of this very commit; the next one is compared with it"
+        "; nothing to compare with yet: the stored baseline is of this very commit; the next is compared with it"
     )
+
+
+def test_a_baseline_that_does_not_count_is_not_said_to_be_none() -> None:
+    info = BaselineInfo(None, missing="the baseline saved last is of this very commit", of_itself=True)
+    assert baseline_line(info) == "nothing to compare with yet: the baseline saved last is of this very commit"
+    assert baseline_line(replace(info, of_itself=False, missing="switched off")) == "none: switched off"
 
 
 def test_the_story_of_a_regression() -> None:
