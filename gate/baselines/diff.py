@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from enum import Enum
 from typing import Any
 
 from msgspec import Struct
@@ -105,9 +106,24 @@ def _words(one: Criterion | None, other: Criterion | None) -> tuple[str, str]:
     pairs = [(name, getattr(one, name), getattr(other, name)) for name in Criterion.__struct_fields__]
     different = [(name, first, second) for name, first, second in pairs if first != second]
     return (
-        ", ".join(f"{name} {first}" for name, first, _ in different),
-        ", ".join(f"{name} {second}" for name, _, second in different),
+        ", ".join(f"{_label(name)} {_plain(first)}" for name, first, _ in different),
+        ", ".join(f"{_label(name)} {_plain(second)}" for name, _, second in different),
     )
+
+
+def _label(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _plain(value: Any) -> str:
+    """A value as people write it, not as the language does."""
+    if isinstance(value, Enum):
+        return str(value.value)
+    if value is None or isinstance(value, bool):
+        return {None: "none", True: "yes", False: "no"}[value]
+    if isinstance(value, tuple | list):
+        return " ".join(map(_plain, value)) or "none"
+    return str(value) or "none"
 
 
 def _case(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
@@ -87,7 +88,7 @@ class Cost(_LowerIsBetter):
                 problems.append(problem if len(performance.invocations) == 1 else f"turn {turn}: {problem}")
         if problems:
             return Score(None, error=shorten("; ".join(dict.fromkeys(problems[:3])), 500), per_turn=tuple(values))
-        score = _with_reason(_sum_or_error(values, "cost"), "${:.4f}")
+        score = _with_reason(_sum_or_error(values, "cost"), _dollars)
         reported = [i.usage is not None and i.usage.cost_usd is not None for i in performance.invocations]
         if score.value is None or all(reported):
             return score
@@ -119,7 +120,7 @@ class Tokens(_LowerIsBetter):
     scale = Scale.COUNT
 
     def score(self, case: Case, performance: TrialOutput) -> Score:
-        return _with_reason(_sum_or_error(_measured(performance, _tokens), "token usage"), "{:,.0f} tokens")
+        return _with_reason(_sum_or_error(_measured(performance, _tokens), "token usage"), "{:,.0f} tokens".format)
 
 
 class Latency(_LowerIsBetter):
@@ -136,7 +137,7 @@ class Latency(_LowerIsBetter):
         values = _measured(performance, _duration)
         whole = _plausible(performance.duration)
         score = _sum_or_error(values, "duration") if whole is None else Score(whole, per_turn=values)
-        score = _with_reason(score, "{:.2f} s")
+        score = _with_reason(score, _seconds)
         return Score(score.value, score.reason, score.error, score.per_turn, _tool_times(performance))
 
 
@@ -147,15 +148,30 @@ class ToolCalls(_LowerIsBetter):
     scale = Scale.COUNT
 
     def score(self, case: Case, performance: TrialOutput) -> Score:
-        score = _with_reason(_sum_or_error(_measured(performance, _tool_calls), "tool calls"), "{:.0f} tool calls")
+        score = _with_reason(
+            _sum_or_error(_measured(performance, _tool_calls), "tool calls"), "{:.0f} tool calls".format
+        )
         names = Counter(call.name for invocation in performance.invocations for call in invocation.tool_calls)
         return Score(score.value, score.reason, score.error, score.per_turn, dict(names.most_common(50)))
 
 
-def _with_reason(score: Score, form: str) -> Score:
+def _with_reason(score: Score, form: Callable[[float], str]) -> Score:
     if score.value is None:
         return score
-    return Score(score.value, reason=form.format(score.value), per_turn=score.per_turn)
+    return Score(score.value, reason=form(score.value), per_turn=score.per_turn)
+
+
+def _dollars(value: float) -> str:
+    return f"${value:.{_places(value, 4)}f}"
+
+
+def _seconds(value: float) -> str:
+    return f"{value:.{_places(value, 2)}f} s"
+
+
+def _places(value: float, least: int) -> int:
+    """As many as a small value needs for not being told as nothing."""
+    return least if value <= 0 else min(12, max(least, 1 - math.floor(math.log10(value))))
 
 
 def _tool_times(performance: TrialOutput) -> dict[str, Any]:

@@ -172,12 +172,30 @@ def _bracketed(estimate: Estimate, show: Callable[[float], str]) -> str:
     if estimate.level == 0.0:  # nothing to make an interval of
         return show(estimate.value)
     mean, low, high = (show(v) for v in (estimate.value, estimate.low, estimate.high))
-    for unit in (" %", " s", " ms", " µs"):
-        if all(text.endswith(unit) or text == "0 ms" for text in (mean, low, high)):  # nothing is nothing in any unit
-            return f"{mean} [{low.partition(' ')[0]}, {high.partition(' ')[0]}]"
+    for unit, factor in _FACTORS.items():  # a time is told in the unit of its mean, whatever its ends are
+        ends = (estimate.low, estimate.high)
+        if mean.endswith(unit) and " min" not in mean and all(math.isfinite(1000 * end) for end in ends):
+            signed = show(1.0).startswith("+")
+            shown = (_sign(end, "1" if end else "0", signed) + _in_unit(abs(end), factor) for end in ends)
+            return f"{mean} [{', '.join(shown)}]"
+    if all(text.endswith(" %") for text in (mean, low, high)):
+        return f"{mean} [{low.removesuffix(' %')}, {high.removesuffix(' %')}]"
     if low.startswith("$") and high.startswith("$"):
         return f"{mean} [{low[1:]}, {high[1:]}]"
     return f"{mean} [{low}, {high}]"
+
+
+_FACTORS = {" µs": 1e6, " ms": 1e3, " s": 1.0}
+
+
+def _in_unit(value: float, factor: float) -> str:
+    """A time in a unit that is not its own; no time but none is zero in it."""
+    size = value * factor
+    if not size:
+        return "0"
+    most = 2 if factor == 1 else 1
+    least = 1 - math.floor(math.log10(size)) if size < 1 else 0
+    return _trimmed(size, min(12, max(least, most if size < 10 else most - 1)))
 
 
 def sample(estimate: Estimate | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from gate.decision.consistency import compared
 from gate.decision.engine.evidence_json import stage_name
 from gate.decision.unseen import shows_calls, without_unseen
 from gate.errors import ConfigError, nearest
-from gate.model import Case, CaseResult, Criterion, Direction, Score, SuiteResult, Trial
+from gate.model import Case, CaseResult, Criterion, Direction, Scale, Score, SuiteResult, Trial
 from gate.pipeline.judge_stored import found_again, named, read_baseline, read_whole
 from gate.pipeline.verdict import NO_REFERENCE, Terms, judge_record, own_terms
 from gate.records import Record, cases_of
@@ -191,10 +192,16 @@ def _trial_lines(side: str, trial: Trial, demanded: Mapping[str, tuple[Criterion
     for name, score in trial.scores.items():
         criterion, limit = demanded.get(name, (None, ""))
         shown = f" ({limit})" if limit and score.value is not None else ""
-        said = console(score.error or score.reason, 300)
+        figured = criterion is not None and criterion.scale in (Scale.USD, Scale.SECONDS)
+        told = _FIGURE.sub("", score.reason) if figured else score.reason
+        said = console(score.error or told, 300)
         lines.append(f"  {console(name)} {_value(score, criterion)}{shown} {said}".rstrip())
         lines += [f"    {console(part, 80)} {value:.3f}" for part, value in score.dimensions.items()]
     return [*lines, *_log_lines(trial)]
+
+
+_FIGURE = re.compile(r"\A(?:\$\d[\d.,]*\d|\d[\d.]* s)(?:, |$)")
+"""What opens the reason of a cost or a time: the value, which stands before it already, in another unit."""
 
 
 def _log_lines(trial: Trial) -> list[str]:

@@ -92,4 +92,4 @@ def test_criteria_name_what_differs() -> None:
     old, new = make_record(1), make_record(1)
     criteria = (replace(old.header.criteria[0], threshold=0.5), Criterion("cost", "cost", Scale.USD))
     new = replace(new, header=replace(new.header, criteria=criteria))
-    assert diff(old, new).criteria == {"ok": ("threshold None", "threshold 0.5"), "cost": ("", "cost")}
+    assert diff(old, new).criteria == {"ok": ("threshold none", "threshold 0.5"), "cost": ("", "cost")}

@@ -16,6 +16,7 @@ from gate.reports.formatting import (
     change_interval,
     change_sample,
     count,
+    difference_interval,
     dollars,
     figure,
     interval,
@@ -85,8 +86,12 @@ def test_dollars(value: float, expected: str) -> None:
 def test_intervals_say_the_unit_once() -> None:
     assert interval(Estimate(0.82, 0.71, 0.9, 40), Scale.UNIT) == "0.82 [0.71, 0.90]"
     assert interval(Estimate(0.8, 0.7, 0.9, 40), Scale.BINARY) == "80 % [70, 90]"
-    assert interval(Estimate(1.2, 0.9, 1.5, 40), Scale.SECONDS) == "1.2 s [900 ms, 1.5 s]"
+    assert interval(Estimate(1.2, 0.9, 1.5, 40), Scale.SECONDS) == "1.2 s [0.9, 1.5]"
     assert interval(Estimate(2.2e-5, 0.0, 6e-5, 40), Scale.SECONDS) == "22 µs [0, 60]"
+    assert interval(Estimate(5.7e-5, 0.0, 1e-4, 40), Scale.SECONDS) == "57 µs [0, 100]"
+    assert interval(Estimate(0.32, 5.7e-5, 1.2, 40), Scale.SECONDS) == "320 ms [0.057, 1200]"
+    assert interval(Estimate(125, 90, 160, 40), Scale.SECONDS) == "2 min 5 s [90 s, 2 min 40 s]"
+    assert difference_interval(Estimate(0.2, -0.1, 1.2, 40), Scale.SECONDS) == "+200 ms [−100, +1200]"
     assert interval(Estimate(0.5, 0.4, 0.6, 40), Scale.USD) == "$0.50 [0.40, 0.60]"
     assert interval(None, Scale.UNIT) == "–"
 
