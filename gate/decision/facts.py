@@ -78,7 +78,7 @@ from gate.model.facts import (
     TrialsLost,
     Uncompared,
 )
-from gate.model.findings import Drifted, MeanExcused, QuantileExcused, TrialExcused
+from gate.model.findings import AnyFinding, Drifted, MeanExcused, QuantileExcused, TrialExcused
 
 FIXED_DESIGN = 5
 """Trials a case of the fixed design that runs are compared with."""
@@ -111,7 +111,8 @@ def cause(
     if verdict is Verdict.PASS:
         return _passed(comparison, outcome)
     if verdict is not Verdict.INCONCLUSIVE:
-        return _failed(at_fault, cases, outcome)
+        failed = _failed(at_fault, cases, outcome)
+        return _with_missed(comparison, results, failed) if isinstance(failed, SuiteGotWorse) else failed
     if drifted := {r.criterion.name: f for r in at_fault for f in r.findings if isinstance(f, Drifted)}:
         return BaselineMoved(tuple(drifted), before=any(f.before for f in drifted.values()))
     never = never_pass(outcome) if outcome is not None and outcome.verdict == "INCONCLUSIVE" else ()
@@ -170,6 +171,19 @@ def _whole_got_worse(
     if criterion.scale is Scale.BINARY and outcome is not None:
         return SuiteGotWorse(names, by_mean, drift, most_suspect(cases))
     return SuiteGotWorse(names, by_mean, drift, (), _fell(criterion, cases))
+
+
+def _with_missed(comparison: Comparison, results: Sequence[CriterionResult], found: SuiteGotWorse) -> SuiteGotWorse:
+    """With what fails for certain besides, as a missed threshold: then no run is spent on telling a drift."""
+    blocking = [row for row in results if row.criterion.blocking]
+    missed = tuple(row.criterion.name for row in blocking if any(map(_fails_anyway, row.findings)))
+    moot = bool(missed) and found.perhaps_drift and comparison.settings.rerun != "never"
+    return replace(found, missed=missed, drift_moot=moot)
+
+
+def _fails_anyway(found: AnyFinding) -> bool:
+    """Whether it settles the verdict without any comparison."""
+    return found.settles and found.verdict is Verdict.BELOW_THRESHOLD
 
 
 def _fell(criterion: Criterion, cases: Sequence[CaseResult]) -> tuple[Fell, ...]:

@@ -231,6 +231,10 @@ class SuiteGotWorse(Fact, frozen=True):
     """The cases with the most evidence against them, the strongest first."""
     fell: tuple[Fell, ...] = ()
     """Where no case fails more often: those whose score of the first criterion fell most."""
+    missed: tuple[str, ...] = ()
+    """Blocking criteria that fail for certain whatever the baseline did."""
+    drift_moot: bool = False
+    """Whether a base that can be run was not asked about a drift, since these fail anyway."""
 
 
 class BaselineMoved(Fact, frozen=True):

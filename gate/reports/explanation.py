@@ -45,9 +45,11 @@ from gate.reports.formatting import (
 from gate.reports.reasons import (
     RULED_OUT,
     failures_confirmed,
+    missed,
     never_pass,
     quantile,
     reason,
+    reason_of_verdict,
     stage_text,
     trial_over,
     unconfirmed,
@@ -56,6 +58,7 @@ from gate.reports.reasons import (
 
 FEW_CASES = 10
 DRIFT = "or the provider changed since the baseline was stored: the base was not measured beside it"
+NOT_LOOKED_FOR = "whether the provider changed since the baseline was stored was not looked for: this fails anyway"
 WIDER = (
     "the interval of the change says what these trials show, and the margin is held to it; "
     "what is ruled out counts one failure more than was seen"
@@ -242,11 +245,15 @@ def _got_worse(suite: SuiteResult, cause: fact.SuiteGotWorse) -> str:
     """The proof that decided: a lower mean with its change, or drops of a few cases that no mean shows."""
     suspected = listing(map(movement, cause.suspects)) or listing(_falls(suite, cause))
     extra = f"; most suspect: {suspected}" if suspected and not where(suite) else ""  # of a tag, single cases are noise
-    extra += f"; {DRIFT}" if cause.perhaps_drift else ""
+    extra += f"; {NOT_LOOKED_FOR if cause.drift_moot else DRIFT}" if cause.perhaps_drift else ""
     named = causes(suite, cause.criteria)
+    rows = [row for name in causes(suite, cause.missed) if (row := _row(suite, name)) is not None]
+    besides = "".join(f"{row.criterion.name}: {missed(row) or reason(row)}; " for row in rows)
     if not cause.by_mean:
-        return f"{listing(named)} got worse in some cases{extra}"
-    return f"{listing(named)} got worse over the suite: {_reason_of(suite, named[0])}{extra}"
+        return f"{besides}{listing(named)} got worse in some cases{extra}"
+    first = _row(suite, named[0])
+    said = reason_of_verdict(first) if first is not None else ""
+    return f"{besides}{listing(named)} got worse over the suite: {said}{extra}"
 
 
 def causes(suite: SuiteResult, names: Sequence[str]) -> list[str]:

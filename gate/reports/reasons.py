@@ -8,7 +8,7 @@ from typing import assert_never
 from msgspec import Struct
 
 from gate.decision.engine.evidence_json import stage_name
-from gate.model import Criterion, CriterionResult, Direction, Scale, worst
+from gate.model import Criterion, CriterionResult, Direction, Scale, Verdict, worst
 from gate.model import findings as found
 from gate.model.evidence import Stage, StageKind
 from gate.model.findings import AnyFinding, Apart, Change, HeldMean, Unconfirmed
@@ -42,6 +42,21 @@ def reason(row: CriterionResult) -> str:
     return "; ".join(part.text for part in parts(row))
 
 
+def reason_of_verdict(row: CriterionResult) -> str:
+    """`reason` without what fails besides."""
+    return "; ".join(part.text for part in _of_verdict(row))
+
+
+def missed(row: CriterionResult) -> str:
+    """What fails for certain beside a regression, which outranks it: a threshold or a limit; else empty."""
+    besides = [one for one in row.findings if one.settles and one.verdict is Verdict.BELOW_THRESHOLD]
+    if row.verdict is not Verdict.REGRESSED or not besides:
+        return ""
+    what = "threshold is missed" if isinstance(besides[0], _OfMean) else "limit is broken"
+    said = "; ".join(part.text for one in besides for part in _parts(one, row.criterion))
+    return f"its {what} for certain ({said})"
+
+
 def telling(row: CriterionResult, *, with_broken: bool = True) -> list[str]:
     """The parts of the reason that say more than the figures beside it."""
     return [part.told for part in parts(row) if part.told and (with_broken or not part.broken)]
@@ -69,7 +84,12 @@ def is_excused(row: CriterionResult) -> bool:
 
 
 def parts(row: CriterionResult) -> list[Phrase]:
-    """The findings of the worst kind; what keeps them from deciding comes first."""
+    """The findings of the worst kind; what keeps them from deciding comes first, and so does what fails besides."""
+    besides = missed(row)
+    return [*([_told(besides)] if besides else []), *_of_verdict(row)]
+
+
+def _of_verdict(row: CriterionResult) -> list[Phrase]:
     first = next(iter(row.findings), None)
     if isinstance(first, found.NotCompared):
         return [_told(f"not compared: {why_apart(first.why)}"), *_of_row(row, row.findings[1:])]

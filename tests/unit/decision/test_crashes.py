@@ -92,6 +92,18 @@ def test_both_sides_are_asked_where_the_base_can_be_run() -> None:
     assert {request.side for request in more.requests} == set(Side)
 
 
+def test_no_run_is_spent_on_drift_where_a_threshold_is_missed_for_certain_and_the_cause_says_so() -> None:
+    low = once(SUITE, {c.id: {"trajectory": 0.0} for c in SUITE[:12]}, trajectory=1.0)
+    held = replace(TRAJECTORY, threshold=0.99)
+    result = judge(SUITE, [held], low, BASELINE, settings=Settings(rerun="match", exact_epochs=1))
+    assert result.verdict is Verdict.REGRESSED
+    assert isinstance(result.cause, SuiteGotWorse)
+    assert (result.cause.missed, result.cause.perhaps_drift, result.cause.drift_moot) == ((held.name,), True, True)
+    alone = judge(SUITE, [held], low, BASELINE, settings=Settings(rerun="never", exact_epochs=1))
+    assert isinstance(alone.cause, SuiteGotWorse)
+    assert (alone.cause.missed, alone.cause.drift_moot) == ((held.name,), False), "there was nothing to ask"
+
+
 def test_a_base_that_is_gone_is_asked_no_more_and_what_it_said_before_stays() -> None:
     """Ten trials in a row are lost: the schedule goes on as if no base could be run, and says so once."""
     down = once(SUITE, {c.id: {"trajectory": 0.0} for c in SUITE[:12]}, trajectory=1.0)

@@ -12,12 +12,34 @@ from gate.decision.engine.evidence import CASES_SHARE
 from gate.decision.engine.repeats import REPEATS_SHARES
 from gate.decision.trade import proven_by_mean
 from gate.decision.verdict import spent
-from gate.model import BaselineInfo, CrashFacts, EvidenceSummary, Outcome, Scale, Stage, StageKind, SuiteResult, Verdict
+from gate.model import (
+    BaselineInfo,
+    CrashFacts,
+    Criterion,
+    CriterionResult,
+    EvidenceSummary,
+    Outcome,
+    Scale,
+    Stage,
+    StageKind,
+    SuiteResult,
+    Verdict,
+)
 from gate.model import facts as fact
 from gate.model.evidence import LookTest, MetricChange, MetricTest, RepeatsTest
-from gate.model.findings import CaseTally, FailuresGone, NoLongerMeasured, QuantileExcused
+from gate.model.findings import (
+    CaseTally,
+    Change,
+    FailuresGone,
+    GotWorse,
+    HeldMean,
+    MeanProvenShort,
+    NoLongerMeasured,
+    QuantileExcused,
+)
 from gate.reports import explanation
 from gate.reports.labels import baseline_line
+from gate.reports.reasons import reason
 
 from .samples import INCONCLUSIVE, PASSED, REGRESSED
 
@@ -425,6 +447,23 @@ def test_crashes_are_counted_once_and_their_message_is_told() -> None:
     )
     assert explanation.headline(crashed).endswith("; the agent failed in 1 of 7 trials of 1 case")
     assert explanation.warnings(crashed) == ("the agent failed, most often: crash: x",)
+
+
+def test_a_threshold_that_is_missed_for_certain_comes_before_a_drop_whose_drift_was_not_looked_for() -> None:
+    short, fell = MeanProvenShort(HeldMean(0.0, 0.8, 12), 0.448), GotWorse(Change(-1.0, -1.0, -0.88, 12))
+    row = CriterionResult(
+        Criterion("trajectory", "trajectory", Scale.UNIT, threshold=0.8), Verdict.REGRESSED, (short, fell)
+    )
+    cause = fact.SuiteGotWorse(("trajectory",), perhaps_drift=True, missed=("trajectory",), drift_moot=True)
+    missed = "its threshold is missed for certain (mean 0.00 over 12 cases, threshold 0.80; at best 0.448)"
+    change = "−1.00 (−1.00 to −0.88) over 12 cases"
+    assert reason(row) == f"{missed}; {change}"
+    assert explanation.headline(replace(REGRESSED, cause=cause, criteria=(row,))) == (
+        f"trajectory: {missed}; trajectory got worse over the suite: {change}; whether the provider changed since the "
+        "baseline was stored was not looked for: this fails anyway"
+    )
+    alone = replace(REGRESSED, cause=replace(cause, drift_moot=False), criteria=(row,))
+    assert explanation.headline(alone).endswith(explanation.DRIFT)
 
 
 def test_a_case_that_fails_each_time_has_one_set_of_counts_and_the_runs_add_up() -> None:
