@@ -45,6 +45,7 @@ from gate.records import Header, Record, parse_record, record_lines
 from gate.records.keys import UNCOMMITTED, Stored, commit_key, suite_key
 from gate.system.git import Git, GitError, checked_revision
 
+IN_A_FOLDER = "keep baselines in a folder: baseline: {store: file}"
 PUSHES = 30
 """How often a push that lost a race is made again."""
 TRIES = 4
@@ -255,6 +256,17 @@ class GitStore(Store):
             else:
                 return
 
+    def _hint(self, error: GitError, otherwise: str) -> str:
+        """What to do about an error; a token is of no use where there is no git, repository or remote."""
+        name = self._settings.remote
+        if not self._repository.program:
+            return f"install git, or {IN_A_FOLDER}"
+        if not self._repository.is_repository():
+            return error.hint or f"`git init` and add the remote {name!r}, or {IN_A_FOLDER}"
+        if "no such remote" in f"{error.what} {error.output}".lower():
+            return f"`git remote add {name} URL`, or name another under baseline.remote, or {IN_A_FOLDER}"
+        return error.hint or otherwise
+
     # --- reading --------------------------------------------------------------------------------
 
     def _listed(self) -> _Tree:
@@ -263,7 +275,8 @@ class GitStore(Store):
             try:
                 self._tree = _listed(self._cloned(), self._fetch())
             except GitError as error:
-                hint = error.hint or "check the remote, and that the token may read the repository (contents: read)"
+                otherwise = "check the remote, and that the token may read the repository (contents: read)"
+                hint = self._hint(error, otherwise)
                 what = f"the baselines cannot be read: {error.what}"
                 raise BaselineError(what, where=self._where, hint=hint) from None
         return self._tree
@@ -335,7 +348,7 @@ class GitStore(Store):
         try:
             return self._push(change, message)
         except GitError as error:
-            hint = error.hint or "the token needs permission to write to the repository (contents: write)"
+            hint = self._hint(error, "the token needs permission to write to the repository (contents: write)")
             what = f"the baseline cannot be pushed: {error.what}"
             raise BaselineWriteError(what, where=self._where, hint=hint) from None
         except BaselineError as error:

@@ -78,6 +78,10 @@ def changed_files(config: Config, git: Git, written: Sequence[str] = ()) -> tupl
     return tuple(git.changed(exclude=(*_own_files(config), *written))) if git.is_repository() else ()
 
 
+NO_GIT = "git is not installed (no program of that name in PATH), so commits are not known"
+"""Of a folder that is in a repository."""
+
+
 def git_context(
     config: Config,
     git: Git,
@@ -96,9 +100,12 @@ def git_context(
     if not git.is_repository():
         if config.file.baseline.against:
             raise ConfigError(
-                "baseline.against names a commit, and this is not a git repository", where=str(config.path)
+                f"{config.file.baseline.against!r} names a commit, and this is not a git repository",
+                where=config.place_of("baseline", "against"),
+                hint="compare with what is stored: leave it out",
             )
-        return GitContext(note="not a git repository: the baseline is the one saved last", release=release)
+        why = NO_GIT if git.is_out_of_reach() else "not a git repository"
+        return GitContext(note=f"{why}: the baseline is the one saved last", release=release)
     head = git.head()
     dirty = bool(changed_files(config, git, written) if changed is None else changed)
     tip = _default_tip(git, config.file.baseline.remote)
@@ -122,9 +129,8 @@ def _base(config: Config, git: Git, head: str | None, dirty: bool, tip: str | No
     if against:
         found = git.resolve(against) or git.resolve(f"{config.file.baseline.remote}/{against}")
         if found is None:
-            raise ConfigError(
-                f"baseline.against: no commit {against!r} here", where=str(config.path), hint="fetch it first"
-            )
+            place = config.place_of("baseline", "against")
+            raise ConfigError(f"no commit {against!r} here", where=place, hint="fetch it first")
         return found
     if head is None:
         return None

@@ -126,7 +126,8 @@ def _suite(
     cases = tuple(case for content in contents for case in content.cases)
     source = _listed([folder] if folder else sources, root)
     if not cases:
-        raise MeasureError("no cases", where=source, hint="a gate that checks nothing would always pass")
+        hint = "name at least one under `cases`: a gate that checks nothing would always pass"
+        raise MeasureError("no cases", where=source, hint=hint)
     refuse_duplicates(cases)
     criteria = None if folder is None else _criteria(folder / CRITERIA_FILE, root)
     cases, notes = _limited(cases, criteria or {})

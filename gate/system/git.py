@@ -248,6 +248,11 @@ class Git:
             raise
         return True
 
+    def is_out_of_reach(self) -> bool:
+        """Whether there seems to be a repository, and no git to read it with."""
+        root = self.root.resolve()
+        return not self.program and any((folder / ".git").exists() for folder in (root, *root.parents))
+
     def resolve(self, revision: str) -> str | None:
         """The id of the commit that a revision names; None if the repository does not have it."""
         return self.ask(

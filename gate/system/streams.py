@@ -59,15 +59,14 @@ def keep_open() -> None:
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
         os.set_inheritable(descriptor, True)
     os.close(descriptor)
-    if sys.stdin is None:
-        sys.stdin = open(os.devnull, encoding="utf-8")  # type: ignore[unreachable]  # noqa: SIM115, PTH123
-    sys.stderr = _output(sys.stderr)
-    sys.stdout = _output(sys.stdout, "standard output is closed")
+    there: tuple[TextIO | None, ...] = (sys.stdin, sys.stdout, sys.stderr)  # a closed one is None
+    if there[0] is None:
+        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115, PTH123
+    sys.stderr = _output(there[2])
+    sys.stdout = _output(there[1], "standard output is closed")
 
 
 def _output(stream: TextIO | None, closed: str = "") -> TextIO:
-    if isinstance(stream, Output):
-        return stream
     if stream is None:
         nowhere = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123
         return cast("TextIO", Output(nowhere, lost=closed))

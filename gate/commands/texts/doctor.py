@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from gate.agents.version import version_of
@@ -19,7 +20,7 @@ from gate.judges.calibration import load as load_calibration
 from gate.judges.options import NO_KEY, JudgeOptions, Member, members
 from gate.model import Scale, Trial
 from gate.pipeline.journal import redactor_of
-from gate.pipeline.reference import find_baseline, git_context, store_kind, store_of
+from gate.pipeline.reference import NO_GIT, find_baseline, git_context, store_kind, store_of
 from gate.reports.formatting import count
 from gate.scoring.score import Scorer
 from gate.security.environment import in_ci, is_allowed
@@ -84,7 +85,7 @@ async def _look(path: Path, environment: Mapping[str, str], *, ask: bool) -> Any
             yield one
         for one in await _judge(config, plans, environment):
             yield one
-    for one in (*_baselines(config, plans, environment), *_job(config, environment)):
+    for one in (*_baselines(config, plans, environment), *_job(config, environment), *_records(config)):
         yield one
 
 
@@ -136,7 +137,8 @@ async def _agent(
     try:
         probed = await probe(config, plan, environment)
     except GateError as error:
-        return [*found, refused(AREA, "answers", error, remedy_for(str(error), config.path.name, environment))], None
+        remedy = error.hint or remedy_for(str(error), config.path.name, environment)
+        return [*found, refused(AREA, "answers", error, remedy)], None
     return [*found, *checkups(config, probed, environment)], None if probed.error else probed
 
 
@@ -246,15 +248,31 @@ def _baselines(config: Config, plans: Sequence[Plan], environment: Mapping[str, 
                 yield note(BASELINE, "store", "switched off: thresholds alone decide")
                 return
             stack.enter_context(store)
+            found = [(plan.suite.id, find_baseline(config, store, plan.suite.id, where).info) for plan in plans]
+            if not plans:
+                store.entries()
             yield ok(BASELINE, "store", f"{store_kind(config, environment)}: can be read")
-            for plan in plans:
-                reference = find_baseline(config, store, plan.suite.id, where)
-                if missing := reference.info.missing:
-                    yield note(BASELINE, plan.suite.id, missing, "gate run --trials 5, then gate baseline save")
+            for suite_id, info in found:
+                if info.missing:
+                    yield note(BASELINE, suite_id, info.missing, "gate run --trials 5, then gate baseline save")
                 else:
-                    yield ok(BASELINE, plan.suite.id, f"found, of commit {(reference.info.commit or 'none')[:12]}")
+                    yield ok(BASELINE, suite_id, f"found, of commit {(info.commit or 'none')[:12]}")
     except GateError as error:
         yield refused(BASELINE, "store", error)
+
+
+def _records(config: Config) -> Iterator[Checkup]:
+    """Whether a run could write its record. What is made to find out is removed again."""
+    folder = config.output / "records"
+    there = next(path for path in (folder, *folder.parents) if path.exists())
+    try:
+        with TemporaryDirectory(dir=there, prefix=".gate-"):
+            pass
+    except OSError as error:
+        what = f"{folder}: cannot be written: {error.strerror}"
+        yield problem(JOB, "records", what, f"make it writable, or name another folder: output: in {config.path.name}")
+    else:
+        yield ok(JOB, "records", f"{config.file.output}/records can be written")
 
 
 def _job(config: Config, environment: Mapping[str, str]) -> Iterator[Checkup]:
@@ -267,7 +285,9 @@ def _job(config: Config, environment: Mapping[str, str]) -> Iterator[Checkup]:
         yield ok(JOB, "CI", "none: this is no CI job")
     try:
         git = Git(config.root, environment=environment)
-        if not git.is_repository():
+        if git.is_out_of_reach():
+            yield note(JOB, "git", f"{NO_GIT}: the baseline is the one saved last", "install git")
+        elif not git.is_repository():
             yield note(JOB, "git", "not a repository: the baseline is the one saved last")
         elif git.head() is None:
             yield note(JOB, "git", "no commit yet: baselines are kept by commit")
