@@ -168,10 +168,12 @@ def test_a_block_that_needs_no_failure_is_not_held_up() -> None:
     assert judge(SUITE, [TRAJECTORY], trials, BASELINE).verdict is Verdict.REGRESSED
 
 
-def test_a_broken_case_is_proven_by_its_answers_where_one_of_its_trials_crashed() -> None:
-    trials: list[Trial] = []
+@pytest.mark.parametrize("crash", [5, 16, 99])
+def test_a_broken_case_is_proven_by_its_answers_where_trials_crashed_too(crash: int) -> None:
+    suite, trials = cases(50), list[Trial]()
+    before = stored(suite, trajectory=1.0)
     for _ in range(20):
-        step = next_step(Situation(SUITE, [TRAJECTORY], trials, BASELINE, Settings()))
+        step = next_step(Situation(suite, [TRAJECTORY], trials, before, Settings()))
         if isinstance(step, SuiteResult):
             break
         assert not step.pause, "nothing is left to be confirmed"
@@ -179,7 +181,7 @@ def test_a_broken_case_is_proven_by_its_answers_where_one_of_its_trials_crashed(
             for case_id in request.cases * request.n:
                 number = sum(t.case_id == case_id for t in trials) + 1
                 where = {"round": step.round, "tag": request.tag}
-                if (case_id, number) in (("case-00", 5), ("case-07", 1)):
+                if (case_id, number) in (("case-00", crash), ("case-07", 1)):
                     trials.append(failed_trial(case_id, number, **where))
                 else:
                     trials.append(trial(case_id, number, **where, trajectory=float(case_id != "case-00")))
