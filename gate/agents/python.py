@@ -438,6 +438,11 @@ class PythonAgent(Agent):
         except _NoSuchModuleError as error:
             await worker.end()
             raise self._no_module(error.what) from None
+        except ImportFailedError as error:
+            await worker.end()
+            if ":" not in self._options.python:  # read as module.attribute; a module alone may be meant
+                error.hint = f"expected module:attribute, as in {self._options.python}:answer"
+            raise
         except BaseException:
             await worker.end()
             raise

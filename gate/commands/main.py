@@ -11,7 +11,7 @@ import click
 
 from gate import __version__
 from gate.commands.groups import LazyGroup
-from gate.errors import Cancelled, ExitCode, GateError
+from gate.errors import Cancelled, ExitCode, GateError, closest
 from gate.system.streams import keep_open
 
 SECTIONS = {
@@ -85,7 +85,13 @@ def main() -> NoReturn:
 def _usage(error: click.ClickException) -> str:
     """What is wrong with the command line, as one line like every other error."""
     context = error.ctx if isinstance(error, click.UsageError) else None
-    what = " ".join(error.format_message().split())
+    if isinstance(error, click.exceptions.NoArgsIsHelpError) and isinstance(error.ctx.command, click.Group):
+        what = f"a command is missing: {', '.join(error.ctx.command.list_commands(error.ctx))}"
+    elif isinstance(error, click.NoSuchOption):
+        near = closest(error.option_name.lstrip("-"), [one.lstrip("-") for one in error.possibilities or ()])
+        what = f"no such option {error.option_name!r}" + (f": did you mean '--{near}'?" if near else "")
+    else:
+        what = " ".join(error.format_message().split())
     return what if context is None else f"{what} ({context.command_path.replace('python -m gate', 'gate')} --help)"
 
 

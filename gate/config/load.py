@@ -9,10 +9,11 @@ from typing import Any
 from msgspec import Struct, field
 from pydantic import TypeAdapter, ValidationError
 
+from gate.agents import AGENTS
 from gate.agents.base import AgentOptions, parse_options
-from gate.config.schema import BaselineSection, File, Reports
+from gate.config.schema import NO_STORE, BaselineSection, File, Reports
 from gate.config.specs import CriterionSpec
-from gate.errors import ConfigError, first_problem, unknown_key
+from gate.errors import ConfigError, closest, first_problem, unknown_key
 from gate.formats.documents import read_document_with_lines
 from gate.formats.positions import LineNumbers
 from gate.formats.yaml_text import EMPTY
@@ -68,8 +69,17 @@ class Config(Struct, frozen=True):
     """Where in it they stand."""
     base_rules: Mapping[str, SuiteRules] = field(default_factory=dict)
     """By suite."""
+    overridden: frozenset[str] = frozenset()
+    """The keys whose values came from the command line."""
     base_root: Path | None = None
     """This file's folder at the base commit, as long as it is there: checks and calibrations are taken from it."""
+
+    def place_of(self, *keys: str | int) -> str:
+        """Where the value of a key was given: the option of the command line, or the file with its line."""
+        name = ".".join(str(key) for key in keys)
+        option = next((OPTIONS[key] for key in self.overridden if key in OPTIONS and name.startswith(key)), "")
+        own = None if self.has_adk_criteria else self.criteria_lines  # those of another file say nothing of this one
+        return option or _at(str(self.path), own, keys)
 
     @property
     def has_adk_criteria(self) -> bool:
@@ -114,9 +124,13 @@ class ConfigFile(Struct, frozen=True):
             _set(data, key.split("."), value)
         where = str(self.path)
         _take_traces_for_suite(data)
+        if "agent" in data and not (isinstance(data["agent"], Mapping) and data["agent"]):
+            found = f"expected a mapping, found {_kind(data['agent'])}" if data["agent"] else "is empty"
+            hint = f"name how it is asked: one of {', '.join(AGENTS)}"
+            raise ConfigError(f"agent: {found}", where=_at(where, self.lines, ("agent",)), hint=hint)
         file = _validate(data, where, self.lines, tuple(overrides))
         kind, agent = _agent(file, where, self.lines)
-        _check_store(file.baseline, where, self.lines)
+        _check_store(file.baseline, where, self.lines, "--store" if "baseline.store" in overrides else "")
         _check_hosts(file.publish, where, self.lines)
         _check_executor(file, kind, where, self.lines)
         _check_traces(agent, kind, where, self.lines)
@@ -127,7 +141,8 @@ class ConfigFile(Struct, frozen=True):
                 hint="remove the key for ADK's defaults, or name a metric",
             )
         root = self.path.resolve().parent
-        return Config(file, self.path, root, kind, agent, *self.criteria)
+        overridden = frozenset(overrides)
+        return Config(file, self.path, root, kind, agent, *self.criteria, overridden=overridden)
 
 
 def load_config(path: Path, overrides: Mapping[str, Any] | None = None) -> Config:
@@ -263,12 +278,17 @@ def _agent(file: File, where: str, lines: LineNumbers | None) -> tuple[str, Agen
         raise ConfigError(f"{error.where}: {error.what}", where=_at(where, lines, path), hint=error.hint) from None
 
 
-def _check_store(section: BaselineSection, where: str, lines: LineNumbers | None) -> None:
-    """A store that somebody offers, with options that are its own or a built-in store's."""
+def _check_store(section: BaselineSection, where: str, lines: LineNumbers | None, option: str = "") -> None:
+    """A store that somebody offers, with options that are its own or a built-in store's; ``option`` named it."""
     try:
         models = section.models()
     except ConfigError as error:
-        raise ConfigError(error.what, where=_at(where, lines, ("baseline", "store")), hint=error.hint) from None
+        hint = error.hint
+        if error.what.startswith("unknown"):  # `none` is no store, and may be what is meant
+            hint = f"did you mean {NO_STORE!r}?" if closest(section.store, [NO_STORE]) else hint
+            hint += f", {NO_STORE}" if hint.startswith("known: ") else ""
+        place = option or _at(where, lines, ("baseline", "store"))
+        raise ConfigError(error.what, where=place, hint=hint) from None
     known = {name: model for model in models for name in model.model_fields}
     for name in section.options:
         if name not in known:

@@ -27,7 +27,7 @@ from gate.config.load import Config, SuiteRules, criteria_of
 from gate.config.people import hold_to_people, notes_of
 from gate.config.specs import CriterionSpec, read_specs
 from gate.decision.consistency import cluster_of, group_of, in_cluster
-from gate.errors import ConfigError, nearest
+from gate.errors import ConfigError, closest, nearest
 from gate.judges.options import SimulatedUserOptions
 from gate.judges.options import check as check_judge
 from gate.judges.options import fingerprint as judge_fingerprint
@@ -107,7 +107,11 @@ def make_plans(config: Config, environment: Mapping[str, str], *, calibrating: b
     _check_quarantine(config, whole.values())
     if config.file.select is not None:
         formerly = {name: rules.formerly for name, rules in config.base_rules.items()}
-        suites = select_all(suites, config.file.select, formerly)
+        try:
+            suites = select_all(suites, config.file.select, formerly)
+        except ConfigError as error:
+            keys = tuple(error.where.split("."))
+            raise ConfigError(error.what, where=config.place_of(*keys), hint=error.hint) from None
     setting = Setting(
         context=Context({name: frozenset(tools) for name, tools in config.file.tool_categories.items()}),
         folders=Folders(str(config.root), str(config.base_root or ""), config.paths),
@@ -132,7 +136,15 @@ def read_suites(config: Config) -> list[Suite]:
     paths = [config.root / source for source in config.file.suite]
     for source, path in zip(config.file.suite, paths, strict=True):
         if not path.exists():
-            raise ConfigError(f"suite {source!r} does not exist", where=str(config.path))
+            names = [one.name for one in path.parent.iterdir()] if path.parent.is_dir() else []
+            near = closest(path.name, names)
+            hint = f"it is looked for in {path.parent}"
+            if near is not None:
+                found = path.with_name(near)
+                shown = Path(source).with_name(near).as_posix() + ("/" if found.is_dir() else "")
+                hint = f"did you mean {shown!r}?"
+            where = config.place_of("suite", config.file.suite.index(source))
+            raise ConfigError(f"suite {source!r} does not exist", where=where, hint=hint)
     own = config.file.criteria is None
     file = config.file
     suites = load(paths, root=config.root, fields=file.fields, name=file.name, format=file.format, split=own)

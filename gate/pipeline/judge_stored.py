@@ -43,6 +43,7 @@ from gate.pipeline.verdict import (
     job_settings,
     judge_record,
     load_to_judge,
+    no_record,
     own_terms,
     result_of,
     terms_of_plan,
@@ -59,7 +60,7 @@ from gate.system.git import Git
 def read_whole(path: Path, *, complete: bool = True, error: type[GateError] = MeasureError) -> Record:
     """A whole record from a file. Raises ``error`` if it is missing, cut short or damaged."""
     if not path.is_file():
-        raise error("no such record", where=str(path))
+        raise no_record(path, error)
     return read_record(path, complete=complete, error=error)
 
 
@@ -68,7 +69,7 @@ def _header_of(path: Path | Record) -> Header:
     if isinstance(path, Record):
         return path.header
     if not path.is_file():
-        raise MeasureError("no such record", where=str(path))
+        raise no_record(path, MeasureError)
     return read_header(path, error=MeasureError)
 
 

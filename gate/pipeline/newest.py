@@ -13,6 +13,7 @@ from gate.config.load import load_config
 from gate.config.schema import File
 from gate.errors import GateError, MeasureError
 from gate.pipeline.journal import newest_first
+from gate.pipeline.verdict import no_record
 from gate.records import Header, is_closed, read_header
 
 SEARCHED = 400
@@ -64,7 +65,7 @@ def record_before(record: Path, config_path: Path) -> Path:
         MeasureError: there is none, or the record cannot be read.
     """
     if not record.is_file():
-        raise MeasureError("no such record", where=str(record))
+        raise no_record(record, MeasureError)
     header = read_header(record, error=MeasureError)
     for path, other in _finished(config_path):
         earlier = other.created < header.created and other.run_id != header.run_id

@@ -26,7 +26,7 @@ from gate.decision import Settings, Situation, exit_code, verdict_on
 from gate.decision.comparison import PASS_RATE, passed
 from gate.decision.conclusions import doubted
 from gate.decision.consistency import compares_trials
-from gate.errors import MeasureError
+from gate.errors import GateError, MeasureError
 from gate.model import (
     FULL,
     SEVERITY,
@@ -240,6 +240,14 @@ def keeper_of(header: Header, criteria: Sequence[Criterion] | None = None) -> Ca
     return Keeper(cases, header.criteria if criteria is None else criteria).keep
 
 
+def no_record(path: Path, error: type[GateError]) -> GateError:
+    """The error for a path at which there is no file."""
+    if path.is_dir():
+        hint = "name a file in it, or none: then it is the newest of the results folder"
+        return error("this is a folder, and a record is a file", where=str(path), hint=hint)
+    return error("no such record", where=str(path))
+
+
 def load_to_judge(source: Path | Record, *, criteria: Sequence[Criterion] | None = None) -> Record:
     """A closed record, of a file or as it is, as `judge_record` wants it.
 
@@ -249,7 +257,7 @@ def load_to_judge(source: Path | Record, *, criteria: Sequence[Criterion] | None
         MeasureError: missing, cut short, or damaged.
     """
     if isinstance(source, Path) and not source.is_file():
-        raise MeasureError("no such record", where=str(source))
+        raise no_record(source, MeasureError)
 
     def keeper(header: Header) -> Callable[[Trial], Trial]:
         return keeper_of(header, criteria)

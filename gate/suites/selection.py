@@ -154,7 +154,9 @@ def _refuse_unknown(cases: Sequence[Case], selection: Selection) -> None:
     for tag in selection.tags:
         if tag not in tags:
             raise ConfigError(
-                f"no case has the tag {tag!r}", where="select.tags", hint=nearest(tag, list(tags)) if tags else ""
+                f"no case has the tag {tag!r}",
+                where="select.tags",
+                hint=nearest(tag, list(tags)) if tags else "no case has any",
             )
     for pattern in selection.ids:
         if not any(_matches(case.id, pattern) for case in cases):
