@@ -79,7 +79,6 @@ COVERED = {
     "traces/*.py": "unit/traces/test_conversation.py",
     "world/*.py": "acceptance/test_world.py",
     "system/prices.py": "unit/formats/test_messages.py",
-    "system/streams.py": "acceptance/test_lost_output.py",
     "system/*.py": "unit/system/test_child.py",
 }
 """Module, or a room's other modules → the test that covers them where none mirrors them; the first line that fits."""
