@@ -17,6 +17,7 @@ from gate.model import (
     CrashFacts,
     Criterion,
     CriterionResult,
+    Direction,
     EvidenceSummary,
     Outcome,
     Scale,
@@ -561,3 +562,22 @@ def test_a_drift_of_the_provider_is_told() -> None:
     assert told[2].startswith("the drop against the stored baseline did not show with both commits run now")
     told = explanation.story(decided("INCONCLUSIVE", Stage(StageKind.MOVED_BEFORE)))
     assert told[2] == "against the baseline's newest runs alone no drop shows: the provider may have moved before them"
+
+
+@pytest.mark.parametrize(("change", "said"), [(-0.1999999999, "close to its margin"), (-0.2001, "beyond its margin")])
+def test_what_no_number_of_cases_decides_asks_for_trials(change: float, said: str) -> None:
+    suite = decided("INCONCLUSIVE", Stage(StageKind.END))
+    assert suite.outcome is not None
+    evidence = suite.outcome.evidence
+    rate = replace(evidence.metrics["pass rate"], change=change, low=-0.4)
+    outcome = replace(suite.outcome, evidence=replace(evidence, metrics={"pass rate": rate}))
+    (told,) = explanation._to_decide(suite, outcome.evidence)
+    assert told == f"to decide pass rate: more trials on both sides; the estimate itself is {said}"
+
+
+@pytest.mark.parametrize(("direction", "said"), [(Direction.HIGHER, "fell"), (Direction.LOWER, "rose")])
+def test_a_proof_says_where_the_mean_went(direction: Direction, said: str) -> None:
+    suite = decided("REGRESSION", Stage(StageKind.SUITE_LOOK, 1), p=0.0001)
+    (row,) = suite.criteria
+    known = replace(suite, criteria=(replace(row, criterion=replace(row.criterion, direction=direction)),))
+    assert any(f"pass rate: the mean {said}; by chance" in line for line in explanation.story(known))
