@@ -63,7 +63,7 @@ def test_the_judged_record_comes_first_everywhere(measured: Project) -> None:
     assert measured.gate("compare", "-q").out == measured.gate("compare", new, "-q").out
     diff = measured.gate("baseline", "diff")
     assert diff.out == measured.gate("baseline", "diff", new, old).out
-    assert re.search(r"response_match_score +1\.000 .* 0\.000", diff.out)
+    assert re.search(r"response_match_score +1\.00 .* 0\.00", diff.out)
     assert "compared with the record before it" in diff.err
     first = measured.gate("compare", old)
     assert (first.code, first.out) == (3, "")
