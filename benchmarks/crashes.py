@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
@@ -44,6 +44,10 @@ class World:
     """Whether the base commit's agent can be run too."""
     exact: int | None = None
     wanted: tuple[str, ...] = ("pass",)
+    broken: int = field(default=0, repr=False)
+    """Cases that the change answers wrongly each time."""
+    ever: float = field(default=0.0, repr=False)
+    """Share of all requests that fail, of the baseline's too."""
 
 
 WORLDS = (
@@ -62,6 +66,8 @@ WORLDS = (
     World("crashes 3 of 100 cases each time", crashing=3, crash_rate=1.0, wanted=("regressed",)),
     World("crashes 48 of 500 cases each time", cases=500, crashing=48, crash_rate=1.0, wanted=("regressed",)),
     World("crashes every case in 60 % of runs", crashing=100, wanted=("error", "regressed")),
+    World("unchanged, 3 % of all requests fail, before and now", ever=0.03, wanted=("pass", "inconclusive")),
+    World("the same, and 1 of 100 cases broke in its answers", broken=1, ever=0.03, wanted=("regressed",)),
     World("provider is down", provider=1.0, trouble=1e9, wanted=("error",)),
 )
 
@@ -77,6 +83,7 @@ class Lab:
         self.crashes = set(rng.sample(steady, min(world.crashing, len(steady))))
         if world.crashing >= world.cases:
             self.crashes = set(self.ids)
+        self.broken = set(rng.sample(steady, world.broken)) if world.broken else set()
 
     def run(self, case_id: str, number: int, side: Side, round_: int, tag: str, *, now: bool = True) -> Trial:
         world, draw = self.world, self.rng.random
@@ -84,10 +91,12 @@ class Lab:
             self.clock += SECONDS / AT_ONCE
         troubled = now and self.clock < world.trouble and draw() < world.provider
         own = now and side is Side.CANDIDATE and case_id in self.crashes and draw() < world.crash_rate
-        if troubled or own:
-            message = "APIError: the connection broke" if troubled else "KeyError: 'order'"
+        failed = world.ever > 0 and draw() < world.ever
+        if troubled or own or failed:
+            message = "KeyError: 'order'" if own else "APIError: the connection broke"
             return Trial(case_id, number, round_, tag, side, error=TrialError(ErrorKind.CRASH, message))
-        score = Score(float(draw() < self.rates[case_id]))
+        wrong = now and side is Side.CANDIDATE and case_id in self.broken
+        score = Score(float(not wrong and draw() < self.rates[case_id]))
         return Trial(case_id, number, round_, tag, side, scores={CRITERION.name: score}, duration=SECONDS)
 
 
