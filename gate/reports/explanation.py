@@ -63,7 +63,7 @@ WIDER = (
     "the interval of the change says what these trials show, and the margin is held to it; "
     "what is ruled out counts one failure more than was seen"
 )
-MOST_TIMES = 10
+MOST_TIMES = 25
 """As many cases as the suite has, times this, are the most that a reader is told to write."""
 VISIBLE = 0.001
 """Between two bounds of a rate, 0–1, that readers would want to reconcile."""
